@@ -15,8 +15,8 @@ use handoff_github::pull_request::{PullRequest, QueueBranch};
 use handoff_github::text::line;
 
 use crate::failure::{ErrorCode, Failure};
-use crate::http::github::Github;
 use crate::output::Output;
+use handoff_http::github::Github;
 
 /// GitHub's limit for the description of a status, in characters.
 const MOST_DESCRIPTION: usize = 140;

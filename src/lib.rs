@@ -10,22 +10,16 @@
 //! agents, and `notify` tells persons. `readers` is for tests alone.
 
 mod args;
-mod board;
 mod commands;
 mod hook;
-mod http;
 mod judging;
 mod local;
-mod mcp;
-mod notify;
 mod prime;
 #[doc(hidden)]
 pub mod readers;
 #[cfg(test)]
 mod reference;
-mod trial;
 mod version;
-mod work;
 
 pub use handoff::base::codes::exit;
 
@@ -35,11 +29,11 @@ use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
-use handoff::contract::Secrets;
 
+use crate::context::call::{Call, Commands, Misused};
 use crate::context::{Context, Global};
 use crate::failure::{ErrorCode, Failure, Hint, hint};
-use crate::output::{Kept, Output};
+use crate::output::{Kept, Output, mask};
 
 /// Keep a ledger of handoffs between agents, in Git
 ///
@@ -160,14 +154,14 @@ fn is_harness_hook(arguments: &[OsString]) -> bool {
     pairs.any(|pair| pair[0] == "agents" && pair[1] == "hook")
 }
 
-/// Runs a command within this process, and returns the document that it prints with
-/// `--json`. Its arguments are like the program's, without `-C`: the folder is this
-/// process's own. `misused` words what is wrong with the arguments, where it can.
-fn document(
-    arguments: &[OsString],
-    call: crate::context::call::Call,
-    misused: impl FnOnce(&clap::Error) -> Option<Failure>,
-) -> Kept {
+/// The commands, for the rooms that run them within this process.
+const COMMANDS: Commands = Commands {
+    definition: command,
+    accepts: |arguments| parsed(arguments).is_ok(),
+    run: document,
+};
+
+fn document(arguments: &[OsString], call: Call, misused: Misused<'_>) -> Kept {
     let mut output = Output::kept();
     match parsed(arguments) {
         Ok(cli) => {
@@ -283,15 +277,4 @@ fn misuse(error: &clap::Error, arguments: &[OsString]) -> Failure {
             failure
         }
     }
-}
-
-/// Masks arguments in a text that look like secrets; returns whether there were any.
-fn mask(text: &mut String, arguments: &[OsString]) -> bool {
-    let mut found = false;
-    for argument in arguments {
-        let secrets = Secrets::in_file("", argument.as_encoded_bytes());
-        found |= !secrets.is_empty();
-        secrets.mask_text(text);
-    }
-    found
 }

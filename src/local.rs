@@ -1,7 +1,7 @@
 //! What metrics and alerts need besides a survey of the ledger.
 
 use handoff::ledger::Ledger;
-use handoff_insight::metrics::Local;
+use handoff_report::metrics::Local;
 
 use crate::failure::Failure;
 

@@ -5,11 +5,11 @@ use std::ffi::OsString;
 
 use serde_json::{Map, Value};
 
-pub use crate::mcp::{McpLine, mcp_lines};
+pub use handoff_mcp::{McpLine, mcp_lines};
 
 /// The values that are made up for a place of a schema, the likeliest first.
 pub fn values(schema: &Value, pointer: &str) -> Vec<Value> {
-    crate::trial::values(schema, pointer)
+    handoff_trial::values(schema, pointer)
 }
 
 /// The path that a request asks for, and whether it wants the body too.
@@ -17,7 +17,7 @@ pub fn values(schema: &Value, pointer: &str) -> Vec<Value> {
 /// # Errors
 /// The status that refuses it.
 pub fn http_request(head: &[u8], port: u16) -> Result<(String, bool), &'static str> {
-    crate::http::server::asked(head, port)
+    handoff_http::server::asked(head, port)
 }
 
 /// The arguments of the command that a call of a tool runs.
@@ -25,5 +25,5 @@ pub fn http_request(head: &[u8], port: u16) -> Result<(String, bool), &'static s
 /// # Errors
 /// Why it is refused, or that there is no such tool.
 pub fn mcp_command(tool: &str, arguments: &Map<String, Value>) -> Result<Vec<OsString>, String> {
-    crate::mcp::command(tool, arguments)
+    handoff_mcp::command(crate::COMMANDS, tool, arguments)
 }

@@ -11,8 +11,8 @@ use handoff::model::GatePolicy;
 use crate::context::{Context, commit_id};
 use crate::contracts::input;
 use crate::failure::{ErrorCode, Failure};
-use crate::http::github::Github;
 use crate::judging::{self, pull_request};
+use handoff_http::github::Github;
 
 // No doc comment: it would become the help of every command that takes these options.
 #[derive(Args)]

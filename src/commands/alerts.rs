@@ -9,7 +9,7 @@ use handoff::model::Refusal;
 use handoff::protocol::{Level, Side};
 use handoff::templates::BUILT_IN;
 use handoff_cli::output::annotations::Annotation;
-use handoff_insight::alerts::{Firing, firing};
+use handoff_report::alerts::{Firing, firing};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,7 +1,6 @@
 use clap::Args;
 
 use crate::args::remote::PollArgs;
-use crate::board;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -30,6 +29,6 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        board::run(context, self.looks, output)
+        handoff_board::run(context, self.looks, output)
     }
 }

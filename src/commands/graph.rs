@@ -4,8 +4,8 @@ use handoff::base::Moment;
 use handoff::base::ids::IssueKey;
 use handoff::ledger::{Ledger, ProtocolError, Snapshot};
 use handoff::model::{Refusal, View};
-use handoff_insight::graph;
-use handoff_insight::graph::{Graph, Mark};
+use handoff_graph as graph;
+use handoff_graph::{Graph, Mark};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -5,8 +5,8 @@ use clap::Args;
 use crate::context::Context;
 use crate::context::worker::random_worker;
 use crate::failure::Failure;
-use crate::mcp::{Fixed, ToolSet, serve};
 use crate::output::Output;
+use handoff_mcp::{Fixed, ToolSet, serve};
 
 /// Serve the ledger to an agent's harness over the Model Context Protocol
 ///
@@ -43,12 +43,15 @@ impl Arguments {
         if std::io::stdin().is_terminal() {
             output.say("this reads JSON from a harness, one message per line; Ctrl-D ends it");
         }
-        serve(Fixed {
-            agent: context.named_agent().map(str::to_owned),
-            branch: context.branch().map(str::to_owned),
-            worker: worker(context)?,
-            tools: self.tools,
-        })
+        serve(
+            crate::COMMANDS,
+            Fixed {
+                agent: context.named_agent().map(str::to_owned),
+                branch: context.branch().map(str::to_owned),
+                worker: worker(context)?,
+                tools: self.tools,
+            },
+        )
     }
 }
 

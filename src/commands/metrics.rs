@@ -6,8 +6,8 @@ use handoff::base::text::{continued, grouped};
 use handoff::base::{Moment, ObjectId};
 use handoff::ledger::attention::{of_survey, protocols};
 use handoff::protocol::State;
-use handoff_insight::metrics::{By, Distribution, Figures, Group, Metrics, UsageFigures, sums};
-use handoff_insight::openmetrics::openmetrics;
+use handoff_report::metrics::{By, Distribution, Figures, Group, Metrics, UsageFigures, sums};
+use handoff_report::openmetrics::openmetrics;
 use schemars::JsonSchema;
 use serde::Serialize;
 

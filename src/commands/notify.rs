@@ -8,9 +8,9 @@ use crate::args::remote::PollArgs;
 use crate::context::Context;
 use crate::environment;
 use crate::failure::Failure;
-use crate::http::webhook::Webhook;
-use crate::notify::{self, Channel, Form, Plan};
 use crate::output::Output;
+use handoff_http::webhook::Webhook;
+use handoff_notify::{Channel, Form, Plan};
 
 /// Tell a person what needs somebody, once, and again when it changed or is settled
 ///
@@ -77,7 +77,7 @@ impl Arguments {
             once: self.once,
             looks: self.looks,
         };
-        notify::run(&plan, context, output)
+        handoff_notify::run(&plan, context, output)
     }
 
     fn channel(&self) -> Result<Channel, Failure> {

@@ -7,7 +7,7 @@ use handoff::base::ids::IssueKey;
 use handoff::base::text::continued;
 use handoff::ledger::{LedgerError, Snapshot};
 use handoff::model::{Refusal, View};
-use handoff_insight::otlp::{Origin, Span, Traced, spans};
+use handoff_report::otlp::{Origin, Span, Traced, spans};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -15,10 +15,10 @@ use crate::args::{duration, moment, reference};
 use crate::context::Context;
 use crate::environment;
 use crate::failure::{ErrorCode, Failure};
-use crate::http::collector::{Answer, Collector, Endpoint};
 use crate::output::replace::is_stdout;
 use crate::output::{self, Output, counted, replace};
 use crate::view::Look;
+use handoff_http::collector::{Answer, Collector, Endpoint};
 
 /// Write issues as OTLP JSON lines, or push them to a collector
 ///

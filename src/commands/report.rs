@@ -10,7 +10,7 @@ use handoff::git::Repository;
 use handoff::ledger::attention::{of_survey, protocols};
 use handoff::ledger::{IssueSurvey, Ledger, Snapshot};
 use handoff::model::Refusal;
-use handoff_insight::report::{Frame, Report, ReportError, Wanted, Written};
+use handoff_report::report::{Frame, Report, ReportError, Wanted, Written};
 use schemars::JsonSchema;
 use serde::Serialize;
 

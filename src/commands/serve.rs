@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use handoff::git::Repository;
 use handoff::model::{Refusal, View};
-use handoff_insight::report::{Frame, Wanted, gone, policy};
+use handoff_report::report::{Frame, Wanted, gone, policy};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
@@ -17,9 +17,9 @@ use super::report::{WantedArguments, name, write};
 use crate::context::Context;
 use crate::context::interruption::Interruption;
 use crate::failure::{ErrorCode, Failure, chain};
-use crate::http::server::{Answer, Body, Request, Server};
 use crate::output::{self, Output};
 use crate::view::Look;
+use handoff_http::server::{Answer, Body, Request, Server};
 
 /// Serve a live page about the ledger to a browser
 ///

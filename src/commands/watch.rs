@@ -7,18 +7,17 @@ use handoff::base::ids::{AgentName, IssueKey};
 use handoff::base::text::{quoted, word};
 use handoff::git::Repository;
 use handoff::ledger::{
-    DEEPEN, FollowError, Happening, Ledger, LedgerError, Snapshot, UpstreamError, commits_after,
-    happenings,
+    DEEPEN, FollowError, Happening, LedgerError, Snapshot, commits_after, happenings,
 };
 use handoff::model::{Refusal, View};
-use handoff_insight::cloudevents::{CloudEvent, source};
+use handoff_report::cloudevents::CloudEvent;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::args::remote::PollArgs;
 use crate::context::Context;
 use crate::context::interruption::Interruption;
-use crate::context::lookout::{Lookout, Place};
+use crate::context::lookout::{Lookout, Place, gone, unreached};
 use crate::failure::{ErrorCode, Failure};
 use crate::output::{Output, SCHEMA};
 
@@ -152,7 +151,7 @@ impl Arguments {
         let history = Repository::open_for_history()?;
         let source = match self.format {
             Format::Lines => None,
-            Format::Cloudevents => Some(source(&tip)?),
+            Format::Cloudevents => Some(tip.urn()?),
         };
         loop {
             if seen != Some(newest) {
@@ -240,31 +239,4 @@ fn named(repository: &Repository, text: &str) -> Result<ObjectId, Failure> {
         Failure::new(ErrorCode::NoCommit, text)
             .hint("use the `commit` of a line that `git handoff watch` printed")
     })
-}
-
-/// The failure if the ledger could not be read, or not completely.
-pub(crate) fn unreached(lookout: &Lookout<'_>) -> Failure {
-    let (Some(remote), Some(trouble)) = (lookout.remote(), lookout.trouble()) else {
-        // Without a remote, the missing ledger is the one here.
-        return match lookout.ledger().tip() {
-            Ok(_) => gone(lookout.ledger(), None),
-            Err(error) => error.into(),
-        };
-    };
-    UpstreamError::Unreachable {
-        remote: remote.to_owned(),
-        trouble: trouble.to_owned(),
-    }
-    .into()
-}
-
-fn gone(ledger: &Ledger<'_>, seen: Option<ObjectId>) -> Failure {
-    let text = format!("branch {} was deleted", ledger.branch());
-    let failure = Failure::new(ErrorCode::NoLedger, text);
-    match seen {
-        Some(seen) => failure.hint(format!(
-            "once it is back, continue with: git handoff watch --from {seen}"
-        )),
-        None => failure,
-    }
 }

@@ -10,9 +10,8 @@ use crate::args::duration;
 use crate::context::Context;
 use crate::exit;
 use crate::failure::{ErrorCode, Failure};
-use crate::output::{Answer, Output, counted};
-use crate::view::Look;
-use crate::work::{Bounds, Listing, Plan, Supervisor, Wanted, WorkView, reaper, roles};
+use crate::output::Output;
+use handoff_work::{Bounds, Listing, Plan, Supervisor, Wanted, reaper, roles};
 
 /// Run agents: claim what waits for them, run a command for each piece, record what came of it
 ///
@@ -273,36 +272,4 @@ fn ensure_outside(repository: &Repository, folder: &Path) -> Result<(), Failure>
         let text = format!("worktrees can't be made in {}: {error}", folder.display());
         Failure::new(ErrorCode::FolderUnwritable, text).hint(hint)
     })
-}
-
-impl Answer for WorkView {
-    fn text(&self, _: &Look) -> String {
-        let pieces = self.pieces.len();
-        let mut text = match pieces {
-            0 => "no piece of work was done".to_owned(),
-            1 => "1 piece of work".to_owned(),
-            _ => format!("{pieces} pieces of work"),
-        };
-        for outcome in [
-            "handed_on",
-            "failed",
-            "blocked",
-            "given_back",
-            "lost",
-            "left",
-        ] {
-            let count = self
-                .pieces
-                .iter()
-                .filter(|piece| piece.outcome == outcome)
-                .count();
-            if count > 0 {
-                text += &format!(", {count} {}", outcome.replace('_', " "));
-            }
-        }
-        if self.decided > 0 {
-            text += &format!(", {}", counted(self.decided, "decision"));
-        }
-        text + "\n"
-    }
 }

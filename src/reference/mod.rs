@@ -82,7 +82,7 @@ fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
         "metrics" => commands::metrics::MetricsView;
         "new" => crate::contracts::skeleton::Skeleton;
         "next" => commands::next::NextView, ReplayedView;
-        "notify" => crate::notify::Notice;
+        "notify" => handoff_notify::Notice;
         "prime" => crate::prime::Prime;
         "protocol add", "protocol update" => handoff::ledger::ProtocolChange, ReplayedView;
         "protocol check" => commands::protocol::ProtocolCheckView;
@@ -100,13 +100,13 @@ fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
         "report" => commands::report::ReportView;
         "restore" => commands::restore::RestoreView;
         "serve" => commands::serve::ServeView;
-        "show" => commands::show::ShowView;
+        "show" => handoff_cli::render::stored::ShowView;
         "status" => commands::status::StatusView, commands::status::IssueView;
         "sync" => commands::sync::SyncView, commands::sync::NotPublishedView;
         "uninstall" => commands::uninstall::UninstallView;
         "verify" => commands::verify::VerifyView;
         "wait" => commands::wait::WaitView;
-        "work" => crate::work::WorkView, crate::work::Listing;
+        "work" => handoff_work::WorkView, handoff_work::Listing;
     };
     let documents = answers.into_iter().flat_map(|(commands, answers)| {
         let document = |command: &str| document(command, &answers);

@@ -15,8 +15,8 @@ use handoff::ledger::attention::Protocols;
 use handoff::ledger::{Issues, Survey};
 use handoff::protocol::{Alert, Measure, Metric, Protocol, Side};
 use handoff::templates::{BUILT_IN, built_in};
-use handoff_insight::metrics::{Local, Metrics};
-use handoff_insight::openmetrics::openmetrics;
+use handoff_report::metrics::{Local, Metrics};
+use handoff_report::openmetrics::openmetrics;
 use serde_json::{Map, Value};
 
 use super::{generated, meaning};

@@ -13,7 +13,7 @@ use handoff::ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey};
 use handoff::model::{Issue, IssueStatus};
 use handoff::protocol::{Event, Protocol, State};
 use handoff::templates::built_in;
-use handoff_insight::graph;
+use handoff_graph as graph;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use test_support::TestEnvironment;

@@ -379,8 +379,8 @@ pub fn version_text(program: &Path) -> Option<String> {
     let length = child.stdout?.read(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes[..length]).trim().to_owned())
 }
-/// The program's version.
 
+/// The program's version.
 pub fn own_version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
@@ -389,8 +389,8 @@ pub fn own_version() -> &'static str {
 pub fn variables() -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os()
 }
-/// The user's home folder.
 
+/// The user's home folder.
 pub fn home() -> Option<PathBuf> {
     env::var_os("HOME")
         .filter(|home| !home.is_empty())

@@ -11,5 +11,6 @@ pub mod contracts;
 pub mod environment;
 pub mod failure;
 pub mod output;
+pub mod process;
 pub mod render;
 pub mod view;

@@ -5,11 +5,22 @@ use handoff::base::{Moment, ObjectId};
 use handoff::ledger::attention::{Attention, NextTurn, next_turn, of_folder};
 use handoff::ledger::{GateRequest, IssueSurvey, Judgement, LedgerError, Snapshot, judge_any};
 use handoff::model::{IssueStatus, Record, Refusal, View};
-use handoff::protocol::{Command, Effect, Protocol, State};
-use handoff_insight::alerts::Firing;
-use handoff_insight::graph;
-use handoff_insight::graph::Graph;
+use handoff::protocol::{Command, Effect, Level, Protocol, State};
+use handoff_graph::Graph;
 use serde_json::{Map, Value};
+
+/// A threshold of a protocol that is crossed.
+#[derive(Debug)]
+pub struct Threshold {
+    /// Whose threshold it is.
+    pub protocol: AgentName,
+    /// Its name there.
+    pub name: String,
+    /// How severe it is.
+    pub severity: Level,
+    /// What to do.
+    pub action: String,
+}
 
 /// The status of an issue.
 #[derive(Debug)]
@@ -70,7 +81,7 @@ impl Issue {
             commit: tip.commit(),
             gate: judge_any(tip, &folder, &issue, &rules, request)?,
             commands: commands(protocol),
-            graph: graph::issue_graph(&survey, protocol, now),
+            graph: handoff_graph::issue_graph(&survey, protocol, now),
             known: issue.known(protocol.definition()),
             records,
             issue,
@@ -128,5 +139,5 @@ pub struct Ledger {
     /// What needs attention, and whom.
     pub stuck: Vec<Attention>,
     /// The thresholds that are crossed.
-    pub firing: Vec<Firing>,
+    pub firing: Vec<Threshold>,
 }

@@ -7,8 +7,8 @@ use handoff::ledger::attention::Attention;
 use handoff::ledger::{HandoffSurvey, PastFailure, failures};
 use handoff::model::{Answered, Record, Remedy, ReviewFinding, Spent, Verdict};
 use handoff::protocol::{Command, Need, State};
-use handoff_insight::graph::{mermaid, span};
-use handoff_insight::times::times;
+use handoff_graph::times::times;
+use handoff_graph::{mermaid, span};
 
 use super::answering::answer_lines;
 use super::comment::{MOST_COMMENT, marker};
@@ -468,7 +468,7 @@ fn list(name: &'static str, title: &str, rows: Vec<String>) -> Option<Part> {
 }
 
 fn state_text(state: State) -> String {
-    let mark = handoff_insight::graph::Mark::from(state);
+    let mark = handoff_graph::Mark::from(state);
     format!("{} {}", mark.symbol(), word(state))
 }
 

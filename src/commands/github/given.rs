@@ -10,9 +10,9 @@ use crate::context::Context;
 use crate::contracts::input;
 use crate::exit;
 use crate::failure::{ErrorCode, Failure, chain};
-use crate::http::github::Github;
 use crate::judging::ask_closing;
 use crate::output::Output;
+use handoff_http::github::Github;
 
 // No doc comment: it would become the help of every command that takes these options.
 #[derive(Args)]

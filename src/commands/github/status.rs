@@ -16,11 +16,11 @@ use crate::args::gate::PolicyArgs;
 use crate::context::Context;
 use crate::exit;
 use crate::failure::{ErrorCode, Failure};
-use crate::http::github::{Github, GithubError};
 use crate::judging::{self, Judged, description, judge, judge_queue};
 use crate::output::annotations::Format;
 use crate::output::{Answer, Output, annotations};
 use crate::view::Look;
+use handoff_http::github::{Github, GithubError};
 
 /// Set the check on pull requests by the ledger, as statuses of their commits
 ///

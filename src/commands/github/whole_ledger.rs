@@ -5,8 +5,8 @@ use handoff::ledger::attention::{of_survey, protocols};
 use handoff::ledger::{Ledger, Snapshot};
 use handoff::model::IssueStatus;
 use handoff::protocol::State;
-use handoff_github::status::Ledger as WaitStatus;
-use handoff_insight::alerts::firing;
+use handoff_github::status::{Ledger as WaitStatus, Threshold};
+use handoff_report::alerts::firing;
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -35,7 +35,15 @@ pub(super) fn ledger_status(
         issues: (survey.issues.len(), completed.count()),
         counts: counts.collect(),
         stuck: of_survey(tip, &survey, &rules, now)?,
-        firing: firing(&survey.issues, &rules, &local(ledger)?, None, now),
+        firing: firing(&survey.issues, &rules, &local(ledger)?, None, now)
+            .into_iter()
+            .map(|alert| Threshold {
+                protocol: alert.protocol,
+                name: alert.name,
+                severity: alert.severity,
+                action: alert.action,
+            })
+            .collect(),
         open,
     })
 }

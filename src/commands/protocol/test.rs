@@ -4,7 +4,7 @@ use clap::Args;
 use handoff::base::finding::Finding;
 use handoff::base::text::one_line;
 use handoff::model::check_protocol;
-use handoff_insight::graph::Graph;
+use handoff_graph::Graph;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -14,8 +14,8 @@ use crate::context::Context;
 use crate::exit;
 use crate::failure::{ErrorCode, Failure, hint};
 use crate::output::{Answer, Output, counted};
-use crate::trial::{self, Load, Played, Scenario};
 use crate::view::{Look, columns};
+use handoff_trial::{Load, Played, Scenario};
 
 /// Play a protocol: the usual way, refusals, limits, failures, many issues
 ///
@@ -59,7 +59,7 @@ impl Test {
             scenarios,
             graph,
             load,
-        } = trial::play(&files, self.issues)?;
+        } = handoff_trial::play(&files, self.issues)?;
         let unexpected = scenarios.iter().filter(|scenario| !scenario.ok).count();
         let view = ProtocolTestView {
             protocol: &self.name,

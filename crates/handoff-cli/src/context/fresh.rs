@@ -63,8 +63,8 @@ impl Fresh {
     pub fn is_answered(&self) -> bool {
         self.asked && self.trouble.is_none()
     }
-    /// The name of the remote.
 
+    /// The name of the remote.
     pub fn remote(&self) -> &str {
         &self.remote
     }

@@ -137,8 +137,8 @@ impl<'r> Lookout<'r> {
             patrol,
         })
     }
-    /// The ledger that is watched.
 
+    /// The ledger that is watched.
     pub fn ledger(&self) -> &Ledger<'r> {
         &self.ledger
     }
@@ -445,5 +445,33 @@ impl Beat {
     fn left(&self) -> Option<Duration> {
         let left = |end: Instant| end.saturating_duration_since(Instant::now());
         self.deadline.map(left)
+    }
+}
+
+/// The failure if the ledger could not be read, or not completely.
+pub fn unreached(lookout: &Lookout<'_>) -> Failure {
+    let (Some(remote), Some(trouble)) = (lookout.remote(), lookout.trouble()) else {
+        // Without a remote, the missing ledger is the one here.
+        return match lookout.ledger().tip() {
+            Ok(_) => gone(lookout.ledger(), None),
+            Err(error) => error.into(),
+        };
+    };
+    UpstreamError::Unreachable {
+        remote: remote.to_owned(),
+        trouble: trouble.to_owned(),
+    }
+    .into()
+}
+
+/// The failure of a branch that was deleted, as far as it was followed.
+pub fn gone(ledger: &Ledger<'_>, seen: Option<ObjectId>) -> Failure {
+    let text = format!("branch {} was deleted", ledger.branch());
+    let failure = Failure::new(ErrorCode::NoLedger, text);
+    match seen {
+        Some(seen) => failure.hint(format!(
+            "once it is back, continue with: git handoff watch --from {seen}"
+        )),
+        None => failure,
     }
 }

@@ -130,8 +130,8 @@ impl Context {
             ..self.clone()
         }
     }
-    /// How to reach the remote.
 
+    /// How to reach the remote.
     pub fn remote_args(&self) -> RemoteArgs {
         self.remote_args
     }

@@ -12,8 +12,8 @@ use crate::args::protocols;
 use crate::context::Context;
 use crate::contracts::not_in_force::diagnosed;
 use crate::failure::{ErrorCode, Failure, chain};
-/// What a contract is checked against.
 
+/// What a contract is checked against.
 pub enum Against<'r> {
     /// The rules of the ledger here.
     Ledger(Box<Snapshot<'r>>),

@@ -40,8 +40,8 @@ impl Draft {
             file: repository.path().join(FOLDER).join(name),
         }
     }
-    /// The file that is edited.
 
+    /// The file that is edited.
     pub fn path(&self) -> &Path {
         &self.file
     }

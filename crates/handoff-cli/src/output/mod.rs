@@ -22,6 +22,7 @@ use handoff::base::codes::exit;
 use handoff::base::finding::{Finding, Severity};
 use handoff::base::text::{continued, path};
 use handoff::base::{Moment, short_id};
+use handoff::contract::Secrets;
 use handoff::git::tells_of_damage;
 use handoff::ledger::attention::Attention;
 use handoff::ledger::{Ledger, Unpublished};
@@ -575,4 +576,15 @@ fn takes_colors() -> bool {
 pub fn counted(count: usize, noun: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{ending}")
+}
+
+/// Masks arguments in a text that look like secrets; returns whether there were any.
+pub fn mask(text: &mut String, arguments: &[OsString]) -> bool {
+    let mut found = false;
+    for argument in arguments {
+        let secrets = Secrets::in_file("", argument.as_encoded_bytes());
+        found |= !secrets.is_empty();
+        secrets.mask_text(text);
+    }
+    found
 }

@@ -10,6 +10,7 @@ pub mod audit;
 pub mod kept;
 pub mod receipt;
 pub mod rows;
+pub mod stored;
 
 use std::collections::BTreeMap;
 

@@ -46,13 +46,13 @@ impl Look {
     pub fn at(self, now: Moment) -> Self {
         Self { now, ..self }
     }
-    /// The time that ages are counted from.
 
+    /// The time that ages are counted from.
     pub fn now(&self) -> Moment {
         self.now
     }
-    /// Whether a terminal shows it.
 
+    /// Whether a terminal shows it.
     pub fn is_for_terminal(&self) -> bool {
         self.screen.is_some()
     }
@@ -174,8 +174,8 @@ impl Look {
             None => id.to_string(),
         }
     }
-    /// A heading.
 
+    /// A heading.
     pub fn heading(&self, text: &str) -> String {
         let style = Style::new().bold();
         format!("{style}{text}{style:#}")

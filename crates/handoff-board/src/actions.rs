@@ -1,0 +1,361 @@
+//! What can be done about a handoff: each action is a command of this program.
+
+use std::io;
+use std::process::{Command, Stdio};
+
+use handoff::base::text::{path, word};
+use handoff::model::Record;
+use handoff::protocol::{Event, State};
+
+use super::edit::Line;
+use handoff::base::codes::exit;
+
+/// A command that decides about a handoff.
+#[derive(Debug)]
+pub(super) struct Action {
+    pub(super) key: char,
+    pub(super) command: &'static str,
+    /// The events that it causes: it is for a state that accepts one of them. With none, it says what a
+    /// person thinks of the work, also once that is completed.
+    events: &'static [Event],
+    asks: &'static [Asked],
+}
+
+/// What an action asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// The agent that acts, if none was named.
+    Agent,
+    /// A text, or a value for each question.
+    Answer,
+    /// Another agent.
+    Receiver,
+    /// A reason, which can be left out.
+    Reason,
+    /// A reason, without which the command is refused.
+    Why,
+}
+
+/// Every action. One more command is one more line.
+pub(super) const ACTIONS: &[Action] = &[
+    Action::new('a', "answer", &[Event::Answer], &[Asked::Answer]),
+    Action::new(
+        'r',
+        "retry",
+        &[Event::Retry, Event::Redrive],
+        &[Asked::Reason],
+    ),
+    Action::new(
+        's',
+        "reassign",
+        &[Event::Reassign],
+        &[Asked::Receiver, Asked::Reason],
+    ),
+    Action::new('c', "cancel", &[Event::Cancel], &[Asked::Reason]),
+    Action::new('p', "approve", &[], &[Asked::Reason]),
+    Action::new('x', "reject", &[], &[Asked::Why]),
+];
+
+impl Action {
+    const fn new(
+        key: char,
+        command: &'static str,
+        events: &'static [Event],
+        asks: &'static [Asked],
+    ) -> Self {
+        Self {
+            key,
+            command,
+            events,
+            asks,
+        }
+    }
+
+    /// Whether it can be done in a state.
+    pub(super) fn is_for(&self, state: State) -> bool {
+        if self.events.is_empty() {
+            return !matches!(state, State::Rejected | State::Cancelled);
+        }
+        self.events.iter().any(|event| state.on(*event).is_ok())
+    }
+}
+
+/// Who acts, and on which ledger, as the options that each command gets.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Acting {
+    pub(super) agent: Option<String>,
+    /// The other options that the board was started with.
+    pub(super) options: Vec<String>,
+}
+
+/// A value that is asked for.
+#[derive(Debug)]
+pub(super) struct Field {
+    pub(super) label: String,
+    pub(super) value: Line,
+    asked: Asked,
+    /// The question's key, if it is a value.
+    key: Option<String>,
+}
+
+impl Field {
+    fn new(asked: Asked, label: &str) -> Self {
+        Self {
+            label: label.to_owned(),
+            value: Line::default(),
+            asked,
+            key: None,
+        }
+    }
+}
+
+/// An action with what is typed for it.
+#[derive(Debug)]
+pub(super) struct Form {
+    pub(super) action: &'static Action,
+    id: String,
+    acting: Acting,
+    pub(super) fields: Vec<Field>,
+    /// The field that is typed into.
+    pub(super) at: usize,
+}
+
+impl Form {
+    pub(super) fn new(action: &'static Action, record: &Record, acting: &Acting) -> Self {
+        let mut fields = Vec::new();
+        if acting.agent.is_none() {
+            fields.push(Field::new(Asked::Agent, "as agent"));
+        }
+        for asked in action.asks {
+            match asked {
+                Asked::Answer if !record.questions().is_empty() => {
+                    fields.extend(record.questions().iter().map(|question| {
+                        let kind = question.kind.as_ref().map(|kind| format!(" ({kind})"));
+                        let label = format!("{}{}", question.key, kind.unwrap_or_default());
+                        Field {
+                            key: Some(question.key.clone()),
+                            ..Field::new(*asked, &path(&label))
+                        }
+                    }));
+                }
+                Asked::Answer => fields.push(Field::new(*asked, "answer")),
+                Asked::Receiver => fields.push(Field::new(*asked, "to agent")),
+                Asked::Reason => fields.push(Field::new(*asked, "reason, if any")),
+                Asked::Why => fields.push(Field::new(*asked, "reason")),
+                Asked::Agent => {}
+            }
+        }
+        Self {
+            action,
+            id: record.id.to_string(),
+            acting: acting.clone(),
+            fields,
+            at: 0,
+        }
+    }
+
+    /// The first field without which the command would be refused, and in which nothing is typed.
+    pub(super) fn lacking(&self) -> Option<usize> {
+        let needed = [Asked::Agent, Asked::Receiver, Asked::Why];
+        let is_empty = |field: &Field| field.value.text().trim().is_empty();
+        let mut fields = self.fields.iter();
+        fields.position(|field| needed.contains(&field.asked) && is_empty(field))
+    }
+
+    /// The agent that was typed, if one was asked for.
+    pub(super) fn agent(&self) -> Option<String> {
+        self.typed(Asked::Agent).next().map(|(_, text)| text)
+    }
+
+    fn typed(&self, asked: Asked) -> impl Iterator<Item = (Option<&str>, String)> {
+        let fields = self.fields.iter().filter(move |field| field.asked == asked);
+        let typed = fields.map(|field| {
+            let text = field.value.text().trim().to_owned();
+            (field.key.as_deref(), text)
+        });
+        typed.filter(|(_, text)| !text.is_empty())
+    }
+
+    /// The command, as it is typed so far.
+    pub(super) fn invocation(&self) -> Invocation {
+        let mut words = vec![self.action.command.to_owned(), self.id.clone()];
+        let receivers = self.typed(Asked::Receiver).map(|(_, to)| ("--to", to));
+        let agent = self.acting.agent.clone().or_else(|| self.agent());
+        let reasons = self.typed(Asked::Reason).chain(self.typed(Asked::Why));
+        let reasons = reasons.map(|(_, why)| ("--reason", why));
+        let agent = agent.map(|agent| ("--as", agent));
+        for (option, value) in receivers.chain(agent).chain(reasons) {
+            // Nothing that is typed is read as an option.
+            if value.starts_with('-') {
+                words.push(format!("{option}={value}"));
+            } else {
+                words.extend([option.to_owned(), value]);
+            }
+        }
+        words.extend(self.acting.options.iter().cloned());
+        let answers = self.typed(Asked::Answer).map(|(key, text)| match key {
+            Some(key) => format!("{key}={text}"),
+            None => text,
+        });
+        let answers: Vec<String> = answers.collect();
+        if answers.iter().any(|answer| answer.starts_with('-')) {
+            words.push("--".to_owned());
+        }
+        words.extend(answers);
+        Invocation { words }
+    }
+}
+
+/// A command of this program that is to be run: its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Invocation {
+    words: Vec<String>,
+}
+
+/// What a command said.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) command: String,
+    /// In a word.
+    pub(super) verdict: &'static str,
+    pub(super) text: String,
+}
+
+impl Invocation {
+    /// The command as a person would type it.
+    pub(super) fn shown(&self) -> String {
+        let words = self.words.iter().map(|arg| word(arg));
+        let words: Vec<String> = words.map(|arg| path(&arg)).collect();
+        format!("git handoff {}", words.join(" "))
+    }
+
+    /// Runs the command to its end, without a shell and without a terminal.
+    pub(super) fn run(&self) -> Outcome {
+        let ran = self.output();
+        let (verdict, text) = match ran {
+            Ok(output) => {
+                let code = output
+                    .status
+                    .code()
+                    .and_then(|code| u8::try_from(code).ok());
+                let verdict = match code {
+                    Some(exit::DONE) => "done",
+                    Some(exit::NOT_PUBLISHED) => "recorded here, not on the remote",
+                    _ => "refused",
+                };
+                let said = [output.stdout, output.stderr].concat();
+                (verdict, String::from_utf8_lossy(&said).into_owned())
+            }
+            Err(error) => ("refused", format!("the command cannot be started: {error}")),
+        };
+        Outcome {
+            command: self.shown(),
+            verdict,
+            text: anstream::adapter::strip_str(&text).to_string(),
+        }
+    }
+
+    fn output(&self) -> io::Result<std::process::Output> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(&self.words).stdin(Stdio::null());
+        command.env("GIT_TERMINAL_PROMPT", "0").env("NO_COLOR", "1");
+        // It ends by itself, even if the board is closed meanwhile.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        command.output()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use handoff::protocol::State;
+    use serde_json::json;
+
+    use super::{ACTIONS, Acting, Form};
+    use crate::samples::{app, record};
+
+    fn command(key: char, id: &str, acting: &Acting, typed: &[&str]) -> String {
+        let app = app();
+        let board = app.board.as_ref();
+        let mut columns = board.iter().flat_map(|board| &board.columns);
+        let card =
+            columns.find_map(|c| c.cards.iter().find(|card| card.record.id.to_string() == id));
+        let known = card.map(|card| (*card.record).clone());
+        let record = known.unwrap_or_else(|| record(id, "writer", "failed", json!({})));
+        let action = ACTIONS.iter().find(|action| action.key == key);
+        let action = action.unwrap_or_else(|| panic!("{key} is for no action"));
+        let mut form = Form::new(action, &record, acting);
+        assert_eq!(form.fields.len(), typed.len());
+        for (field, text) in form.fields.iter_mut().zip(typed) {
+            field.value.insert(text);
+        }
+        form.invocation().shown()
+    }
+
+    #[test]
+    fn what_is_typed_becomes_one_command() {
+        let lead = Acting {
+            agent: Some("lead".to_owned()),
+            options: vec!["--branch".to_owned(), "other ledger".to_owned()],
+        };
+        let nobody = Acting::default();
+        for (key, id, acting, typed, shown) in [
+            (
+                'r',
+                "7.2",
+                &lead,
+                &["$(touch x); 'it' \u{1b}[2J works"][..],
+                "git handoff retry 7.2 --as lead --reason '$(touch x); '\\''it'\\''  [2J works' --branch 'other ledger'",
+            ),
+            (
+                's',
+                "7.2",
+                &nobody,
+                &["lead", "checker", ""],
+                "git handoff reassign 7.2 --to checker --as lead",
+            ),
+            (
+                'c',
+                "7.2",
+                &nobody,
+                &["lead", "--force"],
+                "git handoff cancel 7.2 --as lead --reason=--force",
+            ),
+            (
+                'a',
+                "8.1",
+                &nobody,
+                &["lead", " 80 ", "a b"],
+                "git handoff answer 8.1 --as lead port=80 'host=a b'",
+            ),
+            (
+                'p',
+                "7.2",
+                &nobody,
+                &["owner", ""],
+                "git handoff approve 7.2 --as owner",
+            ),
+            (
+                'a',
+                "1.1",
+                &nobody,
+                &["lead", "-n\nno"],
+                "git handoff answer 1.1 --as lead -- '-n no'",
+            ),
+        ] {
+            assert_eq!(command(key, id, acting, typed), shown);
+        }
+    }
+
+    #[test]
+    fn an_action_is_for_the_states_that_accept_its_event() {
+        let keys = |state: State| -> String {
+            let actions = ACTIONS.iter().filter(|action| action.is_for(state));
+            actions.map(|action| action.key).collect()
+        };
+        assert_eq!(
+            State::ALL.map(keys),
+            ["scpx", "cpx", "acpx", "rscpx", "rcpx", "px", "", ""]
+        );
+    }
+}

@@ -1,0 +1,152 @@
+//! What is shown of one handoff: itself with its history, its contract, what failed, and the
+//! difference that its branch makes. It is read by a thread of its own.
+
+use std::fmt::Write as _;
+use std::io::Read;
+use std::process::{Command, Stdio};
+
+use handoff::base::ids::HandoffId;
+use handoff::base::text::{plain, quoted};
+use handoff::git::Repository;
+use handoff::ledger::{base_branch, failures_in_full};
+use handoff::model::Record;
+
+use handoff_cli::context::{Context, Global};
+use handoff_cli::failure::Failure;
+use handoff_cli::render::headline;
+use handoff_cli::render::kept::kept_text;
+use handoff_cli::render::stored::Stored;
+use handoff_cli::view::Look;
+
+/// The most bytes of a difference that are shown.
+const MOST: u64 = 256 * 1024;
+
+/// The names of the tabs.
+pub(super) const TABS: [&str; 4] = ["handoff", "contract", "failure", "diff"];
+
+/// A handoff, as it is looked into.
+#[derive(Debug)]
+pub(super) struct Detail {
+    pub(super) id: HandoffId,
+    /// In one line.
+    pub(super) headline: String,
+    pub(super) record: Option<Record>,
+    /// The text of each tab, with every character visible.
+    pub(super) texts: [String; TABS.len()],
+}
+
+impl Detail {
+    /// What is shown before it is read.
+    pub(super) fn loading(id: HandoffId) -> Self {
+        Self {
+            headline: format!("{id}"),
+            id,
+            record: None,
+            texts: std::array::from_fn(|_| "reading ...".to_owned()),
+        }
+    }
+
+    /// Reads a handoff.
+    pub(super) fn read(global: Global, id: HandoffId, look: Look) -> Self {
+        match read(global, &id, look) {
+            Ok(detail) => detail,
+            Err(failure) => Self {
+                texts: std::array::from_fn(|_| plain(&failure.message)),
+                ..Self::loading(id)
+            },
+        }
+    }
+}
+
+fn read(global: Global, id: &HandoffId, look: Look) -> Result<Detail, Failure> {
+    let context = Context::new(global);
+    let repository = context.repository()?;
+    let ledger = context.ledger(&repository)?;
+    let tip = ledger.newest()?;
+    let stored = Stored::read(&tip, id)?;
+    let record = stored.record.clone();
+    let folder = tip.issue(id.issue())?;
+    let failures = kept_text(&failures_in_full(&repository, &folder, &record)?);
+    let rules = tip.rules(record.protocol.as_str())?;
+    let definition = rules.protocol().definition();
+    let branch = stored.issue.fact(definition, "branch");
+    let branch = branch.and_then(|known| known.value.as_str());
+    let branch = branch.or(record.code.as_ref().map(|code| code.branch.as_str()));
+    let diff = match branch {
+        Some(branch) => {
+            let issue = Some((&stored.issue, definition));
+            let base = base_branch(&repository, issue, Some(branch), None);
+            difference(&repository, branch, base.as_deref())?
+        }
+        None => "no branch is known".to_owned(),
+    };
+    let view = stored.view(&ledger, &tip)?;
+    let failures = match failures.trim_start_matches('\n') {
+        "" => "nothing failed",
+        failures => failures,
+    };
+    let bare = |text: &str| anstream::adapter::strip_str(text).to_string();
+    Ok(Detail {
+        id: id.clone(),
+        headline: bare(&headline(&record)),
+        texts: [
+            bare(&view.about(&look)),
+            view.contract_text(),
+            failures.to_owned(),
+            plain(&diff),
+        ],
+        record: Some(record),
+    })
+}
+
+/// What a branch changed since it left the base branch, as git shows it.
+fn difference(
+    repository: &Repository,
+    branch: &str,
+    base: Option<&str>,
+) -> Result<String, Failure> {
+    let Some(base) = base else {
+        return Ok("no base branch is known to compare with".to_owned());
+    };
+    let range = repository.added_range(base, branch);
+    let Some((from, to)) = range.map_err(handoff::ledger::LedgerError::from)? else {
+        return Ok(format!("branch {} is not in this clone", quoted(branch)));
+    };
+    let options = [
+        "--no-color",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--stat",
+        "--patch",
+    ];
+    let mut command = Command::new("git");
+    command.arg("diff").args(options);
+    command.args([from.to_string(), to.to_string()]);
+    command.stdin(Stdio::null()).stderr(Stdio::null());
+    let text = output(command.stdout(Stdio::piped()));
+    let (text, is_cut) =
+        text.unwrap_or_else(|error| (format!("git cannot be run: {error}"), false));
+    let (from, to) = (from.short(), to.short());
+    let mut shown = format!("git diff {from} {to}\n\n{text}");
+    if text.is_empty() {
+        shown += "no difference";
+    }
+    if is_cut {
+        // Writing to a `String` can't fail.
+        let _ = write!(shown, "\n... the rest is not shown: git diff {from} {to}");
+    }
+    Ok(shown)
+}
+
+/// The beginning of what a command prints, and whether there is more.
+fn output(command: &mut Command) -> std::io::Result<(String, bool)> {
+    let mut child = command.spawn()?;
+    let mut bytes = Vec::new();
+    if let Some(stdout) = child.stdout.take() {
+        // Closing it ends a command that has more to print.
+        stdout.take(MOST).read_to_end(&mut bytes)?;
+    }
+    child.wait()?;
+    let is_cut = bytes.len() as u64 == MOST;
+    Ok((String::from_utf8_lossy(&bytes).into_owned(), is_cut))
+}

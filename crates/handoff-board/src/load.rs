@@ -1,0 +1,190 @@
+//! The thread that reads the ledger: once, and again whenever it changed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use handoff::base::Moment;
+use handoff::base::ids::AgentName;
+use handoff::git::Waker;
+use handoff::ledger::attention::{Attention, Watched, protocols};
+use handoff::ledger::{Ledger, Snapshot};
+use handoff::model::person;
+use handoff::protocol::{AgentKind, Protocol};
+
+use super::Message;
+use super::data::{Board, Card, Found};
+use handoff_cli::args::remote::PollArgs;
+use handoff_cli::context::lookout::{Lookout, Place};
+use handoff_cli::context::{Context, Global};
+use handoff_cli::environment::now;
+use handoff_cli::failure::Failure;
+use handoff_cli::output::Output;
+
+/// How long a board is shown at most before it is judged again: a handoff becomes late without a
+/// step.
+const FRESH: Duration = Duration::from_secs(300);
+
+/// The running thread.
+pub(super) struct Loader {
+    stop: Arc<AtomicBool>,
+    waker: Receiver<Waker>,
+    thread: JoinHandle<()>,
+}
+
+impl Loader {
+    /// Starts reading for the agent that acts here.
+    pub(super) fn start(
+        global: Global,
+        looks: PollArgs,
+        acting: Option<AgentName>,
+        to: Sender<Message>,
+    ) -> Self {
+        let stop = Arc::<AtomicBool>::default();
+        let (ready, waker) = channel();
+        let stopped = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            let context = Context::new(global);
+            let reader = Reader {
+                acting,
+                stopped,
+                watched: Watched::default(),
+            };
+            if let Err(failure) = reader.follow(&context, looks, &ready, &to) {
+                // Without a receiver, nobody looks.
+                let _ = to.send(Message::Failed(failure.message));
+            }
+        });
+        Self {
+            stop,
+            waker,
+            thread,
+        }
+    }
+
+    /// Ends it.
+    pub(super) fn stop(self) {
+        self.stop.store(true, Ordering::SeqCst);
+        if let Ok(waker) = self.waker.recv() {
+            waker.wake();
+        }
+        // A panic was already reported.
+        let _ = self.thread.join();
+    }
+}
+
+struct Reader {
+    acting: Option<AgentName>,
+    stopped: Arc<AtomicBool>,
+    watched: Watched,
+}
+
+impl Reader {
+    fn follow(
+        mut self,
+        context: &Context,
+        looks: PollArgs,
+        ready: &Sender<Waker>,
+        to: &Sender<Message>,
+    ) -> Result<(), Failure> {
+        let repository = context.repository()?;
+        let ledger = context.ledger(&repository)?;
+        let place = Place::of(looks, context, &repository)?;
+        let mut lookout = Lookout::open(ledger, place, looks.poll, None)?;
+        // Without a receiver, it is to stop.
+        let _ = ready.send(lookout.waker());
+        // It prints nothing: the terminal is the board's.
+        let mut output = Output::kept();
+        let mut shown = None;
+        while !self.stopped.load(Ordering::SeqCst) {
+            let heard = lookout.tips(&mut output).err();
+            let heard = heard.map(|failure| failure.message);
+            let trouble = heard.or_else(|| lookout.trouble().map(str::to_owned));
+            let now = now()?;
+            let tip = lookout.ledger().newest();
+            let current = tip.as_ref().ok().map(|tip| (tip.commit(), trouble.clone()));
+            let is_same = matches!(&shown, Some((seen, until)) if *seen == current && now < *until);
+            if !is_same {
+                let board = tip
+                    .map_err(Failure::from)
+                    .and_then(|tip| self.board(lookout.ledger(), &tip, now));
+                let message = match board {
+                    _ if self.stopped.load(Ordering::SeqCst) => break,
+                    Ok((board, until)) => {
+                        shown = Some((current, until));
+                        Message::Loaded(Board { trouble, ..board })
+                    }
+                    Err(failure) => Message::Failed(failure.message),
+                };
+                if to.send(message).is_err() {
+                    break;
+                }
+            }
+            let until = shown.as_ref().map(|(_, until)| *until - now);
+            let pause = until.and_then(|left| left.to_std().ok()).unwrap_or(FRESH);
+            lookout.pause(
+                Some(pause.clamp(Duration::from_millis(100), FRESH)),
+                &mut output,
+            );
+        }
+        lookout.leave_fetched();
+        Ok(())
+    }
+
+    /// The board, and until when it holds if nobody does anything.
+    fn board(
+        &mut self,
+        ledger: &Ledger<'_>,
+        tip: &Snapshot<'_>,
+        now: Moment,
+    ) -> Result<(Board, Moment), Failure> {
+        let protocols = protocols(tip, now)?;
+        let stopped = || self.stopped.load(Ordering::SeqCst);
+        let standing = self.watched.look(tip, &protocols, now, stopped)?;
+        let attention = standing.needs.into_iter().map(|(found, record)| {
+            let is_own = self.is_own(&found, &protocols[&record.protocol]);
+            let attention = Some(Arc::new(found));
+            let card = Card {
+                record,
+                attention,
+                is_paused: false,
+            };
+            (is_own, card)
+        });
+        let paused = tip.paused_among(standing.open.iter().map(|open| open.id.issue()))?;
+        let latest = now + FRESH;
+        let until = standing.until.map_or(latest, |end| end.min(latest));
+        let found = Found {
+            attention: attention.collect(),
+            paused: paused.into_keys().collect(),
+            open: standing.open,
+            agents: agents(tip)?,
+        };
+        let board = Board {
+            ledger: format!("{} at {}", ledger.branch(), tip.commit().short()),
+            trouble: None,
+            columns: found.columns(),
+        };
+        Ok((board, until))
+    }
+
+    /// Whether it is the turn of a person, or of the agent that acts here.
+    fn is_own(&self, found: &Attention, protocol: &Protocol) -> bool {
+        self.acting.as_ref() == Some(&found.turn)
+            || person(protocol) == Some(&found.turn)
+            || protocol.is_kind(found.turn.as_str(), AgentKind::Human)
+    }
+}
+
+/// The agents of every protocol, the default one's first.
+fn agents(tip: &Snapshot<'_>) -> Result<Vec<AgentName>, Failure> {
+    let mut agents = Vec::new();
+    for name in tip.protocols()? {
+        let rules = tip.rules(&name)?;
+        let defined = rules.protocol().definition().agents.iter();
+        agents.extend(defined.map(|agent| agent.id.clone()));
+    }
+    Ok(agents)
+}

@@ -1,0 +1,153 @@
+//! A handoff as the ledger has it, and all that is shown of it.
+
+use std::rc::Rc;
+
+use handoff::base::ids::HandoffId;
+use handoff::base::text::{fenced, plain};
+use handoff::ledger::{ContractText, Ledger, OtherProtocol, Snapshot};
+use handoff::model::view::commands::{ActionOption, options};
+use handoff::model::{
+    Annotation, Detail, Handoff, Issue, IssueSummary, Record, Refusal, RefusedContract, View,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::advice::{claimed_offline, options_text};
+use crate::environment::now;
+use crate::failure::Failure;
+use crate::output::Answer;
+use crate::render;
+use crate::view::Look;
+
+/// A handoff as the ledger has it.
+pub struct Stored {
+    /// Its issue.
+    pub issue: Issue,
+    /// Its record.
+    pub record: Record,
+    /// Its contract.
+    pub contract: Rc<[u8]>,
+}
+
+impl Stored {
+    /// Reads a handoff.
+    ///
+    /// # Errors
+    /// A [`Failure`] if there is none, or it can't be read.
+    pub fn read(tip: &Snapshot<'_>, id: &HandoffId) -> Result<Self, Failure> {
+        let folder = tip.issue(id.issue())?;
+        let Some(issue) = folder.issue()? else {
+            let issue = id.issue().clone();
+            return Err(Refusal::no_issue(&issue).into());
+        };
+        let record = folder
+            .record(id.number())?
+            .ok_or_else(|| Refusal::no_handoff(id))?;
+        let contract = folder.contract(&record)?;
+        Ok(Self {
+            issue,
+            record,
+            contract,
+        })
+    }
+
+    /// What is shown of it.
+    pub fn view(self, ledger: &Ledger<'_>, tip: &Snapshot<'_>) -> Result<ShowView, Failure> {
+        let Self {
+            issue,
+            record,
+            contract,
+        } = self;
+        let now = now()?;
+        let rules = tip.rules(record.protocol.as_str())?;
+        let folder = tip.issue(record.id.issue())?;
+        let options = options(rules.protocol(), &folder, &record, now)?;
+        let summary = IssueSummary::from(&issue);
+        // What its agents tried since it was sent.
+        let mut refusals = issue.refusals;
+        let sent = record.sent_at();
+        refusals.retain(|refused| {
+            [&record.from, &record.to].contains(&&refused.by) && Some(refused.at) >= sent
+        });
+        let mut notes = issue.annotations;
+        notes.retain(|note| note.id.as_ref().is_none_or(|id| *id == record.id));
+        Ok(ShowView {
+            handoff: Handoff::new(&record, now),
+            other_protocol: tip.other_protocol(&record.protocol)?,
+            unpublished: ledger.lacks_claim(&record)?,
+            issue: summary,
+            refusals,
+            annotations: notes,
+            options,
+            contract: ContractText {
+                text: String::from_utf8_lossy(&contract).into_owned(),
+            },
+            record: Detail(record),
+        })
+    }
+}
+
+/// A handoff.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Show")]
+pub struct ShowView {
+    /// the handoff
+    handoff: Handoff,
+    /// its issue
+    issue: IssueSummary,
+    /// what else is stored of it
+    record: Detail<Record>,
+    /// its protocol, if it is not the ledger's default one
+    #[serde(skip_serializing_if = "Option::is_none")]
+    other_protocol: Option<OtherProtocol>,
+    /// the remote that does not have its claim yet, which was made here offline
+    unpublished: Option<String>,
+    /// contracts of its sender and receiver that were refused since it was sent, if the protocol
+    /// wants them on record
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    refusals: Vec<RefusedContract>,
+    /// the notes about it and about the whole issue
+    annotations: Vec<Annotation>,
+    /// what the protocol allows for a handoff that needs attention
+    options: Vec<ActionOption>,
+    /// its contract
+    contract: ContractText,
+}
+
+impl ShowView {
+    /// Everything but the contract.
+    pub fn about(&self, look: &Look) -> String {
+        let unpublished = self.unpublished.as_ref();
+        let unpublished = unpublished.map(|remote| format!("  {}\n", claimed_offline(remote)));
+        let paused = self
+            .issue
+            .paused
+            .as_ref()
+            .map(|paused| format!("  the issue is {paused}\n"));
+        format!(
+            "{}{}{}{}{}{}",
+            render::record_text(&self.record.0, look),
+            paused.unwrap_or_default(),
+            render::other_protocol(self.other_protocol.as_ref()),
+            unpublished.unwrap_or_default() + &render::refusals_text(&self.refusals, look),
+            render::notes_text(&self.annotations),
+            options_text(&self.options),
+        )
+    }
+
+    /// The contract's text, with every character visible.
+    pub fn contract_text(&self) -> String {
+        plain(&self.contract.text)
+    }
+}
+
+impl Answer for ShowView {
+    fn text(&self, look: &Look) -> String {
+        let about = look.sentences(&self.about(look));
+        let contract = fenced(
+            &self.contract.text,
+            self.record.0.contract.format.extension(),
+        );
+        format!("{about}\n{contract}")
+    }
+}

@@ -1,0 +1,357 @@
+//! GitHub's API, as far as statuses of commits and pull requests go: REST, and GraphQL for what only
+//! that has.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::io::Read;
+use std::time::{Duration, Instant};
+
+use handoff::base::ids::IssueKey;
+use handoff::base::text::cut;
+use serde_json::{Value, json};
+use ureq::Agent;
+use ureq::http::{HeaderMap, Uri};
+
+use super::{address, shown};
+use handoff_cli::environment::now;
+use handoff_cli::failure::{ErrorCode, Failure, chain};
+
+/// How long all requests of a command may take, with the pauses that GitHub asks for.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// The pause before a request that failed is made again, if GitHub names none.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How often a request that GitHub could not serve is made.
+const TRIES: u32 = 3;
+/// The longest answer that is read, in bytes.
+const LONGEST: u64 = 32 << 20;
+/// The longest text of an answer that is shown, in characters.
+const SHOWN: usize = 200;
+/// The most pages that are read of one list.
+const MOST_PAGES: usize = 100;
+/// How long it may take to ask which issues pull requests close: who does not learn it goes on.
+const CLOSING_PATIENCE: Duration = Duration::from_secs(20);
+/// The pull requests that one question names.
+const ASKED_AT_ONCE: usize = 50;
+/// What a question has for each pull request.
+const CLOSING: &str =
+    "closingIssuesReferences(first: 100) { nodes { number repository { nameWithOwner } } }";
+
+/// A repository on GitHub.
+pub struct Github {
+    agent: Agent,
+    /// The address of the API, without a slash at the end.
+    base: String,
+    /// `owner/name`.
+    repository: String,
+    authorization: String,
+    until: Instant,
+}
+
+/// An answer that is not a success.
+#[derive(Debug)]
+pub struct Refused {
+    /// The status of HTTP.
+    pub status: u16,
+    /// GitHub's reason, in one line.
+    pub message: String,
+}
+
+/// Why a request has no result.
+#[derive(Debug)]
+pub enum GithubError {
+    /// GitHub answers, and refuses it.
+    Refused(Refused),
+    /// It can't be reached, or asks to wait for longer than the command may take.
+    Failed(Box<Failure>),
+}
+
+impl Github {
+    /// The repository that a workflow runs for: `GITHUB_REPOSITORY` behind `GITHUB_API_URL`, with
+    /// `GH_TOKEN` or `GITHUB_TOKEN`.
+    ///
+    /// # Errors
+    /// A [`Failure`] if one of them is missing or invalid.
+    pub fn from_environment() -> Result<Self, Failure> {
+        let set = |name: &str| env::var(name).ok().filter(|text| !text.trim().is_empty());
+        let missing = |what: &str, names: &str| {
+            let text = format!("{what} is missing: {names} is not set");
+            Failure::new(ErrorCode::NoWorkflow, text).hint(format!(
+                "a workflow on GitHub sets it, elsewhere set {names}"
+            ))
+        };
+        let repository = set("GITHUB_REPOSITORY")
+            .ok_or_else(|| missing("the repository on GitHub", "GITHUB_REPOSITORY"))?;
+        let token = set("GH_TOKEN").or_else(|| set("GITHUB_TOKEN"));
+        let token = token.ok_or_else(|| missing("the token", "GH_TOKEN"))?;
+        let is_part = |part: &str| {
+            let fits = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+            !part.is_empty() && !part.starts_with('.') && part.bytes().all(fits)
+        };
+        let parts = repository.trim().split_once('/');
+        if !parts.is_some_and(|(owner, name)| is_part(owner) && is_part(name)) {
+            let text = "GITHUB_REPOSITORY is not the name of a repository";
+            return Err(Failure::usage(text).hint("write it as owner/name"));
+        }
+        let base = set("GITHUB_API_URL").unwrap_or_else(|| "https://api.github.com".to_owned());
+        let base = base.trim().trim_end_matches('/').to_owned();
+        let example = "write GITHUB_API_URL as https://api.github.com";
+        let secrets = "the token belongs into GH_TOKEN";
+        address("API", &base, (example, secrets), cfg!(feature = "https"))?;
+        let config = Agent::config_builder()
+            .user_agent(concat!("git-handoff/", env!("CARGO_PKG_VERSION")))
+            .http_status_as_error(false)
+            // The token is for this host alone.
+            .max_redirects(0)
+            .max_redirects_will_error(false);
+        #[cfg(feature = "https")]
+        let config = config.tls_config(crate::authorities::tls()?);
+        Ok(Self {
+            agent: config.build().into(),
+            base,
+            repository: repository.trim().to_owned(),
+            authorization: format!("Bearer {}", token.trim()),
+            until: Instant::now() + PATIENCE,
+        })
+    }
+
+    /// Reads what is at a path below the repository.
+    pub fn get(&self, path: &str) -> Result<Value, GithubError> {
+        Ok(self.request(&self.url(path), None, self.until)?.0)
+    }
+
+    /// Reads a list below the repository, every page of it.
+    pub fn list(&self, path: &str) -> Result<Vec<Value>, GithubError> {
+        let mut found = Vec::new();
+        let mut next = Some(self.url(path));
+        for _ in 0..MOST_PAGES {
+            let Some(url) = next else { break };
+            let (page, headers) = self.request(&url, None, self.until)?;
+            let Value::Array(page) = page else {
+                return Err(self.failed("it does not answer with a list"));
+            };
+            found.extend(page);
+            next = next_page(&headers).filter(|url| url.starts_with(&format!("{}/", self.base)));
+        }
+        Ok(found)
+    }
+
+    /// Posts a document to a path below the repository.
+    pub fn post(&self, path: &str, document: &Value) -> Result<(), GithubError> {
+        self.request(&self.url(path), Some(document), self.until)
+            .map(|_| ())
+    }
+
+    /// Asks which issues of this repository GitHub closes with these pull requests: those that their
+    /// text names, and those that somebody linked to them.
+    pub fn closing(&self, numbers: &[u64]) -> Result<BTreeMap<u64, Vec<IssueKey>>, GithubError> {
+        let until = self.until.min(Instant::now() + CLOSING_PATIENCE);
+        let graphql = match self.base.strip_suffix("/api/v3") {
+            Some(server) => format!("{server}/api/graphql"),
+            None => format!("{}/graphql", self.base),
+        };
+        let (owner, name) = self.repository.split_once('/').unwrap_or_default();
+        let mut found = BTreeMap::new();
+        for some in numbers.chunks(ASKED_AT_ONCE) {
+            let asked = some
+                .iter()
+                .map(|number| format!("p{number}: pullRequest(number: {number}) {{ {CLOSING} }} "));
+            let asked: String = asked.collect();
+            let query = format!(
+                "query($owner: String!, $name: String!) {{ repository(owner: $owner, name: $name) {{ {asked}}} }}"
+            );
+            let document = json!({ "query": query, "variables": { "owner": owner, "name": name } });
+            let (answer, _) = self.request(&graphql, Some(&document), until)?;
+            if let Some(error) = answer.pointer("/errors/0") {
+                let message = error["message"].as_str().unwrap_or("an error");
+                return Err(self.failed(&format!("it answers: {}", cut(message, SHOWN))));
+            }
+            for number in some {
+                let nodes = format!("/data/repository/p{number}/closingIssuesReferences/nodes");
+                let Some(nodes) = answer.pointer(&nodes).and_then(Value::as_array) else {
+                    return Err(self.failed("it does not say what the pull requests close"));
+                };
+                let own = nodes.iter().filter(|node| {
+                    let of = node["repository"]["nameWithOwner"].as_str();
+                    of.is_some_and(|of| of.eq_ignore_ascii_case(&self.repository))
+                });
+                let numbers = own.filter_map(|node| node["number"].as_u64());
+                let keys = numbers.filter_map(|number| number.to_string().parse().ok());
+                found.insert(*number, keys.collect());
+            }
+        }
+        Ok(found)
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}/repos/{}/{path}", self.base, self.repository)
+    }
+
+    fn request(
+        &self,
+        url: &str,
+        document: Option<&Value>,
+        until: Instant,
+    ) -> Result<(Value, HeaderMap), GithubError> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(self.failed("it did not answer in time"));
+            }
+            let sent = match document {
+                None => self.headed(self.agent.get(url), left).call(),
+                Some(document) => {
+                    let request = self.headed(self.agent.post(url), left);
+                    let request = request.header("content-type", "application/json");
+                    request.send(document.to_string())
+                }
+            };
+            let mut response = match sent {
+                Ok(response) => response,
+                // What was posted may have arrived: a status that is set twice is one.
+                Err(_) if tries < TRIES => {
+                    std::thread::sleep(PAUSE * tries);
+                    continue;
+                }
+                Err(error) => return Err(self.failed(&cut(&chain(&error), SHOWN))),
+            };
+            let status = response.status();
+            let headers = response.headers().clone();
+            let mut body = Vec::new();
+            let read = response.body_mut().as_reader().take(LONGEST);
+            let read = { read }.read_to_end(&mut body);
+            if status.is_success() {
+                let value = serde_json::from_slice(&body);
+                return match (read, value) {
+                    (Ok(_), Ok(value)) => Ok((value, headers)),
+                    (Ok(_), Err(_)) if document.is_some() => Ok((Value::Null, headers)),
+                    _ => Err(self.failed("its answer is not JSON, or broke off")),
+                };
+            }
+            let refused = Refused {
+                status: status.as_u16(),
+                message: said(&body),
+            };
+            let wait = match (status.as_u16(), asked_to_wait(&headers)) {
+                (403 | 429, Some(wait)) => wait,
+                (429 | 500.., None) if tries < TRIES => PAUSE * tries,
+                (500.., Some(wait)) if tries < TRIES => wait,
+                _ => return Err(GithubError::Refused(refused)),
+            };
+            if wait >= until.saturating_duration_since(Instant::now()) {
+                let seconds = wait.as_secs();
+                return Err(self.failed(&format!(
+                    "it answers {}, and asks to wait {seconds} s: run the command again then",
+                    refused.status
+                )));
+            }
+            std::thread::sleep(wait);
+        }
+    }
+
+    fn headed<B>(
+        &self,
+        request: ureq::RequestBuilder<B>,
+        left: Duration,
+    ) -> ureq::RequestBuilder<B> {
+        let request = request.config().timeout_global(Some(left)).build();
+        request
+            .header("accept", "application/vnd.github+json")
+            .header("authorization", &self.authorization)
+            .header("x-github-api-version", "2022-11-28")
+    }
+
+    fn failed(&self, why: &str) -> GithubError {
+        let base: Uri = self.base.parse().unwrap_or_default();
+        let text = format!(
+            "GitHub can't be asked at {}: {why}",
+            shown(&base, base.path())
+        );
+        let failure = Failure::new(ErrorCode::GithubUnreachable, text);
+        GithubError::Failed(Box::new(
+            failure.hint("nothing in the ledger changed: run the command again"),
+        ))
+    }
+}
+
+impl From<GithubError> for Failure {
+    fn from(error: GithubError) -> Self {
+        let refused = match error {
+            GithubError::Failed(failure) => return *failure,
+            GithubError::Refused(refused) => refused,
+        };
+        let Refused { status, message } = refused;
+        let hint = match status {
+            401 => "see that the token is valid: GH_TOKEN, or GITHUB_TOKEN",
+            403 => {
+                "the job needs `statuses: write`, `pull-requests: read` and `issues: read`: docs/github.md"
+            }
+            404 => {
+                "see that it exists, and that the token may see it: the job needs `pull-requests: read`"
+            }
+            300..=399 => "the repository has moved: set GITHUB_REPOSITORY to its new name",
+            _ => "nothing in the ledger changed",
+        };
+        Failure::new(
+            ErrorCode::GithubRefused,
+            format!("GitHub answers {status}{message}"),
+        )
+        .hint(hint)
+    }
+}
+
+/// How long GitHub asks to wait: a limit of requests is reached.
+fn asked_to_wait(headers: &HeaderMap) -> Option<Duration> {
+    let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<i64>().ok();
+    if let Some(seconds) = number("retry-after") {
+        return u64::try_from(seconds).ok().map(Duration::from_secs);
+    }
+    if number("x-ratelimit-remaining") != Some(0) {
+        return None;
+    }
+    let at = number("x-ratelimit-reset")?;
+    let left = at.saturating_sub(now().ok()?.timestamp()).max(1);
+    u64::try_from(left).ok().map(Duration::from_secs)
+}
+
+/// The address of the next page.
+fn next_page(headers: &HeaderMap) -> Option<String> {
+    let links = headers.get("link")?.to_str().ok()?;
+    links.split(',').find_map(|link| {
+        let (address, relation) = link.split_once(';')?;
+        let is_next = relation
+            .split(';')
+            .any(|part| part.trim() == "rel=\"next\"");
+        let address = address.trim().strip_prefix('<')?.strip_suffix('>')?;
+        is_next.then(|| address.to_owned())
+    })
+}
+
+/// GitHub's reason for refusing, in one line, with what leads to it.
+fn said(body: &[u8]) -> String {
+    let answer: Value = serde_json::from_slice(body).unwrap_or_default();
+    match answer["message"].as_str() {
+        Some(message) => format!(": {}", cut(message, SHOWN)),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::next_page;
+    use ureq::http::HeaderMap;
+
+    #[test]
+    fn the_next_page_is_the_one_that_is_called_so() {
+        let next = |link: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("link", link.parse().expect("a header"));
+            next_page(&headers)
+        };
+        let both = "<https://a/x?page=3>; rel=\"last\", <https://a/x?page=2>; rel=\"next\"";
+        assert_eq!(next(both).as_deref(), Some("https://a/x?page=2"));
+        assert_eq!(next("<https://a/x?page=1>; rel=\"prev\""), None);
+        assert_eq!(next("nonsense"), None);
+    }
+}

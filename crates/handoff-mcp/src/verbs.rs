@@ -1,0 +1,246 @@
+//! The commands that are tools, and their properties that clap does not know.
+
+use clap::ValueEnum;
+
+/// Which tools a server has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ToolSet {
+    /// What an agent calls that takes work over, does it and hands it on
+    #[default]
+    Worker,
+    /// Those of a worker, and what an agent calls that leads others
+    Orchestrator,
+    /// Those that change nothing
+    Read,
+    /// Every tool
+    All,
+}
+
+impl ToolSet {
+    /// Its name on the command line.
+    pub(super) fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
+/// Who needs a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum For {
+    Workers,
+    Leads,
+    Others,
+}
+
+/// A tool's effect on the ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// It changes nothing.
+    Reads,
+    /// It writes; the same call again changes nothing more, and is no error.
+    WritesOnce,
+    /// It writes.
+    Writes,
+}
+
+/// A command that is a tool.
+#[derive(Debug)]
+pub(super) struct Verb {
+    /// Its words on the command line.
+    pub(super) words: &'static [&'static str],
+    pub(super) effect: Effect,
+    whom: For,
+    /// The arguments that are useless here, by clap's names.
+    without: &'static [&'static str],
+    /// The argument that is replaced by a contract's text.
+    pub(super) contract: Option<&'static str>,
+    /// The value of an argument that no call names.
+    pub(super) preset: Option<(&'static str, &'static str)>,
+}
+
+impl Verb {
+    const fn new(words: &'static [&'static str], effect: Effect) -> Self {
+        Self {
+            words,
+            effect,
+            whom: For::Others,
+            without: &[],
+            contract: None,
+            preset: None,
+        }
+    }
+
+    const fn reads(words: &'static [&'static str]) -> Self {
+        Self::new(words, Effect::Reads)
+    }
+
+    const fn writes(words: &'static [&'static str]) -> Self {
+        Self::new(words, Effect::Writes)
+    }
+
+    const fn once(words: &'static [&'static str]) -> Self {
+        Self::new(words, Effect::WritesOnce)
+    }
+
+    const fn worker(mut self) -> Self {
+        self.whom = For::Workers;
+        self
+    }
+
+    const fn lead(mut self) -> Self {
+        self.whom = For::Leads;
+        self
+    }
+
+    const fn without(mut self, arguments: &'static [&'static str]) -> Self {
+        self.without = arguments;
+        self
+    }
+
+    const fn takes(mut self, argument: &'static str) -> Self {
+        self.contract = Some(argument);
+        self
+    }
+
+    const fn preset(mut self, argument: &'static str, value: &'static str) -> Self {
+        self.preset = Some((argument, value));
+        self
+    }
+
+    /// The tool's name, which says whose it is among the tools of other servers.
+    pub(super) fn name(&self) -> String {
+        format!("{PREFIX}{}", self.words.join("_"))
+    }
+
+    /// Whether a server with this set has the tool.
+    pub(super) fn is_in(&self, set: ToolSet) -> bool {
+        match set {
+            ToolSet::Worker => self.whom == For::Workers,
+            ToolSet::Orchestrator => self.whom != For::Others,
+            ToolSet::Read => self.effect == Effect::Reads,
+            ToolSet::All => true,
+        }
+    }
+
+    /// Whether one of clap's arguments is one of the tool's. Global options except working offline
+    /// are left out, and so are options for the output.
+    pub(super) fn has(&self, argument: &clap::Arg) -> bool {
+        let id = argument.get_id().as_str();
+        let is_everywhere = argument.is_global_set() && id != "offline";
+        !is_everywhere && !self.without.contains(&id)
+    }
+
+    /// Whether it waits for other agents, so that other calls must not wait for it.
+    pub(super) fn waits(&self) -> bool {
+        self.preset.is_some()
+    }
+}
+
+/// The tools, in the order in which an agent needs them.
+pub(super) const VERBS: &[Verb] = &[
+    Verb::reads(&["prime"]).worker().without(&["quiet"]),
+    Verb::reads(&["inbox"]).lead(),
+    Verb::writes(&["claim"]).worker(),
+    Verb::reads(&["new"]).worker().without(&["set"]),
+    Verb::reads(&["check"]).worker().takes("files").without(&[
+        "allow_secret",
+        "answers",
+        "contract_only",
+        "coverage",
+        "format",
+        "tests",
+        "token",
+    ]),
+    Verb::once(&["send"])
+        .worker()
+        .takes("file")
+        .without(&["edit", "format", "usage"]),
+    Verb::writes(&["extend"]).worker(),
+    Verb::writes(&["complete"]).worker().without(&["usage"]),
+    Verb::writes(&["fail"]).worker().without(&["run_failure"]),
+    Verb::writes(&["block"]).worker().without(&["usage"]),
+    Verb::writes(&["reject"]).lead(),
+    Verb::writes(&["cancel"]).lead(),
+    Verb::writes(&["answer"]).worker(),
+    Verb::writes(&["retry"]).lead(),
+    Verb::writes(&["reassign"]).lead(),
+    Verb::writes(&["pause"]).lead(),
+    Verb::writes(&["reopen"]).lead(),
+    Verb::writes(&["annotate"]).worker().without(&["usage"]),
+    Verb::writes(&["restore"]).lead(),
+    Verb::reads(&["status"]).lead(),
+    Verb::reads(&["show"]).worker().without(&["contract"]),
+    Verb::reads(&["context"]).worker(),
+    Verb::reads(&["list"]).lead().without(&["archived"]),
+    Verb::reads(&["log"]).lead(),
+    Verb::writes(&["next"]).lead(),
+    Verb::reads(&["wait"])
+        .worker()
+        .without(&["remote", "poll"])
+        .preset("timeout", "50s"),
+    Verb::reads(&["verify"]).without(&["accept_rewritten", "format"]),
+    Verb::reads(&["gate"]).lead().without(&[
+        "format",
+        "named",
+        "policy",
+        "protocol",
+        "pull_request",
+        "signed",
+    ]),
+    Verb::reads(&["graph"]).without(&["format"]),
+    Verb::reads(&["metrics"]).without(&["format", "output"]),
+    Verb::reads(&["alerts"]).lead().without(&["format"]),
+    Verb::once(&["reap"]).lead(),
+    Verb::once(&["sync"]).lead(),
+    Verb::once(&["fetch"]).without(&["repair", "shallow"]),
+    Verb::reads(&["refused", "list"]),
+    Verb::reads(&["refused", "show"]),
+    Verb::writes(&["refused", "retry"]),
+    Verb::reads(&["protocol", "list"]).without(&["limit", "after"]),
+    Verb::reads(&["protocol", "show"]),
+    Verb::reads(&["document", "list"]).without(&["limit", "after"]),
+    Verb::reads(&["document", "show"]),
+    Verb::reads(&["explain"]).worker(),
+];
+
+/// How each tool's name begins.
+const PREFIX: &str = "handoff_";
+
+/// The tools of a set.
+pub(super) fn of(set: ToolSet) -> impl Iterator<Item = &'static Verb> {
+    VERBS.iter().filter(move |verb| verb.is_in(set))
+}
+
+/// The names of the tools that wait for other agents.
+pub(super) fn waiting() -> impl Iterator<Item = String> {
+    let all = VERBS.iter().filter(|verb| verb.waits());
+    all.map(Verb::name)
+}
+
+/// The tool of this name in a set.
+///
+/// # Errors
+/// Why there is none.
+pub(super) fn named(name: &str, set: ToolSet) -> Result<&'static Verb, String> {
+    let whole = |name: &str| VERBS.iter().find(|verb| verb.name() == name);
+    match whole(name) {
+        Some(verb) if verb.is_in(set) => Ok(verb),
+        Some(verb) => Err(format!(
+            "this server has the tools of `--tools {}`, and {name} is not one of them: `git handoff {}` is its command for a shell",
+            set.name(),
+            verb.words.join(" "),
+        )),
+        None => Err(match whole(&format!("{PREFIX}{name}")) {
+            Some(verb) => format!("unknown tool: {name}; it is called {}", verb.name()),
+            None => format!("unknown tool: {name}"),
+        }),
+    }
+}
+
+/// The tool of a set that is the first words of a command, and the words after them.
+pub(super) fn of_words(words: &[String], set: ToolSet) -> Option<(&'static Verb, &[String])> {
+    of(set).find_map(|verb| {
+        let (own, rest) = words.split_at_checked(verb.words.len())?;
+        (own == verb.words).then_some((verb, rest))
+    })
+}

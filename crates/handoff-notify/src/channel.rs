@@ -1,0 +1,331 @@
+//! The ways to a person: a command, a web address, the desktop.
+
+use std::fmt;
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+use handoff::base::text::{cut, quoted};
+use serde_json::{Value, json};
+
+use super::notice::{Kind, Notice};
+use super::told::Known;
+use handoff_cli::environment;
+use handoff_cli::failure::Failure;
+use handoff_cli::process::{MARK, ProcessGroup};
+use handoff_http::webhook::{Webhook, WebhookError};
+
+/// How long a command may take for a notice.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long its processes have to end once they are asked to.
+const GRACE: Duration = Duration::from_secs(1);
+/// The most that is read of what a command prints, in bytes.
+const LONGEST: u64 = 4096;
+/// The longest text of a command that is shown, in characters.
+const SHOWN: usize = 200;
+
+/// Where notices go.
+pub enum Channel {
+    /// A command, which gets the notice on standard input.
+    Command {
+        /// The command and its arguments.
+        words: Vec<String>,
+        /// The program of its first word.
+        program: PathBuf,
+    },
+    /// A web address, to which the notice is posted.
+    Webhook {
+        /// The address.
+        webhook: Webhook,
+        /// How the notice is written.
+        form: Form,
+    },
+    /// The desktop of whoever is logged in.
+    Desktop {
+        /// The program that shows it.
+        program: PathBuf,
+    },
+}
+
+/// What is posted to a web address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// The notice, as docs/json.md describes it
+    Json,
+    /// A message for an incoming webhook of Slack, or of what understands the same
+    Slack,
+    /// An Adaptive Card for a workflow of Microsoft Teams
+    Teams,
+}
+
+/// Why a notice was not delivered.
+#[derive(Debug)]
+pub(super) enum Undelivered {
+    /// This one was refused; another may not be.
+    Refused(String),
+    /// Nothing comes through.
+    Unreachable(String),
+    /// It may have come through, but nothing was heard of it in time.
+    Unheard(String),
+}
+
+impl Undelivered {
+    /// Whether the others would fare alike.
+    pub(super) fn stops(&self) -> bool {
+        !matches!(self, Self::Refused(_))
+    }
+
+    /// Whether it may have been delivered all the same.
+    pub(super) fn is_unsure(&self) -> bool {
+        matches!(self, Self::Unheard(_))
+    }
+}
+
+impl fmt::Display for Undelivered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Refused(why) | Self::Unreachable(why) | Self::Unheard(why)) = self;
+        f.write_str(why)
+    }
+}
+
+impl Channel {
+    /// A command line, split as a shell does, without a shell.
+    ///
+    /// # Errors
+    /// A [`Failure`] if there is no such program.
+    pub fn command(line: &str) -> Result<Self, Failure> {
+        let words = shlex::split(line).filter(|words| !words.is_empty());
+        let Some(words) = words else {
+            let text = format!("{} is no command", quoted(line));
+            return Err(Failure::usage(text).hint("close each quotation mark"));
+        };
+        let program = found(&words[0])?;
+        Ok(Self::Command { words, program })
+    }
+
+    /// The desktop of this machine.
+    ///
+    /// # Errors
+    /// A [`Failure`] if it can't be reached from here.
+    pub fn desktop() -> Result<Self, Failure> {
+        let program = if cfg!(target_os = "macos") {
+            "osascript"
+        } else {
+            "notify-send"
+        };
+        let program = found(program)?;
+        Ok(Self::Desktop { program })
+    }
+
+    /// What tells it from others.
+    pub(super) fn key(&self) -> String {
+        match self {
+            Self::Command { words, .. } => format!("exec {}", json!(words)),
+            Self::Webhook { webhook, form } => format!("webhook {form:?} {}", webhook.address()),
+            Self::Desktop { .. } => "desktop".to_owned(),
+        }
+    }
+
+    /// Its name, without what may be a secret.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Self::Command { words, .. } => quoted(&words[0]),
+            Self::Webhook { webhook, .. } => webhook.shown(),
+            Self::Desktop { .. } => "the desktop".to_owned(),
+        }
+    }
+
+    /// Delivers a notice, given what was delivered of it before. Returns what it is called there, if
+    /// it can be replaced.
+    pub(super) fn deliver(
+        &self,
+        notice: &Notice,
+        known: Option<&Known>,
+    ) -> Result<Option<String>, Undelivered> {
+        match self {
+            Self::Command { words, program } => {
+                let mut command = Command::new(program);
+                command.args(&words[1..]);
+                ran(command, notice).map(|_| None)
+            }
+            Self::Webhook { webhook, form } => {
+                let posted = webhook.post(&form.body(notice), &notice.delivery);
+                posted.map(|()| None).map_err(|error| match error {
+                    WebhookError::Refused(why) => Undelivered::Refused(why),
+                    WebhookError::Unreachable(why) => Undelivered::Unreachable(why),
+                    WebhookError::Unheard(why) => Undelivered::Unheard(why),
+                })
+            }
+            Self::Desktop { program } => {
+                let handle = known.and_then(|known| known.handle.as_deref());
+                let mut command = Command::new(program);
+                command.args(shown_on_desktop(notice, handle));
+                let printed = ran(command, notice)?;
+                Ok(Some(printed.trim().to_owned()).filter(|id| id.parse::<u32>().is_ok()))
+            }
+        }
+    }
+}
+
+/// Where a program is.
+fn found(name: &str) -> Result<PathBuf, Failure> {
+    environment::found_by_shell(name).ok_or_else(|| {
+        let text = format!("{} can't be run: there is no such program", quoted(name));
+        Failure::usage(text).hint("nothing was sent; name a program on the PATH, or its path")
+    })
+}
+
+/// The arguments that show a notice on the desktop, in place of the one that is called so.
+fn shown_on_desktop(notice: &Notice, handle: Option<&str>) -> Vec<String> {
+    let title = match notice.event {
+        Kind::Settled => format!("{} is settled", notice.id),
+        _ => format!("{} {}", notice.id, notice.need.title()),
+    };
+    if cfg!(target_os = "macos") {
+        // The texts are arguments, not part of the script.
+        let script = "on run argv\ndisplay notification (item 2 of argv) with title (item 1 of argv)\nend run";
+        return ["-e", script, &title, &notice.text]
+            .map(str::to_owned)
+            .to_vec();
+    }
+    let mut arguments = vec!["--app-name=git-handoff".to_owned(), "--print-id".to_owned()];
+    arguments.extend(handle.map(|handle| format!("--replace-id={handle}")));
+    if notice.is_settled() {
+        arguments.push("--transient".to_owned());
+    }
+    // What it shows may have markup.
+    let text = notice.text.replace('&', "&amp;").replace('<', "&lt;");
+    arguments.extend(["--".to_owned(), title, text]);
+    arguments
+}
+
+/// Runs a command with a notice on its standard input; returns the start of what it printed.
+fn ran(mut command: Command, notice: &Notice) -> Result<String, Undelivered> {
+    let group = ProcessGroup::marked();
+    command
+        .env(MARK, &group.mark)
+        .env("GIT_HANDOFF_NOTICE", notice.event.as_str())
+        .env("GIT_HANDOFF_ISSUE", notice.issue.as_str())
+        .env("GIT_HANDOFF_ID", notice.id.to_string())
+        .env("GIT_HANDOFF_TEXT", &notice.text)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    let unreachable = |error: std::io::Error| Undelivered::Unreachable(error.to_string());
+    let mut child = command.spawn().map_err(unreachable)?;
+    let group = group.of(child.id());
+    if let Some(mut input) = child.stdin.take() {
+        let document = format!("{}\n", json!(notice));
+        // A command need not read it.
+        thread::spawn(move || input.write_all(document.as_bytes()));
+    }
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    let (out, err) = (drained(out), drained(err));
+    let status = ended(&mut child);
+    // What it started and left behind, too.
+    group.end(GRACE);
+    let status = status.map_err(unreachable)?;
+    let printed = out.recv_timeout(GRACE).unwrap_or_default();
+    let Some(status) = status else {
+        // The system collects it, unless it is another user's and goes on.
+        let _ = child.try_wait();
+        let text = format!("it did not end within {} s", PATIENCE.as_secs());
+        return Err(Undelivered::Unheard(text));
+    };
+    if status.success() {
+        return Ok(printed);
+    }
+    let said = err.recv_timeout(GRACE).unwrap_or_default();
+    let said = said.trim().lines().next_back().unwrap_or_default();
+    let said = if said.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", cut(said, SHOWN))
+    };
+    Err(Undelivered::Refused(format!(
+        "it ended with {status}{said}"
+    )))
+}
+
+/// Reads what a command prints, and keeps the start of it. Something that it started may hold the
+/// stream open for ever.
+fn drained(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        let mut start = Vec::new();
+        if let Some(mut stream) = stream {
+            // What can't be read is nothing more than missing words of an error.
+            let _ = stream.by_ref().take(LONGEST).read_to_end(&mut start);
+            let _ = sender.send(String::from_utf8_lossy(&start).into_owned());
+            let _ = std::io::copy(&mut stream, &mut std::io::sink());
+        }
+    });
+    receiver
+}
+
+/// How a command ended; none if its time is up.
+fn ended(child: &mut Child) -> std::io::Result<Option<std::process::ExitStatus>> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if Instant::now() >= until {
+            return Ok(None);
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+impl Form {
+    /// What is posted.
+    fn body(self, notice: &Notice) -> Value {
+        let command = (!notice.is_settled()).then_some(&notice.next);
+        match self {
+            Self::Json => json!(notice),
+            Self::Slack => {
+                // No mention, link or channel can be made of a text.
+                let escape = |text: &str| {
+                    let text = text.replace('&', "&amp;");
+                    text.replace('<', "&lt;").replace('>', "&gt;")
+                };
+                let command = command.map(|command| format!("\n`{}`", escape(command)));
+                let text = escape(&notice.text) + &command.unwrap_or_default();
+                json!({"text": text, "unfurl_links": false})
+            }
+            Self::Teams => {
+                let block = |text: &str, font: &str| json!({"type": "TextBlock", "text": unmarked(text), "wrap": true, "fontType": font});
+                let command = command.map(|command| block(command, "Monospace"));
+                let body: Vec<Value> = [block(&notice.text, "Default")]
+                    .into_iter()
+                    .chain(command)
+                    .collect();
+                json!({"type": "message", "attachments": [{
+                    "contentType": "application/vnd.microsoft.card.adaptive",
+                    "content": {
+                        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+                        "type": "AdaptiveCard", "version": "1.4", "body": body,
+                    },
+                }]})
+            }
+        }
+    }
+}
+
+/// A text without the characters that Markdown reads as marks.
+fn unmarked(text: &str) -> String {
+    let mut found = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '#' | '~') {
+            found.push('\\');
+        }
+        found.push(c);
+    }
+    found
+}

@@ -1,0 +1,357 @@
+//! Notices: a person is told once of what needs somebody, and again when it changed or is settled.
+//!
+//! [`run`] follows the ledger. `notice` is what a person gets, and `changes` compares what needs somebody
+//! now with what was sent; `told` keeps that between runs, and `channel` delivers. Nothing is written
+//! to the ledger.
+
+mod changes;
+mod channel;
+mod notice;
+mod told;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use handoff::base::ids::{AgentName, HandoffId};
+use handoff::base::text::continued;
+use handoff::base::{Moment, ObjectId};
+use handoff::ledger::Snapshot;
+use handoff::ledger::attention::{Attention, Protocols, Watched, protocols};
+use handoff::model::{View, person};
+use handoff::protocol::{AgentKind, Need, Protocol, State};
+
+pub use channel::{Channel, Form};
+pub use notice::Notice;
+
+use self::channel::Undelivered;
+use self::told::Told;
+use handoff_cli::args::remote::PollArgs;
+use handoff_cli::context::Context;
+use handoff_cli::context::interruption::Interruption;
+use handoff_cli::context::lookout::{Lookout, Place, unreached};
+use handoff_cli::environment::now;
+use handoff_cli::failure::{ErrorCode, Failure};
+use handoff_cli::output::{Output, SCHEMA};
+
+/// How long nothing is looked at, at most: work becomes late without a step.
+const FRESH: Duration = Duration::from_secs(60);
+/// The pause after the first failed delivery; each further one doubles it.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+/// How often a run that only looks once tries.
+const TRIES: u32 = 3;
+
+/// Whom to tell, of what, and how.
+pub struct Plan {
+    /// Where notices go.
+    pub channel: Channel,
+    /// Who must be told; if empty, the persons.
+    pub agents: Vec<AgentName>,
+    /// The needs; if empty, all.
+    pub needs: Vec<Need>,
+    /// How long something must have needed somebody.
+    pub after: Duration,
+    /// Whether it looks once and ends.
+    pub once: bool,
+    /// How the remote is asked.
+    pub looks: PollArgs,
+}
+
+impl Plan {
+    /// Whether somebody is to be told of this.
+    fn includes(&self, found: &Attention, protocol: &Protocol) -> bool {
+        let is_person = |agent: &AgentName| {
+            protocol.is_kind(agent.as_str(), AgentKind::Human)
+                || person(protocol).or(protocol.lead()) == Some(agent)
+        };
+        let mut told = found.told.iter();
+        let is_for_them = match &self.agents[..] {
+            [] => told.any(is_person),
+            agents => told.any(|agent| agents.contains(agent)),
+        };
+        is_for_them && (self.needs.is_empty() || self.needs.contains(&found.need))
+    }
+
+    /// Says that something was not delivered, and when it is tried again.
+    fn failed(
+        &self,
+        backoff: &mut Backoff,
+        trouble: &Undelivered,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        let channel = self.channel.shown();
+        let text = format!("{channel} did not get the notice: {trouble}");
+        if self.once && backoff.failed + 1 >= TRIES {
+            return Err(Failure::new(ErrorCode::NotDelivered, text)
+                .hint("fix that and run it again: what was delivered is not sent twice"));
+        }
+        let pause = backoff.failed().as_secs();
+        output.say(&continued(&format!("{text}; trying again in {pause} s")));
+        Ok(())
+    }
+
+    /// What tells the notes of one plan in a clone from those of another.
+    fn key(&self, branch: &str) -> String {
+        let agents: Vec<&str> = self.agents.iter().map(AgentName::as_str).collect();
+        let needs: Vec<&str> = self.needs.iter().map(|need| need.as_str()).collect();
+        let channel = self.channel.key();
+        format!(
+            "{branch}\n{channel}\n{}\n{}",
+            agents.join(","),
+            needs.join(",")
+        )
+    }
+}
+
+/// When something that failed is tried again.
+#[derive(Default)]
+struct Backoff {
+    failed: u32,
+    until: Option<Instant>,
+}
+
+impl Backoff {
+    fn failed(&mut self) -> Duration {
+        let pause = FIRST_PAUSE.saturating_mul(1 << self.failed.min(10));
+        let pause = pause.min(LONGEST_PAUSE);
+        self.failed += 1;
+        self.until = Some(Instant::now() + pause);
+        pause
+    }
+
+    fn is_due(&self) -> bool {
+        self.until.is_none_or(|until| until <= Instant::now())
+    }
+}
+
+/// Tells what needs somebody, until it is interrupted.
+///
+/// # Errors
+/// A [`Failure`] if it can't begin, or the ledger can't be read, or if it looks once and something
+/// was not delivered.
+pub fn run(plan: &Plan, context: &Context, output: &mut Output) -> Result<(), Failure> {
+    output.one_line_each();
+    let repository = context.repository()?;
+    let ledger = context.ledger(&repository)?;
+    let place = Place::of(plan.looks, context, &repository)?;
+    let mut told = Told::open(repository.common_dir(), &plan.key(ledger.refname()))?;
+    let mut lookout = Lookout::open(ledger, place, plan.looks.poll, None)?;
+    let interruption = lookout.catch()?;
+    let mut teller = Teller {
+        plan,
+        watched: Watched::default(),
+        seen: None,
+        unreached: Backoff::default(),
+        refused: HashMap::new(),
+    };
+    let ended = teller.follow(&mut lookout, &mut told, &interruption, output);
+    lookout.leave_fetched();
+    ended
+}
+
+struct Teller<'a> {
+    plan: &'a Plan,
+    watched: Watched,
+    /// The last tip that was looked at, and until when what was seen there holds.
+    seen: Option<(ObjectId, Moment)>,
+    /// If nothing comes through.
+    unreached: Backoff,
+    /// The deliveries that were refused; others are not kept waiting by them.
+    refused: HashMap<String, Backoff>,
+}
+
+impl Teller<'_> {
+    fn follow(
+        &mut self,
+        lookout: &mut Lookout<'_>,
+        told: &mut Told,
+        interruption: &Interruption,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        let is_asked = || interruption.requested().load(Ordering::SeqCst);
+        while !is_asked() {
+            lookout.tips(output)?;
+            if lookout.has_looked() {
+                let tip = lookout.ledger().newest()?;
+                let now = now()?;
+                let is_same = self
+                    .seen
+                    .is_some_and(|(commit, until)| commit == tip.commit() && now < until);
+                if self.unreached.is_due() && (!is_same || self.is_due_again()) {
+                    self.look(&tip, told, now, &is_asked, output)?;
+                }
+                if self.plan.once && self.again().is_none() {
+                    // What is known here was told.
+                    return match lookout.trouble() {
+                        Some(_) => Err(unreached(lookout)),
+                        None => Ok(()),
+                    };
+                }
+            }
+            let pause = self.pause()?;
+            if self.plan.once && self.again().is_some() {
+                thread::sleep(pause);
+            } else {
+                lookout.pause(Some(pause), output);
+            }
+        }
+        Ok(())
+    }
+
+    /// When the next thing that failed is tried again.
+    fn again(&self) -> Option<Instant> {
+        let refused = self.refused.values().filter_map(|one| one.until);
+        // If nothing comes through, none of them does.
+        self.unreached.until.or_else(|| refused.min())
+    }
+
+    fn is_due_again(&self) -> bool {
+        self.again().is_some_and(|until| until <= Instant::now())
+    }
+
+    /// How long nothing is to be done unless the ledger changes.
+    fn pause(&self) -> Result<Duration, Failure> {
+        let now = now()?;
+        let fresh = self.seen.map(|(_, until)| (until - now).to_std());
+        let fresh = fresh.map_or(FRESH, Result::unwrap_or_default);
+        let again = self.again();
+        let again = again.map(|until| until.saturating_duration_since(Instant::now()));
+        let pause = again.unwrap_or(FRESH).min(fresh).min(FRESH);
+        Ok(pause.max(Duration::from_millis(50)))
+    }
+
+    /// Tells what changed since it was told last.
+    fn look(
+        &mut self,
+        tip: &Snapshot<'_>,
+        told: &mut Told,
+        now: Moment,
+        is_asked: &impl Fn() -> bool,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        let protocols = protocols(tip, now)?;
+        self.ensure_agents(&protocols)?;
+        let (current, until) = self.current(tip, &protocols, told, now, is_asked)?;
+        if is_asked() {
+            return Ok(());
+        }
+        let ledger = tip.urn()?;
+        let events = changes::between(&told.notices, current, &ledger);
+        let is_wanted = |delivery: &String| events.iter().any(|one| one.delivery == *delivery);
+        self.refused.retain(|delivery, _| is_wanted(delivery));
+        for mut change in events {
+            if is_asked() {
+                return Ok(());
+            }
+            let refused = self.refused.get(&change.delivery);
+            if refused.is_some_and(|refused| !refused.is_due()) {
+                continue;
+            }
+            if change.is_settled() {
+                let state = state(tip, &change.id)?;
+                change = change.in_state(state);
+            }
+            let before = told.delivering(&change)?;
+            match self.plan.channel.deliver(&change, before.as_ref()) {
+                Ok(handle) => {
+                    told.delivered(&change, handle)?;
+                    self.refused.remove(&change.delivery);
+                    say(&change, output)?;
+                }
+                Err(undelivered) => {
+                    if !undelivered.is_unsure() {
+                        told.refused(&change, before)?;
+                    }
+                    let of_all = undelivered.stops();
+                    let backoff = if of_all {
+                        &mut self.unreached
+                    } else {
+                        self.refused.entry(change.delivery).or_default()
+                    };
+                    self.plan.failed(backoff, &undelivered, output)?;
+                    if of_all {
+                        self.seen = Some((tip.commit(), until));
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        self.seen = Some((tip.commit(), until));
+        self.unreached = Backoff::default();
+        Ok(())
+    }
+
+    /// Refuses the name of an agent that no protocol in force has: nothing would ever be told.
+    fn ensure_agents(&self, protocols: &Protocols) -> Result<(), Failure> {
+        let mut named = self.plan.agents.iter();
+        let unknown = |name: &&AgentName| {
+            let mut protocols = protocols.values();
+            protocols.all(|protocol| protocol.agent(name.as_str()).is_none())
+        };
+        let Some(name) = named.find(unknown) else {
+            return Ok(());
+        };
+        let agents = protocols.values().flat_map(|p| &p.definition().agents);
+        let agents: BTreeSet<&str> = agents.map(|agent| agent.id.as_str()).collect();
+        let agents: Vec<&str> = agents.into_iter().collect();
+        let text = format!("{name} is not an agent of a protocol in force");
+        Err(Failure::new(ErrorCode::UnknownAgent, text)
+            .hint(format!("agents are: {}", agents.join(", "))))
+    }
+
+    /// What is to be told now, and when that changes without a step.
+    fn current(
+        &mut self,
+        tip: &Snapshot<'_>,
+        protocols: &Protocols,
+        told: &Told,
+        now: Moment,
+        is_asked: &impl Fn() -> bool,
+    ) -> Result<(Vec<Attention>, Moment), Failure> {
+        let standing = self.watched.look(tip, protocols, now, is_asked)?;
+        let mut until = now + FRESH;
+        until = standing.until.map_or(until, |end| end.min(until));
+        let mut current = Vec::new();
+        for (found, record) in standing.needs {
+            if !self.plan.includes(&found, &protocols[&record.protocol]) {
+                continue;
+            }
+            let ripe = found.since + self.plan.after;
+            // Another clock may be ahead, and what was told stays so.
+            let is_told = told.notices.contains_key(&found.id);
+            if self.plan.after.is_zero() || ripe <= now || is_told {
+                current.push(found);
+            } else {
+                until = until.min(ripe);
+            }
+        }
+        // One word about a handoff: the most urgent, of the agents that are told of several.
+        current.sort_by(|a, b| {
+            (&a.id, a.need, a.since, &a.turn).cmp(&(&b.id, b.need, b.since, &b.turn))
+        });
+        current.dedup_by(|later, first| later.id == first.id);
+        Ok((current, until))
+    }
+}
+
+/// The state of a handoff that needs nobody any more.
+fn state(tip: &Snapshot<'_>, id: &HandoffId) -> Result<Option<State>, Failure> {
+    let record = tip.issue(id.issue())?.record(id.number())?;
+    Ok(record.map(|record| record.state))
+}
+
+/// Prints what was delivered.
+fn say(notice: &Notice, output: &mut Output) -> Result<(), Failure> {
+    let line = if output.is_json() {
+        let line = serde_json::json!({"schema": SCHEMA, "ok": true, "data": notice});
+        format!("{line}\n")
+    } else {
+        format!("{}\n", continued(&notice.text))
+    };
+    // Whoever read it may be gone: the person is told all the same.
+    output.stream(line.as_bytes())?;
+    Ok(())
+}

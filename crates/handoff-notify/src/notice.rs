@@ -1,0 +1,169 @@
+//! What a person is told.
+
+use handoff::base::Moment;
+use handoff::base::ids::{AgentName, HandoffId, IssueKey};
+use handoff::base::text::{cut, plain};
+use handoff::contract::Secrets;
+use handoff::ledger::attention::Attention;
+use handoff::protocol::{Need, State};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// The longest text of somebody else in a notice, in characters.
+const LONGEST: usize = 500;
+
+/// Whether a need is new, changed, or over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Something needs somebody.
+    Opened,
+    /// It still does, for another reason.
+    Updated,
+    /// It does not any more.
+    Settled,
+}
+
+impl Kind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Opened => "opened",
+            Self::Updated => "updated",
+            Self::Settled => "settled",
+        }
+    }
+}
+
+/// A notice: what needs somebody, or does not any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Notice {
+    /// whether it is `opened`, `updated` or `settled`
+    pub event: Kind,
+    /// what all events about the same need have in common
+    pub notice: String,
+    /// the same for an event that is delivered once more, and different for each other one
+    pub delivery: String,
+    /// the ledger, by the same name as in CloudEvents
+    pub ledger: String,
+    /// the issue
+    pub issue: IssueKey,
+    /// its title
+    pub title: String,
+    /// the handoff
+    pub id: HandoffId,
+    /// why it needs somebody
+    pub need: Need,
+    /// the agent that has the handoff, or had it
+    pub with: AgentName,
+    /// whose turn it is
+    pub turn: AgentName,
+    /// since when
+    pub since: Moment,
+    /// what went wrong, or what is asked
+    pub why: String,
+    /// the number of the attempt
+    pub attempt: u32,
+    /// the next command
+    pub next: String,
+    /// the handoff's state, once the need is settled
+    pub state: Option<State>,
+    /// all of it in a line
+    pub text: String,
+}
+
+impl Notice {
+    /// That something needs somebody: the texts of others in it are plain, short, and hold nothing
+    /// that looks like a secret.
+    pub fn opened(found: &Attention, ledger: &str) -> Self {
+        let mut texts = [found.title.clone(), found.why.clone()];
+        let secrets = Secrets::in_value(&json!(texts));
+        for text in &mut texts {
+            secrets.mask_text(text);
+            *text = cut(&plain(text), LONGEST);
+        }
+        let [title, why] = texts;
+        let since = found.since.format("%Y-%m-%dT%H:%M:%S%.3fZ");
+        let notice = format!("{}@{since}", found.id);
+        Self {
+            event: Kind::Opened,
+            delivery: String::new(),
+            notice,
+            ledger: ledger.to_owned(),
+            issue: found.issue.clone(),
+            title,
+            id: found.id.clone(),
+            need: found.need,
+            with: found.with.clone(),
+            turn: found.turn.clone(),
+            since: found.since,
+            why,
+            attempt: found.attempt,
+            next: found.next.clone(),
+            state: None,
+            text: String::new(),
+        }
+        .worded()
+    }
+
+    /// The same, as another event of an earlier notice.
+    pub fn updating(self, earlier: &Self) -> Self {
+        Self {
+            event: Kind::Updated,
+            notice: earlier.notice.clone(),
+            ..self
+        }
+        .worded()
+    }
+
+    /// The same, of a handoff that is in this state by now.
+    pub fn in_state(self, state: Option<State>) -> Self {
+        Self { state, ..self }.worded()
+    }
+
+    /// That it is settled.
+    pub fn settled(&self) -> Self {
+        Self {
+            event: Kind::Settled,
+            ..self.clone()
+        }
+        .worded()
+    }
+
+    /// Whether nobody has to be told any more.
+    pub fn is_settled(&self) -> bool {
+        self.event == Kind::Settled
+    }
+
+    /// Whether another notice says the same.
+    pub fn says(&self, other: &Self) -> bool {
+        (self.need, &self.turn, &self.why, self.attempt)
+            == (other.need, &other.turn, &other.why, other.attempt)
+    }
+
+    fn worded(mut self) -> Self {
+        let (need, turn) = (self.need.title(), &self.turn);
+        self.text = match self.event {
+            Kind::Settled => {
+                let state = self.state.map_or("gone", State::as_str);
+                let (id, title) = (&self.id, &self.title);
+                format!("{id} is settled, and {state} now ({title})")
+            }
+            _ if self.why.is_empty() || self.why == self.title => {
+                format!("{} {need}: {} ({turn}'s turn)", self.id, self.title)
+            }
+            _ => format!(
+                "{} {need}: {} ({turn}'s turn; {})",
+                self.id, self.why, self.title
+            ),
+        };
+        self.delivery = format!(
+            "{}/{}/{}/{}",
+            self.notice,
+            self.event.as_str(),
+            self.need.as_str(),
+            self.attempt
+        );
+        self
+    }
+}

@@ -1,0 +1,13 @@
+//! What a ledger shows about the work, for people and monitors: metrics, alerts, traces and the
+//! report. Everything is derived from a [`Survey`](handoff::ledger::Survey) or from the records;
+//! nothing here writes to the ledger.
+
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
+pub mod alerts;
+pub mod cloudevents;
+mod events;
+pub mod metrics;
+pub mod openmetrics;
+pub mod otlp;
+pub mod report;

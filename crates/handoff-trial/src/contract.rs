@@ -1,0 +1,528 @@
+//! Contracts as the agents of a trial send them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use handoff::base::finding::{Finding, FindingCode};
+use handoff::base::ids::{AgentName, IssueKey};
+use handoff::base::pointer::parts;
+use handoff::contract::Input;
+use handoff::ledger::{Done, LedgerError, Offer};
+use handoff::model::planner::Holder;
+use handoff::model::{ContractRefusal, Record, Refusal, SendOptions, View};
+use handoff::protocol::{
+    ContractType, Outcome, State, TimeField, Unit, schema_nodes, schema_types,
+};
+use handoff::templates::{known_at_tip, left_to_fill, skeleton, usual_format, written};
+use serde_json::{Value, json};
+
+use super::Trial;
+use super::values::Values;
+use handoff_cli::failure::Failure;
+
+/// How often a contract is changed and sent again before it counts as refused.
+const MOST_ATTEMPTS: usize = 60;
+
+/// A type of contract between two agents.
+pub(super) type Way = (String, AgentName, AgentName);
+
+/// For each place that was filled in, which of its values was accepted.
+pub(super) type Choices = BTreeMap<String, usize>;
+
+/// A contract to send.
+#[derive(Clone, Debug)]
+pub(super) struct Ask {
+    pub(super) issue: IssueKey,
+    pub(super) from: AgentName,
+    pub(super) to: AgentName,
+    pub(super) kind: String,
+    /// The number of the request that it answers.
+    pub(super) answers: Option<u32>,
+    /// What fields must hold, by pointer.
+    pub(super) fixed: Vec<(String, Value)>,
+}
+
+impl Ask {
+    fn way(&self) -> Way {
+        (self.kind.clone(), self.from.clone(), self.to.clone())
+    }
+}
+
+/// A contract that was sent.
+#[derive(Debug)]
+pub(super) struct Sent {
+    pub(super) value: Value,
+    pub(super) record: Record,
+}
+
+/// A place that is filled in, and the values to try there. Beyond the last, it is left out.
+struct Slot {
+    candidates: Vec<Value>,
+    at: usize,
+}
+
+/// A contract that may not be accepted yet.
+struct Draft {
+    value: Value,
+    slots: BTreeMap<String, Slot>,
+    fixed: BTreeSet<String>,
+    /// The contract that the sender works on.
+    held: Option<Record>,
+    unique: String,
+}
+
+impl Trial<'_> {
+    /// Sends a contract. While what it holds is refused, what was made up in it is changed.
+    ///
+    /// # Errors
+    /// The last refusal; it says which field has no value that would do.
+    pub(super) fn send(&mut self, ask: &Ask) -> Result<Sent, Failure> {
+        let mut draft = self.draft(ask)?;
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let error = match self.offer(ask, &draft.value) {
+                Ok(done) => {
+                    let slots = draft.slots.into_iter();
+                    let choices = slots.map(|(at, slot)| (at, slot.at)).collect();
+                    self.learned.insert(ask.way(), choices);
+                    self.steps += 1;
+                    return Ok(Sent {
+                        value: draft.value,
+                        record: done.receipt.record,
+                    });
+                }
+                Err(error) => error,
+            };
+            if let Some((at, wanted)) = self.wanted(ask, &error)
+                && draft.fixed.insert(at.clone())
+            {
+                set(&mut draft.value, &at, json!(wanted));
+                continue;
+            }
+            let failure = Failure::from(error);
+            if attempts >= MOST_ATTEMPTS || !self.change(ask, &mut draft, &failure.findings) {
+                return Err(self.explained(ask, failure));
+            }
+        }
+    }
+
+    /// Offers a contract to the ledger as it is.
+    pub(super) fn offer(&mut self, ask: &Ask, value: &Value) -> Result<Done, LedgerError> {
+        let cooldown = self.protocol.definition().limits.as_ref();
+        let cooldown = cooldown.and_then(|limits| limits.cooldown_seconds);
+        self.wait(cooldown.unwrap_or(0) + 1);
+        let text = {
+            let tip = self.ledger.tip()?;
+            let rules = tip.rules(self.protocol.name())?;
+            let kind = self.kind(&ask.kind);
+            let format = self.format(kind);
+            written(&rules, kind, value, format, (&ask.from, &ask.to))?
+        };
+        self.act_as(&ask.from, "1");
+        let offer = Offer {
+            input: &Input::read(text.as_bytes()),
+            agent: Some(&ask.from),
+            issue: Some(&ask.issue),
+            protocol: Some(&self.protocol.definition().name),
+            options: &SendOptions {
+                answers: ask.answers,
+                ..SendOptions::default()
+            },
+            reports: None,
+        };
+        self.ledger.send(&self.session, &offer)
+    }
+
+    /// A contract type of the protocol; its first, if it has none of that name.
+    pub(super) fn kind(&self, name: &str) -> &ContractType {
+        let first = &self.protocol.definition().contracts[0];
+        self.protocol.contract_type(name).unwrap_or(first)
+    }
+
+    /// JSON if it may be, since findings then have places that can be changed.
+    fn format(&self, kind: &ContractType) -> &'static str {
+        let formats = &self.protocol.definition().formats;
+        if kind.has_format("json") && formats.iter().any(|format| format == "json") {
+            return "json";
+        }
+        usual_format(&self.protocol, Some(kind))
+    }
+
+    /// The value that a refusal says a place must have.
+    fn wanted(&self, ask: &Ask, error: &LedgerError) -> Option<(String, String)> {
+        let LedgerError::Refused(Refusal::Contract(refusal)) = error else {
+            return None;
+        };
+        let kind = self.kind(&ask.kind);
+        match refusal {
+            ContractRefusal::NotAbout { known, .. } => {
+                Some((kind.about.clone()?, known.to_string()))
+            }
+            ContractRefusal::NotAfter { field, fitting, .. } => {
+                let mut rules = kind.after.keys();
+                let at = rules.find(|at| at.trim_start_matches('/') == &**field)?;
+                Some((at.clone(), fitting.first()?.clone()))
+            }
+            _ => None,
+        }
+    }
+
+    /// A refusal, with the field that none of the values would do for.
+    fn explained(&self, ask: &Ask, mut failure: Failure) -> Failure {
+        let mut errors = failure.findings.iter().filter(|f| f.is_error());
+        let about_value = |f: &&Finding| !f.code.is_route() && !f.code.is_gate();
+        if let Some(finding) = errors.find(about_value) {
+            let schema = &self.kind(&ask.kind).schema;
+            failure.message = format!(
+                "no value was found for {} of {} from {} to {}: {}; give it `examples` in {schema}",
+                finding.path, ask.kind, ask.from, ask.to, finding.message
+            );
+        }
+        failure
+    }
+
+    /// A contract with everything filled in.
+    fn draft(&mut self, ask: &Ask) -> Result<Draft, Failure> {
+        let kind = self.kind(&ask.kind).clone();
+        let (value, held) = {
+            let tip = self.ledger.tip()?;
+            let rules = tip.rules(self.protocol.name())?;
+            let folder = tip.issue(&ask.issue)?;
+            let issue = folder.issue()?;
+            let from = Holder {
+                agent: &ask.from,
+                worker: None,
+            };
+            let parties = (from, &ask.to);
+            let (protocol, now) = (&self.protocol, self.now());
+            let known = known_at_tip(
+                self.repository,
+                protocol,
+                &folder,
+                issue.as_ref(),
+                parties,
+                now,
+            )?;
+            let works = issue.iter().flat_map(|issue| issue.open.iter().rev());
+            let mut works =
+                works.filter(|open| open.to == ask.from && open.state == State::InProgress);
+            let held = match works.next() {
+                Some(open) => folder.record(open.id.number())?,
+                None => None,
+            };
+            (skeleton(&rules, &kind, &known)?, held)
+        };
+        let mut draft = Draft {
+            value,
+            slots: BTreeMap::new(),
+            fixed: BTreeSet::new(),
+            held,
+            unique: format!("example-{}", self.steps + 1),
+        };
+        self.set_envelope(ask, &kind, &mut draft);
+        for (at, value) in &ask.fixed {
+            set(&mut draft.value, at, value.clone());
+            draft.fixed.insert(at.clone());
+        }
+        for (at, _) in left_to_fill(&draft.value) {
+            self.fill(ask, &mut draft, &at, 0);
+        }
+        let learned = self.learned.get(&ask.way()).cloned().unwrap_or_default();
+        for (at, chosen) in learned {
+            if chosen > 0 || draft.value.pointer(&at).is_none() {
+                self.fill(ask, &mut draft, &at, chosen);
+            }
+        }
+        Ok(draft)
+    }
+
+    /// Sets what the template leaves open although the ledger knows it.
+    fn set_envelope(&self, ask: &Ask, kind: &ContractType, draft: &mut Draft) {
+        let schema = self.schemas.get(&kind.schema).unwrap_or(&Value::Null);
+        let key = |at: &str| {
+            let is_text = schema_types(schema, at).is_none_or(|types| types.contains("string"));
+            let number = ask.issue.as_str().parse::<u64>().ok();
+            number
+                .filter(|_| !is_text)
+                .map_or(json!(ask.issue), |n| json!(n))
+        };
+        let issue = self.protocol.field(kind, |f| &f.issue);
+        let from = self.protocol.field(kind, |f| &f.from);
+        let to = self.protocol.field(kind, |f| &f.to);
+        let envelope = [
+            issue.map(|at| (at, key(at))),
+            from.map(|at| (at, json!(ask.from))),
+            to.map(|at| (at, json!(ask.to))),
+        ];
+        for (at, value) in envelope.into_iter().flatten() {
+            if is_open(&draft.value, at) {
+                set(&mut draft.value, at, value);
+            }
+        }
+        for (at, words) in &kind.when {
+            let word = words.texts().iter().find(|word| *word != "*");
+            if let Some(word) = word.filter(|_| is_open(&draft.value, at)) {
+                set(&mut draft.value, at, json!(word));
+            }
+        }
+    }
+
+    /// Fills in a place with the value of that number.
+    fn fill(&self, ask: &Ask, draft: &mut Draft, at: &str, chosen: usize) {
+        let candidates = self.candidates(ask, draft, at);
+        let slot = Slot {
+            at: chosen.min(candidates.len()),
+            candidates,
+        };
+        match slot.candidates.get(slot.at) {
+            Some(value) => set(&mut draft.value, at, value.clone()),
+            None => drop(remove(&mut draft.value, at)),
+        }
+        draft.slots.insert(at.to_owned(), slot);
+    }
+
+    /// The values to try at a place.
+    fn candidates(&self, ask: &Ask, draft: &Draft, at: &str) -> Vec<Value> {
+        let kind = self.kind(&ask.kind);
+        let mut first = Vec::new();
+        if self.protocol.field(kind, |f| &f.id) == Some(at) {
+            first.push(json!(draft.unique));
+        }
+        if kind.about.as_deref() == Some(at) {
+            let known = draft
+                .held
+                .as_ref()
+                .and_then(|held| held.contract_id.clone());
+            first.extend(known.map(Value::from));
+        }
+        if kind.recommends.as_deref() == Some(at) || kind.agents.iter().any(|agent| agent == at) {
+            let agents = self.protocol.agent_names().into_iter();
+            first.push(json!(ask.to));
+            first.extend(agents.map(Value::from));
+        }
+        let opened = kind.tasks.as_ref().and_then(|tasks| tasks.opens.as_deref());
+        if opened.is_some_and(|list| at.starts_with(&format!("{list}/"))) {
+            first.push(json!(draft.unique));
+        }
+        let time = |field: &Option<TimeField>| {
+            let field = field.as_ref().filter(|field| field.at == at)?;
+            Some(match field.unit {
+                Unit::Seconds => json!(3600),
+                Unit::Milliseconds => json!(3_600_000),
+            })
+        };
+        first.extend(time(&kind.timeout).or(time(&kind.acknowledge)));
+        first.extend(self.named_files(ask, kind, at));
+        let (schema, within) = self.schema_at(kind, &draft.value, at);
+        let values = Values {
+            schema,
+            unique: &draft.unique,
+        };
+        let mut rest = values.at(&within);
+        if self.protocol.field(kind, |f| &f.status) == Some(at) {
+            let completes =
+                |value: &Value| self.protocol.outcome(kind, value.as_str()) == Outcome::Complete;
+            rest.sort_by_key(|value| !completes(value));
+        }
+        rest.retain(|value| !first.contains(value));
+        first.extend(rest);
+        first
+    }
+
+    /// The schema that describes a place, and the place in what it describes.
+    fn schema_at(&self, kind: &ContractType, contract: &Value, at: &str) -> (&Value, String) {
+        for named in &kind.named_schemas {
+            let file = contract.pointer(&named.schema).and_then(Value::as_str);
+            let schema = file.and_then(|file| self.schemas.get(&format!("schemas/{file}")));
+            if let (Some(schema), Some(within)) = (schema, at.strip_prefix(named.data.as_str())) {
+                return (schema, within.to_owned());
+            }
+        }
+        let own = self.schemas.get(&kind.schema);
+        (own.unwrap_or(&Value::Null), at.to_owned())
+    }
+
+    /// The schemas that a contract can name, those that are named after its receiver first.
+    fn named_files(&self, ask: &Ask, kind: &ContractType, at: &str) -> Vec<Value> {
+        let expected = kind
+            .expects
+            .as_ref()
+            .map(|expected| expected.schema.as_str());
+        let named = kind.named_schemas.iter().map(|named| named.schema.as_str());
+        if !named.chain(expected).any(|place| place == at) {
+            return Vec::new();
+        }
+        let definition = self.protocol.definition();
+        let contracts = definition.contracts.iter().map(|kind| kind.schema.as_str());
+        let documents = definition.documents.values().map(|d| d.schema.as_str());
+        let used: BTreeSet<&str> = contracts.chain(documents).collect();
+        let free = self
+            .schemas
+            .keys()
+            .filter(|path| !used.contains(path.as_str()));
+        let mut names: Vec<&str> = free
+            .filter_map(|path| path.strip_prefix("schemas/"))
+            .collect();
+        let receiver = ask.to.as_str().trim_start_matches('@');
+        names.sort_by_key(|name| !name.contains(receiver));
+        names.into_iter().map(Value::from).collect()
+    }
+
+    /// Changes what the findings are about, as far as it was made up; returns whether it did.
+    fn change(&self, ask: &Ask, draft: &mut Draft, findings: &[Finding]) -> bool {
+        let mut changed = false;
+        let errors = findings
+            .iter()
+            .filter(|f| f.is_error() && !f.code.is_gate());
+        for finding in errors {
+            let at = self.place(ask, finding);
+            if !at.is_empty() && !draft.fixed.contains(&at) {
+                changed |= self.change_at(ask, draft, &at, finding.code);
+            }
+        }
+        changed || !findings.is_empty() && self.choose_otherwise(ask, draft)
+    }
+
+    /// Takes another of few values somewhere: what a finding is about may depend on it.
+    fn choose_otherwise(&self, ask: &Ask, draft: &mut Draft) -> bool {
+        const FEW: usize = 8;
+        let has_more = |slot: &&Slot| slot.at + 1 < slot.candidates.len();
+        let choice = draft
+            .slots
+            .iter()
+            .find(|(_, slot)| slot.candidates.len() <= FEW && has_more(slot));
+        let at = choice.map(|(at, _)| at.clone());
+        at.is_some_and(|at| self.try_next(ask, draft, &at))
+    }
+
+    /// The place of a finding as a JSON Pointer.
+    fn place(&self, ask: &Ask, finding: &Finding) -> String {
+        if self.format(self.kind(&ask.kind)) == "json" {
+            return finding.path.clone();
+        }
+        // Without the root element.
+        let rest = finding.path.split('/').skip(2);
+        rest.fold(String::new(), |at, part| {
+            let part = part.trim_start_matches('@');
+            match part.trim_end_matches(']').split_once('[') {
+                Some((name, number)) => {
+                    let number = number.parse::<usize>().map_or(0, |n| n.saturating_sub(1));
+                    format!("{at}/{name}/{number}")
+                }
+                None => format!("{at}/{part}"),
+            }
+        })
+    }
+
+    fn change_at(&self, ask: &Ask, draft: &mut Draft, at: &str, code: FindingCode) -> bool {
+        if draft.value.pointer(at).is_none() {
+            let is_new = !draft.slots.contains_key(at) && code == FindingCode::FieldMissing;
+            if is_new {
+                self.fill(ask, draft, at, 0);
+            }
+            return is_new || self.try_next(ask, draft, at);
+        }
+        let (schema, within) = self.schema_at(self.kind(&ask.kind), &draft.value, at);
+        let is_excluded = code == FindingCode::FieldUnknown
+            || code == FindingCode::FieldInvalid
+                && schema_nodes(schema, &within).contains(&&Value::Bool(false));
+        let is_made_up = draft.slots.keys().any(|slot| is_within(at, slot));
+        if is_excluded && is_made_up {
+            let removed = remove(&mut draft.value, at).is_some();
+            let left_out = Slot {
+                candidates: Vec::new(),
+                at: 0,
+            };
+            draft.slots.insert(at.to_owned(), left_out);
+            return removed;
+        }
+        if !draft.slots.contains_key(at) && is_made_up {
+            // A part of what was made up: go on from the value that it has.
+            let candidates = self.candidates(ask, draft, at);
+            let now = draft.value.pointer(at);
+            let now = candidates.iter().position(|value| Some(value) == now);
+            let slot = Slot {
+                at: now.unwrap_or(0),
+                candidates,
+            };
+            draft.slots.insert(at.to_owned(), slot);
+        }
+        let own = draft.slots.contains_key(at).then(|| at.to_owned());
+        let beneath = draft
+            .slots
+            .keys()
+            .filter(|slot| *slot != at && is_within(slot, at));
+        let places: Vec<String> = own.into_iter().chain(beneath.cloned()).collect();
+        places.iter().any(|place| self.try_next(ask, draft, place))
+    }
+
+    /// Fills in the next value at a place, or leaves it out if it may be missing.
+    fn try_next(&self, ask: &Ask, draft: &mut Draft, at: &str) -> bool {
+        let Some(slot) = draft.slots.get_mut(at) else {
+            return false;
+        };
+        if slot.at >= slot.candidates.len() {
+            return false;
+        }
+        slot.at += 1;
+        if let Some(value) = slot.candidates.get(slot.at) {
+            set(&mut draft.value, at, value.clone());
+            return true;
+        }
+        let (schema, within) = self.schema_at(self.kind(&ask.kind), &draft.value, at);
+        let Some((above, _)) = within.rsplit_once('/') else {
+            return false;
+        };
+        let key = parts(&within).last().unwrap_or_default();
+        let required = schema_nodes(schema, above).into_iter();
+        let mut required = required
+            .flat_map(|node| node["required"].as_array())
+            .flatten();
+        !required.any(|name| *name == key) && remove(&mut draft.value, at).is_some()
+    }
+}
+
+/// Whether a place is another one, or in it.
+fn is_within(place: &str, other: &str) -> bool {
+    let rest = place.strip_prefix(other);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Whether a contract leaves a place to its sender.
+fn is_open(contract: &Value, at: &str) -> bool {
+    let text = contract.pointer(at).and_then(Value::as_str);
+    text.is_some_and(|text| text.contains(handoff::contract::FILL))
+}
+
+/// Sets the value at a pointer; missing members become objects.
+pub(super) fn set(contract: &mut Value, at: &str, value: Value) {
+    let mut here = contract;
+    for part in parts(at) {
+        here = match here {
+            Value::Array(items) => match part.parse::<usize>() {
+                Ok(index) if index < items.len() => &mut items[index],
+                _ => return,
+            },
+            Value::Object(members) => members.entry(part).or_insert(Value::Null),
+            other => {
+                *other = json!({});
+                &mut other[part.as_str()]
+            }
+        };
+    }
+    *here = value;
+}
+
+/// Removes the value at a pointer.
+pub(super) fn remove(contract: &mut Value, at: &str) -> Option<Value> {
+    let (above, _) = at.rsplit_once('/')?;
+    let key = parts(at).last()?;
+    match contract.pointer_mut(above)? {
+        Value::Object(members) => members.shift_remove(&key),
+        Value::Array(items) => {
+            let index: usize = key.parse().ok()?;
+            (index < items.len()).then(|| items.remove(index))
+        }
+        _ => None,
+    }
+}

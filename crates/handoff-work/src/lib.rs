@@ -1,0 +1,805 @@
+//! Workers: claim what waits for their agents, run a command for each piece of work, and record what
+//! came of it.
+//!
+//! The supervisor, here, watches the ledger on one thread: it claims, hands each piece to a thread of
+//! its own (`piece`), tells it when its work is lost, and removes worktrees that are not needed any
+//! more; `adopt` goes on where a killed worker stopped. `roles` are what to run, `slot` is the note of
+//! what runs, `worktree` and `checkout` where, `run` how, with the words in `prompt`, and `breaker`
+//! when not. `decide` makes the steps that need no mind. Every step on the ledger is a command of the
+//! program (`program`), as a person would run it.
+//!
+//! An agent may be hostile. Its processes are below one of our own (`reaper`, `process`), its output
+//! comes through a pipe (`run_output`), what it leaves is read without following links
+//! (`agent_folder`), and git is run by the worker on what was recorded before (`publish`).
+
+mod adopt;
+mod agent_folder;
+mod breaker;
+mod checkout;
+mod decide;
+mod documents;
+mod listing;
+mod piece;
+mod profile;
+mod program;
+mod prompt;
+mod publish;
+pub mod reaper;
+mod recognition;
+pub mod roles;
+mod run;
+mod run_output;
+mod share;
+mod slot;
+mod usage;
+mod worktree;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use handoff::base::Moment;
+use handoff::base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
+use handoff::base::text::cut;
+use handoff::git::{Repository, Waker};
+use handoff::ledger::{Snapshot, claimable};
+use handoff::model::{IssueStatus, Record, View};
+use handoff::protocol::State;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use breaker::Breakers;
+use piece::{Outcome, Piece};
+use program::{Actor, Program};
+use run::{Notice, Stop};
+use slot::{Note, Slot};
+
+use handoff_cli::context::Context;
+use handoff_cli::context::interruption::Interruption;
+use handoff_cli::context::lookout::{Lookout, Place};
+use handoff_cli::environment::now;
+use handoff_cli::failure::{ErrorCode, Failure, hint};
+use handoff_cli::output::{Answer, Output, counted};
+use handoff_cli::process::ProcessGroup;
+use handoff_cli::view::Look;
+
+pub use listing::{Listing, Wanted};
+pub use roles::Bounds;
+use roles::Role;
+use worktree::Worktrees;
+
+/// How long after a claim that went wrong the next one is made.
+const AGAIN: Duration = Duration::from_secs(15);
+
+/// How often the supervisor looks although nothing woke it: leases run out without a step.
+const GLANCE: Duration = Duration::from_secs(20);
+
+/// How much of a reason is shown, in characters; the ledger has it whole.
+const SHOWN: usize = 1000;
+
+/// What a worker is to do.
+pub struct Plan {
+    /// What it runs, and for whom.
+    pub roles: Vec<Role>,
+    /// Only this issue.
+    pub issue: Option<IssueKey>,
+    /// How many pieces of work, at most.
+    pub most: Option<usize>,
+    /// Whether it ends once nothing waits.
+    pub until_idle: bool,
+    /// After which time nothing more is claimed.
+    pub time: Option<Duration>,
+    /// How often the remote is asked.
+    pub poll: Option<Duration>,
+    /// Whether it also makes the steps that need no mind.
+    pub decides: bool,
+    /// The folder for worktrees.
+    pub worktrees: PathBuf,
+}
+
+/// What a worker did.
+#[derive(Default, Serialize, JsonSchema)]
+#[schemars(rename = "Work")]
+pub struct WorkView {
+    /// each piece of work, in the order in which they ended
+    pub pieces: Vec<PieceView>,
+    /// how many decisions it carried out
+    pub decided: usize,
+}
+
+impl WorkView {
+    /// Whether a piece of work was not handed on in the end.
+    pub fn is_any_left(&self) -> bool {
+        let last: BTreeMap<_, _> = self
+            .pieces
+            .iter()
+            .map(|one| (&one.id, one.outcome))
+            .collect();
+        last.values().any(|outcome| *outcome != "handed_on")
+    }
+}
+
+impl Answer for WorkView {
+    fn text(&self, _: &Look) -> String {
+        let pieces = self.pieces.len();
+        let mut text = match pieces {
+            0 => "no piece of work was done".to_owned(),
+            1 => "1 piece of work".to_owned(),
+            _ => format!("{pieces} pieces of work"),
+        };
+        for outcome in [
+            "handed_on",
+            "failed",
+            "blocked",
+            "given_back",
+            "lost",
+            "left",
+        ] {
+            let count = self
+                .pieces
+                .iter()
+                .filter(|piece| piece.outcome == outcome)
+                .count();
+            if count > 0 {
+                text += &format!(", {count} {}", outcome.replace('_', " "));
+            }
+        }
+        if self.decided > 0 {
+            text += &format!(", {}", counted(self.decided, "decision"));
+        }
+        text + "\n"
+    }
+}
+
+/// A piece of work.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "PieceOfWork")]
+pub struct PieceView {
+    /// the handoff
+    pub id: HandoffId,
+    /// the agent
+    pub agent: AgentName,
+    /// `handed_on`, `failed`, `blocked`, `given_back` (it could not be done now), `lost` (somebody else
+    /// has it now), or `left` (still claimed: the worker ended first, or could not record what came of
+    /// it)
+    pub outcome: &'static str,
+    /// why, unless it was handed on
+    pub why: Option<String>,
+    /// the statements of its contract that the repository contradicts
+    pub contradicted: Vec<String>,
+}
+
+/// A piece of work that is being done.
+struct Running {
+    role: usize,
+    id: HandoffId,
+    worker: WorkerId,
+    line: Sender<Notice>,
+}
+
+/// A claimed handoff: what `claim` answered, what a killed worker noted, and the mark of its
+/// processes.
+type Claimed = (HandoffId, serde_json::Value, Option<Note>, ProcessGroup);
+
+/// What a piece's thread tells.
+enum News {
+    /// Its command runs: where, and where its output is.
+    Runs(String),
+    /// Its slot, and what came of it.
+    Ended(Slot, Outcome),
+}
+
+/// Runs pieces of work.
+pub struct Supervisor<'a> {
+    context: &'a Context,
+    repository: &'a Repository,
+    plan: Plan,
+    program: Program,
+    worktrees: Worktrees,
+    /// Where slots are.
+    folder: PathBuf,
+    /// What its workers' ids begin with.
+    base: WorkerId,
+    /// The remote that code is pushed to.
+    remote: Option<String>,
+    /// The ledger's branch.
+    ledger: String,
+    free: Vec<Slot>,
+    running: BTreeMap<usize, Running>,
+    news: (Sender<News>, Receiver<News>),
+    waker: Option<Waker>,
+    done: WorkView,
+    claimed: usize,
+    /// Until when roles claim nothing, because the last claim went wrong.
+    resting: BTreeMap<usize, Instant>,
+    /// The profiles that can't run now.
+    breakers: Breakers,
+    /// The slots that others left, and since when that is known.
+    abandoned: BTreeMap<usize, Instant>,
+    /// The worktrees of ended issues that hold what nothing else has.
+    kept: BTreeSet<PathBuf>,
+    /// Held by the worker of this clone that decides.
+    deciding: Option<File>,
+    /// What is told once: what it failed to decide, and budgets that are spent.
+    told: BTreeSet<String>,
+}
+
+impl<'a> Supervisor<'a> {
+    /// Makes one for this repository.
+    ///
+    /// # Errors
+    /// A [`Failure`] if a role can't be run here; nothing was claimed then.
+    pub fn new(
+        context: &'a Context,
+        repository: &'a Repository,
+        plan: Plan,
+    ) -> Result<Self, Failure> {
+        let home = repository.workdir().unwrap_or(repository.path());
+        let program = Program::new(home, context.branch()).map_err(|error| {
+            Failure::new(
+                ErrorCode::Directory,
+                format!("the program's own file is not known: {error}"),
+            )
+        })?;
+        let folder = slot::folder(repository.common_dir());
+        let base = context.acting_worker(repository)?.id;
+        Ok(Self {
+            worktrees: Worktrees::new(&program, plan.worktrees.clone(), &folder),
+            remote: code_remote(context, repository),
+            ledger: context.ledger(repository)?.branch().to_owned(),
+            context,
+            repository,
+            plan,
+            program,
+            folder,
+            base,
+            free: Vec::new(),
+            running: BTreeMap::new(),
+            news: channel(),
+            waker: None,
+            done: WorkView::default(),
+            claimed: 0,
+            resting: BTreeMap::new(),
+            breakers: Breakers::default(),
+            abandoned: BTreeMap::new(),
+            kept: BTreeSet::new(),
+            deciding: None,
+            told: BTreeSet::new(),
+        })
+    }
+
+    /// Works until there is no more to do, or it is asked to end.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the ledger can't be read, or the worker was interrupted.
+    pub fn run(mut self, output: &mut Output) -> Result<WorkView, Failure> {
+        let ledger = self.context.ledger(self.repository)?;
+        let place = Place::Both(self.context.remote(self.repository)?);
+        let mut lookout = Lookout::open(ledger, place, self.plan.poll, None)?;
+        self.waker = Some(lookout.waker());
+        let interruption = lookout.catch()?;
+        let over = self
+            .plan
+            .time
+            .and_then(|time| Instant::now().checked_add(time));
+        let worked = self.work(&mut lookout, &interruption, over, output);
+        if worked.is_err() {
+            self.stop_all();
+        }
+        self.finish(output);
+        lookout.leave_fetched();
+        lookout.stop();
+        if interruption.requested().load(Ordering::SeqCst) {
+            let left = self
+                .done
+                .pieces
+                .iter()
+                .filter(|piece| piece.outcome == "left")
+                .count();
+            if left > 0 {
+                output
+                    .say("what was not done stays claimed: run the command again to go on with it");
+            }
+            interruption.pass_on();
+        }
+        worked.map(|()| self.done)
+    }
+
+    fn work(
+        &mut self,
+        lookout: &mut Lookout<'_>,
+        interruption: &Interruption,
+        over: Option<Instant>,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        let (mut last, mut swept) = (None, 0);
+        let mut looked = Instant::now();
+        loop {
+            self.take_in(output);
+            if interruption.requested().load(Ordering::SeqCst) {
+                self.stop_all();
+                return Ok(());
+            }
+            let tips = lookout.tips(output)?;
+            let mut pause = GLANCE;
+            if let Some(tip) = tips.first() {
+                let now = now()?;
+                self.watch(tip, now)?;
+                self.go_on(tip, output);
+                let is_new = last != Some(tip.commit());
+                let is_due = is_new || looked.elapsed() >= GLANCE;
+                if self.plan.decides && is_due && self.decide(tip, now, output)? {
+                    continue;
+                }
+                if over.is_none_or(|over| Instant::now() < over) && self.claim(tip, now, output)? {
+                    continue;
+                }
+                if is_due {
+                    looked = Instant::now();
+                }
+                last = Some(tip.commit());
+                // Also once a piece has ended: its worktree was in use at its last step.
+                if is_new || swept != self.done.pieces.len() {
+                    swept = self.done.pieces.len();
+                    self.sweep(tip, output)?;
+                }
+                if self.running.is_empty() && self.is_done(over) && lookout.has_looked() {
+                    return Ok(());
+                }
+                if let Some(at) = self.next_change(tip, now)? {
+                    let left = (at - now).to_std().unwrap_or_default();
+                    pause = pause.min(left.max(Duration::from_millis(20)));
+                }
+                if let Some(end) = self.breakers.next_end() {
+                    let left = end.saturating_duration_since(Instant::now());
+                    pause = pause.min(left.max(Duration::from_millis(20)));
+                }
+            }
+            let left = over.map(|over| over.saturating_duration_since(Instant::now()));
+            let left = left.filter(|left| !left.is_zero());
+            lookout.pause(Some(left.map_or(pause, |left| left.min(pause))), output);
+        }
+    }
+
+    /// Whether there is no more to do, now that nothing runs and nothing could be claimed.
+    fn is_done(&self, over: Option<Instant>) -> bool {
+        let roles = &self.plan.roles;
+        let is_stopped = |role: &Role| self.breakers.is_stopped(&role.profile_name());
+        let rests = !self.resting.is_empty() || self.breakers.is_waiting();
+        self.plan.until_idle && !rests
+            || !roles.is_empty() && !self.plan.decides && roles.iter().all(is_stopped)
+            || self.plan.most.is_some_and(|most| self.claimed >= most)
+            || over.is_some_and(|over| Instant::now() >= over)
+    }
+
+    /// Takes in what pieces came to.
+    fn take_in(&mut self, output: &mut Output) {
+        while let Ok(news) = self.news.1.try_recv() {
+            self.hear(news, output);
+        }
+    }
+
+    fn hear(&mut self, news: News, output: &mut Output) {
+        let (slot, outcome) = match news {
+            News::Runs(text) => return output.say(&text),
+            News::Ended(slot, outcome) => (slot, outcome),
+        };
+        let Some(running) = self.running.remove(&slot.number) else {
+            return;
+        };
+        if !matches!(outcome, Outcome::Left(_)) {
+            self.free.push(slot);
+        }
+        let profile = self.plan.roles[running.role].profile_name();
+        let pause = match &outcome {
+            Outcome::GivenBack(why, after) => Some(self.breakers.open(&profile, why, *after)),
+            Outcome::Left(Some(why)) => Some(self.breakers.open(&profile, why, None)),
+            Outcome::HandedOn(_) | Outcome::Failed(_) | Outcome::Blocked(..) => {
+                self.breakers.close(&profile);
+                None
+            }
+            Outcome::Lost(_) | Outcome::Left(None) => None,
+        };
+        let agent = self.plan.roles[running.role].agent.clone();
+        let (mut contradicted, mut answer) = (Vec::new(), None);
+        let (word, why) = match outcome {
+            Outcome::HandedOn(said) => {
+                contradicted = said;
+                ("handed_on", None)
+            }
+            Outcome::Failed(why) => ("failed", Some(why)),
+            Outcome::Blocked(why, command) => {
+                answer = command.map(|command| format!("{}: next: {command}", running.id));
+                ("blocked", Some(why))
+            }
+            Outcome::GivenBack(why, _) => ("given_back", Some(why)),
+            Outcome::Lost(why) => ("lost", Some(why)),
+            Outcome::Left(why) => ("left", why),
+        };
+        let id = running.id;
+        let shown = word.replace('_', " ");
+        for statement in &contradicted {
+            output.say(&format!("{id} {agent}: contradicted: {statement}"));
+        }
+        output.say(&match &why {
+            Some(why) => format!("{id} {agent}: {shown}: {}", cut(why, SHOWN)),
+            None => format!("{id} {agent}: {shown}"),
+        });
+        for more in pause.into_iter().chain(answer) {
+            output.say(&more);
+        }
+        self.done.pieces.push(PieceView {
+            id,
+            agent,
+            outcome: word,
+            why,
+            contradicted,
+        });
+    }
+
+    /// Ends every run; what it did stays for whoever goes on.
+    fn stop_all(&self) {
+        for running in self.running.values() {
+            // It may have ended by itself.
+            let _ = running.line.send(Notice::Stop(Stop::Leave));
+        }
+    }
+
+    /// Waits for the end of what runs.
+    fn finish(&mut self, output: &mut Output) {
+        while !self.running.is_empty() {
+            match self.news.1.recv() {
+                Ok(news) => self.hear(news, output),
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Ends the runs of what this worker does not hold any more.
+    fn watch(&mut self, tip: &Snapshot<'_>, now: Moment) -> Result<(), Failure> {
+        for running in self.running.values() {
+            let record = tip.issue(running.id.issue())?.record(running.id.number())?;
+            // A claim made here may not be in the remote's state that was read last.
+            if let Some(why) = record.and_then(|record| lost(&record, &running.worker, now)) {
+                let _ = running.line.send(Notice::Stop(Stop::Lost(why)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a role claims nothing for a while, because that went wrong.
+    fn rests(&self, role: usize) -> bool {
+        let until = self.resting.get(&role);
+        until.is_some_and(|until| Instant::now() < *until)
+            || self.breakers.rests(&self.plan.roles[role].profile_name())
+    }
+
+    /// Whether the ledger has a remote.
+    fn is_shared(&self) -> bool {
+        let remote = self.context.remote(self.repository);
+        remote.is_ok_and(|remote| remote.is_some())
+    }
+
+    fn has_room(&self, role: usize) -> bool {
+        let running = self.running.values().filter(|running| running.role == role);
+        running.count() < self.plan.roles[role].bounds.jobs
+    }
+
+    /// Claims the next piece of work for a role that has room. Returns whether the ledger changed.
+    fn claim(
+        &mut self,
+        tip: &Snapshot<'_>,
+        now: Moment,
+        output: &mut Output,
+    ) -> Result<bool, Failure> {
+        for role in 0..self.plan.roles.len() {
+            if self.plan.most.is_some_and(|most| self.claimed >= most) {
+                return Ok(false);
+            }
+            if self.rests(role) || !self.has_room(role) {
+                continue;
+            }
+            self.resting.remove(&role);
+            let agent = &self.plan.roles[role].agent;
+            let wanted = match &self.plan.issue {
+                None => {
+                    let found = claimable(tip, agent, now)?;
+                    let spent = found.spent.filter(|_| found.first.is_none());
+                    let text = spent.map(|spent| format!("{agent}: {spent}"));
+                    if let Some(text) = text.filter(|text| self.told.insert(text.clone())) {
+                        output.say(&text);
+                    }
+                    found.first
+                }
+                Some(key) => waiting_in(tip, key, agent, now)?,
+            };
+            let Some(wanted) = wanted else { continue };
+            let by_id = self.plan.issue.is_some().then_some(wanted);
+            if self.claim_for(role, by_id, tip, output)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Claims for a role. Returns whether it got something.
+    fn claim_for(
+        &mut self,
+        role: usize,
+        wanted: Option<HandoffId>,
+        tip: &Snapshot<'_>,
+        output: &mut Output,
+    ) -> Result<bool, Failure> {
+        let slot = self.free.pop().map_or_else(|| Slot::take(&self.folder), Ok);
+        let slot = slot.map_err(|error| unwritable(&self.folder, &error))?;
+        let actor = Actor {
+            agent: self.plan.roles[role].agent.clone(),
+            worker: worker_of(&self.base, slot.number),
+        };
+        let group = ProcessGroup::marked();
+        let note = Note {
+            agent: actor.agent.clone(),
+            worker: actor.worker.clone(),
+            id: None,
+            cut_off: 0,
+            is_left: false,
+            has_run: false,
+            was_running: false,
+            usage: Vec::new(),
+            group: Some(group.clone()),
+        };
+        // Before the claim: should this process be killed meanwhile, whoever takes the slot looks for it.
+        let noted = slot.write(&note);
+        noted.map_err(|error| unwritable(&self.folder, &error))?;
+        let id = wanted.as_ref().map(ToString::to_string);
+        let lease = self.lease(role);
+        let mut words = match &id {
+            Some(id) => vec!["claim", id],
+            None => vec!["claim", "--next"],
+        };
+        words.extend(lease.iter().flat_map(|lease| ["--lease", lease]));
+        let said = self.program.marked(&group).run(&actor, &words);
+        let got = said.data()["handoff"]["id"].as_str();
+        let got: Option<HandoffId> = got.and_then(|id| id.parse().ok());
+        let agent = &actor.agent;
+        match (said.exit, got) {
+            (0, Some(id)) => {
+                output.say(&format!("{id} {agent}: claimed"));
+                self.start(
+                    slot,
+                    role,
+                    actor,
+                    (id, said.data().clone(), None, group),
+                    tip,
+                );
+                return Ok(true);
+            }
+            (8, got) => {
+                let id = got.map(|id| format!("{id} ")).unwrap_or_default();
+                output.say(&format!(
+                    "{id}{agent}: claimed here only: {}",
+                    said.message()
+                ));
+                // No agent starts on a claim that others can't see. The note stays: once the remote
+                // has it, the work is gone on with.
+                self.resting.insert(role, Instant::now() + AGAIN);
+                return Ok(false);
+            }
+            // Somebody was faster.
+            (4..=6, _) if said.code() != "budget_spent" => {}
+            _ => {
+                output.say(&format!("{agent}: nothing claimed: {}", said.message()));
+                self.resting.insert(role, Instant::now() + AGAIN);
+                if self.plan.until_idle || self.plan.most.is_some() {
+                    slot.clear();
+                    return Err(
+                        Failure::new(ErrorCode::NotClaimed, said.message().to_owned())
+                            .hint(hint!("`git handoff claim --next --as {}` says more", agent)),
+                    );
+                }
+            }
+        }
+        slot.clear();
+        self.free.push(slot);
+        Ok(false)
+    }
+
+    /// How long a role's claim lasts, if its time is bounded: as long as that, and to end in.
+    fn lease(&self, role: usize) -> Option<String> {
+        let bounds = &self.plan.roles[role].bounds;
+        let time = bounds.time? + bounds.grace + Duration::from_secs(60);
+        Some(format!("{}s", time.as_secs()))
+    }
+
+    /// Starts a piece of work on a thread of its own.
+    fn start(
+        &mut self,
+        slot: Slot,
+        role: usize,
+        actor: Actor,
+        (id, claimed, earlier, group): Claimed,
+        tip: &Snapshot<'_>,
+    ) {
+        self.claimed += 1;
+        let is_beside = self.is_beside(&id);
+        let (sender, notices) = channel();
+        self.running.insert(
+            slot.number,
+            Running {
+                role,
+                id: id.clone(),
+                worker: actor.worker.clone(),
+                line: sender.clone(),
+            },
+        );
+        let piece = Piece {
+            program: self.program.marked(&group),
+            worktrees: self.worktrees.marked(&group),
+            role: self.plan.roles[role].clone(),
+            only_looks: only_looks(tip, &claimed, &actor.agent),
+            is_beside,
+            remote: self.remote.clone(),
+            is_shared: self.is_shared(),
+            ledger: self.ledger.clone(),
+            patterns: tip.branch_patterns().unwrap_or_default(),
+            actor,
+            slot,
+            id,
+            claimed,
+            earlier,
+            notices,
+            sender,
+            group,
+        };
+        let (sender, waker) = (self.news.0.clone(), self.waker.clone());
+        let tell = move |news| {
+            // Without a receiver, the supervisor has ended.
+            let _ = sender.send(news);
+            waker.iter().for_each(Waker::wake);
+        };
+        thread::spawn(move || {
+            let (slot, outcome) = piece.run(&|text| tell(News::Runs(text)));
+            tell(News::Ended(slot, outcome));
+        });
+    }
+
+    /// Whether a run works on another handoff of the same issue, and is not known to have handed it on.
+    fn is_beside(&self, id: &HandoffId) -> bool {
+        let mut same = self
+            .running
+            .values()
+            .filter(|run| run.id.issue() == id.issue());
+        same.any(|run| {
+            let actor = Actor {
+                agent: self.plan.roles[run.role].agent.clone(),
+                worker: run.worker.clone(),
+            };
+            let said = self.program.run(&actor, &["show", &run.id.to_string()]);
+            said.exit != 0 || said.data()["handoff"]["state"] == "in_progress"
+        })
+    }
+
+    /// When something can be claimed that can't be yet.
+    fn next_change(&self, tip: &Snapshot<'_>, now: Moment) -> Result<Option<Moment>, Failure> {
+        let mut soonest = None;
+        for role in &self.plan.roles {
+            let later = claimable(tip, &role.agent, now)?.later.map(|(at, _)| at);
+            soonest = [soonest, later].into_iter().flatten().min();
+        }
+        Ok(soonest)
+    }
+
+    /// Removes the worktrees of ended issues, unless they have what nothing else has.
+    fn sweep(&mut self, tip: &Snapshot<'_>, output: &mut Output) -> Result<(), Failure> {
+        for found in self.worktrees.all() {
+            let path = &found.remembered.path;
+            let issue = tip.issue(&found.remembered.issue)?.issue()?;
+            let has_ended = issue.is_some_and(|issue| issue.status != IssueStatus::Open);
+            if !has_ended || self.kept.contains(path) {
+                continue;
+            }
+            let Some(_lock) = self.worktrees.free(&found) else {
+                continue;
+            };
+            let checkout = found.remembered.checkout.as_ref();
+            let loses = checkout.map_or_else(Vec::new, |checkout| self.worktrees.loses(checkout));
+            let trouble = if loses.is_empty() {
+                self.worktrees.remove(&found, false).err()
+            } else {
+                Some(format!("it has {}", loses.join(" and ")))
+            };
+            if let Some(trouble) = trouble {
+                output.say(&format!(
+                    "{} stays: {trouble}; `git handoff work --list`",
+                    path.display()
+                ));
+                self.kept.insert(path.clone());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The id of the worker of a slot: the same for every process that takes it.
+fn worker_of(base: &WorkerId, slot: usize) -> WorkerId {
+    let id = format!("{}/{slot}", &base.as_str()[..base.as_str().len().min(56)]);
+    id.parse().unwrap_or_else(|_| base.clone())
+}
+
+/// Why a worker does not hold a handoff any more, if somebody else changed that.
+fn lost(record: &Record, worker: &WorkerId, now: Moment) -> Option<String> {
+    let id = &record.id;
+    let is_own = record
+        .latest()
+        .is_none_or(|last| last.worker.as_ref() == Some(worker));
+    match (&record.state, &record.lease) {
+        (State::InProgress, Some(lease)) if lease.worker != *worker => {
+            Some(format!("worker {} holds {id} now", lease.worker))
+        }
+        (State::InProgress, _) if record.is_expired(now) => Some("its lease ran out".to_owned()),
+        (State::InProgress, _) => None,
+        _ if is_own => None,
+        // A claim is newer than the state that was read last.
+        (State::Pending, _) => None,
+        (state, _) => Some(format!("{id} is {state}")),
+    }
+}
+
+/// The handoff of an issue that an agent can claim now.
+fn waiting_in(
+    tip: &Snapshot<'_>,
+    key: &IssueKey,
+    agent: &AgentName,
+    now: Moment,
+) -> Result<Option<HandoffId>, Failure> {
+    let folder = tip.issue(key)?;
+    let agent = tip.receiver(agent)?;
+    let issue = folder.issue()?;
+    for open in issue
+        .iter()
+        .flat_map(|issue| &issue.open)
+        .filter(|open| open.to == agent)
+    {
+        let record = folder.record(open.id.number())?;
+        let can = record
+            .is_some_and(|record| handoff::model::claim_queue::hindrance(&record, now).is_none());
+        if can {
+            return Ok(Some(open.id.clone()));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether an agent only looks at the code: one of its contracts is a review of a commit.
+fn only_looks(tip: &Snapshot<'_>, claimed: &serde_json::Value, agent: &AgentName) -> bool {
+    let name = claimed["record"]["protocol"].as_str().unwrap_or_default();
+    tip.rules(name).is_ok_and(|rules| {
+        let protocol = rules.protocol();
+        let types = protocol
+            .routes_from(agent.as_str())
+            .flat_map(|route| &route.contracts);
+        let mut types = types.filter_map(|name| protocol.contract_type(name));
+        types.any(|kind| kind.reviews.is_some())
+    })
+}
+
+/// The remote that code is pushed to: the ledger's if it is a named one, else `origin`, else the only
+/// one.
+fn code_remote(context: &Context, repository: &Repository) -> Option<String> {
+    let all = repository.remotes();
+    let ledger = context.remote(repository).ok().flatten();
+    let named = ledger.filter(|name| all.contains(name));
+    named.or_else(|| match &all[..] {
+        [only] => Some(only.clone()),
+        all => all.iter().find(|name| *name == "origin").cloned(),
+    })
+}
+
+fn unwritable(folder: &Path, error: &std::io::Error) -> Failure {
+    let text = format!("{} can't be written: {error}", folder.display());
+    Failure::new(ErrorCode::FolderUnwritable, text).hint("nothing was claimed")
+}

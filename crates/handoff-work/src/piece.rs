@@ -1,0 +1,1008 @@
+//! One piece of work, from its claim to its end: a worktree, a run of the command, and what came of
+//! it on record.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender};
+use std::thread;
+use std::time::Duration;
+
+use handoff::base::ids::HandoffId;
+use handoff::contract::Secrets;
+use handoff::model::{BranchPatterns, ModelUsage};
+use serde_json::Value;
+
+use super::agent_folder::{self, AgentFolder};
+use super::program::{Actor, Program, Said, word};
+use super::prompt::{self, Work};
+use super::publish::Pushed;
+use super::roles::{Commits, Role};
+use super::run::{End, Files, Lease, Line, Notice, Room, Started, Stop, not_started};
+use super::run_output::RunFolder;
+use super::share::Share;
+use super::slot::{Note, Slot};
+use super::usage;
+use super::worktree::{Trouble, Wanted, Worktree, Worktrees};
+use handoff_cli::process::ProcessGroup;
+
+/// How often a step that met a busy or absent remote is made again, and after which time.
+pub(super) const TRIES: u32 = 8;
+pub(super) const PAUSE: Duration = Duration::from_secs(4);
+
+/// After how many killed workers a piece of work is given up.
+const CUT_OFF: u32 = 3;
+
+/// The longest reason that an agent gives in a file, in bytes.
+const MOST_OF_REASON: u64 = 64 * 1024;
+
+/// The longest text of a step, in bytes: the ledger takes 64 KiB.
+const MOST_OF_TEXT: usize = 60 * 1024;
+
+/// A piece of work that this process does.
+pub(super) struct Piece {
+    pub(super) program: Program,
+    pub(super) worktrees: Worktrees,
+    pub(super) role: Role,
+    pub(super) actor: Actor,
+    pub(super) slot: Slot,
+    pub(super) id: HandoffId,
+    /// What `claim` answered.
+    pub(super) claimed: Value,
+    /// Whether another run works on the same issue: then this one has a branch of its own.
+    pub(super) is_beside: bool,
+    /// Whether the role only looks at the code.
+    pub(super) only_looks: bool,
+    /// The remote that code is pushed to.
+    pub(super) remote: Option<String>,
+    /// Whether the ledger has a remote.
+    pub(super) is_shared: bool,
+    /// The ledger's branch.
+    pub(super) ledger: String,
+    /// How branches are named after their issues.
+    pub(super) patterns: BranchPatterns,
+    /// What a killed worker noted about it.
+    pub(super) earlier: Option<Note>,
+    pub(super) notices: Receiver<Notice>,
+    pub(super) sender: Sender<Notice>,
+    /// Its processes, those of the program included.
+    pub(super) group: ProcessGroup,
+}
+
+/// What came of a piece of work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// It was handed on, or ended otherwise by its agent; with what the repository contradicts.
+    HandedOn(Vec<String>),
+    /// It failed, for this reason.
+    Failed(String),
+    /// It waits for a person, for this reason; with the command that answers.
+    Blocked(String, Option<String>),
+    /// It could not be done now, for this reason, and is pending again.
+    GivenBack(String, Option<Duration>),
+    /// Somebody else has it now, for this reason.
+    Lost(String),
+    /// It is still claimed, and whoever takes its slot goes on: the worker ended, or what came of it
+    /// could not be recorded, for this reason.
+    Left(Option<String>),
+}
+
+/// Why a piece of work is given up.
+struct Fault {
+    code: &'static str,
+    message: String,
+    details: Option<String>,
+    recoverable: bool,
+}
+
+impl Fault {
+    fn new(code: &'static str, message: String) -> Self {
+        Self {
+            code,
+            message,
+            details: None,
+            recoverable: true,
+        }
+    }
+}
+
+/// What is wrong with what an agent left, for it to put right.
+pub(super) struct Refusal {
+    pub(super) message: String,
+    pub(super) findings: String,
+}
+
+/// Where the work is done.
+pub(super) struct Place {
+    pub(super) folder: PathBuf,
+    has_earlier_work: bool,
+    /// Held until the work ends; none in the repository's own working tree.
+    pub(super) worktree: Option<Worktree>,
+}
+
+/// A piece of work where it is done.
+pub(super) struct Site<'a> {
+    pub(super) place: &'a Place,
+    pub(super) files: &'a Files,
+    pub(super) say: &'a dyn Fn(String),
+}
+
+impl Piece {
+    /// Does the work. Returns the slot for the next piece.
+    pub(super) fn run(self, say: &dyn Fn(String)) -> (Slot, Outcome) {
+        let outcome = self.outcome(say);
+        if matches!(outcome, Outcome::Left(_)) {
+            self.slot.leave();
+        } else {
+            self.slot.clear();
+        }
+        (self.slot, outcome)
+    }
+
+    fn outcome(&self, say: &dyn Fn(String)) -> Outcome {
+        let place = match self.place() {
+            Ok(place) => place,
+            Err(Trouble::CheckedOut(path)) => {
+                let branch = self.branch();
+                let reason = format!(
+                    "branch {branch} is checked out in {path}: switch to another one there, then answer"
+                );
+                return self.block(&reason, None);
+            }
+            Err(Trouble::Refused(why)) => {
+                let fault = Fault {
+                    recoverable: false,
+                    ..Fault::new("NO_WORKTREE", why)
+                };
+                return self.record_failure(&self.program, None, &[], fault, None);
+            }
+            Err(Trouble::Other(why)) => {
+                let why = format!("there is no worktree for it: {}", one_line(&why));
+                return self.give_back(&why, None, None);
+            }
+        };
+        let made = AgentFolder::create(&place.folder).and_then(|agent| {
+            let own = RunFolder::create(self.slot.run_folder());
+            let own = own.map_err(|error| format!("{error}"))?;
+            Ok(Files { agent, own })
+        });
+        let files = match made {
+            Ok(files) => files,
+            Err(why) => {
+                let why = format!("there is no folder for its files: {}", one_line(&why));
+                return self.give_back(&why, None, None);
+            }
+        };
+        say(format!(
+            "{} {}: runs in {}, its output is in {}",
+            self.id,
+            self.actor.agent,
+            place.folder.display(),
+            files.own.log().display()
+        ));
+        let site = Site {
+            place: &place,
+            files: &files,
+            say,
+        };
+        let outcome = self.work(&site);
+        if !matches!(outcome, Outcome::Left(_) | Outcome::Lost(_)) {
+            self.publish(say);
+        }
+        if !matches!(outcome, Outcome::Left(_)) && self.is_whole(&place) {
+            files.agent.discard();
+        }
+        drop(place.worktree);
+        outcome
+    }
+
+    /// Runs the command, and again with the findings about a refused contract.
+    fn work(&self, site: &Site<'_>) -> Outcome {
+        let cut_off = self.cut_off();
+        if cut_off > CUT_OFF {
+            let mut fault = Fault::new(
+                "WORKER_LOST",
+                format!("{cut_off} workers were killed over it"),
+            );
+            fault.recoverable = false;
+            return self.fail(site, "", fault, None);
+        }
+        if let Err(why) = self.set_up(site) {
+            return why;
+        }
+        let first = self.prompt(site, self.earlier.is_some());
+        let mut prompt = first.clone();
+        let mut lease = Lease::of(&self.claimed);
+        let share = Share::of(&self.claimed);
+        let (mut used, mut end) = self.left_by_killed(site.files);
+        for run in 0..=self.role.bounds.mend {
+            let ended = match end.take() {
+                Some(end) => Ok(end),
+                None => self.run_once(site, &prompt, &mut lease, (&used, &share)),
+            };
+            let mut ended = match ended {
+                Ok(end) => end,
+                Err(why) => {
+                    let fault = Fault::new("NOT_STARTED", one_line(&why));
+                    return self.fail(site, "", fault, None);
+                }
+            };
+            if let Some(why) = &ended.used.unreadable {
+                (site.say)(format!(
+                    "{}: what it reports to have used is not recorded: {why}",
+                    self.id
+                ));
+                let spent = share.exceeded_by(|| ended.used.clone());
+                ended.stopped = ended.stopped.or(spent.map(Stop::Spent));
+            }
+            usage::add(&mut used, ended.used.usage.clone());
+            let option = usage::option(&used);
+            match self.settle(site, &ended, option.as_deref()) {
+                Ok(outcome) => return outcome,
+                Err(refusal) if run < self.role.bounds.mend => {
+                    (site.say)(format!("{}: run again: {}", self.id, refusal.message));
+                    let contract = site.files.contract().ok().flatten().unwrap_or_default();
+                    let agent = &site.files.agent;
+                    let why = (refusal.message.as_str(), refusal.findings.as_str());
+                    let (text, long) = prompt::mend(&first, agent.path(), &contract, why);
+                    agent.add(&long);
+                    prompt = text;
+                }
+                Err(refusal) => return self.refused(site, &ended, refusal, option.as_deref()),
+            }
+        }
+        unreachable!("the last run has an outcome")
+    }
+
+    /// Gives up what is still refused after the last run.
+    fn refused(&self, site: &Site<'_>, end: &End, refusal: Refusal, used: Option<&str>) -> Outcome {
+        let mut lines = refusal.findings.lines();
+        let first = lines.next().and_then(|line| line.strip_prefix("- "));
+        let message = format!(
+            "its contract was refused: {}",
+            first.unwrap_or(&refusal.message)
+        );
+        let fault = Fault {
+            details: Some(refusal.findings.clone()),
+            ..Fault::new("CONTRACT_REFUSED", message)
+        };
+        self.fail(site, &end.tail, fault, used)
+    }
+
+    /// How many processes were killed over it.
+    fn cut_off(&self) -> u32 {
+        let note = self.earlier.as_ref();
+        note.map_or(0, |note| note.cut_off + u32::from(!note.is_left))
+    }
+
+    /// What the runs of a killed worker took, and the end of its last run if that left something: it
+    /// is as good as what one leaves now.
+    fn left_by_killed(&self, files: &Files) -> (Vec<ModelUsage>, Option<End>) {
+        let Some(note) = &self.earlier else {
+            return (Vec::new(), None);
+        };
+        let mut used = note.usage.clone();
+        if !note.has_run {
+            return (used, None);
+        }
+        let end = files.end_of_killed(&self.role);
+        if !note.was_running && matches!(files.contract(), Ok(Some(_))) {
+            return (used, Some(end));
+        }
+        usage::add(&mut used, end.used.usage);
+        (used, None)
+    }
+
+    fn place(&self) -> Result<Place, Trouble> {
+        if self.role.bounds.in_place {
+            return Ok(Place {
+                folder: self.program.folder().to_owned(),
+                has_earlier_work: false,
+                worktree: None,
+            });
+        }
+        let branch = self.branch();
+        if self.only_looks {
+            self.ensure_name(&branch)?;
+        } else {
+            self.may_write(&branch).map_err(Trouble::Refused)?;
+        }
+        // Who handed this on may just be ending.
+        let waits = !self.is_beside;
+        let has_failed = self.claimed["failures"]
+            .as_array()
+            .is_some_and(|all| !all.is_empty());
+        let worktree = self.worktrees.open(&Wanted {
+            id: &self.id,
+            actor: &self.actor,
+            branch: &branch,
+            detached: self.only_looks,
+            restores: has_failed,
+            remote: self.remote.as_deref(),
+            base: &self.base(),
+            waits,
+        })?;
+        Ok(Place {
+            folder: worktree.checkout.path.clone(),
+            has_earlier_work: worktree.has_earlier_work,
+            worktree: Some(worktree),
+        })
+    }
+
+    /// Refuses what can't be an argument of git: a contract's word could be an option.
+    fn ensure_name(&self, branch: &str) -> Result<(), Trouble> {
+        let is_name = self
+            .program
+            .git(&["check-ref-format", &format!("refs/heads/{branch}")]);
+        if branch.starts_with(['-', '+']) || is_name.is_err() {
+            let quoted = handoff::base::text::quoted(branch);
+            return Err(Trouble::Refused(format!("{quoted} is no name of a branch")));
+        }
+        Ok(())
+    }
+
+    /// The branch: the one that the issue's contracts name, else one for the issue; for a part that is
+    /// worked on beside another, one for the handoff.
+    pub(super) fn branch(&self) -> String {
+        let named = self.claimed["work"]["branch"]["name"].as_str();
+        named.map_or_else(|| self.unnamed_branch(), str::to_owned)
+    }
+
+    /// The branch where no contract names one: for each attempt the same.
+    pub(super) fn unnamed_branch(&self) -> String {
+        let own = format!("handoff/{}", self.id);
+        let shared = format!("handoff/{}", self.id.issue());
+        let is_own = match self.worktrees.begun_on(&self.id) {
+            Some(begun) if begun == shared => false,
+            Some(begun) if begun == own => true,
+            _ => self.is_beside || self.worktrees.has_branch(&own),
+        };
+        if is_own { own } else { shared }
+    }
+
+    /// The branches of parts of the issue that were worked on beside others, and whose commits are not
+    /// here.
+    fn parts(&self, within: &Program) -> Vec<String> {
+        let issue = self.id.issue();
+        let own = format!("refs/heads/handoff/{issue}.*");
+        let remote = self.remote.as_deref();
+        let theirs = remote.map(|remote| format!("refs/remotes/{remote}/handoff/{issue}.*"));
+        let mut words = vec![
+            "for-each-ref",
+            "--format=%(refname)",
+            "--no-merged=HEAD",
+            &own,
+        ];
+        words.extend(theirs.as_deref());
+        let found = within.git(&words).unwrap_or_default();
+        let part = |name: &str| name.rsplit_once("/handoff/")?.1.parse::<HandoffId>().ok();
+        let parts: BTreeSet<HandoffId> = found.lines().filter_map(part).collect();
+        let parts = parts.iter().filter(|part| part.issue() == issue);
+        parts.map(|part| format!("handoff/{part}")).collect()
+    }
+
+    /// Where the issue's branch begins, and goes: as its facts have it, else the repository's main one.
+    pub(super) fn base(&self) -> String {
+        let noted = self.claimed["work"]["base"].as_str();
+        noted.map_or_else(
+            || self.worktrees.base(self.remote.as_deref()),
+            str::to_owned,
+        )
+    }
+
+    fn prompt(&self, site: &Site<'_>, was_cut_off: bool) -> String {
+        let within = self.within(site.place);
+        let has_branch = within.git(&["symbolic-ref", "--quiet", "HEAD"]).is_ok();
+        let agent = &site.files.agent;
+        let (text, long) = prompt::first(&Work {
+            program: &within,
+            folder: agent.path(),
+            commits_for_agent: self.role.commits == Commits::Worker,
+            is_apart: !has_branch && !self.only_looks,
+            actor: &self.actor,
+            claimed: &self.claimed,
+            branch: &self.branch(),
+            base: &self.base(),
+            parts: &self.parts(&within),
+            has_worktree: site.place.worktree.is_some(),
+            detached: self.only_looks,
+            has_earlier_work: site.place.has_earlier_work,
+            was_cut_off,
+        });
+        agent.add(&long);
+        text
+    }
+
+    /// Runs commands where the work is done.
+    pub(super) fn within(&self, place: &Place) -> Program {
+        match &place.worktree {
+            Some(worktree) => self.program.within(&worktree.checkout),
+            None => self.program.clone(),
+        }
+    }
+
+    /// Whether the place is still what it was.
+    fn is_whole(&self, place: &Place) -> bool {
+        let worktree = place.worktree.as_ref();
+        worktree.is_none_or(|worktree| worktree.checkout.check().is_ok())
+    }
+
+    /// What the agent's environment has besides what is let through.
+    fn variables(&self) -> Vec<(String, String)> {
+        let mut variables = vec![
+            ("GIT_HANDOFF_ISSUE".to_owned(), self.id.issue().to_string()),
+            ("GIT_HANDOFF_ID".to_owned(), self.id.to_string()),
+            ("GIT_HANDOFF_BRANCH".to_owned(), self.branch()),
+            ("GIT_HANDOFF_BASE".to_owned(), self.base()),
+        ];
+        let steps = self.claimed["record"]["transitions"].as_array();
+        let mut steps = steps.into_iter().flatten().rev();
+        if let Some(parent) = steps.find_map(|step| step["traceparent"].as_str()) {
+            variables.push(("TRACEPARENT".to_owned(), parent.to_owned()));
+        }
+        variables.extend(self.relative_remotes());
+        variables
+    }
+
+    fn room<'a>(
+        &'a self,
+        site: &Site<'a>,
+        time: Option<Duration>,
+        (before, share): (&'a [ModelUsage], &'a Share),
+        variables: &'a [(String, String)],
+    ) -> Room<'a> {
+        Room {
+            role: &self.role,
+            actor: &self.actor,
+            own: self.program.own(),
+            folder: &site.place.folder,
+            files: site.files,
+            before,
+            share,
+            time,
+            variables,
+        }
+    }
+
+    /// How long a run may take: as its role says, else its protocol.
+    pub(super) fn time(&self) -> Option<Duration> {
+        let longest = self.claimed["longest_run_seconds"].as_u64();
+        let longest = longest.map(Duration::from_secs);
+        self.role.bounds.time.or(longest)
+    }
+
+    /// Sets a new worktree up.
+    ///
+    /// # Errors
+    /// What becomes of the work if that fails: it is the machine's fault.
+    fn set_up(&self, site: &Site<'_>) -> Result<(), Outcome> {
+        let is_new = site.place.worktree.as_ref().is_some_and(|one| one.is_new);
+        let Some(setup) = self.role.setup.as_ref().filter(|_| is_new) else {
+            return Ok(());
+        };
+        let (share, variables) = (Share::default(), self.variables());
+        let room = self.room(site, Some(setup.time), (&[], &share), &variables);
+        let group = self.group.clone().confined();
+        let started = room.spawn(&group, &setup.command, None);
+        let mut lease = Lease::of(&self.claimed);
+        let end = started.map(|started| self.watched(&room, started, group, &mut lease, &[]));
+        let failed = |why: &str| {
+            let why = format!("its worktree can't be set up: {}", one_line(why));
+            Err(self.give_back(&why, None, None))
+        };
+        match end {
+            Ok(end) if end.went_well() => Ok(()),
+            Ok(End {
+                stopped: Some(Stop::Leave),
+                ..
+            }) => Err(Outcome::Left(None)),
+            Ok(End {
+                stopped: Some(Stop::Lost(why)),
+                ..
+            }) => Err(Outcome::Lost(why)),
+            Ok(end) => {
+                let (_, why) = why(&end, &setup.command[0], Some(setup.time));
+                let last = end.tail.lines().rev().find(|line| !line.trim().is_empty());
+                failed(&last.map_or(why.clone(), |last| format!("{why}: {last}")))
+            }
+            Err(why) => failed(&why),
+        }
+    }
+
+    /// Runs the command once.
+    fn run_once(
+        &self,
+        site: &Site<'_>,
+        prompt: &str,
+        lease: &mut Lease,
+        (before, share): (&[ModelUsage], &Share),
+    ) -> Result<End, String> {
+        let variables = self.variables();
+        let room = self.room(site, self.time(), (before, share), &variables);
+        // Before it starts: its mark shows which processes are its own, whenever this one is killed.
+        let group = self.group.clone().confined();
+        let noted = self.slot.write(&self.note(before, group.clone()));
+        noted.map_err(|error| error.to_string())?;
+        let branches = self.worktrees.branches();
+        let started = room
+            .start(&group, prompt)
+            .inspect_err(|_| group.end(Duration::ZERO))?;
+        let end = self.watched(&room, started, group, lease, before);
+        if let Some(worktree) = &site.place.worktree {
+            self.worktrees.note_made(worktree, &branches);
+        }
+        match not_started(&end) {
+            Some(why) => Err(why),
+            None => Ok(end),
+        }
+    }
+
+    fn watched(
+        &self,
+        room: &Room<'_>,
+        started: Started,
+        group: ProcessGroup,
+        lease: &mut Lease,
+        before: &[ModelUsage],
+    ) -> End {
+        let group = group.reaped_by(started.number());
+        // Without it, the mark is enough on Linux.
+        let _ = self.slot.write(&self.note(before, group.clone()));
+        let line = Line {
+            program: &self.program,
+            notices: &self.notices,
+            sender: &self.sender,
+        };
+        room.watch(started, &group, lease, &line)
+    }
+
+    fn note(&self, before: &[ModelUsage], group: ProcessGroup) -> Note {
+        Note {
+            agent: self.actor.agent.clone(),
+            worker: self.actor.worker.clone(),
+            id: Some(self.id.clone()),
+            cut_off: self.cut_off(),
+            is_left: false,
+            has_run: true,
+            was_running: false,
+            usage: before.to_vec(),
+            group: Some(group),
+        }
+    }
+
+    /// Records what came of a run.
+    ///
+    /// # Errors
+    /// What is wrong with what was left.
+    fn settle(&self, site: &Site<'_>, end: &End, used: Option<&str>) -> Result<Outcome, Refusal> {
+        match &end.stopped {
+            Some(Stop::Leave) => {
+                self.note_usage(used);
+                return Ok(Outcome::Left(None));
+            }
+            Some(Stop::Lost(why)) => return Ok(Outcome::Lost(why.clone())),
+            Some(Stop::Time | Stop::Spent(_)) | None => {}
+        }
+        if let Err(why) = self.take_back(site) {
+            let fault = Fault::new("NO_WORKTREE", one_line(&why));
+            return Ok(self.fail_without(end, fault, used, site));
+        }
+        let pushed = self.push(site);
+        if let Some(outcome) = self.ended_by_agent(used) {
+            if matches!(outcome, Outcome::HandedOn(_)) {
+                self.tell_left_behind(site);
+            }
+            return Ok(outcome);
+        }
+        if end.went_well() {
+            match site.files.contract() {
+                Ok(Some(contract)) => return self.hand_on(site, &contract, used),
+                Ok(None) => {}
+                Err(why) => {
+                    return Err(Refusal {
+                        message: format!("the contract can't be read: {why}"),
+                        findings: String::new(),
+                    });
+                }
+            }
+        }
+        if let Some(outcome) = self.said_in_a_file(site, end, used) {
+            return Ok(outcome);
+        }
+        let code = end.status.and_then(|status| status.code());
+        // A program that tries again and again may never say so in its end.
+        let is_over = end.stopped == Some(Stop::Time);
+        if let Some(now) = self.role.unavailable(code, &end.tail)
+            && (is_over || end.stopped.is_none())
+        {
+            return Ok(self.give_back(&now.reason, now.retry_after, used));
+        }
+        if end.stopped.is_none()
+            && let Some(question) = self.role.question(&end.tail)
+        {
+            let mut reason = format!("its agent waits for a permission: {}", question.text);
+            if let Some(rule) = question.rule {
+                reason += &format!("; {rule} in the file of roles allows it");
+            }
+            return Ok(self.block(&reason, used));
+        }
+        let (code, message) = why(end, self.role.program(), self.time());
+        let details = match pushed {
+            Pushed::Refused(why) | Pushed::Unreachable(why) => Some(why),
+            Pushed::Done => None,
+        };
+        let fault = Fault {
+            details,
+            ..Fault::new(code, message)
+        };
+        Ok(self.fail(site, &end.tail, fault, used))
+    }
+
+    /// What an agent says in a file instead of a contract: that a person has to decide something, or
+    /// that the work can't be done.
+    fn said_in_a_file(&self, site: &Site<'_>, end: &End, used: Option<&str>) -> Option<Outcome> {
+        let text = |name: &str| {
+            let text = site.files.agent.text(name, MOST_OF_REASON).ok().flatten();
+            text.map(|text| text.trim().to_owned())
+        };
+        if end.stopped.is_some() {
+            return None;
+        }
+        if let Some(reason) = text(agent_folder::BLOCKED) {
+            return Some(self.block(&reason, used));
+        }
+        let said = text(agent_folder::FAILED)?;
+        let (message, details) = said.split_once('\n').unwrap_or((&said, ""));
+        let fault = Fault {
+            details: Some(details.to_owned()),
+            ..Fault::new("AGENT_FAILED", message.to_owned())
+        };
+        Some(self.fail(site, &end.tail, fault, used))
+    }
+
+    /// What came of it, if its agent recorded that itself.
+    fn ended_by_agent(&self, used: Option<&str>) -> Option<Outcome> {
+        let said =
+            self.program
+                .run_again(&self.actor, &["show", &self.id.to_string()], (TRIES, PAUSE));
+        let (handoff, record) = (&said.data()["handoff"], &said.data()["record"]);
+        // What can't be read is not known to have been handed on: the next step finds out.
+        if said.exit != 0 {
+            return None;
+        }
+        let state = handoff["state"].as_str().unwrap_or_default();
+        let worker = handoff["worker"].as_str();
+        if state == "in_progress" {
+            let own = self.actor.worker.as_str();
+            let other = worker.filter(|worker| *worker != own)?;
+            return Some(Outcome::Lost(format!(
+                "worker {other} holds {} now",
+                self.id
+            )));
+        }
+        let last = record["transitions"].as_array().and_then(|all| all.last());
+        let text = |name: &str| last.and_then(|last| last[name].as_str());
+        if text("worker").is_some_and(|worker| worker != self.actor.worker.as_str()) {
+            return Some(Outcome::Lost(format!("{} is {state}", self.id)));
+        }
+        self.report(used);
+        let reason = text("reason").unwrap_or("no reason was given").to_owned();
+        Some(match state {
+            "failed" | "dead" => {
+                let message = last.and_then(|last| last["failure"]["message"].as_str());
+                Outcome::Failed(message.map_or(reason, one_line))
+            }
+            "blocked" => {
+                let options = said.data()["options"].as_array();
+                let mut options = options.into_iter().flatten();
+                let answer = options.find(|one| one["action"] == "ask");
+                let answer = answer.and_then(|one| one["command"].as_str());
+                Outcome::Blocked(one_line(&reason), answer.map(str::to_owned))
+            }
+            "pending" => Outcome::GivenBack(one_line(&reason), None),
+            _ => Outcome::HandedOn(Vec::new()),
+        })
+    }
+
+    /// Hands on by the contract that was left.
+    fn hand_on(
+        &self,
+        site: &Site<'_>,
+        contract: &str,
+        used: Option<&str>,
+    ) -> Result<Outcome, Refusal> {
+        self.commit(site)?;
+        match self.push(site) {
+            Pushed::Done => {}
+            Pushed::Refused(why) => {
+                return Err(Refusal {
+                    message: format!("branch {} can't be pushed", self.branch()),
+                    findings: format!("- the remote refuses it: {}\n", one_line(&why)),
+                });
+            }
+            Pushed::Unreachable(why) => {
+                let why = one_line(&why);
+                return Ok(Outcome::Left(Some(format!(
+                    "its branch can't be pushed: {why}"
+                ))));
+            }
+        }
+        if let Some(remote) = &self.remote {
+            // What was merged there meanwhile, `send` may have to name.
+            self.worktrees.refresh(remote, &self.base());
+        }
+        // A copy: what was checked is what is sent.
+        let copy = site.files.own.write("contract", contract.as_bytes());
+        let copy = match copy {
+            Ok(copy) => word(&copy),
+            Err(error) => return Ok(Outcome::Left(Some(error.to_string()))),
+        };
+        let token = self.claimed["handoff"]["token"].to_string();
+        let issue = self.id.issue().to_string();
+        let mut words = vec!["send", &copy, "--issue", &issue, "--token", &token];
+        words.extend(used);
+        let said = self
+            .within(site.place)
+            .run_again(&self.actor, &words, (TRIES, PAUSE));
+        match said.exit {
+            0 | 8 => Ok(Outcome::HandedOn(contradictions(&said))),
+            5 => Ok(Outcome::Lost(said.message().to_owned())),
+            _ if said.may_pass() => Ok(self.kept(&said)),
+            _ => Err(Refusal {
+                message: said.message().to_owned(),
+                findings: said.findings(),
+            }),
+        }
+    }
+
+    /// What came of it can't be recorded now: the note and the claim stay for whoever goes on.
+    fn kept(&self, said: &Said) -> Outcome {
+        Outcome::Left(Some(format!(
+            "what came of it can't be recorded: {}",
+            said.message()
+        )))
+    }
+
+    /// Records what the work took that its agent handed on itself.
+    fn report(&self, used: Option<&str>) {
+        let Some(used) = used else { return };
+        let id = self.id.to_string();
+        let words = ["annotate", &id, used];
+        // The work is done, whether this is known or not.
+        self.program.run_again(&self.actor, &words, (TRIES, PAUSE));
+    }
+
+    /// Records what the work took that is left to the next worker.
+    fn note_usage(&self, used: Option<&str>) {
+        let Some(used) = used else { return };
+        let (id, token) = (
+            self.id.to_string(),
+            self.claimed["handoff"]["token"].to_string(),
+        );
+        // The next one has it in the note, too.
+        self.program
+            .run(&self.actor, &["extend", &id, "--token", &token, used]);
+    }
+
+    /// Records that it failed in a worktree that is not what it was.
+    fn fail_without(
+        &self,
+        end: &End,
+        fault: Fault,
+        used: Option<&str>,
+        site: &Site<'_>,
+    ) -> Outcome {
+        let attached = self.attached(site, &end.tail);
+        self.record_failure(&self.program, None, &attached, fault, used)
+    }
+
+    /// Records that it failed, with what is there.
+    fn fail(&self, site: &Site<'_>, tail: &str, fault: Fault, used: Option<&str>) -> Outcome {
+        let attached = self.attached(site, tail);
+        let within = self.within(site.place);
+        self.record_failure(&within, Some(site.place), &attached, fault, used)
+    }
+
+    /// The files that are kept with a failure.
+    fn attached(&self, site: &Site<'_>, tail: &str) -> Vec<String> {
+        let own = &site.files.own;
+        let contract = site.files.contract().ok().flatten();
+        let files = [
+            ("end-of-output.txt", Some(tail.to_owned())),
+            ("contract", contract),
+        ];
+        let files = files.into_iter().filter_map(|(name, text)| {
+            let text = text.filter(|text| !text.is_empty())?;
+            own.write(name, text.as_bytes()).ok()
+        });
+        files.map(|path| word(&path)).collect()
+    }
+
+    fn record_failure(
+        &self,
+        within: &Program,
+        place: Option<&Place>,
+        attached: &[String],
+        fault: Fault,
+        used: Option<&str>,
+    ) -> Outcome {
+        let id = self.id.to_string();
+        let token = self.claimed["handoff"]["token"].to_string();
+        let said = recordable(&fault.message);
+        let message = format!("--message={said}");
+        let mut words = vec!["fail", &id, "--run-failure", fault.code, &message];
+        words.extend(["--token", &token]);
+        let details = fault.details.filter(|details| !details.trim().is_empty());
+        // In one word, since a text may begin with a dash.
+        let details = details.map(|details| format!("--details={}", recordable(&details)));
+        words.extend(details.as_deref());
+        if fault.recoverable {
+            words.push("--recoverable");
+        }
+        words.extend(used);
+        let bare = words.clone();
+        if place.is_some() {
+            words.push("--snapshot");
+        }
+        let without = words.clone();
+        for path in attached {
+            words.extend(["--attach", path]);
+        }
+        // What holds a secret, or is too large, is left out; that it failed is recorded.
+        let mut last = None;
+        let attempts = [(within, words), (within, without), (&self.program, bare)];
+        for (program, words) in attempts {
+            let answer = program.run_again(&self.actor, &words, (TRIES, PAUSE));
+            match answer.exit {
+                0 | 8 => {
+                    let is_kept = words.contains(&"--snapshot");
+                    let place = place.filter(|place| is_kept && place.worktree.is_some());
+                    if let Some(place) = place {
+                        self.tidy(place);
+                    }
+                    return Outcome::Failed(said);
+                }
+                5 | 6 => return Outcome::Lost(answer.message().to_owned()),
+                _ if answer.may_pass() => return self.kept(&answer),
+                _ => last = Some(answer.message().to_owned()),
+            }
+        }
+        let why = last.unwrap_or_default();
+        Outcome::Lost(format!("{said}; that can't be recorded: {why}"))
+    }
+
+    /// Removes from a worktree what the ledger keeps of it now; the next attempt gets it from there.
+    fn tidy(&self, place: &Place) {
+        let within = self.within(place);
+        if !self.is_whole(place) {
+            return;
+        }
+        let branch = format!("refs/heads/{}", self.branch());
+        let mut steps = vec![
+            vec!["reset", "--quiet", "--hard"],
+            vec!["clean", "--quiet", "-fd"],
+        ];
+        if within.git(&["symbolic-ref", "--quiet", "HEAD"]).is_err() {
+            steps.push(vec!["switch", "--quiet", "--detach", &branch]);
+        }
+        for step in steps {
+            // What can't be removed is set aside by whoever needs the worktree next.
+            let _ = within.git(&step);
+        }
+    }
+
+    /// Records that only a person can decide something.
+    fn block(&self, reason: &str, used: Option<&str>) -> Outcome {
+        let reason = recordable(reason);
+        let words = ["block", &self.id.to_string(), &format!("--reason={reason}")];
+        self.step(&words, used, |said| {
+            let answer = said.data()["next"][0].as_str().map(str::to_owned);
+            Outcome::Blocked(one_line(&reason), answer)
+        })
+    }
+
+    /// Gives the claim back: the work could not be done now, through no fault of its agent.
+    fn give_back(&self, reason: &str, after: Option<Duration>, used: Option<&str>) -> Outcome {
+        let reason = recordable(reason);
+        let words = [
+            "release",
+            &self.id.to_string(),
+            &format!("--reason={reason}"),
+        ];
+        self.step(&words, used, |_| Outcome::GivenBack(reason.clone(), after))
+    }
+
+    fn step(
+        &self,
+        words: &[&str],
+        used: Option<&str>,
+        done: impl FnOnce(&Said) -> Outcome,
+    ) -> Outcome {
+        let token = self.claimed["handoff"]["token"].to_string();
+        let mut words = words.to_vec();
+        words.extend(["--token", &token]);
+        words.extend(used);
+        let said = self.program.run_again(&self.actor, &words, (TRIES, PAUSE));
+        match said.exit {
+            0 | 8 => done(&said),
+            _ if said.may_pass() => self.kept(&said),
+            _ => Outcome::Lost(format!("that can't be recorded: {}", said.message())),
+        }
+    }
+}
+
+/// What the repository contradicts of what was sent.
+fn contradictions(said: &Said) -> Vec<String> {
+    let evidence = said.data()["evidence"].as_array();
+    let told = evidence.into_iter().flatten().filter_map(|one| {
+        let reason = one["reason"].as_str().unwrap_or_default();
+        let check = one["check"].as_str().unwrap_or_default();
+        (one["result"] == "contradicted").then(|| format!("{check}: {reason}"))
+    });
+    told.collect()
+}
+
+impl Program {
+    /// Runs a command, and again if the remote was busy or away.
+    pub(super) fn run_again(
+        &self,
+        actor: &Actor,
+        words: &[&str],
+        (tries, pause): (u32, Duration),
+    ) -> Said {
+        let mut said = self.run(actor, words);
+        for _ in 1..tries {
+            if !said.may_pass() {
+                break;
+            }
+            thread::sleep(pause);
+            said = self.run(actor, words);
+        }
+        said
+    }
+}
+
+/// Why a run that handed nothing on failed.
+fn why(end: &End, program: &str, time: Option<Duration>) -> (&'static str, String) {
+    if end.stopped == Some(Stop::Time) {
+        let time = humantime::format_duration(time.unwrap_or_default());
+        return ("TIME_SPENT", format!("it took longer than {time}"));
+    }
+    if let Some(Stop::Spent(text)) = &end.stopped {
+        return ("BUDGET_SPENT", text.clone());
+    }
+    let program = Path::new(program).file_name();
+    let program = program
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let Some(status) = end.status else {
+        return ("NOT_ENDED", format!("how {program} ended is not known"));
+    };
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        return ("SIGNAL", format!("{program} was ended by signal {signal}"));
+    }
+    match status.code() {
+        Some(0) => (
+            "NOTHING_HANDED_ON",
+            format!("{program} ended and handed nothing on"),
+        ),
+        code => (
+            "EXIT",
+            format!("{program} exited with {}", code.unwrap_or_default()),
+        ),
+    }
+}
+
+/// What an agent or its program said, as a reason can have it: whoever is to learn that the work did
+/// not go well learns it, also if a secret or a byte that no argument has is in the text.
+fn recordable(text: &str) -> String {
+    let mut text = text.replace('\0', " ");
+    // Before it is cut: half of a secret would not be found.
+    Secrets::in_value(&Value::from(text.as_str())).mask_text(&mut text);
+    text.truncate(text.floor_char_boundary(MOST_OF_TEXT));
+    text
+}
+
+/// A text on one line.
+pub(super) fn one_line(text: &str) -> String {
+    handoff::base::text::one_line(text)
+}

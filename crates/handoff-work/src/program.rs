@@ -1,0 +1,337 @@
+//! The program's own commands, and git's, as processes of their own: a command that goes wrong, or
+//! whose process is killed, takes no other work with it.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use handoff::base::ids::{AgentName, WorkerId};
+use serde_json::Value;
+
+use super::checkout::Checkout;
+use handoff_cli::environment;
+use handoff_cli::process::{MARK, ProcessGroup};
+
+/// The variables by which git leads a process to another repository than its folder's.
+const LEADING: [&str; 8] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+];
+
+/// What a repository's own configuration may name to be run, off: an agent may have written it. The
+/// user's configuration stays in force, and so do credentials and ssh.
+const OFF: [&str; 8] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.alternateRefsCommand=",
+    "commit.gpgSign=false",
+    "push.gpgSign=false",
+    "submodule.recurse=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+];
+
+/// The commands of git that read no file of a working tree, and so run no filter.
+const PLAIN: [&str; 9] = [
+    "check-ref-format",
+    "config",
+    "fetch",
+    "for-each-ref",
+    "push",
+    "rev-list",
+    "rev-parse",
+    "symbolic-ref",
+    "update-ref",
+];
+
+/// Who runs a command.
+#[derive(Clone, Debug)]
+pub(super) struct Actor {
+    pub(super) agent: AgentName,
+    pub(super) worker: WorkerId,
+}
+
+/// Runs commands in one repository.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    /// The program itself.
+    own: PathBuf,
+    /// Where commands run unless another folder is named.
+    folder: PathBuf,
+    /// The worktree's own git directory, as it was when the worktree was made.
+    git_dir: Option<PathBuf>,
+    /// More variables.
+    variables: Vec<(String, String)>,
+    /// The ledger's branch, if the command line named one.
+    branch: Option<String>,
+    /// The mark of its processes, by which they are found if this one is killed.
+    mark: Option<String>,
+}
+
+/// What a command of the program said.
+#[derive(Debug)]
+pub(super) struct Said {
+    pub(super) exit: u8,
+    /// The answer, or the error.
+    document: Value,
+}
+
+impl Said {
+    /// The answer's data.
+    pub(super) fn data(&self) -> &Value {
+        &self.document["data"]
+    }
+
+    /// The code of what went wrong; empty if nothing did.
+    pub(super) fn code(&self) -> &str {
+        self.document["error"]["code"].as_str().unwrap_or_default()
+    }
+
+    /// Whether the same command may go well later: the remote was busy or away, or steps of others
+    /// that were made offline came out differently, which is told once.
+    pub(super) fn may_pass(&self) -> bool {
+        matches!(self.exit, 7 | 9) || matches!(self.code(), "rejected" | "renamed")
+    }
+
+    /// What went wrong, in one line.
+    pub(super) fn message(&self) -> &str {
+        self.document["error"]["message"]
+            .as_str()
+            .unwrap_or("no reason was given")
+    }
+
+    /// The findings of a refusal, one a line.
+    pub(super) fn findings(&self) -> String {
+        let findings = self.document["error"]["findings"].as_array();
+        let line = |finding: &Value| {
+            let text = |name: &str| finding[name].as_str().unwrap_or_default().to_owned();
+            let fix = Some(text("fix")).filter(|fix| !fix.is_empty());
+            let fix = fix.map_or(String::new(), |fix| format!(" ({fix})"));
+            let place = Some(text("path")).filter(|path| !path.is_empty());
+            let place = place.map_or(String::new(), |path| format!("{path} "));
+            format!("- {place}{}: {}{fix}\n", text("code"), text("message"))
+        };
+        findings.into_iter().flatten().map(line).collect()
+    }
+}
+
+impl Program {
+    /// For a repository whose commands run in this folder.
+    ///
+    /// # Errors
+    /// The system's, if it does not tell where the program is.
+    pub(super) fn new(folder: &Path, branch: Option<&str>) -> io::Result<Self> {
+        Ok(Self {
+            own: std::env::current_exe()?,
+            folder: folder.to_owned(),
+            git_dir: None,
+            variables: Vec::new(),
+            branch: branch.map(str::to_owned),
+            mark: None,
+        })
+    }
+
+    /// The folder in which commands run.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The program's own file.
+    pub(super) fn own(&self) -> &Path {
+        &self.own
+    }
+
+    /// The same, in a worktree, whatever the `.git` in it names by now.
+    pub(super) fn within(&self, checkout: &Checkout) -> Self {
+        Self {
+            folder: checkout.path.clone(),
+            git_dir: Some(checkout.git_dir.clone()),
+            ..self.clone()
+        }
+    }
+
+    /// The same, with more variables.
+    pub(super) fn with(&self, variables: &[(String, String)]) -> Self {
+        Self {
+            variables: variables.to_vec(),
+            ..self.clone()
+        }
+    }
+
+    /// The same, for a piece of work whose processes have this mark.
+    pub(super) fn marked(&self, group: &ProcessGroup) -> Self {
+        Self {
+            mark: Some(group.mark.clone()),
+            ..self.clone()
+        }
+    }
+
+    /// Runs a command of the program.
+    pub(super) fn run(&self, actor: &Actor, words: &[&str]) -> Said {
+        let output = self.start(&self.own, &self.words(actor, words, true), Stdio::null());
+        match output {
+            Ok(output) => Said {
+                exit: output
+                    .status
+                    .code()
+                    .and_then(|code| u8::try_from(code).ok())
+                    .unwrap_or(u8::MAX),
+                document: serde_json::from_slice(&output.stdout).unwrap_or_default(),
+            },
+            Err(error) => Said {
+                exit: u8::MAX,
+                document: serde_json::json!({"error": {"message": error.to_string()}}),
+            },
+        }
+    }
+
+    /// Runs git.
+    ///
+    /// # Errors
+    /// What git says, in one line.
+    pub(super) fn git(&self, words: &[&str]) -> Result<String, String> {
+        let printed = self.git_bytes(words, Stdio::null())?;
+        let text = String::from_utf8_lossy(&printed);
+        Ok(text.trim_end_matches('\n').to_owned())
+    }
+
+    /// Runs git with this on its standard input. Returns what it prints.
+    ///
+    /// # Errors
+    /// What git says, in one line.
+    pub(super) fn git_bytes(&self, words: &[&str], input: Stdio) -> Result<Vec<u8>, String> {
+        let off = OFF.iter().flat_map(|setting| ["-c", setting]);
+        let all: Vec<String> = off
+            .chain(words.iter().copied())
+            .map(str::to_owned)
+            .collect();
+        let mut git = self.clone();
+        if !words.first().is_some_and(|word| PLAIN.contains(word)) {
+            git.variables.extend(self.filters_off());
+        }
+        let output = git.start(Path::new("git"), &all, input);
+        let output = output.map_err(|error| format!("git cannot be started: {error}"))?;
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said: Vec<&str> = said
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+            .collect();
+        Err(format!("`git {}`: {}", words.join(" "), said.join("; ")))
+    }
+
+    /// Variables that switch the filters off that the repository's own configuration has.
+    fn filters_off(&self) -> Vec<(String, String)> {
+        let words = [
+            "config",
+            "--show-scope",
+            "--name-only",
+            "-z",
+            "--get-regexp",
+            r"^filter\.",
+        ];
+        let known = self.git(&words).unwrap_or_default();
+        let mut fields = known.split('\0');
+        let mut names = BTreeSet::new();
+        while let (Some(scope), Some(key)) = (fields.next(), fields.next()) {
+            let name = key
+                .strip_prefix("filter.")
+                .and_then(|key| key.rsplit_once('.'));
+            if let Some((name, _)) = name.filter(|_| ["local", "worktree"].contains(&scope)) {
+                names.insert(name.to_owned());
+            }
+        }
+        let off = |name: String| {
+            let key = |key: &str| format!("filter.{name}.{key}");
+            [
+                ("clean", ""),
+                ("smudge", ""),
+                ("process", ""),
+                ("required", "false"),
+            ]
+            .map(|(one, value)| (key(one), value.to_owned()))
+        };
+        config_variables(names.into_iter().flat_map(off))
+    }
+
+    fn words(&self, actor: &Actor, words: &[&str], json: bool) -> Vec<String> {
+        let mut all: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let options = [
+            "--as",
+            actor.agent.as_str(),
+            "--worker",
+            actor.worker.as_str(),
+        ];
+        all.extend(options.map(str::to_owned));
+        if let Some(branch) = &self.branch {
+            all.extend(["--branch".to_owned(), branch.clone()]);
+        }
+        if json {
+            all.push("--json".to_owned());
+        }
+        all
+    }
+
+    fn start(&self, program: &Path, words: &[String], input: Stdio) -> io::Result<Output> {
+        let mut command = Command::new(program);
+        command.args(words).current_dir(&self.folder).stdin(input);
+        alone(&mut command);
+        // Some of what git says is looked for.
+        command.env("LC_ALL", "C.UTF-8").env_remove("LANGUAGE");
+        if let Some(git_dir) = &self.git_dir {
+            command.env("GIT_DIR", git_dir);
+            command.env("GIT_WORK_TREE", &self.folder);
+        }
+        if let Some(mark) = &self.mark {
+            command.env(MARK, mark);
+        }
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command.output()
+    }
+}
+
+/// Lets a command find the repository of its folder, ask nobody, and not get the signals that a
+/// terminal sends to this process.
+pub(super) fn alone(command: &mut Command) {
+    for name in LEADING {
+        command.env_remove(name);
+    }
+    command.env("GIT_TERMINAL_PROMPT", "0");
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(command, 0);
+}
+
+/// Settings as variables that git reads, after those that are there.
+pub(super) fn config_variables(
+    settings: impl Iterator<Item = (String, String)>,
+) -> Vec<(String, String)> {
+    let there = environment::variables().find(|(name, _)| name == "GIT_CONFIG_COUNT");
+    let there = there.and_then(|(_, count)| count.to_str()?.parse::<usize>().ok());
+    let mut count = there.unwrap_or_default();
+    let mut variables = Vec::new();
+    for (key, value) in settings {
+        variables.push((format!("GIT_CONFIG_KEY_{count}"), key));
+        variables.push((format!("GIT_CONFIG_VALUE_{count}"), value));
+        count += 1;
+    }
+    if !variables.is_empty() {
+        variables.push(("GIT_CONFIG_COUNT".to_owned(), count.to_string()));
+    }
+    variables
+}
+
+/// A path as git's arguments have it.
+pub(super) fn word(path: &Path) -> String {
+    AsRef::<OsStr>::as_ref(path).to_string_lossy().into_owned()
+}

@@ -1,0 +1,284 @@
+//! What the worker does with git for an agent: it takes its worktree back, commits what was edited,
+//! and pushes the issue's branch. So an agent needs no rights on the repository, and no network.
+
+use std::fs::File;
+use std::process::Stdio;
+use std::thread;
+
+use handoff::base::text::{one_line, quoted};
+use handoff::model::{BranchContext, BranchPatterns, branch_for_agents};
+
+use super::agent_folder;
+use super::piece::{PAUSE, Piece, Refusal, Site, TRIES};
+use super::program::{Program, config_variables, word};
+use super::roles::Commits;
+
+/// How many changed files are named.
+const NAMED: usize = 10;
+
+/// What became of a push.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Pushed {
+    /// The remote has the branch, or it is not to be pushed.
+    Done,
+    /// The remote refuses it, in git's words.
+    Refused(String),
+    /// The remote could not be reached, in git's words.
+    Unreachable(String),
+}
+
+impl Piece {
+    /// Refuses a branch that agents may not write to.
+    ///
+    /// # Errors
+    /// Why, and what a person can do.
+    pub(super) fn may_write(&self, branch: &str) -> Result<(), String> {
+        if branch == self.unnamed_branch() {
+            return Ok(());
+        }
+        let issue = self.id.issue();
+        let default = self.worktrees.main(self.remote.as_deref());
+        let base = self.claimed["work"]["base"].as_str();
+        let made_here = self.worktrees.made(issue, branch);
+        let own = BranchPatterns::new(&self.role.branches);
+        let decided = |patterns: &BranchPatterns| {
+            let context = BranchContext {
+                issue,
+                ledger_branch: &self.ledger,
+                default_branch: default.as_deref(),
+                base,
+                patterns,
+                made_here,
+            };
+            branch_for_agents(branch, &context)
+        };
+        let decided = decided(&self.patterns).or_else(|refusal| {
+            if self.role.branches.is_empty() {
+                return Err(refusal);
+            }
+            decided(&own).map_err(|_| refusal)
+        });
+        decided.map_err(|refusal| refusal.to_string())
+    }
+
+    /// Takes the worktree back after a run: it is what it was, names this repository, and stands on no
+    /// branch that agents may not write to.
+    ///
+    /// # Errors
+    /// What is there instead.
+    pub(super) fn take_back(&self, site: &Site<'_>) -> Result<(), String> {
+        let Some(worktree) = &site.place.worktree else {
+            return Ok(());
+        };
+        if worktree.checkout.repair()? {
+            let path = worktree.checkout.path.display();
+            (site.say)(format!(
+                "{}: its agent changed what names the repository in {path}; that is as it was again",
+                self.id
+            ));
+        }
+        let within = self.within(site.place);
+        let Some(branch) = head_of(&within) else {
+            return Ok(());
+        };
+        if let Err(why) = self.may_write(&branch) {
+            (site.say)(format!("{}: its agent left that branch: {why}", self.id));
+            within.git(&["checkout", "--quiet", "--detach"])?;
+        }
+        Ok(())
+    }
+
+    /// What is changed in the worktree and in no commit.
+    fn uncommitted(&self, site: &Site<'_>) -> Vec<String> {
+        if self.only_looks || site.place.worktree.is_none() {
+            return Vec::new();
+        }
+        let words = [
+            "status",
+            "--porcelain",
+            "--untracked-files=all",
+            // Whether another repository within it is changed, git asks by running itself there.
+            "--ignore-submodules=dirty",
+        ];
+        let changed = self.within(site.place).git(&words).unwrap_or_default();
+        let own = |line: &&str| !line[3..].starts_with(agent_folder::NAME);
+        let changed = changed.lines().filter(|line| line.len() > 3).filter(own);
+        changed.map(|line| line[3..].to_owned()).collect()
+    }
+
+    /// Commits what is changed in the agent's name, or has the agent do it.
+    ///
+    /// # Errors
+    /// What the agent has to put right.
+    pub(super) fn commit(&self, site: &Site<'_>) -> Result<(), Refusal> {
+        let changed = self.uncommitted(site);
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let within = self.within(site.place);
+        let branch = head_of(&within);
+        if self.role.commits == Commits::Agent || branch.is_none() {
+            let named: Vec<String> = changed
+                .iter()
+                .take(NAMED)
+                .map(|name| quoted(name))
+                .collect();
+            let more = changed.len().saturating_sub(NAMED);
+            let more = if more > 0 {
+                format!(" and {more} more")
+            } else {
+                String::new()
+            };
+            let count = handoff_cli::output::counted(changed.len(), "uncommitted file");
+            return Err(Refusal {
+                message: format!("its worktree has {count}"),
+                findings: format!(
+                    "- not committed: {}{more}: commit what belongs to the work, remove the rest\n",
+                    named.join(", ")
+                ),
+            });
+        }
+        let committed = self.commit_all(site, &within);
+        committed.map_err(|why| Refusal {
+            message: "what it changed can't be committed".to_owned(),
+            findings: format!("- {}\n", one_line(&why)),
+        })
+    }
+
+    /// Commits all that is changed, by commands of git that run nothing and look into no other
+    /// repository within the worktree.
+    fn commit_all(&self, site: &Site<'_>, within: &Program) -> Result<(), String> {
+        let except = format!(":(exclude){}", agent_folder::NAME);
+        let words = [
+            "ls-files",
+            "-z",
+            "--modified",
+            "--deleted",
+            "--others",
+            "--exclude-standard",
+            "--",
+            ".",
+            &except,
+        ];
+        let changed = within.git_bytes(&words, Stdio::null())?;
+        let list = site.files.own.write("changed", &changed);
+        let list = list.and_then(File::open);
+        let list = Stdio::from(list.map_err(|error| error.to_string())?);
+        within.git_bytes(
+            &["update-index", "-z", "--add", "--remove", "--stdin"],
+            list,
+        )?;
+        let tree = within.git(&["write-tree"])?;
+        let parent = within.git(&["rev-parse", "--verify", "HEAD"])?;
+        let title = self.claimed["handoff"]["title"]
+            .as_str()
+            .unwrap_or_default();
+        let title = Some(one_line(title)).filter(|title| !title.is_empty());
+        let title = title.unwrap_or_else(|| format!("Work on issue {}", self.id.issue()));
+        let message = format!("{title}\n\nHandoff-Id: {}\n", self.id);
+        let agent = self.actor.agent.as_str();
+        let author = within.with(&[
+            ("GIT_AUTHOR_NAME".to_owned(), agent.to_owned()),
+            (
+                "GIT_AUTHOR_EMAIL".to_owned(),
+                format!("{agent}@handoff.invalid"),
+            ),
+        ]);
+        let words = ["commit-tree", &tree, "-p", &parent, "-m", &message];
+        let commit = author.git(&words)?;
+        let said = format!("handoff work: {}", self.id);
+        within
+            .git(&["update-ref", "-m", &said, "HEAD", &commit, &parent])
+            .map(drop)
+    }
+
+    /// Tells what an agent that handed on itself left uncommitted.
+    pub(super) fn tell_left_behind(&self, site: &Site<'_>) {
+        let changed = self.uncommitted(site);
+        if !changed.is_empty() {
+            let count = handoff_cli::output::counted(changed.len(), "uncommitted file");
+            (site.say)(format!(
+                "{}: handed on, but its worktree has {count} that nobody else gets",
+                self.id
+            ));
+        }
+    }
+
+    /// Pushes the branch that the worktree is on, never by force.
+    pub(super) fn push(&self, site: &Site<'_>) -> Pushed {
+        let is_pushed =
+            self.role.bounds.pushes && !self.only_looks && site.place.worktree.is_some();
+        let Some(remote) = self.remote.as_deref().filter(|_| is_pushed) else {
+            return Pushed::Done;
+        };
+        let within = self.within(site.place);
+        let Some(branch) = head_of(&within) else {
+            return Pushed::Done;
+        };
+        if self.may_write(&branch).is_err() {
+            return Pushed::Done;
+        }
+        let known = format!("refs/remotes/{remote}/{branch}");
+        let at = |name: &str| within.git(&["rev-parse", "--verify", "--quiet", name]).ok();
+        if at("HEAD").is_some() && at("HEAD") == at(&known) {
+            return Pushed::Done;
+        }
+        let refspec = format!("refs/heads/{branch}:refs/heads/{branch}");
+        let mut last = String::new();
+        for attempt in 0..TRIES {
+            if attempt > 0 {
+                thread::sleep(PAUSE);
+            }
+            // From the repository's own folder: a remote by a relative path is relative to that.
+            match self.program.git(&["push", "--quiet", remote, &refspec]) {
+                Ok(_) => return Pushed::Done,
+                Err(why) if is_refusal(&why) => return Pushed::Refused(why),
+                Err(why) => last = why,
+            }
+        }
+        Pushed::Unreachable(last)
+    }
+
+    /// Brings to the remote what was only recorded here: the agent's own steps too, which may have
+    /// been made where the remote could not be reached.
+    pub(super) fn publish(&self, say: &dyn Fn(String)) {
+        if !self.is_shared {
+            return;
+        }
+        let said = self
+            .program
+            .run_again(&self.actor, &["sync"], (TRIES, PAUSE));
+        if said.exit != 0 {
+            let why = said.message();
+            say(format!(
+                "{}: recorded here only: {why}; `git handoff sync`",
+                self.id
+            ));
+        }
+    }
+
+    /// Variables by which git finds remotes by a relative path in a worktree, too: git takes them as
+    /// relative to where it runs.
+    pub(super) fn relative_remotes(&self) -> Vec<(String, String)> {
+        let words = ["config", "--get-regexp", r"^remote\..*\.url$"];
+        let all = self.program.git(&words).unwrap_or_default();
+        let addresses = all.lines().filter_map(|line| line.split_once(' '));
+        let relative = addresses.filter(|(_, url)| url.starts_with("./") || url.starts_with("../"));
+        let settings = relative.map(|(_, url)| {
+            let whole = word(&self.program.folder().join(url));
+            (format!("url.{whole}.insteadOf"), url.to_owned())
+        });
+        config_variables(settings)
+    }
+}
+
+/// The branch that a worktree is on.
+fn head_of(within: &Program) -> Option<String> {
+    let words = ["symbolic-ref", "--quiet", "--short", "HEAD"];
+    within.git(&words).ok()
+}
+
+/// Whether the remote answered, and said no.
+fn is_refusal(why: &str) -> bool {
+    why.contains("rejected]") || why.contains("non-fast-forward") || why.contains("declined")
+}

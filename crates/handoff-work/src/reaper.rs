@@ -1,0 +1,161 @@
+//! The process between a worker and an agent's command: every process of a run is below it, whatever
+//! session, group or environment it gives itself, and none outlives it.
+//!
+//! Linux gives the orphans below a subreaper to it, and tells it when its own parent ends. Elsewhere
+//! only the command's process group is ended.
+
+use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
+
+/// The exit code of a command that could not be started, as `env` and `timeout` have it.
+pub const NOT_STARTED: u8 = 125;
+
+/// What the line begins with that says why.
+pub const PREFIX: &str = "git-handoff work: ";
+
+/// How often processes that were asked to end are looked for.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Runs a command until it ends or this process is asked to end, then ends all that it started:
+/// asks first, and kills what is left after the grace. Returns the command's exit code; a command
+/// that a signal ended ends this process by the same signal.
+///
+/// # Errors
+/// The system's, if the command can't be started.
+pub fn run(words: &[String], grace: Duration, cgroup: Option<&Path>) -> io::Result<u8> {
+    adopt_orphans()?;
+    if let Some(cgroup) = cgroup {
+        // Without it, they are still below this process.
+        let _ = fs::write(cgroup.join("cgroup.procs"), "0");
+    }
+    let mut signals = Signals::new([SIGCHLD, SIGTERM, SIGINT, SIGHUP])?;
+    let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let child = Command::new(program)
+        .args(arguments)
+        .process_group(0)
+        .spawn()?;
+    let main = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let mut status = None;
+    for signal in signals.forever() {
+        if signal == SIGCHLD {
+            status = collect(main).or(status);
+        }
+        if signal != SIGCHLD || status.is_some() {
+            break;
+        }
+    }
+    let status = end_all(main, grace).or(status);
+    let Some(status) = status else {
+        return Ok(NOT_STARTED);
+    };
+    if let Some(signal) = status.terminating_signal() {
+        // A signal that can't be raised here is told as shells do.
+        let _ = emulate_default_handler(signal);
+        if let Some(signal) = Signal::from_named_raw(signal) {
+            let _ = kill_process(getpid(), signal);
+        }
+        return Ok(u8::try_from(128 + signal).unwrap_or(NOT_STARTED));
+    }
+    let code = status.exit_status().unwrap_or_default();
+    Ok(u8::try_from(code).unwrap_or(NOT_STARTED))
+}
+
+/// Makes this process the parent of the orphans below it, and has it asked to end when the worker
+/// ends.
+#[cfg(target_os = "linux")]
+fn adopt_orphans() -> io::Result<()> {
+    use rustix::process::{getppid, set_child_subreaper, set_parent_process_death_signal};
+    let parent = getppid();
+    set_child_subreaper(Some(getpid()))?;
+    set_parent_process_death_signal(Some(Signal::TERM))?;
+    if getppid() != parent {
+        return Err(io::Error::other("the worker has ended"));
+    }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn adopt_orphans() -> io::Result<()> {
+    Ok(())
+}
+
+/// Collects every process that has ended. Returns how the command ended, if it is among them.
+fn collect(main: Option<Pid>) -> Option<WaitStatus> {
+    let mut status = None;
+    while let Ok(Some((pid, ended))) = wait(WaitOptions::NOHANG) {
+        if Some(pid) == main {
+            status = Some(ended);
+        }
+    }
+    status
+}
+
+/// Ends what is left. Returns how the command ended, if it ran until now.
+fn end_all(main: Option<Pid>, grace: Duration) -> Option<WaitStatus> {
+    let begun = Instant::now();
+    let mut asked = Vec::new();
+    let mut status = None;
+    loop {
+        status = collect(main).or(status);
+        let living = descendants(main);
+        if living.is_empty() {
+            return status;
+        }
+        let is_over = begun.elapsed() >= grace;
+        for one in living {
+            if is_over {
+                let _ = kill_process(one, Signal::KILL);
+            } else if !asked.contains(&one) {
+                let _ = kill_process(one, Signal::TERM);
+                // One that is stopped hears nothing.
+                let _ = kill_process(one, Signal::CONT);
+                asked.push(one);
+            }
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// The living processes below this one.
+fn descendants(main: Option<Pid>) -> Vec<Pid> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return group_of(main);
+    };
+    let process = |entry: fs::DirEntry| {
+        let number: i32 = entry.file_name().to_str()?.parse().ok()?;
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        // The second field is a name, which may hold spaces and brackets.
+        let (_, after) = stat.rsplit_once(')')?;
+        let mut fields = after.split_whitespace();
+        let has_ended = matches!(fields.next(), Some("Z" | "X"));
+        let parent: i32 = fields.next()?.parse().ok()?;
+        Some((number, parent, has_ended))
+    };
+    let all: Vec<(i32, i32, bool)> = entries.flatten().filter_map(process).collect();
+    let mut below = vec![getpid().as_raw_nonzero().get()];
+    let mut next = 0;
+    while next < below.len() {
+        let parent = below[next];
+        below.extend(all.iter().filter(|one| one.1 == parent).map(|one| one.0));
+        next += 1;
+    }
+    let lives = |number: &&i32| all.iter().any(|one| one.0 == **number && !one.2);
+    let below = below[1..].iter().filter(lives);
+    below.filter_map(|number| Pid::from_raw(*number)).collect()
+}
+
+/// The command itself, where processes can't be listed: its group gets the signals of the worker.
+fn group_of(main: Option<Pid>) -> Vec<Pid> {
+    let lives = |pid: &Pid| rustix::process::test_kill_process(*pid).is_ok();
+    main.filter(lives).into_iter().collect()
+}

@@ -1,0 +1,136 @@
+//! Slots: each is a place for one piece of work of this clone at a time, with a worker of its own.
+//!
+//! A slot's lock is held as long as its process lives, and its note says what runs there. A note
+//! whose lock is free was left by a process that was killed: whoever takes the slot goes on from it,
+//! as the same worker.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use handoff::base::ids::{AgentName, HandoffId, WorkerId};
+use handoff::model::ModelUsage;
+use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
+
+use handoff_cli::process::{ProcessGroup, locked};
+
+/// A slot that this process holds.
+#[derive(Debug)]
+pub(super) struct Slot {
+    folder: PathBuf,
+    pub(super) number: usize,
+    _lock: File,
+}
+
+/// What runs in a slot.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Note {
+    /// Who works there.
+    pub(super) agent: AgentName,
+    pub(super) worker: WorkerId,
+    /// What it works on; none while it is about to claim something.
+    pub(super) id: Option<HandoffId>,
+    /// How often a process was killed over this piece of work.
+    pub(super) cut_off: u32,
+    /// Whether the process that wrote it ended by itself, and left the work to the next one.
+    pub(super) is_left: bool,
+    /// Whether its command was started.
+    #[serde(default)]
+    pub(super) has_run: bool,
+    /// Whether the command still ran when the work was taken up: then it was not done.
+    #[serde(skip)]
+    pub(super) was_running: bool,
+    /// What earlier runs of the work took.
+    #[serde(default)]
+    pub(super) usage: Vec<ModelUsage>,
+    /// The agent's processes.
+    pub(super) group: Option<ProcessGroup>,
+}
+
+/// The folder for what the workers of a clone note.
+pub(super) fn folder(common_dir: &Path) -> PathBuf {
+    common_dir.join("handoff/work")
+}
+
+impl Slot {
+    /// Takes the free slot with the lowest number that no killed process left a note in.
+    ///
+    /// # Errors
+    /// The system's, if a lock can't be made.
+    pub(super) fn take(folder: &Path) -> io::Result<Self> {
+        fs::create_dir_all(folder)?;
+        for number in 1.. {
+            let slot = Self::lock(folder, number)?;
+            if let Some(slot) = slot.filter(|slot| slot.note().is_none()) {
+                return Ok(slot);
+            }
+        }
+        unreachable!("numbers do not end")
+    }
+
+    /// The slots of killed processes, which nobody has taken since.
+    pub(super) fn left_behind(folder: &Path) -> Vec<Self> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let number = |entry: fs::DirEntry| {
+            let name = entry.file_name();
+            name.to_str()?.strip_suffix(".json")?.parse::<usize>().ok()
+        };
+        let mut numbers: Vec<usize> = entries.filter_map(number).collect();
+        numbers.sort_unstable();
+        let free = numbers
+            .into_iter()
+            .filter_map(|number| Self::lock(folder, number).ok().flatten());
+        // The process may have ended in between.
+        free.filter(|slot| slot.note().is_some()).collect()
+    }
+
+    fn lock(folder: &Path, number: usize) -> io::Result<Option<Self>> {
+        let lock = locked(&folder.join(format!("{number}.lock")))?;
+        Ok(lock.map(|lock| Self {
+            folder: folder.to_owned(),
+            number,
+            _lock: lock,
+        }))
+    }
+
+    /// What runs there, or ran when its process was killed.
+    pub(super) fn note(&self) -> Option<Note> {
+        serde_json::from_slice(&fs::read(self.file()).ok()?).ok()
+    }
+
+    /// Notes what runs there, before it begins.
+    pub(super) fn write(&self, note: &Note) -> io::Result<()> {
+        let mut new = NamedTempFile::new_in(&self.folder)?;
+        new.write_all(serde_json::to_string(note)?.as_bytes())?;
+        new.persist(self.file())?;
+        Ok(())
+    }
+
+    /// Nothing runs there any more, and the work waits for the next process.
+    pub(super) fn leave(&self) {
+        if let Some(note) = self.note() {
+            // Without it, the work counts as cut off.
+            let _ = self.write(&Note {
+                is_left: true,
+                ..note
+            });
+        }
+    }
+
+    /// The folder for the worker's own files of a run.
+    pub(super) fn run_folder(&self) -> PathBuf {
+        self.folder.join(format!("{}.run", self.number))
+    }
+
+    /// Nothing runs there any more.
+    pub(super) fn clear(&self) {
+        let _ = fs::remove_dir_all(self.run_folder());
+        // A note that stays is found to be about work that has ended.
+        let _ = fs::remove_file(self.file());
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.join(format!("{}.json", self.number))
+    }
+}

@@ -1,0 +1,680 @@
+//! Worktrees in which agents work: one for each issue, which its later roles use again, outside the
+//! files of the repository.
+//!
+//! A lock is held on a worktree while somebody works there. Nothing is removed that only a worktree
+//! has: one with unfinished work of another handoff is set aside, and so is one that is no longer
+//! what was made (`checkout`).
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use handoff::base::ids::{HandoffId, IssueKey};
+use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
+
+use super::checkout::Checkout;
+use super::program::{Actor, Program, word};
+use handoff_cli::process::ProcessGroup;
+use handoff_cli::process::locked;
+
+/// Why a worktree is locked that git, `restore` or this program has not finished with.
+const ADDING: &str = "initializing";
+const RESTORING: &str = "a restore that has not finished";
+const REMOVING: &str = "a removal that has not finished";
+
+/// How long somebody may look at a worktree that nobody works in.
+const LOOKING: Duration = Duration::from_secs(1);
+
+/// How long is waited for the end of other work on the same branch.
+const ENDING: Duration = Duration::from_secs(60);
+
+/// The worktrees of a clone.
+#[derive(Clone, Debug)]
+pub(super) struct Worktrees {
+    program: Program,
+    /// Where they are.
+    folder: PathBuf,
+    /// Where their locks and notes are.
+    notes: PathBuf,
+}
+
+/// A worktree in which somebody works.
+#[derive(Debug)]
+pub(super) struct Worktree {
+    pub(super) checkout: Checkout,
+    /// Whether what an earlier attempt left is in it.
+    pub(super) has_earlier_work: bool,
+    /// Whether it was made for this work, so that nothing is set up in it yet.
+    pub(super) is_new: bool,
+    /// Its name among those of this clone.
+    pub(super) name: String,
+    /// Held until the work there ends.
+    _lock: File,
+}
+
+/// What a worktree is for.
+pub(super) struct Wanted<'a> {
+    pub(super) id: &'a HandoffId,
+    pub(super) actor: &'a Actor,
+    /// The branch; made from the base where there is none.
+    pub(super) branch: &'a str,
+    /// Whether its newest commit is only looked at.
+    pub(super) detached: bool,
+    /// Whether the ledger keeps unfinished work of an earlier attempt.
+    pub(super) restores: bool,
+    /// The remote that the code is pushed to.
+    pub(super) remote: Option<&'a str>,
+    /// Where the branch begins if it is made.
+    pub(super) base: &'a str,
+    /// Whether to wait for the end of other work on the same issue.
+    pub(super) waits: bool,
+}
+
+/// A worktree that is as it is wanted.
+struct Prepared {
+    checkout: Checkout,
+    has_earlier_work: bool,
+    is_new: bool,
+}
+
+/// Why there is no worktree.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// The branch is checked out where a person works.
+    CheckedOut(String),
+    /// Agents may not write to the branch, for this reason.
+    Refused(String),
+    /// Anything else, in a sentence.
+    Other(String),
+}
+
+/// What a worktree is remembered by.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Remembered {
+    pub(super) issue: IssueKey,
+    pub(super) path: PathBuf,
+    /// The handoff that was worked on there last.
+    pub(super) last: HandoffId,
+    /// How it was made; none while it is being made.
+    pub(super) checkout: Option<Checkout>,
+    /// The branches that were made for its issue by runs there.
+    #[serde(default)]
+    pub(super) made: Vec<String>,
+    /// The branch of each handoff that was begun there.
+    #[serde(default)]
+    begun: BTreeMap<HandoffId, String>,
+}
+
+/// A worktree that is there.
+pub(super) struct Found {
+    pub(super) remembered: Remembered,
+    name: String,
+}
+
+impl Worktrees {
+    /// Those of a clone, in this folder.
+    pub(super) fn new(program: &Program, folder: PathBuf, work_folder: &Path) -> Self {
+        Self {
+            program: program.clone(),
+            folder,
+            notes: work_folder.join("worktrees"),
+        }
+    }
+
+    /// The same, for a piece of work whose processes have this mark.
+    pub(super) fn marked(&self, group: &ProcessGroup) -> Self {
+        Self {
+            program: self.program.marked(group),
+            ..self.clone()
+        }
+    }
+
+    /// Opens the worktree for a piece of work.
+    ///
+    /// # Errors
+    /// [`Trouble`]; then nothing that was there is changed.
+    pub(super) fn open(&self, wanted: &Wanted<'_>) -> Result<Worktree, Trouble> {
+        let failed = |error: std::io::Error, path: &Path| {
+            Trouble::Other(format!("{} can't be written: {error}", path.display()))
+        };
+        fs::create_dir_all(&self.notes).map_err(|error| failed(error, &self.notes))?;
+        fs::create_dir_all(&self.folder).map_err(|error| failed(error, &self.folder))?;
+        let key = wanted.id.issue();
+        // Where the same work was begun, then the first that is free.
+        let begun = self.names().into_iter().filter(|name| {
+            let remembered = self.remembered(name);
+            remembered.is_some_and(|remembered| remembered.last == *wanted.id)
+        });
+        let others = (1..).map(|number| match number {
+            1 => key.to_string(),
+            _ => format!("{key}.{number}"),
+        });
+        for name in begun.chain(others) {
+            let is_issues = name == key.as_str();
+            let patience = if wanted.waits && is_issues {
+                ENDING
+            } else {
+                LOOKING
+            };
+            let lock = self
+                .lock_soon(&name, patience)
+                .map_err(|error| failed(error, &self.notes))?;
+            let Some(lock) = lock else { continue };
+            let path = self.folder.join(&name);
+            let known = self.remembered(&name).filter(|known| known.path == path);
+            let mut remembered = Remembered {
+                issue: key.clone(),
+                last: wanted.id.clone(),
+                checkout: known.as_ref().and_then(|known| known.checkout.clone()),
+                begun: known
+                    .as_ref()
+                    .map(|known| known.begun.clone())
+                    .unwrap_or_default(),
+                made: known.map_or_else(Vec::new, |known| known.made),
+                path: path.clone(),
+            };
+            // Before it is there: one that nobody remembers would stay for ever.
+            if is_empty(&path) {
+                remembered.checkout = None;
+                let noted = self.remember(&name, &remembered);
+                noted.map_err(|error| failed(error, &self.notes))?;
+            }
+            let had = self.has_branch(wanted.branch);
+            let Some(found) = self.prepare(wanted, &name, &path)? else {
+                continue;
+            };
+            if !had && !wanted.detached {
+                remembered.made.push(wanted.branch.to_owned());
+            }
+            remembered.checkout = Some(found.checkout.clone());
+            let branch = wanted.branch.to_owned();
+            remembered.begun.insert(wanted.id.clone(), branch);
+            let noted = self.remember(&name, &remembered);
+            noted.map_err(|error| failed(error, &self.notes))?;
+            return Ok(Worktree {
+                checkout: found.checkout,
+                has_earlier_work: found.has_earlier_work,
+                is_new: found.is_new,
+                name,
+                _lock: lock,
+            });
+        }
+        unreachable!("numbers do not end")
+    }
+
+    /// Makes a path the worktree that is wanted, unless it holds something else.
+    fn prepare(
+        &self,
+        wanted: &Wanted<'_>,
+        name: &str,
+        path: &Path,
+    ) -> Result<Option<Prepared>, Trouble> {
+        if is_empty(path) {
+            return self.create(wanted, path).map(Some);
+        }
+        // Only one that is remembered was made here; a person may have made one in this folder, too.
+        let is_made = self
+            .noted(name)
+            .is_some_and(|known| known.checkout.is_some());
+        let Some(known) = self.remembered(name).filter(|known| known.path == path) else {
+            return Ok(None);
+        };
+        let checkout = known.checkout.filter(|checkout| checkout.repair().is_ok());
+        let Some(checkout) = checkout else {
+            return Ok(None);
+        };
+        if !is_whole(&checkout) {
+            // It was being made or removed: no work was done there since.
+            self.discard(name, path)?;
+            return self.create(wanted, path).map(Some);
+        }
+        let within = self.program.within(&checkout);
+        let head = within.git(&["symbolic-ref", "--quiet", "--short", "HEAD"]);
+        if !is_made && head.is_ok_and(|head| head != wanted.branch) {
+            return Ok(None);
+        }
+        let found = |has_earlier_work| Prepared {
+            checkout: checkout.clone(),
+            has_earlier_work,
+            is_new: !is_made,
+        };
+        if !self.loses(&checkout).is_empty() {
+            if known.last == *wanted.id {
+                return Ok(Some(found(true)));
+            }
+            // Its branch is needed elsewhere; what is unfinished stays. If it can't be let go, the
+            // next step says so.
+            let _ = self.let_go(&checkout);
+            return Ok(None);
+        }
+        if wanted.restores {
+            // Whoever finds it half removed knows by this that it is.
+            let words = ["worktree", "lock", "--reason", REMOVING, &word(path)];
+            self.program.git(&words).map_err(Trouble::Other)?;
+            self.discard(name, path)?;
+            return self.create(wanted, path).map(Some);
+        }
+        self.check_out(wanted, &within)?;
+        Ok(Some(found(false)))
+    }
+
+    /// Removes a worktree with what is in it. What is there from then on is another one.
+    fn discard(&self, name: &str, path: &Path) -> Result<(), Trouble> {
+        let words = ["worktree", "remove", "--force", "--force", &word(path)];
+        self.program.git(&words).map_err(Trouble::Other)?;
+        let Some(known) = self.noted(name) else {
+            return Ok(());
+        };
+        let noted = self.remember(
+            name,
+            &Remembered {
+                checkout: None,
+                ..known
+            },
+        );
+        noted.map_err(|error| Trouble::Other(error.to_string()))
+    }
+
+    /// Makes a new worktree.
+    fn create(&self, wanted: &Wanted<'_>, folder: &Path) -> Result<Prepared, Trouble> {
+        let path = word(folder);
+        let made = |has_earlier_work| {
+            let checkout = Checkout::of(&self.program, folder).map_err(Trouble::Other)?;
+            Ok(Prepared {
+                checkout,
+                has_earlier_work,
+                is_new: true,
+            })
+        };
+        if wanted.restores {
+            let id = wanted.id.to_string();
+            let said = self
+                .program
+                .run(wanted.actor, &["restore", &id, "--worktree", &path]);
+            if said.exit == 0 {
+                let made: Prepared = made(true)?;
+                // Where the branch has moved on since, the work stays on the commit it was made on.
+                let _ = self.check_out(wanted, &self.program.within(&made.checkout));
+                return Ok(made);
+            }
+        }
+        let mut words = vec!["worktree", "add", "--quiet"];
+        let start = self.start(wanted);
+        match (wanted.detached, self.has_branch(wanted.branch)) {
+            (true, _) => words.extend(["--detach", &path, &start]),
+            (false, true) => words.extend([path.as_str(), wanted.branch]),
+            (false, false) => words.extend(["--no-track", "-b", wanted.branch, &path, &start]),
+        }
+        let begins = format!("{start}^{{commit}}");
+        if self
+            .program
+            .git(&["rev-parse", "--verify", "--quiet", &begins])
+            .is_err()
+        {
+            let why = format!("{start}, where its branch begins, names no commit here");
+            return Err(Trouble::Other(why));
+        }
+        let added = self.program.git(&words).or_else(|error| {
+            if !error.contains("already registered") {
+                return Err(error);
+            }
+            // Somebody deleted its folder.
+            self.program
+                .git(&["worktree", "remove", "--force", &path])?;
+            self.program.git(&words)
+        });
+        let added = added.map(drop);
+        added.or_else(|error| self.take_branch(&error, wanted, (&self.program, &words)))?;
+        let made: Prepared = made(false)?;
+        self.follow(wanted, &self.program.within(&made.checkout));
+        Ok(made)
+    }
+
+    /// Checks out in a clean worktree what is wanted.
+    fn check_out(&self, wanted: &Wanted<'_>, within: &Program) -> Result<(), Trouble> {
+        let start = self.start(wanted);
+        let words = match (wanted.detached, self.has_branch(wanted.branch)) {
+            (true, _) => vec!["switch", "--quiet", "--detach", &start],
+            (false, true) => vec!["switch", "--quiet", wanted.branch],
+            (false, false) => vec![
+                "switch",
+                "--quiet",
+                "--no-track",
+                "-c",
+                wanted.branch,
+                &start,
+            ],
+        };
+        let switched = within.git(&words).map(drop);
+        switched.or_else(|error| self.take_branch(&error, wanted, (within, &words)))?;
+        self.follow(wanted, within);
+        Ok(())
+    }
+
+    /// Takes a branch that git says another worktree has: one that was made here lets it go once
+    /// nobody works there; a person's is left alone.
+    fn take_branch(
+        &self,
+        error: &str,
+        wanted: &Wanted<'_>,
+        (within, words): (&Program, &[&str]),
+    ) -> Result<(), Trouble> {
+        let phrases = ["already used by worktree at '", "already checked out at '"];
+        let other = phrases.iter().find_map(|phrase| error.split_once(phrase));
+        let Some(other) = other.and_then(|(_, after)| after.split('\'').next()) else {
+            return Err(Trouble::Other(error.to_owned()));
+        };
+        let path = Path::new(other);
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let known = self.remembered(&name);
+        let known = known.filter(|known| known.path == path || is_same(&known.path, path));
+        let Some(known) = known.and_then(|known| known.checkout) else {
+            return Err(Trouble::CheckedOut(other.to_owned()));
+        };
+        let begun = Instant::now();
+        // Usually, whoever handed this on is just ending.
+        while begun.elapsed() < ENDING {
+            if let Ok(Some(_lock)) = self.lock(&name) {
+                self.let_go(&known).map_err(Trouble::Other)?;
+                return within.git(words).map(drop).map_err(Trouble::Other);
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        Err(Trouble::Other(format!(
+            "branch {} is in use in {other}",
+            wanted.branch
+        )))
+    }
+
+    /// Takes the branch from a worktree, and nothing else: the folder may be another by now.
+    fn let_go(&self, checkout: &Checkout) -> Result<(), String> {
+        let git_dir = word(&checkout.git_dir);
+        let at = |words: &[&str]| {
+            let all = [&["--git-dir", git_dir.as_str()], words].concat();
+            self.program.git(&all)
+        };
+        let head = at(&["rev-parse", "--verify", "HEAD"])?;
+        at(&["update-ref", "--no-deref", "HEAD", &head]).map(drop)
+    }
+
+    /// Brings the branch to where the remote has it, unless it has commits that the remote lacks.
+    fn follow(&self, wanted: &Wanted<'_>, within: &Program) {
+        let Some(remote) = wanted.remote.filter(|_| !wanted.detached) else {
+            return;
+        };
+        let theirs = format!("refs/remotes/{remote}/{}", wanted.branch);
+        let is_there = within
+            .git(&["rev-parse", "--verify", "--quiet", &theirs])
+            .is_ok();
+        if is_there
+            && within.git(&["symbolic-ref", "--quiet", "HEAD"]).is_ok()
+            && within.has_none_of_its_own("HEAD", remote)
+        {
+            // One that can't be moved over changed files stays where it is.
+            let _ = within.git(&["reset", "--quiet", "--keep", &theirs]);
+        }
+    }
+
+    pub(super) fn has_branch(&self, branch: &str) -> bool {
+        let name = format!("refs/heads/{branch}");
+        self.program
+            .git(&["rev-parse", "--verify", "--quiet", &name])
+            .is_ok()
+    }
+
+    /// Where the branch stands: here if it has commits that the remote lacks, else where the remote has
+    /// it; one that is nowhere starts at the base.
+    fn start(&self, wanted: &Wanted<'_>) -> String {
+        let theirs = wanted
+            .remote
+            .and_then(|remote| self.fetched(remote, wanted.branch));
+        let own = Some(format!("refs/heads/{}", wanted.branch));
+        let own = own.filter(|_| self.has_branch(wanted.branch));
+        match (own, theirs) {
+            (Some(own), Some(theirs)) => {
+                let remote = wanted.remote.unwrap_or_default();
+                if self.program.has_none_of_its_own(&own, remote) {
+                    theirs
+                } else {
+                    own
+                }
+            }
+            (Some(one), None) | (None, Some(one)) => one,
+            (None, None) => self.start_of(wanted.base, wanted.remote),
+        }
+    }
+
+    /// Where a base stands: on the remote, else here.
+    fn start_of(&self, base: &str, remote: Option<&str>) -> String {
+        let theirs = remote.and_then(|remote| {
+            let name = base.strip_prefix(&format!("{remote}/")).unwrap_or(base);
+            self.fetched(remote, name)
+        });
+        theirs.unwrap_or_else(|| base.to_owned())
+    }
+
+    /// The branch that work starts from where its issue names none: the remote's main one, else the
+    /// one that the repository has checked out.
+    pub(super) fn base(&self, remote: Option<&str>) -> String {
+        let here = || {
+            self.program
+                .git(&["symbolic-ref", "--quiet", "--short", "HEAD"])
+                .ok()
+        };
+        let main = self.main(remote).or_else(here);
+        main.unwrap_or_else(|| "HEAD".to_owned())
+    }
+
+    /// The remote's main branch, as far as it is known here.
+    pub(super) fn main(&self, remote: Option<&str>) -> Option<String> {
+        let remote = remote?;
+        let head = format!("refs/remotes/{remote}/HEAD");
+        let main = self
+            .program
+            .git(&["symbolic-ref", "--quiet", "--short", &head])
+            .ok()?;
+        self.fetched(remote, main.strip_prefix(&format!("{remote}/"))?)?;
+        Some(main)
+    }
+
+    /// Brings what is known of a branch of the remote up to date.
+    pub(super) fn refresh(&self, remote: &str, branch: &str) {
+        let name = branch.strip_prefix(&format!("{remote}/")).unwrap_or(branch);
+        let _ = self.fetched(remote, name);
+    }
+
+    /// A branch as the remote has it, as far as that can be read now.
+    fn fetched(&self, remote: &str, branch: &str) -> Option<String> {
+        let tracking = format!("refs/remotes/{remote}/{branch}");
+        let refspec = format!("+refs/heads/{branch}:{tracking}");
+        // Out of reach, what is known of it is used.
+        let _ = self
+            .program
+            .git(&["fetch", "--quiet", "--no-tags", remote, &refspec]);
+        let known = self
+            .program
+            .git(&["rev-parse", "--verify", "--quiet", &tracking]);
+        known.is_ok().then_some(tracking)
+    }
+
+    /// Whether a branch was made by runs for an issue.
+    pub(super) fn made(&self, issue: &IssueKey, branch: &str) -> bool {
+        let all = self.all();
+        let mut own = all.iter().filter(|found| found.remembered.issue == *issue);
+        own.any(|found| found.remembered.made.iter().any(|made| made == branch))
+    }
+
+    /// The branch on which a handoff was begun here.
+    pub(super) fn begun_on(&self, id: &HandoffId) -> Option<String> {
+        let all = self.all().into_iter();
+        all.filter_map(|found| found.remembered.begun.get(id).cloned())
+            .next_back()
+    }
+
+    /// The branches of the repository.
+    pub(super) fn branches(&self) -> Vec<String> {
+        let words = ["for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads"];
+        let all = self.program.git(&words).unwrap_or_default();
+        all.lines().map(str::to_owned).collect()
+    }
+
+    /// Remembers the branches that a run made.
+    pub(super) fn note_made(&self, worktree: &Worktree, before: &[String]) {
+        let Some(mut known) = self.remembered(&worktree.name) else {
+            return;
+        };
+        let new = self.branches();
+        let new = new.into_iter().filter(|branch| !before.contains(branch));
+        known.made.extend(new);
+        // One that is not remembered has to be allowed by a person.
+        let _ = self.remember(&worktree.name, &known);
+    }
+
+    /// The names of those that are remembered.
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.notes).into_iter().flatten().flatten();
+        let name = |entry: fs::DirEntry| {
+            let name = entry.file_name();
+            Some(name.to_str()?.strip_suffix(".json")?.to_owned())
+        };
+        let mut names: Vec<String> = entries.filter_map(name).collect();
+        names.sort();
+        names
+    }
+
+    /// Every worktree that was made here.
+    pub(super) fn all(&self) -> Vec<Found> {
+        let found = |name: String| {
+            let remembered = self.remembered(&name)?;
+            Some(Found { remembered, name })
+        };
+        self.names().into_iter().filter_map(found).collect()
+    }
+
+    /// Keeps everybody out of a worktree in which nobody works, for as long as this is held.
+    pub(super) fn free(&self, found: &Found) -> Option<File> {
+        self.lock(&found.name).ok().flatten()
+    }
+
+    /// What only this worktree has.
+    pub(super) fn loses(&self, checkout: &Checkout) -> Vec<String> {
+        if let Err(why) = checkout.check() {
+            return if checkout.path.exists() {
+                vec![why]
+            } else {
+                Vec::new()
+            };
+        }
+        let within = self.program.within(checkout);
+        let mut loses = Vec::new();
+        let words = [
+            "status",
+            "--porcelain",
+            "--untracked-files=normal",
+            "--ignore-submodules=dirty",
+        ];
+        match within.git(&words) {
+            Ok(changed) if changed.is_empty() => {}
+            Ok(changed) => loses.push(handoff_cli::output::counted(
+                changed.lines().count(),
+                "uncommitted file",
+            )),
+            Err(error) => loses.push(error),
+        }
+        let refs = ["refs/heads", "refs/remotes", "refs/tags"];
+        let mut words = vec!["for-each-ref", "--contains", "HEAD", "--count=1"];
+        words.extend(refs);
+        if within.git(&words).is_ok_and(|holders| holders.is_empty()) {
+            loses.push("commits that no branch has".to_owned());
+        }
+        loses
+    }
+
+    /// Removes a worktree that nobody uses; one that has what nothing else has only if that may be
+    /// lost.
+    pub(super) fn remove(&self, found: &Found, may_lose: bool) -> Result<(), String> {
+        let path = word(&found.remembered.path);
+        let checkout = found.remembered.checkout.as_ref();
+        if let Some(checkout) = checkout.filter(|checkout| checkout.path.exists()) {
+            checkout.repair()?;
+            let force: &[&str] = if may_lose { &["--force"] } else { &[] };
+            let words = [&["worktree", "remove"], force, &[path.as_str()]].concat();
+            self.program.git(&words)?;
+        }
+        let _ = fs::remove_file(self.notes.join(format!("{}.json", found.name)));
+        let _ = fs::remove_file(self.notes.join(format!("{}.lock", found.name)));
+        // The folder goes with the last worktree.
+        let _ = fs::remove_dir(&self.folder);
+        Ok(())
+    }
+
+    /// Locks a worktree, which others may look at for a moment, or be about to leave.
+    fn lock_soon(&self, name: &str, patience: Duration) -> std::io::Result<Option<File>> {
+        let begun = Instant::now();
+        loop {
+            let lock = self.lock(name)?;
+            if lock.is_some() || begun.elapsed() > patience {
+                return Ok(lock);
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn lock(&self, name: &str) -> std::io::Result<Option<File>> {
+        locked(&self.notes.join(format!("{name}.lock")))
+    }
+
+    /// What is remembered; of one whose worker was killed before it noted how it was made, with what is
+    /// there: no agent has worked there yet.
+    fn remembered(&self, name: &str) -> Option<Remembered> {
+        let known = self.noted(name)?;
+        if known.checkout.is_some() || is_empty(&known.path) {
+            return Some(known);
+        }
+        let checkout = Checkout::of(&self.program, &known.path).ok();
+        Some(Remembered { checkout, ..known })
+    }
+
+    fn noted(&self, name: &str) -> Option<Remembered> {
+        let bytes = fs::read(self.notes.join(format!("{name}.json"))).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    }
+
+    fn remember(&self, name: &str, remembered: &Remembered) -> std::io::Result<()> {
+        let mut new = NamedTempFile::new_in(&self.notes)?;
+        new.write_all(serde_json::to_string(remembered)?.as_bytes())?;
+        new.persist(self.notes.join(format!("{name}.json")))?;
+        Ok(())
+    }
+}
+
+impl Program {
+    /// Whether every commit of a branch is known to be on a remote.
+    pub(super) fn has_none_of_its_own(&self, branch: &str, remote: &str) -> bool {
+        let remotes = format!("--remotes={remote}");
+        let count = self.git(&["rev-list", "--count", branch, "--not", &remotes]);
+        count.is_ok_and(|count| count == "0")
+    }
+}
+
+/// Whether two paths lead to one folder.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    real(one).is_some() && real(one) == real(other)
+}
+
+/// Whether nothing is at a path, or a folder with nothing in it.
+fn is_empty(path: &Path) -> bool {
+    fs::read_dir(path).map_or(!path.exists(), |mut entries| entries.next().is_none())
+}
+
+/// Whether a worktree is neither being made nor removed: whoever was at it is gone, since its lock is
+/// held.
+fn is_whole(checkout: &Checkout) -> bool {
+    let reason = fs::read_to_string(checkout.git_dir.join("locked")).unwrap_or_default();
+    ![ADDING, RESTORING, REMOVING].contains(&reason.trim())
+}
