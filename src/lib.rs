@@ -12,12 +12,15 @@
 mod args;
 mod commands;
 mod hook;
+#[cfg(feature = "github")]
 mod judging;
+#[cfg(feature = "report")]
 mod local;
 mod prime;
+#[cfg(feature = "all")]
 #[doc(hidden)]
 pub mod readers;
-#[cfg(test)]
+#[cfg(all(test, feature = "all"))]
 mod reference;
 mod version;
 
@@ -30,10 +33,9 @@ use std::ffi::OsString;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
 
-use crate::context::call::{Call, Commands, Misused};
 use crate::context::{Context, Global};
 use crate::failure::{ErrorCode, Failure, Hint, hint};
-use crate::output::{Kept, Output, mask};
+use crate::output::{Output, mask};
 
 /// Keep a ledger of handoffs between agents, in Git
 ///
@@ -152,28 +154,6 @@ fn parsed(arguments: &[OsString]) -> Result<Cli, clap::Error> {
 fn is_harness_hook(arguments: &[OsString]) -> bool {
     let mut pairs = arguments.windows(2);
     pairs.any(|pair| pair[0] == "agents" && pair[1] == "hook")
-}
-
-/// The commands, for the rooms that run them within this process.
-const COMMANDS: Commands = Commands {
-    definition: command,
-    accepts: |arguments| parsed(arguments).is_ok(),
-    run: document,
-};
-
-fn document(arguments: &[OsString], call: Call, misused: Misused<'_>) -> Kept {
-    let mut output = Output::kept();
-    match parsed(arguments) {
-        Ok(cli) => {
-            let context = Context::of_call(cli.global, call);
-            perform(cli.command.as_ref(), &context, &mut output, arguments);
-        }
-        Err(error) => {
-            let failure = misused(&error).unwrap_or_else(|| misuse(&error, arguments));
-            output.fail(&failure);
-        }
-    }
-    output.into_kept()
 }
 
 /// Runs a command, reports its outcome, and returns its exit code.

@@ -25,5 +25,5 @@ pub fn http_request(head: &[u8], port: u16) -> Result<(String, bool), &'static s
 /// # Errors
 /// Why it is refused, or that there is no such tool.
 pub fn mcp_command(tool: &str, arguments: &Map<String, Value>) -> Result<Vec<OsString>, String> {
-    handoff_mcp::command(crate::COMMANDS, tool, arguments)
+    handoff_mcp::command(crate::commands::mcp::COMMANDS, tool, arguments)
 }

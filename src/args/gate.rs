@@ -11,7 +11,9 @@ use handoff::model::GatePolicy;
 use crate::context::{Context, commit_id};
 use crate::contracts::input;
 use crate::failure::{ErrorCode, Failure};
+#[cfg(feature = "github")]
 use crate::judging::{self, pull_request};
+#[cfg(feature = "github")]
 use handoff_http::github::Github;
 
 // No doc comment: it would become the help of every command that takes these options.
@@ -42,11 +44,13 @@ pub(crate) struct GateArgs {
     head: Option<String>,
     /// Judge as the check on this pull request does: its newest commit, whether the policy exempts
     /// it, and only if the ledger is sound. Asks GitHub about it (GITHUB_REPOSITORY, GH_TOKEN)
+    #[cfg(feature = "github")]
     #[arg(long, value_name = "NUMBER", conflicts_with = "head")]
     pull_request: Option<u64>,
 }
 
 impl PolicyArgs {
+    #[cfg(feature = "github")]
     fn is_given(&self) -> bool {
         let Self {
             require,
@@ -74,6 +78,7 @@ impl PolicyArgs {
 
 impl GateArgs {
     /// Whether anything is asked.
+    #[cfg(feature = "github")]
     pub(crate) fn is_given(&self) -> bool {
         self.policy.is_given() || self.head.is_some() || self.pull_request.is_some()
     }
@@ -86,10 +91,13 @@ impl GateArgs {
         key: &IssueKey,
     ) -> Result<GateRequest, Failure> {
         let policy = self.policy.read(context)?;
+        #[cfg(feature = "github")]
         if let Some(number) = self.pull_request {
             let described = pull_request(&Github::from_environment()?, number)?;
             return judging::request((ledger, tip), policy, &described, Some(key), None);
         }
+        #[cfg(not(feature = "github"))]
+        let _ = (ledger, key);
         let head = self
             .head
             .as_deref()

@@ -1,12 +1,13 @@
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use handoff::base::ids::IssueKey;
 use handoff::ledger::{Export, Tally};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::exchange::Format;
+#[cfg(feature = "report")]
 use super::otlp;
 use crate::args::reference;
 use crate::context::Context;
@@ -26,6 +27,7 @@ use crate::view::Look;
   git handoff export --format files contracts-of-123 --issue 123
   git handoff export otlp > traces.jsonl")]
 pub(crate) struct Arguments {
+    #[cfg(feature = "report")]
     #[command(subcommand)]
     action: Option<Action>,
     /// The layout of the folder
@@ -39,13 +41,15 @@ pub(crate) struct Arguments {
     issue: Option<IssueKey>,
 }
 
-#[derive(Subcommand)]
+#[cfg(feature = "report")]
+#[derive(clap::Subcommand)]
 enum Action {
     Otlp(otlp::Arguments),
 }
 
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        #[cfg(feature = "report")]
         if let Some(Action::Otlp(arguments)) = &self.action {
             return arguments.run(context, output);
         }

@@ -1,11 +1,14 @@
+use std::ffi::OsString;
 use std::io::IsTerminal;
 
 use clap::Args;
 
 use crate::context::Context;
+use crate::context::call::{Call, Commands, Misused};
 use crate::context::worker::random_worker;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Kept, Output};
+use crate::{misuse, parsed, perform};
 use handoff_mcp::{Fixed, ToolSet, serve};
 
 /// Serve the ledger to an agent's harness over the Model Context Protocol
@@ -44,7 +47,7 @@ impl Arguments {
             output.say("this reads JSON from a harness, one message per line; Ctrl-D ends it");
         }
         serve(
-            crate::COMMANDS,
+            COMMANDS,
             Fixed {
                 agent: context.named_agent().map(str::to_owned),
                 branch: context.branch().map(str::to_owned),
@@ -67,4 +70,70 @@ fn worker(context: &Context) -> Result<Option<String>, Failure> {
         Some(named) => Some(named.id.to_string()),
         None => Some(random_worker("mcp")),
     })
+}
+
+/// The commands, for the rooms that run them within this process.
+pub(crate) const COMMANDS: Commands = Commands {
+    definition: crate::command,
+    accepts: |arguments| parsed(arguments).is_ok(),
+    run: document,
+};
+
+fn document(arguments: &[OsString], call: Call, misused: Misused<'_>) -> Kept {
+    let mut output = Output::kept();
+    match parsed(arguments) {
+        Ok(cli) => {
+            let context = Context::of_call(cli.global, call);
+            perform(cli.command.as_ref(), &context, &mut output, arguments);
+        }
+        Err(error) => {
+            let failure = misused(&error).unwrap_or_else(|| misuse(&error, arguments));
+            output.fail(&failure);
+        }
+    }
+    output.into_kept()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use handoff_mcp::verbs::{Effect, VERBS};
+
+    use crate::Cli;
+
+    #[test]
+    fn what_a_tool_is_said_to_do_is_what_its_command_does() {
+        for verb in VERBS {
+            let all = crate::command();
+            let mut words = verb.words.iter();
+            let command = words.try_fold(&all, |command, word| command.find_subcommand(word));
+            let command = command.unwrap_or_else(|| panic!("{verb:?} is no command"));
+            let known = |id: &str| command.get_arguments().any(|a| a.get_id().as_str() == id);
+            let named = verb.without.iter().chain(&verb.contract);
+            let preset = verb.preset.iter().map(|(id, _)| id);
+            for id in named.chain(preset) {
+                assert!(known(id), "{} has no {id}", verb.name());
+            }
+            let needed = command.get_arguments().filter(|a| a.is_required_set());
+            let mut line = vec!["git-handoff".to_owned()];
+            line.extend(verb.words.iter().map(|word| (*word).to_owned()));
+            for argument in needed {
+                line.extend(argument.get_long().map(|long| format!("--{long}")));
+                line.push("1".to_owned());
+            }
+            // Some need one of several arguments, which clap does not say of any of them.
+            if ["claim", "gate", "graph", "send", "wait"].contains(&verb.words[0]) {
+                line.push("1".to_owned());
+            }
+            if verb.words[0] == "annotate" {
+                line.push("--note=1".to_owned());
+            }
+            let parsed = crate::Cli::try_parse_from(&line);
+            let parsed: Cli = parsed.unwrap_or_else(|error| panic!("{line:?}: {error}"));
+            if parsed.command.is_some_and(|command| command.only_reads()) {
+                assert_eq!(verb.effect, Effect::Reads, "{}", verb.name());
+            }
+        }
+    }
 }

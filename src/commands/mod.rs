@@ -3,11 +3,13 @@
 //! `exchange` is shared by `export` and `import`.
 
 pub(crate) mod agents;
+#[cfg(feature = "report")]
 pub(crate) mod alerts;
 mod annotate;
 mod answer;
 mod approve;
 pub(crate) mod archive;
+#[cfg(feature = "board")]
 mod board;
 mod change;
 pub(crate) mod check;
@@ -23,7 +25,9 @@ mod extend;
 mod fail;
 pub(crate) mod fetch;
 pub(crate) mod gate;
+#[cfg(feature = "github")]
 pub(crate) mod github;
+#[cfg(feature = "report")]
 pub(crate) mod graph;
 pub(crate) mod here;
 pub(crate) mod hook;
@@ -34,11 +38,15 @@ pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod log;
 pub(crate) mod man;
-mod mcp;
+#[cfg(feature = "mcp")]
+pub(crate) mod mcp;
+#[cfg(feature = "report")]
 pub(crate) mod metrics;
 mod new;
 pub(crate) mod next;
+#[cfg(feature = "notify")]
 mod notify;
+#[cfg(feature = "report")]
 pub(crate) mod otlp;
 mod pause;
 mod prime;
@@ -46,9 +54,11 @@ pub(crate) mod protocol;
 pub(crate) mod reap;
 pub(crate) mod refused;
 mod reopen;
+#[cfg(feature = "report")]
 pub(crate) mod report;
 pub(crate) mod restore;
 mod send;
+#[cfg(feature = "report")]
 pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod status;
@@ -58,6 +68,7 @@ pub(crate) mod verify;
 pub(crate) mod wait;
 pub(crate) mod watch;
 pub(crate) mod words;
+#[cfg(feature = "work")]
 pub(crate) mod work;
 
 use std::ffi::OsString;
@@ -70,26 +81,26 @@ use crate::failure::Failure;
 use crate::output::Output;
 
 /// Generates [`Command`] from a table. Commands are in groups by what one wants to do. Each row has
-/// what the command does with the ledger, its name and its arguments: it `reads`, it `works` here, or
+/// the room that it is of, if it is none of the core, what the command does with the ledger, its name and its arguments: it `reads`, it `works` here, or
 /// it also `sends` its steps to the remote.
 macro_rules! commands {
     ($($group:literal {
-        $($does:ident $word:literal $name:ident($arguments:ty),)*
+        $($(#[$room:meta])* $does:ident $word:literal $name:ident($arguments:ty),)*
     })*) => {
         /// Every command.
         #[derive(Subcommand)]
         pub(crate) enum Command {
-            $($(#[command(name = $word)] $name($arguments),)*)*
+            $($($(#[$room])* #[command(name = $word)] $name($arguments),)*)*
         }
 
         /// The commands' names by group.
-        pub(crate) const GROUPS: &[(&str, &[&str])] = &[$(($group, &[$($word),*])),*];
+        pub(crate) const GROUPS: &[(&str, &[&str])] = &[$(($group, &[$($(#[$room])* $word),*])),*];
 
         impl Command {
             /// Adds to the root only the commands whose names are among the arguments: defining all
             /// of them takes longer than most of them run.
             pub(crate) fn named(arguments: &[OsString], mut root: clap::Command) -> clap::Command {
-                $($(if arguments.iter().any(|a| a == $word) {
+                $($($(#[$room])* if arguments.iter().any(|a| a == $word) {
                     let own = clap::Command::new($word);
                     let own = <$arguments as Args>::augment_args(own);
                     root = root.subcommand(crate::with_references(own));
@@ -103,7 +114,7 @@ macro_rules! commands {
                     return agents.only_reads();
                 }
                 match self {
-                    $($(Self::$name(_) => stringify!($does) == "reads",)*)*
+                    $($($(#[$room])* Self::$name(_) => stringify!($does) == "reads",)*)*
                 }
             }
 
@@ -117,7 +128,7 @@ macro_rules! commands {
                 output: &mut Output,
             ) -> Result<(), Failure> {
                 match self {
-                    $($(Self::$name(arguments) => {
+                    $($($(#[$room])* Self::$name(arguments) => {
                         run!($does arguments, context, output)
                     })*)*
                 }
@@ -160,6 +171,7 @@ commands! {
         sends "release" Release(Write<change::Release>),
         sends "reject" Reject(Write<change::Reject>),
         works "restore" Restore(restore::Arguments),
+        #[cfg(feature = "work")]
         works "work" Work(work::Arguments),
     }
     "Decide what happens" {
@@ -180,14 +192,21 @@ commands! {
         reads "list" List(list::Arguments),
         reads "log" Log(log::Arguments),
         reads "context" Context(context::Arguments),
+        #[cfg(feature = "report")]
         reads "graph" Graph(graph::Arguments),
         works "wait" Wait(wait::Arguments),
         reads "watch" Watch(watch::Arguments),
+        #[cfg(feature = "report")]
         reads "metrics" Metrics(metrics::Arguments),
+        #[cfg(feature = "report")]
         reads "alerts" Alerts(alerts::Arguments),
+        #[cfg(feature = "report")]
         reads "report" Report(report::Arguments),
+        #[cfg(feature = "report")]
         reads "serve" Serve(serve::Arguments),
+        #[cfg(feature = "board")]
         works "board" Board(board::Arguments),
+        #[cfg(feature = "notify")]
         works "notify" Notify(notify::Arguments),
         reads "explain" Explain(explain::Arguments),
     }
@@ -205,7 +224,9 @@ commands! {
         sends "import" Import(Write<import::Arguments>),
     }
     "For machines" {
+        #[cfg(feature = "github")]
         works "github" Github(github::Arguments),
+        #[cfg(feature = "mcp")]
         works "mcp" Mcp(mcp::Arguments),
         works "hook" Hook(hook::Arguments),
         reads "completions" Completions(completions::Arguments),

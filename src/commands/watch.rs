@@ -10,7 +10,6 @@ use handoff::ledger::{
     DEEPEN, FollowError, Happening, LedgerError, Snapshot, commits_after, happenings,
 };
 use handoff::model::{Refusal, View};
-use handoff_report::cloudevents::CloudEvent;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -20,6 +19,7 @@ use crate::context::interruption::Interruption;
 use crate::context::lookout::{Lookout, Place, gone, unreached};
 use crate::failure::{ErrorCode, Failure};
 use crate::output::{Output, SCHEMA};
+use crate::render::cloudevents::CloudEvent;
 
 /// Print the ledger's events, one JSON document per line
 ///

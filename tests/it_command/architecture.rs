@@ -310,3 +310,33 @@ fn a_circle_of_modules_is_found() {
     let back = "crates/x/src/c/mod.rs has crate::b";
     assert_eq!(circle(&uses, "b").unwrap(), [there, back]);
 }
+
+/// The names of a table of a `Cargo.toml`: `[dependencies]` and the like.
+fn names_of(manifest: &str, table: &str) -> Vec<String> {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(manifest)).unwrap();
+    let after = text.split_once(&format!("[{table}]\n")).unwrap().1;
+    let lines = after.lines().take_while(|line| !line.starts_with('['));
+    let named = lines.filter_map(|line| line.split(['.', ' ', '=']).next());
+    named.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_room_sees_no_other_room() {
+    let features = names_of("Cargo.toml", "features");
+    let is_room =
+        |feature: &&String| !["default", "all", "https", "#", ""].contains(&feature.as_str());
+    let rooms: Vec<String> = features
+        .iter()
+        .filter(is_room)
+        .map(|room| format!("handoff-{room}"))
+        .collect();
+    assert!(rooms.len() > 6, "{rooms:?}");
+    for room in &rooms {
+        let uses = names_of(&format!("crates/{room}/Cargo.toml"), "dependencies");
+        let own = uses.iter().filter(|name| name.starts_with("handoff"));
+        // What draws, what speaks HTTP, and what commands share are no rooms.
+        let may = ["handoff", "handoff-cli", "handoff-graph", "handoff-http"];
+        let others: Vec<_> = own.filter(|name| !may.contains(&name.as_str())).collect();
+        assert!(others.is_empty(), "{room} sees {others:?}");
+    }
+}

@@ -127,7 +127,7 @@ fn every_type_is_described() {
     let described = described();
     // What the program can say, as its source has it.
     let source =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/handoff-report/src/cloudevents.rs");
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/handoff-cli/src/render/cloudevents.rs");
     let source = fs::read_to_string(source).unwrap();
     let said = source.split("fn type_of").nth(1).unwrap();
     let said = said

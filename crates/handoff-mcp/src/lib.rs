@@ -17,7 +17,8 @@ mod schema;
 mod server;
 mod tasks;
 mod usage;
-mod verbs;
+#[doc(hidden)]
+pub mod verbs;
 mod wording;
 
 pub use schema::Fixed;

@@ -18,7 +18,7 @@ pub enum ToolSet {
 
 impl ToolSet {
     /// Its name on the command line.
-    pub(super) fn name(self) -> String {
+    pub fn name(self) -> String {
         let value = self.to_possible_value();
         value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
@@ -34,7 +34,7 @@ enum For {
 
 /// A tool's effect on the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Effect {
+pub enum Effect {
     /// It changes nothing.
     Reads,
     /// It writes; the same call again changes nothing more, and is no error.
@@ -45,17 +45,17 @@ pub(super) enum Effect {
 
 /// A command that is a tool.
 #[derive(Debug)]
-pub(super) struct Verb {
+pub struct Verb {
     /// Its words on the command line.
-    pub(super) words: &'static [&'static str],
-    pub(super) effect: Effect,
+    pub words: &'static [&'static str],
+    pub effect: Effect,
     whom: For,
     /// The arguments that are useless here, by clap's names.
-    without: &'static [&'static str],
+    pub without: &'static [&'static str],
     /// The argument that is replaced by a contract's text.
-    pub(super) contract: Option<&'static str>,
+    pub contract: Option<&'static str>,
     /// The value of an argument that no call names.
-    pub(super) preset: Option<(&'static str, &'static str)>,
+    pub preset: Option<(&'static str, &'static str)>,
 }
 
 impl Verb {
@@ -108,12 +108,12 @@ impl Verb {
     }
 
     /// The tool's name, which says whose it is among the tools of other servers.
-    pub(super) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         format!("{PREFIX}{}", self.words.join("_"))
     }
 
     /// Whether a server with this set has the tool.
-    pub(super) fn is_in(&self, set: ToolSet) -> bool {
+    pub fn is_in(&self, set: ToolSet) -> bool {
         match set {
             ToolSet::Worker => self.whom == For::Workers,
             ToolSet::Orchestrator => self.whom != For::Others,
@@ -124,20 +124,20 @@ impl Verb {
 
     /// Whether one of clap's arguments is one of the tool's. Global options except working offline
     /// are left out, and so are options for the output.
-    pub(super) fn has(&self, argument: &clap::Arg) -> bool {
+    pub fn has(&self, argument: &clap::Arg) -> bool {
         let id = argument.get_id().as_str();
         let is_everywhere = argument.is_global_set() && id != "offline";
         !is_everywhere && !self.without.contains(&id)
     }
 
     /// Whether it waits for other agents, so that other calls must not wait for it.
-    pub(super) fn waits(&self) -> bool {
+    pub fn waits(&self) -> bool {
         self.preset.is_some()
     }
 }
 
 /// The tools, in the order in which an agent needs them.
-pub(super) const VERBS: &[Verb] = &[
+pub const VERBS: &[Verb] = &[
     Verb::reads(&["prime"]).worker().without(&["quiet"]),
     Verb::reads(&["inbox"]).lead(),
     Verb::writes(&["claim"]).worker(),
@@ -207,12 +207,12 @@ pub(super) const VERBS: &[Verb] = &[
 const PREFIX: &str = "handoff_";
 
 /// The tools of a set.
-pub(super) fn of(set: ToolSet) -> impl Iterator<Item = &'static Verb> {
+pub fn of(set: ToolSet) -> impl Iterator<Item = &'static Verb> {
     VERBS.iter().filter(move |verb| verb.is_in(set))
 }
 
 /// The names of the tools that wait for other agents.
-pub(super) fn waiting() -> impl Iterator<Item = String> {
+pub fn waiting() -> impl Iterator<Item = String> {
     let all = VERBS.iter().filter(|verb| verb.waits());
     all.map(Verb::name)
 }
@@ -221,7 +221,7 @@ pub(super) fn waiting() -> impl Iterator<Item = String> {
 ///
 /// # Errors
 /// Why there is none.
-pub(super) fn named(name: &str, set: ToolSet) -> Result<&'static Verb, String> {
+pub fn named(name: &str, set: ToolSet) -> Result<&'static Verb, String> {
     let whole = |name: &str| VERBS.iter().find(|verb| verb.name() == name);
     match whole(name) {
         Some(verb) if verb.is_in(set) => Ok(verb),
@@ -238,7 +238,7 @@ pub(super) fn named(name: &str, set: ToolSet) -> Result<&'static Verb, String> {
 }
 
 /// The tool of a set that is the first words of a command, and the words after them.
-pub(super) fn of_words(words: &[String], set: ToolSet) -> Option<(&'static Verb, &[String])> {
+pub fn of_words(words: &[String], set: ToolSet) -> Option<(&'static Verb, &[String])> {
     of(set).find_map(|verb| {
         let (own, rest) = words.split_at_checked(verb.words.len())?;
         (own == verb.words).then_some((verb, rest))

@@ -5,7 +5,6 @@
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod alerts;
-pub mod cloudevents;
 mod events;
 pub mod metrics;
 pub mod openmetrics;

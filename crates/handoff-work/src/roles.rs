@@ -670,12 +670,12 @@ pub(super) mod tests {
     }
 
     /// A role of a profile that ships.
-    pub(in crate::work) fn role(name: &str) -> Role {
+    pub(crate) fn role(name: &str) -> Role {
         made(Some(name), &[], &Extra::default()).unwrap_or_else(|why| panic!("{name}: {why}"))
     }
 
     /// Where a profile that ships finds what was used.
-    pub(in crate::work) fn rules(name: &str) -> Vec<UsageRule> {
+    pub(crate) fn rules(name: &str) -> Vec<UsageRule> {
         role(name).usage
     }
 

@@ -1,4 +1,5 @@
 pub(crate) mod new;
+#[cfg(feature = "trial")]
 pub(crate) mod test;
 
 use std::iter;
@@ -26,6 +27,7 @@ use crate::failure::{ErrorCode, Failure, hint};
 use crate::output::{Answer, Output, render};
 use crate::view::{Look, columns};
 use new::{New, write_folder};
+#[cfg(feature = "trial")]
 use test::Test;
 
 /// List, show, make, check, test, copy, add, update and adjust protocols
@@ -78,6 +80,7 @@ enum Action {
         #[arg(value_name = "NAME|FOLDER")]
         name: String,
     },
+    #[cfg(feature = "trial")]
     Test(Test),
     /// Copy a protocol's files to a new folder, to start your own
     #[command(after_help = "Example:\n  git handoff protocol copy issue-to-pr ./our-way")]
@@ -148,6 +151,7 @@ impl Arguments {
                 contract_type,
             } => show(context, output, name.as_deref(), contract_type.as_deref()),
             Action::New(new) => new.run(context, output),
+            #[cfg(feature = "trial")]
             Action::Test(test) => test.run(context, output),
             Action::Check { name } => check(context, output, name),
             Action::Copy { name, folder } => copy(context, output, name, folder),

@@ -7,6 +7,7 @@
 pub mod advice;
 pub mod attention;
 pub mod audit;
+pub mod cloudevents;
 pub mod kept;
 pub mod receipt;
 pub mod rows;
