@@ -140,7 +140,7 @@ fn what_says_to_sign_is_heard_wherever_git_hears_it() {
     git(&["config", "handoff.sign", "perhaps"]);
     let ran = env.send(opening(100)).exits(9);
     assert_snapshot!(ran.stderr, @"
-    error: git says: fatal: bad boolean config value 'perhaps' for 'handoff.sign'
+    error: handoff.sign in git's configuration is not a boolean
     hint: nothing was written; set handoff.sign or commit.gpgSign to true or false; see `git handoff explain signing_failed`
     ");
 }

@@ -681,12 +681,7 @@ fn terminals_are_not_moved_by_foreign_text() {
 fn dates_that_git_does_not_take_are_refused() {
     let env = TestEnvironment::with_ledger();
     let tip = env.tip();
-    for date in [
-        "@-5 +0000",
-        "@253402300800 +0000",
-        "yesterday",
-        "2026-02-30T00:00:00Z",
-    ] {
+    for date in ["@-5 +0000", "@253402300800 +0000", "yesterday"] {
         for name in ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"] {
             let mut command = env.program(&["send", &env.file("c.xml", opening(87))]);
             let ended = command.env(name, date).output().unwrap();

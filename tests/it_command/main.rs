@@ -11,6 +11,8 @@ mod architecture;
 #[cfg(unix)]
 mod board;
 mod calls;
+#[cfg(unix)]
+mod configuration;
 mod documentation;
 mod environment;
 #[cfg(unix)]

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use chrono::{DateTime, FixedOffset, Local, NaiveDateTime, Offset, TimeZone};
+use chrono::{DateTime, FixedOffset, Local};
 use handoff::base::Moment;
 use handoff::base::ids::{HandoffId, IdError, WorkerId};
 use handoff::base::text::quoted;
@@ -89,38 +89,31 @@ fn can_be_recorded(at: &DateTime<FixedOffset>) -> bool {
     (0..YEAR_10000).contains(&at.timestamp())
 }
 
-/// Reads the date forms that git documents for its environment variables: its
-/// own (`seconds zone`, with or without `@`), RFC 2822 and ISO 8601.
+/// Reads a date as git reads its environment variables: the common forms here, the others by asking
+/// git.
 fn parse_date(text: &str) -> Option<DateTime<FixedOffset>> {
     let text = text.trim();
+    let known = raw_date(text)
+        .or_else(|| DateTime::parse_from_rfc3339(text).ok())
+        .or_else(|| DateTime::parse_from_rfc2822(text).ok());
+    known.or_else(|| {
+        let mut git = Command::new("git");
+        git.args(["var", "GIT_COMMITTER_IDENT"]);
+        git.env("GIT_COMMITTER_DATE", text);
+        git.envs([("GIT_COMMITTER_NAME", "x"), ("GIT_COMMITTER_EMAIL", "x")]);
+        let output = git.output().ok().filter(|ran| ran.status.success())?;
+        let ident = String::from_utf8(output.stdout).ok()?;
+        raw_date(ident.trim().rsplit_once("> ")?.1)
+    })
+}
+
+/// Reads git's own form of a date: `seconds zone`, with or without `@`.
+fn raw_date(text: &str) -> Option<DateTime<FixedOffset>> {
     let raw = text.strip_prefix('@').unwrap_or(text);
     let (seconds, zone) = raw.split_once(' ').unwrap_or((raw, "+0000"));
-    if let Ok(seconds) = seconds.parse::<i64>() {
-        let zone: FixedOffset = zone.parse().ok()?;
-        return Some(DateTime::from_timestamp(seconds, 0)?.with_timezone(&zone));
-    }
-    if let Ok(at) = DateTime::parse_from_rfc3339(text) {
-        return Some(at);
-    }
-    if let Ok(at) = DateTime::parse_from_rfc2822(text) {
-        return Some(at);
-    }
-    for form in [
-        "%Y-%m-%d %H:%M:%S %z",
-        "%Y-%m-%dT%H:%M:%S%z",
-        "%Y-%m-%d %H:%M:%S%z",
-    ] {
-        if let Ok(at) = DateTime::parse_from_str(text, form) {
-            return Some(at);
-        }
-    }
-    for form in ["%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S"] {
-        if let Ok(naive) = NaiveDateTime::parse_from_str(text, form) {
-            let at = Local.from_local_datetime(&naive).earliest()?;
-            return Some(at.with_timezone(&at.offset().fix()));
-        }
-    }
-    None
+    let zone: FixedOffset = zone.parse().ok()?;
+    let at = DateTime::from_timestamp(seconds.parse().ok()?, 0)?;
+    Some(at.with_timezone(&zone))
 }
 
 /// The person or machine that runs the program, as git would name it; none if git knows no name or
@@ -200,9 +193,7 @@ pub fn workflow_worker() -> Result<Option<WorkerId>, Failure> {
 /// A [`Failure`] of usage if the environment sets an invalid date, and one of the environment if git
 /// knows no name or address.
 pub fn session(repository: &Repository) -> Result<Session, Failure> {
-    // Set by `git -c` and by harnesses.
-    let more = is_set(&["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"]);
-    let sign = repository.wants_signatures(more).map_err(|error| {
+    let sign = repository.wants_signatures().map_err(|error| {
         Failure::new(ErrorCode::SigningFailed, chain(&error))
             .hint("nothing was written; set handoff.sign or commit.gpgSign to true or false")
     })?;
@@ -269,7 +260,15 @@ pub fn surroundings() -> Surroundings {
         name_repository: is_set(&["GIT_DIR"]),
         work_tree: env::var_os("GIT_WORK_TREE").map(PathBuf::from),
         name_objects: is_set(&["GIT_OBJECT_DIRECTORY"]),
+        change_settings: is_set(&["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"])
+            || env::var_os("GIT_CONFIG_GLOBAL").is_some_and(|file| file.is_empty() || has_second()),
     }
+}
+
+/// Whether the user has a second file of settings, which git ignores if `GIT_CONFIG_GLOBAL` is set.
+fn has_second() -> bool {
+    let folder = folder("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")));
+    folder.is_some_and(|folder| folder.join("git/config").exists())
 }
 
 /// Whether one of these is set.
@@ -308,10 +307,14 @@ pub fn is_edited() -> bool {
 pub fn author(repository: &Repository) -> Result<Person, Failure> {
     let given = |name: &str| env::var(name).ok().filter(|text| !text.trim().is_empty());
     let (name, email) = (given("GIT_AUTHOR_NAME"), given("GIT_AUTHOR_EMAIL"));
-    let own = |key: &str| repository.config(key).unwrap_or_default();
+    let own = |what: &str| {
+        let author = repository.config(&format!("author.{what}"));
+        let own = author.or_else(|| repository.config(&format!("user.{what}")));
+        own.unwrap_or_default()
+    };
     Ok(Person::new(
-        &name.unwrap_or_else(|| own("user.name")),
-        &email.unwrap_or_else(|| own("user.email")),
+        &name.unwrap_or_else(|| own("name")),
+        &email.unwrap_or_else(|| own("email")),
         SystemClock::from_environment()?.author(),
     ))
 }
@@ -546,17 +549,13 @@ mod tests {
             "2026-03-04T06:06:07+01:00",
             "2026-03-04 06:06:07 +0100",
             "Wed, 4 Mar 2026 06:06:07 +0100",
+            "Wed Mar 4 06:06:07 2026 +0100",
+            "04.03.2026 06:06:07 +0100",
         ] {
             let at = parse_date(text).map(|at| at.timestamp());
             assert_eq!(at, Some(1_772_600_767), "{text}");
         }
-        for text in [
-            "",
-            "tomorrow",
-            "@",
-            "2026-13-01T00:00:00Z",
-            "99999999999999999999 +0000",
-        ] {
+        for text in ["tomorrow", "@", "99999999999999999999 +0000"] {
             assert!(parse_date(text).is_none(), "{text}");
         }
     }

@@ -6,7 +6,8 @@
 //! - `objects`: ids, and readers and writers of loose objects and packs;
 //! - `repository`: an open [`Repository`], its configuration, objects and refs. Only its `objects`
 //!   writes objects, and no ref moves but one that the caller names;
-//! - `program`: what the `git` command reports; `tree`: trees in their stored form;
+//! - `program`: what the `git` command reports; `configuration`: its settings, for libgit2; `tree`:
+//!   trees in their stored form;
 //! - `commits`: a [`Prepared`] commit is written, but no ref points to it yet: its one useful method
 //!   publishes it by compare-and-swap;
 //! - `refs`: the forms in which git keeps refs; `open` chooses one;
@@ -20,6 +21,7 @@
 
 mod code;
 mod commits;
+mod configuration;
 mod error;
 mod files;
 mod maintenance;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use git2::{ErrorClass, ErrorCode};
 use handoff_base::ObjectFormat;
 
+use crate::configuration::{is_for_git_only, read_by_git};
 use crate::error::{GitError, OpenError};
 use crate::files::{refs_too, waits_for_disk};
 use crate::objects::{Check, Reads, git2_format};
@@ -23,11 +24,14 @@ pub struct Surroundings {
     pub work_tree: Option<PathBuf>,
     /// It names another folder for objects (`GIT_OBJECT_DIRECTORY`).
     pub name_objects: bool,
+    /// It has settings (`GIT_CONFIG_COUNT`, `git -c`), or keeps git from a file with some.
+    pub change_settings: bool,
 }
 
 static IS_NAMED: AtomicBool = AtomicBool::new(false);
 static WORK_TREE: OnceLock<PathBuf> = OnceLock::new();
 static HAS_OBJECTS_ELSEWHERE: AtomicBool = AtomicBool::new(false);
+static CHANGES_SETTINGS: AtomicBool = AtomicBool::new(false);
 
 /// Sets libgit2's global options, and what the environment says. Call it once, before anything else.
 pub fn tune(surroundings: Surroundings) {
@@ -36,6 +40,7 @@ pub fn tune(surroundings: Surroundings) {
         let _ = WORK_TREE.set(work_tree);
     }
     HAS_OBJECTS_ELSEWHERE.store(surroundings.name_objects, Ordering::Relaxed);
+    CHANGES_SETTINGS.store(surroundings.change_settings, Ordering::Relaxed);
     // Every object that a commit names was just written or read: checking each again would take a
     // third of a write.
     git2::opts::strict_object_creation(false);
@@ -81,10 +86,26 @@ fn unsupported(text: String) -> String {
     text
 }
 
-/// Opens the repository of the current folder, also one with extensions that libgit2 does not know.
+/// Opens the repository of the current folder as git would: also one with extensions that libgit2
+/// does not know, with all of git's settings, and one of another user if git trusts it.
 fn open_from_env() -> Result<git2::Repository, git2::Error> {
     libgit2_options::allow_extensions();
-    let opened = git2::Repository::open_from_env()?;
+    let opened = match git2::Repository::open_from_env() {
+        Err(error) if error.code() == ErrorCode::Owner && Program::here().git_dir().is_ok() => {
+            libgit2_options::trust_owners();
+            git2::Repository::open_from_env()?
+        }
+        opened => opened?,
+    };
+    let is_for_git_only = || match opened.config().and_then(|mut files| files.snapshot()) {
+        Ok(files) => is_for_git_only(&files),
+        Err(_) => true,
+    };
+    if CHANGES_SETTINGS.load(Ordering::Relaxed) || is_for_git_only() {
+        opened.set_config(&read_by_git()?)?;
+    }
+    // To git, a namespace (`GIT_NAMESPACE`) is for fetches and pushes only.
+    opened.remove_namespace()?;
     // libgit2 takes it from the git directory, where that is of a linked worktree, and a relative
     // path as one from there.
     if let Some(work_tree) = WORK_TREE.get() {

@@ -54,6 +54,8 @@ pub struct Version {
 /// A value in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
+    /// Whose it is, in git's words: `system`, `global`, `local`, `worktree`, `command`.
+    pub scope: String,
     /// Where it is set, in git's form: `file:.git/config`, `command line:`.
     pub origin: String,
     /// Its key, with section and variable in lower case.
@@ -217,7 +219,13 @@ impl Program {
     }
 
     fn configured(&self, config: &[&str], names: &str) -> Result<Vec<Setting>, ProgramError> {
-        let listing = ["--null", "--show-origin", "--get-regexp", names];
+        let listing = [
+            "--null",
+            "--show-scope",
+            "--show-origin",
+            "--get-regexp",
+            names,
+        ];
         let output = self.output(&[config, &listing].concat())?;
         // git's exit code for no match.
         if output.status.code() == Some(1) && output.stdout.is_empty() {
@@ -226,12 +234,15 @@ impl Program {
         let output = printed(output)?;
         let mut parts = output.split('\0');
         let mut found = Vec::new();
-        while let (Some(origin), Some(entry)) = (parts.next(), parts.next()) {
+        while let (Some(scope), Some(origin), Some(entry)) =
+            (parts.next(), parts.next(), parts.next())
+        {
             let (key, value) = match entry.split_once('\n') {
                 Some((key, value)) => (key, Some(value.to_owned())),
                 None => (entry, None),
             };
             found.push(Setting {
+                scope: scope.to_owned(),
                 origin: origin.to_owned(),
                 key: key.to_owned(),
                 value,

@@ -1,5 +1,5 @@
 //! Options of libgit2 that are unsafe to set, because they are globals that libgit2 does not lock:
-//! how much of a repository's packs it maps, and whether it waits for the disk.
+//! how much of a repository's packs it maps, whether it waits for the disk, and what it opens.
 //!
 //! They are in a crate of their own because the rest of the program forbids unsafe code.
 
@@ -54,6 +54,20 @@ pub fn allow_extensions() {
         // If the list is not taken, such repositories are refused when they are opened.
         unsafe {
             let _ = git2::opts::set_extensions(&["refstorage", "relativeworktrees"]);
+        }
+    });
+}
+
+/// Has libgit2 open repositories that belong to another user, for the whole process. Call it once
+/// git has said that it trusts the repository.
+pub fn trust_owners() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: libgit2 reads this flag when it opens a repository, and nothing writes it but this
+        // call, which is made once.
+        // If it is not taken, such repositories are refused when they are opened.
+        unsafe {
+            let _ = git2::opts::set_verify_owner_validation(false);
         }
     });
 }

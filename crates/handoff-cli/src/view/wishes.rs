@@ -48,6 +48,7 @@ mod tests {
 
     fn wishes(settings: &[(&str, Option<&str>)]) -> Wishes {
         let one = |(key, value): &(&str, Option<&str>)| Setting {
+            scope: "local".to_owned(),
             origin: "file:.git/config".to_owned(),
             key: (*key).to_owned(),
             value: value.map(str::to_owned),

@@ -49,26 +49,11 @@ pub enum SignError {
 const SIGN_SETTINGS: [&str; 2] = ["handoff.sign", "commit.gpgSign"];
 
 impl Repository {
-    /// Whether the user wants commits to be signed. git is asked if the configuration has parts
-    /// that libgit2 does not read (`more`: in the environment).
+    /// Whether the user wants commits to be signed.
     ///
     /// # Errors
-    /// [`SignError`] when it can't be determined.
-    pub fn wants_signatures(&self, more: bool) -> Result<bool, SignError> {
-        if more || self.has_conditional_remotes()? {
-            let mut command = self.git();
-            command.args(["config", "--type=bool", "--get-regexp"]);
-            command.arg(r"^(handoff\.sign|commit\.gpgsign)$");
-            let ended = run(command, Vec::new(), None)?;
-            let output = String::from_utf8_lossy(&ended.stdout);
-            return match ended.status.code() {
-                Some(0) => Ok(wanted(&output)),
-                Some(1) => Ok(false),
-                _ => Err(SignError::Failed {
-                    message: ended.complaint(),
-                }),
-            };
-        }
+    /// [`SignError`] when a setting is not a boolean.
+    pub fn wants_signatures(&self) -> Result<bool, SignError> {
         for key in SIGN_SETTINGS {
             match self.config_bool(key) {
                 Ok(Some(sign)) => return Ok(sign),
@@ -132,19 +117,6 @@ impl Repository {
             None => Ok((self.prepared(proposal, commit), stored)),
         }
     }
-}
-
-/// Parses git's output: a key and value per line, the last one counts.
-fn wanted(output: &str) -> bool {
-    let setting = |key: &str| {
-        let pairs = output.lines().filter_map(|line| line.split_once(' '));
-        let values = pairs.filter(|(name, _)| name.eq_ignore_ascii_case(key));
-        values.map(|(_, value)| value == "true").next_back()
-    };
-    SIGN_SETTINGS
-        .iter()
-        .find_map(|key| setting(key))
-        .unwrap_or(false)
 }
 
 fn run(command: Command, input: Vec<u8>, deadline: Option<Instant>) -> Result<Ended, SignError> {

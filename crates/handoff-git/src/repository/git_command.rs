@@ -32,16 +32,10 @@ impl Repository {
         let mut entries = config.entries(Some("filter\\..*"))?;
         while let Some(entry) = entries.next() {
             let entry = entry?;
-            let is_users = matches!(
-                entry.level(),
-                ConfigLevel::ProgramData
-                    | ConfigLevel::System
-                    | ConfigLevel::XDG
-                    | ConfigLevel::Global
-            );
+            let is_own = matches!(entry.level(), ConfigLevel::Local | ConfigLevel::Worktree);
             let name = entry.name()?.strip_prefix("filter.");
             if let Some((name, _)) = name.and_then(|name| name.rsplit_once('.'))
-                && !is_users
+                && is_own
             {
                 names.insert(name.to_owned());
             }

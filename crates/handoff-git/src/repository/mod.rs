@@ -229,19 +229,6 @@ impl Repository {
         }
     }
 
-    /// Whether the configuration has sections conditional on remotes, which libgit2 does not read.
-    pub(super) fn has_conditional_remotes(&self) -> Result<bool, GitError> {
-        self.configuration(|config| {
-            let mut entries = config.entries(None)?;
-            while let Some(entry) = entries.next() {
-                if entry?.name_bytes().starts_with(b"includeif.hasconfig:") {
-                    return Ok(true);
-                }
-            }
-            Ok(false)
-        })?
-    }
-
     /// All values of a key.
     ///
     /// # Errors
@@ -250,9 +237,10 @@ impl Repository {
         let config = self.inner.config()?;
         let mut values = Vec::new();
         match config.multivar(key, None) {
+            // A key alone has no value that could be read.
             Ok(entries) => entries.for_each(|entry| {
-                let value = String::from_utf8_lossy(entry.value_bytes());
-                values.push(value.into_owned());
+                let value = entry.has_value().then(|| entry.value_bytes());
+                values.push(String::from_utf8_lossy(value.unwrap_or_default()).into_owned());
             })?,
             Err(error) if error.code() == ErrorCode::NotFound => {}
             Err(error) => return Err(error.into()),
@@ -266,7 +254,7 @@ impl Repository {
     /// [`GitError`] when the file can't be written.
     pub fn set_config(&self, key: &str, value: &str) -> Result<(), GitError> {
         self.config.take();
-        let mut config = self.inner.config()?.open_level(git2::ConfigLevel::Local)?;
+        let mut config = git2::Config::open(&self.common_dir().join("config"))?;
         Ok(config.set_str(key, value)?)
     }
 

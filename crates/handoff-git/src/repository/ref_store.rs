@@ -168,7 +168,7 @@ impl Repository {
     /// The working tree, main or linked, whose git directory is such.
     pub(crate) fn worktree_where(&self, is_it: impl Fn(&Path) -> bool) -> Option<PathBuf> {
         let common = self.common_dir();
-        let bare = self.config("core.bare").is_some_and(|v| v == "true");
+        let bare = matches!(self.config_bool("core.bare"), Ok(Some(true)));
         if !bare && is_it(common) {
             return Some(common.parent().unwrap_or(common).to_owned());
         }
