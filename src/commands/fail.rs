@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use handoff::contract::Allowance;
+use handoff::git::Program;
 use handoff::ledger::{Attached, CAPS, Keep};
 use handoff::model::{EventArgs, Failure as Reported, UNSPECIFIED};
 use handoff::protocol::RunFailure;
@@ -129,8 +130,12 @@ impl Arguments {
         let receipt = ReceiptView::new(&done, output)?;
         output.answer(&receipt)?;
         // It has failed: not being able to count them is no reason to say otherwise.
-        let lost = repository.uncommitted().ok().flatten().unwrap_or_default();
-        if lost > 0 && !self.snapshot {
+        let lost = if self.snapshot {
+            0
+        } else {
+            Program::uncommitted(&repository).unwrap_or_default()
+        };
+        if lost > 0 {
             let were = if lost == 1 { "was" } else { "were" };
             output.say(&format!(
                 "{} {were} not kept, only here: `fail --snapshot` keeps such files",

@@ -158,20 +158,35 @@ impl Program {
     ) -> Result<bool, ProgramError> {
         let mut path = OsString::from(":(top,literal)");
         path.push(submodule);
+        let words = ["--ignore-submodules=none".as_ref(), "--".as_ref(), &*path];
+        Ok(Self::status(repository, &words)?.is_empty())
+    }
+
+    /// How many files of the working tree differ from HEAD: changed, added, deleted and untracked
+    /// ones that are not ignored. Submodules are not counted.
+    ///
+    /// # Errors
+    /// [`ProgramError`] when git fails, as it does without a working tree.
+    pub fn uncommitted(repository: &Repository) -> Result<usize, ProgramError> {
         let words = [
-            "--no-optional-locks",
-            "status",
-            "--porcelain",
-            "--ignore-submodules=none",
-            "--",
+            "-z",
+            "--no-renames",
+            "--untracked-files=all",
+            "--ignore-submodules=all",
         ];
+        let words = words.map(OsStr::new);
+        Ok(Self::status(repository, &words)?.matches('\0').count())
+    }
+
+    /// What `git status` prints, which writes nothing and runs no program of the repository's.
+    fn status(repository: &Repository, words: &[&OsStr]) -> Result<String, ProgramError> {
         let mut command = git_alone(repository.path(), repository.workdir());
         let message = "the filters of the repository can't be told".to_owned();
         let without = repository.without_own_filters(&mut command);
         without.map_err(|_| ProgramError::Failed { message })?;
-        command.args(words).arg(path);
-        let output = command.output().map_err(ProgramError::NoGit)?;
-        Ok(printed(output)?.is_empty())
+        command.args(["--no-optional-locks", "status", "--porcelain"]);
+        let output = command.args(words).output();
+        printed(output.map_err(ProgramError::NoGit)?)
     }
 
     /// The commit that a revision expression names, by all refs that git knows; `None` if there is

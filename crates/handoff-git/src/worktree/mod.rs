@@ -145,30 +145,6 @@ impl Repository {
         }
     }
 
-    /// How many files of the working tree differ from HEAD: changed, added, deleted and untracked
-    /// ones that are not ignored. `None` without a working tree.
-    ///
-    /// # Errors
-    /// [`GitError`] if the index or a folder can't be read.
-    pub fn uncommitted(&self) -> Result<Option<usize>, GitError> {
-        if self.workdir().is_none() {
-            return Ok(None);
-        }
-        // Not `statuses`: libgit2 does not find HEAD if refs are in tables.
-        let head = self.resolve("HEAD")?;
-        let head = head.map(|head| self.inner.find_commit(head.oid())?.tree());
-        let mut options = DiffOptions::new();
-        options
-            .include_untracked(true)
-            .recurse_untracked_dirs(true)
-            .ignore_submodules(true);
-        let (head, options) = (head.transpose()?, Some(&mut options));
-        let found = self
-            .inner
-            .diff_tree_to_workdir_with_index(head.as_ref(), options)?;
-        Ok(Some(found.deltas().len()))
-    }
-
     fn capture(
         &self,
         root: &Path,
