@@ -351,3 +351,39 @@ fn whose_repository_is_trusted_is_gits_decision() {
         .exits(9)
         .says("the repository belongs to another user");
 }
+
+#[test]
+fn a_bare_clone_that_does_not_share_its_ledger_says_so() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(1)).success();
+    let claim = ["claim", "--next", "--as", "prep-agent"];
+    for (option, branches) in [("--bare", "bare"), ("--mirror", "mirror")] {
+        let clone = env.root().join(branches);
+        let (from, to) = (env.repo(), clone.to_str().unwrap());
+        env.git(
+            env.root(),
+            &["clone", "-q", option, from.to_str().unwrap(), to],
+        );
+        env.git(
+            &clone,
+            &[
+                "worktree",
+                "add",
+                "-q",
+                &format!("../{branches}-tree"),
+                "main",
+            ],
+        );
+        let tree = env.root().join(format!("{branches}-tree"));
+        env.handoff_in(&tree, &claim)
+            .success()
+            .says("the step is in this clone alone")
+            .says("`git handoff init --remote origin` shares the ledger");
+    }
+    let claimed = env.handoff(&claim).success();
+    assert!(
+        !claimed.shown.contains("in this clone alone"),
+        "{}",
+        claimed.shown
+    );
+}

@@ -80,6 +80,22 @@ pub fn takeover(remote: &str, branch: &str) -> String {
     format!("git handoff init --remote {}{option}", word(remote))
 }
 
+/// The remote from which a bare clone has copied the ledger, which it does not share: branches are
+/// only copied once, or again at each fetch, over what was written here (`git clone --mirror`).
+pub(crate) fn copied_from(repository: &Repository) -> Option<String> {
+    let is_set = |key: &str| matches!(repository.config_bool(key), Ok(Some(true)));
+    if configured_remote(repository).is_some() || !is_set("core.bare") {
+        return None;
+    }
+    let is_copied = |remote: &String| {
+        repository
+            .config(&format!("remote.{remote}.fetch"))
+            .is_none()
+            || is_set(&format!("remote.{remote}.mirror"))
+    };
+    repository.remotes().into_iter().find(is_copied)
+}
+
 /// What is known of a ledger on a remote, where there is none here.
 pub enum Elsewhere {
     /// This remote has one.

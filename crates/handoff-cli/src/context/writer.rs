@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Context;
+use super::elsewhere::{copied_from, takeover};
 use crate::args::page::{ROWS, rest};
 use crate::environment;
 use crate::failure::{ErrorCode, Failure};
@@ -40,6 +41,11 @@ impl Context {
         // A write that is refused until here leaves nothing behind.
         session.worker = Some(self.acting_worker(repository)?.id);
         output.carry(self.carried(repository));
+        if let Some(remote) = copied_from(repository) {
+            let share = takeover(&remote, ledger.branch());
+            let text = format!("{remote} does not get it; `{share}` shares the ledger");
+            output.notice("the step is in this clone alone", &text);
+        }
         Ok((ledger, session))
     }
 
