@@ -470,7 +470,13 @@ impl<'r> Snapshot<'r> {
         for protocol in &names {
             // Most protocols have no other names, and are not parsed to find that out.
             let path = layout::protocol_file(protocol, DEFINITION);
-            let file = self.tree.file(&path)?.unwrap_or_default();
+            let Some((_, id)) = self.tree.entry(&path)? else {
+                continue;
+            };
+            let file = match self.repository.shipped(id) {
+                Some(bytes) => bytes.into(),
+                None => self.repository.blob(id)?,
+            };
             let text = String::from_utf8_lossy(&file);
             if text.contains("\"aliases\"") && text.contains(&quoted) {
                 let rules = self.rules(protocol)?;
