@@ -97,11 +97,8 @@ fn open_from_env() -> Result<git2::Repository, git2::Error> {
         }
         opened => opened?,
     };
-    let is_for_git_only = || match opened.config().and_then(|mut files| files.snapshot()) {
-        Ok(files) => is_for_git_only(&files),
-        Err(_) => true,
-    };
-    if CHANGES_SETTINGS.load(Ordering::Relaxed) || is_for_git_only() {
+    let reads_all = |files| !is_for_git_only(&files);
+    if CHANGES_SETTINGS.load(Ordering::Relaxed) || !opened.config().is_ok_and(reads_all) {
         opened.set_config(&read_by_git()?)?;
     }
     // To git, a namespace (`GIT_NAMESPACE`) is for fetches and pushes only.
