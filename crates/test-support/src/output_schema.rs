@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex};
 
-use jsonschema::{Registry, Validator};
-use serde_json::{Value, json};
+use jsonschema::Validator;
+use serde_json::{Map, Value, json};
 
-use super::project;
+use super::{prepared, project};
 
-/// Where the schemas refer to each other.
-const BASE: &str = "json-schema:///output/";
+/// How the schemas of commands refer to a definition, and how one definition to another.
+const REFERENCES: [&str; 2] = ["definitions.json#/$defs/", "#/$defs/"];
 
 /// Asserts that a document matches the schema of its command. Commands without a schema, and
 /// output that is not a document, pass.
@@ -142,9 +143,12 @@ fn has_text(value: &Value) -> bool {
 
 /// The members of a handoff and of an issue in every answer.
 static NAMES: LazyLock<Value> = LazyLock::new(|| {
-    let definitions = file("definitions").unwrap()["$defs"].take();
-    let of = |name: &str| definitions[name]["properties"].clone();
-    json!({ "Handoff": of("Handoff"), "Issue": of("Issue") })
+    let text = prepared::text("shapes.json", || {
+        let definitions = read("definitions");
+        let of = |name: &str| definitions["$defs"][name]["properties"].clone();
+        json!({ "Handoff": of("Handoff"), "Issue": of("Issue") }).to_string()
+    });
+    serde_json::from_str(&text).unwrap()
 });
 
 /// The members that a row has in common with every answer about a handoff.
@@ -202,8 +206,7 @@ pub fn stored_issue(answer: &Value) -> Value {
 
 /// The schema for a command, by its first words.
 fn validator(args: &[String]) -> Option<Arc<Validator>> {
-    static KNOWN: LazyLock<Mutex<BTreeMap<String, Option<Arc<Validator>>>>> =
-        LazyLock::new(Mutex::default);
+    static KNOWN: LazyLock<Mutex<BTreeMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
     let words: Vec<&str> = args
         .iter()
         .map(String::as_str)
@@ -214,31 +217,34 @@ fn validator(args: &[String]) -> Option<Arc<Validator>> {
     let names = both.into_iter().chain([(*first).to_owned()]);
     let name = names
         .into_iter()
-        .find(|name| is_name(name) && file(name).is_some())?;
+        .find(|name| is_name(name) && path(name).is_file())?;
     let mut known = KNOWN.lock().unwrap();
     let entry = known.entry(name.clone());
-    entry
-        .or_insert_with(|| compiled(&name).map(Arc::new))
-        .clone()
+    let validator = entry.or_insert_with(|| Arc::new(compiled(&name)));
+    Some(Arc::clone(validator))
 }
 
 fn is_name(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')
 }
 
-fn file(name: &str) -> Option<Value> {
-    let path = project()
-        .join("schemas/output")
-        .join(format!("{name}.json"));
-    let mut schema = serde_json::from_slice(&fs::read(path).ok()?).unwrap();
-    close(&mut schema);
-    Some(schema)
+fn path(name: &str) -> PathBuf {
+    let folder = project().join("schemas/output");
+    folder.join(format!("{name}.json"))
 }
 
-/// Refuses fields that are not described, which readers of the schemas have to ignore.
+fn read(name: &str) -> Value {
+    let mut schema = serde_json::from_slice(&fs::read(path(name)).unwrap()).unwrap();
+    close(&mut schema);
+    schema
+}
+
+/// Refuses fields that are not described, which readers of the schemas have to ignore, and drops
+/// the descriptions.
 fn close(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
+            members.retain(|name, value| name != "description" || !value.is_string());
             members.values_mut().for_each(close);
             if members.get("type").is_some_and(|kind| kind == "object")
                 && members.contains_key("properties")
@@ -251,19 +257,45 @@ fn close(schema: &mut Value) {
     }
 }
 
-fn compiled(name: &str) -> Option<Validator> {
-    Some(validator_of(&file(name)?, &format!("{name}.json")))
+/// The validator of a command's schema. Every definition takes longer to read than most tests run:
+/// the schema is kept with only those that it needs.
+fn compiled(name: &str) -> Validator {
+    let text = prepared::text(&format!("{name}.json"), || {
+        let (mut schema, mut needed) = (read(name), Map::new());
+        take_definitions(&mut schema, &mut read("definitions")["$defs"], &mut needed);
+        schema["$defs"] = needed.into();
+        schema.to_string()
+    });
+    let schema = serde_json::from_str(&text).unwrap();
+    jsonschema::options().build(&schema).unwrap()
 }
 
-/// The validator of a schema that refers to the definitions beside it.
-fn validator_of(schema: &Value, name: &str) -> Validator {
-    let definitions = file("definitions").unwrap();
-    let registry = Registry::new()
-        .add(format!("{BASE}definitions.json"), definitions)
-        .unwrap();
-    let registry = registry.prepare().unwrap();
-    let options = jsonschema::options()
-        .with_registry(&registry)
-        .with_base_uri(format!("{BASE}{name}"));
-    options.build(schema).unwrap()
+/// Takes the definitions that a schema needs, and lets it refer to them as its own.
+fn take_definitions(schema: &mut Value, all: &mut Value, needed: &mut Map<String, Value>) {
+    match schema {
+        Value::Object(members) => {
+            for member in members.values_mut() {
+                take_definitions(member, all, needed);
+            }
+            let Some(Value::String(reference)) = members.get_mut("$ref") else {
+                return;
+            };
+            let strip = |prefix| reference.strip_prefix(prefix);
+            let name = REFERENCES.into_iter().find_map(strip).unwrap().to_owned();
+            *reference = format!("#/$defs/{name}");
+            if !needed.contains_key(&name) {
+                needed.insert(name.clone(), Value::Null);
+                let mut definition = all[&name].take();
+                assert!(definition.is_object(), "there is no definition of {name}");
+                take_definitions(&mut definition, all, needed);
+                needed.insert(name, definition);
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                take_definitions(item, all, needed);
+            }
+        }
+        _ => {}
+    }
 }

@@ -1,4 +1,4 @@
-//! Folders that are made once in a run of tests, and copied by every test that begins with them.
+//! Folders and texts that are made once in a run of tests, and used by every test that needs them.
 //!
 //! With cargo-nextest each test is a process of its own, so they can share only files.
 
@@ -34,16 +34,29 @@ static RUN: LazyLock<PathBuf> = LazyLock::new(|| {
 /// Copies a folder of this kind to a new path. The first one is made; nothing in it may depend on
 /// its path.
 pub(crate) fn copy(kind: &str, make: impl FnOnce(&Path), to: &Path) {
-    let made = RUN.join(kind);
-    let lock = File::create(RUN.join(format!("{kind}.lock"))).unwrap();
+    files::copy(&made(kind, make), to);
+}
+
+/// The text of this name. It is made once in a run.
+pub(crate) fn text(name: &str, make: impl FnOnce() -> String) -> String {
+    let path = made(name, |path| fs::write(path, make()).unwrap());
+    fs::read_to_string(path).unwrap()
+}
+
+/// The path of this name, where something is made once in a run.
+fn made(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
+    let made = RUN.join(name);
+    if made.exists() {
+        return made;
+    }
+    let lock = File::create(RUN.join(format!("{name}.lock"))).unwrap();
     lock.lock().unwrap();
-    if !made.is_dir() {
+    if !made.exists() {
         // A stopped test may have left half of it.
-        let new = RUN.join(format!("{kind}.new"));
+        let new = RUN.join(format!("{name}.new"));
         let _ = fs::remove_dir_all(&new);
         make(&new);
         fs::rename(&new, &made).unwrap();
     }
-    drop(lock);
-    files::copy(&made, to);
+    made
 }
