@@ -15,17 +15,15 @@ use test_support::team::{BUILT_IN, commits_in, run, with_protocol};
 use test_support::workflow::completed;
 use test_support::{TestEnvironment, stored, until};
 
-const FORMATS: [&str; 4] = ["folders", "log", "archive", "files"];
-
 fn write(dir: &Path, name: &str, bytes: impl AsRef<[u8]>) {
     test_support::files::write(&dir.join(name), bytes);
 }
 
-fn there_and_back(protocol: &str) {
+fn there_and_back(protocol: &str, formats: &[&str]) {
     let env = lived(protocol);
     let own = trees(&env, &env.repo());
     let steps = commits_in(&env, &env.repo());
-    for format in FORMATS {
+    for format in formats {
         let dir = exported(&env, format, format);
         let repo = fresh(&env, &format!("from-{format}"), protocol);
         let (data, status) = import(&env, &repo, &dir, &[]);
@@ -74,27 +72,27 @@ fn there_and_back(protocol: &str) {
 
 #[test]
 fn a_ledger_of_the_way_to_a_merge_goes_there_and_back() {
-    there_and_back(BUILT_IN[0]);
+    there_and_back(BUILT_IN[0], &["folders", "log"]);
 }
 
 #[test]
 fn a_ledger_of_calls_to_specialists_goes_there_and_back() {
-    there_and_back(BUILT_IN[1]);
+    there_and_back(BUILT_IN[1], &["archive"]);
 }
 
 #[test]
 fn a_ledger_of_tasks_goes_there_and_back() {
-    there_and_back(BUILT_IN[2]);
+    there_and_back(BUILT_IN[2], &["files"]);
 }
 
 #[test]
 fn a_ledger_of_delegations_goes_there_and_back() {
-    there_and_back(BUILT_IN[3]);
+    there_and_back(BUILT_IN[3], &["folders"]);
 }
 
 #[test]
 fn a_ledger_of_evaluated_work_goes_there_and_back() {
-    there_and_back(BUILT_IN[4]);
+    there_and_back(BUILT_IN[4], &["log"]);
 }
 
 /// A folder in which nothing but these files is.
@@ -924,7 +922,7 @@ fn many(env: &TestEnvironment, name: &str, issues: std::ops::Range<u32>) -> Path
 #[test]
 fn many_steps_come_in_as_packs_while_another_import_writes() {
     let env = TestEnvironment::with_ledger();
-    let dirs = [many(&env, "first", 1..60), many(&env, "second", 60..120)];
+    let dirs = [many(&env, "first", 1..40), many(&env, "second", 40..80)];
     let repo = fresh(&env, "both", "issue-to-pr");
     let imports = dirs.each_ref().map(|dir| {
         let mut command = env.program(&["import", dir.to_str().unwrap()]);
@@ -934,8 +932,8 @@ fn many_steps_come_in_as_packs_while_another_import_writes() {
     for mut import in imports {
         assert!(import.wait().unwrap().success());
     }
-    assert_eq!(commits_in(&env, &repo), 1 + 2 * 119);
-    for (dir, issues) in dirs.iter().zip([59, 60]) {
+    assert_eq!(commits_in(&env, &repo), 1 + 2 * 79);
+    for (dir, issues) in dirs.iter().zip([39, 40]) {
         let (data, _) = import(&env, &repo, dir, &[]);
         assert_eq!(counts(&data), (0, 2 * issues, 0, 0));
     }
@@ -943,7 +941,7 @@ fn many_steps_come_in_as_packs_while_another_import_writes() {
     env.git(&repo, &["fsck", "--strict", "--no-dangling"]);
     // Alone, the same steps make the same ledger.
     let alone = fresh(&env, "alone", "issue-to-pr");
-    for (dir, issues) in dirs.iter().zip([59, 60]) {
+    for (dir, issues) in dirs.iter().zip([39, 40]) {
         let (data, _) = import(&env, &alone, dir, &[]);
         assert_eq!(counts(&data), (2 * issues, 0, 0, 2 * issues as u64));
     }
@@ -956,7 +954,7 @@ fn many_steps_come_in_as_packs_while_another_import_writes() {
         line.unwrap().parse().unwrap()
     };
     assert!(number("packs: ") == 2, "{objects}");
-    assert!(number("in-pack: ") > 1_000, "{objects}");
+    assert!(number("in-pack: ") > 100, "{objects}");
 }
 
 /// An export of two issues, with its lines changed.

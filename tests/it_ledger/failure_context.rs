@@ -602,6 +602,12 @@ fn a_forged_snapshot_writes_nothing_outside_its_folder() {
             .to_owned()
     };
     let file = |blob: &str, path: &str, stored: &str, mode: &str| json!({"path": path, "mode": mode, "bytes": 5, "blob": blob, "stored": stored});
+    let env = held();
+    write(&env.repo().join("work.txt"), "work\n");
+    fail(&env, &["--snapshot"]).success();
+    let dir = env.root().join("restored");
+    let args = ["restore", "87.1", "--worktree", dir.to_str().unwrap()];
+    let evil = blob(&env, "evil\n");
     for path in [
         "../escaped",
         "/tmp/escaped-handoff",
@@ -616,34 +622,35 @@ fn a_forged_snapshot_writes_nothing_outside_its_folder() {
         "",
         "a//b",
     ] {
-        let env = held();
-        write(&env.repo().join("work.txt"), "work\n");
-        fail(&env, &["--snapshot"]).success();
-        let id = blob(&env, "evil\n");
+        let forged = json!([file(&evil, path, "worktree/evil", "100644")]);
         forge(
             &env,
-            |m| m["files"] = json!([file(&id, path, "worktree/evil", "100644")]),
+            |m| {
+                m["files"] = forged.clone();
+                m["deleted"] = json!([]);
+            },
             &[("100644", "worktree/evil", "evil\n")],
         );
-        let dir = env.root().join("restored");
-        let args = ["restore", "87.1", "--worktree", dir.to_str().unwrap()];
         env.handoff(&args).exits(10).says("leads out of the folder");
         assert!(
             !dir.exists() && !env.root().join("escaped").exists(),
             "{path:?}"
         );
-        forge(&env, |m| m["files"] = json!([]), &[]);
-        forge(&env, |m| m["deleted"] = json!([path]), &[]);
+        forge(
+            &env,
+            |m| {
+                m["files"] = json!([]);
+                m["deleted"] = json!([path]);
+            },
+            &[],
+        );
         env.handoff(&args).exits(10).says("leads out of the folder");
     }
     // A link that is put in the way of the file after it.
-    let env = held();
-    write(&env.repo().join("work.txt"), "work\n");
-    fail(&env, &["--snapshot"]).success();
     fs::create_dir(env.root().join("target")).unwrap();
     let target = env.root().join("target");
     let target = target.to_str().unwrap();
-    let (link, evil) = (blob(&env, target), blob(&env, "evil\n"));
+    let link = blob(&env, target);
     forge(
         &env,
         |m| {
@@ -651,14 +658,13 @@ fn a_forged_snapshot_writes_nothing_outside_its_folder() {
                 file(&link, "a", "worktree/link", "120000"),
                 file(&evil, "a/evil", "worktree/evil", "100644"),
             ]);
+            m["deleted"] = json!([]);
         },
         &[
             ("120000", "worktree/link", target),
             ("100644", "worktree/evil", "evil\n"),
         ],
     );
-    let dir = env.root().join("restored");
-    let args = ["restore", "87.1", "--worktree", dir.to_str().unwrap()];
     env.handoff(&args).exits(10).says("through a link");
     assert_eq!(fs::read_dir(target).unwrap().count(), 0);
     // What lies half restored is refused, and another place is not.

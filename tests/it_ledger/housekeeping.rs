@@ -309,8 +309,8 @@ fn a_git_that_is_missing_or_fails_is_nobodys_concern() {
 fn writers_beside_maintenance_lose_nothing() {
     const WRITERS: u32 = 4;
     /// How many issues a writer opens and claims: at least, and at most.
-    const ISSUES: [u32; 2] = [20, 500];
-    const TIMES: usize = 8;
+    const ISSUES: [u32; 2] = [8, 500];
+    const TIMES: usize = 4;
     let env = TestEnvironment::with_repository();
     // A branch in a folder of its own, which git removes with its last loose ref.
     env.handoff(&["init", "--branch", "team/handoffs"])

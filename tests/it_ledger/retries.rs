@@ -203,7 +203,7 @@ fn a_delay_can_be_drawn_by_lot() {
     let retry = json!({"max_retries": 30, "initial_seconds": 100_000, "jitter": "full"});
     let env = with_retry(&retry);
     let mut drawn = Vec::new();
-    for _ in 0..12 {
+    for _ in 0..6 {
         let seconds = delay(&env, "87.1", "prep-agent", "orchestrator");
         assert!((0..=100_000).contains(&seconds), "{seconds}");
         let record = record(&env, "87.1");
@@ -216,8 +216,8 @@ fn a_delay_can_be_drawn_by_lot() {
     }
     drawn.sort_unstable();
     drawn.dedup();
-    // Twelve draws of a thousand are hardly ever the same few.
-    assert!(drawn.len() > 6, "{drawn:?}");
+    // Six draws of a thousand are hardly ever the same few.
+    assert!(drawn.len() > 3, "{drawn:?}");
     env.assert_sound();
     assert_goes_there_and_back(&env, &env.root().join("own").display().to_string());
 }

@@ -592,7 +592,7 @@ fn others_agree(
 
 #[test]
 fn prove_that_no_forged_step_passes() {
-    let mut proof = Proof::new("forger", 4);
+    let mut proof = Proof::new("forger", 1);
     let (mut mutants, mut passed) = (0, 0);
     while let Some(seed) = proof.case() {
         let env = every_step();

@@ -19,7 +19,7 @@ const MARK: &str = "{{fill";
 const MOST_FILLED: usize = 80;
 
 /// The most commands that the short form tries in one state.
-const FEW: usize = 8;
+const FEW: usize = 3;
 
 /// A command that a view prints: the view, and the command that comes before it there.
 type Printed = BTreeMap<String, (String, Option<String>)>;
@@ -728,7 +728,7 @@ fn otherwise(slots: &mut [Slot], ran: &Ran) -> bool {
 #[test]
 fn offers_hold() {
     let mut proof = Proof::new("offers", 5);
-    let steps = if proof.is_long() { 40 } else { 7 };
+    let steps = if proof.is_long() { 40 } else { 5 };
     let (mut states, mut tried, mut faults) = (0, 0, BTreeSet::new());
     while let Some(seed) = proof.case() {
         let mut walk = Walk::new(seed);

@@ -105,7 +105,7 @@ impl Line {
         for (connection, bytes) in carried.iter().enumerate() {
             for (way, size) in [(Direction::Up, bytes[0]), (Direction::Down, bytes[1])] {
                 assert!(size > 100, "{carried:?}");
-                for at in [0, 1, size / 4, size / 2, size * 3 / 4, size - 5, size - 1] {
+                for at in [0, size / 4, size * 3 / 4, size - 1] {
                     for after in [Fault::None, Fault::Refuse] {
                         let mut faults = vec![Fault::None; connection];
                         faults.push(Fault::Cut(way, at));
@@ -120,7 +120,7 @@ impl Line {
         }
         self.assert_sound();
         // Both happen, or nothing was tested.
-        assert!(ended[0] > 10 && ended[1] > 10, "{ended:?}");
+        assert!(ended[0] > 5 && ended[1] > 5, "{ended:?}");
     }
 
     /// Has each connection of a write stop without an end.

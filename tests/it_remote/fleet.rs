@@ -149,8 +149,8 @@ impl Fleet {
 #[test]
 fn a_fleet_whose_agents_and_workers_die_closes_every_issue() {
     let long = std::env::var("GIT_HANDOFF_TEST_FLEET");
-    let issues: usize = long.map_or(8, |long| long.parse().unwrap());
-    const WORKERS: usize = 8;
+    let issues: usize = long.map_or(2, |long| long.parse().unwrap());
+    const WORKERS: usize = 4;
     let fleet = Fleet::new();
     for issue in 1..=issues {
         fleet.open(issue);

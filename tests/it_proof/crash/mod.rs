@@ -472,31 +472,26 @@ fn cut_off(of: &Traced, dice: &mut Dice, counts: &mut Counts) {
 
 #[test]
 fn prove_that_every_crash_leaves_a_sound_ledger() {
-    let mut proof = Proof::new("crashes", 30);
+    let mut proof = Proof::new("crashes", KINDS.len() as u64);
     let mut all = Vec::new();
     let mut counts = Counts::default();
     while let Some(seed) = proof.case() {
         let mut dice = Dice::new(seed);
+        let in_turn = |kind: usize, turn: usize| {
+            let kind = &KINDS[kind % KINDS.len()];
+            traced(kind, turn % 2 == 1, turn / 2 % 2 == 1)
+        };
         // The long form traces every kind with and without a remote and `core.fsync`, the short
         // one each kind in one of these ways.
-        let wanted = if proof.is_long() {
-            4 * KINDS.len()
-        } else {
-            KINDS.len()
-        };
-        while all.len() < wanted {
-            let number = if proof.is_long() {
-                all.len()
-            } else {
-                all.len() * 5
-            };
-            let kind = &KINDS[number % KINDS.len()];
-            let turn = number / KINDS.len();
-            let traced = traced(kind, turn % 2 == 1, turn / 2 % 2 == 1);
-            if proof.is_long() {
+        if proof.is_long() {
+            while all.len() < 4 * KINDS.len() {
+                let traced = in_turn(all.len(), all.len() / KINDS.len());
                 (0..=traced.trace.ops.len()).for_each(|at| killed(&traced, at, &mut counts));
+                all.push(traced);
             }
-            all.push(traced);
+        } else {
+            let number = usize::try_from(seed).unwrap();
+            all = vec![in_turn(number, number)];
         }
         let of = dice.one(&all);
         if dice.percent(30) {
@@ -506,7 +501,7 @@ fn prove_that_every_crash_leaves_a_sound_ledger() {
             cut_off(of, &mut dice, &mut counts);
         }
     }
-    // Some one in ten is; the short form has some twenty of them.
+    // Some one in ten is; the short form has some ten of them.
     assert!(
         counts.repaired > 0 || counts.cut < 200,
         "no state was damaged"
