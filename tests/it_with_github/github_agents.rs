@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use crate::events::{did, event, issue, issues, pull, pull_request};
-use crate::github_events::fact;
 use crate::github_rehearsal::{desk, opened, person, tip};
 use crate::runner::{Event, KEY, Run, Runner, TOKEN, files};
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
+use test_support::events::fact;
+use test_support::events::{did, event, issue, issues, pull, pull_request};
 use test_support::files::script;
 
 /// What plays each agent: it stands in for the program of the profile. A reviewer asks for changes

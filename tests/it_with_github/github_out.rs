@@ -211,23 +211,24 @@ fn a_comment_says_first_what_matters() {
     // The lines that it offers are taken, once their places are filled in.
     let line = first.lines().find(|line| line.contains("/handoff answer"));
     let answer = line.unwrap().trim().replace("INTEGER", "8080");
-    let payload = crate::events::comment(&env, crate::events::issue(87), &answer);
-    let told = crate::events::event(&env, "issue_comment", &payload);
+    let payload = test_support::events::comment(&env, test_support::events::issue(87), &answer);
+    let told = test_support::events::event(&env, "issue_comment", &payload);
     assert_eq!(told["commands"][0]["accepted"], true, "{told:#}");
 
     // What was not counted stays to be seen until it is.
     env.wait_minutes(1);
-    let mut stranger = crate::events::comment(&env, crate::events::issue(87), "/handoff cancel");
+    let mut stranger =
+        test_support::events::comment(&env, test_support::events::issue(87), "/handoff cancel");
     stranger["comment"]["id"] = json!(5);
     stranger["comment"]["author_association"] = json!("NONE");
-    crate::events::event(&env, "issue_comment", &stranger);
+    test_support::events::event(&env, "issue_comment", &stranger);
     let body = || env.handoff(&["github", "comment", "87"]).success().stdout;
     assert!(
         body().contains("- Not counted: `A comment by maintainer has no effect"),
         "{}",
         body()
     );
-    crate::events::permitted(&env, "issue_comment", &stranger, "write");
+    test_support::events::permitted(&env, "issue_comment", &stranger, "write");
     assert!(!body().contains("Not counted"), "{}", body());
     for address in [
         "javascript:alert(1)",

@@ -1,14 +1,14 @@
 //! The rules about GitHub's events: a whole issue by them, payloads with anything missing, and every fault of a rule.
 
-use crate::events::{
-    at, comment, did, event, file, issue, issues, person, pull, pull_request, repository, samples,
-    why,
-};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
 use test_support::contracts::{Format, opening, prepared, sample};
+use test_support::events::{
+    at, comment, did, event, file, issue, issues, person, pull, pull_request, repository, samples,
+    why,
+};
 use test_support::team::Folder;
 
 /// What an agent puts in the place of a mark.

@@ -5,14 +5,10 @@
     reason = "a test tells one story, or is one table"
 )]
 
-mod events;
 #[cfg(unix)]
 mod github_action;
 #[cfg(unix)]
 mod github_agents;
-mod github_commands;
-mod github_events;
-mod github_facts;
 #[cfg(unix)]
 mod github_gate;
 #[cfg(unix)]
@@ -20,11 +16,11 @@ mod github_out;
 #[cfg(unix)]
 mod github_rehearsal;
 mod github_rules;
+mod github_samples;
 #[cfg(unix)]
 mod github_status;
 #[cfg(unix)]
 mod github_steps;
-mod github_unfinished;
 mod github_workflows;
 #[cfg(unix)]
 mod lives;

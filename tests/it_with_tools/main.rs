@@ -14,12 +14,9 @@ mod graph;
 #[cfg(unix)]
 mod hook_frameworks;
 mod ledgers;
-mod mcp;
-mod mcp_client;
+mod mcp_clients;
 #[cfg(unix)]
 mod metrics;
-#[cfg(unix)]
-mod notify;
 #[cfg(target_os = "linux")]
 mod packages;
 mod pages;

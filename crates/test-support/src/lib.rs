@@ -3,14 +3,17 @@
 
 #[cfg(unix)]
 pub mod agents;
+pub mod collector;
 pub mod contracts;
 pub mod dice;
+pub mod events;
 pub mod exchange;
 #[cfg(unix)]
 pub mod failure;
 pub mod files;
 #[cfg(unix)]
 pub mod hooks;
+pub mod mcp;
 mod output_schema;
 mod prepared;
 pub mod proof;

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::hub::repository;
 use super::{ISSUE, Life};
-use crate::events::person;
 use crate::runner::{Event, TOKEN};
+use test_support::events::person;
 
 /// How far what is on its way can be overtaken.
 const WINDOW: u64 = 5;

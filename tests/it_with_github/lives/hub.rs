@@ -11,8 +11,8 @@ use test_support::dice::Dice;
 use super::model::Model;
 use super::said::Afoot;
 use super::{ISSUE, OTHER};
-use crate::events::person;
 use crate::runner::Runner;
+use test_support::events::person;
 
 /// The branch that the agents' contracts name.
 pub(super) const BRANCH: &str = "enhancement/87-csv-export";

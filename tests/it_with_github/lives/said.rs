@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::Life;
 use super::hub::{BRANCH, address, repository, shown};
-use crate::events::person;
+use test_support::events::person;
 
 /// Who reviews, and what GitHub says they may do; of a program it says nothing.
 const REVIEWERS: [(&str, Option<&str>); 5] = [

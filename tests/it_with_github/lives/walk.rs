@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::hub::{BRANCH, Pull, address, repository};
 use super::model::Rest;
 use super::{ISSUE, Life, OTHER};
-use crate::events::person;
+use test_support::events::person;
 
 impl Life {
     /// What is not in the ledger yet is not known there; so the opening comes first.

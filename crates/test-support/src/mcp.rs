@@ -6,14 +6,14 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use test_support::TestEnvironment;
+use crate::TestEnvironment;
 
 /// The newest version with a handshake, and the one without.
-pub(crate) const HANDSHAKE: &str = "2025-11-25";
-pub(crate) const STATELESS: &str = "2026-07-28";
+pub const HANDSHAKE: &str = "2025-11-25";
+pub const STATELESS: &str = "2026-07-28";
 
 /// A running server, and what was said to it.
-pub(crate) struct Wire {
+pub struct Wire {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: Option<BufReader<ChildStdout>>,
@@ -24,7 +24,7 @@ pub(crate) struct Wire {
 }
 
 /// What a request without a handshake says of itself.
-pub(crate) fn meta(version: &str) -> Value {
+pub fn meta(version: &str) -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": version,
         "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
@@ -34,7 +34,7 @@ pub(crate) fn meta(version: &str) -> Value {
 
 impl Wire {
     /// A server to which nothing was said yet. It has every tool, unless it is told otherwise.
-    pub(crate) fn silent(env: &TestEnvironment, args: &[&str]) -> Self {
+    pub fn silent(env: &TestEnvironment, args: &[&str]) -> Self {
         let all = ["--tools", "all"];
         let tools = &all[..if args.contains(&"--tools") { 0 } else { 2 }];
         let mut command = env.program(&[&["mcp"], tools, args].concat());
@@ -43,7 +43,7 @@ impl Wire {
         Self::of(command)
     }
 
-    pub(crate) fn of(mut command: Command) -> Self {
+    pub fn of(mut command: Command) -> Self {
         let mut child = command.spawn().unwrap();
         Self {
             stdin: child.stdin.take(),
@@ -56,28 +56,28 @@ impl Wire {
     }
 
     /// A server after the handshake.
-    pub(crate) fn new(env: &TestEnvironment, args: &[&str]) -> Self {
+    pub fn new(env: &TestEnvironment, args: &[&str]) -> Self {
         let mut wire = Self::silent(env, args);
         wire.shake_hands(HANDSHAKE);
         wire
     }
 
     /// A server without a handshake.
-    pub(crate) fn stateless(env: &TestEnvironment, args: &[&str]) -> Self {
+    pub fn stateless(env: &TestEnvironment, args: &[&str]) -> Self {
         let mut wire = Self::silent(env, args);
         wire.meta = Some(meta(STATELESS));
         wire
     }
 
     /// From now on, says that it knows an extension.
-    pub(crate) fn declare(&mut self, extension: &str) {
+    pub fn declare(&mut self, extension: &str) {
         let meta = self.meta.as_mut().unwrap();
         meta["io.modelcontextprotocol/clientCapabilities"]["extensions"][extension] = json!({});
     }
 
     /// Shakes hands; returns what the server says of itself.
     #[track_caller]
-    pub(crate) fn shake_hands(&mut self, version: &str) -> Value {
+    pub fn shake_hands(&mut self, version: &str) -> Value {
         let own = json!({
             "protocolVersion": version,
             "capabilities": {},
@@ -89,23 +89,23 @@ impl Wire {
     }
 
     /// Writes a line.
-    pub(crate) fn line(&mut self, line: &str) {
+    pub fn line(&mut self, line: &str) {
         self.text(&format!("{line}\n"));
     }
 
     /// Writes what may be no line yet.
-    pub(crate) fn text(&mut self, text: &str) {
+    pub fn text(&mut self, text: &str) {
         let stdin = self.stdin.as_mut().unwrap();
         stdin.write_all(text.as_bytes()).unwrap();
         stdin.flush().unwrap();
     }
 
-    pub(crate) fn write(&mut self, message: &Value) {
+    pub fn write(&mut self, message: &Value) {
         self.line(&message.to_string());
     }
 
     /// Asks, and waits for nothing; returns the request's id.
-    pub(crate) fn ask(&mut self, method: &str, mut params: Value) -> i64 {
+    pub fn ask(&mut self, method: &str, mut params: Value) -> i64 {
         self.count += 1;
         if let Some(meta) = &self.meta {
             params["_meta"] = meta.clone();
@@ -117,7 +117,7 @@ impl Wire {
 
     /// The next message, whatever it is.
     #[track_caller]
-    pub(crate) fn next(&mut self) -> Value {
+    pub fn next(&mut self) -> Value {
         let mut line = String::new();
         let read = self.stdout.as_mut().unwrap().read_line(&mut line).unwrap();
         if read == 0 {
@@ -133,7 +133,7 @@ impl Wire {
 
     /// What is answered to a request; answers to others are kept for when they are asked for.
     #[track_caller]
-    pub(crate) fn answer(&mut self, id: i64) -> Value {
+    pub fn answer(&mut self, id: i64) -> Value {
         loop {
             if let Some(message) = self.early.remove(&id) {
                 return message;
@@ -146,27 +146,27 @@ impl Wire {
 
     /// What is answered, the whole message.
     #[track_caller]
-    pub(crate) fn request(&mut self, method: &str, params: Value) -> Value {
+    pub fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.ask(method, params);
         self.answer(id)
     }
 
     #[track_caller]
-    pub(crate) fn result(&mut self, method: &str, params: Value) -> Value {
+    pub fn result(&mut self, method: &str, params: Value) -> Value {
         let mut message = self.request(method, params);
         assert!(message.get("error").is_none(), "{method}: {message}");
         message["result"].take()
     }
 
     #[track_caller]
-    pub(crate) fn error(&mut self, method: &str, params: Value) -> Value {
+    pub fn error(&mut self, method: &str, params: Value) -> Value {
         let mut message = self.request(method, params);
         assert!(message.get("result").is_none(), "{method}: {message}");
         message["error"].take()
     }
 
     /// Calls the tool that is this command, and waits for nothing.
-    pub(crate) fn ask_for(&mut self, command: &str, arguments: Value) -> i64 {
+    pub fn ask_for(&mut self, command: &str, arguments: Value) -> i64 {
         let tool = format!("handoff_{command}");
         self.ask(
             "tools/call",
@@ -176,7 +176,7 @@ impl Wire {
 
     /// A tool's document, which is there as a text too, and says whether it is an error.
     #[track_caller]
-    pub(crate) fn document(&mut self, tool: &str, arguments: Value) -> Value {
+    pub fn document(&mut self, tool: &str, arguments: Value) -> Value {
         let id = self.ask_for(tool, arguments);
         let message = self.answer(id);
         document(&message)
@@ -184,29 +184,29 @@ impl Wire {
 
     /// The data of a tool's document, which must say that it went well.
     #[track_caller]
-    pub(crate) fn data(&mut self, tool: &str, arguments: Value) -> Value {
+    pub fn data(&mut self, tool: &str, arguments: Value) -> Value {
         let mut document = self.document(tool, arguments);
         assert_eq!(document["ok"], true, "{tool}: {document}");
         document["data"].take()
     }
 
-    pub(crate) fn id(&self) -> u32 {
+    pub fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// Reads no more of what is answered.
-    pub(crate) fn read_no_more(&mut self) {
+    pub fn read_no_more(&mut self) {
         self.stdout = None;
     }
 
     /// Ends what it reads, and returns the rest of what it said, and how it ended.
-    pub(crate) fn end(mut self) -> (Vec<Value>, Option<i32>, String) {
+    pub fn end(mut self) -> (Vec<Value>, Option<i32>, String) {
         drop(self.stdin.take());
         self.outcome()
     }
 
     /// The rest of what it says until it ends by itself, and how it ends.
-    pub(crate) fn outcome(mut self) -> (Vec<Value>, Option<i32>, String) {
+    pub fn outcome(mut self) -> (Vec<Value>, Option<i32>, String) {
         // Waiting for it would close what it reads.
         let stdin = self.stdin.take();
         let mut rest: Vec<Value> = self.early.into_values().collect();
@@ -222,14 +222,14 @@ impl Wire {
     }
 
     /// Waits until it ended by itself.
-    pub(crate) fn ended(mut self) -> std::process::ExitStatus {
+    pub fn ended(mut self) -> std::process::ExitStatus {
         self.child.wait().unwrap()
     }
 }
 
 /// The document in an answer to a call.
 #[track_caller]
-pub(crate) fn document(message: &Value) -> Value {
+pub fn document(message: &Value) -> Value {
     assert!(message.get("error").is_none(), "{message}");
     let result = &message["result"];
     let document = &result["structuredContent"];

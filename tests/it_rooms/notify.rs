@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::Value;
+use test_support::collector::{Collector, says};
 use test_support::contracts::opening;
 use test_support::files::script;
 use test_support::running::Running;
 use test_support::{Ran, TestEnvironment, until};
-
-use crate::collector::{Collector, says};
 
 /// A ledger in which 87.1 waits for an answer.
 fn blocked() -> TestEnvironment {

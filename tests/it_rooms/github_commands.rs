@@ -1,8 +1,8 @@
 //! Commands in comments: what each does, once; and what is refused, why, and what to write instead.
 
-use crate::events::{at, comment, did, event, issue, permitted, pull, pull_request, why};
 use serde_json::{Value, json};
 use test_support::contracts::{Format, opening, prepared, sample};
+use test_support::events::{at, comment, did, event, issue, permitted, pull, pull_request, why};
 use test_support::team::Folder;
 use test_support::{TestEnvironment, stored};
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use test_support::contracts::opening;
 use test_support::{TestEnvironment, repository_kind, stored};
 
-use crate::events::{at, did, event, file, issue, issues, why};
+use test_support::events::{at, did, event, file, issue, issues, why};
 
 /// An issue with these labels, and this text.
 fn with(labels: &[&str], body: &str) -> Value {

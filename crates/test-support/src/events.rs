@@ -4,29 +4,24 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use test_support::TestEnvironment;
-use test_support::tools::GITHUB;
+use crate::TestEnvironment;
+use crate::tools::GITHUB;
 
 /// A payload as a file.
-pub(crate) fn file(env: &TestEnvironment, payload: &Value) -> String {
+pub fn file(env: &TestEnvironment, payload: &Value) -> String {
     env.file("event.json", payload.to_string())
 }
 
 /// What an event led to.
 #[track_caller]
-pub(crate) fn event(env: &TestEnvironment, name: &str, payload: &Value) -> Value {
+pub fn event(env: &TestEnvironment, name: &str, payload: &Value) -> Value {
     let path = file(env, payload);
     env.data(&["github", "event", "--name", name, "--file", &path])
 }
 
 /// What an event led to, whose author GitHub gives this permission.
 #[track_caller]
-pub(crate) fn permitted(
-    env: &TestEnvironment,
-    name: &str,
-    payload: &Value,
-    permission: &str,
-) -> Value {
+pub fn permitted(env: &TestEnvironment, name: &str, payload: &Value, permission: &str) -> Value {
     let path = file(env, payload);
     env.data(&[
         "github",
@@ -41,7 +36,7 @@ pub(crate) fn permitted(
 }
 
 /// What was done: `noted 12.1`, `sent 12.1`, …
-pub(crate) fn did(data: &Value) -> Vec<String> {
+pub fn did(data: &Value) -> Vec<String> {
     let all = data["did"].as_array().unwrap().iter();
     all.map(|did| {
         let again = if did["repeated"] == true {
@@ -56,28 +51,28 @@ pub(crate) fn did(data: &Value) -> Vec<String> {
 }
 
 /// Why something was not done, as one text.
-pub(crate) fn why(data: &Value) -> String {
+pub fn why(data: &Value) -> String {
     let all = data["why"].as_array().unwrap().iter();
     let all: Vec<&str> = all.map(|why| why.as_str().unwrap()).collect();
     all.join("\n")
 }
 
 /// A moment so many seconds from what the environment's clock says, as payloads have it.
-pub(crate) fn at(env: &TestEnvironment, seconds: i64) -> String {
+pub fn at(env: &TestEnvironment, seconds: i64) -> String {
     let at = chrono::DateTime::from_timestamp(env.now() + seconds, 0).unwrap();
     at.format("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-pub(crate) fn repository() -> Value {
+pub fn repository() -> Value {
     json!({"id": 1, "full_name": "octo/parcels"})
 }
 
-pub(crate) fn person(login: &str) -> Value {
+pub fn person(login: &str) -> Value {
     json!({"login": login, "type": "User"})
 }
 
 /// An issue as GitHub tells it, which says all that a contract needs.
-pub(crate) fn issue(number: u32) -> Value {
+pub fn issue(number: u32) -> Value {
     json!({
         "number": number,
         "state": "open",
@@ -90,12 +85,12 @@ pub(crate) fn issue(number: u32) -> Value {
     })
 }
 
-pub(crate) fn issues(action: &str, issue: Value) -> Value {
+pub fn issues(action: &str, issue: Value) -> Value {
     json!({"action": action, "issue": issue, "repository": repository(), "sender": person("octocat")})
 }
 
 /// A pull request of the repository itself, for an issue.
-pub(crate) fn pull_request(number: u32, issue: u32) -> Value {
+pub fn pull_request(number: u32, issue: u32) -> Value {
     json!({
         "number": number,
         "state": "open",
@@ -112,12 +107,12 @@ pub(crate) fn pull_request(number: u32, issue: u32) -> Value {
     })
 }
 
-pub(crate) fn pull(action: &str, pull_request: Value) -> Value {
+pub fn pull(action: &str, pull_request: Value) -> Value {
     json!({"action": action, "pull_request": pull_request, "repository": repository(), "sender": person("octocat")})
 }
 
 /// A comment of the person who owns the repository.
-pub(crate) fn comment(env: &TestEnvironment, issue: Value, body: &str) -> Value {
+pub fn comment(env: &TestEnvironment, issue: Value, body: &str) -> Value {
     json!({
         "action": "created",
         "issue": issue,
@@ -135,7 +130,7 @@ pub(crate) fn comment(env: &TestEnvironment, issue: Value, body: &str) -> Value 
 }
 
 /// Every sample of what GitHub delivers, by the event's name.
-pub(crate) fn samples() -> Vec<(String, Value)> {
+pub fn samples() -> Vec<(String, Value)> {
     let folder = GITHUB
         .folder()
         .join("node_modules/@octokit/webhooks-examples");
@@ -154,4 +149,12 @@ pub(crate) fn samples() -> Vec<(String, Value)> {
         }
     }
     found
+}
+
+/// What the issue is known by, the newest note first.
+pub fn fact(env: &TestEnvironment, name: &str) -> Value {
+    let notes = env.data(&["status", "12"])["record"]["annotations"].clone();
+    let mut notes = notes.as_array().unwrap().iter().rev();
+    let found = notes.find_map(|note| note["facts"].get(name).cloned());
+    found.unwrap_or(Value::Null)
 }

@@ -1,11 +1,11 @@
 //! What several say at once: workflows, reviewers, and the issues of one pull request.
 
-use crate::events::{
-    did, event, file, issue, issues, permitted, person, pull, pull_request, repository, why,
-};
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
 use test_support::contracts::{Format, opening, prepared};
+use test_support::events::{
+    did, event, file, issue, issues, permitted, person, pull, pull_request, repository, why,
+};
 use test_support::time::own;
 use test_support::workflow::completed;
 
@@ -370,7 +370,7 @@ fn every_issue_of_a_pull_request_is_told() {
         on["pull_request"] = json!({"url": "https://api.github.com/x"});
         on["body"] = json!("Closes #12 and fixes #13");
         on["author_association"] = json!("MEMBER");
-        crate::events::comment(env, on, text)
+        test_support::events::comment(env, on, text)
     };
     let said = event(
         &env,
