@@ -728,7 +728,7 @@ fn otherwise(slots: &mut [Slot], ran: &Ran) -> bool {
 #[test]
 fn offers_hold() {
     let mut proof = Proof::new("offers", 5);
-    let steps = if proof.is_long() { 40 } else { 5 };
+    let steps = if proof.is_long() { 40 } else { 4 };
     let (mut states, mut tried, mut faults) = (0, 0, BTreeSet::new());
     while let Some(seed) = proof.case() {
         let mut walk = Walk::new(seed);

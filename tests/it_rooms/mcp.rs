@@ -505,7 +505,7 @@ fn requests_with_the_same_id_are_all_answered() {
     let call = json!({ "jsonrpc": "2.0", "id": 1.0, "method": "tools/call", "params": params });
     wire.text(&format!("{call}\n{call}\n"));
     for _ in 0..2 {
-        assert_eq!(wire.next()["id"], 1, "as a whole number");
+        assert_eq!(wire.read()["id"], 1, "as a whole number");
     }
 }
 
@@ -1034,7 +1034,7 @@ fn what_is_no_request_of_the_protocol_is_told_or_passed_by() {
     wire.shake_hands(HANDSHAKE);
     wire.line("{\"jsonrpc\":\"2.0\",\"id\":1,");
     wire.line(r#"{"foo":"bar"}"#);
-    let error = wire.next();
+    let error = wire.read();
     assert_eq!(error["error"]["code"], -32600, "{error}");
     assert_eq!(wire.error("tools/nonsense", json!({}))["code"], -32601);
     assert_eq!(wire.error("prompts/list", json!({}))["code"], -32601);
@@ -1057,7 +1057,7 @@ fn what_is_wrong_with_a_request_is_told_to_whoever_asked() {
     let mut shown = String::new();
     let mut tell = |wire: &mut Wire, line: &str| {
         wire.line(line);
-        let told = wire.next();
+        let told = wire.read();
         let [code, message] = ["code", "message"].map(|name| &told["error"][name]);
         shown += &format!("{line}\n  {}: {code} {message}\n", told["id"]);
     };
@@ -1153,7 +1153,7 @@ fn a_line_that_is_too_long_is_told_so_and_the_next_is_answered() {
         (long, Value::Null),
     ] {
         wire.line(&line);
-        let told = wire.next();
+        let told = wire.read();
         assert_eq!(told["id"], id);
         assert_eq!(told["error"]["code"], -32600);
         assert_eq!(

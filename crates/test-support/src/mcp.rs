@@ -117,7 +117,7 @@ impl Wire {
 
     /// The next message, whatever it is.
     #[track_caller]
-    pub fn next(&mut self) -> Value {
+    pub fn read(&mut self) -> Value {
         let mut line = String::new();
         let read = self.stdout.as_mut().unwrap().read_line(&mut line).unwrap();
         if read == 0 {
@@ -138,7 +138,7 @@ impl Wire {
             if let Some(message) = self.early.remove(&id) {
                 return message;
             }
-            let message = self.next();
+            let message = self.read();
             let other = message["id"].as_i64().unwrap();
             assert!(self.early.insert(other, message).is_none(), "{other} twice");
         }
