@@ -6,7 +6,7 @@ use handoff::base::text::quoted;
 use handoff::contract::{Allowance, Input};
 use handoff::ledger::{Ledger, Offer, Session, Snapshot};
 use handoff::model::{
-    EventArgs, ModelUsage, Question, Record, SendOptions, Update, View, state_at,
+    EventArgs, ModelUsage, Question, Record, SendOptions, Update, View, another_attempt, state_at,
 };
 use handoff::protocol::{Event, State};
 
@@ -40,7 +40,7 @@ pub(crate) struct Complete {
     why: OptionalReason,
     #[command(flatten)]
     usage: UsageReport,
-    /// The token that your claim returned; another claim's is refused
+    /// The token of your claim; another claim's is refused
     #[arg(long, value_name = "N")]
     token: Option<u32>,
 }
@@ -67,7 +67,7 @@ pub(crate) struct Block {
     needs: Vec<Question>,
     #[command(flatten)]
     usage: UsageReport,
-    /// The token that your claim returned; another claim's is refused
+    /// The token of your claim; another claim's is refused
     #[arg(long, value_name = "N")]
     token: Option<u32>,
 }
@@ -98,7 +98,7 @@ pub(crate) struct Release {
     progress: Option<String>,
     #[command(flatten)]
     usage: UsageReport,
-    /// The token that your claim returned; another claim's is refused
+    /// The token of your claim; another claim's is refused
     #[arg(long, value_name = "N")]
     token: Option<u32>,
 }
@@ -251,7 +251,7 @@ impl Retry {
                 Some(record) => {
                     let rules = tip.rules(record.protocol.as_str())?;
                     let state = state_at(rules.protocol(), &record, now()?);
-                    attempt(&record, state, reason.as_deref())
+                    another_attempt(&record, state, reason.is_some())
                 }
                 None => Event::Retry,
             };
@@ -283,17 +283,6 @@ impl Retry {
             reports: None,
         };
         deliver(&mut ledger, &session, &offer, None, output)
-    }
-}
-
-/// The event that gives a handoff in this state another attempt. For dead work with a reason, and for a repetition
-/// of what revived it, it is another one: new attempts are counted from it.
-fn attempt(record: &Record, state: State, reason: Option<&str>) -> Event {
-    let revived = record.latest().and_then(|last| last.event) == Some(Event::Redrive);
-    if reason.is_some() && (state == State::Dead || revived && state == State::Pending) {
-        Event::Redrive
-    } else {
-        Event::Retry
     }
 }
 

@@ -99,8 +99,7 @@ impl Arguments {
         let brief = briefing(&tip, &folder, record)?;
         let rules = tip.rules(record.protocol.as_str())?;
         let issue = folder.issue()?;
-        let open = issue.iter().flat_map(|issue| &issue.open);
-        let held = open.filter(|open| open.to == record.to && open.state == State::InProgress);
+        let held = issue.iter().flat_map(|issue| issue.held_by(&record.to));
         let holds_several = held.count() > 1;
         let carried = output.carried().map(|carried| carried.after(record));
         let onward = Onward {

@@ -3,7 +3,7 @@ use handoff::base::ids::AgentName;
 use handoff::ledger::attention::Attention;
 use handoff::ledger::{OverviewLimits, overview};
 use handoff::model::{Claimable, Record, Refusal};
-use handoff::protocol::{Protocol, State};
+use handoff::protocol::Protocol;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -69,8 +69,7 @@ impl Answer for InboxView {
         }
         let is_new = |handoff: &&ListedHandoff| {
             let mut told = self.attention.iter();
-            let stuck = [State::Failed, State::Blocked, State::Dead];
-            !stuck.contains(&handoff.record().state) || !told.any(|a| a.id == handoff.record().id)
+            !handoff.record().state.is_stuck() || !told.any(|a| a.id == handoff.record().id)
         };
         let handoffs = self.handoffs.iter().filter(is_new);
         attention_text(&self.attention, (self.printed, self.attention_total), look)

@@ -3,7 +3,6 @@ use handoff::base::Moment;
 use handoff::base::ids::{AgentName, IssueKey};
 use handoff::ledger::Clock;
 use handoff::model::View;
-use handoff::protocol::State;
 use handoff::templates::known;
 
 use crate::context::Context;
@@ -85,9 +84,8 @@ impl Arguments {
         let by = holder(&from, worker.as_ref());
         let known = known(&repository, protocol, &folder, by, &to, (branch, now))?;
         let issue = folder.issue()?;
-        let mut open = issue.iter().flat_map(|issue| &issue.open);
-        let is_at_work = open.any(|open| open.to == from && open.state == State::InProgress);
-        let known = if is_at_work {
+        let mut held = issue.iter().flat_map(|issue| issue.held_by(&from));
+        let known = if held.next().is_some() {
             before_work(&known, protocol)
         } else {
             known

@@ -5,8 +5,8 @@ use handoff::ledger::IssueFolder;
 use handoff::ledger::attention::{Attention, next_turn, of_folder};
 use handoff::model::view::commands::{RESUMED, commands, resume};
 use handoff::model::{
-    Advice, Decision, Handoff, Issue, IssueSummary, OpenHandoff, Paused, Question, Record, Refusal,
-    View, decider, issue_folder, turn,
+    Advice, Decision, Handoff, Issue, IssueSummary, Paused, Question, Record, Refusal, View,
+    decider, issue_folder, turn,
 };
 use handoff::protocol::{Action, Protocol, State};
 use schemars::JsonSchema;
@@ -214,12 +214,7 @@ fn handoff(folder: &IssueFolder<'_>, id: Option<&HandoffId>) -> Result<Option<Ha
 
 /// Whether an agent has something to do in a paused issue: one holds work, or is not held back.
 fn goes_on(issue: &Issue, attention: &[Attention]) -> bool {
-    let acts = |open: &OpenHandoff| match open.state {
-        State::InProgress => true,
-        State::Pending => issue.held_back(&open.to).is_none(),
-        _ => false,
-    };
-    !attention.is_empty() || issue.open.iter().any(acts)
+    !attention.is_empty() || issue.open.iter().any(|open| issue.goes_on(open))
 }
 
 /// Why there is nothing to apply: what needs somebody takes a contract or another step of an agent,

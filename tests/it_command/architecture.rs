@@ -186,6 +186,93 @@ fn commands_name_agents_only_in_help_and_in_the_demo() {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
+/// The states of a handoff.
+const STATES: [&str; 8] = [
+    "Pending",
+    "InProgress",
+    "Completed",
+    "Failed",
+    "Blocked",
+    "Rejected",
+    "Cancelled",
+    "Dead",
+];
+
+/// Where a handoff's state may be named besides the model and the lifecycle, and what for. Whose turn
+/// it is and what may be done is decided in `handoff-model`.
+const MAY_NAME_STATES: [(&str, &str); 21] = [
+    (
+        "crates/handoff-github/src/event/command_steps.rs",
+        "the handoff that a comment is about",
+    ),
+    (
+        "crates/handoff-github/src/event/contract.rs",
+        "what a delivery goes on with that broke off",
+    ),
+    ("crates/handoff-github/src/summary.rs", "words"),
+    (
+        "crates/handoff-insight/src/",
+        "figures, pictures and pages of what is recorded",
+    ),
+    (
+        "crates/handoff-ledger/src/code_branches.rs",
+        "words of a finding",
+    ),
+    (
+        "crates/handoff-ledger/src/contract_match.rs",
+        "the issues that a contract can be about",
+    ),
+    (
+        "crates/handoff-ledger/src/exchange/",
+        "the states of other programs' files",
+    ),
+    (
+        "crates/handoff-ledger/src/failure/kept_context.rs",
+        "which failures are kept",
+    ),
+    (
+        "crates/handoff-ledger/src/sending.rs",
+        "which delivered files still count",
+    ),
+    ("src/board/", "words, and keys by the lifecycle"),
+    ("src/commands/change.rs", "words: what a rejection did"),
+    ("src/commands/claim.rs", "what follows from a claim"),
+    ("src/commands/metrics.rs", "figures"),
+    ("src/commands/next.rs", "words: what a decision left"),
+    ("src/commands/wait.rs", "words"),
+    ("src/mcp/tasks.rs", "the states of another kind of task"),
+    ("src/prime/", "words"),
+    ("src/render/", "words"),
+    ("src/trial/", "a played agent's own work"),
+    ("src/view/", "symbols and colours"),
+    ("src/work/mod.rs", "whether a run still has its claim"),
+];
+
+#[test]
+fn what_a_state_means_is_decided_in_the_model() {
+    let own = ["crates/handoff-model/src/", "crates/handoff-protocol/src/"];
+    let (sources, known) = (sources(), MAY_NAME_STATES);
+    let mut unused: BTreeSet<&str> = known.iter().map(|(path, _)| *path).collect();
+    let mut faults = Vec::new();
+    for source in sources.iter().filter(|source| !source.is_test()) {
+        let compares = |state: &&str| names(&source.code, &format!("State::{state}"));
+        if own.iter().any(|path| source.path.starts_with(path))
+            || !STATES.iter().any(|s| compares(&s))
+        {
+            continue;
+        }
+        match known.iter().find(|(path, _)| source.path.starts_with(path)) {
+            Some((path, _)) => _ = unused.remove(path),
+            None => faults.push(&source.path),
+        }
+    }
+    assert!(
+        faults.is_empty(),
+        "these compare a handoff's state: {faults:#?}"
+    );
+    assert!(unused.is_empty(), "these no longer do: {unused:#?}");
+}
+
 /// The crates in which no top-level modules use each other in a circle.
 const LAYERED: [&str; 4] = [
     "handoff-git",

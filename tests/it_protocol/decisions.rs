@@ -289,6 +289,7 @@ fn advice_is_data_as_well() {
           ],
           "since": "2026-03-02T09:04:03Z",
           "why": "without a critical input: budget",
+          "attempt": 1,
           "next": "git handoff next TRACE"
         },
         {
@@ -303,6 +304,7 @@ fn advice_is_data_as_well() {
           ],
           "since": "2026-03-02T09:04:03Z",
           "why": "Answer to a request for help",
+          "attempt": 1,
           "next": "git handoff show TRACE.2"
         }
       ],

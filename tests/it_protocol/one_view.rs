@@ -80,6 +80,14 @@ fn a_person_learns_from_every_view_what_was_escalated() {
     env.handoff(&["alerts", "--issue", "7"])
         .exits(1)
         .says("critical needs-person: needs_person is 1, not below 1 (issue-to-pr)");
+    // `show` offers what `next` does, to the same person.
+    let next = env.data(&["next", "7"]);
+    let commands = &next["commands"].as_array().unwrap()[1..];
+    let show = env.data(&["show", "7.1"]);
+    let options = show["options"].as_array().unwrap().iter();
+    let options: Vec<&Value> = options.map(|option| &option["command"]).collect();
+    assert_eq!(commands.iter().collect::<Vec<_>>(), options);
+    insta::assert_snapshot!(options[0], @r#""git handoff retry 7.1 --as maintainer --reason WHY""#);
     // Once something is done about it, it is not with the person any more.
     let retry = [
         "retry",

@@ -10,9 +10,9 @@ use handoff_model::spending::day;
 pub use handoff_model::view::needs::{
     Attention, NextTurn, deciding, hears_of_others, next_turn, of_issue,
 };
-use handoff_model::view::needs::{Judged, is_limited, is_stuck, sorted};
+use handoff_model::view::needs::{Judged, is_limited, may_take_nothing, sorted};
 use handoff_model::{DaySpending, Record, Spending, View};
-use handoff_protocol::{Per, Protocol, State};
+use handoff_protocol::{Per, Protocol};
 
 use crate::error::LedgerError;
 use crate::snapshot::{IssueFolder, Listed, Snapshot};
@@ -152,7 +152,7 @@ pub fn of_record(
     }
     let key = record.id.issue();
     let mut before = BTreeMap::new();
-    if record.state == State::Pending && !record.waits_for.is_empty() {
+    if !record.waits_for.is_empty() {
         let folder = tip.issue(key)?;
         for id in &record.waits_for {
             let waited = folder.record(id.number())?;
@@ -164,7 +164,7 @@ pub fn of_record(
         let folder = tip.issue(key)?;
         issue = folder.shared_issue()?;
         today = spent_today(&folder, protocol, now)?;
-        if is_stuck(record.state) {
+        if record.state.is_stuck() {
             decided_by = deciding(&folder, protocol, record.id.number(), now)?;
         }
     }
@@ -186,7 +186,7 @@ pub fn of_record(
 
 /// Whether what else is in its issue says more of what a handoff needs.
 fn takes_its_issue(record: &Record, protocol: &Protocol) -> bool {
-    is_stuck(record.state) || is_limited(protocol)
+    record.state.is_stuck() || is_limited(protocol)
 }
 
 /// Whether an ended handoff takes nothing more of the agent that its entry names.
@@ -195,8 +195,7 @@ fn takes_nothing(
     record: &Record,
     awaited: Option<&AgentName>,
 ) -> Result<bool, LedgerError> {
-    let may = record.state == State::Cancelled || record.answers.is_some();
-    let Some(agent) = awaited.filter(|_| may) else {
+    let Some(agent) = awaited.filter(|_| may_take_nothing(record)) else {
         return Ok(false);
     };
     let issue = tip.issue(record.id.issue())?.issue()?;

@@ -41,12 +41,8 @@ impl Snapshot<'_> {
             let rules = self.rules(issue.protocol.as_str())?;
             let named = agent.map(AgentName::as_str);
             let known = named.and_then(|name| rules.protocol().agent(name));
-            let holds = |open: &&OpenHandoff| {
-                open.state == State::InProgress
-                    && known.is_some_and(|known| known.id == open.to)
-                    && open.expires_at.is_none_or(|end| now < end)
-            };
-            if issue.open.iter().any(|open| holds(&open)) {
+            let mut held = known.into_iter().flat_map(|known| issue.held_by(&known.id));
+            if held.any(|open| open.expires_at.is_none_or(|end| now < end)) {
                 return Ok(Vec::new());
             }
             findings.push(not_held(branch, &issue, agent, now));

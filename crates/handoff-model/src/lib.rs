@@ -33,7 +33,7 @@ pub use contract::{
     Contract, Opened, Review, Schemas, first_match, is_contract_of, review, review_imported,
 };
 pub use contract::{artifacts, evidence, intake, semantic};
-pub use decision::{Advice, Choice, decider, person, state_at};
+pub use decision::{Advice, Choice, another_attempt, decider, person, state_at};
 pub use layout::{issue_folder, record_file};
 pub use planner::plan;
 pub use record::failure::{
@@ -70,5 +70,5 @@ pub use step::{
 pub use trailers::trailers;
 pub use view::{
     Answered, Detail, Handoff, IssueSummary, JudgedCode, Outcome, Remedy, Said, Turn, WaitStatus,
-    choices, needs_attention, overdue_text, required, stuck_advice, turn,
+    choices, needs_attention, not_held_in, overdue_text, required, stuck_advice, turn,
 };

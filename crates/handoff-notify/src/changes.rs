@@ -17,13 +17,14 @@ pub(super) fn between(
 ) -> Vec<Notice> {
     now.sort_by(|a, b| (a.need, a.since, &a.id).cmp(&(b.need, b.since, &b.id)));
     // The same need from another moment on is another one: what was told of is over.
-    let goes_on =
-        |known: &Notice, found: &Attention| known.need != found.need || known.since == found.since;
+    let goes_on = |known: &Notice, found: &Attention| {
+        known.about.need != found.need || known.about.since == found.since
+    };
     let found = |id: &HandoffId| now.iter().find(|found| found.id == *id);
     let over = told
         .values()
         .map(|known| &known.notice)
-        .filter(|known| found(&known.id).is_none_or(|found| !goes_on(known, found)));
+        .filter(|known| found(&known.about.id).is_none_or(|found| !goes_on(known, found)));
     let mut events: Vec<Notice> = over.map(Notice::settled).collect();
     for found in &now {
         let new = Notice::opened(found, ledger);
@@ -77,16 +78,16 @@ mod tests {
                 "{} {} {} {}",
                 one.event.as_str(),
                 one.notice,
-                one.need.as_str(),
-                one.why
+                one.about.need.as_str(),
+                one.about.why
             )
         });
         let short: Vec<String> = short.collect();
         for event in events {
             if event.is_settled() {
-                told.remove(&event.id);
+                told.remove(&event.about.id);
             } else {
-                told.insert(event.id.clone(), Known::of(event, None));
+                told.insert(event.about.id.clone(), Known::of(event, None));
             }
         }
         short
@@ -133,7 +134,7 @@ mod tests {
             unsure: true,
             ..Known::of(first.clone(), None)
         };
-        told.insert(first.id.clone(), unsure);
+        told.insert(first.about.id.clone(), unsure);
         let again = between(told, vec![blocked()], "urn:uuid:1");
         assert_eq!(again, std::slice::from_ref(&first), "the same delivery");
         let over = between(told, Vec::new(), "urn:uuid:1");

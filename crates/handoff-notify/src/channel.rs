@@ -183,8 +183,8 @@ fn found(name: &str) -> Result<PathBuf, Failure> {
 /// The arguments that show a notice on the desktop, in place of the one that is called so.
 fn shown_on_desktop(notice: &Notice, handle: Option<&str>) -> Vec<String> {
     let title = match notice.event {
-        Kind::Settled => format!("{} is settled", notice.id),
-        _ => format!("{} {}", notice.id, notice.need.title()),
+        Kind::Settled => format!("{} is settled", notice.about.id),
+        _ => format!("{} {}", notice.about.id, notice.about.need.title()),
     };
     if cfg!(target_os = "macos") {
         // The texts are arguments, not part of the script.
@@ -210,8 +210,8 @@ fn ran(mut command: Command, notice: &Notice) -> Result<String, Undelivered> {
     command
         .env(MARK, &group.mark)
         .env("GIT_HANDOFF_NOTICE", notice.event.as_str())
-        .env("GIT_HANDOFF_ISSUE", notice.issue.as_str())
-        .env("GIT_HANDOFF_ID", notice.id.to_string())
+        .env("GIT_HANDOFF_ISSUE", notice.about.issue.as_str())
+        .env("GIT_HANDOFF_ID", notice.about.id.to_string())
         .env("GIT_HANDOFF_TEXT", &notice.text)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -286,7 +286,7 @@ fn ended(child: &mut Child) -> std::io::Result<Option<std::process::ExitStatus>>
 impl Form {
     /// What is posted.
     fn body(self, notice: &Notice) -> Value {
-        let command = (!notice.is_settled()).then_some(&notice.next);
+        let command = (!notice.is_settled()).then_some(&notice.about.next);
         match self {
             Self::Json => json!(notice),
             Self::Slack => {

@@ -251,7 +251,7 @@ impl Teller<'_> {
                 continue;
             }
             if change.is_settled() {
-                let state = state(tip, &change.id)?;
+                let state = state(tip, &change.about.id)?;
                 change = change.in_state(state);
             }
             let before = told.delivering(&change)?;

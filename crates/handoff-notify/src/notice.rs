@@ -1,11 +1,9 @@
 //! What a person is told.
 
-use handoff::base::Moment;
-use handoff::base::ids::{AgentName, HandoffId, IssueKey};
 use handoff::base::text::{cut, plain};
 use handoff::contract::Secrets;
 use handoff::ledger::attention::Attention;
-use handoff::protocol::{Need, State};
+use handoff::protocol::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -46,26 +44,9 @@ pub struct Notice {
     pub delivery: String,
     /// the ledger, by the same name as in CloudEvents
     pub ledger: String,
-    /// the issue
-    pub issue: IssueKey,
-    /// its title
-    pub title: String,
-    /// the handoff
-    pub id: HandoffId,
-    /// why it needs somebody
-    pub need: Need,
-    /// the agent that has the handoff, or had it
-    pub with: AgentName,
-    /// whose turn it is
-    pub turn: AgentName,
-    /// since when
-    pub since: Moment,
-    /// what went wrong, or what is asked
-    pub why: String,
-    /// the number of the attempt
-    pub attempt: u32,
-    /// the next command
-    pub next: String,
+    /// What needs somebody.
+    #[serde(flatten)]
+    pub about: Attention,
     /// the handoff's state, once the need is settled
     pub state: Option<State>,
     /// all of it in a line
@@ -76,13 +57,12 @@ impl Notice {
     /// That something needs somebody: the texts of others in it are plain, short, and hold nothing
     /// that looks like a secret.
     pub fn opened(found: &Attention, ledger: &str) -> Self {
-        let mut texts = [found.title.clone(), found.why.clone()];
-        let secrets = Secrets::in_value(&json!(texts));
-        for text in &mut texts {
+        let mut about = found.clone();
+        let secrets = Secrets::in_value(&json!([about.title, about.why]));
+        for text in [&mut about.title, &mut about.why] {
             secrets.mask_text(text);
             *text = cut(&plain(text), LONGEST);
         }
-        let [title, why] = texts;
         let since = found.since.format("%Y-%m-%dT%H:%M:%S%.3fZ");
         let notice = format!("{}@{since}", found.id);
         Self {
@@ -90,16 +70,7 @@ impl Notice {
             delivery: String::new(),
             notice,
             ledger: ledger.to_owned(),
-            issue: found.issue.clone(),
-            title,
-            id: found.id.clone(),
-            need: found.need,
-            with: found.with.clone(),
-            turn: found.turn.clone(),
-            since: found.since,
-            why,
-            attempt: found.attempt,
-            next: found.next.clone(),
+            about,
             state: None,
             text: String::new(),
         }
@@ -137,32 +108,36 @@ impl Notice {
 
     /// Whether another notice says the same.
     pub fn says(&self, other: &Self) -> bool {
-        (self.need, &self.turn, &self.why, self.attempt)
+        let (own, other) = (&self.about, &other.about);
+        (own.need, &own.turn, &own.why, own.attempt)
             == (other.need, &other.turn, &other.why, other.attempt)
     }
 
     fn worded(mut self) -> Self {
-        let (need, turn) = (self.need.title(), &self.turn);
+        let Attention {
+            id,
+            title,
+            turn,
+            why,
+            ..
+        } = &self.about;
+        let need = self.about.need.title();
         self.text = match self.event {
             Kind::Settled => {
                 let state = self.state.map_or("gone", State::as_str);
-                let (id, title) = (&self.id, &self.title);
                 format!("{id} is settled, and {state} now ({title})")
             }
-            _ if self.why.is_empty() || self.why == self.title => {
-                format!("{} {need}: {} ({turn}'s turn)", self.id, self.title)
+            _ if why.is_empty() || why == title => {
+                format!("{id} {need}: {title} ({turn}'s turn)")
             }
-            _ => format!(
-                "{} {need}: {} ({turn}'s turn; {})",
-                self.id, self.why, self.title
-            ),
+            _ => format!("{id} {need}: {why} ({turn}'s turn; {title})"),
         };
         self.delivery = format!(
             "{}/{}/{}/{}",
             self.notice,
             self.event.as_str(),
-            self.need.as_str(),
-            self.attempt
+            self.about.need.as_str(),
+            self.about.attempt
         );
         self
     }

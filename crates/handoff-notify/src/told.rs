@@ -87,7 +87,7 @@ impl Told {
         Ok(Self {
             _lock: lock,
             notices: notices
-                .map(|known| (known.notice.id.clone(), known))
+                .map(|known| (known.notice.about.id.clone(), known))
                 .collect(),
             file,
         })
@@ -96,13 +96,13 @@ impl Told {
     /// Notes that a notice is about to be delivered: whoever comes after a kill takes it for one that may
     /// have been. Returns what was known before.
     pub(super) fn delivering(&mut self, notice: &Notice) -> Result<Option<Known>, Failure> {
-        let before = self.notices.get(&notice.id).cloned();
+        let before = self.notices.get(&notice.about.id).cloned();
         let handle = before.as_ref().and_then(|known| known.handle.clone());
         let known = Known {
             unsure: true,
             ..Known::of(notice.clone(), handle)
         };
-        self.notices.insert(notice.id.clone(), known);
+        self.notices.insert(notice.about.id.clone(), known);
         self.write()?;
         Ok(before)
     }
@@ -114,8 +114,8 @@ impl Told {
         before: Option<Known>,
     ) -> Result<(), Failure> {
         match before {
-            Some(known) => self.notices.insert(notice.id.clone(), known),
-            None => self.notices.remove(&notice.id),
+            Some(known) => self.notices.insert(notice.about.id.clone(), known),
+            None => self.notices.remove(&notice.about.id),
         };
         self.write()
     }
@@ -127,10 +127,10 @@ impl Told {
         handle: Option<String>,
     ) -> Result<(), Failure> {
         if notice.is_settled() {
-            self.notices.remove(&notice.id);
+            self.notices.remove(&notice.about.id);
         } else {
             let known = Known::of(notice.clone(), handle);
-            self.notices.insert(notice.id.clone(), known);
+            self.notices.insert(notice.about.id.clone(), known);
         }
         self.write()
     }

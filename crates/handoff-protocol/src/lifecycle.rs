@@ -61,6 +61,11 @@ impl State {
         matches!(self, Self::Completed | Self::Rejected | Self::Cancelled)
     }
 
+    /// Whether a handoff in this state goes on only by somebody's decision.
+    pub fn is_stuck(self) -> bool {
+        matches!(self, Self::Failed | Self::Dead | Self::Blocked)
+    }
+
     /// Whether work stopped before it was completed, so that somebody wants to know why.
     pub fn is_stopped(self) -> bool {
         matches!(

@@ -9,7 +9,7 @@ use handoff_git::Repository;
 use handoff_ledger::{IssueFolder, LedgerError, base_branch};
 use handoff_model::planner::Holder;
 use handoff_model::{Issue, Question, Record, ReviewFinding, Task, TaskName, View};
-use handoff_protocol::{BASE, FixFields, GivenFields, Protocol, State, TaskState};
+use handoff_protocol::{BASE, FixFields, GivenFields, Protocol, TaskState};
 use serde_json::{Map, Value, json};
 
 use super::skeleton::Known;
@@ -239,10 +239,8 @@ fn held(
     issue: Option<&Issue>,
     by: Holder<'_>,
 ) -> Result<Vec<Record>, LedgerError> {
-    let open = issue.iter().flat_map(|issue| &issue.open);
-    let held = open.filter(|open| open.to == *by.agent && open.state == State::InProgress);
     let mut found = Vec::new();
-    for open in held {
+    for open in issue.iter().flat_map(|issue| issue.held_by(by.agent)) {
         let record = folder.record(open.id.number())?;
         found.extend(record.filter(|record| by.worker.is_none() || by.holds(record)));
     }

@@ -6,8 +6,8 @@ use handoff::base::pointer::escaped_part;
 use handoff::git::Repository;
 use handoff::ledger::{Overview, OverviewLimits, Rules, Snapshot, overview};
 use handoff::model::planner::Holder;
-use handoff::model::{Issue, LeaseRefusal, View};
-use handoff::protocol::{BASE, Protocol, State, Style};
+use handoff::model::{LeaseRefusal, View, not_held_in};
+use handoff::protocol::{BASE, Protocol};
 use handoff::templates::{Known, known};
 use serde_json::Value;
 
@@ -320,33 +320,6 @@ fn pointer_of(element: &str, root: &str, known: &[Field]) -> String {
         }
     }
     pointer
-}
-
-/// That an agent holds nothing in an issue, where only what is held can be sent on.
-fn not_held_in(issue: &Issue, protocol: &Protocol, agent: &AgentName) -> Option<LeaseRefusal> {
-    let agent = &protocol.agent(agent.as_str())?.id;
-    let style = protocol.definition().style;
-    // After a completion or a rejection, its agent sends without a claim; so does who asks.
-    if issue.open.is_empty() || !issue.unfollowed.is_empty() || style == Style::Call {
-        return None;
-    }
-    let mut mine = issue.open.iter().filter(|open| open.to == *agent);
-    let Some(newest) = mine.clone().next_back() else {
-        return Some(LeaseRefusal::NotHeld {
-            agent: agent.clone(),
-            issue: issue.issue.clone(),
-            open: issue
-                .open
-                .iter()
-                .map(|open| (open.id.clone(), open.to.clone()))
-                .collect(),
-        });
-    };
-    let waits = mine.all(|open| open.state == State::Pending);
-    waits.then(|| LeaseRefusal::NotClaimed {
-        id: newest.id.clone(),
-        agent: agent.clone(),
-    })
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use handoff::base::{Code, Moment, ObjectId, short_id};
 use handoff::ledger::{Done, LedgerError};
 use handoff::model::{
     Approval, Delivery, DeliveryName, EventArgs, Issue, Record, Refusal, RequestRefusal,
-    RetryRefusal, StateRefusal, Update, View,
+    RetryRefusal, StateRefusal, Update, View, another_attempt,
 };
 use handoff::protocol::{AgentKind, Command, Event as Happens, EventKind, EventRule, HEAD, State};
 use serde_json::{Map, Value};
@@ -383,10 +383,7 @@ impl Work<'_, '_, '_> {
         if let Some(refused) = changed_since(given, &record, "/handoff retry") {
             return Ok(Err(refused));
         }
-        let event = match record.state {
-            State::Dead => Happens::Redrive,
-            _ => Happens::Retry,
-        };
+        let event = another_attempt(&record, record.state, true);
         let drawn = (self.context.session.jitter)(1001);
         let args = EventArgs {
             jitter: u32::try_from(drawn)

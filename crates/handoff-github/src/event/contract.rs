@@ -117,12 +117,12 @@ impl Work<'_, '_, '_> {
         rule: &EventRule,
         record: Record,
     ) -> Result<Result<Done, LedgerError>, LedgerError> {
-        let part = match record.state {
-            State::InProgress => "take-over",
+        let (target, event, args) = taking_up(&record);
+        let part = match event {
+            Happens::TakeOver => "take-over",
             _ => "claim",
         };
         let session = self.context.session.delivering(self.part(rule, part)?);
-        let (target, event, args) = taking_up(&record);
         let ledger = &mut self.context.ledger;
         Ok(ledger.claim(&session, &rule.agent, &target, event, &args))
     }
@@ -338,13 +338,8 @@ impl Work<'_, '_, '_> {
         }
         // Only what it holds goes on while the issue is paused.
         let is_paused = issue.held_back(agent).is_some();
-        let has = |state: State| match state {
-            State::InProgress => true,
-            State::Pending => !is_paused,
-            _ => false,
-        };
         let open = issue.open.iter();
-        let open = open.filter(|o| o.to == *agent && has(o.state));
+        let open = open.filter(|open| open.to == *agent && issue.goes_on(open));
         let unfollowed = issue.unfollowed.iter().filter(|_| !is_paused);
         for id in open.map(|open| &open.id).chain(unfollowed) {
             let record = folder.record(id.number())?.filter(|r| r.to == *agent);

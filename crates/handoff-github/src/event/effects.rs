@@ -4,8 +4,9 @@ use handoff::base::Moment;
 use handoff::base::ids::{AgentName, IssueKey};
 use handoff::ledger::attention::of_folder;
 use handoff::ledger::{LedgerError, Rules};
+use handoff::model::view::commands::take_up;
 use handoff::model::{EventArgs, IssueStatus, Update, View, turn};
-use handoff::protocol::{Event as Happens, EventRule, State};
+use handoff::protocol::{Event as Happens, EventRule};
 use serde_json::Map;
 
 use super::outcome::{Carried, EventContext};
@@ -79,10 +80,7 @@ impl Work<'_, '_, '_> {
                 .open
                 .iter()
                 .find(|open| Some(&open.id) == turn.handoff.as_ref())?;
-            Some(match open.state {
-                State::Pending => format!("git handoff claim {} --as {}", open.id, turn.agent),
-                _ => format!("git handoff prime --as {}", turn.agent),
-            })
+            Some(take_up(open, &turn.agent))
         });
         self.carried.next = next;
         Ok(())

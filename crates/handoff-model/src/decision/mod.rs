@@ -10,7 +10,7 @@ mod circumstances;
 
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
-use handoff_protocol::{Action, Circumstances, DecisionRule, Protocol, State};
+use handoff_protocol::{Action, Circumstances, DecisionRule, Event, Protocol, State};
 
 use crate::record::{Issue, Record};
 use crate::step::Receipt;
@@ -24,6 +24,17 @@ use circumstances::Case;
 /// may not be tried again.
 pub fn state_at(protocol: &Protocol, record: &Record, at: Moment) -> State {
     Case::new(protocol, None, record, None, at).state
+}
+
+/// The event that gives a handoff in this state another attempt. For dead work with a reason, and for
+/// a repetition of what revived it, it is another one: new attempts are counted from it.
+pub fn another_attempt(record: &Record, state: State, has_reason: bool) -> Event {
+    let revived = record.latest().and_then(|last| last.event) == Some(Event::Redrive);
+    if has_reason && (state == State::Dead || revived && state == State::Pending) {
+        Event::Redrive
+    } else {
+        Event::Retry
+    }
 }
 
 /// The choices that the protocol leaves for a handoff that needs attention.
@@ -81,8 +92,7 @@ pub(crate) fn is_to_settle(
 /// The agent that decides what happens to a handoff now: the one that the protocol's rules name,
 /// else the one that decides about its sender's.
 pub(crate) fn decides(protocol: &Protocol, issue: &Issue, record: &Record) -> AgentName {
-    let needs = matches!(record.state, State::Failed | State::Dead | State::Blocked);
-    let last = record.latest().filter(|_| needs);
+    let last = record.latest().filter(|_| record.state.is_stuck());
     let advice = last.and_then(|last| advise(protocol, issue, record, None, last.at));
     advice.map_or_else(
         || decider(protocol, &record.from).clone(),

@@ -10,7 +10,7 @@ use crate::contract::Contract;
 use crate::decision::standing_status;
 use crate::planner::Planner;
 use crate::planner::answer_content::meant;
-use crate::record::{Issue, IssueStatus, OpenHandoff, Record, Spending, VERSION, View};
+use crate::record::{Issue, IssueStatus, Record, Spending, VERSION, View};
 use crate::refusal::{ContractRefusal, LeaseRefusal, RequestRefusal, StateRefusal};
 use crate::step::{SendRequest, Stop};
 use crate::value::scalar;
@@ -276,15 +276,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 return Ok(lost);
             }
         }
-        Ok(LeaseRefusal::NotHeld {
-            agent: from.clone(),
-            issue: self.key.clone(),
-            open: issue
-                .open
-                .iter()
-                .map(|open| (open.id.clone(), open.to.clone()))
-                .collect(),
-        })
+        Ok(LeaseRefusal::not_held(issue, from))
     }
 
     /// Refuses a sender whose lease ran out and who no longer holds the handoff it sends on from,
@@ -300,8 +292,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         if let Some(held) = basis.filter(|held| held.lease.is_some() || other(held)) {
             return Ok(self.ensure_lease_held(held, token)?);
         }
-        let works = |open: &OpenHandoff| open.to == *from && open.state == State::InProgress;
-        if basis.is_some() || issue.open.iter().any(works) {
+        if basis.is_some() || issue.held_by(from).next().is_some() {
             return Ok(());
         }
         for open in issue.open.iter().rev() {

@@ -61,15 +61,17 @@ fn answered<E>(
 ) -> Result<Option<Record>, Stop<E>> {
     let meant = |id: &HandoffId| number.is_none_or(|n| id.number() == n);
     let mut others = None;
-    for open in issue.open.iter().rev().filter(|open| meant(&open.id)) {
-        if open.to == *from.agent && open.state == State::InProgress {
-            let record = recorded(view, &open.id)?;
-            if answers(kind, contract, &record) {
-                if from.holds(&record) {
-                    return Ok(Some(Rc::unwrap_or_clone(record)));
-                }
-                others = others.or(Some(record));
+    for open in issue
+        .held_by(from.agent)
+        .rev()
+        .filter(|open| meant(&open.id))
+    {
+        let record = recorded(view, &open.id)?;
+        if answers(kind, contract, &record) {
+            if from.holds(&record) {
+                return Ok(Some(Rc::unwrap_or_clone(record)));
             }
+            others = others.or(Some(record));
         }
     }
     Ok(others.map(Rc::unwrap_or_clone))
@@ -100,9 +102,8 @@ fn basis<E>(
             }
         }
     }
-    let held = |open: &&OpenHandoff| open.to == *from.agent && open.state == State::InProgress;
     let mut others = None;
-    for open in issue.open.iter().rev().filter(held) {
+    for open in issue.held_by(from.agent).rev() {
         let record = recorded(view, &open.id)?;
         if from.holds(&record) {
             return Ok(Some(Rc::unwrap_or_clone(record)));

@@ -60,11 +60,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     ) -> Result<Vec<Record>, Stop<E>> {
         let parent = held.task.as_ref().map(|task| &task.id);
         let mut reports = Vec::new();
-        for open in issue
-            .open
-            .iter()
-            .filter(|o| o.to == held.to && o.state == State::InProgress && o.id != held.id)
-        {
+        for open in issue.held_by(&held.to).filter(|open| open.id != held.id) {
             let mut record = self.record(&open.id)?;
             if record.task.as_ref().and_then(|task| task.parent.as_ref()) == parent {
                 self.advance(

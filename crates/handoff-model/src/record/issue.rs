@@ -315,6 +315,24 @@ impl Issue {
             .filter(|paused| paused.holds_back(agent))
     }
 
+    /// What an agent works on.
+    pub fn held_by(
+        &self,
+        agent: &AgentName,
+    ) -> impl DoubleEndedIterator<Item = &OpenHandoff> + Clone {
+        let held = |open: &&OpenHandoff| open.to == *agent && open.state == State::InProgress;
+        self.open.iter().filter(held)
+    }
+
+    /// Whether the receiver of an open handoff works on it, or can be handed it: no pause holds it back.
+    pub fn goes_on(&self, open: &OpenHandoff) -> bool {
+        match open.state {
+            State::InProgress => true,
+            State::Pending => self.held_back(&open.to).is_none(),
+            _ => false,
+        }
+    }
+
     /// When it was last said that the work goes on: by a reopening or a resumption.
     pub fn goes_on_since(&self) -> Option<Moment> {
         let reopened = self
@@ -332,10 +350,8 @@ impl Issue {
     pub fn standing_of(&self, task: &Task) -> &'static str {
         let open = self.open.iter().find(|open| open.id == task.handoff);
         let state = open.map(|open| open.state);
-        let is_stuck =
-            |state: &State| matches!(state, State::Failed | State::Dead | State::Blocked);
         state
-            .filter(is_stuck)
+            .filter(|state| state.is_stuck())
             .map_or(task.state.as_str(), State::as_str)
     }
 

@@ -8,7 +8,7 @@ use handoff_base::text::quoted;
 use handoff_base::{Moment, hint};
 use handoff_protocol::{Event, State};
 
-use crate::record::{Lease, Record, Transition};
+use crate::record::{Issue, Lease, Record, Transition};
 
 use crate::refusal::{see_handoff, see_issue, time};
 
@@ -262,6 +262,18 @@ impl LeaseRefusal {
             until: record.unacknowledged()?,
             state: record.state,
         })
+    }
+
+    /// The refusal of an agent that has no open handoff in an issue.
+    pub(crate) fn not_held(issue: &Issue, agent: &AgentName) -> Self {
+        let open = issue.open.iter();
+        Self::NotHeld {
+            agent: agent.clone(),
+            issue: issue.issue.clone(),
+            open: open
+                .map(|open| (open.id.clone(), open.to.clone()))
+                .collect(),
+        }
     }
 
     /// The refusal of an agent that was handed work but does not work on it.

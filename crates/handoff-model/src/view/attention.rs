@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId};
-use handoff_protocol::{Action, AgentKind, Protocol, State, TaskState};
+use handoff_protocol::{Action, AgentKind, Protocol, TaskState};
 
 use crate::decision::{Advice, advise, decider, is_to_decide};
 use crate::record::{Issue, IssueStatus, OpenHandoff, Record, Task, View};
@@ -41,9 +41,8 @@ pub fn needs_attention<E>(
             return Ok(Some((advice, record)));
         }
     }
-    let stuck = [State::Failed, State::Dead, State::Blocked];
     let late = |open: &OpenHandoff| open.expires_at.is_some_and(|end| end <= at);
-    let is_stuck = |open: &&OpenHandoff| stuck.contains(&open.state) || late(open);
+    let is_stuck = |open: &&OpenHandoff| open.state.is_stuck() || late(open);
     // What is decided already waits for whoever has to act; the rest is still to decide.
     let mut decided = None;
     for open in going().filter(is_stuck) {

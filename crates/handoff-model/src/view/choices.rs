@@ -2,11 +2,11 @@
 
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
-use handoff_protocol::{Event, Protocol};
+use handoff_protocol::{Event, Protocol, State, Style};
 
 use crate::decision::{self, Choice};
 use crate::planner::plan;
-use crate::record::{Record, View};
+use crate::record::{Issue, Record, View};
 use crate::refusal::{LeaseRefusal, Refusal};
 use crate::step::{EventArgs, Request, Step, Stop, Update};
 
@@ -60,4 +60,23 @@ fn is_accepted<E>(
         Err(Stop::Refused(_)) => Ok(false),
         Err(Stop::Unreadable(error)) => Err(error),
     }
+}
+
+/// That an agent holds nothing in an issue, where only what is held can be sent on.
+pub fn not_held_in(issue: &Issue, protocol: &Protocol, agent: &AgentName) -> Option<LeaseRefusal> {
+    let agent = &protocol.agent(agent.as_str())?.id;
+    let style = protocol.definition().style;
+    // After a completion or a rejection, its agent sends without a claim; so does who asks.
+    if issue.open.is_empty() || !issue.unfollowed.is_empty() || style == Style::Call {
+        return None;
+    }
+    let mut mine = issue.open.iter().filter(|open| open.to == *agent);
+    let Some(newest) = mine.clone().next_back() else {
+        return Some(LeaseRefusal::not_held(issue, agent));
+    };
+    let waits = mine.all(|open| open.state == State::Pending);
+    waits.then(|| LeaseRefusal::NotClaimed {
+        id: newest.id.clone(),
+        agent: agent.clone(),
+    })
 }

@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::decision::{Advice, Choice, decider};
-use crate::record::{IssueStatus, Question, Record, View};
+use crate::record::{IssueStatus, OpenHandoff, Question, Record, View};
 use crate::step::Receipt;
-use crate::view::choices;
+use crate::view::{choices, stuck_advice};
 
 /// What may be done about a handoff that needs attention.
 #[derive(Serialize, JsonSchema)]
@@ -33,7 +33,10 @@ pub fn options<E>(
     record: &Record,
     at: Moment,
 ) -> Result<Vec<ActionOption>, E> {
-    let by = decider(protocol, &record.from);
+    let issue = view.shared_issue()?;
+    let advice = issue.map(|issue| stuck_advice(protocol, view, &issue, record, at));
+    let advice = advice.transpose()?.flatten();
+    let by = chooser(protocol, record, advice.as_ref());
     let choices = choices(protocol, view, record, by, at)?;
     let option = |choice: Choice| {
         let action = match &choice {
@@ -46,6 +49,20 @@ pub fn options<E>(
         ActionOption { action, command }
     };
     Ok(choices.into_iter().map(option).collect())
+}
+
+/// The agent that chooses what is done about a stuck handoff: the person to whom it was escalated,
+/// who may decide about everything, else the agent that leads its work.
+fn chooser<'a>(
+    protocol: &'a Protocol,
+    record: &'a Record,
+    advice: Option<&'a Advice>,
+) -> &'a AgentName {
+    let escalated = advice.filter(|advice| {
+        let is_person = protocol.is_kind(advice.agent.as_str(), AgentKind::Human);
+        is_person && advice.action.is_with_person() && advice.decided.is_some()
+    });
+    escalated.map_or_else(|| decider(protocol, &record.from), |advice| &advice.agent)
 }
 
 fn command(record: &Record, choice: &Choice, by: &AgentName) -> String {
@@ -124,10 +141,7 @@ pub fn commands<E>(
             format!("git handoff cancel {id} --as {by} --reason WHY"),
         ],
         Action::Escalate | Action::FallBack if advice.decided.is_some() => {
-            // A person may decide about everything, any other agent only about what it leads.
-            let is_person = protocol.is_kind(by.as_str(), AgentKind::Human);
-            let by = Some(by).filter(|_| is_person);
-            let by = by.unwrap_or_else(|| decider(protocol, &record.from));
+            let by = chooser(protocol, record, Some(advice));
             let choices = choices(protocol, view, record, by, now)?;
             let choices = choices.iter().map(|choice| command(record, choice, by));
             let show = format!("git handoff show {id}");
@@ -137,6 +151,14 @@ pub fn commands<E>(
         Action::Advance => Vec::new(),
         _ => vec![apply],
     })
+}
+
+/// The command by which an agent takes up an open handoff, or goes on with it.
+pub fn take_up(open: &OpenHandoff, agent: &AgentName) -> String {
+    match open.state {
+        State::Pending => format!("git handoff claim {} --as {agent}", open.id),
+        _ => format!("git handoff prime --as {agent}"),
+    }
 }
 
 /// The command that resumes a paused issue.

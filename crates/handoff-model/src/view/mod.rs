@@ -13,7 +13,7 @@ mod turn;
 mod wait_status;
 
 pub use attention::{needs_attention, stuck_advice};
-pub use choices::choices;
+pub use choices::{choices, not_held_in};
 pub use detail::Detail;
 pub use handoff::Handoff;
 pub use issue::IssueSummary;

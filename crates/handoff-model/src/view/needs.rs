@@ -12,7 +12,7 @@ use handoff_protocol::{
     Action, AgentKind, Event, LEAD, Need, PERSON, Protocol, RECEIVER, SENDER, State, Style,
 };
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::decision::{Advice, decider, person};
 use crate::record::spending::{SpentSoFar, ensure_left};
@@ -31,7 +31,7 @@ pub const ENDING: i64 = 600;
 const ROLE_VIOLATION: &str = "ROLE_VIOLATION";
 
 /// Something that needs somebody.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Attention {
     /// Its issue.
     pub issue: IssueKey,
@@ -52,7 +52,6 @@ pub struct Attention {
     /// What went wrong, what is asked, the reason that was given, or what it is about.
     pub why: String,
     /// The number of the attempt.
-    #[serde(skip)]
     pub attempt: u32,
     /// The next command.
     pub next: String,
@@ -79,7 +78,7 @@ pub fn of_issue<E>(
     decides: impl Fn(u32) -> Result<Option<AgentName>, E>,
 ) -> Result<Vec<Attention>, E> {
     let judge = |handoff: &HandoffSurvey<'_>, awaited: Option<&AgentName>, takes_nothing: bool| {
-        let decides = if is_stuck(handoff.state) {
+        let decides = if handoff.state.is_stuck() {
             decides(handoff.number)?
         } else {
             None
@@ -117,11 +116,6 @@ pub fn of_issue<E>(
     Ok(found)
 }
 
-/// Whether a handoff in this state goes on only by somebody's decision.
-pub fn is_stuck(state: State) -> bool {
-    matches!(state, State::Failed | State::Dead | State::Blocked)
-}
-
 /// The agent that decides about a stuck handoff of an issue, by the protocol's rules; `None` if they
 /// leave it to a person.
 ///
@@ -142,6 +136,11 @@ pub fn deciding<E>(
     let advice = stuck_advice(protocol, view, &issue, &record, now)?;
     let advice = advice.filter(|advice| !advice.action.is_with_person());
     Ok(advice.map(|advice| advice.agent))
+}
+
+/// Whether an ended handoff may take nothing more of an agent than to be told of it.
+pub fn may_take_nothing(record: &Record) -> bool {
+    record.state == State::Cancelled || record.answers.is_some()
 }
 
 /// Whether a deadline or a budget can keep an issue's work from going on.

@@ -33,10 +33,7 @@ pub fn turn(
     };
     let about = known.map(|task| concerned(issue, task));
     let actionable = |open: &&OpenHandoff| {
-        matches!(open.state, State::Pending | State::InProgress)
-            && (open.state == State::InProgress || issue.held_back(&open.to).is_none())
-            && !waits(issue, open)
-            && about.as_ref().is_none_or(|about| about(open))
+        issue.goes_on(open) && !waits(issue, open) && about.as_ref().is_none_or(|about| about(open))
     };
     let acting: Vec<&OpenHandoff> = issue.open.iter().filter(actionable).collect();
     let handoff = |agent: &AgentName| {
