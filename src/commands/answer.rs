@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     /// text
     #[arg(value_name = "ANSWER", required = true)]
     answer: Vec<String>,
-    /// Accept text that a rule takes for a secret, at one place or anywhere, on record
+    /// Accept text that a rule takes for a secret, on record
     #[arg(long, value_name = "RULE[@PLACE]")]
     allow_secret: Vec<Allowance>,
 }

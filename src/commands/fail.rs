@@ -76,7 +76,7 @@ pub(crate) struct Arguments {
     /// Keep the unfinished work of this worktree
     #[arg(long)]
     snapshot: bool,
-    /// Accept text that a rule takes for a secret, at one place or anywhere, on record
+    /// Accept text that a rule takes for a secret, on record
     #[arg(long, value_name = "RULE[@PLACE]")]
     allow_secret: Vec<Allowance>,
     #[command(flatten)]

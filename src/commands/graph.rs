@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::args::moment;
+use crate::args::page::Cut;
 use crate::context::Context;
 use crate::environment::now;
 use crate::failure::{ErrorCode, Failure};
@@ -44,8 +45,7 @@ pub(crate) struct Arguments {
     /// Draw a protocol in force here; without a name, the one that new issues follow
     #[arg(long, value_name = "NAME", num_args = 0..=1)]
     protocol: Option<Option<String>>,
-    /// Count only what was sent at or after this time: 2026-03-04, 2026-03-04T05:06:07Z, or how
-    /// long ago: 7d
+    /// Count only what was sent since then: 2026-03-04, 2026-03-04T05:06:07Z, or how long ago: 7d
     #[arg(long, value_name = "TIME", value_parser = moment::parse, requires = "protocol", conflicts_with = "issue")]
     since: Option<Moment>,
     /// The output format; with --json, the nodes and edges as data
@@ -83,8 +83,8 @@ impl Arguments {
         if self.format == Format::Terminal {
             output.paged();
         }
-        let format = self.format;
-        output.answer(&GraphView { graph, format })
+        let (format, cut) = (self.format, Cut::of(output));
+        output.answer(&GraphView { graph, format, cut })
     }
 
     fn of_issue(&self, tip: &Snapshot<'_>, key: &IssueKey, now: Moment) -> Result<Graph, Failure> {
@@ -137,12 +137,19 @@ pub(crate) struct GraphView {
     graph: Graph,
     #[serde(skip)]
     format: Format,
+    #[serde(skip)]
+    cut: Cut,
 }
 
 impl Answer for GraphView {
     fn text(&self, look: &Look) -> String {
         match self.format {
-            Format::Terminal => drawn(&self.graph, look),
+            Format::Terminal => {
+                let text = drawn(&self.graph, look);
+                let lines: Vec<&str> = text.split_inclusive('\n').collect();
+                let (shown, rest) = self.cut.rows(&lines);
+                shown.concat() + &rest
+            }
             Format::Mermaid => graph::mermaid(&self.graph),
             Format::Dot => graph::dot(&self.graph),
         }

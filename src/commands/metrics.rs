@@ -11,6 +11,7 @@ use handoff_report::openmetrics::openmetrics;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::args::page::Cut;
 use crate::args::{duration, moment as moments};
 use crate::context::Context;
 use crate::environment::now;
@@ -32,8 +33,7 @@ use crate::view::Look;
   git handoff metrics --since 7d --by agent
   git handoff metrics --format openmetrics --output /tmp/handoff.prom")]
 pub(crate) struct Arguments {
-    /// Count only what was sent at or after this time: 2026-03-04, 2026-03-04T05:06:07Z, or
-    /// how long ago: 7d
+    /// Count only what was sent since then: 2026-03-04, 2026-03-04T05:06:07Z, or how long ago: 7d
     #[arg(long, value_name = "TIME", value_parser = moments::parse)]
     since: Option<Moment>,
     /// Add a row for each of these
@@ -107,12 +107,13 @@ impl Arguments {
             by,
             now,
         );
-        let view = MetricsView {
+        let mut view = MetricsView {
             commit: tip.commit(),
             at: now,
             since: self.since,
             by,
             metrics,
+            cut: Cut::default(),
         };
         let file = self.output.as_ref().filter(|path| !is_stdout(path));
         let text = match self.format {
@@ -120,6 +121,7 @@ impl Arguments {
             Format::Openmetrics => openmetrics(&view.metrics, by),
             Format::Table | Format::Json if file.is_none() => {
                 output.paged();
+                view.cut = Cut::of(output);
                 return output.answer(&view);
             }
             Format::Table | Format::Json => view.text(&Look::plain(now)),
@@ -145,11 +147,13 @@ pub(crate) struct MetricsView {
     by: Option<By>,
     #[serde(flatten)]
     metrics: Metrics,
+    #[serde(skip)]
+    cut: Cut,
 }
 
 impl Answer for MetricsView {
     fn text(&self, look: &Look) -> String {
-        table(&self.metrics, self.by, self.since, look)
+        table(self, look)
     }
 }
 
@@ -163,24 +167,26 @@ const BESIDE: [Beside; 3] = [
     ("violations", |figures| figures.violations),
 ];
 
-fn table(metrics: &Metrics, by: Option<By>, since: Option<Moment>, look: &Look) -> String {
+fn table(view: &MetricsView, look: &Look) -> String {
+    let metrics = &view.metrics;
     let mut text = String::new();
-    if let Some(since) = since {
+    if let Some(since) = view.since {
         text += &format!("since {since}\n\n");
     }
     text += &look.table(&figures(metrics));
     let mut section = |title: &[&str], rows: Vec<Vec<String>>| {
         if !rows.is_empty() {
             let head = title.iter().map(|&cell| cell.to_owned()).collect();
-            let all: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
-            text += &format!("\n{}", look.table(&all));
+            let (shown, rest) = view.cut.rows(&rows);
+            let all: Vec<Vec<String>> = std::iter::once(head).chain(shown.to_vec()).collect();
+            text += &format!("\n{}{rest}", look.table(&all));
         }
     };
     section(
         &["time", "count", "average", "p50", "p95", "p99", "longest"],
         times(&metrics.figures),
     );
-    if let Some(by) = by {
+    if let Some(by) = view.by {
         let (title, rows) = groups(&metrics.groups, by);
         section(&title, rows);
     }

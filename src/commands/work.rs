@@ -134,7 +134,7 @@ impl Arguments {
         output.carry(context.carried(&repository));
         if self.list || self.prune {
             let folder = self.folder(&repository, None);
-            let listing = Listing::of(context, &repository, folder, self.wanted())?;
+            let listing = Listing::of(context, &repository, folder, self.wanted(), output)?;
             return output.answer(&listing);
         }
         let bounds = Bounds {

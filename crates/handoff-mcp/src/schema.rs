@@ -87,9 +87,12 @@ pub(super) fn tools(fixed: &Fixed) -> Value {
 fn tool(verb: &Verb, command: &Command, fixed: &Fixed) -> Value {
     let about = command.get_about().map(ToString::to_string);
     let mut annotations = json!({ "readOnlyHint": verb.effect == Effect::Reads });
+    // What a hint is by default is left out.
     if verb.effect != Effect::Reads {
         annotations["destructiveHint"] = false.into();
-        annotations["idempotentHint"] = (verb.effect == Effect::WritesOnce).into();
+    }
+    if verb.effect == Effect::WritesOnce {
+        annotations["idempotentHint"] = true.into();
     }
     annotations["openWorldHint"] = false.into();
     json!({

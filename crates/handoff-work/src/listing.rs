@@ -11,9 +11,10 @@ use serde::Serialize;
 use super::program::Program;
 use super::slot;
 use super::worktree::Worktrees;
+use handoff_cli::args::page::Cut;
 use handoff_cli::context::Context;
 use handoff_cli::failure::{ErrorCode, Failure};
-use handoff_cli::output::Answer;
+use handoff_cli::output::{Answer, Output};
 use handoff_cli::view::Look;
 
 /// What is done with them.
@@ -32,6 +33,8 @@ pub enum Wanted {
 pub struct Listing {
     /// each worktree
     worktrees: Vec<WorktreeView>,
+    #[serde(skip)]
+    cut: Cut,
 }
 
 /// A worktree.
@@ -64,6 +67,7 @@ impl Listing {
         repository: &Repository,
         folder: PathBuf,
         wanted: Wanted,
+        output: &Output,
     ) -> Result<Self, Failure> {
         let home = repository.workdir().unwrap_or(repository.path());
         let failed = |error: String| Failure::new(ErrorCode::Git, error);
@@ -97,7 +101,10 @@ impl Listing {
                 removed,
             });
         }
-        Ok(Self { worktrees })
+        Ok(Self {
+            worktrees,
+            cut: Cut::of(output),
+        })
     }
 }
 
@@ -122,7 +129,9 @@ impl Answer for Listing {
                 one.issue
             )
         };
-        let mut text: String = self.worktrees.iter().map(line).collect();
+        let (shown, rest) = self.cut.rows(&self.worktrees);
+        let mut text: String = shown.iter().map(line).collect();
+        text += &rest;
         let mut left = self
             .worktrees
             .iter()

@@ -13,12 +13,11 @@ pub const ROWS: usize = 50;
 
 // No doc comment: it would become the help of every command that prints a list.
 #[derive(Args, Clone, Debug, Default)]
-#[allow(missing_docs, reason = "clap would take it for the command's help")]
 pub struct PageArgs {
-    /// List at most this many, 0 for all [default: 50]
+    /// At most this many, 0 for all [default: 50]
     #[arg(short = 'n', long, value_name = "COUNT")]
     pub limit: Option<usize>,
-    /// List what follows this `cursor`
+    /// What follows this `cursor`
     #[arg(long, value_name = "CURSOR")]
     pub after: Option<String>,
 }
@@ -112,6 +111,25 @@ impl Page {
     /// The last line of a list that was cut, otherwise nothing.
     pub fn text(&self) -> &str {
         &self.rest
+    }
+}
+
+/// How a text is cut that has no pages: JSON has all of it.
+#[derive(Debug, Default)]
+pub(crate) struct Cut(Option<String>);
+
+impl Cut {
+    /// The cut of an answer; none if a pager shows it.
+    pub(crate) fn of(output: &Output) -> Self {
+        Self((!output.has_pager()).then(|| output.typed(&["--json"])))
+    }
+
+    /// The rows that are shown, and the line after them.
+    pub(crate) fn rows<'r, T>(&self, rows: &'r [T]) -> (&'r [T], String) {
+        match &self.0 {
+            Some(command) => (&rows[..ROWS.min(rows.len())], rest(rows.len(), command)),
+            None => (rows, String::new()),
+        }
     }
 }
 

@@ -45,9 +45,8 @@ impl From<Timeout> for RemoteArgs {
 // How a command that reads treats the remote.
 #[derive(Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "Options for a ledger with a remote")]
-#[allow(missing_docs, reason = "clap would take it for the command's help")]
 pub struct AskArgs {
-    /// Read this clone's ledger only, without asking its remote first
+    /// Read only this clone, without asking its remote first
     #[arg(long)]
     pub offline: bool,
 }

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 /// A reason, for commands that require one
 #[derive(Args)]
 pub struct Reason {
-    /// The reason, which the step records
+    /// Why: the step records it
     #[arg(
         long,
         short,
@@ -24,7 +24,7 @@ pub struct Reason {
 /// A reason, for commands where it is optional
 #[derive(Args)]
 pub struct OptionalReason {
-    /// The reason, which the step records
+    /// Why: the step records it
     #[arg(
         long,
         short,

@@ -15,25 +15,21 @@ use crate::failure::Failure;
 
 // No doc comment: it would become the help of each command that takes these options.
 #[derive(Args)]
-#[allow(missing_docs, reason = "clap would take it for the command's help")]
 pub struct OfferArgs {
-    /// The issue of a contract that has no issue number; by default the one that its
-    /// sender works on
+    /// The issue, if the contract names none; by default the one that its sender works on
     #[arg(long, value_name = "ISSUE")]
     issue: Option<String>,
-    /// The protocol that it follows; by default the issue's, or the ledger's first
-    /// under which it is complete
+    /// The protocol; by default the issue's, or the ledger's first under which it is complete
     #[arg(long, value_name = "NAME")]
     protocol: Option<String>,
     /// The request that the contract answers, if its sender works on several
     /// in one issue; by default the newest
     #[arg(long, value_name = "ID")]
     answers: Option<String>,
-    /// The token that your claim returned; another claim's is refused
+    /// The token of your claim; another claim's is refused
     #[arg(long, value_name = "N")]
     token: Option<u32>,
-    /// Send text that a rule takes for a secret, at one place or anywhere; this is
-    /// recorded. `check` lists the rules and places
+    /// Send text that a rule takes for a secret, on record; `check` lists the rules and places
     #[arg(long, value_name = "RULE[@PLACE]")]
     allow_secret: Vec<Allowance>,
     /// Test reports as JUnit XML, to compare with the counts in the contract
