@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::exchange::Format;
-use crate::args::page::{ROWS, rest};
+use crate::args::page::Cut;
 use crate::context::Context;
 use crate::context::writer::say_synced;
 use crate::environment::now;
@@ -131,7 +131,7 @@ impl Arguments {
             skipped: done.skipped,
             commits: done.commits,
             refused,
-            rest: rest(done.left_out.len(), &output.typed(&["--json"])),
+            cut: Cut::of(output),
             left_out: done.left_out,
         };
         let Some(first) = first else {
@@ -139,10 +139,9 @@ impl Arguments {
         };
         if !output.is_json() {
             output.raw(view.text(&output.look(now()?)).as_bytes())?;
-            let refused = view.refused.iter().take(ROWS);
-            let lines: String = refused.map(RefusedView::text).collect();
-            let lines = lines + &rest(view.refused.len(), &output.typed(&["--json"]));
-            output.say(lines.trim_end());
+            let (refused, rest) = view.cut.rows(&view.refused);
+            let lines: String = refused.iter().map(RefusedView::text).collect();
+            output.say((lines + &rest).trim_end());
         }
         let exit = match first {
             exit::CONTRACT | exit::PROTOCOL | exit::CONFLICT => first,
@@ -177,9 +176,8 @@ pub(crate) struct ImportView {
     refused: Vec<RefusedView>,
     /// each file of the folder that was not read, since it is not of the format; for `steps`, none
     left_out: Vec<String>,
-    /// What lists those that its text does not name.
     #[serde(skip)]
-    rest: String,
+    cut: Cut,
 }
 
 impl Answer for ImportView {
@@ -189,14 +187,15 @@ impl Answer for ImportView {
             0 => String::new(),
             refused => format!(", {refused} refused"),
         };
-        let left_out = self.left_out.iter().take(ROWS);
+        let (left_out, rest) = self.cut.rows(&self.left_out);
         let left_out: String = left_out
+            .iter()
             .map(|file| format!("left out: {}\n", continued(file)))
             .collect();
         if self.commits == 0 {
             return format!(
                 "{there} there already{refused}; nothing was written\n{left_out}{}",
-                self.rest
+                rest
             );
         }
         let (verb, made) = if self.dry_run {

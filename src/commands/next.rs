@@ -1,8 +1,8 @@
 use clap::Args;
-use handoff::base::ids::{AgentName, HandoffId, IssueKey};
+use handoff::base::ids::{AgentName, IssueKey};
 use handoff::base::text::{continued, quoted};
 use handoff::ledger::IssueFolder;
-use handoff::ledger::attention::{Attention, next_turn, of_folder};
+use handoff::ledger::attention::{Attention, NextTurn, next_turn, of_folder};
 use handoff::model::view::commands::{RESUMED, commands, resume};
 use handoff::model::{
     Advice, Decision, Handoff, Issue, IssueSummary, Paused, Question, Record, Refusal, View,
@@ -82,17 +82,7 @@ impl Arguments {
             return self.turn(about, &between, attention, protocol, (fresh, output));
         }
         let next = next_turn(&folder, &issue, protocol, &attention, now()?)?;
-        let id = next.as_ref().and_then(|next| next.id.as_ref());
-        let turn = Turn {
-            issue: IssueSummary::from(&issue),
-            action: next.as_ref().map(|next| next.action),
-            agent: next.as_ref().map(|next| &next.agent),
-            handoff: handoff(&folder, id)?,
-            why: match &next {
-                Some(next) => next.why.clone(),
-                None => "nothing is open".to_owned(),
-            },
-        };
+        let turn = Turn::of(next.as_ref(), &folder, &issue)?;
         let advice = next.as_ref().and_then(|next| next.advice.as_ref());
         let Some((advice, record)) = advice else {
             if let Some(paused) = &issue.paused
@@ -186,30 +176,10 @@ impl Arguments {
         if self.apply {
             return Err(nothing_to_apply(key, attention.first()));
         }
-        let turn = turn(protocol, issue, self.task.as_deref(), between);
-        let id = turn.as_ref().and_then(|turn| turn.handoff.as_ref());
-        let turn = Turn {
-            issue: IssueSummary::from(issue),
-            action: turn.as_ref().map(|_| Action::Advance),
-            agent: turn.as_ref().map(|turn| &turn.agent),
-            handoff: handoff(folder, id)?,
-            why: match &turn {
-                Some(turn) => turn.why.clone(),
-                None => "nothing is open".to_owned(),
-            },
-        };
+        let next = turn(protocol, issue, self.task.as_deref(), between).map(NextTurn::from);
+        let turn = Turn::of(next.as_ref(), folder, issue)?;
         answer_turn(turn, attention, None, (fresh, output))
     }
-}
-
-/// A handoff of an issue.
-fn handoff(folder: &IssueFolder<'_>, id: Option<&HandoffId>) -> Result<Option<Handoff>, Failure> {
-    let record = match id {
-        Some(id) => folder.record(id.number())?,
-        None => None,
-    };
-    let now = now()?;
-    Ok(record.map(|record| Handoff::new(&record, now)))
 }
 
 /// Whether an agent has something to do in a paused issue: one holds work, or is not held back.
@@ -288,6 +258,25 @@ struct Turn<'a> {
     handoff: Option<Handoff>,
     /// why: with `--apply` this is the rationale that is recorded
     why: String,
+}
+
+impl<'a> Turn<'a> {
+    fn of(
+        next: Option<&'a NextTurn>,
+        folder: &IssueFolder<'_>,
+        issue: &Issue,
+    ) -> Result<Self, Failure> {
+        let id = next.and_then(|next| next.id.as_ref());
+        let record = id.map(|id| folder.record(id.number())).transpose()?;
+        let now = now()?;
+        Ok(Self {
+            issue: IssueSummary::from(issue),
+            action: next.map(|next| next.action),
+            agent: next.map(|next| &next.agent),
+            handoff: record.flatten().map(|record| Handoff::new(&record, now)),
+            why: next.map_or("nothing is open", |next| &next.why).to_owned(),
+        })
+    }
 }
 
 /// What should be done about a handoff that needs attention: one that failed, is dead, is blocked,

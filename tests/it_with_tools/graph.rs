@@ -679,7 +679,7 @@ fn a_long_issue_is_still_a_picture() {
     };
     let change = |at: Moment, event: Option<Event>, to: State| ChangeSurvey {
         at,
-        by: fixer.clone(),
+        by: fixer.borrowed(),
         event,
         to,
         receiver: None,
@@ -699,9 +699,9 @@ fn a_long_issue_is_still_a_picture() {
             HandoffSurvey {
                 number,
                 contract_type,
-                from: from.clone(),
-                to: to.clone(),
-                sent_to: to.clone(),
+                from: from.borrowed(),
+                to: to.borrowed(),
+                sent_to: to.borrowed(),
                 intended: None,
                 state: State::Completed,
                 priority: None,

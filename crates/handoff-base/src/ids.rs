@@ -3,12 +3,14 @@
 //! Every constructor refuses text that could leave its folder or break a commit message or a path,
 //! so later code need not check again. Serde uses the same constructors.
 
+use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::codes::ErrorCode;
 use crate::explained::{Explained, Explanation};
@@ -190,9 +192,9 @@ impl AgentName {
             ALLOWED,
             text,
             |b| b.is_ascii_alphanumeric() || b == b'@',
-            |b| b.is_ascii_alphanumeric() || b"._-@".contains(&b),
+            |b| matches!(b, b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'.' | b'_' | b'-' | b'@'),
         )?;
-        if text.contains("..") {
+        if text.as_bytes().windows(2).any(|pair| pair == b"..") {
             return Err(IdError::Character {
                 kind: "agent name",
                 shown: quoted(text),
@@ -200,6 +202,56 @@ impl AgentName {
             });
         }
         Ok(())
+    }
+}
+
+impl Borrow<str> for AgentName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl AgentName {
+    /// The name, borrowed.
+    pub fn borrowed(&self) -> AgentRef<'_> {
+        AgentRef(&self.0)
+    }
+}
+
+/// An agent's name that is borrowed from a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub struct AgentRef<'a>(&'a str);
+
+impl<'a> AgentRef<'a> {
+    /// The name in a text.
+    ///
+    /// # Errors
+    /// [`IdError`] if it is not one.
+    pub fn new(text: &'a str) -> Result<Self, IdError> {
+        AgentName::check(text)?;
+        Ok(Self(text))
+    }
+
+    /// The name as text.
+    pub fn as_str(self) -> &'a str {
+        self.0
+    }
+
+    /// The name as a value of its own.
+    pub fn to_name(self) -> AgentName {
+        AgentName(self.0.to_owned())
+    }
+}
+
+impl fmt::Display for AgentRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for AgentRef<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Self::new(<&str>::deserialize(from)?).map_err(D::Error::custom)
     }
 }
 

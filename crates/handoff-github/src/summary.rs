@@ -87,7 +87,7 @@ pub fn of_ledger(standing: &Ledger, most: usize) -> Fitted {
     );
     let counts = standing.counts.iter().filter(|(_, count)| *count > 0);
     let counts: Vec<String> = counts
-        .map(|(state, n)| format!("{n} {}", word(*state)))
+        .map(|(state, n)| format!("{n} {}", state.words()))
         .collect();
     head += &if counts.is_empty() {
         "no handoff is open.".to_owned()
@@ -468,15 +468,8 @@ fn list(name: &'static str, title: &str, rows: Vec<String>) -> Option<Part> {
 }
 
 fn state_text(state: State) -> String {
-    let mark = handoff_graph::Mark::from(state);
-    format!("{} {}", mark.symbol(), word(state))
-}
-
-fn word(state: State) -> &'static str {
-    match state {
-        State::InProgress => "in progress",
-        state => state.as_str(),
-    }
+    let mark = handoff_insight::graph::Mark::from(state);
+    format!("{} {}", mark.symbol(), state.words())
 }
 
 fn minute(at: Moment) -> String {

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use chrono::TimeDelta;
 use handoff::base::Moment;
-use handoff::base::ids::AgentName;
+use handoff::base::ids::{AgentName, AgentRef};
 use handoff::ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey};
 use handoff::model::{IssueStatus, overdue_text};
 use handoff::protocol::{Event, Protocol, State};
 
 use super::loops::{Leg, loops};
-use super::text::{span, word};
+use super::text::span;
 use super::{Edge, EdgeKind, Graph, Kind, Mark, Node, NodeId, Shape, Step, Trouble, is_late};
 use crate::times::times;
 
@@ -29,9 +29,9 @@ pub fn issue_graph(issue: &IssueSurvey<'_>, protocol: &Protocol, now: Moment) ->
     let mut legs = Vec::with_capacity(issue.handoffs.len());
     let mut steps = Vec::with_capacity(issue.handoffs.len());
     for handoff in &issue.handoffs {
-        let from = builder.agent(&handoff.from);
-        let to = builder.agent(&handoff.sent_to);
-        let with = builder.agent(&handoff.to);
+        let from = builder.agent(handoff.from);
+        let to = builder.agent(handoff.sent_to);
+        let with = builder.agent(handoff.to);
         legs.push(Leg {
             number: handoff.number,
             from,
@@ -74,7 +74,7 @@ fn step(handoff: &HandoffSurvey<'_>, from: NodeId, to: NodeId, with: NodeId, now
         from,
         to,
         now_with: Some(with).filter(|with| *with != to),
-        meant_for: handoff.intended.clone(),
+        meant_for: handoff.intended.map(AgentRef::to_name),
         summary: handoff.summary.to_owned(),
         contract_type: handoff.contract_type.to_owned(),
         state: handoff.state,
@@ -144,8 +144,8 @@ enum HandoffEdge {
 }
 
 impl Builder<'_> {
-    fn agent(&mut self, name: &AgentName) -> NodeId {
-        if let Some(id) = self.known.get(name) {
+    fn agent(&mut self, name: AgentRef<'_>) -> NodeId {
+        if let Some(id) = self.known.get(name.as_str()) {
             return *id;
         }
         let id = NodeId(self.nodes.len());
@@ -159,7 +159,7 @@ impl Builder<'_> {
             lines: Vec::new(),
             group: None,
         });
-        self.known.insert(name.clone(), id);
+        self.known.insert(name.to_name(), id);
         id
     }
 
@@ -238,7 +238,7 @@ impl Builder<'_> {
         let open = issue.handoffs.iter().filter(|h| !h.state.is_terminal());
         let open: Vec<&HandoffSurvey<'_>> = open.collect();
         for handoff in &open {
-            let id = self.agent(&handoff.to);
+            let id = self.agent(handoff.to);
             let node = &mut self.nodes[id.0];
             let mark = mark(handoff, now);
             node.here = true;
@@ -253,12 +253,9 @@ impl Builder<'_> {
             let how = match mark {
                 Mark::Waiting => "waits for others",
                 Mark::Late => overdue_text(handoff.state),
-                _ => word(handoff.state),
+                _ => handoff.state.words(),
             };
-            let meant_for = handoff
-                .intended
-                .as_ref()
-                .map(|agent| format!(", meant for {agent}"));
+            let meant_for = handoff.intended.map(|agent| format!(", meant for {agent}"));
             node.lines.push(format!(
                 "{} {} {how}{}{}",
                 handoff.number,
@@ -270,7 +267,7 @@ impl Builder<'_> {
         if open.is_empty() {
             for number in &issue.unfollowed {
                 if let Some(handoff) = issue.handoff(*number) {
-                    let id = self.agent(&handoff.to);
+                    let id = self.agent(handoff.to);
                     let node = &mut self.nodes[id.0];
                     node.here = true;
                     node.mark = node.mark.max(Mark::Claimable);

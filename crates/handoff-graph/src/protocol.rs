@@ -147,11 +147,11 @@ impl<'p> Builder<'p> {
     fn route(&self, handoff: &HandoffSurvey<'_>) -> Option<&'p Route> {
         let from = handoff.from.as_str();
         // If another agent decides first, the contract names the intended receiver.
-        let to = handoff.intended.as_ref().unwrap_or(&handoff.sent_to);
+        let to = handoff.intended.unwrap_or(handoff.sent_to);
         let routes = &self.protocol.definition().routes;
         let carries = |r: &&Route| {
             let mut types = r.contracts.iter();
-            types.any(|name| name == handoff.contract_type) && r.to == *to
+            types.any(|name| name == handoff.contract_type) && r.to.borrowed() == to
         };
         let own = routes.iter().filter(carries).find(|r| r.from == from);
         own.or_else(|| routes.iter().filter(carries).find(|r| r.from == "*"))

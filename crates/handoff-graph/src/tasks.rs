@@ -7,7 +7,6 @@ use handoff::ledger::{HandoffSurvey, IssueSurvey};
 use handoff::model::{Issue, Task, overdue_text};
 use handoff::protocol::{State, TaskState};
 
-use super::text::word;
 use super::{Edge, EdgeKind, Graph, Group, Kind, Mark, Node, NodeId, Shape, is_late};
 
 /// The graph of an issue's tasks; `survey` is the same issue's. Without tasks, it has no nodes.
@@ -111,7 +110,7 @@ fn node(id: NodeId, task: &Task, handoff: Option<&HandoffSurvey<'_>>, now: Momen
         (_, Some(State::Pending)) | (_, None) => (Mark::Claimable, format!("ready for {with}")),
         (_, Some(State::InProgress)) => (Mark::Working, format!("{with} works on it")),
         (_, Some(State::Completed)) => (Mark::Done, "done".to_owned()),
-        (_, Some(state)) => (state.into(), format!("{}, with {with}", word(state))),
+        (_, Some(state)) => (state.into(), format!("{}, with {with}", state.words())),
     };
     Node {
         id,

@@ -81,13 +81,6 @@ pub(super) fn numbers(numbers: &[u32]) -> String {
     }
 }
 
-pub(super) fn word(state: State) -> &'static str {
-    match state {
-        State::InProgress => "in progress",
-        other => other.as_str(),
-    }
-}
-
 /// The handoffs of an edge and their states: `4, 6 ×2 ✗ 1 failed`.
 fn taken(kind: Kind, edge: &Edge) -> String {
     let mut parts = vec![numbers(&edge.handoffs)];
@@ -98,8 +91,8 @@ fn taken(kind: Kind, edge: &Edge) -> String {
         .filter(|(state, _)| *state != State::Completed);
     let other: Vec<String> = other
         .map(|(state, count)| match edge.count {
-            1 => word(*state).to_owned(),
-            _ => format!("{count} {}", word(*state)),
+            1 => state.words().to_owned(),
+            _ => format!("{count} {}", state.words()),
         })
         .collect();
     // Completion is expected of a route.

@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use handoff::base::Moment;
-use handoff::base::ids::AgentName;
+use handoff::base::ids::AgentRef;
 use handoff::ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey};
 use handoff::protocol::{Event, State};
 
@@ -12,9 +12,8 @@ pub struct Spell<'a> {
     /// The state.
     pub state: State,
     /// The agent whose time it was: the receiver, or whoever worked on it.
-    pub agent: &'a AgentName,
-    /// When it began.
-    pub since: Moment,
+    pub(crate) agent: AgentRef<'a>,
+    pub(crate) since: Moment,
     /// When it ended; `None` if it has not.
     pub until: Option<Moment>,
     /// The end of the lease, or of the time to claim it; time after that counts as failed.
@@ -60,11 +59,11 @@ pub fn spells<'h>(handoff: &'h HandoffSurvey<'h>) -> Vec<Spell<'h>> {
 /// The same, in place of what a list had.
 pub fn find_spells<'h>(handoff: &'h HandoffSurvey<'h>, spells: &mut Vec<Spell<'h>>) {
     spells.clear();
-    let mut agent: &AgentName = &handoff.sent_to;
+    let mut agent = handoff.sent_to;
     for change in &handoff.changes {
-        agent = match (&change.receiver, change.event) {
+        agent = match (change.receiver, change.event) {
             (Some(receiver), _) => receiver,
-            (None, Some(Event::Claim)) => &change.by,
+            (None, Some(Event::Claim)) => change.by,
             (None, _) => agent,
         };
         // It failed when its lease ran out, whenever that was recorded.
@@ -110,11 +109,17 @@ pub struct Times {
 
 impl Times {
     /// Adds the times of another.
-    pub fn add_all(&mut self, other: &Self) {
-        self.waiting += other.waiting;
-        self.working += other.working;
-        self.blocked += other.blocked;
-        self.failed += other.failed;
+    pub(crate) fn add_all(&mut self, other: &Self) {
+        let sums = [
+            (&mut self.waiting, other.waiting),
+            (&mut self.working, other.working),
+            (&mut self.blocked, other.blocked),
+            (&mut self.failed, other.failed),
+        ];
+        // Most are zero, and `chrono` is slow to add.
+        for (sum, more) in sums.into_iter().filter(|(_, more)| !more.is_zero()) {
+            *sum += more;
+        }
     }
 
     /// The time of a period. Time after the lease ran out counts as failed.

@@ -56,6 +56,14 @@ impl State {
         }
     }
 
+    /// Its name in a sentence.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::InProgress => "in progress",
+            other => other.as_str(),
+        }
+    }
+
     /// Whether a handoff in this state never changes again.
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Rejected | Self::Cancelled)

@@ -365,7 +365,7 @@ impl<'s> AlertInput<'s> {
         }
         for handoff in issue.handoffs.iter().filter(|h| !h.is_note()) {
             let is_claimed = claimed_at(handoff).is_some();
-            if !is_claimed && issue.holds_back(&handoff.to) {
+            if !is_claimed && issue.holds_back(handoff.to) {
                 continue;
             }
             let periods = match metric {
@@ -426,7 +426,7 @@ impl<'s> AlertInput<'s> {
             Metric::Dead => State::Dead,
             _ => return Vec::new(),
         };
-        if issue.holds_back(&handoff.to) {
+        if issue.holds_back(handoff.to) {
             return Vec::new();
         }
         let spells = times::spells(handoff).into_iter();
@@ -559,7 +559,7 @@ impl<'s> AlertInput<'s> {
         let ended = |issue: &IssueSurvey<'_>| issue.handoffs.iter().all(|h| h.state.is_terminal());
         let awaits = |issue: &IssueSurvey<'_>| {
             let mut awaiting = issue.awaiting.iter();
-            awaiting.any(|(_, agent)| !issue.holds_back(agent))
+            awaiting.any(|(_, agent)| !issue.holds_back(agent.borrowed()))
         };
         let idle = issues.filter(|i| ended(i) && awaits(i));
         let sample = idle.filter_map(|issue| {

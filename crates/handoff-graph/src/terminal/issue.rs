@@ -5,8 +5,8 @@ use handoff::model::overdue_text;
 use handoff::protocol::State;
 
 use super::{Paint, beneath};
-use crate::text::{cut_to_columns, label, span, width, word};
-use crate::{Edge, Graph, Mark, NodeId, Step};
+use crate::graph::text::{cut_to_columns, label, span, width};
+use crate::graph::{Edge, Graph, Mark, NodeId, Step};
 
 /// The most handoffs with lines of their own; of more, the first, the last and the marked ones are
 /// shown.
@@ -186,7 +186,7 @@ fn step_text(step: &Step, room: usize) -> String {
         let how = if is_late {
             overdue_text(step.state)
         } else {
-            word(step.state)
+            step.state.words()
         };
         text += &format!(" {how}");
     }

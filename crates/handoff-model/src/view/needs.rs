@@ -6,7 +6,7 @@
 
 use chrono::TimeDelta;
 use handoff_base::Moment;
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::ids::{AgentName, AgentRef, HandoffId, IssueKey};
 use handoff_base::text::word;
 use handoff_protocol::{
     Action, AgentKind, Event, LEAD, Need, PERSON, Protocol, RECEIVER, SENDER, State, Style,
@@ -18,7 +18,7 @@ use crate::decision::{Advice, decider, person};
 use crate::record::spending::{SpentSoFar, ensure_left};
 use crate::record::{BudgetSpent, Issue, IssueStatus, Record, Spending, View};
 use crate::view::survey::{ChangeSurvey, HandoffSurvey, IssueSurvey};
-use crate::view::{needs_attention, stuck_advice, turn};
+use crate::view::{Turn, needs_attention, stuck_advice, turn};
 
 /// How long a handoff may stay unclaimed if its protocol has no leases.
 const PATIENCE: TimeDelta = TimeDelta::days(1);
@@ -99,17 +99,17 @@ pub fn of_issue<E>(
         Ok::<_, E>(found)
     };
     let mut found = Vec::new();
-    let going = |agent: &&AgentName| !issue.holds_back(agent);
+    let going = |agent: AgentRef<'_>| !issue.holds_back(agent);
     for handoff in &issue.handoffs {
         let about = |(number, _): &&(u32, AgentName)| *number == handoff.number;
         if issue.status == IssueStatus::Open {
             let awaited = issue.awaiting.iter().find(about).map(|(_, agent)| agent);
-            if going(&awaited.unwrap_or(&handoff.to)) {
+            if going(awaited.map_or(handoff.to, AgentName::borrowed)) {
                 found.extend(judge(handoff, awaited, false)?);
             }
         }
         let to_tell = issue.to_tell.iter().filter(about).map(|(_, agent)| agent);
-        for agent in to_tell.filter(going) {
+        for agent in to_tell.filter(|agent| going(agent.borrowed())) {
             found.extend(judge(handoff, Some(agent), true)?);
         }
     }
@@ -168,6 +168,19 @@ pub struct NextTurn {
     pub advice: Option<(Advice, Record)>,
 }
 
+impl From<Turn> for NextTurn {
+    fn from(turn: Turn) -> Self {
+        Self {
+            action: Action::Advance,
+            agent: turn.agent,
+            id: turn.handoff,
+            why: turn.why,
+            command: None,
+            advice: None,
+        }
+    }
+}
+
 impl NextTurn {
     fn about(needed: &Attention) -> Self {
         Self {
@@ -222,14 +235,7 @@ pub fn next_turn<E>(
         |one: &&Attention| one.need == Need::BudgetSpent && turn.handoff.as_ref() == Some(&one.id);
     Ok(Some(match needed.iter().find(is_spent) {
         Some(spent) => NextTurn::about(spent),
-        None => NextTurn {
-            action: Action::Advance,
-            agent: turn.agent,
-            id: turn.handoff,
-            why: turn.why,
-            command: None,
-            advice: None,
-        },
+        None => turn.into(),
     }))
 }
 
@@ -301,7 +307,7 @@ impl Judged<'_> {
             issue: self.id.issue().clone(),
             title: self.title.to_owned(),
             need,
-            with: handoff.to.clone(),
+            with: handoff.to.to_name(),
             since,
             why: self.why_hindered(need).unwrap_or_else(|| {
                 reason
@@ -351,8 +357,8 @@ impl Judged<'_> {
             issue: &self.issue?.spent,
             day: self.today,
         };
-        let claim = (&self.handoff.to, &self.id);
-        ensure_left(self.protocol.definition(), claim, so_far).err()
+        let to = self.handoff.to.to_name();
+        ensure_left(self.protocol.definition(), (&to, &self.id), so_far).err()
     }
 
     /// Why it needs somebody, if its issue's deadline or a budget says so.
@@ -437,10 +443,11 @@ impl Judged<'_> {
             return vec![agent.clone()];
         }
         let own = self.protocol.definition().attention.get(&need);
-        let lead = decider(self.protocol, &self.handoff.from);
+        let (from, to) = (self.handoff.from.to_name(), self.handoff.to.to_name());
+        let lead = decider(self.protocol, &from);
         let party = |party: &str| match party {
-            SENDER => Some(self.handoff.from.clone()),
-            RECEIVER => Some(self.handoff.to.clone()),
+            SENDER => Some(from.clone()),
+            RECEIVER => Some(to.clone()),
             LEAD => Some(lead.clone()),
             PERSON => Some(person(self.protocol).unwrap_or(lead).clone()),
             agent => agent.parse().ok(),
@@ -449,7 +456,7 @@ impl Judged<'_> {
             Some(own) => own.iter().filter_map(|word| party(word)).collect(),
             // What was not claimed in its time fails; it can't be claimed any more.
             None if need == Need::Unclaimed && self.handoff.expires_at.is_some() => {
-                vec![lead.clone(), self.handoff.to.clone()]
+                vec![lead.clone(), to.clone()]
             }
             None => {
                 // What ended awaits this agent in the place of its sender or receiver.
@@ -460,7 +467,7 @@ impl Judged<'_> {
             }
         };
         if need == Need::Failed && last.failure == Some(ROLE_VIOLATION) {
-            told.push(self.handoff.to.clone());
+            told.push(to.clone());
         }
         if matches!(need, Need::Dead | Need::Failed | Need::Blocked) {
             told.splice(..0, self.decides.clone());
@@ -478,8 +485,8 @@ impl Judged<'_> {
     /// the first agent that does not just step in, with the contract type if it must be named.
     fn onward(&self) -> String {
         let (handoff, issue) = (self.handoff, self.id.issue());
-        let from = &handoff.to;
-        let request = (&handoff.from, handoff.contract_type);
+        let (from, sender) = (handoff.to, handoff.from.to_name());
+        let request = (&sender, handoff.contract_type);
         let mut onward = self.protocol.onward(from.as_str(), Some(request));
         onward.sort_by_key(|(to, _)| self.protocol.steps_in(to));
         let Some((to, kind)) = onward.into_iter().next() else {
@@ -514,7 +521,7 @@ impl Judged<'_> {
             }
             Need::Answered => format!("git handoff show {id}"),
             Need::Rejected | Need::Cancelled => {
-                let (from, to) = (&self.handoff.from, &self.handoff.to);
+                let (from, to) = (self.handoff.from, self.handoff.to);
                 let kind = self.handoff.contract_type;
                 let kind = self.protocol.named_type(from.as_str(), to.as_str(), kind);
                 let kind = kind.map(|kind| format!(" --type {}", word(kind)));

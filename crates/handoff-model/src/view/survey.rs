@@ -8,7 +8,7 @@ use crate::record::{
     Usage, Verdict,
 };
 use handoff_base::Moment;
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::ids::{AgentName, AgentRef, HandoffId, IssueKey};
 use handoff_protocol::{Action, Event, State};
 use serde::{Deserialize, Serialize};
 
@@ -104,13 +104,17 @@ pub struct HandoffSurvey<'a> {
     /// The contract's type.
     pub contract_type: &'a str,
     /// The sender.
-    pub from: AgentName,
+    #[serde(borrow)]
+    pub from: AgentRef<'a>,
     /// The current receiver, which a reassignment changes.
-    pub to: AgentName,
+    #[serde(borrow)]
+    pub to: AgentRef<'a>,
     /// The receiver that it was sent to.
-    pub sent_to: AgentName,
+    #[serde(borrow)]
+    pub sent_to: AgentRef<'a>,
     /// The receiver that its contract names, if another agent decides first.
-    pub intended: Option<AgentName>,
+    #[serde(borrow)]
+    pub intended: Option<AgentRef<'a>>,
     /// Its state.
     pub state: State,
     /// Its priority, in the protocol's words.
@@ -158,7 +162,8 @@ pub struct UsageSurvey<'a> {
     /// When it was reported last.
     pub at: Moment,
     /// The agent.
-    pub by: AgentName,
+    #[serde(borrow)]
+    pub by: AgentRef<'a>,
     /// The number of the claim; 0 for work without one.
     pub token: u32,
     /// Who runs the model; empty if that was not said.
@@ -175,13 +180,15 @@ pub struct ChangeSurvey<'a> {
     /// When it happened.
     pub at: Moment,
     /// The agent that caused it.
-    pub by: AgentName,
+    #[serde(borrow)]
+    pub by: AgentRef<'a>,
     /// The event; `None` for the sending that started the handoff.
     pub event: Option<Event>,
     /// The state after.
     pub to: State,
     /// The agent that takes over from now on, if that changed.
-    pub receiver: Option<AgentName>,
+    #[serde(borrow)]
+    pub receiver: Option<AgentRef<'a>>,
     /// The code of the failure, if it failed.
     #[serde(borrow)]
     pub failure: Option<&'a str>,
@@ -244,9 +251,9 @@ impl<'a> IssueSurvey<'a> {
     }
 
     /// Whether a pause keeps an agent from being handed its work.
-    pub fn holds_back(&self, agent: &AgentName) -> bool {
+    pub fn holds_back(&self, agent: AgentRef<'_>) -> bool {
         let paused = self.paused.as_ref();
-        paused.is_some_and(|paused| !paused.except.contains(agent))
+        paused.is_some_and(|paused| paused.except.iter().all(|one| one.borrowed() != agent))
     }
 
     /// Whether something in it may still need somebody: it is open, has an open handoff, or awaits
@@ -291,15 +298,15 @@ impl<'a> HandoffSurvey<'a> {
         let sent_to = || {
             let (stem, _) = record.contract.file.rsplit_once('.')?;
             let start = format!("{:04}-{}-to-", record.id.number(), record.from);
-            stem.strip_prefix(&start)?.parse().ok()
+            AgentRef::new(stem.strip_prefix(&start)?).ok()
         };
         Self {
             number: record.id.number(),
             contract_type: &record.contract_type,
-            from: record.from.clone(),
-            to: record.to.clone(),
-            sent_to: sent_to().unwrap_or_else(|| record.to.clone()),
-            intended: record.intended.clone(),
+            from: record.from.borrowed(),
+            to: record.to.borrowed(),
+            sent_to: sent_to().unwrap_or_else(|| record.to.borrowed()),
+            intended: record.intended.as_ref().map(AgentName::borrowed),
             state: record.state,
             priority: record.priority.as_deref(),
             status: record.status.as_deref(),
@@ -345,7 +352,7 @@ impl<'a> UsageSurvey<'a> {
     fn of(usage: &'a Usage) -> impl Iterator<Item = Self> {
         usage.models.iter().map(|model| Self {
             at: usage.at,
-            by: usage.by.clone(),
+            by: usage.by.borrowed(),
             token: usage.token,
             provider: model.provider.as_deref().unwrap_or_default(),
             model: model.model.as_deref().unwrap_or_default(),
@@ -361,10 +368,10 @@ impl<'a> ChangeSurvey<'a> {
         let reason = reason.or_else(|| transition.answer_text().map(Cow::Owned));
         Self {
             at: transition.at,
-            by: transition.by.clone(),
+            by: transition.by.borrowed(),
             event: transition.event,
             to: transition.to,
-            receiver: transition.receiver.clone(),
+            receiver: transition.receiver.as_ref().map(AgentName::borrowed),
             failure: failure.map(|failure| failure.code.as_str()),
             ran_out_at: transition.ran_out_at,
             reason: reason.and_then(first_line),

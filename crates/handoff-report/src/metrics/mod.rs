@@ -17,14 +17,14 @@ pub(crate) use distribution::{average, seconds};
 pub use tally::{Figures, IssueFigures};
 pub use usage::{UsageFigures, UsageSum, sums};
 
+use super::times;
 use handoff::base::Moment;
-use handoff::base::ids::AgentName;
+use handoff::base::ids::{AgentName, AgentRef};
 use handoff::ledger::attention::{Attention, Protocols};
 use handoff::ledger::{Audited, HandoffSurvey, IssueSurvey, RefusedContract, Survey};
 use handoff::model::IssueStatus;
 use handoff::protocol::Need;
 use handoff::protocol::Protocol;
-use handoff_graph::times;
 use tally::{Counts, Tally};
 use usage::UsageTally;
 
@@ -84,7 +84,7 @@ impl By {
     fn of_handoff(self, issue: &IssueSurvey<'_>, handoff: &HandoffSurvey<'_>) -> String {
         match self {
             Self::Agent => handoff.to.to_string(),
-            Self::Route => route(&handoff.from, &handoff.sent_to),
+            Self::Route => route(handoff.from, handoff.sent_to),
             Self::Type => handoff.contract_type.to_owned(),
             Self::Protocol => issue.protocol.to_string(),
             Self::Issue => issue.key.to_string(),
@@ -95,7 +95,10 @@ impl By {
     fn of_refused(self, refused: &RefusedContract) -> Option<String> {
         match self {
             Self::Agent => refused.from.as_ref().map(ToString::to_string),
-            Self::Route => Some(route(refused.from.as_ref()?, refused.to.as_ref()?)),
+            Self::Route => Some(route(
+                refused.from.as_ref()?.borrowed(),
+                refused.to.as_ref()?.borrowed(),
+            )),
             Self::Type => refused.contract_type.clone(),
             Self::Protocol => refused.protocol.as_ref().map(ToString::to_string),
             Self::Issue => refused.issue.as_ref().map(ToString::to_string),
@@ -103,7 +106,7 @@ impl By {
     }
 }
 
-fn route(from: &AgentName, to: &AgentName) -> String {
+fn route(from: AgentRef<'_>, to: AgentRef<'_>) -> String {
     format!("{from} → {to}")
 }
 
@@ -295,16 +298,16 @@ impl OfProtocol<'_> {
         }
         self.tally.add(handoff, events, &spent);
         if !handoff.state.is_terminal() {
-            self.spent_by(&handoff.to).open += 1;
+            self.spent_by(handoff.to).open += 1;
         }
         spent
     }
 
-    fn spent_by(&mut self, agent: &AgentName) -> &mut Spent {
-        let known = self.agents.get(agent).copied();
+    fn spent_by(&mut self, agent: AgentRef<'_>) -> &mut Spent {
+        let known = self.agents.get(agent.as_str()).copied();
         let at = known.unwrap_or_else(|| {
             let at = self.spent.len();
-            self.agents.insert(agent.clone(), at);
+            self.agents.insert(agent.to_name(), at);
             self.spent.push(Spent::default());
             at
         });

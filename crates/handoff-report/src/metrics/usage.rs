@@ -72,7 +72,7 @@ impl UsageTally {
                 ..
             } = usage;
             let model = ((*provider).to_owned(), (*model).to_owned());
-            let key = ((*by).clone(), model.0, model.1, spending::day(*at));
+            let key = (by.to_name(), model.0, model.1, spending::day(*at));
             self.0.entry(key).or_default().add(&usage.spent);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use handoff::base::ids::AgentName;
+use handoff::base::ids::AgentRef;
 use handoff::base::text::fit;
 use handoff::ledger::{HandoffSurvey, IssueSurvey};
 use handoff::protocol::State;
@@ -22,9 +22,9 @@ const ROW: usize = 22;
 pub(super) fn flow(page: &mut String, issue: &IssueSurvey<'_>) {
     let left_out = issue.handoffs.len().saturating_sub(MOST);
     let shown = &issue.handoffs[left_out..];
-    let mut lanes: Vec<&AgentName> = Vec::new();
+    let mut lanes: Vec<AgentRef<'_>> = Vec::new();
     for handoff in shown {
-        for agent in [&handoff.from, &handoff.to] {
+        for agent in [handoff.from, handoff.to] {
             if !lanes.contains(&agent) {
                 lanes.push(agent);
             }
@@ -44,7 +44,7 @@ pub(super) fn flow(page: &mut String, issue: &IssueSurvey<'_>) {
         label(issue, shown, &lanes)
     );
     let middle = |lane: usize| step * lane + step / 2;
-    let at = |agent: &AgentName| lanes.iter().position(|lane| *lane == agent).unwrap_or(0);
+    let at = |agent: AgentRef<'_>| lanes.iter().position(|lane| *lane == agent).unwrap_or(0);
     let mut lines = String::new();
     for (lane, agent) in lanes.iter().enumerate() {
         let x = middle(lane);
@@ -57,7 +57,7 @@ pub(super) fn flow(page: &mut String, issue: &IssueSurvey<'_>) {
     let mut labels = String::new();
     for (row, handoff) in shown.iter().enumerate() {
         let y = TOP + ROW * row + 12;
-        let (from, to) = (middle(at(&handoff.from)), middle(at(&handoff.to)));
+        let (from, to) = (middle(at(handoff.from)), middle(at(handoff.to)));
         let class = handoff.state.as_str();
         *arrows.entry(class).or_default() += &arrow(from, to, y);
         let x = if from <= to { from + 6 } else { from - 6 };
@@ -92,7 +92,7 @@ fn arrow(from: usize, to: usize, y: usize) -> String {
 }
 
 /// The diagram in words: its agents, its size, and where the work is.
-fn label(issue: &IssueSurvey<'_>, shown: &[HandoffSurvey<'_>], lanes: &[&AgentName]) -> String {
+fn label(issue: &IssueSurvey<'_>, shown: &[HandoffSurvey<'_>], lanes: &[AgentRef<'_>]) -> String {
     let names: Vec<&str> = lanes.iter().map(|lane| lane.as_str()).collect();
     let mut text = format!(
         "Way of issue {}: {} handoffs between {}",
@@ -102,11 +102,7 @@ fn label(issue: &IssueSurvey<'_>, shown: &[HandoffSurvey<'_>], lanes: &[&AgentNa
     );
     let done = |state: &State| *state == State::Completed;
     for handoff in shown.iter().filter(|h| !done(&h.state)).take(10) {
-        text += &format!(
-            "; {} is {}",
-            handoff.number,
-            super::words::state(handoff.state)
-        );
+        text += &format!("; {} is {}", handoff.number, handoff.state.words());
     }
     escaped(text).to_string()
 }

@@ -9,7 +9,7 @@ use handoff::protocol::{Event, State};
 
 use super::escape::{escape_into, escaped};
 use super::issue::Facts;
-use super::words::{badge, counted, minute, size, state};
+use super::words::{badge, counted, minute, size};
 use handoff::ledger::attention::Attention;
 use handoff::protocol::Need;
 
@@ -264,7 +264,7 @@ fn change(text: &mut String, one: &Transition) {
     let event = one.event.map_or("send", Event::as_str);
     let at = one.at.format("%Y-%m-%d %H:%M:%S");
     let sent = one.sent.as_ref().map(|id| format!(", with {id}"));
-    let (by, to) = (&one.by, state(one.to));
+    let (by, to) = (&one.by, one.to.words());
     let _ = writeln!(
         text,
         "  {at} {event} by {by} → {to}{}",

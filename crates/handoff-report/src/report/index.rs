@@ -14,8 +14,8 @@ use super::Shown;
 use super::attention::needs;
 use super::escape::escaped;
 use super::issue::{FOUND, states, status, status_line, title};
-use super::words::{counted, length, minute, state, thousands};
-use handoff_graph::times::cycle_time;
+use super::words::{counted, length, minute, thousands};
+use crate::times::cycle_time;
 
 /// The most characters of an issue's title and of its newest handoff's summary.
 const TITLE: usize = 80;
@@ -152,7 +152,7 @@ pub(super) fn filters(page: &mut String, issues: &[&IssueSurvey<'_>], stuck: &[A
     let states = handoff_states.map(|one| {
         (
             one.as_str().to_owned(),
-            format!("with a handoff {}", state(one)),
+            format!("with a handoff {}", one.words()),
         )
     });
     let issue_states = ["open", "completed"].map(|word| (word.to_owned(), word.to_owned()));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use handoff::base::Moment;
-use handoff::base::ids::AgentName;
+use handoff::base::ids::AgentRef;
 use handoff::ledger::{HandoffSurvey, IssueSurvey};
 use handoff::model::IssueStatus;
 use handoff::protocol::State;
@@ -12,10 +12,10 @@ use super::Shown;
 use super::charts::median;
 use super::escape::escaped;
 use super::issue::{is_late, title};
-use super::words::{ago, length, minute, sign, state, thousands};
+use super::words::{ago, length, minute, sign, thousands};
+use crate::times::cycle_time;
 use handoff::ledger::attention::Attention;
 use handoff::protocol::Need;
-use handoff_graph::times::cycle_time;
 
 /// How many handoffs of an agent are listed.
 const NAMED: usize = 8;
@@ -68,11 +68,11 @@ pub(super) fn section(
     page.push_str(
         "<section id=\"open\" aria-labelledby=\"open-title\">\n<h2 id=\"open-title\">Open work by agent</h2>\n",
     );
-    let mut agents: BTreeMap<&AgentName, Held<'_>> = BTreeMap::new();
+    let mut agents: BTreeMap<AgentRef<'_>, Held<'_>> = BTreeMap::new();
     for issue in issues {
         for handoff in issue.handoffs.iter().filter(|h| !h.state.is_terminal()) {
             if let Some(last) = handoff.changes.last() {
-                let held = agents.entry(&handoff.to).or_default();
+                let held = agents.entry(handoff.to).or_default();
                 held.push((issue, handoff, last.at));
             }
         }
@@ -95,7 +95,7 @@ pub(super) fn section(
         *page += &format!("<th scope=\"col\" class=\"r\">{name}</th>");
     }
     page.push_str("<th scope=\"col\">Unchanged since</th><th scope=\"col\">Handoffs</th></tr></thead>\n<tbody>\n");
-    let mut agents: Vec<(&AgentName, Held<'_>)> = agents.into_iter().collect();
+    let mut agents: Vec<(AgentRef<'_>, Held<'_>)> = agents.into_iter().collect();
     for (_, held) in &mut agents {
         held.sort_by_key(|(.., since)| *since);
     }
@@ -129,7 +129,7 @@ pub(super) fn section(
             let (sign, what) = if is_late(handoff, now) {
                 ('!', Need::LeaseRanOut.title())
             } else {
-                (sign(handoff.state), state(handoff.state))
+                (sign(handoff.state), handoff.state.words())
             };
             let name = title(issue.title, TITLE);
             *page += &if shown.has(&issue.key) {

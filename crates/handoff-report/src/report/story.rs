@@ -10,9 +10,9 @@ use super::escape::escaped;
 use super::handoff::{HandoffDetails, failed, handoff, waits};
 use super::issue::{Facts, is_late};
 use super::order::{Step, What, steps};
-use super::words::{badge, length, minute, state};
+use super::words::{badge, length, minute};
+use crate::times::times;
 use handoff::protocol::Need;
-use handoff_graph::times::times;
 
 /// The most open handoffs and findings that the end of a story names.
 const OPEN: usize = 20;
@@ -71,7 +71,7 @@ pub(super) fn line(step: &Step<'_>, records: &[&Record]) -> (Option<String>, Str
                 .map(|why| format!(" – {}", escaped(first_line(why))));
             let told = format!(
                 "{what}, now {} by {by}{}",
-                state(transition.to),
+                transition.to.words(),
                 why.unwrap_or_default()
             );
             (Some(record.id.to_string()), told)

@@ -85,13 +85,6 @@ pub(super) fn size(bytes: u64) -> String {
     }
 }
 
-pub(super) fn state(state: State) -> &'static str {
-    match state {
-        State::InProgress => "in progress",
-        state => state.as_str(),
-    }
-}
-
 /// A state's symbol, which tells it without colour.
 pub(super) fn sign(state: State) -> char {
     match state {
@@ -108,7 +101,7 @@ pub(super) fn sign(state: State) -> char {
 
 /// A state as an element: symbol, colour and word.
 pub(super) fn badge(at: State) -> String {
-    format!("<b class=\"s {}\">{}</b>", at.as_str(), state(at))
+    format!("<b class=\"s {}\">{}</b>", at.as_str(), at.words())
 }
 
 #[cfg(test)]
