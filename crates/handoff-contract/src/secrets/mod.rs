@@ -7,6 +7,8 @@
 //! place.
 
 mod rules;
+#[cfg(test)]
+mod table_generator;
 mod value;
 
 use std::collections::{HashMap, HashSet, VecDeque};

@@ -1,8 +1,8 @@
 //! The rules, and selecting those that a text needs.
 //!
-//! Rules are tables that the build script generates from `rules.toml` and from the crate with the
-//! common rules. Compiling an expression costs more than reading a contract, so a rule is compiled
-//! only if its words occur in the text; for most contracts, none is.
+//! Rules are tables that a test generates from `rules.toml` and from the crate with the common
+//! rules. Compiling an expression costs more than reading a contract, so a rule is compiled only if
+//! its words occur in the text; for most contracts, none is.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use regex::bytes::{Regex, RegexBuilder};
 
 use super::value::{is_blank, is_chosen, is_drawn, is_placeholder};
 
-include!(concat!(env!("OUT_DIR"), "/secret_rules.rs"));
+include!("table.rs");
 
 /// A kind of secret.
 #[derive(Debug)]
@@ -146,6 +146,11 @@ fn expression(pattern: &str) -> Option<Regex> {
     RegexBuilder::new(pattern).unicode(false).build().ok()
 }
 
+/// Two characters, upper and lower case alike, in ten bits.
+pub(super) fn pair(first: u8, second: u8) -> u16 {
+    u16::from(first & 31) << 5 | u16::from(second & 31)
+}
+
 /// Marks the words that occur in a text; `None` if none does.
 fn words_in(text: &[u8]) -> Option<Vec<bool>> {
     // One bit for each pair of characters that a word can start with.
@@ -156,7 +161,7 @@ fn words_in(text: &[u8]) -> Option<Vec<bool>> {
     let mut found: Option<Vec<bool>> = None;
     let longer = |word: &&Word| word.text.len() > 1;
     for at in 1..text.len() {
-        let pair = u16::from(text[at - 1] & 31) << 5 | u16::from(text[at] & 31);
+        let pair = pair(text[at - 1], text[at]);
         if begins[usize::from(pair >> 6)] & (1 << (pair & 63)) == 0 {
             continue;
         }
