@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::keys::{
     BRANCH, damage, ed25519, findings, forget, header, key, parts, path, protocol, put, raw,
-    signature, signed, start, team, use_key, with_key,
+    script, signature, signed, start, team, use_key, with_key,
 };
 use insta::assert_snapshot;
 use test_support::TestEnvironment;
@@ -92,6 +92,36 @@ fn an_altered_commit_with_its_old_signature_is_found() {
     assert_ne!(later, payload);
     put(&env, &signed(&later, &signature));
     assert_snapshot!(damage(&env), @"signature.bad the signature is not one of this commit");
+}
+
+#[test]
+fn keys_that_ssh_keygen_verifies_vouch_for_one_commit_alone() {
+    for kind in [["ecdsa", "-b", "384"], ["rsa", "-b", "2048"]] {
+        let env = TestEnvironment::with_repository();
+        let line = key(&env, "robin", &kind);
+        start(&env, &format!("robin@example.com,* {line}"));
+        use_key(&env, "robin");
+        env.send(opening(1)).success();
+        let (payload, signature) = parts(&raw(&env, &env.tip()));
+        let later = payload.replace("+0000\n\n", "+0100\n\n");
+        assert_ne!(later, payload);
+        put(&env, &signed(&later, &signature));
+        let bad = "signature.bad the signature is not one of this commit";
+        assert_eq!(damage(&env), bad);
+        put(&env, &signed(&payload, &signature));
+        env.assert_sound();
+        // One that is too old to verify says nothing of the commit.
+        forget(&env);
+        script(&env, "ssh-keygen", "echo unknown option >&2; exit 1");
+        let args = ["verify", "--json"];
+        let mut command = env.program(&args);
+        let path = std::env::var("PATH").unwrap();
+        command.env("PATH", format!("{}:{path}", env.root().display()));
+        assert_eq!(
+            findings(env.run(command, &args, None), 10, "ledger_damaged"),
+            "signature.unverified the signature could not be verified: ssh-keygen cannot be run: unknown option"
+        );
+    }
 }
 
 #[test]

@@ -142,7 +142,8 @@ pub(super) fn judge(
         }
         (Err(fault @ SignatureError::NotRun(_)), Some(_)) => {
             let text = format!("the signature could not be verified: {fault}");
-            let fix = "install gpg, or set gpg.program to it";
+            let fix =
+                "install gpg, or set gpg.program to it; for an ssh signature, OpenSSH 8.1 or later";
             return Some(Finding::error(FindingCode::SignatureUnverified, "", text).fix(fix));
         }
     };

@@ -1174,9 +1174,9 @@ codes! {
         /// - verify: The step was signed with a key that was not valid at that time.
         SignatureNotValid = "signature.not_valid";
 
-        /// - cause: gpg does not have the key, can't be run, or gives no reliable answer
-        /// - example: an OpenPGP signature on a machine without gpg
-        /// - cure: `gpg --import` the signer's key; install gpg, or set `gpg.program`
+        /// - cause: gpg does not have the key, or gpg or ssh-keygen can't be run or gives no reliable answer
+        /// - example: an OpenPGP signature on a machine without gpg, one of an RSA key without ssh-keygen
+        /// - cure: `gpg --import` the signer's key; install gpg, or set `gpg.program`; install OpenSSH 8.1 or later
         /// - verify: The signature could not be verified on this machine.
         SignatureUnverified = "signature.unverified";
 

@@ -1,18 +1,22 @@
 //! A commit's signature, and the key that made it.
 
+use std::fmt::Display;
+use std::io::Write;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use handoff_base::ObjectId;
 use ssh_key::public::KeyData;
 use ssh_key::{HashAlg, LineEnding, PublicKey, SshSig};
+use tempfile::NamedTempFile;
 
 use super::{Stored, signature_header};
 use crate::process::{self, ProcessError};
 use crate::repository::Repository;
 
-/// The time limit of gpg for one signature.
-const GPG: Duration = Duration::from_secs(60);
+/// The time limit of gpg or ssh-keygen for one signature.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// The ssh namespace of git's signatures.
 const NAMESPACE: &str = "git";
@@ -124,7 +128,7 @@ impl Stored {
 }
 
 impl Signature {
-    /// Whether it is an ssh signature, which is verified without another program.
+    /// Whether it is an ssh signature, which is verified without keys of the user's.
     pub fn is_ssh(&self) -> bool {
         self.armored.starts_with("-----BEGIN SSH SIGNATURE-----")
     }
@@ -162,25 +166,56 @@ impl Signature {
             ));
         }
         let key = signature.public_key().clone();
-        let known = PublicKey::from(key.clone());
-        match known.verify(NAMESPACE, &self.payload, &signature) {
-            Ok(()) => Ok(Key::Ssh(Box::new(key))),
-            Err(_) if !is_supported(&key) => {
-                let kind = key.algorithm();
-                let text = format!("the signature is of a key that can't be used: {kind}");
-                Err(SignatureError::Unsupported(text))
-            }
-            Err(_) => Err(SignatureError::bad(
-                "the signature is not one of this commit",
-            )),
+        if !is_supported(&key) {
+            let kind = key.algorithm();
+            let text = format!("the signature is of a key that can't be used: {kind}");
+            return Err(SignatureError::Unsupported(text));
         }
+        let is_valid = match key {
+            KeyData::Ed25519(_) | KeyData::SkEd25519(_) => {
+                let known = PublicKey::from(key.clone());
+                known.verify(NAMESPACE, &self.payload, &signature).is_ok()
+            }
+            _ => self.is_valid_for_ssh_keygen()?,
+        };
+        if is_valid {
+            return Ok(Key::Ssh(Box::new(key)));
+        }
+        Err(SignatureError::bad(
+            "the signature is not one of this commit",
+        ))
+    }
+
+    /// Has ssh-keygen verify the signature with the key in it.
+    fn is_valid_for_ssh_keygen(&self) -> Result<bool, SignatureError> {
+        let not_run = |error: &dyn Display| {
+            SignatureError::NotRun(format!("ssh-keygen cannot be run: {error}"))
+        };
+        let mut file = NamedTempFile::new().map_err(|error| not_run(&error))?;
+        let written = file.write_all(self.armored.as_bytes());
+        written.map_err(|error| not_run(&error))?;
+        let mut command = Command::new("ssh-keygen");
+        command.args(["-Y", "check-novalidate", "-n", NAMESPACE, "-s"]);
+        command.arg(file.path());
+        let until = Some(Instant::now() + LIMIT);
+        let ended = process::run_until(until, command, Some(self.payload.clone()));
+        let ended = ended.map_err(|error| match error {
+            ProcessError::NoStart(error) => not_run(&error),
+            _ => not_run(&"it did not answer in time"),
+        })?;
+        let is_valid = ended.status.success();
+        if is_valid || ended.stdout.starts_with(b"Could not verify signature") {
+            return Ok(is_valid);
+        }
+        // OpenSSH before 8.1 has no `-Y`.
+        Err(not_run(&ended.complaint()))
     }
 
     /// Has git run gpg, as the user configured it.
     fn openpgp(&self, repository: &Repository) -> Result<Key, SignatureError> {
         let mut command = repository.git();
         command.args(["verify-commit", "--raw", &self.commit.to_string()]);
-        let ended = process::run_until(Some(Instant::now() + GPG), command, None);
+        let ended = process::run_until(Some(Instant::now() + LIMIT), command, None);
         let ended = ended.map_err(|error| {
             SignatureError::NotRun(match error {
                 ProcessError::TimedOut => "gpg did not answer in time".to_owned(),
