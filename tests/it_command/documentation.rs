@@ -493,7 +493,7 @@ fn what_is_read_first_stays_short() {
     let readme = read("README.md");
     assert!(readme.lines().count() <= 200, "README.md is too long");
     for command in [
-        "cargo run --release -- demo",
+        "cargo run --profile quick -- demo",
         "scripts/test",
         "scripts/install",
     ] {
