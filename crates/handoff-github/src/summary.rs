@@ -468,7 +468,7 @@ fn list(name: &'static str, title: &str, rows: Vec<String>) -> Option<Part> {
 }
 
 fn state_text(state: State) -> String {
-    let mark = handoff_insight::graph::Mark::from(state);
+    let mark = handoff_graph::Mark::from(state);
     format!("{} {}", mark.symbol(), state.words())
 }
 

@@ -12,8 +12,8 @@ pub struct Spell<'a> {
     /// The state.
     pub state: State,
     /// The agent whose time it was: the receiver, or whoever worked on it.
-    pub(crate) agent: AgentRef<'a>,
-    pub(crate) since: Moment,
+    pub agent: AgentRef<'a>,
+    pub since: Moment,
     /// When it ended; `None` if it has not.
     pub until: Option<Moment>,
     /// The end of the lease, or of the time to claim it; time after that counts as failed.
@@ -109,7 +109,7 @@ pub struct Times {
 
 impl Times {
     /// Adds the times of another.
-    pub(crate) fn add_all(&mut self, other: &Self) {
+    pub fn add_all(&mut self, other: &Self) {
         let sums = [
             (&mut self.waiting, other.waiting),
             (&mut self.working, other.working),

@@ -116,16 +116,16 @@ impl Page {
 
 /// How a text is cut that has no pages: JSON has all of it.
 #[derive(Debug, Default)]
-pub(crate) struct Cut(Option<String>);
+pub struct Cut(Option<String>);
 
 impl Cut {
     /// The cut of an answer; none if a pager shows it.
-    pub(crate) fn of(output: &Output) -> Self {
+    pub fn of(output: &Output) -> Self {
         Self((!output.has_pager()).then(|| output.typed(&["--json"])))
     }
 
     /// The rows that are shown, and the line after them.
-    pub(crate) fn rows<'r, T>(&self, rows: &'r [T]) -> (&'r [T], String) {
+    pub fn rows<'r, T>(&self, rows: &'r [T]) -> (&'r [T], String) {
         match &self.0 {
             Some(command) => (&rows[..ROWS.min(rows.len())], rest(rows.len(), command)),
             None => (rows, String::new()),

@@ -82,7 +82,7 @@ pub fn takeover(remote: &str, branch: &str) -> String {
 
 /// The remote from which a bare clone has copied the ledger, which it does not share: branches are
 /// only copied once, or again at each fetch, over what was written here (`git clone --mirror`).
-pub(crate) fn copied_from(repository: &Repository) -> Option<String> {
+pub fn copied_from(repository: &Repository) -> Option<String> {
     let is_set = |key: &str| matches!(repository.config_bool(key), Ok(Some(true)));
     if configured_remote(repository).is_some() || !is_set("core.bare") {
         return None;

@@ -5,8 +5,8 @@ use handoff::model::overdue_text;
 use handoff::protocol::State;
 
 use super::{Paint, beneath};
-use crate::graph::text::{cut_to_columns, label, span, width};
-use crate::graph::{Edge, Graph, Mark, NodeId, Step};
+use crate::text::{cut_to_columns, label, span, width};
+use crate::{Edge, Graph, Mark, NodeId, Step};
 
 /// The most handoffs with lines of their own; of more, the first, the last and the marked ones are
 /// shown.

@@ -17,7 +17,7 @@ pub(crate) use distribution::{average, seconds};
 pub use tally::{Figures, IssueFigures};
 pub use usage::{UsageFigures, UsageSum, sums};
 
-use super::times;
+use handoff_graph::times;
 use handoff::base::Moment;
 use handoff::base::ids::{AgentName, AgentRef};
 use handoff::ledger::attention::{Attention, Protocols};

@@ -15,7 +15,7 @@ use super::attention::needs;
 use super::escape::escaped;
 use super::issue::{FOUND, states, status, status_line, title};
 use super::words::{counted, length, minute, thousands};
-use crate::times::cycle_time;
+use handoff_graph::times::cycle_time;
 
 /// The most characters of an issue's title and of its newest handoff's summary.
 const TITLE: usize = 80;

@@ -13,7 +13,7 @@ use super::charts::median;
 use super::escape::escaped;
 use super::issue::{is_late, title};
 use super::words::{ago, length, minute, sign, thousands};
-use crate::times::cycle_time;
+use handoff_graph::times::cycle_time;
 use handoff::ledger::attention::Attention;
 use handoff::protocol::Need;
 

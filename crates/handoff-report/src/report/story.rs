@@ -11,7 +11,7 @@ use super::handoff::{HandoffDetails, failed, handoff, waits};
 use super::issue::{Facts, is_late};
 use super::order::{Step, What, steps};
 use super::words::{badge, length, minute};
-use crate::times::times;
+use handoff_graph::times::times;
 use handoff::protocol::Need;
 
 /// The most open handoffs and findings that the end of a story names.
