@@ -136,16 +136,17 @@ class Bench:
         run("git", "init", "--quiet", *formats, path)
         return path
 
-    def instructions(self, *command, at=None, env=None):
+    def instructions(self, *command, at=None, env=None, codes=(0,)):
         """The instructions of one process, in millions: nearly the same on a busy machine as on an idle one."""
-        log = self.folder("valgrind")
-        run("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", f"--log-file={log}", *command, at=at, env=env)
+        log = self.folder(f"valgrind-{threading.get_ident()}")
+        counter = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", f"--log-file={log}"]
+        run(*counter, *command, at=at, env=env, codes=codes)
         with open(log, encoding="utf-8") as file:
             said = file.read()
-        counted = re.search(r"Collected : (\d+)", said)
+        counted = re.search(r"I +refs: +([\d,]+)", said)
         if not counted:
             raise Failed(command, 0, f"valgrind counts nothing: {said}")
-        return int(counted[1]) / 1e6
+        return int(counted[1].replace(",", "")) / 1e6
 
     def shared_ledger(self, handoffs):
         """The same as `ledger`, but made once for all tables: those who write to it leave it whole."""
