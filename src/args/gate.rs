@@ -38,8 +38,8 @@ pub(crate) struct PolicyArgs {
 pub(crate) struct GateArgs {
     #[command(flatten)]
     policy: PolicyArgs,
-    /// The commit that must meet the requirements, or one whose changes are the same; by default the
-    /// newest one that is known of the open pull request
+    /// The commit that must meet the requirements, or one with the same changes; by default the newest
+    /// known of the open pull request
     #[arg(long, value_name = "COMMIT")]
     head: Option<String>,
     /// Judge as the check on this pull request does: its newest commit, whether the policy exempts

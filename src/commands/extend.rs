@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     progress: Option<String>,
     #[command(flatten)]
     usage: UsageReport,
-    /// The token that your claim returned; another claim's is refused
+    /// The token of your claim; another claim's is refused
     #[arg(long, value_name = "N")]
     token: Option<u32>,
 }

@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
     /// Draw a protocol in force here; without a name, the one that new issues follow
     #[arg(long, value_name = "NAME", num_args = 0..=1)]
     protocol: Option<Option<String>>,
-    /// Count only what was sent since then: 2026-03-04, 2026-03-04T05:06:07Z, or how long ago: 7d
+    /// Count only what was sent since then: 2026-03-04T05:06:07Z, a date, or how long ago: 7d
     #[arg(long, value_name = "TIME", value_parser = moment::parse, requires = "protocol", conflicts_with = "issue")]
     since: Option<Moment>,
     /// The output format; with --json, the nodes and edges as data

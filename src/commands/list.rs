@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     /// Only handoffs with a contract of this type
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
-    /// Only handoffs sent since then: 2026-03-04, 2026-03-04T05:06:07Z, or how long ago: 7d
+    /// Only handoffs sent since then: 2026-03-04T05:06:07Z, a date, or how long ago: 7d
     #[arg(long, value_name = "TIME", value_parser = moment::parse)]
     since: Option<Moment>,
     /// Those of archived issues too

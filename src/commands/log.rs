@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     /// Only steps of this agent
     #[arg(long, value_name = "AGENT")]
     author: Option<String>,
-    /// Only steps made since then: 2026-03-04, 2026-03-04T05:06:07Z, or how long ago: 7d
+    /// Only steps made since then: 2026-03-04T05:06:07Z, a date, or how long ago: 7d
     #[arg(long, value_name = "TIME", value_parser = moments::parse)]
     since: Option<Moment>,
     /// Only steps made before this time

@@ -33,7 +33,7 @@ use crate::view::Look;
   git handoff metrics --since 7d --by agent
   git handoff metrics --format openmetrics --output /tmp/handoff.prom")]
 pub(crate) struct Arguments {
-    /// Count only what was sent since then: 2026-03-04, 2026-03-04T05:06:07Z, or how long ago: 7d
+    /// Count only what was sent since then: 2026-03-04T05:06:07Z, a date, or how long ago: 7d
     #[arg(long, value_name = "TIME", value_parser = moments::parse)]
     since: Option<Moment>,
     /// Add a row for each of these

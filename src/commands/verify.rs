@@ -46,12 +46,10 @@ pub(crate) struct Arguments {
     /// Verify only the commits that touch this issue, or the rules that all issues share
     #[arg(value_name = "ISSUE")]
     issue: Option<String>,
-    /// Verify only commits after this one, which must be part of the history, or since this
-    /// time: a date, or how long ago
+    /// Verify only commits after this one of the history, or since a time: a date, or how long ago
     #[arg(long, value_name = "COMMIT|TIME")]
     since: Option<String>,
-    /// Verify only commits after the last one that was verified in this clone; all
-    /// of them if none was
+    /// Verify only commits after the last that this clone verified; all of them if none was
     #[arg(long, conflicts_with = "since")]
     incremental: bool,
     /// Accept the branch as it is, although this clone saw another history of it

@@ -123,7 +123,7 @@ fn input(verb: &Verb, fixed: &Fixed) -> Value {
         properties.insert(name, value(argument, verb));
     }
     if fixed.agent.is_none() {
-        let text = "The acting agent";
+        let text = "Acting agent";
         properties.insert(
             AGENT.to_owned(),
             json!({ "type": "string", "description": text }),
@@ -181,7 +181,7 @@ fn single(argument: &Arg) -> Value {
         .map(|value| value.get_name().to_owned())
         .collect();
     match (is_unsigned, &words[..]) {
-        (true, _) => json!({ "type": "integer", "minimum": 0 }),
+        (true, _) => json!({ "type": "integer" }),
         (false, []) => json!({ "type": "string" }),
         (false, words) => json!({ "type": "string", "enum": words }),
     }

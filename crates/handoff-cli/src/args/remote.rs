@@ -46,7 +46,7 @@ impl From<Timeout> for RemoteArgs {
 #[derive(Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "Options for a ledger with a remote")]
 pub struct AskArgs {
-    /// Read only this clone, without asking its remote first
+    /// Do not ask the remote first
     #[arg(long)]
     pub offline: bool,
 }
