@@ -94,7 +94,8 @@ fn checked(
             length: bytes.len(),
         });
     }
-    if !first(bytes[0]) || !bytes.iter().all(|&b| rest(b)) {
+    let is_bad = bytes.iter().fold(false, |bad, &b| bad | !rest(b));
+    if is_bad || !first(bytes[0]) {
         return Err(IdError::Character {
             kind,
             shown: quoted(text),
@@ -184,6 +185,19 @@ pub struct AgentName(String);
 
 name_type!(AgentName);
 
+/// The bytes of agents' names. A survey of a whole ledger checks a million of names: without a table
+/// and a loop to the end, that is a tenth of its time.
+const IN_AGENT_NAME: [bool; 256] = {
+    let mut known = [false; 256];
+    let mut at = 0;
+    while at < 128 {
+        let b = at as u8;
+        known[at] = b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'@');
+        at += 1;
+    }
+    known
+};
+
 impl AgentName {
     fn check(text: &str) -> Result<(), IdError> {
         const ALLOWED: &str = "letters, digits, `.`, `_`, `-` and `@`, the first a letter, a digit or `@`, and no `..`";
@@ -192,9 +206,10 @@ impl AgentName {
             ALLOWED,
             text,
             |b| b.is_ascii_alphanumeric() || b == b'@',
-            |b| matches!(b, b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'.' | b'_' | b'-' | b'@'),
+            |b| IN_AGENT_NAME[usize::from(b)],
         )?;
-        if text.as_bytes().windows(2).any(|pair| pair == b"..") {
+        let has_dot = text.bytes().fold(false, |has, b| has | (b == b'.'));
+        if has_dot && text.contains("..") {
             return Err(IdError::Character {
                 kind: "agent name",
                 shown: quoted(text),
