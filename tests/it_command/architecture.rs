@@ -21,9 +21,17 @@ impl Source {
     }
 
     fn is_command_line(&self) -> bool {
-        ["src/", "crates/handoff-cli/src/"]
-            .iter()
-            .any(|folder| self.path.starts_with(folder))
+        let folders = [
+            "src/",
+            "crates/handoff-board/src/",
+            "crates/handoff-cli/src/",
+            "crates/handoff-http/src/",
+            "crates/handoff-mcp/src/",
+            "crates/handoff-notify/src/",
+            "crates/handoff-trial/src/",
+            "crates/handoff-work/src/",
+        ];
+        folders.iter().any(|folder| self.path.starts_with(folder))
     }
 }
 
@@ -211,7 +219,7 @@ const MAY_NAME_STATES: [(&str, &str); 21] = [
     ),
     ("crates/handoff-github/src/summary.rs", "words"),
     (
-        "crates/handoff-insight/src/",
+        "crates/handoff-report/src/",
         "figures, pictures and pages of what is recorded",
     ),
     (
@@ -234,18 +242,18 @@ const MAY_NAME_STATES: [(&str, &str); 21] = [
         "crates/handoff-ledger/src/sending.rs",
         "which delivered files still count",
     ),
-    ("src/board/", "words, and keys by the lifecycle"),
+    ("crates/handoff-board/src/", "words, and keys by the lifecycle"),
     ("src/commands/change.rs", "words: what a rejection did"),
     ("src/commands/claim.rs", "what follows from a claim"),
     ("src/commands/metrics.rs", "figures"),
     ("src/commands/next.rs", "words: what a decision left"),
     ("src/commands/wait.rs", "words"),
-    ("src/mcp/tasks.rs", "the states of another kind of task"),
+    ("crates/handoff-mcp/src/tasks.rs", "the states of another kind of task"),
     ("src/prime/", "words"),
-    ("src/render/", "words"),
-    ("src/trial/", "a played agent's own work"),
-    ("src/view/", "symbols and colours"),
-    ("src/work/mod.rs", "whether a run still has its claim"),
+    ("crates/handoff-cli/src/render/", "words"),
+    ("crates/handoff-trial/src/", "a played agent's own work"),
+    ("crates/handoff-cli/src/view/", "symbols and colours"),
+    ("crates/handoff-work/src/mod.rs", "whether a run still has its claim"),
 ];
 
 #[test]

@@ -13,6 +13,7 @@ pub struct Spell<'a> {
     pub state: State,
     /// The agent whose time it was: the receiver, or whoever worked on it.
     pub agent: AgentRef<'a>,
+    /// When it began.
     pub since: Moment,
     /// When it ended; `None` if it has not.
     pub until: Option<Moment>,

@@ -13,6 +13,7 @@ pub const ROWS: usize = 50;
 
 // No doc comment: it would become the help of every command that prints a list.
 #[derive(Args, Clone, Debug, Default)]
+#[allow(missing_docs, reason = "clap would take it for the command's help")]
 pub struct PageArgs {
     /// At most this many, 0 for all [default: 50]
     #[arg(short = 'n', long, value_name = "COUNT")]

@@ -45,6 +45,7 @@ impl From<Timeout> for RemoteArgs {
 // How a command that reads treats the remote.
 #[derive(Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "Options for a ledger with a remote")]
+#[allow(missing_docs, reason = "clap would take it for the command's help")]
 pub struct AskArgs {
     /// Do not ask the remote first
     #[arg(long)]

@@ -15,6 +15,7 @@ use crate::failure::Failure;
 
 // No doc comment: it would become the help of each command that takes these options.
 #[derive(Args)]
+#[allow(missing_docs, reason = "clap would take it for the command's help")]
 pub struct OfferArgs {
     /// The issue, if the contract names none; by default the one that its sender works on
     #[arg(long, value_name = "ISSUE")]
