@@ -208,7 +208,7 @@ const STATES: [&str; 8] = [
 
 /// Where a handoff's state may be named besides the model and the lifecycle, and what for. Whose turn
 /// it is and what may be done is decided in `handoff-model`.
-const MAY_NAME_STATES: [(&str, &str); 21] = [
+const MAY_NAME_STATES: [(&str, &str); 22] = [
     (
         "crates/handoff-github/src/event/command_steps.rs",
         "the handoff that a comment is about",
@@ -218,6 +218,7 @@ const MAY_NAME_STATES: [(&str, &str); 21] = [
         "what a delivery goes on with that broke off",
     ),
     ("crates/handoff-github/src/summary.rs", "words"),
+    ("crates/handoff-graph/src/", "figures and pictures"),
     (
         "crates/handoff-report/src/",
         "figures, pictures and pages of what is recorded",
@@ -253,7 +254,7 @@ const MAY_NAME_STATES: [(&str, &str); 21] = [
     ("crates/handoff-cli/src/render/", "words"),
     ("crates/handoff-trial/src/", "a played agent's own work"),
     ("crates/handoff-cli/src/view/", "symbols and colours"),
-    ("crates/handoff-work/src/mod.rs", "whether a run still has its claim"),
+    ("crates/handoff-work/src/lib.rs", "whether a run still has its claim"),
 ];
 
 #[test]
