@@ -243,18 +243,27 @@ const MAY_NAME_STATES: [(&str, &str); 22] = [
         "crates/handoff-ledger/src/sending.rs",
         "which delivered files still count",
     ),
-    ("crates/handoff-board/src/", "words, and keys by the lifecycle"),
+    (
+        "crates/handoff-board/src/",
+        "words, and keys by the lifecycle",
+    ),
     ("src/commands/change.rs", "words: what a rejection did"),
     ("src/commands/claim.rs", "what follows from a claim"),
     ("src/commands/metrics.rs", "figures"),
     ("src/commands/next.rs", "words: what a decision left"),
     ("src/commands/wait.rs", "words"),
-    ("crates/handoff-mcp/src/tasks.rs", "the states of another kind of task"),
+    (
+        "crates/handoff-mcp/src/tasks.rs",
+        "the states of another kind of task",
+    ),
     ("src/prime/", "words"),
     ("crates/handoff-cli/src/render/", "words"),
     ("crates/handoff-trial/src/", "a played agent's own work"),
     ("crates/handoff-cli/src/view/", "symbols and colours"),
-    ("crates/handoff-work/src/lib.rs", "whether a run still has its claim"),
+    (
+        "crates/handoff-work/src/lib.rs",
+        "whether a run still has its claim",
+    ),
 ];
 
 #[test]

@@ -105,6 +105,8 @@ fn line(setting: &Setting) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::{Setting, of};
 
     #[test]

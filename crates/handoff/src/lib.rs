@@ -106,6 +106,7 @@ pub use handoff_model::{
 pub use handoff_protocol::{Event, Policy, Protocol, State};
 pub use handoff_templates::BUILT_IN;
 
+#[allow(clippy::disallowed_types, reason = "the one place that draws")]
 use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 use std::time::SystemTime;

@@ -4,6 +4,12 @@
 //! The rules are those of the crate `nosecrets-rules` and the project's own, in the same form; an own
 //! rule takes the place of the crate's of the same id.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test that writes a table"
+)]
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;

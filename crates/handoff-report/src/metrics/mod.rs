@@ -17,7 +17,6 @@ pub(crate) use distribution::{average, seconds};
 pub use tally::{Figures, IssueFigures};
 pub use usage::{UsageFigures, UsageSum, sums};
 
-use handoff_graph::times;
 use handoff::base::Moment;
 use handoff::base::ids::{AgentName, AgentRef};
 use handoff::ledger::attention::{Attention, Protocols};
@@ -25,6 +24,7 @@ use handoff::ledger::{Audited, HandoffSurvey, IssueSurvey, RefusedContract, Surv
 use handoff::model::IssueStatus;
 use handoff::protocol::Need;
 use handoff::protocol::Protocol;
+use handoff_graph::times;
 use tally::{Counts, Tally};
 use usage::UsageTally;
 

@@ -13,9 +13,9 @@ use super::charts::median;
 use super::escape::escaped;
 use super::issue::{is_late, title};
 use super::words::{ago, length, minute, sign, thousands};
-use handoff_graph::times::cycle_time;
 use handoff::ledger::attention::Attention;
 use handoff::protocol::Need;
+use handoff_graph::times::cycle_time;
 
 /// How many handoffs of an agent are listed.
 const NAMED: usize = 8;

@@ -11,8 +11,8 @@ use super::handoff::{HandoffDetails, failed, handoff, waits};
 use super::issue::{Facts, is_late};
 use super::order::{Step, What, steps};
 use super::words::{badge, length, minute};
-use handoff_graph::times::times;
 use handoff::protocol::Need;
+use handoff_graph::times::times;
 
 /// The most open handoffs and findings that the end of a story names.
 const OPEN: usize = 20;
