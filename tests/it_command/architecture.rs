@@ -273,9 +273,9 @@ fn what_a_state_means_is_decided_in_the_model() {
     let mut unused: BTreeSet<&str> = known.iter().map(|(path, _)| *path).collect();
     let mut faults = Vec::new();
     for source in sources.iter().filter(|source| !source.is_test()) {
-        let compares = |state: &&str| names(&source.code, &format!("State::{state}"));
+        let compares = |state: &str| names(&source.code, &format!("State::{state}"));
         if own.iter().any(|path| source.path.starts_with(path))
-            || !STATES.iter().any(|s| compares(&s))
+            || !STATES.iter().any(|s| compares(s))
         {
             continue;
         }
