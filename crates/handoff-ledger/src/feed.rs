@@ -39,6 +39,7 @@ pub enum Kind {
 
 /// A change that a commit made.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
+#[non_exhaustive]
 pub struct Happening {
     /// `transition`: a handoff began or changed its state. `record`: its record changed, but not its
     /// state (a lease was extended). `issue`: the issue changed, but none of its handoffs (it was

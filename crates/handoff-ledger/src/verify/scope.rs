@@ -65,6 +65,7 @@ impl Parent {
 
 /// The result of an audit.
 #[derive(Debug, Default, Serialize, JsonSchema)]
+#[non_exhaustive]
 pub struct Audit {
     /// How many commits were checked.
     pub commits: usize,

@@ -24,6 +24,7 @@ use super::upstream::Upstream;
 
 /// What a write did.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Done {
     /// The outcome of the request.
     pub receipt: Receipt,
