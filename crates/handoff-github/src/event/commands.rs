@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::markdown::statements;
 
-const NAME: &str = "/handoff";
+pub(super) const NAME: &str = "/handoff";
 
 /// The most commands of a comment; those after them are refused together.
 const MOST: usize = 10;

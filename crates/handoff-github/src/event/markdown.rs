@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use regex::Regex;
 
+use super::commands::NAME;
 use crate::comment::MOST_COMMENT;
 
 // What begins or ends comments and code in HTML. `<!-->` is a whole comment.
@@ -55,6 +56,9 @@ impl<'t> Source<'t> {
                             open = Some((at + mark.start(), end));
                         }
                     }
+                }
+                Event::Start(Tag::BlockQuote(_)) => {
+                    hidden.push(at..at + quoted(part).trim_end().len());
                 }
                 // What follows a block stays on its own line.
                 Event::Start(tag) if is_hidden(tag, also) => {
@@ -141,9 +145,22 @@ fn end_of(mark: &str, also: Also) -> Option<&'static str> {
     }
 }
 
+/// A quotation without what somebody wrote right below it: for Markdown, the line goes on with the
+/// quoted paragraph, but a program for mail marks each line that it quotes.
+fn quoted(block: &str) -> &str {
+    let mut end = 0;
+    for line in block.split_inclusive('\n') {
+        if line.trim_start().starts_with(NAME) {
+            break;
+        }
+        end += line.len();
+    }
+    &block[..end]
+}
+
 fn is_hidden(block: &Tag<'_>, also: Also) -> bool {
     match block {
-        Tag::CodeBlock(_) | Tag::BlockQuote(_) => true,
+        Tag::CodeBlock(_) => true,
         Tag::Strikethrough => also == Also::Inline,
         _ => false,
     }
@@ -287,6 +304,13 @@ mod tests {
         assert_eq!(statements(text), ["a b", "c", "d"]);
         assert_eq!(statements("````\n```\n````\nx"), ["x"]);
         assert!(statements("```\nnever closed").is_empty());
+    }
+
+    #[test]
+    fn a_command_below_a_quoted_line_is_no_quotation() {
+        let text = "> 12.1 asks: which?\r\n/handoff answer UTF-8\r\n\r\n> /handoff cancel\r\n";
+        assert_eq!(statements(text), ["/handoff answer UTF-8"]);
+        assert!(statements("> a\nb\n> /handoff answer x").is_empty());
     }
 
     #[test]
