@@ -397,7 +397,7 @@ fn form(version: &str, params: &Value) -> Option<Form> {
 
 fn own() -> Value {
     json!({
-        "name": env!("CARGO_PKG_NAME"),
+        "name": "git-handoff",
         "title": "Handoffs between agents",
         "version": env!("CARGO_PKG_VERSION"),
     })
