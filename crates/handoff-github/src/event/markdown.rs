@@ -463,8 +463,9 @@ mod tests {
     fn commands_are_outside_quotations_and_code() {
         for (text, said) in [
             ("> a\n\n/handoff", true),
-            // A paragraph of a quotation goes on without its mark (CommonMark 5.1).
-            ("> a\n/handoff", false),
+            // For CommonMark (5.1) the quoted paragraph goes on here; whoever answers by mail writes so.
+            ("> a\n/handoff", true),
+            ("> a\n> /handoff", false),
             ("- a\n  ```\n  x\n  ```\n/handoff", true),
             ("- ```\n/handoff", true),
             ("```\nx\n```\n/handoff", true),
