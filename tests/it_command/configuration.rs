@@ -377,12 +377,12 @@ fn a_bare_clone_that_does_not_share_its_ledger_says_so() {
         let tree = env.root().join(format!("{branches}-tree"));
         env.handoff_in(&tree, &claim)
             .success()
-            .says("the step is in this clone alone")
+            .says("what is recorded stays in this clone")
             .says("`git handoff init --remote origin` shares the ledger");
     }
     let claimed = env.handoff(&claim).success();
     assert!(
-        !claimed.shown.contains("in this clone alone"),
+        !claimed.shown.contains("stays in this clone"),
         "{}",
         claimed.shown
     );

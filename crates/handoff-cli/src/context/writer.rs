@@ -44,7 +44,7 @@ impl Context {
         if let Some(remote) = copied_from(repository) {
             let share = takeover(&remote, ledger.branch());
             let text = format!("{remote} does not get it; `{share}` shares the ledger");
-            output.notice("the step is in this clone alone", &text);
+            output.notice("what is recorded stays in this clone", &text);
         }
         Ok((ledger, session))
     }
