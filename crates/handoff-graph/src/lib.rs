@@ -2,7 +2,10 @@
 //!
 //! There is one model, [`Graph`]. `issue`, `protocol` and `tasks` each build one; `mermaid`, `dot`
 //! and `terminal` each draw any. `loops` finds loops of work, `text` formats texts and times. Names
-//! in a graph are as in the ledger: each drawing escapes them itself.
+//! in a graph are as in the ledger: each drawing escapes them itself. `times` is how a handoff spent
+//! its time.
+
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod dot;
 mod issue;
