@@ -31,7 +31,6 @@ const COLUMNS: usize = 80;
 #[command(after_help = "Examples:
   git handoff graph 123
   git handoff graph 123 --format mermaid     (for a comment or a page on GitHub)
-  git handoff graph 123 --format dot | dot -Tsvg -o issue-123.svg
   git handoff graph --tasks 123
   git handoff graph --protocol               (the one that new issues follow)
   git handoff graph --protocol issue-to-pr --since 30d")]
@@ -60,8 +59,6 @@ enum Format {
     Terminal,
     /// Mermaid, which GitHub renders
     Mermaid,
-    /// DOT, the language of Graphviz
-    Dot,
 }
 
 impl Arguments {
@@ -151,7 +148,6 @@ impl Answer for GraphView {
                 shown.concat() + &rest
             }
             Format::Mermaid => graph::mermaid(&self.graph),
-            Format::Dot => graph::dot(&self.graph),
         }
     }
 }

@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use handoff::base::ObjectId;
 use handoff::base::ids::{AgentName, IssueKey};
 use handoff::base::text::{quoted, word};
@@ -19,7 +19,6 @@ use crate::context::interruption::Interruption;
 use crate::context::lookout::{Lookout, Place, gone, unreached};
 use crate::failure::{ErrorCode, Failure};
 use crate::output::{Output, SCHEMA};
-use crate::render::cloudevents::CloudEvent;
 
 /// Print the ledger's events, one JSON document per line
 ///
@@ -39,7 +38,6 @@ use crate::render::cloudevents::CloudEvent;
   git handoff watch 123 --all --once
   git handoff watch --agent fixer-agent --from 4f2c81d90b
   git handoff watch --poll 30s     (how often to poll the ledger's remote)
-  git handoff watch --format cloudevents
   git handoff watch --offline      (only what this clone has)")]
 pub(crate) struct Arguments {
     /// Only events in this issue
@@ -51,9 +49,6 @@ pub(crate) struct Arguments {
     /// Start with the ledger's first commit
     #[arg(long)]
     all: bool,
-    /// The format of the lines
-    #[arg(long, value_name = "FORMAT", default_value = "lines")]
-    format: Format,
     /// Only events by this agent, or of handoffs it sent or receives
     #[arg(long = "agent", value_name = "AGENT")]
     involved: Option<String>,
@@ -68,15 +63,6 @@ pub(crate) struct Arguments {
 struct Wanted {
     issue: Option<IssueKey>,
     involved: Option<AgentName>,
-}
-
-/// The format of the lines.
-#[derive(Clone, Copy, ValueEnum)]
-enum Format {
-    /// The event, as docs/json.md describes it
-    Lines,
-    /// The same as the data of a CloudEvents 1.0 event
-    Cloudevents,
 }
 
 /// One line.
@@ -149,15 +135,11 @@ impl Arguments {
             Some(text) => Some(named(repository, text)?),
         };
         let history = Repository::open_for_history()?;
-        let source = match self.format {
-            Format::Lines => None,
-            Format::Cloudevents => Some(tip.urn()?),
-        };
         loop {
             if seen != Some(newest) {
                 let commits = commits_after(&history, seen, newest);
                 for id in commits.map_err(|error| self.lost(lookout, error))? {
-                    let text = self.lines(&history, id, wanted, source.as_deref())?;
+                    let text = lines(&history, id, wanted)?;
                     let is_read = output.stream(text.as_bytes())?;
                     if !is_read || is_asked() {
                         return Ok(());
@@ -182,42 +164,6 @@ impl Arguments {
         }
     }
 
-    /// The lines of a commit.
-    fn lines(
-        &self,
-        history: &Repository,
-        id: ObjectId,
-        wanted: &Wanted,
-        source: Option<&str>,
-    ) -> Result<String, Failure> {
-        let commit = history.commit(id).map_err(LedgerError::from)?;
-        let all = happenings(history, &commit)?.into_iter();
-        let mut all: Vec<(usize, Happening)> = (1..).zip(all).collect();
-        all.retain(|(_, h)| wanted.issue.is_none() || h.key() == wanted.issue.as_ref());
-        let involved = wanted.involved.as_ref();
-        all.retain(|(_, h)| involved.is_none_or(|agent| h.concerns(agent)));
-        let (of, mut text) = (all.len(), String::new());
-        for (i, (n, happening)) in all.iter().enumerate() {
-            let line = Line {
-                schema: SCHEMA,
-                commit: id,
-                n: i + 1,
-                of,
-                happening,
-            };
-            let line = match source {
-                None => serde_json::to_string(&line),
-                Some(source) => {
-                    serde_json::to_string(&CloudEvent::new(source, id, *n, happening, line))
-                }
-            };
-            let line = line.unwrap_or_default();
-            // Writing to a `String` can't fail.
-            let _ = writeln!(text, "{line}");
-        }
-        Ok(text)
-    }
-
     fn lost(&self, lookout: &Lookout<'_>, error: FollowError) -> Failure {
         let message = error.to_string();
         let branch = lookout.ledger().branch();
@@ -231,6 +177,29 @@ impl Arguments {
             FollowError::Ledger(error) => error.into(),
         }
     }
+}
+
+/// The lines of a commit.
+fn lines(history: &Repository, id: ObjectId, wanted: &Wanted) -> Result<String, Failure> {
+    let commit = history.commit(id).map_err(LedgerError::from)?;
+    let mut all = happenings(history, &commit)?;
+    all.retain(|h| wanted.issue.is_none() || h.key() == wanted.issue.as_ref());
+    let involved = wanted.involved.as_ref();
+    all.retain(|h| involved.is_none_or(|agent| h.concerns(agent)));
+    let mut text = String::new();
+    for (i, happening) in all.iter().enumerate() {
+        let line = Line {
+            schema: SCHEMA,
+            commit: id,
+            n: i + 1,
+            of: all.len(),
+            happening,
+        };
+        let line = serde_json::to_string(&line).unwrap_or_default();
+        // Writing to a `String` can't fail.
+        let _ = writeln!(text, "{line}");
+    }
+    Ok(text)
 }
 
 fn named(repository: &Repository, text: &str) -> Result<ObjectId, Failure> {

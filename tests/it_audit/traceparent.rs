@@ -37,6 +37,12 @@ fn each_change_that_a_step_makes_names_its_trace() {
     // Sending onward completed what the sender held, in the same trace.
     assert_eq!(recorded(&env, "87.1"), [some(FIRST), None, some(SECOND)]);
     assert_eq!(recorded(&env, "87.2"), [some(SECOND)]);
+    let watched = env.handoff(&["watch", "--once", "--all", "87"]).success();
+    let line = |line| serde_json::from_str::<Value>(line).unwrap();
+    let named: Vec<Value> = watched.stdout.lines().map(line).collect();
+    let named: Vec<Option<&str>> = named.iter().map(|l| l["traceparent"].as_str()).collect();
+    let second = Some(SECOND);
+    assert_eq!(named, [Some(FIRST), None, second, second]);
     env.assert_sound();
 }
 

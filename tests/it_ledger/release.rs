@@ -269,9 +269,9 @@ fn views_and_events_tell_of_what_is_given_back() {
         log.contains("87.1 released, not before 09:17: later"),
         "{log}"
     );
-    let watched = done(&env, "watch --all --once --format cloudevents").stdout;
+    let watched = done(&env, "watch --all --once").stdout;
     assert!(
-        watched.contains("io.git-handoff.handoff.released"),
+        watched.contains(r#""event":"release""#),
         "{watched}"
     );
     done(&env, "claim 87.1 --as prep-agent");

@@ -8,7 +8,6 @@
 
 #[cfg(unix)]
 mod bots;
-mod cloudevents;
 mod collector;
 mod graph;
 #[cfg(unix)]

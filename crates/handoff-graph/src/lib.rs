@@ -1,13 +1,12 @@
 //! Graphs: what happened in an issue, what a protocol allows, and what tasks wait for.
 //!
-//! There is one model, [`Graph`]. `issue`, `protocol` and `tasks` each build one; `mermaid`, `dot`
+//! There is one model, [`Graph`]. `issue`, `protocol` and `tasks` each build one; `mermaid`
 //! and `terminal` each draw any. `loops` finds loops of work, `text` formats texts and times. Names
 //! in a graph are as in the ledger: each drawing escapes them itself. `times` is how a handoff spent
 //! its time.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
-mod dot;
 mod issue;
 mod loops;
 mod mermaid;
@@ -17,7 +16,6 @@ mod terminal;
 mod text;
 pub mod times;
 
-pub use dot::dot;
 pub use issue::issue_graph;
 pub use mermaid::mermaid;
 pub use protocol::protocol_graph;

@@ -42,7 +42,7 @@ pub struct Notice {
     pub notice: String,
     /// the same for an event that is delivered once more, and different for each other one
     pub delivery: String,
-    /// the ledger, by the same name as in CloudEvents
+    /// the ledger, by the same name in every clone: `urn:uuid:…`
     pub ledger: String,
     /// What needs somebody.
     #[serde(flatten)]

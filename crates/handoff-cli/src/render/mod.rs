@@ -7,7 +7,6 @@
 pub mod advice;
 pub mod attention;
 pub mod audit;
-pub mod cloudevents;
 pub mod kept;
 pub mod receipt;
 pub mod rows;
