@@ -446,6 +446,67 @@ fn an_update_is_one_commit_and_takes_nothing_away_from_history() {
 }
 
 #[test]
+fn an_update_keeps_what_was_set_or_says_what_would_be_lost() {
+    let env = with_protocol("issue-to-pr");
+    run(&env, "protocol set issue-to-pr evidence enforce");
+    run(&env, "protocol set issue-to-pr limits.handoffs 77");
+    let folder = Folder::copy(&env, "issue-to-pr", "next");
+    folder.define(|d| {
+        d["version"] = json!("2.0.0");
+        d["leases"]["seconds"] = json!(4321);
+        d["evidence"]["policy"] = json!("warn");
+        d["limits"]["handoffs"] = json!(40);
+    });
+    let updated = folder.put("update").success();
+    let says = |line: &str| assert!(updated.stdout.contains(line), "{}", updated.shown);
+    says("from 1.5.0+2 to 2.0.0+2");
+    says("  still set: evidence enforce\n  still set: limits.handoffs 77\n");
+    let listed = run(&env, "protocol set issue-to-pr").stdout;
+    let value = |key: &str| {
+        let row = listed
+            .lines()
+            .find(|row| row.starts_with(&format!("{key} ")));
+        row.and_then(|row| row.split_whitespace().nth(1))
+            .map(str::to_owned)
+    };
+    let values = ["evidence", "limits.handoffs", "leases"].map(value);
+    let expected = ["enforce", "77", "4321"].map(|value| Some(value.to_owned()));
+    assert_eq!(values, expected, "what the author changed is taken");
+    let again = folder.put("update").success();
+    assert!(again.stdout.contains("nothing changed"), "{}", again.shown);
+    // A second new version keeps them, too, and not what the first one brought.
+    folder.define(|d| {
+        d["version"] = json!("3.0.0");
+        d["leases"]["seconds"] = json!(1234);
+    });
+    folder.put("update").success();
+    let listed = run(&env, "protocol set issue-to-pr").stdout;
+    assert!(listed.contains("  1234 "), "{listed}");
+    // A rule whose policy was set is gone in the next one.
+    run(
+        &env,
+        "protocol set issue-to-pr consistency.cycle-time enforce",
+    );
+    folder.define(|d| {
+        d["version"] = json!("4.0.0");
+        let rules = d["consistency"].as_array_mut().unwrap();
+        rules.retain(|rule| rule["name"] != "cycle-time");
+    });
+    let tip = env.tip();
+    let refused = folder
+        .put("update")
+        .says("the protocol has no \"consistency.cycle-time\"");
+    refused.says("add --drop-settings");
+    assert_eq!(env.tip(), tip);
+    let path = folder.path();
+    env.handoff(&["protocol", "update", &path, "--drop-settings"])
+        .success();
+    let listed = run(&env, "protocol set issue-to-pr").stdout;
+    assert!(!listed.contains("enforce  "), "{listed}");
+    env.assert_sound();
+}
+
+#[test]
 fn an_update_leaves_no_open_handoff_behind() {
     let env = TestEnvironment::with_ledger();
     env.send(opening(87)).success();

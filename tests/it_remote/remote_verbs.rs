@@ -567,6 +567,41 @@ fn looking_touches_nothing_of_the_users_either() {
 }
 
 #[test]
+fn what_two_clones_set_and_update_at_once_all_holds() {
+    let clones = Clones::new();
+    own_protocol(&clones);
+    let set = |key: &str, value: &str| format!("protocol set issue-to-pr {key} {value}");
+    let offline = |line: &str| {
+        let words: Vec<&str> = line.split(' ').chain(["--offline"]).collect();
+        clones.there(&words).exits(8);
+    };
+    offline(&set("evidence", "enforce"));
+    offline("protocol update ../own");
+    offline(&set("leases", "1234"));
+    let here = set("limits.handoffs", "77");
+    clones
+        .env
+        .handoff(&here.split(' ').collect::<Vec<_>>())
+        .success();
+    clones.there(&["sync"]).success();
+    clones.env.handoff(&["sync"]).success();
+    for listed in [
+        clones.env.handoff(&["protocol", "set", "issue-to-pr"]),
+        clones.there(&["protocol", "set", "issue-to-pr"]),
+    ] {
+        let rows = listed
+            .stdout
+            .lines()
+            .map(|row| row.split_whitespace().take(2));
+        let rows: Vec<String> = rows.map(|row| row.collect::<Vec<_>>().join(" ")).collect();
+        for row in ["evidence enforce", "leases 1234", "limits.handoffs 77"] {
+            assert!(rows.iter().any(|r| r == row), "{row}: {}", listed.shown);
+        }
+    }
+    clones.env.assert_sound();
+}
+
+#[test]
 fn what_was_reaped_before_a_refusal_is_told() {
     let team = Clones::new();
     let (env, repo) = (&team.env, team.env.repo());

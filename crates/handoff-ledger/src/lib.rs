@@ -86,7 +86,7 @@ pub use founding::Founding;
 pub use ledger::Ledger;
 pub use memory::Audited;
 pub use overview::{Bucket, Overview, OverviewLimits, overview};
-pub use protocol_store::{ProtocolChange, PutMode, documents, open_issues};
+pub use protocol_store::{KeptSetting, ProtocolChange, PutMode, documents, open_issues};
 pub use refusals::{RefusalReason, Refused as RefusedContract};
 pub use remote::{Rejected, RejectedStep, RemoteDistance, Renamed, Repaired, Synced};
 pub use requirement::{GateRequest, Judgement, judge_any, judge_gate};

@@ -13,7 +13,7 @@ use handoff_model::screening::{Screen, screen_protocol};
 use handoff_model::semantic::part;
 use handoff_model::{
     Assignment, FileChanges, Issue, IssueStatus, ProtocolFiles, Refusal, Schemas, check_protocol,
-    layout, only_setting_changed,
+    has_settings, keep_settings, layout, only_setting_changed,
 };
 use handoff_protocol::{AgentKind, ContractType, Protocol, SIGNERS};
 use schemars::JsonSchema;
@@ -33,15 +33,17 @@ use super::snapshot::{Rules, Snapshot};
 pub enum PutMode {
     /// The protocol must be new.
     Add,
-    /// It replaces the protocol of the same name.
+    /// It replaces the protocol of the same name, and keeps what was set there.
     Update,
+    /// It replaces the protocol of the same name as it is.
+    Replace,
 }
 
 impl PutMode {
     /// How the protocol of this name is put in force, where that was decided elsewhere.
     pub(super) fn of(tip: &Snapshot<'_>, name: &str) -> Result<Self, LedgerError> {
         let known = tip.rules_id(name)?;
-        Ok(known.map_or(Self::Add, |_| Self::Update))
+        Ok(known.map_or(Self::Add, |_| Self::Replace))
     }
 }
 
@@ -57,6 +59,18 @@ pub struct ProtocolChange {
     pub version: String,
     /// The commit that was written; null if the ledger already had these files.
     pub commit: Option<ObjectId>,
+    /// What was set in the version before and is in this one, too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<KeptSetting>,
+}
+
+/// A setting that an update kept.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct KeptSetting {
+    /// Its key.
+    pub key: String,
+    /// Its value.
+    pub value: String,
 }
 
 impl<'r> Ledger<'r> {
@@ -74,7 +88,14 @@ impl<'r> Ledger<'r> {
     ) -> Result<ProtocolChange, LedgerError> {
         let (mut done, commit) = self.write(session, |_, tip, _| {
             screen_protocol(files)?;
-            protocol_step(tip, files, change, may_be_weaker)
+            let mut files = files.to_vec();
+            let kept = match change {
+                PutMode::Update => keep_set(tip, &mut files)?,
+                PutMode::Add | PutMode::Replace => Vec::new(),
+            };
+            let (step, mut outcome) = protocol_step(tip, &files, change, may_be_weaker)?;
+            outcome.kept = kept;
+            Ok((step, outcome))
         })?;
         done.commit = commit;
         Ok(done)
@@ -108,7 +129,7 @@ impl<'r> Ledger<'r> {
                     *bytes = changed.into_bytes();
                 }
             }
-            protocol_step(tip, &files, PutMode::Update, may_be_weaker)
+            protocol_step(tip, &files, PutMode::Replace, may_be_weaker)
         })?;
         done.commit = commit;
         Ok(done)
@@ -170,6 +191,7 @@ pub(super) fn protocol_step(
             .map(|k| k.protocol().definition().version.clone()),
         version: version.clone(),
         commit: None,
+        kept: Vec::new(),
     };
     let changes = differences(known.as_ref(), files)?;
     if known.is_some() && changes.is_empty() {
@@ -179,7 +201,7 @@ pub(super) fn protocol_step(
         (None, PutMode::Add) => {
             format!("Add protocol {name} {version}\n\nProtocol: {name}\n")
         }
-        (Some(before), PutMode::Update) => {
+        (Some(before), PutMode::Update | PutMode::Replace) => {
             ensure_succeeds(known.as_ref(), files, (&name, before, &version))?;
             let mut orphans = orphans(tip, &protocol, files)?;
             orphans.extend(misfit_documents(tip, &protocol, files)?);
@@ -196,7 +218,7 @@ pub(super) fn protocol_step(
             let version = before.clone();
             return Err(ProtocolError::Exists { name, version }.into());
         }
-        (None, PutMode::Update) => {
+        (None, PutMode::Update | PutMode::Replace) => {
             let known = tip.protocols()?;
             return Err(ProtocolError::Unknown { name, known }.into());
         }
@@ -205,6 +227,45 @@ pub(super) fn protocol_step(
     message += &authorized.weaker_trailer(&name, tip, may_be_weaker)?;
     let step = Draft::shared(changes, message, authorized.demand);
     Ok((Some(step), outcome))
+}
+
+/// Puts what was set in the protocol in force into a new version of it.
+fn keep_set(
+    tip: &Snapshot<'_>,
+    files: &mut [(String, Vec<u8>)],
+) -> Result<Vec<KeptSetting>, LedgerError> {
+    let Some((_, new)) = files.iter_mut().find(|(path, _)| path == DEFINITION) else {
+        return Ok(Vec::new());
+    };
+    let Ok(protocol) = Protocol::load(new) else {
+        return Ok(Vec::new());
+    };
+    let name = protocol.name();
+    if tip.rules_id(name)?.is_none() {
+        return Ok(Vec::new());
+    }
+    let rules = tip.rules(name)?;
+    if !has_settings(&rules.protocol().definition().version) {
+        return Ok(Vec::new());
+    }
+    let keys = tip.set_in(name)?;
+    let keys = keys.ok_or(ProtocolError::CutOff {
+        name: name.to_owned(),
+    })?;
+    let files = rules.files()?;
+    let in_force = files.iter().find(|(path, _)| path == DEFINITION);
+    let in_force = in_force.map_or(&[][..], |(_, bytes)| bytes);
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    let kept = keep_settings(&keys, &text(in_force), &text(new));
+    let (changed, kept) = kept.map_err(|source| ProtocolError::LosesSetting {
+        name: name.to_owned(),
+        source,
+    })?;
+    *new = changed.into_bytes();
+    let kept = kept.into_iter();
+    Ok(kept
+        .map(|(key, value)| KeptSetting { key, value })
+        .collect())
 }
 
 /// Refuses a new version that drops the list of keys, or does not name itself another one.

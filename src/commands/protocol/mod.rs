@@ -10,7 +10,7 @@ use handoff::base::Moment;
 use handoff::base::finding::Finding;
 use handoff::base::ids::AgentName;
 use handoff::base::text::{one_line, plain, quoted, word};
-use handoff::ledger::{ProtocolChange, ProtocolError, PutMode, open_issues};
+use handoff::ledger::{KeptSetting, ProtocolChange, ProtocolError, PutMode, open_issues};
 use handoff::model::{Assignment, NO_CLAIMS, SETTINGS, check_protocol};
 use handoff::protocol::{Definition, Policy, Protocol, SIGNERS, Signer, Signers, Style};
 use handoff::templates::{BUILT_IN, built_in};
@@ -105,13 +105,16 @@ enum Action {
     },
     /// Put a new version of a protocol in force
     ///
-    /// Refused while an open handoff could not continue under it. Earlier steps
-    /// are still checked against the version that was in force at the time.
+    /// Refused while an open handoff could not continue under it. Earlier steps are still checked
+    /// against the version that was in force at the time. What was set by `protocol set` stays set.
     #[command(after_help = "Example:\n  git handoff protocol update ./our-way")]
     Update {
         /// A built-in one, or a folder
         #[arg(value_name = "NAME|FOLDER")]
         name: String,
+        /// Take the new version as it is, without what was set by `protocol set`
+        #[arg(long)]
+        drop_settings: bool,
         /// It may check less strictly than the ledger's default protocol; what it checks less is
         /// recorded
         #[arg(long)]
@@ -120,7 +123,7 @@ enum Action {
     /// Set one policy of a protocol in force
     ///
     /// Writes a new version that differs in this alone: 1.2.0 becomes 1.2.0+1. Without
-    /// a key, lists what can be set. A later update from a folder replaces it.
+    /// a key, lists what can be set. A later update keeps it.
     #[command(after_help = "Examples:
   git handoff protocol set issue-to-pr
   git handoff protocol set issue-to-pr evidence enforce
@@ -156,7 +159,18 @@ impl Arguments {
             Action::Check { name } => check(context, output, name),
             Action::Copy { name, folder } => copy(context, output, name, folder),
             Action::Add { name, weaker } => put(context, output, name, PutMode::Add, *weaker),
-            Action::Update { name, weaker } => put(context, output, name, PutMode::Update, *weaker),
+            Action::Update {
+                name,
+                drop_settings,
+                weaker,
+            } => {
+                let kept = if *drop_settings {
+                    PutMode::Replace
+                } else {
+                    PutMode::Update
+                };
+                put(context, output, name, kept, *weaker)
+            }
             Action::Set {
                 name,
                 key,
@@ -759,8 +773,9 @@ impl Answer for ChangeView<'_> {
             before,
             version,
             commit,
+            kept,
         } = self.0;
-        let text = match (commit, before) {
+        let mut text = match (commit, before) {
             (None, _) => {
                 format!("protocol {name} {version} is already in force; nothing changed\n")
             }
@@ -777,6 +792,9 @@ impl Answer for ChangeView<'_> {
                 )
             }
         };
+        for KeptSetting { key, value } in kept {
+            text += &format!("  still set: {key} {value}\n");
+        }
         plain_lines(&text)
     }
 }

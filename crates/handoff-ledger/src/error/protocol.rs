@@ -6,6 +6,8 @@ use handoff_base::finding::Finding;
 use handoff_base::hint;
 use handoff_model::SettingError;
 
+use super::DEEPEN;
+
 /// The protocol or the document was refused, or does not exist.
 #[derive(Debug, thiserror::Error)]
 pub enum ProtocolError {
@@ -27,6 +29,14 @@ pub enum ProtocolError {
     /// A policy can't be set in a protocol.
     #[error("protocol {name} was not changed")]
     Setting { name: String, source: SettingError },
+    /// A new version has no place for what was set in the one before.
+    #[error("protocol {name} was not updated: what was set in it would be lost")]
+    LosesSetting { name: String, source: SettingError },
+    /// History is cut off, so that what was set in a protocol is not known.
+    #[error(
+        "protocol {name} was not updated: what was set in it is not known here, since history is cut off"
+    )]
+    CutOff { name: String },
     /// Open handoffs could not continue under a new definition.
     #[error("protocol {name} cannot change this way while handoffs are open")]
     Orphans {
@@ -73,6 +83,11 @@ impl Explained for ProtocolError {
             ),
             Self::Setting { name, .. } => ErrorCode::Usage
                 .hint(hint!("`git handoff protocol set {}` lists what can be set", name)),
+            Self::LosesSetting { name, .. } => ErrorCode::ProtocolRefused.hint(hint!(
+                "`git handoff protocol set {}` lists what is set; add --drop-settings to update without it",
+                name
+            )),
+            Self::CutOff { .. } => ErrorCode::Shallow.hint(DEEPEN),
             Self::Orphans { findings, .. } => ErrorCode::ProtocolOrphans
                 .hint("finish the open handoffs first, or keep what they need in the definition")
                 .findings(findings),

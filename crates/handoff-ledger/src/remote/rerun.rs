@@ -8,7 +8,10 @@ use handoff_base::ObjectId;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_contract::Input;
 use handoff_git::{Commit, Repository, Tree};
-use handoff_model::{Request, Update, View, archived_before, layout, trailers};
+use handoff_model::layout::DEFINITION;
+use handoff_model::{
+    Assignment, Request, Update, View, archived_before, layout, only_setting_changed, trailers,
+};
 use handoff_protocol::Event;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -230,15 +233,7 @@ impl<'r> Rerun<'r> {
                 self.set_time(at, key)?;
                 self.of_issue(commit, key, recorded)
             }
-            ([], Some(Shared::Protocol(name))) => {
-                let files = Rules::read(self.repository, new, &name)?.files()?;
-                let change = PutMode::of(&self.ledger.tip()?, &name)?;
-                self.own_time(commit);
-                let is_weaker = trailers(&commit.message).iter().any(|(n, _)| *n == WEAKER);
-                self.ledger
-                    .put_protocol(&self.session, &files, change, is_weaker)
-                    .map(drop)
-            }
+            ([], Some(Shared::Protocol(name))) => self.of_protocol(commit, (old, new), &name),
             ([], Some(Shared::Document(protocol, name))) => {
                 let path = layout::document(&protocol, &name);
                 let bytes = new.file(&path)?.ok_or(LedgerError::missing(path))?;
@@ -253,6 +248,36 @@ impl<'r> Rerun<'r> {
             }
             _ => Err(no_step(commit)),
         }
+    }
+
+    /// Sets the same policy again, or puts the same version in force with what was set meanwhile.
+    fn of_protocol(
+        &mut self,
+        commit: &Commit,
+        (old, new): (Tree<'r>, Tree<'r>),
+        name: &str,
+    ) -> Result<(), LedgerError> {
+        self.own_time(commit);
+        let is_weaker = trailers(&commit.message).iter().any(|(n, _)| *n == WEAKER);
+        let path = layout::protocol_file(name, DEFINITION);
+        let [before, after] = [old.file(&path)?, new.file(&path)?];
+        let set = before.zip(after).and_then(|(before, after)| {
+            let [before, after] = [std::str::from_utf8(&before), std::str::from_utf8(&after)];
+            let (key, value) = only_setting_changed(before.ok()?, after.ok()?)?;
+            Assignment::new(&key, &value).ok()
+        });
+        if let Some(set) = set {
+            let done = self
+                .ledger
+                .set_in_protocol(&self.session, name, &set, is_weaker);
+            return done.map(drop);
+        }
+        let files = Rules::read(self.repository, new, name)?.files()?;
+        let known = self.ledger.tip()?.rules_id(name)?;
+        let change = known.map_or(PutMode::Add, |_| PutMode::Update);
+        self.ledger
+            .put_protocol(&self.session, &files, change, is_weaker)
+            .map(drop)
     }
 
     /// Archives the same issues again, but for those that were written to meanwhile; or brings the

@@ -20,7 +20,7 @@ use handoff_model::layout::DEFINITION;
 use handoff_model::open_entry::id_in;
 use handoff_model::{
     ArchivedIssue, DaySpending, FileChanges, Issue, Manifest, OpenEntry, Paused, Record, Schemas,
-    View, layout, record,
+    View, has_settings, layout, only_setting_changed, record,
 };
 use handoff_protocol::{Protocol, SIGNERS, Signers};
 
@@ -494,6 +494,37 @@ impl<'r> Snapshot<'r> {
             }
         }
         Ok(Some(own.clone()))
+    }
+
+    /// The keys that were set in a protocol since its author's version. History is read back to
+    /// the commit that put that version in force; `None` if it is cut off before.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if a commit or a definition can't be read.
+    pub(crate) fn set_in(&self, protocol: &str) -> Result<Option<BTreeSet<String>>, LedgerError> {
+        let path = layout::protocol_file(protocol, DEFINITION);
+        let mut keys = BTreeSet::new();
+        let mut newer: Option<(ObjectId, String)> = None;
+        for id in self.repository.first_parents(self.commit) {
+            let commit = self.repository.commit(id?)?;
+            let entry = Tree::new(self.repository, commit.tree).entry(&path)?;
+            let Some((_, id)) = entry else {
+                return Ok(Some(keys));
+            };
+            if newer.as_ref().is_some_and(|(known, _)| *known == id) {
+                continue;
+            }
+            let blob = self.repository.blob(id)?;
+            let text = String::from_utf8_lossy(&blob).into_owned();
+            let set = newer.and_then(|(_, after)| only_setting_changed(&text, &after));
+            keys.extend(set.map(|(key, _)| key));
+            if !Protocol::load(&blob).is_ok_and(|p| has_settings(&p.definition().version)) {
+                return Ok(Some(keys));
+            }
+            newer = Some((id, text));
+        }
+        let is_whole = !self.repository.is_cut_off(self.commit)?;
+        Ok(is_whole.then_some(keys))
     }
 
     /// The name by which an agent receives handoffs.

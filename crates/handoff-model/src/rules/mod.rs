@@ -8,5 +8,7 @@ mod template_check;
 
 pub use gate_policy::{Exemption, GatePolicy};
 pub use protocol_check::{NO_CLAIMS, ProtocolFiles, check_protocol};
-pub use setting::{Assignment, SETTINGS, Setting, SettingError, only_setting_changed};
+pub use setting::{
+    Assignment, SETTINGS, Setting, SettingError, has_settings, keep_settings, only_setting_changed,
+};
 pub use strictness::{Strictness, Weakness, weaker};

@@ -1,5 +1,7 @@
 //! The policies of a protocol that are set one at a time, without a copy of its files.
 
+use std::collections::BTreeSet;
+
 use handoff_base::Amount;
 use handoff_base::text::quoted;
 use handoff_contract::edit::{self, EditError, Leaf};
@@ -373,6 +375,41 @@ pub fn only_setting_changed(before: &str, after: &str) -> Option<(String, String
     is_all.then(|| (only.key, shown(only.value.as_ref())))
 }
 
+/// A new definition with these settings of the one in force, and what they are: each key with its
+/// value.
+///
+/// # Errors
+/// [`SettingError`] if the new definition has no place for one of them.
+pub fn keep_settings(
+    keys: &BTreeSet<String>,
+    in_force: &str,
+    new: &str,
+) -> Result<(String, Vec<(String, String)>), SettingError> {
+    let before = edit::read(in_force).map_err(SettingError::Edit)?;
+    let (mut text, mut kept) = (new.to_owned(), Vec::new());
+    for key in keys {
+        let mut settings = SETTINGS.iter();
+        let path = settings.find_map(|setting| setting.path_of(key));
+        let value = shown(path.and_then(|path| at(&before, &path)));
+        if let Some(changed) = Assignment::new(key, &value)?.applied(&text)? {
+            text = changed;
+            kept.push((key.clone(), value));
+        }
+    }
+    let is_version = |key: Option<&str>, _: &Value| key == Some("version");
+    let same = edit::replace(&text, &[], is_version, &before["version"]);
+    if same.map_err(SettingError::Edit)?.as_deref() == Some(in_force) {
+        return Ok((in_force.to_owned(), kept));
+    }
+    Ok((text, kept))
+}
+
+/// Whether settings were made in this version since its author's.
+pub fn has_settings(version: &str) -> bool {
+    let local = version.rsplit_once('+');
+    local.is_some_and(|(_, number)| number.parse::<u32>().is_ok())
+}
+
 /// A setting's keys in two definitions.
 fn keys(setting: &Setting, before: &Value, after: &Value) -> Vec<Assignment> {
     let Some(prefix) = setting.key.strip_suffix(NAME) else {
@@ -452,7 +489,12 @@ fn shown(value: Option<&Value>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Assignment, SETTINGS, SettingError, next_version, only_setting_changed};
+    use std::collections::BTreeSet;
+
+    use super::{
+        Assignment, SETTINGS, SettingError, has_settings, keep_settings, next_version,
+        only_setting_changed,
+    };
 
     const BEFORE: &str = r#"{
   "version": "1.2.0",
@@ -571,6 +613,31 @@ mod tests {
         }
         let error = Assignment::new("leases", "9").map(|a| a.applied("{\"a\": 1, \"a\": 2}"));
         assert!(matches!(error, Ok(Err(SettingError::Edit(_)))));
+    }
+
+    #[test]
+    fn a_new_version_keeps_what_was_set_and_nothing_else() {
+        let set = set(BEFORE, "evidence", "enforce").unwrap_or_default();
+        let keys = BTreeSet::from(["evidence".to_owned()]);
+        let new = BEFORE.replace("1.2.0", "2.0.0").replace("60", "90");
+        let (text, kept) = keep_settings(&keys, &set, &new).unwrap_or_default();
+        assert_eq!(kept, [("evidence".to_owned(), "enforce".to_owned())]);
+        assert!(text.contains("\"version\": \"2.0.0+1\""), "{text}");
+        assert!(text.contains("\"seconds\": 90"), "{text}");
+        let again = keep_settings(&keys, &text, &new).unwrap_or_default();
+        assert_eq!(
+            again,
+            (text, kept),
+            "the same version again changes nothing"
+        );
+        let rule = BTreeSet::from(["consistency.two".to_owned()]);
+        let without = new.replace("\"two\"", "\"three\"");
+        let lost = keep_settings(&rule, BEFORE, &without);
+        assert_eq!(
+            lost,
+            Err(SettingError::Missing("consistency.two".to_owned()))
+        );
+        assert!(has_settings("2.0.0+1") && !has_settings("2.0.0+b") && !has_settings("2.0.0"));
     }
 
     #[test]
