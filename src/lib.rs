@@ -21,6 +21,7 @@ mod prime;
 #[doc(hidden)]
 pub mod readers;
 #[cfg(all(test, feature = "all"))]
+#[path = "../tests/reference/mod.rs"]
 mod reference;
 mod version;
 

@@ -417,14 +417,14 @@ pub(super) fn generated(from: &str) -> String {
     )
 }
 
-/// Adds a page of docs whose frame is in src/reference.
+/// Adds a page of docs whose frame is in tests/reference.
 fn page(
     name: &str,
     definitions: &Map<String, Value>,
     root: &Path,
     files: &mut BTreeMap<PathBuf, String>,
 ) {
-    let path = format!("src/reference/{name}");
+    let path = format!("tests/reference/{name}");
     let frame = fs::read_to_string(root.join(&path)).unwrap();
     let page = Page::new(&frame, definitions).filled(&frame);
     let head = generated(&format!("the types and {path}"));
