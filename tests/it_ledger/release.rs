@@ -270,10 +270,7 @@ fn views_and_events_tell_of_what_is_given_back() {
         "{log}"
     );
     let watched = done(&env, "watch --all --once").stdout;
-    assert!(
-        watched.contains(r#""event":"release""#),
-        "{watched}"
-    );
+    assert!(watched.contains(r#""event":"release""#), "{watched}");
     done(&env, "claim 87.1 --as prep-agent");
     env.send(prepared(87)).success();
     done(&env, "report --output page.html");

@@ -44,7 +44,7 @@ pub use report::{Coverage, MAX_REPORT, ReportFault, TestCounts};
 pub use schema::{Checked, Schema, SchemaError};
 pub use secrets::{Allowance, Secret, Secrets, UnknownRule, is_rule};
 pub use shape::{Shape, ShapeError};
-pub use source::{Format, Source, UnknownFormat};
+pub use source::{Format, Source};
 pub use wrapping::unwrapped;
 pub use write::{write_json, write_markdown, write_message, write_xml};
 

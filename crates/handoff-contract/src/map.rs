@@ -114,6 +114,12 @@ impl Mapper<'_> {
         for attribute in &element.attributes {
             self.unknown_attribute(attribute, &[], trail);
         }
+        self.no_elements_within(element, trail);
+        coerce(&element.text, leaf)
+    }
+
+    /// Reports an element in one that holds text.
+    fn no_elements_within(&mut self, element: &Element, trail: &Trail<'_>) {
         if let Some(child) = self.document.children(element).next() {
             self.report(child.offset, || {
                 let message = format!(
@@ -125,7 +131,6 @@ impl Mapper<'_> {
                     .fix("write < as &lt; if it is meant as text")
             });
         }
-        coerce(&element.text, leaf)
     }
 
     fn array(&mut self, element: &Element, item: usize, name: &str, trail: &Trail<'_>) -> Value {
@@ -191,17 +196,7 @@ impl Mapper<'_> {
                 };
                 members.insert(prop.key.clone(), value);
             }
-            if let Some(child) = self.document.children(element).next() {
-                self.report(child.offset, || {
-                    let message = format!(
-                        "`{}` holds text, not elements such as `{}`",
-                        text::short(&element.name),
-                        text::short(&child.name)
-                    );
-                    Finding::error(FindingCode::XmlUnexpectedElement, trail.path(), message)
-                        .fix("write < as &lt; if it is meant as text")
-                });
-            }
+            self.no_elements_within(element, trail);
             return Value::Object(members);
         }
         self.unexpected_text(element, trail);

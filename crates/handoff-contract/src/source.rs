@@ -1,7 +1,6 @@
 //! A contract as it was sent: its text, its format, and its strictly parsed tree.
 
 use std::fmt;
-use std::str::FromStr;
 
 use handoff_base::finding::{Finding, FindingCode};
 use schemars::JsonSchema;
@@ -41,24 +40,6 @@ impl Format {
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.extension())
-    }
-}
-
-/// An unknown format name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a contract format (`xml`, `json` or `md`)")]
-pub struct UnknownFormat(pub String);
-
-impl FromStr for Format {
-    type Err = UnknownFormat;
-
-    fn from_str(name: &str) -> Result<Self, UnknownFormat> {
-        match name {
-            "xml" => Ok(Self::Xml),
-            "json" => Ok(Self::Json),
-            "md" => Ok(Self::Markdown),
-            _ => Err(UnknownFormat(text::short(name))),
-        }
     }
 }
 

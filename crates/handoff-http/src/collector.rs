@@ -9,7 +9,7 @@ use serde_json::Value;
 use ureq::Agent;
 use ureq::http::{HeaderName, HeaderValue, StatusCode, Uri};
 
-use super::{address, shown};
+use super::{address, agent, shown};
 use handoff_cli::failure::{ErrorCode, Failure, chain};
 
 /// Where a collector is.
@@ -95,16 +95,8 @@ impl Collector {
     /// # Errors
     /// A [`Failure`] if the environment's headers or certificates are invalid.
     pub fn new(endpoint: Endpoint, budget: Duration) -> Result<Self, Failure> {
-        let config = Agent::config_builder()
-            .user_agent(concat!("git-handoff/", env!("CARGO_PKG_VERSION")))
-            .http_status_as_error(false)
-            // The headers may hold secrets, and are for this address alone.
-            .max_redirects(0)
-            .max_redirects_will_error(false);
-        #[cfg(feature = "https")]
-        let config = config.tls_config(crate::authorities::tls()?);
         Ok(Self {
-            agent: config.build().into(),
+            agent: agent(None)?,
             endpoint: endpoint.0,
             headers: headers()?,
             budget,

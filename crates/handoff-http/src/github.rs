@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use ureq::Agent;
 use ureq::http::{HeaderMap, Uri};
 
-use super::{address, shown};
+use super::{address, agent, shown};
 use handoff_cli::environment::now;
 use handoff_cli::failure::{ErrorCode, Failure, chain};
 
@@ -97,16 +97,8 @@ impl Github {
         let example = "write GITHUB_API_URL as https://api.github.com";
         let secrets = "the token belongs into GH_TOKEN";
         address("API", &base, (example, secrets), cfg!(feature = "https"))?;
-        let config = Agent::config_builder()
-            .user_agent(concat!("git-handoff/", env!("CARGO_PKG_VERSION")))
-            .http_status_as_error(false)
-            // The token is for this host alone.
-            .max_redirects(0)
-            .max_redirects_will_error(false);
-        #[cfg(feature = "https")]
-        let config = config.tls_config(crate::authorities::tls()?);
         Ok(Self {
-            agent: config.build().into(),
+            agent: agent(None)?,
             base,
             repository: repository.trim().to_owned(),
             authorization: format!("Bearer {}", token.trim()),

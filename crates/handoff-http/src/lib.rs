@@ -10,7 +10,10 @@ pub mod github;
 pub mod server;
 pub mod webhook;
 
+use std::time::Duration;
+
 use handoff::base::text::plain;
+use ureq::Agent;
 use ureq::http::Uri;
 
 use handoff_cli::failure::{ErrorCode, Failure};
@@ -44,6 +47,23 @@ fn address(
         ));
     }
     Ok(uri)
+}
+
+/// A client that follows no redirects: an address, its headers and the token may be secrets, which
+/// another host must not learn.
+///
+/// # Errors
+/// A [`Failure`] of the environment if its certificates can't be used.
+fn agent(limit: Option<Duration>) -> Result<Agent, Failure> {
+    let config = Agent::config_builder()
+        .user_agent(concat!("git-handoff/", env!("CARGO_PKG_VERSION")))
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .timeout_global(limit);
+    #[cfg(feature = "https")]
+    let config = config.tls_config(authorities::tls()?);
+    Ok(config.build().into())
 }
 
 /// An address for people: its scheme and host, and this in place of the rest.

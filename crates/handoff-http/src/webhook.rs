@@ -8,7 +8,7 @@ use serde_json::Value;
 use ureq::Agent;
 use ureq::http::Uri;
 
-use super::{address, shown};
+use super::{address, agent, shown};
 use handoff_cli::failure::{Failure, chain};
 
 /// How long one request may take.
@@ -41,17 +41,8 @@ impl Webhook {
         let example = "write it as https://hooks.example/services/…";
         let headers = "put no password into it: a webhook's address is its own secret";
         let address = address("webhook", url, (example, headers), cfg!(feature = "https"))?;
-        let config = Agent::config_builder()
-            .user_agent(concat!("git-handoff/", env!("CARGO_PKG_VERSION")))
-            .http_status_as_error(false)
-            // The address may be a secret, which another host must not learn.
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .timeout_global(Some(PATIENCE));
-        #[cfg(feature = "https")]
-        let config = config.tls_config(crate::authorities::tls()?);
         Ok(Self {
-            agent: config.build().into(),
+            agent: agent(Some(PATIENCE))?,
             address,
         })
     }

@@ -57,12 +57,6 @@ impl Listing {
         found.map(|entry| entry.id()).transpose()
     }
 
-    /// Every entry with a UTF-8 name, with its object.
-    pub fn named(&self) -> impl Iterator<Item = (&str, ObjectId)> {
-        self.entries()
-            .filter_map(|e| Some((std::str::from_utf8(e.name).ok()?, e.id().ok()?)))
-    }
-
     /// The names of an object in this folder.
     pub fn names_of(&self, id: ObjectId) -> impl Iterator<Item = String> {
         let same = self.entries().filter(move |e| e.id == id.as_bytes());

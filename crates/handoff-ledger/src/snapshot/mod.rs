@@ -862,7 +862,6 @@ fn spent_on(tree: &Tree<'_>, day: &str) -> Result<Option<DaySpending>, LedgerErr
 pub struct Rules<'r> {
     repository: &'r Repository,
     tree: Tree<'r>,
-    id: ObjectId,
     protocol: Arc<Protocol>,
     signers: OnceCell<Option<Rc<Signers>>>,
     schemas: RefCell<HashMap<String, Rc<Schema>>>,
@@ -927,7 +926,6 @@ impl<'r> Rules<'r> {
         Ok(Self {
             repository,
             tree,
-            id,
             protocol,
             signers: OnceCell::new(),
             schemas: RefCell::default(),
@@ -984,11 +982,6 @@ impl<'r> Rules<'r> {
             }
         }
         Ok(files)
-    }
-
-    /// The id of the protocol's folder: the same id means the same rules.
-    pub fn id(&self) -> ObjectId {
-        self.id
     }
 
     /// A file of the protocol.

@@ -59,11 +59,6 @@ impl Issues {
         self.0.len()
     }
 
-    /// Whether there is no issue.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Decodes each issue, sorted by number, then by name.
     pub fn iter(&self) -> impl Iterator<Item = IssueSurvey<'_>> {
         self.0.iter().filter_map(Encoded::decoded)

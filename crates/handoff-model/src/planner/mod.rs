@@ -287,20 +287,28 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     ) -> Result<Planned, Stop<E>> {
         let (mut issue, mut files) = self.await_in_issue(issue, again)?;
         files.extend(self.no_longer_paused(&mut issue));
+        Ok(self.issue_written(issue, files, about, message))
+    }
+
+    /// Writes these files and the issue's own.
+    fn issue_written(
+        &self,
+        mut issue: Issue,
+        mut files: FileChanges,
+        about: Record,
+        message: String,
+    ) -> Planned {
         let previous = self.next_step(&mut issue, about.id.number());
-        files.push((
-            layout::issue_file(self.key),
-            Edit::Bytes(record::write(&issue)),
-        ));
-        let receipt = self.receipt(about, issue, Vec::new());
-        Ok(Planned::Write(Box::new(PlannedStep {
+        let own = Edit::Bytes(record::write(&issue));
+        files.push((layout::issue_file(self.key), own));
+        Planned::Write(Box::new(PlannedStep {
             files,
             message,
-            receipt,
+            receipt: self.receipt(about, issue, Vec::new()),
             previous,
             demanded: Vec::new(),
             begun: Vec::new(),
-        })))
+        }))
     }
 
     /// Counts one more step of the issue, about a handoff; returns when the previous one was made.

@@ -11,7 +11,7 @@ use crate::layout;
 use crate::planner::{Changed, Planner, trail};
 use crate::record::{self, Issue, Paused, Record, Resumed, VERSION, View};
 use crate::refusal::{Refusal, RoleRefusal, StateRefusal};
-use crate::step::{FileChanges, Planned, PlannedStep, StepEvent, Stop};
+use crate::step::{FileChanges, Planned, StepEvent, Stop};
 
 impl<E, V: View<E>> Planner<'_, E, V> {
     /// Pauses an open issue, except for some agents. Another pause takes the place of the one before.
@@ -130,7 +130,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         changed.quiet = waiting;
         self.await_somebody(&mut changed)?;
         let Changed {
-            mut issue,
+            issue,
             quiet,
             entries: mut files,
             ..
@@ -148,21 +148,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let account = trail::remark(StepEvent::Reopen, self.key, "resumed", reason);
         let transition = format!("{} paused..open", self.key);
         let message = self.message(&issue, &about, &[transition], &account);
-        let previous = self.next_step(&mut issue, about.id.number());
         files.push((layout::paused_file(self.key), Edit::Gone));
-        files.push((
-            layout::issue_file(self.key),
-            Edit::Bytes(record::write(&issue)),
-        ));
-        let receipt = self.receipt(about, issue, Vec::new());
-        Ok(Planned::Write(Box::new(PlannedStep {
-            files,
-            message,
-            receipt,
-            previous,
-            demanded: Vec::new(),
-            begun: Vec::new(),
-        })))
+        Ok(self.issue_written(issue, files, about, message))
     }
 
     /// Whether the actor ended the last pause for this reason.

@@ -332,15 +332,6 @@ impl<'a> HandoffSurvey<'a> {
         self.changes.first().map(|change| change.at)
     }
 
-    /// Why it is in its state: the failure, the reason that was given, or the first question. `None`
-    /// if work goes on or is done.
-    pub fn reason(&self) -> Option<&str> {
-        // Running out of attempts is part of the failure before it.
-        let mut newest = self.changes.iter().rev();
-        let last = newest.find(|change| change.event != Some(Event::Exhaust))?;
-        last.reason.as_deref().filter(|_| self.state.is_stopped())
-    }
-
     /// Whether it is a note, which nobody claims.
     pub fn is_note(&self) -> bool {
         let first = self.changes.first();
