@@ -1,13 +1,11 @@
 //! Moments, as used in every stored file and document.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::ops::{Add, AddAssign, Deref, Sub};
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, ParseError, SecondsFormat, TimeDelta, TimeZone, Utc};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use thiserror::Error;
 
@@ -185,17 +183,19 @@ impl<'de> Deserialize<'de> for Moment {
     }
 }
 
-impl JsonSchema for Moment {
-    fn inline_schema() -> bool {
-        true
-    }
+schemars::generated! {
+    impl schemars::JsonSchema for Moment {
+        fn inline_schema() -> bool {
+            true
+        }
 
-    fn schema_name() -> Cow<'static, str> {
-        "Moment".into()
-    }
+        fn schema_name() -> std::borrow::Cow<'static, str> {
+            "Moment".into()
+        }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "format": "date-time" })
+        fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+            schemars::json_schema!({ "type": "string", "format": "date-time" })
+        }
     }
 }
 

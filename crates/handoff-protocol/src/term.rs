@@ -10,7 +10,6 @@
 use handoff_base::pointer::{is_pointer, lookup, select};
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -95,13 +94,15 @@ pub struct Term {
     filters: Vec<Filter>,
 }
 
-impl JsonSchema for Term {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Term".into()
-    }
+schemars::generated! {
+    impl schemars::JsonSchema for Term {
+        fn schema_name() -> std::borrow::Cow<'static, str> {
+            "Term".into()
+        }
 
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": ["string", "number", "boolean"] })
+        fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+            schemars::json_schema!({ "type": ["string", "number", "boolean"] })
+        }
     }
 }
 
@@ -210,12 +211,6 @@ impl Term {
     /// Whether its value needs nothing but the contract.
     pub fn is_own(&self) -> bool {
         matches!(self.subject, Subject::Place(_) | Subject::Fixed(_))
-    }
-
-    /// Whether it is what the subject has, unfiltered and single.
-    pub fn is_plain(&self) -> bool {
-        let spread = matches!(&self.subject, Subject::Place(at) if at.contains('*'));
-        self.filters.is_empty() && !spread
     }
 
     /// Its pointer into the contract.

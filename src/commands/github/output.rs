@@ -1,5 +1,3 @@
-use std::collections::BTreeMap;
-
 use clap::Args;
 use handoff_github::output::{Values, of_issue, of_ledger, of_none, written};
 use schemars::JsonSchema;
@@ -52,7 +50,7 @@ impl Arguments {
 #[schemars(inline)]
 pub(crate) struct ValuesView {
     #[serde(serialize_with = "as_object")]
-    #[schemars(with = "BTreeMap<String, String>")]
+    #[schemars(with = "std::collections::BTreeMap<String, String>")]
     values: Values,
     /// The text for a workflow, where standard output takes its file's place.
     #[serde(skip)]

@@ -6,6 +6,7 @@
 
 use handoff_base::ObjectId;
 use handoff_git::Scratch;
+use libdeflater::crc32;
 use serde::{Deserialize, Serialize};
 
 use super::issues::{Encoded, Issues};
@@ -30,7 +31,7 @@ pub(super) fn read(note: &Scratch) -> Option<(Trees, Issues)> {
     let bytes = note.read_up_to(LARGEST)?;
     let rest = bytes.strip_prefix(PROGRAM.as_bytes())?;
     let (sum, content) = rest.split_first_chunk()?;
-    if crc32fast::hash(content) != u32::from_le_bytes(*sum) {
+    if crc32(content) != u32::from_le_bytes(*sum) {
         return None;
     }
     let (trees, issues): (Trees, Vec<Encoded<'_>>) = postcard::from_bytes(content).ok()?;
@@ -41,7 +42,7 @@ pub(super) fn read(note: &Scratch) -> Option<(Trees, Issues)> {
 /// Replaces the note. If that fails, the next survey just goes without it.
 pub(super) fn write(note: &Scratch, trees: Trees, issues: &Issues) {
     if let Ok(content) = postcard::to_allocvec(&(trees, issues.encoded())) {
-        let sum = crc32fast::hash(&content).to_le_bytes();
+        let sum = crc32(&content).to_le_bytes();
         let _ = note.write(&[PROGRAM.as_bytes(), &sum, &content].concat());
     }
 }

@@ -1,8 +1,6 @@
 //! What a stored form has beyond what every answer says.
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::ser::Error;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -67,20 +65,22 @@ impl<T: Summarized> Serialize for Detail<T> {
     }
 }
 
-impl<T: Summarized> JsonSchema for Detail<T> {
-    fn schema_name() -> Cow<'static, str> {
-        T::REST.into()
-    }
+schemars::generated! {
+    impl<T: Summarized> JsonSchema for Detail<T> {
+        fn schema_name() -> std::borrow::Cow<'static, str> {
+            T::REST.into()
+        }
 
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let mut schema = T::json_schema(generator);
-        let is_elsewhere = |name: &str| T::ELSEWHERE.contains(&name);
-        if let Some(Value::Object(members)) = schema.get_mut("properties") {
-            members.retain(|name, _| !is_elsewhere(name));
+        fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+            let mut schema = T::json_schema(generator);
+            let is_elsewhere = |name: &str| T::ELSEWHERE.contains(&name);
+            if let Some(Value::Object(members)) = schema.get_mut("properties") {
+                members.retain(|name, _| !is_elsewhere(name));
+            }
+            if let Some(Value::Array(required)) = schema.get_mut("required") {
+                required.retain(|name| !name.as_str().is_some_and(is_elsewhere));
+            }
+            schema
         }
-        if let Some(Value::Array(required)) = schema.get_mut("required") {
-            required.retain(|name| !name.as_str().is_some_and(is_elsewhere));
-        }
-        schema
     }
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use handoff_base::ids::AgentName;
 use handoff_base::pointer::select;
-use schemars::{JsonSchema, Schema};
+use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Value, json};
+use serde_json::Value;
 use serde_with::{apply, skip_serializing_none};
 
 /// The rules for GitHub's events.
@@ -337,10 +337,12 @@ fn shortest<S: Serializer>(effect: &Option<Effect>, serializer: S) -> Result<S::
     }
 }
 
-/// Adds the short form of a pause to the schema of effects.
-fn with_short_pause(schema: &mut Schema) {
-    if let Some(Value::Array(forms)) = schema.get_mut("oneOf") {
-        forms.push(json!({"type": "string", "const": "pause"}));
+schemars::generated! {
+    /// Adds the short form of a pause to the schema of effects.
+    fn with_short_pause(schema: &mut schemars::Schema) {
+        if let Some(serde_json::Value::Array(forms)) = schema.get_mut("oneOf") {
+            forms.push(serde_json::json!({"type": "string", "const": "pause"}));
+        }
     }
 }
 
