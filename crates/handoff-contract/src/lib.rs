@@ -9,6 +9,7 @@
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod contains;
+mod cost;
 pub mod edit;
 mod explain;
 mod input;
@@ -36,6 +37,7 @@ mod xml;
 #[cfg(test)]
 mod tests;
 
+pub use cost::Cost;
 pub use input::Input;
 pub use open_places::Filled;
 pub use outline::Outline;

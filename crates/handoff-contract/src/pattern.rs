@@ -25,23 +25,31 @@ pub(super) fn is_not_blank(pattern: &str, text: &str) -> Option<bool> {
 }
 
 /// The engine whose time grows with the text alone. It has no look-around and no back-references,
-/// with which an expression may take any time, and takes no expression that compiles to more.
-pub(super) fn engine() -> PatternOptions<Regex> {
-    PatternOptions::regex().size_limit(1 << 20)
+/// with which an expression may take any time. What one compiles to is bounded, and so is what all
+/// `patterns` of a schema do.
+pub(super) fn engine(patterns: usize) -> PatternOptions<Regex> {
+    let share = (32 << 20) / patterns.max(32);
+    let options = PatternOptions::regex().size_limit(share);
+    options.dfa_size_limit(share)
 }
 
-/// The place of a pattern that the engine does not take, as a JSON Pointer into a schema.
-pub(super) fn refused(schema: &Value) -> Option<String> {
+/// The place of a pattern that the engine does not take, though it is an expression, as a JSON
+/// Pointer into a schema.
+pub(super) fn refused(schema: &Value, patterns: usize) -> Option<String> {
     let mut path = String::new();
-    refused_in(schema, &mut path).then_some(path)
+    refused_in(schema, patterns, &mut path).then_some(path)
 }
 
 /// Recursion is bounded by the depth of JSON.
-fn refused_in(schema: &Value, path: &mut String) -> bool {
+fn refused_in(schema: &Value, patterns: usize, path: &mut String) -> bool {
     let length = path.len();
+    let is_taken = |pattern: &str| {
+        let any = jsonschema::options().with_draft(Draft::Draft4).offline();
+        compiled(pattern, patterns).is_some() || any.build(&json!({ KEYWORD: pattern })).is_err()
+    };
     let mut inside = |part: &str, is_refused: bool, value: &Value| {
         push_part(path, part);
-        let found = is_refused || refused_in(value, path);
+        let found = is_refused || refused_in(value, patterns, path);
         if !found {
             path.truncate(length);
         }
@@ -65,14 +73,10 @@ fn refused_in(schema: &Value, path: &mut String) -> bool {
     }
 }
 
-fn is_taken(pattern: &str) -> bool {
-    compiled(pattern).is_some()
-}
-
-fn compiled(pattern: &str) -> Option<Validator> {
+fn compiled(pattern: &str, patterns: usize) -> Option<Validator> {
     let options = jsonschema::options()
         .with_draft(Draft::Draft4)
-        .with_pattern_options(engine())
+        .with_pattern_options(engine(patterns))
         .offline();
     options.build(&json!({ KEYWORD: pattern })).ok()
 }
@@ -107,6 +111,8 @@ struct Pattern {
     text: String,
     compiled: OnceLock<Option<Validator>>,
     budget: Arc<Budget>,
+    /// How many there are in its schema.
+    patterns: usize,
 }
 
 /// One place of a schema with a pattern.
@@ -134,7 +140,10 @@ impl<'i> Keyword<'i> for LazyPattern {
         }
         // The library's own keyword does the matching, so that a pattern has the same meaning as
         // when the whole schema is compiled.
-        let compiled = self.0.compiled.get_or_init(|| compiled(&self.0.text));
+        let compiled = self
+            .0
+            .compiled
+            .get_or_init(|| compiled(&self.0.text, self.0.patterns));
         compiled
             .as_ref()
             .is_some_and(|validator| validator.is_valid(instance))
@@ -144,6 +153,7 @@ impl<'i> Keyword<'i> for LazyPattern {
 /// Creates the keyword's instances for one schema.
 pub(super) fn factory(
     budget: &Arc<Budget>,
+    patterns: usize,
 ) -> impl for<'a> Fn(&'a Map<String, Value>, &'a Value, Location) -> Made<'a> + Send + Sync + 'static
 {
     let budget = Arc::clone(budget);
@@ -156,6 +166,7 @@ pub(super) fn factory(
                 text: text.to_owned(),
                 compiled: OnceLock::new(),
                 budget: Arc::clone(&budget),
+                patterns,
             })
         });
         Ok(Box::new(LazyPattern(Arc::clone(pattern))))

@@ -8,6 +8,7 @@ use jsonschema::{Draft, Registry, Validator};
 use serde_json::{Value, json};
 
 use super::contains::Contains;
+use super::cost::{self, Cost, MAX_SCHEMA};
 use super::explain::Explainer;
 use super::map::Mapped;
 use super::pattern::Budget;
@@ -19,8 +20,10 @@ use super::{FILL, MAX_FINDINGS, Place, contains, map, pattern, plain, text};
 #[derive(Debug)]
 pub struct Schema {
     validator: OnceLock<Validator>,
-    /// What the validator is compiled from when it is needed.
-    sound: Option<Value>,
+    source: Value,
+    /// Whether it ships with the program: it is compiled when it is needed.
+    ships: bool,
+    cost: Cost,
     shape: Shape,
     contains: OnceLock<Contains>,
     budget: Arc<Budget>,
@@ -50,6 +53,11 @@ pub enum SchemaError {
     /// It is not an object.
     #[error("a schema is a JSON object")]
     NotAnObject,
+    /// Checking any value by it can take too long.
+    #[error(
+        "the schema applies more than {MAX_SCHEMA} schemas to one value, or nests too deeply: let fewer definitions refer to each other"
+    )]
+    TooLarge,
     /// Its references can't be resolved.
     #[error("the schema cannot be followed")]
     Shape(#[from] ShapeError),
@@ -81,27 +89,23 @@ impl Schema {
     /// # Errors
     /// [`SchemaError`], if it is not a valid schema.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
-        let (shape, without_xml) = Self::shape_of(schema)?;
+        let read = Self::read(schema)?;
         let options = jsonschema::options()
             .with_draft(Draft::Draft202012)
             .offline()
             .should_validate_formats(true)
             .should_ignore_unknown_formats(false);
-        let linear = options.clone().with_pattern_options(pattern::engine());
-        let validator = linear.build(schema).map_err(|error| {
-            // The schema is valid, but for an engine whose time has no bound.
-            match pattern::refused(schema).filter(|_| options.build(schema).is_ok()) {
+        let validator = options
+            .with_pattern_options(pattern::engine(read.cost.patterns))
+            .build(schema)
+            .map_err(|error| match pattern::refused(schema, read.cost.patterns) {
                 Some(path) => SchemaError::Pattern { path },
                 None => invalid(&error),
-            }
-        })?;
+            })?;
         Ok(Self {
             validator: OnceLock::from(validator),
-            sound: None,
-            shape,
-            without_xml,
             contains: contains::wanted(schema).into(),
-            budget: Arc::default(),
+            ..read
         })
     }
 
@@ -112,15 +116,11 @@ impl Schema {
     /// # Errors
     /// [`SchemaError`], if it cannot be compiled.
     pub fn compile_trusted(schema: &Value) -> Result<Self, SchemaError> {
-        let (shape, without_xml) = Self::shape_of(schema)?;
-        let budget = Arc::<Budget>::default();
+        let read = Self::read(schema)?;
         Ok(Self {
-            validator: OnceLock::from(trusted(schema, &budget)?),
-            sound: None,
-            shape,
-            without_xml,
+            validator: OnceLock::from(read.trusted()?),
             contains: contains::wanted(schema).into(),
-            budget,
+            ..read
         })
     }
 
@@ -130,15 +130,35 @@ impl Schema {
     /// # Errors
     /// [`SchemaError`], if its references can't be followed.
     pub fn sound(schema: Value) -> Result<Self, SchemaError> {
-        let (shape, without_xml) = Self::shape_of(&schema)?;
+        let (shape, without_xml) = Shape::as_far_as_possible(&schema)?;
         Ok(Self {
             validator: OnceLock::new(),
             shape,
             without_xml,
             contains: OnceLock::new(),
             budget: Arc::default(),
-            sound: Some(schema),
+            source: schema,
+            ships: true,
+            cost: Cost::default(),
         })
+    }
+
+    /// Reads a schema that is within its budget, to be compiled.
+    fn read(schema: &Value) -> Result<Self, SchemaError> {
+        if !schema.is_object() {
+            return Err(SchemaError::NotAnObject);
+        }
+        let cost = cost::of_schema(schema).ok_or(SchemaError::TooLarge)?;
+        Ok(Self {
+            ships: false,
+            cost,
+            ..Self::sound(schema.clone())?
+        })
+    }
+
+    /// What it needs, whatever it checks: nothing to speak of if it ships.
+    pub fn cost(&self) -> Cost {
+        self.cost
     }
 
     /// Whether it is compiled: one that ships is, once a value was not plainly valid.
@@ -148,23 +168,45 @@ impl Schema {
 
     fn validator(&self) -> &Validator {
         self.validator.get_or_init(|| {
-            let schema = self.sound.as_ref().unwrap_or(&Value::Null);
-            trusted(schema, &self.budget)
+            self.trusted()
                 .expect("a schema that ships compiles: a test compiles each")
         })
     }
 
-    /// Whether a value is valid.
-    pub(super) fn accepts(&self, value: &Value) -> bool {
-        let is_plain = |schema| plain::is_plainly_valid(schema, value);
-        self.sound.as_ref().is_some_and(is_plain) || self.validator().is_valid(value)
+    /// Compiles it without checking it against the meta-schema.
+    fn trusted(&self) -> Result<Validator, SchemaError> {
+        // jsonschema has no way to skip checking the schema it builds, but it uses the schemas in a
+        // registry unchecked, and checks a draft 4 schema with a far smaller meta-schema.
+        let registry = Registry::new()
+            .draft(Draft::Draft202012)
+            .add(TRUSTED, &self.source)
+            .and_then(|builder| builder.prepare())
+            .map_err(|error| SchemaError::Invalid {
+                path: String::new(),
+                message: text::short(&error.to_string()),
+            })?;
+        jsonschema::options()
+            .with_draft(Draft::Draft4)
+            .with_registry(&registry)
+            .with_pattern_options(pattern::engine(self.cost.patterns))
+            .with_keyword(
+                pattern::KEYWORD,
+                pattern::factory(&self.budget, self.cost.patterns),
+            )
+            .offline()
+            .should_validate_formats(true)
+            .build(&json!({ "$ref": TRUSTED }))
+            .map_err(|error| invalid(&error))
     }
 
-    fn shape_of(schema: &Value) -> Result<(Shape, Option<ShapeError>), SchemaError> {
-        if !schema.is_object() {
-            return Err(SchemaError::NotAnObject);
-        }
-        Ok(Shape::as_far_as_possible(schema)?)
+    /// Whether a value is valid.
+    #[cfg(test)]
+    pub(super) fn accepts(&self, value: &Value) -> bool {
+        self.is_plainly_valid(value) || self.validator().is_valid(value)
+    }
+
+    fn is_plainly_valid(&self, value: &Value) -> bool {
+        self.ships && plain::is_plainly_valid(&self.source, value)
     }
 
     /// Returns why the schema's values can't be written as XML, if they can't.
@@ -211,14 +253,17 @@ impl Schema {
         self.unfilled(source, wrapper, &value, &mut findings);
         self.undecided(source, wrapper, &value, &mut findings);
         self.budget.renew();
-        if !self.accepts(&value) && !self.budget.is_spent() {
+        let is_plain = self.is_plainly_valid(&value);
+        let fits = is_plain || cost::is_affordable(&self.source, &value);
+        if !fits {
+            let text = "its schema needs more steps to check it than are allowed";
+            let finding = Finding::error(FindingCode::InputTooLarge, "", text);
+            findings.push(finding.fix("shorten it, or simplify the schema"));
+        } else if !is_plain && !self.validator().is_valid(&value) && !self.budget.is_spent() {
             let mut explainer = Explainer {
                 source,
                 shape: &self.shape,
-                contains: self.contains.get_or_init(|| {
-                    let schema = self.sound.as_ref();
-                    schema.map(contains::wanted).unwrap_or_default()
-                }),
+                contains: (self.contains).get_or_init(|| contains::wanted(&self.source)),
                 wrapper,
                 value: &value,
                 findings: &mut findings,
@@ -340,29 +385,6 @@ fn texts(value: &Value, pointer: &mut String, see: &mut impl FnMut(&str, &str)) 
         }
         _ => {}
     }
-}
-
-/// Compiles a schema without checking it against the meta-schema.
-fn trusted(schema: &Value, budget: &Arc<Budget>) -> Result<Validator, SchemaError> {
-    // jsonschema has no way to skip checking the schema it builds, but it uses the schemas in a
-    // registry unchecked, and checks a draft 4 schema with a far smaller meta-schema.
-    let registry = Registry::new()
-        .draft(Draft::Draft202012)
-        .add(TRUSTED, schema)
-        .and_then(|builder| builder.prepare())
-        .map_err(|error| SchemaError::Invalid {
-            path: String::new(),
-            message: text::short(&error.to_string()),
-        })?;
-    jsonschema::options()
-        .with_draft(Draft::Draft4)
-        .with_registry(&registry)
-        .with_pattern_options(pattern::engine())
-        .with_keyword(pattern::KEYWORD, pattern::factory(budget))
-        .offline()
-        .should_validate_formats(true)
-        .build(&json!({ "$ref": TRUSTED }))
-        .map_err(|error| invalid(&error))
 }
 
 fn invalid(error: &jsonschema::ValidationError<'_>) -> SchemaError {

@@ -11,7 +11,8 @@ mod reference;
 use std::collections::{HashMap, HashSet};
 
 use choices::Choices;
-use reference::{refuse_endless, resolve};
+use reference::refuse_endless;
+pub(super) use reference::resolve;
 use serde_json::{Map, Value};
 
 use super::text;

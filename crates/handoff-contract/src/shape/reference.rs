@@ -10,7 +10,7 @@ use crate::text;
 /// How deeply a schema may nest, and how long a chain of references may be.
 const MAX_NESTING: usize = 256;
 
-pub(super) fn resolve<'s>(root: &'s Value, reference: &str) -> Result<&'s Value, ShapeError> {
+pub(crate) fn resolve<'s>(root: &'s Value, reference: &str) -> Result<&'s Value, ShapeError> {
     let pointer = reference.strip_prefix('#').map(percent_decoded);
     pointer
         .and_then(|pointer| root.pointer(&pointer))

@@ -665,3 +665,119 @@ fn patterns_have_a_budget_for_each_document() {
     // Each document has its own.
     assert!(check(2).is_valid());
 }
+
+/// Definitions that refer to the next one twice by a keyword.
+fn doubling(keyword: &str, levels: usize) -> serde_json::Value {
+    let next = |level: usize| json!({"$ref": format!("#/$defs/a{}", level + 1)});
+    let twice = |level| match keyword {
+        "if" => json!({"if": next(level), "then": next(level), "else": next(level)}),
+        "not" => json!({"not": next(level), "allOf": [next(level)]}),
+        "properties" => {
+            json!({"properties": {"x": next(level)}, "additionalProperties": next(level)})
+        }
+        "dependentSchemas" => json!({keyword: {"x": next(level), "y": next(level)}}),
+        "unevaluatedProperties" => json!({"allOf": [next(level)], keyword: next(level)}),
+        "items" => json!({"items": next(level), "contains": next(level)}),
+        _ => json!({keyword: [next(level), next(level)]}),
+    };
+    let defs = (0..levels).map(|level| (format!("a{level}"), twice(level)));
+    let mut defs: serde_json::Map<_, _> = defs.collect();
+    defs.insert(format!("a{levels}"), json!({"type": "integer"}));
+    json!({"properties": {"x": {"$ref": "#/$defs/a0"}}, "$defs": defs})
+}
+
+const DOUBLING: [&str; 9] = [
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "if",
+    "not",
+    "properties",
+    "dependentSchemas",
+    "unevaluatedProperties",
+    "items",
+];
+
+/// A schema whose definitions double what is applied is refused, before anything is compiled.
+#[test]
+fn a_schema_that_takes_any_time_is_refused() {
+    for keyword in DOUBLING {
+        let schema = doubling(keyword, 40);
+        for compiled in [Schema::compile(&schema), Schema::compile_trusted(&schema)] {
+            let refused = compiled.unwrap_err();
+            assert!(
+                matches!(refused, SchemaError::TooLarge),
+                "{keyword}: {refused:?}"
+            );
+        }
+        Schema::compile(&doubling(keyword, 4)).unwrap();
+    }
+    // A long chain would take a deep stack.
+    let chain = |length: usize| {
+        let next = |i: usize| json!({"properties": {"x": {"$ref": format!("#/$defs/a{}", i + 1)}}});
+        let mut defs: serde_json::Map<_, _> =
+            (0..length).map(|i| (format!("a{i}"), next(i))).collect();
+        defs.insert(format!("a{length}"), json!({}));
+        Schema::compile(&json!({"$ref": "#/$defs/a0", "$defs": defs}))
+    };
+    assert!(matches!(chain(5_000), Err(SchemaError::TooLarge)));
+    assert!(chain(100).is_ok());
+}
+
+/// Schemas that are small, and double with each level of the value that they describe.
+#[test]
+fn a_document_has_a_budget_of_steps() {
+    let same = json!({"$ref": "#/$defs/a"});
+    let inner = |keyword: &str| match keyword {
+        "items" => json!({"items": same, "contains": same}),
+        _ => json!({keyword: [{"properties": {"x": same}}, {"additionalProperties": same}]}),
+    };
+    for keyword in ["allOf", "anyOf", "oneOf", "items"] {
+        let schema = json!({"properties": {"x": same}, "$defs": {"a": inner(keyword)}});
+        let schema = Schema::compile(&schema).unwrap();
+        let check = |levels: usize| {
+            let is_list = keyword == "items";
+            let (open, close) = if is_list {
+                ("[", "]")
+            } else {
+                ("{\"x\":", "}")
+            };
+            let inside = format!("{}1{}", open.repeat(levels), close.repeat(levels));
+            // A contract is an object.
+            let text = format!("{{\"x\":{inside}}}");
+            schema.check(&Source::parse(text.as_bytes()).unwrap(), None)
+        };
+        let deep = check(60);
+        let codes: Vec<_> = deep.findings.iter().map(|finding| finding.code).collect();
+        assert_eq!(
+            codes,
+            [handoff_base::finding::FindingCode::InputTooLarge],
+            "{keyword}"
+        );
+        let flat = check(3);
+        assert!(
+            flat.findings.iter().all(|f| f.code != codes[0]),
+            "{keyword}"
+        );
+    }
+}
+
+/// The patterns of a schema share what they may compile to.
+#[test]
+fn many_large_patterns_are_refused() {
+    let patterns = |count: usize| {
+        let own = (0..count).map(|n| {
+            (
+                format!("a{n}"),
+                json!({"pattern": format!("^(ab{{99}}){{90}}{n}$")}),
+            )
+        });
+        json!({"properties": own.collect::<serde_json::Map<_, _>>()})
+    };
+    Schema::compile(&patterns(20)).unwrap();
+    let refused = Schema::compile(&patterns(2_000)).unwrap_err();
+    assert!(
+        matches!(refused, SchemaError::Pattern { .. }),
+        "{refused:?}"
+    );
+}

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::pointer::{self, escaped_part};
 use handoff_base::text::quoted;
-use handoff_contract::{MAX_FINDINGS, Schema, is_rule, scan};
+use handoff_contract::{Cost, MAX_FINDINGS, Schema, is_rule, scan};
 use handoff_protocol::{
     ClaimedPlace, Claims, ContractType, Definition, FactRule, InputFields, Partial, Protocol,
     SIGNERS, Signer, Signers, SigningKey, State, Traces, TrailRules, schema_types, schema_values,
@@ -40,6 +40,7 @@ pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
         definition: protocol.definition(),
         protocol,
         found,
+        cost: Cost::default(),
     };
     let schemas = checker.schemas();
     checker.templates(&schemas);
@@ -178,7 +179,15 @@ struct Checker<'a> {
     definition: &'a Definition,
     protocol: &'a Protocol,
     found: Vec<Finding>,
+    /// Of the schemas so far.
+    cost: Cost,
 }
+
+/// What all schemas of a protocol may need together: some hundred large ones.
+const MAX_COST: Cost = Cost {
+    steps: 1_000_000,
+    patterns: 2_000,
+};
 
 /// The schema of each contract type, if it can be read.
 type Schemas = Vec<Option<Value>>;
@@ -195,8 +204,22 @@ impl Checker<'_> {
             self.fault(FindingCode::ProtocolMissingFile, at, text);
             return None;
         };
+        let is_over = |of: Cost| of.steps > MAX_COST.steps || of.patterns > MAX_COST.patterns;
+        if is_over(self.cost) {
+            return None;
+        }
         match read_schema(path, bytes) {
             Ok((value, schema)) => {
+                self.cost.steps += schema.cost().steps;
+                self.cost.patterns += schema.cost().patterns;
+                if is_over(self.cost) {
+                    let text = format!(
+                        "the schemas up to here have more than {} patterns, or apply more than {} schemas",
+                        MAX_COST.patterns, MAX_COST.steps
+                    );
+                    self.fault(FindingCode::ProtocolSchema, path, text);
+                    return None;
+                }
                 if let Some(error) = schema.without_xml().filter(|_| as_xml) {
                     let text = format!("contracts may be XML, and {error}");
                     let finding = Finding::error(FindingCode::ProtocolSchema, path, text);
