@@ -510,6 +510,42 @@ mod tests {
         );
     }
 
+    /// A token needs no space around it; a word that only begins like one is none.
+    #[test]
+    fn a_token_that_is_glued_to_other_text_is_found() {
+        let key = concat!("AK", "IAQ7ZP3M2XKD9WLT5R");
+        for token in [TOKEN, key] {
+            for glued in [
+                format!("x{token}"),
+                format!("token_{token}"),
+                format!("{token}_old"),
+                format!("{token}zz"),
+                format!("v1{token}_x"),
+                format!("é{token}ü"),
+            ] {
+                assert_eq!(
+                    rules(&Secrets::in_value(&glued.clone().into())).len(),
+                    1,
+                    "{glued}"
+                );
+                assert_eq!(
+                    rules(&Secrets::in_file("a", glued.as_bytes())).len(),
+                    1,
+                    "{glued}"
+                );
+            }
+        }
+        let uri = concat!("DSN_postgres://app:", "k7Qv9LmT4z@db.internal/x");
+        assert_eq!(rules(&Secrets::in_value(&uri.into())).len(), 1);
+        for prose in [
+            "task-admin-the-panel-for-reports-of-2026",
+            "disk-proj-a-long-name-of-a-branch-without-any-secret",
+            "cache-key-9f86d081884c7d659a2feaa0c55ad015a3bf4f1b",
+        ] {
+            assert!(Secrets::in_value(&prose.into()).is_empty(), "{prose}");
+        }
+    }
+
     #[test]
     fn the_name_of_a_file_is_screened() {
         let found = Secrets::in_file(&format!("logs/{TOKEN}.txt"), b"");

@@ -29,6 +29,43 @@ pub(super) struct Rule {
     allowed: &'static [&'static str],
 }
 
+impl Rule {
+    /// Whether it is a token with a form of its own, which the rule has as a word.
+    fn is_token(&self) -> bool {
+        self.form == Form::Own && self.pattern.starts_with("\\b")
+    }
+
+    /// Its expression, which also finds what is glued to other text.
+    fn unbound(&self) -> String {
+        if self.form != Form::Own {
+            return self.pattern.to_owned();
+        }
+        let pattern = self.pattern.replacen("(?i)\\b", "(?i)", 1);
+        let pattern = pattern.strip_prefix("\\b").unwrap_or(&pattern);
+        pattern.strip_suffix("\\b").unwrap_or(pattern).to_owned()
+    }
+}
+
+/// Whether a token is part of a longer word. That must look random: `task-` ends like the start of
+/// a token.
+fn is_glued(text: &[u8], token: &Range<usize>) -> bool {
+    let is_word = |byte: Option<&u8>| byte.is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
+    let before = token.start.checked_sub(1).and_then(|at| text.get(at));
+    is_word(before) || is_word(text.get(token.end))
+}
+
+/// Whether a value that is part of a longer word is a token all the same: it has a long run of
+/// letters and digits that looks random, and is not the start of a longer number.
+fn is_token_in(text: &[u8], range: &Range<usize>) -> bool {
+    const RUN: usize = 16;
+    let value = &text[range.clone()];
+    let mut runs = value.split(|byte| !byte.is_ascii_alphanumeric());
+    let is_hex = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_hexdigit);
+    let tail = &value[value.len().saturating_sub(2 * RUN)..];
+    let goes_on = text.get(range.end).is_some_and(u8::is_ascii_hexdigit) && is_hex(tail);
+    !goes_on && runs.any(|run| run.len() >= RUN && is_drawn(run))
+}
+
 /// What identifies a value as a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
@@ -112,7 +149,7 @@ impl Compiled {
             let rule = &RULES[number];
             let allowed = rule.allowed.iter().map(|text| expression(text));
             Some(Compiled {
-                pattern: expression(rule.pattern)?,
+                pattern: expression(&rule.unbound())?,
                 allowed: allowed.collect::<Option<_>>()?,
             })
         };
@@ -125,18 +162,26 @@ impl Compiled {
         text: &'t [u8],
     ) -> impl Iterator<Item = Range<usize>> + 't {
         let values = self.pattern.captures_iter(text).filter_map(|captures| {
+            let all = captures.get(0)?.range();
             let group = captures.iter().skip(1).flatten().next();
-            group.or_else(|| captures.get(0)).map(|found| found.range())
+            Some((
+                group.map_or_else(|| all.clone(), |found| found.range()),
+                all,
+            ))
         });
-        values.filter(move |range| {
+        let values = values.filter(move |(range, all)| {
             let value = &text[range.clone()];
+            if rule.is_token() && is_glued(text, all) && !is_token_in(text, range) {
+                return false;
+            }
             let fits = match rule.form {
                 Form::Own => !is_blank(value),
                 Form::Drawn => is_drawn(value) && !is_placeholder(value),
                 Form::Chosen => is_chosen(value) && !is_placeholder(value),
             };
             fits && !self.allowed.iter().any(|a| a.is_match(value))
-        })
+        });
+        values.map(|(range, _)| range)
     }
 }
 
