@@ -131,3 +131,27 @@ fn a_note_cannot_look_like_what_happened() {
     let line = shown.lines().find(|line| line.contains("approve")).unwrap();
     assert!(line.trim_start().starts_with('|'), "{line}");
 }
+
+/// Each step of an issue writes all of its notes again: they are bounded, and shut nobody out.
+#[test]
+fn an_issue_takes_notes_up_to_a_limit() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let note = |number: usize| {
+        let text = format!("{number} {}", "x".repeat(65_000));
+        env.handoff(&[
+            "annotate",
+            "87",
+            "--as",
+            "orchestrator",
+            "--note",
+            &text,
+            "--json",
+        ])
+    };
+    let refused = (0..40).map(note).find(|ran| ran.status != 0).unwrap();
+    let refused = refused.exits(4).json()["error"].take();
+    assert_eq!(refused["code"], "limit_reached", "{refused:#}");
+    env.claim("87.1", "prep-agent").success();
+    env.assert_sound();
+}

@@ -173,8 +173,32 @@ impl IssueKey {
             text,
             |b| b.is_ascii_alphanumeric(),
             |b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-',
-        )
+        )?;
+        ensure_unreserved("issue key", text)
     }
+}
+
+/// Whether a file of this name is a device on Windows, whatever its extension.
+pub fn is_reserved(name: &str) -> bool {
+    let stem = name.split(['.', ' ']).next().unwrap_or_default();
+    let (kind, number) = stem.split_at_checked(3).unwrap_or_default();
+    let is = |names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(kind));
+    match number {
+        "" => is(&["CON", "PRN", "AUX", "NUL"]),
+        number => number.len() == 1 && number < ":" && is(&["COM", "LPT"]),
+    }
+}
+
+fn ensure_unreserved(kind: &'static str, text: &str) -> Result<(), IdError> {
+    // Most names are longer, or numbers.
+    if text.len() < 3 || text.as_bytes()[0].is_ascii_digit() || !is_reserved(text) {
+        return Ok(());
+    }
+    Err(IdError::Character {
+        kind,
+        shown: quoted(text),
+        allowed: "a name that is not one of Windows' devices, such as `NUL` or `COM1`",
+    })
 }
 
 /// An agent's name: ASCII letters, digits, `.`, `_`, `-` and `@`, starting with a letter, a digit
@@ -216,7 +240,7 @@ impl AgentName {
                 allowed: ALLOWED,
             });
         }
-        Ok(())
+        ensure_unreserved("agent name", text)
     }
 }
 

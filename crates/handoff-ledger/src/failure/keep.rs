@@ -211,7 +211,8 @@ fn stand(position: &Position) -> Stand {
 }
 
 fn attach(folder: &mut Folder<'_>, attached: &[Attached]) -> Result<Vec<Attachment>, LedgerError> {
-    let mut names: BTreeSet<RawPath> = BTreeSet::new();
+    // As file systems compare them that ignore case.
+    let mut names: BTreeSet<String> = BTreeSet::new();
     let mut attachments = Vec::new();
     for file in attached {
         let base = file.path.rsplit(|&b| b == b'/').next().unwrap_or_default();
@@ -219,7 +220,8 @@ fn attach(folder: &mut Folder<'_>, attached: &[Attached]) -> Result<Vec<Attachme
         let mut candidates = std::iter::once(base.to_vec()).chain(numbered);
         let name = candidates.find_map(|name| {
             let name = stored(&name);
-            names.insert(name.clone()).then_some(name)
+            let folded = escape(&name).to_uppercase().to_lowercase();
+            names.insert(folded).then_some(name)
         });
         let name = name.unwrap_or_default();
         let mode = if file.executable {

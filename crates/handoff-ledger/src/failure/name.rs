@@ -1,6 +1,7 @@
 //! Encodes arbitrary file names: as text that can be decoded exactly, and as names that a tree may
 //! contain.
 
+use handoff_base::ids::is_reserved;
 use handoff_git::{Mode, is_ignored_by_hfs};
 
 /// Escapes bytes as text: `%` and everything that is not readable UTF-8 becomes `%` and two
@@ -71,7 +72,7 @@ fn is_plain(name: &[u8]) -> bool {
         .chars()
         .any(|c| "%~\\:".contains(c) || is_ignored_by_hfs(c));
     let start = text.to_ascii_lowercase();
-    !special && !start.starts_with(".git") && !start.starts_with(".mailmap")
+    !special && !start.starts_with(".git") && !start.starts_with(".mailmap") && !is_reserved(&start)
 }
 
 /// A mode, as git writes it.
@@ -122,5 +123,9 @@ mod tests {
             "%2eg%e2%80%8citattributes"
         );
         assert_eq!(stored_as("a\\b"), "%61%5cb");
+        for device in ["con", "NUL.txt", "com1", "a/Lpt9.log"] {
+            assert_ne!(stored_as(device), device);
+        }
+        assert_eq!(stored_as("console/com10"), "console/com10");
     }
 }

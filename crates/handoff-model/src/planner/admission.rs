@@ -11,7 +11,7 @@ use crate::decision::standing_status;
 use crate::planner::Planner;
 use crate::planner::answer_content::meant;
 use crate::record::{Issue, IssueStatus, Record, Spending, VERSION, View};
-use crate::refusal::{ContractRefusal, LeaseRefusal, RequestRefusal, StateRefusal};
+use crate::refusal::{ContractRefusal, LeaseRefusal, Refusal, RequestRefusal, StateRefusal};
 use crate::step::{SendRequest, Stop};
 use crate::value::scalar;
 
@@ -222,7 +222,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 }
                 .into());
             }
-            return Ok(self.opened(contract));
+            return self.opened(contract);
         };
         let issue = self.resume(issue, contract, opens)?;
         if basis.is_some() || opens && self.protocol.definition().style == Style::Call {
@@ -305,8 +305,12 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     }
 
     /// The issue that a contract opens.
-    pub(super) fn opened(&self, contract: &Contract) -> Issue {
-        Issue {
+    pub(super) fn opened(&self, contract: &Contract) -> Result<Issue, Stop<E>> {
+        if let Some(other) = self.view.twin().map_err(Stop::Unreadable)? {
+            let key = self.key.clone();
+            return Err(Refusal::from(RequestRefusal::Twin { key, other }).into());
+        }
+        Ok(Issue {
             version: VERSION,
             issue: self.key.clone(),
             title: contract.summary.clone(),
@@ -336,6 +340,6 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             contract_ids: BTreeMap::new(),
             spent: Spending::new(),
             facts: serde_json::Map::new(),
-        }
+        })
     }
 }

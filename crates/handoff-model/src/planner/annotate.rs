@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::planner::{Changed, Planner, trail};
 use crate::record::{Annotation, Issue, NoUsage, View};
-use crate::refusal::{ContractRefusal, RequestRefusal};
+use crate::refusal::{ContractRefusal, Limit, LimitReached, Refusal, RequestRefusal};
 use crate::step::{Planned, StepEvent, Stop};
 
 impl<E, V: View<E>> Planner<'_, E, V> {
@@ -48,7 +48,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             Some(id) => (id.to_string(), record.state.as_str()),
             None => (self.key.to_string(), issue.status.as_str()),
         };
-        issue.annotations.push(Annotation {
+        let note = Annotation {
             at: self.step.at,
             by: by.clone(),
             id,
@@ -61,8 +61,9 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             facts: facts.clone(),
             approval: None,
             worker: None,
-        });
-        let account = trail::remark(StepEvent::Annotate, &about, "annotated", note);
+        };
+        let account = trail::remark(StepEvent::Annotate, &about, "annotated", &note.note);
+        self.add_note(&mut issue, note).map_err(Refusal::from)?;
         let transition = format!("{about} {state}..{state}");
         if is_reported {
             let mut changed = Changed {
@@ -78,6 +79,30 @@ impl<E, V: View<E>> Planner<'_, E, V> {
 }
 
 impl<E, V: View<E>> Planner<'_, E, V> {
+    /// Adds a note, unless there are too many: each step of the issue writes all of them again.
+    /// Events and persons may add as many again, so that no agent can shut them out.
+    pub(super) fn add_note(&self, issue: &mut Issue, note: Annotation) -> Result<(), LimitReached> {
+        const MOST: usize = 1_000;
+        const BYTES: usize = 2 << 20;
+        let times = usize::from(note.event.is_some() || note.approval.is_some()) + 1;
+        let (most, bytes) = (times * MOST, times * BYTES);
+        let length = |note: &Annotation| {
+            let facts = note.facts.iter();
+            let facts = facts.map(|(name, value)| name.len() + value.to_string().len());
+            note.note.len() + facts.sum::<usize>()
+        };
+        let taken: usize = issue.annotations.iter().map(length).sum();
+        if issue.annotations.len() >= most || taken + length(&note) > bytes {
+            return Err(LimitReached {
+                issue: self.key.clone(),
+                limit: Box::new(Limit::Notes { most, bytes }),
+                basis: None,
+            });
+        }
+        issue.annotations.push(note);
+        Ok(())
+    }
+
     /// Refuses a word against what an event proved, unless it is another event's, or that of whoever
     /// decides about everything.
     fn ensure_unproved(

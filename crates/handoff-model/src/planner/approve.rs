@@ -5,7 +5,7 @@ use serde_json::Map;
 
 use crate::planner::Planner;
 use crate::record::{Annotation, Approval, Issue, Record, View};
-use crate::refusal::{RoleRefusal, StateRefusal};
+use crate::refusal::{Refusal, RoleRefusal, StateRefusal};
 use crate::step::message::Account;
 use crate::step::{Planned, StepEvent, Stop};
 
@@ -63,7 +63,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             reason: Some(note.to_owned()).filter(|note| !note.is_empty()),
             ..Account::new(event, record.id.to_string(), approval.done())
         };
-        issue.annotations.push(Annotation {
+        let approval = Annotation {
             at: self.step.at,
             by: by.clone(),
             id: Some(record.id.clone()),
@@ -76,7 +76,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             facts: Map::new(),
             approval: Some(approval),
             worker: self.step.worker.clone(),
-        });
+        };
+        self.add_note(&mut issue, approval).map_err(Refusal::from)?;
         let transition = format!("{} {}..{}", record.id, record.state, record.state);
         let message = self.message(&issue, &record, &[transition], &account);
         self.in_the_issue(issue, record, message)

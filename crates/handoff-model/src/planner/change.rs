@@ -222,6 +222,9 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         args: &EventArgs,
     ) -> Result<(), Refusal> {
         let id = record.id.clone();
+        if event.is_claim() || event == Event::Block {
+            self.ensure_few_transitions(record)?;
+        }
         if event.is_claim() || event == Event::Expire {
             self.ensure_not_paused(issue, &record.to)?;
         }

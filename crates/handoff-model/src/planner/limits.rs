@@ -50,6 +50,22 @@ impl<E, V> Planner<'_, E, V> {
         }
         Ok(())
     }
+
+    /// Refuses to go on with a handoff that changed too often: each step writes all changes again.
+    pub(super) fn ensure_few_transitions(&self, record: &Record) -> Result<(), LimitReached> {
+        const MOST: usize = 1_000;
+        if record.transitions.len() < MOST {
+            return Ok(());
+        }
+        Err(LimitReached {
+            issue: self.key.clone(),
+            limit: Box::new(Limit::Transitions {
+                id: record.id.clone(),
+                most: MOST,
+            }),
+            basis: None,
+        })
+    }
 }
 
 /// Whether a contract to this agent ends the work: such a one never exceeds a limit.

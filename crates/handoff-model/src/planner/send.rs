@@ -145,7 +145,10 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 self.ensure_open(issue)?;
             }
         }
-        let mut issue = issue.unwrap_or_else(|| self.opened(send.contract));
+        let mut issue = match issue {
+            Some(issue) => issue,
+            None => self.opened(send.contract)?,
+        };
         self.take_id(&mut issue, send.contract);
         let named = send.contract.to.as_ref();
         let to = named

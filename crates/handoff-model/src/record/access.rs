@@ -2,12 +2,20 @@
 
 use std::rc::Rc;
 
+use handoff_base::ids::IssueKey;
+
 use crate::record::{DaySpending, Issue, Record};
 
 /// Read access to the issue of a step. `E` is the error of reading.
 pub trait View<E> {
     /// The issue, if it was opened.
     fn shared_issue(&self) -> Result<Option<Rc<Issue>>, E>;
+
+    /// The key of another issue that differs in upper and lower case only, if the issue was not
+    /// opened: on some file systems, the two have one folder.
+    fn twin(&self) -> Result<Option<IssueKey>, E> {
+        Ok(None)
+    }
 
     /// A handoff's record, if there is one with this number.
     fn shared_record(&self, number: u32) -> Result<Option<Rc<Record>>, E>;

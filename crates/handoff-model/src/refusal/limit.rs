@@ -41,6 +41,10 @@ impl Explained for LimitReached {
             }
             Limit::Item { people, .. } if !people.is_empty() => ErrorCode::LimitReached
                 .hint(hint!("hand it to {}, or ", listed(people, " or ")).and(rest)),
+            Limit::Notes { .. } => ErrorCode::LimitReached
+                .hint("nothing was written; say it in the next contract of the issue"),
+            Limit::Transitions { .. } => ErrorCode::LimitReached
+                .hint("nothing was written; cancel or complete it, and send it again"),
             _ => ErrorCode::LimitReached.hint(
                 hint!("use another route of the protocol (`git handoff protocol show`), or ")
                     .and(rest)
@@ -53,6 +57,12 @@ impl Explained for LimitReached {
 /// A limit of a protocol that was reached, with its value.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Limit {
+    /// Notes on the issue.
+    #[error("{most} notes, or {} MiB of them", bytes >> 20)]
+    Notes { most: usize, bytes: usize },
+    /// Changes of one handoff's state.
+    #[error("{most} changes of {id}")]
+    Transitions { id: HandoffId, most: usize },
     /// Handoffs in the issue.
     #[error("{most} handoffs")]
     Handoffs { most: u32 },

@@ -17,6 +17,14 @@ pub enum RequestRefusal {
     /// The protocol keeps no such refusals on record.
     #[error("the protocol of issue {0} keeps no such refusals on record")]
     NotOnRecord(IssueKey),
+    /// The key of another issue differs in upper and lower case only.
+    #[error("issue {key} can't be opened beside issue {other}: on some file systems they are one")]
+    Twin {
+        /// The new one.
+        key: IssueKey,
+        /// The other.
+        other: IssueKey,
+    },
     /// The report of what the work took can't be recorded.
     #[error("the usage cannot be recorded")]
     Usage(#[source] NoUsage),
@@ -86,6 +94,10 @@ impl Explained for RequestRefusal {
             Self::NotOnRecord(issue) => {
                 ErrorCode::NotOnRecord.hint(see_issue(issue))
             }
+            Self::Twin { other, .. } => ErrorCode::IdTaken.hint(hint!(
+                "nothing was written; name the issue as it was opened, {}, or use another key",
+                other
+            )),
             Self::Usage(_) => ErrorCode::UsageRefused.hint(
                 "nothing was written; give an object, or a list of one for each model, with provider, model, input_tokens, output_tokens, cached_tokens, cost and currency, turns, wall_seconds or working_seconds",
             ),
