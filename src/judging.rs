@@ -14,6 +14,7 @@ use handoff::model::{Answered, GatePolicy, View};
 use handoff_github::pull_request::{PullRequest, QueueBranch};
 use handoff_github::text::line;
 
+use crate::environment;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 use handoff_http::github::Github;
@@ -249,6 +250,7 @@ fn damage(
         issue: Some(key),
         since: None,
         tally: None,
+        now: environment::system_time(),
     };
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     let audit = ledger.audit(scope, threads, false)?;

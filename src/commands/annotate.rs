@@ -96,6 +96,9 @@ impl Arguments {
             Some(commit) => format!("note added to {about}\n  commit {}\n", commit.short()),
             None => format!("{about} already has this note; nothing was written\n"),
         };
-        output.answer(&ReceiptView::new(&done, output)?.with_text(text))
+        let receipt = ReceiptView::new(&done, output)?.with_text(text);
+        output.answer(&receipt)?;
+        receipt.say_warnings(output);
+        Ok(())
     }
 }

@@ -129,7 +129,6 @@ impl Arguments {
             contracts: &contracts,
         };
         output.answer(&claimed)?;
-        claimed.written.say_warnings(output);
         claimed.written.say_next_contracts(&contracts, output);
         Ok(())
     }

@@ -243,7 +243,6 @@ pub(super) fn deliver(
     output.follow(ledger);
     let receipt = ReceiptView::new(&done, output)?;
     output.answer(&receipt)?;
-    receipt.say_warnings(output);
     receipt.say_next(output);
     Ok(())
 }

@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::args::moment;
 use crate::args::page::{Page, PageArgs};
 use crate::context::Context;
-use crate::environment::now;
+use crate::environment::{self, now};
 use crate::exit;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::annotations::Format;
@@ -85,6 +85,7 @@ impl Arguments {
             issue: key.as_ref(),
             since,
             tally: Some(&tally),
+            now: environment::system_time(),
         };
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let audited = || ledger.audit(scope, threads, self.accept_rewritten);

@@ -118,7 +118,7 @@ fn step(
         committer: &committer,
         message,
     };
-    let mut findings = next.findings(repository)?;
+    let mut findings = next.findings(repository, environment::system_time())?;
     findings.retain(Finding::is_error);
     if findings.is_empty() {
         return Ok(());

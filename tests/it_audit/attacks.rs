@@ -465,3 +465,68 @@ fn a_postdated_step() {
     let (code, said) = attack.ledger.git_any(&["update-ref", BRANCH, &step]);
     assert!(code != 0 && said.contains("step.postdated"), "{said}");
 }
+
+/// Dates a commit's recording.
+fn recorded(commit: &mut test_support::tamper::Commit, seconds: i64) {
+    let (name, _) = commit.committer.rsplit_once("> ").unwrap();
+    commit.committer = format!("{name}> {seconds} +0000");
+}
+
+/// Wherever it is read, it is named with its writer; what follows has the last credible time.
+#[test]
+fn commits_from_the_future_date_no_later_step() {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let in_two_days = i64::try_from(now.unwrap().as_secs()).unwrap() + 2 * 86_400;
+    for seconds in [in_two_days, 4_000_000_000, 99_999_999_999, 253_402_300_799] {
+        let attack = Attack::new();
+        let ledger = &attack.ledger;
+        // Several in a row limit nothing, either.
+        ledger.rewrite(8, |_, commit| recorded(commit, seconds));
+        ledger.forget();
+        let found = ["8 step.postdated", "9 step.postdated"];
+        let of = |found: &[String]| -> Vec<String> {
+            let words = found
+                .iter()
+                .map(|line| line.splitn(3, ' ').take(2).collect::<Vec<_>>());
+            words.map(|words| words.join(" ")).collect()
+        };
+        assert_eq!(of(&ledger.damage(&[])), found, "{seconds}");
+        let (_, said) = ledger.verify(&[]);
+        let message = said["error"]["findings"][0]["message"].as_str().unwrap();
+        assert!(message.contains("@"), "{message}");
+        // The write path says so, and goes on by its own clock; so does the hook.
+        attack.server.git(&[
+            "fetch",
+            "-q",
+            ledger.path().to_str().unwrap(),
+            &format!("+{BRANCH}:{BRANCH}"),
+        ]);
+        let note = "annotate 89 --as orchestrator --note";
+        let date = "2026-03-04T05:40:00Z";
+        let (code, said) = dated(ledger, date, date, &format!("{note} one"));
+        assert!(
+            code == 0 && said.contains("limits no later step"),
+            "{code} {said}"
+        );
+        let (code, said) = dated(ledger, date, date, &format!("{note} two"));
+        assert!(
+            code == 0 && !said.contains("limits no later step"),
+            "{code} {said}"
+        );
+        assert!(
+            ledger.tip().committer.ends_with("> 1772602800 +0000"),
+            "{seconds}"
+        );
+        assert_eq!(of(&ledger.damage(&[])), found, "{seconds}");
+        let server = attack.server_path();
+        ledger.git(&["push", "-q", server.to_str().unwrap(), BRANCH]);
+        // A step that is dated before the last credible one is found there, too.
+        let last = ledger.commits().len() - 1;
+        ledger.rewrite(last, |_, commit| recorded(commit, 1_700_000_000));
+        let damage = of(&ledger.damage(&[]));
+        assert!(
+            damage.contains(&format!("{last} step.backdated")),
+            "{damage:?}"
+        );
+    }
+}

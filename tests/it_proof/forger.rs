@@ -427,6 +427,7 @@ fn accepted<'f>(
         issue: None,
         since: Some(our(tip)),
         tally: None,
+        now: chrono::Utc::now().into(),
     };
     let audit = Audit::run(judge, our(last), scope, 2).unwrap();
     let errors = audit.findings.iter().filter(|finding| finding.is_error());

@@ -6,10 +6,15 @@
 //! by hours; then the step was recorded at its parent's time. If it was recorded later than its
 //! parent, the machine's clock was not behind, and an author date before the last step was
 //! set by hand.
+//!
+//! A commit that is dated more than a day ahead of whoever reads it is not credible: it is reported,
+//! and the last credible one before it dates what follows.
 
 use chrono::{DateTime, FixedOffset, TimeDelta};
-use handoff_base::{Moment, to_second};
-use handoff_git::Commit;
+use handoff_base::finding::{Finding, FindingCode};
+use handoff_base::text::quoted;
+use handoff_base::{Moment, ObjectId, to_second};
+use handoff_git::{Commit, GitError, Person, Repository};
 use handoff_model::{LeaseRefusal, Record, Refusal};
 
 /// When a commit was recorded, as a limit for later ones. The first commit of a ledger sets no
@@ -34,11 +39,42 @@ pub(super) fn recorded_after(
 const BEHIND: TimeDelta = TimeDelta::days(1);
 
 /// How far a clock may be ahead of another.
-pub(super) const AHEAD: TimeDelta = TimeDelta::days(1);
+const AHEAD: TimeDelta = TimeDelta::days(1);
 
-/// Whether a step's time was set by hand to after it was recorded.
+/// The finding for a commit that is not credible, since it is dated too far ahead of the reader.
+pub(super) fn misdated(committer: &Person, now: Moment) -> Option<Finding> {
+    let recorded = to_second(committer.at);
+    is_postdated(recorded, now).then(|| {
+        let text = format!(
+            "{} recorded the commit at {recorded}, and now it is {now}: its date limits no later step",
+            quoted(&format!("{} <{}>", committer.name, committer.email)),
+        );
+        let fix = "set the clock of the machine that made it";
+        Finding::error(FindingCode::StepPostdated, "", text).fix(fix)
+    })
+}
+
+/// The time before which nothing may be recorded after a commit: that of the last one, up to it,
+/// which is credible. `recorded` is its own.
+pub(super) fn limit_after(
+    repository: &Repository,
+    mut commit: ObjectId,
+    mut recorded: Option<Moment>,
+    now: Moment,
+) -> Result<Option<Moment>, GitError> {
+    while recorded.is_some_and(|at| is_postdated(at, now)) {
+        let Some(&parent) = repository.commit(commit)?.parents.first() else {
+            return Ok(None);
+        };
+        commit = parent;
+        recorded = self::recorded(&repository.commit(parent)?);
+    }
+    Ok(recorded)
+}
+
+/// Whether a time is too far ahead of another: of the recording of its step, or of the reader.
 pub(super) fn is_postdated(at: Moment, recorded: Moment) -> bool {
-    at > recorded + AHEAD
+    at - recorded > AHEAD
 }
 
 /// Refuses to take a handoff's time for run out before both clocks that are known have passed it:

@@ -149,7 +149,8 @@ impl<'r> Ledger<'r> {
             sent = Some(prepared);
             decided
         })?;
-        done.warnings = sent.map(|sent| sent.warnings).unwrap_or_default();
+        done.warnings
+            .extend(sent.into_iter().flat_map(|sent| sent.warnings));
         Ok(done)
     }
 

@@ -158,14 +158,18 @@ impl Session {
     /// [`WriteError::Postdated`].
     pub(super) fn ensure_not_ahead(&self, at: Moment, recorded: Moment) -> Result<(), WriteError> {
         let own = to_second(self.clock.committer());
-        let system = Moment::from((self.wall)());
-        let late = [(at, recorded), (own, system)];
+        let late = [(at, recorded), (own, self.now())];
         let late = late
             .into_iter()
             .find(|(at, known)| is_postdated(*at, *known));
         late.map_or(Ok(()), |(at, known)| {
             Err(WriteError::Postdated { at, known })
         })
+    }
+
+    /// The system's time.
+    pub(super) fn now(&self) -> Moment {
+        Moment::from((self.wall)())
     }
 
     /// The person or machine that records a step now.

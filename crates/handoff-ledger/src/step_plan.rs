@@ -44,7 +44,8 @@ impl<'r> Ledger<'r> {
     ) -> Decided<Receipt> {
         let record = tip.issue(id.issue())?.record(id.number())?;
         let record = record.ok_or_else(|| Refusal::no_handoff(id))?;
-        let recorded = order::recorded_after(tip.recorded(), session.committer().at);
+        let limit = tip.limit(session.now())?;
+        let recorded = order::recorded_after(limit, session.committer().at);
         order::ensure_ran_out(&record, at, to_second(recorded))?;
         let update = Update::change(id.number(), Event::Expire, EventArgs::default());
         let step = Step::new(record.to, at, Request::Update(update));

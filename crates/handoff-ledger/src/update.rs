@@ -58,7 +58,7 @@ impl<'r> Ledger<'r> {
             }
             Ok(decided)
         })?;
-        done.warnings = warnings;
+        done.warnings.extend(warnings);
         Ok(done)
     }
 

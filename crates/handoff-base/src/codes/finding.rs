@@ -1186,7 +1186,7 @@ codes! {
         /// - verify: The step pretends to be older than what it follows.
         StepBackdated = "step.backdated";
 
-        /// - cause: the step is dated more than a day after it was recorded; in hooks also: the branch would move to a commit recorded more than a day ahead of the system's clock
+        /// - cause: the step is dated more than a day after it was recorded, or was recorded more than a day ahead of the reader's clock: then its date limits no later step
         /// - example: a machine whose clock is two days fast
         /// - cure: correct the clock of the machine that made it
         /// - verify: The step pretends to be made in the future.

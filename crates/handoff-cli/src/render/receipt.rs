@@ -144,13 +144,14 @@ impl<'a> WrittenView<'a> {
         }
     }
 
-    /// Prints the commands that may come next.
+    /// Prints the findings that did not prevent the write, and the commands that may come next.
     pub fn say_next(&self, output: &mut Output) {
         self.say_next_contracts(&[], output);
     }
 
-    /// Prints these contracts as what comes next, each with its title, and the other commands.
+    /// The same, with these contracts as what comes next, each with its title, and the other commands.
     pub fn say_next_contracts(&self, contracts: &[NextContract], output: &mut Output) {
+        self.say_warnings(output);
         // The caller is done: the claim is for another agent to make.
         let first = match self.receipt.record.state {
             _ if self.is_held_back => "to resume it:".to_owned(),

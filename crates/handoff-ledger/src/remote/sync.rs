@@ -302,6 +302,7 @@ impl Ledger<'_> {
             issue: None,
             since: Some(there),
             tally: Some(&session.tally),
+            now: session.now(),
         };
         Ok(Audit::run(self.repository(), here, since, 1)?.is_clean())
     }

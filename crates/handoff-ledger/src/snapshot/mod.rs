@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, Severity};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, ObjectId};
 use handoff_contract::Schema;
@@ -173,9 +173,18 @@ impl<'r> Snapshot<'r> {
         self.commit
     }
 
-    /// When its commit was recorded, if that limits the time of later commits.
-    pub(super) fn recorded(&self) -> Option<Moment> {
-        self.recorded
+    /// The time before which no later commit may be recorded, for a reader's clock.
+    pub(super) fn limit(&self, now: Moment) -> Result<Option<Moment>, GitError> {
+        order::limit_after(self.repository, self.commit, self.recorded, now)
+    }
+
+    /// The warning that its commit is dated too far ahead of a reader.
+    pub(super) fn misdated(&self, now: Moment) -> Option<Finding> {
+        self.recorded.filter(|at| order::is_postdated(*at, now))?;
+        let commit = self.repository.commit(self.commit).ok()?;
+        let mut finding = order::misdated(&commit.committer, now)?.in_commit(self.commit);
+        finding.severity = Severity::Warning;
+        Some(finding)
     }
 
     /// The id of its tree.
@@ -832,6 +841,16 @@ impl View<LedgerError> for IssueFolder<'_> {
 
     fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, LedgerError> {
         Ok(self.sent_as(blob_id(bytes, self.repository.format())?))
+    }
+
+    fn twin(&self) -> Result<Option<IssueKey>, LedgerError> {
+        let folder = layout::issue_folder(&self.key);
+        let (Some(top), Some((shared, own))) = (&self.top, folder.rsplit_once('/')) else {
+            return Ok(None);
+        };
+        let others = top.list(shared)?.into_iter();
+        let mut twins = others.filter(|one| one.name != own && one.name.eq_ignore_ascii_case(own));
+        Ok(twins.find_map(|one| one.name.parse().ok()))
     }
 
     fn spent_on(&self, day: &str) -> Result<Option<DaySpending>, LedgerError> {

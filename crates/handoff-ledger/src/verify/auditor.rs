@@ -92,7 +92,7 @@ impl<'r, 's> Auditor<'r, 's> {
             if let Err(error) = self.commit(stored, before) {
                 self.report(unreadable(&error));
             }
-            before = Some(Parent::of(&stored.commit));
+            before = Some(Parent::after(&stored.commit, before, self.scope.now));
         }
     }
 
@@ -106,6 +106,10 @@ impl<'r, 's> Auditor<'r, 's> {
             self.audit.commits += 1;
             self.signature(stored, None, String::new());
             self.form(stored);
+            let misdated = order::misdated(&commit.committer, self.scope.now);
+            misdated
+                .into_iter()
+                .for_each(|finding| self.report(finding));
             return self.founding(&Candidate::of(stored));
         }
         // A missing parent means broken history, which was already reported.
@@ -189,6 +193,12 @@ impl<'r, 's> Auditor<'r, 's> {
         let Some(committer) = candidate.committer else {
             return;
         };
+        if let Some(finding) = order::misdated(committer, self.scope.now) {
+            self.report(Finding {
+                path: place.clone(),
+                ..finding
+            });
+        }
         let (at, recorded) = (to_second(candidate.author.at), to_second(committer.at));
         if order::is_postdated(at, recorded) {
             let text = format!("the step is dated {at}, and was recorded {recorded}");
@@ -643,6 +653,10 @@ impl View<LedgerError> for Before<'_> {
             Some(id) => Ok(self.folder.sent_as(id)),
             None => self.folder.sent_before(bytes),
         }
+    }
+
+    fn twin(&self) -> Result<Option<IssueKey>, LedgerError> {
+        self.folder.twin()
     }
 
     fn spent_on(&self, day: &str) -> Result<Option<DaySpending>, LedgerError> {

@@ -2,13 +2,12 @@
 //! ledger's branch may move from one commit to another.
 
 use handoff_base::finding::{Finding, FindingCode};
-use handoff_base::{Moment, ObjectId, to_second};
+use handoff_base::{Moment, ObjectId};
 use handoff_git::{GitError, Person, Repository};
 
 use super::auditor::{Auditor, Candidate};
 use super::scope::{Audit, AuditScope, Parent, unreadable};
 use crate::error::LedgerError;
-use crate::order;
 
 /// A commit that is about to be made on the ledger's branch.
 pub struct NextCommit<'a> {
@@ -25,12 +24,24 @@ pub struct NextCommit<'a> {
 }
 
 impl NextCommit<'_> {
-    /// Compares it with the step that the tool would make.
+    /// Compares it with the step that the tool would make, by the reader's clock.
     ///
     /// # Errors
     /// [`LedgerError`] if its parent can't be read; anything else is a finding.
-    pub fn findings(&self, repository: &Repository) -> Result<Vec<Finding>, LedgerError> {
-        let mut auditor = Auditor::new(repository, AuditScope::default());
+    pub fn findings(
+        &self,
+        repository: &Repository,
+        now: Moment,
+    ) -> Result<Vec<Finding>, LedgerError> {
+        let mut auditor = Auditor::new(
+            repository,
+            AuditScope {
+                issue: None,
+                since: None,
+                tally: None,
+                now,
+            },
+        );
         let candidate = Candidate {
             tree: self.tree,
             author: self.author,
@@ -41,7 +52,7 @@ impl NextCommit<'_> {
         let judged = match self.parent {
             None => auditor.founding(&candidate),
             Some(parent) => {
-                let before = Parent::of(&repository.commit(parent)?);
+                let before = Parent::read(repository, &repository.commit(parent)?, now)?;
                 auditor.check(&candidate, before).map(drop)
             }
         };
@@ -74,8 +85,7 @@ pub struct BranchMove {
 }
 
 impl BranchMove {
-    /// Findings against the move: it must continue the branch in one line, by valid steps, to a
-    /// commit that is dated at most a day ahead.
+    /// Findings against the move: it must continue the branch in one line, by valid steps.
     ///
     /// # Errors
     /// [`LedgerError`] if not even the list of commits can be read.
@@ -103,21 +113,9 @@ impl BranchMove {
             issue: None,
             since: from,
             tally: None,
+            now,
         };
-        let mut findings = Audit::run(repository, to, scope, threads)?.findings;
-        // Later steps can't have earlier times, so a date far in the future would become the date
-        // of all of them. Checking the last commit is enough: no other is later.
-        let recorded = to_second(repository.commit(to)?.committer.at);
-        if recorded > now + order::AHEAD {
-            let text = format!("the commit is dated {recorded}, and now it is {now}");
-            let fix = "set the clock of the machine that made it";
-            findings.push(
-                Finding::error(FindingCode::StepPostdated, "", text)
-                    .fix(fix)
-                    .in_commit(to),
-            );
-        }
-        Ok(findings)
+        Ok(Audit::run(repository, to, scope, threads)?.findings)
     }
 }
 

@@ -21,8 +21,8 @@ use tip::Tip;
 
 use super::error::LedgerError;
 use super::tally::Work;
-use handoff_base::ObjectId;
 use handoff_base::finding::{Finding, FindingCode};
+use handoff_base::{Moment, ObjectId};
 use handoff_git::{GitError, Repository};
 
 /// How many commits an auditor takes at once; the first parts are smaller, so that a short history
@@ -111,7 +111,7 @@ impl Audit {
             drop(queue);
             let walked = Repository::open_for_history();
             if let Ok(repository) = &walked {
-                self.walk(repository, tip, scope.since, &send);
+                self.walk(repository, tip, (scope.since, scope.now), &send);
             }
             drop(send);
             let audited = workers
@@ -130,7 +130,7 @@ impl Audit {
         &mut self,
         repository: &Repository,
         tip: ObjectId,
-        since: Option<ObjectId>,
+        (since, now): (Option<ObjectId>, Moment),
         send: &mpsc::SyncSender<(usize, Part)>,
     ) {
         let mut met = false;
@@ -150,13 +150,14 @@ impl Audit {
                     break;
                 }
             };
+            let parent = || Parent::read(repository, &stored.commit, now).ok();
             if Some(stored.commit.id) == since {
-                part.before = Some(Parent::of(&stored.commit));
+                part.before = parent();
                 met = true;
                 break;
             }
             if part.commits.len() == most {
-                part.before = Some(Parent::of(&stored.commit));
+                part.before = parent();
                 // An auditor that could not start reports that when it is joined.
                 if send.send((number, std::mem::take(&mut part))).is_err() {
                     return;

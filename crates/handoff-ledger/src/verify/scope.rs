@@ -6,7 +6,7 @@ use handoff_base::explained::chain;
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::IssueKey;
 use handoff_base::{Moment, ObjectId};
-use handoff_git::{Commit, Stored};
+use handoff_git::{Commit, GitError, Repository, Stored};
 use handoff_model::layout;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,8 +15,8 @@ use crate::error::{BranchError, DamageError, LedgerError};
 use crate::order;
 use crate::tally::Tally;
 
-/// How much of a ledger to audit; by default, all of it.
-#[derive(Clone, Copy, Debug, Default)]
+/// How much of a ledger to audit, and when.
+#[derive(Clone, Copy, Debug)]
 pub struct AuditScope<'a> {
     /// Only the commits that touch this issue, or what all issues share.
     pub issue: Option<&'a IssueKey>,
@@ -24,6 +24,8 @@ pub struct AuditScope<'a> {
     pub since: Option<ObjectId>,
     /// Counts the audited commits.
     pub tally: Option<&'a Tally>,
+    /// The reader's time: what is dated more than a day later is not credible.
+    pub now: Moment,
 }
 
 impl AuditScope<'_> {
@@ -49,17 +51,32 @@ pub(super) struct Part {
 pub(super) struct Parent {
     pub(super) id: ObjectId,
     pub(super) tree: ObjectId,
-    /// When it was recorded, if that limits the time of later commits.
+    /// The time before which no later commit may be recorded.
     pub(super) recorded: Option<Moment>,
 }
 
 impl Parent {
-    pub(super) fn of(commit: &Commit) -> Self {
+    /// Takes a commit as the parent of the next one; `before` is its own.
+    pub(super) fn after(commit: &Commit, before: Option<Self>, now: Moment) -> Self {
+        let own = order::recorded(commit).filter(|at| !order::is_postdated(*at, now));
         Self {
             id: commit.id,
             tree: commit.tree,
-            recorded: order::recorded(commit),
+            recorded: own.or(before.and_then(|before| before.recorded)),
         }
+    }
+
+    pub(super) fn read(
+        repository: &Repository,
+        commit: &Commit,
+        now: Moment,
+    ) -> Result<Self, GitError> {
+        let recorded = order::recorded(commit);
+        Ok(Self {
+            id: commit.id,
+            tree: commit.tree,
+            recorded: order::limit_after(repository, commit.id, recorded, now)?,
+        })
     }
 }
 

@@ -38,13 +38,17 @@ impl<'r> Ledger<'r> {
     pub(super) fn publish(
         &mut self,
         session: &Session,
-        decide: impl FnMut(&Self, &Snapshot<'r>, Moment) -> Decided<Receipt>,
+        mut decide: impl FnMut(&Self, &Snapshot<'r>, Moment) -> Decided<Receipt>,
     ) -> Result<Done, LedgerError> {
-        let (receipt, commit) = self.write(session, decide)?;
+        let mut misdated = None;
+        let (receipt, commit) = self.write(session, |ledger, tip, at| {
+            misdated = tip.misdated(session.now());
+            decide(ledger, tip, at)
+        })?;
         Ok(Done {
             receipt,
             commit,
-            warnings: Vec::new(),
+            warnings: misdated.into_iter().collect(),
         })
     }
 
@@ -191,9 +195,10 @@ impl<'r> Ledger<'r> {
         start: Instant,
     ) -> Result<Prepared<'r>, LedgerError> {
         let mut committer = session.committer();
-        committer.at = order::recorded_after(tip.recorded(), committer.at);
+        let limit = tip.limit(session.now())?;
+        committer.at = order::recorded_after(limit, committer.at);
         let (at, recorded) = (to_second(now), to_second(committer.at));
-        if order::is_backdated(at, draft.previous, recorded, tip.recorded()) {
+        if order::is_backdated(at, draft.previous, recorded, limit) {
             let previous = draft.previous.unwrap_or(at);
             return Err(WriteError::Backdated { at, previous }.into());
         }
