@@ -468,7 +468,7 @@ fn the_next_claim_is_shown_all_of_it() {
         .says("attempt 1 failed")
         .says("on branch main at")
         .says("attached build.log, 10014 bytes, the last 4014 of them:")
-        .says("    the last line\n")
+        .says("    | the last line\n")
         .says("attached screen.png, 3 bytes, not text")
         .says("work.txt (5 bytes)")
         .says("restore it: git handoff restore 87.1 --attempt 1 --worktree DIR");

@@ -238,10 +238,10 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
       2026-03-02 09:08:00Z claim by implementer-agent → in_progress
       2026-03-02 09:09:00Z fail by implementer-agent → failed with 87.3
           RegistryUnreachable: The package registry does not answer (recoverable)
-          GET /simple/ timed out after 30 s, three times
-          Try again when the registry is back
+          | GET /simple/ timed out after 30 s, three times
+          | Try again when the registry is back
       2026-03-02 09:14:00Z retry by orchestrator → pending
-          the registry is back
+          | the registry is back
       2026-03-02 09:16:00Z claim by implementer-agent → in_progress
 
     ```xml

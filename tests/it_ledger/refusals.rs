@@ -2,6 +2,7 @@
 
 use test_support::TestEnvironment;
 use test_support::contracts::{Format, implementer_error, opening, prepared, sample};
+use test_support::time::{RESEARCH, TRACE, WRITER, asks, own};
 use test_support::workflow;
 
 /// Issue 87 with a handoff that waits for prep-agent.
@@ -340,20 +341,20 @@ fn each_change_of_state_is_one_commit_with_its_reason() {
       2026-03-02 09:05:00Z send by issue-manager → pending
       2026-03-02 09:07:00Z claim by prep-agent → in_progress
       2026-03-02 09:11:00Z block by prep-agent → blocked
-          which login page?
+          | which login page?
       2026-03-02 09:18:00Z answer by prep-agent → pending
-          the one for customers
+          | the one for customers
       2026-03-02 09:25:00Z claim by prep-agent → in_progress
       2026-03-02 09:29:00Z fail by prep-agent → failed
           BuildError: a module is missing (recoverable)
-          serde
-          publish it
+          | serde
+          | publish it
           kept in issues/87/00/87/0001-failure/1: see `git handoff restore 87.1 --attempt 1`
       2026-03-02 09:36:00Z retry by prep-agent → pending
-          published
+          | published
       2026-03-02 09:43:00Z claim by prep-agent → in_progress
       2026-03-02 09:47:00Z complete by prep-agent → completed
-          done by hand
+          | done by hand
     ");
     // A completed handoff may still be followed by its contract.
     env.send(prepared(87)).success();
@@ -596,4 +597,21 @@ fn a_reopened_issue_is_completed_again_by_the_same_contract() {
         .stdout;
     assert!(!repeated(&first));
     env.handoff(&["verify"]).success();
+}
+
+/// On a file system that ignores case, the two would be one folder.
+#[test]
+fn a_key_that_differs_in_case_only_is_another_issues() {
+    let env = own("delegation", |_| ());
+    let request = |trace: &str| asks(WRITER, RESEARCH, &[("/traceId", trace.into())]);
+    env.send(request(TRACE)).success();
+    let upper = env.send(request(&TRACE.to_uppercase())).exits(5);
+    assert!(
+        upper.stderr.contains("on some file systems they are one"),
+        "{}",
+        upper.shown
+    );
+    let device = env.send(request("NUL"));
+    assert_ne!(device.status, 0, "{}", device.shown);
+    env.assert_sound();
 }

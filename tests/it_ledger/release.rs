@@ -71,7 +71,7 @@ fn work_that_is_given_back_can_be_claimed_at_once_and_was_no_attempt() {
     assert_eq!(again["handoff"]["attempt"], first["handoff"]["attempt"]);
     let shown = done(&env, "show 87.1").stdout;
     assert!(
-        shown.contains("release by prep-agent → pending\n      rate limited"),
+        shown.contains("release by prep-agent → pending\n      | rate limited"),
         "{shown}"
     );
     assert!(shown.contains("Z: read the code"), "{shown}");

@@ -386,7 +386,7 @@ fn what_is_spent_is_dead_and_keeps_everything() {
           FAILED: attempt-3 (recoverable)
           kept in issues/87/00/87/0001-failure/4: see `git handoff restore 87.1 --attempt 4`
       2026-03-02 09:20:00Z exhaust by prep-agent → dead
-          it was retried 3 times, as often as it may be
+          | it was retried 3 times, as often as it may be
 
     options
       retry     git handoff retry 87.1 --as orchestrator --reason WHY

@@ -42,7 +42,7 @@ fn what_is_done_already_ends_the_wait_at_once() {
     $ git handoff wait 87.1
     87.1 issue-manager → prep-agent: completed
       2026-03-02 09:07:00Z complete by prep-agent → completed
-          done
+          | done
     ");
     let data = env.data(&["wait", "87.1"]);
     let target = &data["targets"][0];

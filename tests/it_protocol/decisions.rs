@@ -591,14 +591,14 @@ fn values_are_asked_for_by_name_and_type() {
       sha256    d0e2e1eba115df4e5ba383b04f40a0d16df9332f775ae66980129842ac64cb6f
       priority  medium
       asked
-            port (integer): the port of the test server
-            host
-            tls (boolean)
-            names (string[])
+          |   port (integer): the port of the test server
+          |   host
+          |   tls (boolean)
+          |   names (string[])
       2026-03-02 09:05:00Z send by issue-manager → pending
       2026-03-02 09:06:00Z claim by prep-agent → in_progress
       2026-03-02 09:07:00Z block by prep-agent → blocked
-          values are missing
+          | values are missing
 
     options
       ask       git handoff answer 87.1 port=VALUE host=VALUE tls=VALUE names=VALUE --as orchestrator

@@ -161,6 +161,14 @@ pub fn continued(text: &str) -> String {
         .replace('\n', "\n      | ")
 }
 
+/// Untrusted text for people in lines of its own, each set off with a bar.
+pub fn set_off(text: &str) -> String {
+    let text = plain(text);
+    text.lines()
+        .map(|line| format!("      | {line}\n"))
+        .collect()
+}
+
 /// The fence of a Markdown code block that nothing in this text can close.
 pub fn fence(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max();

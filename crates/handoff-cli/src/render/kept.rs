@@ -1,7 +1,7 @@
 //! What was kept of failed attempts, as text.
 
 use handoff::base::short_id;
-use handoff::base::text::{continued, plain};
+use handoff::base::text::{continued, plain, set_off};
 use handoff::ledger::{Contents, PastFailure, Shown};
 use handoff::model::SnapshotManifest;
 
@@ -24,12 +24,6 @@ pub fn kept_text(failures: &[PastFailure]) -> String {
         }
     }
     text
-}
-
-fn indented(text: &str) -> String {
-    text.lines()
-        .map(|line| format!("    {}\n", plain(line)))
-        .collect()
 }
 
 /// What was kept of a failure, and how to get it back.
@@ -79,7 +73,7 @@ fn attachment_text(file: &Shown) -> String {
             } else {
                 String::new()
             };
-            text += &format!("{cut}:\n{}", indented(tail));
+            text += &format!("{cut}:\n{}", set_off(tail));
         }
         None => text += ", not text\n",
     }

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 use handoff::base::ids::{AgentName, HandoffId, IssueKey};
 use handoff::base::short_id;
-use handoff::base::text::{continued, fenced, plain};
+use handoff::base::text::{continued, fenced, set_off};
 use handoff::ledger::{Briefing, IssueReport, OtherProtocol, Said, WorkBranch, WorkBrief};
 use handoff::model::{
     Annotation, AnswerGiven, Artifact, Decision, Evidence, FailureContext, IssueStatus,
@@ -59,7 +59,7 @@ pub fn record_text(record: &Record, look: &Look) -> String {
     }
     if record.state == State::Blocked && !record.questions().is_empty() {
         text += "  asked\n";
-        text += &indented(&advice::questions_text(record.questions()));
+        text += &set_off(&advice::questions_text(record.questions()));
     }
     let mut reports = &record.progress[..];
     for (i, t) in record.transitions.iter().enumerate() {
@@ -251,7 +251,7 @@ pub fn transition_text(t: &Transition, look: &Look) -> String {
         text += &indented(&format!("now with {receiver}"));
     }
     if let Some(reason) = &t.reason {
-        text += &indented(reason);
+        text += &set_off(reason);
     }
     for allowed in &t.allowed_secrets {
         text += &indented(&format!(
@@ -259,7 +259,7 @@ pub fn transition_text(t: &Transition, look: &Look) -> String {
         ));
     }
     for (key, value) in &t.values {
-        text += &indented(&fact(key, value));
+        text += &set_off(&fact(key, value));
     }
     if let Some(failure) = &t.failure {
         let retry = if failure.no_retry {
@@ -278,7 +278,7 @@ pub fn transition_text(t: &Transition, look: &Look) -> String {
             .into_iter()
             .flatten()
         {
-            text += &indented(more);
+            text += &set_off(more);
         }
     }
     text
@@ -296,11 +296,9 @@ fn kept(record: &Record, context: &FailureContext) -> String {
     format!("kept in {folder}/{}{held}", context.folder)
 }
 
-/// Foreign text, indented so that no line of it looks like one of ours.
+/// A line of ours below a transition.
 fn indented(text: &str) -> String {
-    text.lines()
-        .map(|line| format!("      {}\n", plain(line)))
-        .collect()
+    format!("      {}\n", continued(text))
 }
 
 /// What the work needs: the task, the title, what is required, open findings, answers, the workspace and the
