@@ -120,7 +120,12 @@ impl Arguments {
         let keep = Keep {
             host: host(),
             tools: tools(),
-            attached: attached(&self.attach)?,
+            attached: {
+                for path in &self.attach {
+                    context.ensure_within(&repository, path)?;
+                }
+                attached(&self.attach)?
+            },
             snapshot: self.snapshot,
         };
         catch_up(&mut ledger, &session, output)?;

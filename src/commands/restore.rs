@@ -54,6 +54,9 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
+        for path in self.worktree.iter().chain(&self.attachments) {
+            context.ensure_within(&repository, path)?;
+        }
         let tip = context.tip(&repository)?;
         let id = handoff_id(&tip, &self.id, context.agent(&repository)?.as_ref())?;
         let record = tip.issue(id.issue())?.record(id.number())?;

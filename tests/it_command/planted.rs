@@ -176,3 +176,56 @@ fn a_bare_repository_that_a_clone_brought_is_refused_as_git_refuses_it() {
         named.shown
     );
 }
+
+/// Links out of the working tree, and pipes in the place of files.
+#[test]
+fn what_is_installed_stays_in_the_working_tree_and_waits_for_nobody() {
+    let env = TestEnvironment::with_ledger();
+    let repo = env.repo();
+    let elsewhere = env.root().join("elsewhere");
+    fs::create_dir_all(elsewhere.join("workflows")).unwrap();
+    let commands: [&[&str]; 3] = [
+        &["init", "--github"],
+        &["agents", "install"],
+        &["uninstall"],
+    ];
+    symlink(&elsewhere, repo.join(".github")).unwrap();
+    let ran = env.handoff(commands[0]).exits(9);
+    assert!(
+        ran.stderr.contains("leads out of the working tree"),
+        "{}",
+        ran.shown
+    );
+    env.handoff(commands[2]).success();
+    assert!(
+        elsewhere.join("workflows").is_dir(),
+        "it is not ours to remove"
+    );
+    assert_eq!(
+        fs::read_dir(elsewhere.join("workflows")).unwrap().count(),
+        0
+    );
+    fs::remove_file(repo.join(".github")).unwrap();
+    fs::create_dir_all(repo.join(".github/workflows")).unwrap();
+    for path in [
+        "AGENTS.md",
+        "CLAUDE.md",
+        ".mcp.json",
+        ".github/workflows/handoff-verify.yml",
+        ".pre-commit-config.yaml",
+        "lefthook.yml",
+    ] {
+        let pipe = repo.join(path);
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        for command in commands
+            .iter()
+            .chain(&[&["hooks", "install"][..], &["agents", "doctor"]])
+        {
+            // However it ends, it ends.
+            let ran = env.handoff(command);
+            assert!(ran.status < 100, "{path}: {}", ran.shown);
+        }
+        fs::remove_file(pipe).unwrap();
+    }
+}

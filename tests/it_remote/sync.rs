@@ -176,6 +176,17 @@ fn a_handoff_whose_number_was_taken_gets_the_next_one() {
     pair.assert_together();
 }
 
+/// Whoever fetches all refs has the refused steps of others, too, and they are none of its own.
+fn are_of_no_other_clone(pair: &Clones, name: &str) {
+    let bare = pair.bare.to_str().unwrap();
+    let refs = "+refs/handoff/rejected/*:refs/handoff/rejected/*";
+    pair.env.git(&pair.other, &["push", "-q", bare, refs]);
+    pair.env.git(&pair.env.repo(), &["fetch", "-q", bare, refs]);
+    let listed = Clones::data(&pair.here(&["refused", "--json"]).success());
+    assert_eq!(listed["rejected"], json!([]));
+    pair.here(&["refused", "retry", name]).exits(6);
+}
+
 /// What the new state refuses is kept with the reason, and everything that rests on it.
 #[test]
 fn what_is_refused_is_kept_until_someone_decides() {
@@ -231,6 +242,7 @@ fn what_is_refused_is_kept_until_someone_decides() {
     let listed = Clones::data(&pair.there(&["refused", "--json"]).success());
     assert_eq!(listed["rejected"].as_array().unwrap().len(), 3);
     let name = |n: usize| rejected[n]["name"].as_str().unwrap();
+    are_of_no_other_clone(&pair, name(1));
     let shown = Clones::data(
         &pair
             .there(&["refused", "show", name(1), "--json"])

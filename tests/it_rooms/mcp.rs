@@ -1335,3 +1335,33 @@ fn a_long_list_of_resources_comes_in_pages() {
     let error = wire.error("resources/list", json!({ "cursor": "nonsense" }));
     assert_eq!(error["code"], -32602);
 }
+
+/// Who calls a server need not be allowed what its user may do.
+#[test]
+fn files_outside_of_the_working_tree_are_neither_read_nor_written() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    env.claim("87.1", "prep-agent").success();
+    let secret = env.file("id_ed25519", "private");
+    std::fs::write(env.repo().join("build.log"), "it broke").unwrap();
+    std::os::unix::fs::symlink(&secret, env.repo().join("link")).unwrap();
+    let mut wire = Wire::new(&env, &["--tools", "all"]);
+    for path in [&*secret, "../id_ed25519", "link", ".git/config"] {
+        let call = json!({ "id": "87.1", "as": "prep-agent", "message": "m", "attach": [path] });
+        let refused = wire.document("fail", call);
+        assert_eq!(refused["error"]["code"], "usage", "{path}: {refused}");
+    }
+    let call = json!({ "id": "87.1", "as": "prep-agent", "message": "m", "recoverable": true, "snapshot": true, "attach": ["build.log"] });
+    assert_eq!(wire.data("fail", call)["handoff"]["state"], "failed");
+    for (argument, path) in [
+        ("worktree", "../out"),
+        ("attachments", "../out"),
+        ("attachments", ".git/hooks"),
+    ] {
+        let refused = wire.document("restore", json!({ "id": "87.1", argument: path }));
+        assert_eq!(refused["error"]["code"], "usage", "{path}: {refused}");
+    }
+    assert!(!env.root().join("out").exists());
+    let inside = json!({ "id": "87.1", "attachments": "logs" });
+    assert_eq!(wire.data("restore", inside)["attachments_written"], 1);
+}

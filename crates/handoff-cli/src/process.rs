@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, wait};
 use serde::{Deserialize, Serialize};
 
 use crate::environment;
@@ -152,6 +152,76 @@ fn own_cgroup() -> Option<PathBuf> {
     let own = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
     Some(Path::new(mount).join(own))
 }
+
+/// The living processes below this one, where they can be listed.
+pub fn below() -> Option<Vec<Pid>> {
+    let process = |entry: fs::DirEntry| {
+        let number: i32 = entry.file_name().to_str()?.parse().ok()?;
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        // The second field is a name, which may hold spaces and brackets.
+        let (_, after) = stat.rsplit_once(')')?;
+        let mut fields = after.split_whitespace();
+        let has_ended = matches!(fields.next(), Some("Z" | "X"));
+        let parent: i32 = fields.next()?.parse().ok()?;
+        Some((number, parent, has_ended))
+    };
+    let entries = fs::read_dir("/proc").ok()?;
+    let all: Vec<(i32, i32, bool)> = entries.flatten().filter_map(process).collect();
+    let mut below = vec![getpid().as_raw_nonzero().get()];
+    let mut next = 0;
+    while next < below.len() {
+        let parent = below[next];
+        below.extend(all.iter().filter(|one| one.1 == parent).map(|one| one.0));
+        next += 1;
+    }
+    let lives = |number: &&i32| all.iter().any(|one| one.0 == **number && !one.2);
+    let below = below[1..].iter().filter(lives);
+    Some(below.filter_map(|number| Pid::from_raw(*number)).collect())
+}
+
+/// What is started while it lasts, and ends with it: this process is the parent of the orphans, where
+/// the system can make it that (Linux).
+pub struct Adoption {
+    /// What was below this process before.
+    others: Vec<Pid>,
+}
+
+impl Adoption {
+    /// Begins to adopt orphans.
+    pub fn begin() -> Self {
+        adopt_orphans(true);
+        Self {
+            others: below().unwrap_or_default(),
+        }
+    }
+
+    /// Ends what was started: asks it to, and after this time kills what is left.
+    pub fn end(self, grace: Duration) {
+        for (signal, patience) in [(Signal::TERM, grace), (Signal::KILL, KILLED)] {
+            let has_ended = until(patience, || {
+                while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+                let mut left = below().unwrap_or_default();
+                left.retain(|one| !self.others.contains(one));
+                for one in &left {
+                    let _ = kill_process(*one, signal);
+                }
+                left.is_empty()
+            });
+            if has_ended {
+                break;
+            }
+        }
+        adopt_orphans(false);
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn adopt_orphans(adopts: bool) {
+    let _ = rustix::process::set_child_subreaper(adopts.then(getpid));
+}
+
+#[cfg(not(target_os = "linux"))]
+fn adopt_orphans(_: bool) {}
 
 /// Looks again and again whether something is so, for a time. Returns whether it is.
 fn until(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {

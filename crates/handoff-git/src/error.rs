@@ -105,7 +105,7 @@ impl GitError {
     }
 
     /// The failure to write a file.
-    pub(super) fn unwritable(path: &Path, error: &io::Error) -> Self {
+    pub fn unwritable(path: &Path, error: &io::Error) -> Self {
         Self::of_system(&format!("{} cannot be written: {error}", path.display()))
     }
 

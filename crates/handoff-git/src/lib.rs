@@ -43,7 +43,7 @@ pub use commits::{
 pub use error::{GitError, LEFT_OUT, NEWER_GIT, OpenError, PublishError, REPAIR};
 pub use files::{
     Obstacle, Queue, RefWatch, Scratch, Waker, git_directory_of, is_ignored_by_hfs, is_inside,
-    led_to,
+    leads_out, led_to, read_regular,
 };
 pub use objects::{ById, Recent, blob_id};
 pub use open::{Surroundings, tune};

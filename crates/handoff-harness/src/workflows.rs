@@ -9,6 +9,7 @@ use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
 use handoff_base::hint;
 use handoff_base::text::continued;
+use handoff_git::{leads_out, read_regular};
 use thiserror::Error;
 
 /// The folder of workflows and rulesets in a repository.
@@ -55,6 +56,9 @@ pub enum WorkflowError {
     /// Another file has a workflow's name.
     #[error("{0} is there already, and is another file")]
     Taken(String),
+    /// A file lies beneath a link that leads elsewhere.
+    #[error("{0} leads out of the working tree, or into a git directory")]
+    Link(String),
     /// A file can't be read, written or removed.
     #[error("{path} can't be used")]
     Io {
@@ -73,6 +77,9 @@ impl Explained for WorkflowError {
                 "no workflow was written; rename {} or merge the two by hand",
                 continued(path)
             )),
+            Self::Link(_) => ErrorCode::AgentsRefused.hint(
+                "no workflow was written; remove the link, or put a file in its place, and run the same command again",
+            ),
             Self::Io { .. } => {
                 ErrorCode::AgentsFile.hint("check it with `ls -ld`, and run the same command again")
             }
@@ -150,7 +157,11 @@ pub fn without_action(root: &Path) -> Result<Vec<String>, WorkflowError> {
 pub fn uninstall(root: &Path) -> Result<Vec<WorkflowFile>, WorkflowError> {
     let mut removed = Vec::new();
     for (name, template) in WORKFLOWS {
-        let found = read(root, name)?;
+        // What lies elsewhere is not ours.
+        let found = match read(root, name) {
+            Err(WorkflowError::Link(_)) => None,
+            found => found?,
+        };
         let is_ours = found.is_some_and(|found| is_ours(&found, template));
         if is_ours {
             fs::remove_file(file_of(root, name)).map_err(|source| fault(name, source))?;
@@ -159,8 +170,11 @@ pub fn uninstall(root: &Path) -> Result<Vec<WorkflowFile>, WorkflowError> {
     }
     // Folders that this leaves empty stay if they can't be removed, or hold something else.
     let folder = root.join(FOLDER);
-    let _ = fs::remove_dir(folder.join("workflows"));
-    let _ = fs::remove_dir(folder);
+    for folder in [folder.join("workflows"), folder] {
+        if !leads_out(&folder, root) {
+            let _ = fs::remove_dir(folder);
+        }
+    }
     Ok(changes(&removed))
 }
 
@@ -203,8 +217,12 @@ fn file_of(root: &Path, name: &str) -> PathBuf {
 }
 
 fn read(root: &Path, name: &str) -> Result<Option<String>, WorkflowError> {
-    match fs::read_to_string(file_of(root, name)) {
-        Ok(text) => Ok(Some(text)),
+    let file = file_of(root, name);
+    if leads_out(&file, root) {
+        return Err(WorkflowError::Link(path_of(name)));
+    }
+    match read_regular(&file) {
+        Ok(text) => Ok(Some(String::from_utf8_lossy(&text).into_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(fault(name, source)),
     }

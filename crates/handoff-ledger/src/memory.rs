@@ -6,7 +6,7 @@
 //! earlier states.
 
 use handoff_base::{Moment, ObjectId};
-use handoff_git::{Repository, Scratch};
+use handoff_git::{GitError, Repository, Scratch};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +20,7 @@ pub(super) struct Memory<'r> {
     verified: Scratch,
     survey: Scratch,
     audited: Scratch,
+    kept: Scratch,
 }
 
 /// The result of the last audit in this clone.
@@ -59,6 +60,7 @@ impl<'r> Memory<'r> {
             verified: note("verified"),
             survey: note("survey"),
             audited: note("audited"),
+            kept: note("kept"),
         }
     }
 
@@ -116,6 +118,25 @@ impl<'r> Memory<'r> {
         if let Ok(bytes) = serde_json::to_vec(&noted) {
             let _ = self.verified.write(&bytes);
         }
+    }
+
+    /// The tags of the refused steps that this clone keeps. Refs come from other clones, too.
+    pub(super) fn kept(&self) -> Vec<ObjectId> {
+        let text = self.kept.read().unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        text.lines().filter_map(|line| line.parse().ok()).collect()
+    }
+
+    /// Notes the tag of a refused step.
+    ///
+    /// # Errors
+    /// [`GitError`] if it can't be noted.
+    pub(super) fn keeps(&self, tag: ObjectId) -> Result<(), GitError> {
+        let noted = self.kept.append(format!("{tag}\n").as_bytes());
+        let path = self.repository.common_dir().join("handoff/kept");
+        noted
+            .map(drop)
+            .map_err(|error| GitError::unwritable(&path, &error))
     }
 
     /// The result of the last audit here, if there was one.

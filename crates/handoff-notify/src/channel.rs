@@ -17,7 +17,7 @@ use super::notice::{Kind, Notice};
 use super::told::Known;
 use handoff_cli::environment;
 use handoff_cli::failure::Failure;
-use handoff_cli::process::{MARK, ProcessGroup};
+use handoff_cli::process::{Adoption, MARK, ProcessGroup};
 use handoff_http::webhook::{Webhook, WebhookError};
 
 /// How long a command may take for a notice.
@@ -207,6 +207,7 @@ fn shown_on_desktop(notice: &Notice, handle: Option<&str>) -> Vec<String> {
 /// Runs a command with a notice on its standard input; returns the start of what it printed.
 fn ran(mut command: Command, notice: &Notice) -> Result<String, Undelivered> {
     let group = ProcessGroup::marked();
+    let adoption = Adoption::begin();
     command
         .env(MARK, &group.mark)
         .env("GIT_HANDOFF_NOTICE", notice.event.as_str())
@@ -228,8 +229,9 @@ fn ran(mut command: Command, notice: &Notice) -> Result<String, Undelivered> {
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let (out, err) = (drained(out), drained(err));
     let status = ended(&mut child);
-    // What it started and left behind, too.
+    // What it started and left behind, too, also without its mark.
     group.end(GRACE);
+    adoption.end(GRACE);
     let status = status.map_err(unreachable)?;
     let printed = out.recv_timeout(GRACE).unwrap_or_default();
     let Some(status) = status else {

@@ -1,7 +1,8 @@
 //! Patterns for the paths of a repository that an agent may touch.
 
-/// A path pattern: `*` and `?` match within one name, `**` matches any number of folders.
-pub struct PathPattern(glob::Pattern);
+/// A path pattern: `*` and `?` match within one name, `**` matches any number of folders. It is kept
+/// by its names, none of which is `**`: as a whole, some would take any time.
+pub struct PathPattern(Vec<Option<glob::Pattern>>);
 
 /// Why a text is not a path pattern.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,20 +30,36 @@ impl PathPattern {
         if !folder.split('/').all(plain) {
             return Err(PatternError::NoPath);
         }
-        let pattern = glob::Pattern::new(&whole);
-        pattern
-            .map(Self)
-            .map_err(|e| PatternError::Malformed(e.msg))
+        let part = |part| match part {
+            "**" => Ok(None),
+            name => glob::Pattern::new(name).map(Some),
+        };
+        let parts: Result<_, _> = whole.split('/').map(part).collect();
+        parts.map(Self).map_err(|e| PatternError::Malformed(e.msg))
     }
 
     /// Whether a path matches.
     pub fn matches(&self, path: &str) -> bool {
-        let options = glob::MatchOptions {
-            case_sensitive: true,
-            require_literal_separator: true,
-            require_literal_leading_dot: false,
-        };
-        self.0.matches_with(path, options)
+        let names: Vec<&str> = path.split('/').collect();
+        // Whether the parts so far match so many of the names.
+        let mut matched = vec![false; names.len() + 1];
+        matched[0] = true;
+        for (at, part) in self.0.iter().enumerate() {
+            let is_last = at + 1 == self.0.len();
+            let mut has_begun = false;
+            let next = (0..=names.len()).map(|count| {
+                let fits = match part {
+                    // What is in a folder is not the folder.
+                    None => has_begun || matched[count] && !is_last,
+                    Some(name) => count > 0 && matched[count - 1] && name.matches(names[count - 1]),
+                };
+                has_begun |= matched[count];
+                fits
+            });
+            let next = next.collect();
+            matched = next;
+        }
+        matched[names.len()]
     }
 }
 
@@ -65,5 +82,11 @@ mod tests {
             assert_eq!(found, Some(PatternError::NoPath), "{none}");
         }
         assert!(PathPattern::new("a[").is_err() && PathPattern::new("a**b").is_err());
+        assert!(fits("a/**/b", "a/b") && fits("a/**/b", "a/x/y/b") && !fits("a/**/b", "a/xb"));
+        // It takes no longer than its parts times the path's.
+        let long = "a".repeat(250);
+        assert!(!fits(&("*a".repeat(100) + "b"), &format!("{long}/x")));
+        let deep = vec!["a"; 1000].join("/");
+        assert!(!fits(&("**/a/".repeat(50) + "b"), &deep));
     }
 }

@@ -12,6 +12,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use handoff_cli::process::below;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -107,7 +108,7 @@ fn end_all(main: Option<Pid>, grace: Duration) -> Option<WaitStatus> {
     let mut status = None;
     loop {
         status = collect(main).or(status);
-        let living = descendants(main);
+        let living = below().unwrap_or_else(|| group_of(main));
         if living.is_empty() {
             return status;
         }
@@ -124,34 +125,6 @@ fn end_all(main: Option<Pid>, grace: Duration) -> Option<WaitStatus> {
         }
         thread::sleep(LOOK);
     }
-}
-
-/// The living processes below this one.
-fn descendants(main: Option<Pid>) -> Vec<Pid> {
-    let Ok(entries) = fs::read_dir("/proc") else {
-        return group_of(main);
-    };
-    let process = |entry: fs::DirEntry| {
-        let number: i32 = entry.file_name().to_str()?.parse().ok()?;
-        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-        // The second field is a name, which may hold spaces and brackets.
-        let (_, after) = stat.rsplit_once(')')?;
-        let mut fields = after.split_whitespace();
-        let has_ended = matches!(fields.next(), Some("Z" | "X"));
-        let parent: i32 = fields.next()?.parse().ok()?;
-        Some((number, parent, has_ended))
-    };
-    let all: Vec<(i32, i32, bool)> = entries.flatten().filter_map(process).collect();
-    let mut below = vec![getpid().as_raw_nonzero().get()];
-    let mut next = 0;
-    while next < below.len() {
-        let parent = below[next];
-        below.extend(all.iter().filter(|one| one.1 == parent).map(|one| one.0));
-        next += 1;
-    }
-    let lives = |number: &&i32| all.iter().any(|one| one.0 == **number && !one.2);
-    let below = below[1..].iter().filter(lives);
-    below.filter_map(|number| Pid::from_raw(*number)).collect()
 }
 
 /// The command itself, where processes can't be listed: its group gets the signals of the worker.

@@ -108,6 +108,22 @@ impl Context {
         self.call.as_deref()
     }
 
+    /// Refuses a path outside of the working tree, if a server runs the command: who calls a server
+    /// need not be allowed to read and write what its user can.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage.
+    pub fn ensure_within(&self, repository: &Repository, path: &Path) -> Result<(), Failure> {
+        let named = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let is_outside = |root: &Path| handoff::git::leads_out(&named, root);
+        if self.call.is_none() || !repository.workdir().is_none_or(is_outside) {
+            return Ok(());
+        }
+        let text = format!("{path:?} is not in the working tree, or leads out of it");
+        Err(Failure::usage(text)
+            .hint("nothing was read or written; name a path in the working tree, or run the command in a shell"))
+    }
+
     /// Ends a wait early: by the caller, or by signals if a child process runs that must not be
     /// left behind.
     ///

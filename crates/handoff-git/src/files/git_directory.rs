@@ -1,5 +1,7 @@
 //! Git directories by their looks: what a program that writes files has to stay out of.
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// How many links in a row are followed, as by Linux.
@@ -19,6 +21,38 @@ fn looks_like_one(folder: &Path) -> bool {
     let has = |name: &str| folder.join(name).symlink_metadata().is_ok();
     !folder.is_symlink()
         && (is_named || has("HEAD") && (has("commondir") || has("objects") && has("refs")))
+}
+
+/// Whether a path below a folder leads out of it through a link, or into a git directory.
+pub fn leads_out(path: &Path, below: &Path) -> bool {
+    let led = led_to(path);
+    let below = below.canonicalize().unwrap_or_else(|_| below.to_owned());
+    !led.starts_with(&below) || git_directory_of(&led, &below).is_some()
+}
+
+/// Reads a regular file of a working tree; a pipe or a device in its place makes nobody wait.
+///
+/// # Errors
+/// The system's, or that it is something else, or too large.
+pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    const MOST: u64 = 64 << 20;
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        let flags = rustix::fs::OFlags::NONBLOCK.bits();
+        options.custom_flags(i32::try_from(flags).unwrap_or_default());
+    }
+    let file = options.open(path)?;
+    let found = file.metadata()?;
+    if !found.is_file() || found.len() > MOST {
+        let text = format!("it is not a regular file of at most {MOST} bytes");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Where a path leads, with every link followed; the last parts may not exist yet.

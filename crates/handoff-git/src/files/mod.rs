@@ -13,7 +13,7 @@ mod watch;
 
 pub(crate) use durability::{refs_too, waits_for_disk};
 pub(crate) use empty_file::remove_if_empty;
-pub use git_directory::{git_directory_of, led_to};
+pub use git_directory::{git_directory_of, leads_out, led_to, read_regular};
 pub use obstacle::Obstacle;
 pub use path_check::{is_ignored_by_hfs, is_inside};
 pub use queue::Queue;

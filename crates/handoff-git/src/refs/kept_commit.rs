@@ -18,7 +18,7 @@ pub struct Kept {
     /// Why it is kept.
     pub message: String,
     /// The tag that the ref points to.
-    at: ObjectId,
+    pub at: ObjectId,
 }
 
 impl Repository {

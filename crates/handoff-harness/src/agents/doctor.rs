@@ -76,7 +76,7 @@ impl<'a> Examination<'a> {
     }
 
     fn read(&self, path: &str) -> Option<Vec<u8>> {
-        std::fs::read(self.around.root.join(path)).ok()
+        handoff_git::read_regular(&self.around.root.join(path)).ok()
     }
 
     fn program(&mut self) {

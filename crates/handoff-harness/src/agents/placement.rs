@@ -5,8 +5,9 @@
 //! if it is there for another one; and in a file that Copilot reads as well, a line imports it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
+
+use handoff_git::read_regular;
 
 use super::{AgentsMd, HARNESSES, Harness, guide};
 
@@ -31,7 +32,7 @@ pub(super) struct Placed {
 pub(super) fn installed_names(root: &Path) -> BTreeSet<String> {
     let files = HARNESSES.iter().map(|harness| &harness.instructions);
     let blocks = files.filter_map(|path| {
-        let bytes = fs::read(root.join(path)).ok()?;
+        let bytes = read_regular(&root.join(path)).ok()?;
         guide::names(&bytes).ok().flatten()
     });
     blocks.flatten().collect()
@@ -80,7 +81,8 @@ impl AgentsMd {
         let pages = self.pages.iter().map(|page| root.join(page));
         let pages: Vec<_> = pages.filter(|page| page.exists()).collect();
         let imports = pages.iter().any(|page| {
-            let text = fs::read_to_string(page).unwrap_or_default();
+            let text = read_regular(page).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text);
             let mut words = text.split_whitespace();
             words.any(|word| ["@AGENTS.md", "@./AGENTS.md", "@../AGENTS.md"].contains(&word))
                 || page.canonicalize().ok() == root.join(AGENTS_MD).canonicalize().ok()

@@ -8,7 +8,7 @@ use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_contract::edit::{self, EditError, Leaf};
-use handoff_git::{git_directory_of, led_to};
+use handoff_git::{git_directory_of, led_to, read_regular};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -428,7 +428,7 @@ impl<'a> Draft<'a> {
 
     fn guide(&mut self, placed: &Placed) -> Result<(), AgentsError> {
         let path = &placed.path;
-        let bytes = std::fs::read(self.root.join(path)).unwrap_or_default();
+        let bytes = read_regular(&self.root.join(path)).unwrap_or_default();
         let known = guide::names(&bytes);
         if placed.names.is_empty() && matches!(known, Ok(None)) {
             return Ok(());
@@ -615,7 +615,7 @@ impl<'a> Draft<'a> {
 
     /// The current server of our name in a configuration.
     fn current_server(&self, path: &str, at: &[&str]) -> Option<Value> {
-        let bytes = std::fs::read_to_string(self.root.join(path)).ok()?;
+        let bytes = String::from_utf8(read_regular(&self.root.join(path)).ok()?).ok()?;
         let config = edit::read(&bytes).ok()?;
         let list = at.iter().try_fold(&config, |value, key| value.get(*key))?;
         list.get(SERVER).cloned()

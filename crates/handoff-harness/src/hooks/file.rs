@@ -5,6 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use handoff_git::read_regular;
+
 /// Why a file could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
@@ -51,7 +53,7 @@ pub(crate) fn read_path(path: &Path) -> io::Result<Found> {
     if !metadata.is_file() {
         return Ok(Found::Other);
     }
-    Ok(Found::File(fs::read(path)?, metadata))
+    Ok(Found::File(read_regular(path)?, metadata))
 }
 
 /// Replaces a file atomically. A new file is executable, as far as the umask allows; an existing

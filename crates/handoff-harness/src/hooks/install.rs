@@ -1,14 +1,14 @@
 //! Installing and uninstalling hooks: all changes are planned first, then applied.
 
 use std::fs::Metadata;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::hint;
-use handoff_git::{Obstacle, Program, ProgramError, Setting, Version};
+use handoff_git::{Obstacle, Program, ProgramError, Setting, Version, read_regular};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -227,7 +227,7 @@ impl Plan {
                     }
                 }
                 Found::Link(_) if leads_to_call(&path, hook) => {
-                    let bytes = fs::read(&path).unwrap_or_default();
+                    let bytes = read_regular(&path).unwrap_or_default();
                     match own_lines::fault(hook, &path, &bytes) {
                         Some(finding) => draft.refused.push(finding),
                         None => draft.file(hook, Action::Leave, path, None, None),
@@ -526,5 +526,5 @@ fn plan_file(
 
 /// Whether a link leads to a script that calls the program.
 fn leads_to_call(path: &Path, hook: Hook) -> bool {
-    fs::read(path).is_ok_and(|bytes| hook.is_called_in(&String::from_utf8_lossy(&bytes)))
+    read_regular(path).is_ok_and(|bytes| hook.is_called_in(&String::from_utf8_lossy(&bytes)))
 }

@@ -1,7 +1,8 @@
 //! Tools that manage hooks themselves, and would overwrite ours.
 
-use std::fs;
 use std::path::Path;
+
+use handoff_git::read_regular;
 
 use super::Hook;
 
@@ -57,7 +58,10 @@ impl Manager {
 
     /// Whether its configuration calls the program for a hook.
     pub(super) fn calls(self, root: &Path, hook: Hook) -> bool {
-        let text = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
+        let text = |path: &str| {
+            let bytes = read_regular(&root.join(path)).unwrap_or_default();
+            String::from_utf8(bytes).unwrap_or_default()
+        };
         match self {
             Self::PreCommit => {
                 let text = text(".pre-commit-config.yaml");

@@ -1,11 +1,10 @@
 //! Whether a hook would run, and why not.
 
 use handoff_base::text::word;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use handoff_base::finding::{Finding, FindingCode, Severity};
-use handoff_git::{Setting, Version};
+use handoff_git::{Setting, Version, read_regular};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -167,7 +166,7 @@ fn called_by(
     let (bytes, metadata) = match found {
         Found::Nothing | Found::Other => return None,
         Found::File(bytes, metadata) => (bytes.clone(), metadata.clone()),
-        Found::Link(_) => (fs::read(path).ok()?, path.metadata().ok()?),
+        Found::Link(_) => (read_regular(path).ok()?, path.metadata().ok()?),
     };
     let by = match block::find(&bytes) {
         Err(fault) => {
@@ -222,7 +221,7 @@ fn ignored_by_git(hook: Hook, around: &Surroundings<'_>, findings: &mut Vec<Find
         !matches!(block::find(&bytes), Ok(None))
             || hook.is_called_in(&String::from_utf8_lossy(&bytes))
     };
-    if fs::read(&path).is_ok_and(has_block) {
+    if read_regular(&path).is_ok_and(has_block) {
         let text = format!("git passes it by: {}", hooks_folder.why_shared());
         let fix = if hooks_folder.is_unusable() {
             to_install(hook, around)

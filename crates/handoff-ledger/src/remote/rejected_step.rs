@@ -81,15 +81,24 @@ impl Ledger<'_> {
         let reason = summary_line(&text);
         let refname = format!("{}{name}", self.rejected_folder());
         let message = format!("{reason}\n");
-        self.repository()
-            .keep(&refname, commit.id, &message, &session.committer())?;
+        let repository = self.repository();
+        repository.keep(&refname, commit.id, &message, &session.committer())?;
+        let own = self.memory().kept();
+        for kept in repository.kept(&refname)? {
+            if kept.commit == commit.id && !own.contains(&kept.at) {
+                self.memory().keeps(kept.at)?;
+            }
+        }
         Ok(Rejected::of(&name, commit, &reason))
     }
 
     fn kept(&self) -> Result<Vec<(Rejected, KeptCommit)>, LedgerError> {
         let folder = self.rejected_folder();
         let mut found = Vec::new();
-        for kept in self.repository().kept(&folder)? {
+        let own = self.memory().kept();
+        // Those of other clones come with whoever fetches all refs.
+        let all = self.repository().kept(&folder)?;
+        for kept in all.into_iter().filter(|kept| own.contains(&kept.at)) {
             let commit = self.repository().commit(kept.commit)?;
             let name = kept.refname.strip_prefix(&folder).unwrap_or_default();
             let rejected = Rejected::of(name, &commit, &kept.message);
