@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use test_support::contracts::value;
@@ -943,14 +943,14 @@ fn without_a_ledger_check_knows_every_protocol_by_the_contract() {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples");
     let mut taken = 0;
     for name in handoff::templates::BUILT_IN {
-        for entry in fs::read_dir(samples.join(name).join("valid")).unwrap() {
-            let path = entry.unwrap().path();
-            let args = ["check", path.to_str().unwrap(), "--protocol", name];
-            let named = env.data(&args);
-            let found = env.data(&args[..2]);
-            assert_eq!(found, named, "{}", path.display());
-            taken += 1;
-        }
+        let entries = fs::read_dir(samples.join(name).join("valid")).unwrap();
+        let files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        let files = files.iter().map(|path| path.to_str().unwrap());
+        let check: Vec<&str> = ["check"].into_iter().chain(files).collect();
+        let found = env.data(&check);
+        let named = env.data(&[&check[..], &["--protocol", name]].concat());
+        assert_eq!(found, named, "{name}");
+        taken += check.len() - 1;
     }
     assert!(taken > 100);
 }

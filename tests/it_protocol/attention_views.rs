@@ -7,6 +7,7 @@ use serde_json::Value;
 use test_support::TestEnvironment;
 use test_support::contracts::opening;
 use test_support::exchange::{handoff, lived, sample, text};
+use test_support::proof::times;
 use test_support::team::{BUILT_IN, with_protocol};
 
 /// A generator of numbers, the same for the same seed.
@@ -161,11 +162,11 @@ fn act(env: &TestEnvironment, random: &mut Random, protocol: &str) {
 }
 
 fn agree(protocol: &str) {
-    for seed in 1..=2 {
+    for seed in 1..=u64::from(times()) {
         let env = lived(protocol);
         let mut random = Random(seed * 7919);
         assert_agreement(&env, protocol);
-        for _ in 0..5 {
+        for _ in 0..4 {
             for _ in 0..3 {
                 act(&env, &mut random, protocol);
             }

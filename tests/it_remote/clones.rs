@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 
 use test_support::contracts::opening;
-use test_support::remote::{assert_whole, bare, clone, tip};
+use test_support::remote::{assert_whole, bare, clone, served, tip};
 use test_support::{Ran, TestEnvironment};
+
+const SERVER: &str = "server.git";
+const OTHER: &str = "other";
 
 /// A bare repository, which is `origin` to the clones `repo` and `other`.
 pub(crate) struct Clones {
@@ -23,7 +26,15 @@ impl Clones {
 
     /// Makes them; the first clone starts the ledger with these arguments.
     pub(crate) fn under(init: &[&str]) -> Self {
-        Self::without_ledger().started(init)
+        let kind = format!("clones{}", init.concat());
+        Self::prepared(&kind, || Self::unprepared().started(init))
+    }
+
+    /// A copy of those that are made once in a run of tests.
+    pub(crate) fn prepared(kind: &str, make: impl FnOnce() -> Self) -> Self {
+        let env = TestEnvironment::prepared(kind, || make().env);
+        let (bare, other) = (served(&env).join(SERVER), env.root().join(OTHER));
+        Self { env, bare, other }
     }
 
     /// Makes them; both reach the bare repository by an address.
@@ -33,8 +44,12 @@ impl Clones {
 
     /// Makes them without a ledger.
     pub(crate) fn without_ledger() -> Self {
+        Self::prepared("clones-without-ledger", Self::unprepared)
+    }
+
+    fn unprepared() -> Self {
         let env = TestEnvironment::with_repository();
-        let bare = bare(&env, "server.git");
+        let bare = bare(&env, SERVER);
         let address = bare.to_str().unwrap().to_owned();
         Self::reaching(env, bare, &address)
     }
@@ -49,7 +64,7 @@ impl Clones {
     fn reaching(env: TestEnvironment, bare: PathBuf, address: &str) -> Self {
         env.git(&env.repo(), &["remote", "add", "origin", address]);
         env.git(&env.repo(), &["push", "-q", "origin", "main"]);
-        let other = clone(&env, address, "other");
+        let other = clone(&env, address, OTHER);
         Self { env, bare, other }
     }
 

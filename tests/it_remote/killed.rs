@@ -1,5 +1,5 @@
-//! Processes that are killed at any moment: more than 500 of them, in every kind
-//! of write. What was acknowledged stands, the ledger is whole, the next command
+//! Processes that are killed at any moment: a hundred and more, in every kind of
+//! write. What was acknowledged stands, the ledger is whole, the next command
 //! needs no help, and nothing of the user's has changed.
 
 use std::fs;
@@ -50,14 +50,14 @@ fn senders_that_are_killed_lose_nothing_that_was_acknowledged() {
     let env = TestEnvironment::with_ledger();
     unfinished(&env);
     let bystanders = Bystanders::note(&env, &[]);
-    let (mut killer, mut stand) = (Killer::new(1, 160), Acknowledged::default());
+    let (mut killer, mut stand) = (Killer::new(1, 30), Acknowledged::default());
     let mut issue = 0;
     while killer.goes_on() {
         issue += 1;
         let file = env.file("contract.xml", opening(issue));
         shoot_and_repeat(&env, &mut killer, &mut stand, &["send", &file]);
         bystanders.assert_untouched();
-        if issue % 50 == 0 {
+        if issue % 20 == 0 {
             stand.stand(&env);
         }
     }
@@ -75,7 +75,7 @@ fn claims_that_are_killed_are_held_by_who_was_told_so() {
     let env = TestEnvironment::with_ledger();
     unfinished(&env);
     let bystanders = Bystanders::note(&env, &[]);
-    let (mut killer, mut stand) = (Killer::new(2, 130), Acknowledged::default());
+    let (mut killer, mut stand) = (Killer::new(2, 25), Acknowledged::default());
     let mut issue = 0;
     while killer.goes_on() {
         issue += 1;
@@ -98,7 +98,7 @@ fn claims_that_are_killed_are_held_by_who_was_told_so() {
         let lease = (&record["lease"]["holder"], &record["lease"]["token"]);
         assert_eq!(lease, (&AGENT.into(), &1.into()));
         bystanders.assert_untouched();
-        if issue % 50 == 0 {
+        if issue % 20 == 0 {
             stand.stand(&env);
         }
     }
@@ -113,7 +113,7 @@ fn failures_whose_recording_is_killed_keep_all_of_the_work_or_none() {
     // What git packs on its own changes files of its own, whenever it is due.
     env.git(&env.repo(), &["config", "gc.auto", "0"]);
     unfinished(&env);
-    let (mut killer, mut stand) = (Killer::new(3, 130), Acknowledged::default());
+    let (mut killer, mut stand) = (Killer::new(3, 25), Acknowledged::default());
     let mut issue = 0;
     while killer.goes_on() {
         issue += 1;
@@ -137,7 +137,7 @@ fn failures_whose_recording_is_killed_keep_all_of_the_work_or_none() {
         let (_, again) = shoot_and_repeat(&env, &mut killer, &mut stand, &args);
         assert_eq!(again["handoff"]["state"], "failed");
         bystanders.assert_untouched();
-        if issue % 40 == 0 {
+        if issue % 20 == 0 {
             stand.stand(&env);
             let dir = env.root().join(format!("work-{issue}"));
             let logs = env.root().join(format!("logs-{issue}"));
@@ -185,9 +185,10 @@ fn restores_that_are_killed_leave_their_own_folder_and_branch_at_most() {
         ".git/logs/refs/heads/again-",
     ];
     let bystanders = Bystanders::note(&env, &own);
-    let mut killer = Killer::new(4, 130);
-    let (mut told, mut made, mut number) = (0, Vec::new(), 0);
-    while killer.goes_on() {
+    let mut killer = Killer::new(4, 30);
+    let (mut told, mut made, mut number, mut half_way) = (0, Vec::new(), 0, 0);
+    // A busy machine may hit the moment only later.
+    while killer.goes_on() || half_way == 0 && number < 250 {
         number += 1;
         let dir = env.root().join(format!("restored-{number}"));
         let branch = format!("again-{number}");
@@ -203,6 +204,8 @@ fn restores_that_are_killed_leave_their_own_folder_and_branch_at_most() {
             let own = registered(&env, &dir).unwrap();
             assert!(!own.join("locked").exists());
         }
+        let is_locked = |own: PathBuf| own.join("locked").exists();
+        half_way += usize::from(registered(&env, &dir).is_some_and(is_locked));
         made.push((dir, done.is_some()));
         bystanders.assert_untouched();
         assert_eq!(env.tip(), tip);
@@ -241,7 +244,7 @@ fn heartbeats_decisions_and_reaping_that_are_killed_need_no_help() {
     unfinished(&env);
     env.pace(1);
     let bystanders = Bystanders::note(&env, &[]);
-    let (mut killer, mut stand) = (Killer::new(5, 75), Acknowledged::default());
+    let (mut killer, mut stand) = (Killer::new(5, 25), Acknowledged::default());
     let mut issue = 0;
     while killer.goes_on() {
         issue += 1;
@@ -339,7 +342,7 @@ fn archiving_that_is_killed_is_finished_by_the_next_run() {
     unfinished(&env);
     ended_under_two_protocols(&env);
     let bystanders = Bystanders::note(&env, &[]);
-    let (mut killer, mut stand) = (Killer::new(6, 120), Acknowledged::default());
+    let (mut killer, mut stand) = (Killer::new(6, 25), Acknowledged::default());
     let (mut rounds, mut half_way) = (0, 0);
     // A busy machine may hit the moment between two steps only later.
     while killer.goes_on() || half_way == 0 && rounds < 250 {

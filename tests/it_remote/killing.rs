@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use test_support::TestEnvironment;
 use test_support::files::write;
+use test_support::proof::times;
 use test_support::repository_kind::refs_in_tables;
 
 /// Kills commands until enough of them died of it.
@@ -30,9 +31,10 @@ pub(crate) struct Killer {
 const SPARED: u32 = 8;
 
 impl Killer {
+    /// One that kills so many in the short form.
     pub(crate) fn new(seed: u64, wanted: u32) -> Self {
         Self {
-            wanted,
+            wanted: wanted * times(),
             killed: 0,
             ended: 0,
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15),

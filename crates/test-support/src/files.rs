@@ -23,6 +23,23 @@ pub fn script(path: &Path, text: impl AsRef<[u8]>) {
     chmod(path, 0o755);
 }
 
+/// Puts one path in the place of another in all text files of a folder, but for the objects of
+/// repositories.
+pub(crate) fn rename_in(folder: &Path, from: &str, to: &str) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let (path, kind) = (entry.path(), entry.file_type().unwrap());
+        if kind.is_dir() && entry.file_name() != "objects" {
+            rename_in(&path, from, to);
+        } else if kind.is_file()
+            && let Ok(text) = fs::read_to_string(&path)
+            && text.contains(from)
+        {
+            fs::write(&path, text.replace(from, to)).unwrap();
+        }
+    }
+}
+
 /// Copies a folder and all that is in it.
 pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();

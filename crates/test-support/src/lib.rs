@@ -138,22 +138,30 @@ impl TestEnvironment {
     }
 
     /// A copy of an environment that is made once in a run of tests, at the same time. It has a
-    /// repository, and nothing in it depends on its path.
+    /// repository; the copy's text files have its own path.
     pub fn prepared(kind: &str, make: impl FnOnce() -> Self) -> Self {
         let env = Self::empty();
         let clock = "clock";
         let make = |to: &Path| {
             let made = make();
             files::copy(&made.root, to);
-            let time = [made.now(), made.pace.load(Ordering::Relaxed)];
-            fs::write(to.join(clock), serde_json::to_string(&time).unwrap()).unwrap();
+            let pace = made.pace.load(Ordering::Relaxed);
+            let then = serde_json::to_string(&(made.now(), pace, &made.root)).unwrap();
+            fs::write(to.join(clock), then).unwrap();
         };
         prepared::copy(kind, make, &env.root);
-        // The index knows the original files, not the copies.
-        env.git(&env.repo(), &["update-index", "-q", "--refresh"]);
         let clock = env.root.join(clock);
-        let [now, pace] = serde_json::from_slice(&fs::read(&clock).unwrap()).unwrap();
+        let then = serde_json::from_slice(&fs::read(&clock).unwrap()).unwrap();
+        let (now, pace, root): (i64, i64, String) = then;
         fs::remove_file(clock).unwrap();
+        files::rename_in(&env.root, &root, env.root.to_str().unwrap());
+        // The index knows the original files, not the copies.
+        for entry in fs::read_dir(&env.root).unwrap() {
+            let path = entry.unwrap().path();
+            if path.join(".git/index").exists() {
+                env.git(&path, &["update-index", "-q", "--refresh"]);
+            }
+        }
         env.now.store(now, Ordering::Relaxed);
         env.pace(pace);
         env

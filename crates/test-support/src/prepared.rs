@@ -31,8 +31,7 @@ static RUN: LazyLock<PathBuf> = LazyLock::new(|| {
     run
 });
 
-/// Copies a folder of this kind to a new path. The first one is made; nothing in it may depend on
-/// its path.
+/// Copies a folder of this kind to a new path. The first one is made.
 pub(crate) fn copy(kind: &str, make: impl FnOnce(&Path), to: &Path) {
     files::copy(&made(kind, make), to);
 }

@@ -13,6 +13,13 @@ fn set(name: &str) -> Option<u64> {
     Some(number.unwrap_or_else(|_| panic!("{name} is not a number: {value}")))
 }
 
+/// How many times as many cases a test tries as in its short form: `GIT_HANDOFF_TEST_TIMES`, which
+/// `scripts/test --all` sets.
+pub fn times() -> u32 {
+    let times = set("GIT_HANDOFF_TEST_TIMES").unwrap_or(1);
+    u32::try_from(times).unwrap()
+}
+
 /// The cases of one proof: `while let Some(seed) = proof.case() { … }`.
 pub struct Proof {
     name: &'static str,
