@@ -77,6 +77,7 @@ fn readers_go_by_them() {
         &["list"],
         &["inbox", "--as", "reviewer-agent"],
         &["context", "87"],
+        #[cfg(feature = "report")]
         &["metrics"],
         &["next", "87"],
     ] {

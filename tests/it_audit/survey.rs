@@ -88,6 +88,7 @@ fn enter(repo: &Path) -> PathBuf {
     repo.join(".git/handoff/survey/refs/heads/handoffs")
 }
 
+#[cfg(feature = "report")]
 /// How many handoffs `metrics` and `verify` count, and how many of them are notes.
 #[track_caller]
 fn counted(env: &TestEnvironment) -> (u64, u64) {
@@ -100,6 +101,7 @@ fn counted(env: &TestEnvironment) -> (u64, u64) {
     (count("handoffs"), count("notes"))
 }
 
+#[cfg(feature = "report")]
 #[test]
 fn metrics_and_verify_count_the_same_handoffs() {
     let mut notes = 0;
@@ -231,6 +233,7 @@ fn spoiled(note: &Path, old: &[u8], new: &[u8], records: &Records) {
     fs::remove_dir(note).unwrap();
 }
 
+#[cfg(feature = "report")]
 /// What the note says after many steps, each with a survey, is what a fresh clone says; also if
 /// some surveys were killed and some ran at once.
 #[test]

@@ -1,5 +1,5 @@
 //! Handoffs from their opening to their end: leases, limits, failures, waiting, and
-//! what is taken along to other ledgers.
+//! what is taken along to other ledgers. They pass without any room, too.
 #![allow(clippy::unwrap_used)]
 #![allow(
     clippy::too_many_lines,
@@ -7,7 +7,6 @@
 )]
 
 mod acknowledgment;
-mod alerts;
 mod annotate;
 mod archive;
 mod attention;
@@ -41,16 +40,6 @@ mod repository_formats;
 #[cfg(unix)]
 mod restore;
 mod retries;
-#[cfg(unix)]
-mod usage;
 mod wait;
 #[cfg(unix)]
 mod watch;
-#[cfg(target_os = "linux")]
-mod work;
-#[cfg(target_os = "linux")]
-mod work_outcomes;
-#[cfg(target_os = "linux")]
-mod work_parts;
-#[cfg(target_os = "linux")]
-mod work_prompt;

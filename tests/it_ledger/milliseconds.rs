@@ -31,6 +31,7 @@ fn claimed(sent: &str, claimed: &str) -> TestEnvironment {
     env
 }
 
+#[cfg(feature = "report")]
 /// The names of the alerts that fire at this time, the gravest first.
 fn fires(env: &TestEnvironment, time: &str) -> Vec<String> {
     let told = at(env, time, &["alerts", "--json"], None).json();
@@ -70,6 +71,7 @@ fn records_have_milliseconds_and_commits_whole_seconds() {
     assert_goes_there_and_back(&env, "task-breakdown");
 }
 
+#[cfg(feature = "report")]
 #[test]
 fn the_thresholds_of_the_document_are_of_milliseconds() {
     // Under 100 ms on average is what is wanted, and over a second is slow.
@@ -85,6 +87,7 @@ fn the_thresholds_of_the_document_are_of_milliseconds() {
     }
 }
 
+#[cfg(feature = "report")]
 #[test]
 fn metrics_are_in_seconds_with_their_milliseconds() {
     let env = claimed("09:00:00.250", "09:00:00.375");

@@ -143,6 +143,7 @@ fn every_refusal_names_a_command_that_there_is_and_a_code_that_is_explained() {
         &["protocol", "check", "./none"],
         &["document", "show", "none"],
         &["restore", "87.1"],
+        #[cfg(feature = "report")]
         &["graph", "87"],
         &["sync"],
         &["fetch"],
@@ -153,6 +154,7 @@ fn every_refusal_names_a_command_that_there_is_and_a_code_that_is_explained() {
         &["-C", "none", "status"],
         &["--branch", "main", "status"],
         &["init", "--protocol", "delegation"],
+        #[cfg(feature = "report")]
         &["metrics", "--since", "soon"],
         &["explain", "none"],
         &["wait", "87.1"],
@@ -180,6 +182,7 @@ fn every_refusal_names_a_command_that_there_is_and_a_code_that_is_explained() {
         &["claim", "87.1", "--as", "prep-agent", "--lease", "99999h"],
         &["gate", "--issue", "87"],
         &["gate", "--issue", "87", "--require", "none"],
+        #[cfg(feature = "report")]
         &["graph", "--tasks", "87"],
         &["next", "87", "--apply", "--as", "orchestrator"],
         &["restore", "87.1"],

@@ -88,9 +88,13 @@ fn no_view_shows_foreign_lines_or_hides_text() {
         "log 7",
         "inbox --as implementer-agent",
         "next 7",
+        #[cfg(feature = "report")]
         "graph 7",
+        #[cfg(feature = "report")]
         "metrics",
+        #[cfg(feature = "report")]
         "alerts",
+        #[cfg(feature = "report")]
         "report --output report.html",
         "verify",
         "prime --as implementer-agent",
@@ -112,6 +116,7 @@ fn no_view_shows_foreign_lines_or_hides_text() {
         "cancel 7 --as orchestrator --reason @",
         "status 7",
         "context 7",
+        #[cfg(feature = "report")]
         "report --output report.html",
     ] {
         let foreign = hostile("reason");

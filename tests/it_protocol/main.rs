@@ -6,6 +6,7 @@
     reason = "a test tells one story, or is one table"
 )]
 
+#[cfg(feature = "all")]
 mod attention_views;
 mod bad_input;
 mod consistency;
@@ -18,6 +19,7 @@ mod explain;
 mod foreign_text;
 mod mutations;
 mod new_protocol;
+#[cfg(feature = "report")]
 mod one_view;
 mod other_names;
 #[cfg(unix)]
@@ -25,6 +27,7 @@ mod own_protocol;
 mod printed_commands;
 mod protocol_claims;
 mod protocol_faults;
+#[cfg(feature = "trial")]
 mod protocol_trial;
 mod protocols;
 mod recognition;

@@ -36,6 +36,7 @@ fn each_command_takes_an_agents_other_name() {
             "prime --as AGENT",
             "inbox --as AGENT",
             "wait --inbox --as AGENT",
+            #[cfg(feature = "notify")]
             "notify --for AGENT --exec cat --once",
             "claim --next --as AGENT",
             "prime --as AGENT",
@@ -62,6 +63,7 @@ fn each_command_takes_an_agents_other_name() {
             "release environment.4 --as AGENT --reason later",
             "complete environment.4 --as AGENT",
             "retry environment.3 --as AGENT",
+            #[cfg(feature = "work")]
             "work --as AGENT --list",
             "status",
             "verify",

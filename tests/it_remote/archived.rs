@@ -135,6 +135,7 @@ fn a_light_clone_works_and_fetches_archived_issues_when_they_are_needed() {
         env.handoff(&give_up).success();
         env.handoff(&["archive", "2"]).success();
         env.handoff_in(&folder, &["fetch"]).success();
+        #[cfg(feature = "report")]
         env.handoff_in(&folder, &["metrics", "--json"]).success();
         if is_shallow {
             assert_whole(&env, &folder);

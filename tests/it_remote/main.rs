@@ -11,7 +11,7 @@ mod archiving;
 mod clones;
 #[cfg(unix)]
 mod faults;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "work"))]
 mod fleet;
 #[cfg(unix)]
 mod fresh;

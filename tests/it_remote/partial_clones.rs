@@ -177,6 +177,7 @@ fn a_command_that_reads_every_issue_gets_them_together() {
             (&["status"][..], false),
             (&["inbox", "--as", "prep-agent"], false),
             (&["list"], true),
+            #[cfg(feature = "report")]
             (&["metrics"], true),
             (&["status", "--idle"], true),
             (&["archive", "--older", "1d"], true),
@@ -272,6 +273,7 @@ fn what_can_not_be_fetched_is_told_and_what_is_here_is_read() {
         told(&["show", "8.1"]);
         told(&["status", "8", "--offline"]);
         told(&["claim", "8.1", "--as", "prep-agent", "--offline"]);
+        #[cfg(feature = "report")]
         told(&["metrics"]);
         env.handoff_in(&folder, &["show", "7.1"]).success();
         let claim = ["claim", "7.1", "--as", "prep-agent", "--offline"];

@@ -274,6 +274,7 @@ const READERS: [&str; 18] = [
     "refused drop",
 ];
 
+#[cfg(feature = "all")]
 #[test]
 fn the_table_has_every_command_that_writes() {
     let command = git_handoff::command();

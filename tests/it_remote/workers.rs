@@ -643,6 +643,7 @@ fn a_ledger_of_an_earlier_version_is_refused_with_the_reason() {
     }
 }
 
+#[cfg(feature = "mcp")]
 #[test]
 fn a_server_is_a_worker_of_its_own() {
     let env = TestEnvironment::with_ledger();
@@ -671,6 +672,7 @@ fn a_server_is_a_worker_of_its_own() {
     env.assert_sound();
 }
 
+#[cfg(feature = "github")]
 #[test]
 fn a_workflow_run_is_the_worker_of_its_event() {
     let env = TestEnvironment::with_ledger();

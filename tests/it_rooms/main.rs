@@ -1,4 +1,4 @@
-//! What is built around the ledger: GitHub, MCP, notices, traces, agents' pages. What of them takes
+//! What is built around the ledger: alerts, the worker, GitHub, MCP, notices, traces, agents' pages. What of them takes
 //! programs of npm or PyPI is in `it_with_github` and `it_with_tools`.
 #![allow(clippy::unwrap_used)]
 #![allow(
@@ -6,6 +6,7 @@
     reason = "a test tells one story, or is one table"
 )]
 
+mod alerts;
 mod collector;
 mod github_commands;
 mod github_events;
@@ -15,3 +16,13 @@ mod mcp;
 #[cfg(unix)]
 mod notify;
 mod prime;
+#[cfg(unix)]
+mod usage;
+#[cfg(target_os = "linux")]
+mod work;
+#[cfg(target_os = "linux")]
+mod work_outcomes;
+#[cfg(target_os = "linux")]
+mod work_parts;
+#[cfg(target_os = "linux")]
+mod work_prompt;
