@@ -1,6 +1,8 @@
 use clap::Args;
 use handoff::base::codes::{self, ErrorCode, ExplainedCode};
-use handoff::base::text::quoted;
+use handoff::base::text::{continued, quoted};
+use handoff::protocol::{Definition, Protocol};
+use handoff::templates::{BUILT_IN, built_in};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -15,12 +17,14 @@ const ALIKE: f64 = 0.85;
 /// Explain an error, a finding or an exit code
 ///
 /// Prints its cause, an example, and what to do about it. A prefix lists every code that starts
-/// with it; without CODE, every code is listed. Needs no repository.
+/// with it; without CODE, every code is listed. Knows the failure codes of the ledger's protocols too, or of
+/// the built-in ones where there is no ledger. Needs no repository.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff explain lease_lost
   git handoff explain field.missing
   git handoff explain 5          (an exit code)
+  git handoff explain TIMEOUT    (of a failure)
   git handoff explain evidence   (every code with this prefix)
   git handoff explain")]
 pub(crate) struct Arguments {
@@ -34,17 +38,109 @@ impl Arguments {
     ///
     /// # Errors
     /// A [`Failure`] if there is no such code.
-    pub(crate) fn run(&self, _: &Context, output: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         output.paged();
         let wanted = self.code.as_deref().unwrap_or_default();
         let mut found: Vec<_> = codes::all().filter(|c| c.code == wanted).collect();
         if found.is_empty() {
             found.extend(codes::all().filter(|c| c.code.starts_with(wanted)));
         }
-        if found.is_empty() {
+        let is_listed = found.len() != 1;
+        let own = OWN_FAILURES.iter().filter(|_| is_listed);
+        let own = own.filter(|(code, ..)| code.starts_with(wanted));
+        let mut failures: Vec<FailureCode> = own.map(FailureCode::own).collect();
+        for definition in definitions(context).iter().filter(|_| is_listed) {
+            let known = definition.errors.iter();
+            failures.extend(known.filter(|(code, _)| code.starts_with(wanted)).map(
+                |(code, known)| FailureCode {
+                    code: code.clone(),
+                    protocol: Some(definition.name.to_string()),
+                    cause: known.meaning.clone(),
+                    cure: known.recovery.clone(),
+                },
+            ));
+        }
+        if failures.iter().any(|failure| failure.code == wanted) {
+            failures.retain(|failure| failure.code == wanted);
+        }
+        if found.is_empty() && failures.is_empty() {
             return Err(unknown(wanted));
         }
-        output.answer(&ExplainView { codes: found })
+        output.answer(&ExplainView {
+            codes: found,
+            failures,
+        })
+    }
+}
+
+/// The failure codes that the ledger gives itself, in any protocol, each with its cause and its cure.
+const OWN_FAILURES: [(&str, &str, &str); 4] = [
+    (
+        "FAILED",
+        "its agent gave no code",
+        "read the message: `git handoff show ID`",
+    ),
+    (
+        "TIMEOUT",
+        "the lease ran out, or the time that the contract gives",
+        "find out whether the agent still runs; then `git handoff next`",
+    ),
+    (
+        "NOT_ACKNOWLEDGED",
+        "its receiver did not claim it in the time that its route gives",
+        "see that the receiver runs; then `git handoff next`",
+    ),
+    (
+        "ROLE_VIOLATION",
+        "its agent did what its role forbids",
+        "read what it did: `git handoff show ID`; then `git handoff next`",
+    ),
+];
+
+/// The protocols in force here, or the built-in ones where there is no ledger.
+fn definitions(context: &Context) -> Vec<Definition> {
+    let in_force = || -> Result<Vec<Definition>, Failure> {
+        let repository = context.repository()?;
+        let ledger = context.ledger(&repository)?;
+        let tip = ledger.tip()?;
+        let rules = tip.protocols()?.into_iter().map(|name| tip.rules(&name));
+        let rules = rules.collect::<Result<Vec<_>, _>>()?;
+        Ok(rules
+            .iter()
+            .map(|rules| rules.protocol().definition().clone())
+            .collect())
+    };
+    in_force().unwrap_or_else(|_| {
+        let read = |name: &&str| Protocol::load(built_in(name)?.file("protocol.json")?).ok();
+        let built_in = BUILT_IN.iter().filter_map(read);
+        built_in
+            .map(|protocol| protocol.definition().clone())
+            .collect()
+    })
+}
+
+/// A code that failures have in a protocol.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "FailureCode")]
+struct FailureCode {
+    /// the code
+    code: String,
+    /// the protocol; null if it is so in each
+    protocol: Option<String>,
+    /// what it means
+    cause: String,
+    /// what to do about it
+    cure: String,
+}
+
+impl FailureCode {
+    fn own((code, cause, cure): &(&str, &str, &str)) -> Self {
+        Self {
+            code: (*code).to_owned(),
+            protocol: None,
+            cause: (*cause).to_owned(),
+            cure: (*cure).to_owned(),
+        }
     }
 }
 
@@ -55,14 +151,26 @@ pub(crate) struct ExplainView {
     /// the named code, or all that begin with it; without an argument, every code; each is as in
     /// [docs/codes.md](codes.md)
     codes: Vec<&'static ExplainedCode>,
+    /// the failure codes of the protocols in force that begin with it
+    failures: Vec<FailureCode>,
 }
 
 impl Answer for ExplainView {
     fn text(&self, _: &Look) -> String {
-        match &self.codes[..] {
+        let mut text = match &self.codes[..] {
             [code] => details(code),
             several => list(several),
+        };
+        for failure in &self.failures {
+            let code = continued(&failure.code);
+            let protocol = failure.protocol.as_deref().unwrap_or("any protocol");
+            let protocol = continued(protocol);
+            let (cause, cure) = (continued(&failure.cause), continued(&failure.cure));
+            text += &format!(
+                "{code}  (failure in {protocol})\n  cause    {cause}\n  cure     {cure}\n"
+            );
         }
+        text
     }
 }
 

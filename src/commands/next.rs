@@ -287,6 +287,8 @@ struct AdviceView<'a> {
     to: Option<&'a AgentName>,
     /// why the handoff is in its state, in the words of the agent that caused it
     reason: Option<&'a str>,
+    /// what the failing tool reported; null if it failed without that, or did not fail
+    details: Option<&'a str>,
     /// the decision about it that is already recorded and changed nothing; then the commands are
     /// what comes after it
     decided: Option<&'a Decision>,
@@ -328,6 +330,9 @@ impl<'a> NextView<'a> {
             advice: Some(AdviceView {
                 to: advice.to.as_ref(),
                 reason: record.reason(),
+                details: record
+                    .failure()
+                    .and_then(|failure| failure.details.as_deref()),
                 decided: advice.decided.as_ref(),
                 questions: &advice.questions,
                 instructions: advice.instructions.as_deref(),
@@ -366,6 +371,9 @@ impl Answer for NextView<'_> {
         };
         if let Some((reason, last)) = advice.reason.zip(advice.record.latest()) {
             text += &format!("  {}: {}\n", last.by, continued(reason));
+        }
+        for line in advice.details.into_iter().flat_map(str::lines) {
+            text += &format!("    {}\n", continued(line));
         }
         text += &questions_text(advice.questions);
         if let Some(instructions) = advice.instructions {

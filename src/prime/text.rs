@@ -360,6 +360,9 @@ fn row(facts: &Facts<'_>, record: &Record) -> String {
     if let Some(attempt) = attempt_text(record) {
         text += &format!(", {attempt}");
     }
+    if let Some(word) = record.skipped() {
+        text += &format!(", {}", foreign(word));
+    }
     if let Some(reason) = record.reason() {
         text += &format!(", because {}", quote(reason, QUOTED));
     }

@@ -68,6 +68,18 @@ fn write(env: &TestEnvironment, path: &str, text: &str) {
     test_support::files::write(&env.repo().join(path), text);
 }
 
+/// What Example 1 of the document writes: no priority, no policy, and half of the data.
+fn foreign_request(id: &str) -> String {
+    let mut value: Value = serde_json::from_str(&request(id, &[])).unwrap();
+    let members = value.as_object_mut().unwrap();
+    for name in ["expected_output", "priority", "retry_policy"] {
+        members.shift_remove(name);
+    }
+    let props = json!({"name": "TestComponent", "type": "functional", "props": {}});
+    value["input"]["data"] = json!({"component_requirements": [props]});
+    value.to_string()
+}
+
 /// A request that was sent and claimed.
 fn claimed(id: &str, changes: &[(&str, Value)]) -> TestEnvironment {
     let env = env();
@@ -419,7 +431,32 @@ fn a_failure_fails_the_request_and_says_what_to_do() {
     assert_eq!(told["code"], "SCHEMA_VALIDATION_FAILED");
     // The contract's own advice comes first.
     assert_eq!(told["suggested_action"], "Use int for the number of days");
-    assert_eq!(told["details"], "Type dayz is unknown");
+    let details = told["details"].as_str().unwrap();
+    assert!(details.contains("Type dayz is unknown"), "{details}");
+    // "Fix input, retry": every view names the command that corrects it, and the findings.
+    let command = format!("git handoff retry loans.1 --with FILE --as {FRONTEND}");
+    for args in [
+        &["next", "loans"][..],
+        &["show", "loans.1"],
+        &["status", "loans"],
+        &["status"],
+        &["inbox", "--as", FRONTEND],
+        &["prime", "--as", FRONTEND],
+    ] {
+        env.handoff(args).success().says(&command);
+    }
+    for args in [
+        &["next", "loans"][..],
+        &["show", "loans.1"],
+        &["status", "loans"],
+    ] {
+        env.handoff(args).success().says("Type dayz is unknown");
+    }
+    let told_of = env.data(&["inbox", "--as", FRONTEND])["attention"][0]["why"].clone();
+    assert!(
+        told_of.as_str().unwrap().contains("Type dayz is unknown"),
+        "{told_of}"
+    );
     assert_eq!(told["recoverable"], true);
     assert_eq!(record(&env, "loans.2")["to"], FRONTEND);
     let issue = stored_issue(&env.data(&["status", "loans"]));
@@ -1274,4 +1311,93 @@ fn only_the_same_request_corrects_a_failed_one() {
         "illegal_transition",
     );
     env.assert_sound();
+}
+
+/// "Write to pending directory": what refuses the file of another system names the command that takes it.
+#[test]
+fn a_file_of_another_system_is_for_an_import() {
+    let env = env();
+    write(
+        &env,
+        "handoffs/pending/hoff-1.json",
+        &foreign_request("hoff-1"),
+    );
+    let file = "handoffs/pending/hoff-1.json";
+    let takes = "`git handoff import` takes it as it is, by the profile `state-files`";
+    env.handoff(&["check", file]).exits(3).says(takes);
+    env.handoff(&["send", file]).exits(3).says(takes);
+    env.handoff(&["hooks", "install"]).success();
+    env.git(&env.repo(), &["add", "handoffs"]);
+    let commit = env.git_any(&env.repo(), &["commit", "-m", "A request"]);
+    commit.exits(1).says(takes);
+    env.handoff(&["import", "handoffs"]).success();
+    // What no profile takes is not said to be for it.
+    let broken = foreign_request("hoff-2").replace("\"pending\"", "\"waiting\"");
+    let refused = env.send(broken);
+    assert!(
+        !refused.shown.contains("takes it as it is"),
+        "{}",
+        refused.shown
+    );
+    env.assert_sound();
+}
+
+/// `"typescript_errors": 0` to `"total_lines_generated": 290`, and `"state_management": "Redux Toolkit"`: a
+/// printed command has what the contract needs for React, and nothing of it for others.
+#[test]
+fn printed_commands_have_what_react_needs() {
+    let env = claimed("loans", &[]);
+    let prime = env.handoff(&["prime", "--as", REACT]).success().stdout;
+    let figures = [
+        "validation.typescript_errors",
+        "validation.eslint_warnings",
+        "validation.accessibility_violations",
+        "metadata.components_generated",
+        "metadata.custom_hooks_generated",
+        "metadata.test_files_generated",
+        "metadata.total_lines_generated",
+    ];
+    for field in figures {
+        assert!(
+            prime.contains(&format!("--set {field}=")),
+            "{field}: {prime}"
+        );
+    }
+    let asks = ["send", "--issue", "more", "--to", REACT, "--as", FRONTEND];
+    let told = env.handoff(&asks).exits(3).stderr;
+    for part in ["state_management", "styling", "testing"] {
+        let option = format!("--set context.tech_stack.{part} ");
+        assert!(told.contains(&option), "{part}: {told}");
+    }
+    // Of another artifact, a compiler of TypeScript is not asked for.
+    env.send(contract("request-database", "tables", &[]))
+        .success();
+    let database = "@database-specialist";
+    env.claim("tables", database).success();
+    let prime = env.handoff(&["prime", "--as", database]).success().stdout;
+    assert!(prime.contains("--set execution_time_seconds="), "{prime}");
+    assert!(
+        !figures
+            .iter()
+            .any(|field| prime.contains(&format!("--set {field}="))),
+        "{prime}"
+    );
+}
+
+/// "schema": "react-specialist.input.schema.json": the schemas that contracts name are listed and shown.
+#[test]
+fn the_schemas_that_requests_name_are_shown() {
+    let env = env();
+    let show = ["protocol", "show", "orchestrator-specialist"];
+    let page = env.handoff(&show).success();
+    let page = page.says("dotnet-specialist.input.schema.json");
+    page.says("the fields are ours, for you to replace");
+    let named = [
+        &show[..],
+        &["--type", "dotnet-specialist.input.schema.json"],
+    ]
+    .concat();
+    env.handoff(&named).success().says("/endpoint_requirements");
+    let unknown = [&show[..], &["--type", "go-specialist.input.schema.json"]].concat();
+    env.handoff(&unknown).exits(6).says("has no contract type");
 }

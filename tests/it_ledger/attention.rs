@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
-use test_support::contracts::{Format, opening, prepared, sample, valid};
+use test_support::contracts::{Format, implementer_error, opening, prepared, sample, valid};
 use test_support::team::{run, sent, with_protocol};
 use test_support::workflow::completed;
 
@@ -258,5 +258,62 @@ fn an_issue_that_ended_by_itself_and_is_reopened_needs_whoever_ended_it() {
     );
     let done = format!("{} not_handed_on, task-orchestrator", ids[0]);
     assert_eq!(needs(&env), [done]);
+    env.assert_sound();
+}
+
+/// `| `failure` | Agent failed, may need retry or escalation |` and `<recoverable>`: what its agent calls
+/// hopeless is a person's turn at once, in every view, and the orchestrator is told.
+#[test]
+fn an_error_that_is_not_recoverable_reaches_the_person() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(7)).success();
+    env.claim("7.1", "prep-agent").success();
+    env.send(prepared(7)).success();
+    env.claim("7.2", "implementer-agent").success();
+    let error = implementer_error(Format::Xml, 7);
+    let hopeless = error.replace("<recoverable>true", "<recoverable>false");
+    env.send(&hopeless).success();
+    let reaches = |need: &str| {
+        // `prime` says more in between.
+        let line = if need == "failed" {
+            "7.2 "
+        } else {
+            "7.2 waits for a person"
+        };
+        for args in [
+            &["inbox", "--as", "maintainer"][..],
+            &["prime", "--as", "maintainer"],
+            &["wait", "--inbox", "--as", "maintainer", "--timeout", "5s"],
+            &["status"],
+        ] {
+            env.handoff(args).success().says(line);
+        }
+        let turn = "maintainer's turn";
+        env.handoff(&["status", "7"]).success().says(turn);
+        env.handoff(&["inbox", "--as", "orchestrator"])
+            .success()
+            .says(turn);
+        let next = env.data(&["next", "7"]);
+        assert_eq!(
+            (&next["action"], &next["agent"]),
+            (&json!("escalate"), &json!("maintainer"))
+        );
+    };
+    reaches("failed");
+    let notify = ["notify", "--once", "--exec", "cat", "--json"];
+    env.handoff(&notify).success().says("maintainer");
+    env.handoff(&["next", "7", "--apply", "--as", "maintainer"])
+        .success();
+    reaches("waits for a person");
+    env.handoff(&[
+        "retry",
+        "7.2",
+        "--as",
+        "maintainer",
+        "--reason",
+        "it is back",
+    ])
+    .success();
+    assert!(needs(&env).is_empty(), "{:?}", needs(&env));
     env.assert_sound();
 }

@@ -177,6 +177,32 @@ fn a_finding_is_fixed_in_a_commit_or_skipped_with_the_reason() {
     env.assert_sound();
 }
 
+/// `| `skipped` | Agent skipped (e.g., no fixes needed) |`: the fixer's contract goes back to the
+/// reviewer, who sees that nothing was fixed, and why.
+#[test]
+fn a_fixer_may_skip_all_of_them() {
+    let env = in_fixing();
+    let xml = sample(FIX, Format::Xml, 87);
+    let (before, rest) = xml.split_once("<fixes_applied>").unwrap();
+    let (_, after) = rest.split_once("</commits_added>").unwrap();
+    let why = "<summary>Both are meant so</summary>";
+    let skipped = format!("{before}{why}{after}").replace("ready-for-re-review", "skipped");
+    // What is ready says what was fixed.
+    let ready = skipped.replace("skipped", "success");
+    assert_eq!(
+        refused(&env, &[], ready).codes(),
+        ["field.missing", "field.missing"]
+    );
+    let sent = sent(&env, skipped);
+    assert_eq!(sent["handoff"]["to"], "reviewer-agent");
+    assert_eq!(sent["handoff"]["summary"], "skipped: Both are meant so");
+    assert_snapshot!(lines(&env.claim("87", "reviewer-agent").success().stdout), @"
+    - F1 (critical, src/export/csv.py:58): A cell that begins with = is run as a formula by spreadsheets; skipped by 87.5: Both are meant so
+    - F2 (important, src/history/views.py:133): The whole result is held in memory; skipped by 87.5: Both are meant so
+    ");
+    env.assert_sound();
+}
+
 #[test]
 fn a_fixer_begins_with_the_open_findings() {
     let env = in_fixing();

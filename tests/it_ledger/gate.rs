@@ -434,3 +434,42 @@ fn new_code_takes_a_new_approval() {
     assert_eq!(renewed, 3, "by the work and by each fix: {open:?}");
     env.assert_sound();
 }
+
+/// `| `skipped` | Agent skipped (e.g., no fixes needed) |`: an agent that skipped its work approves and
+/// merges nothing, and every text view says so.
+#[test]
+fn skipped_work_is_no_approval_and_no_merge() {
+    let env = TestEnvironment::with_ledger();
+    for (agent, contract) in [
+        ("", "issue-manager-to-prep-agent"),
+        ("prep-agent", "prep-agent-to-implementer-agent"),
+        ("implementer-agent", "implementer-agent-to-reviewer-agent"),
+        ("reviewer-agent", "reviewer-agent-to-validator-agent"),
+        ("validator-agent", "validator-agent-to-closer-agent"),
+    ] {
+        if !agent.is_empty() {
+            env.claim("87", agent).success();
+        }
+        let contract = sample(contract, Format::Xml, 87);
+        let skipped = ["<review_status>", "<merge_status>"];
+        let skipped = skipped.into_iter().fold(contract, |text, at| {
+            text.replace(at, &format!("<status>skipped</status>{at}"))
+        });
+        env.send(skipped).success();
+    }
+    let ran = env.handoff(&["gate", "87", "--require", "approved,validated"]);
+    assert_snapshot!(ran.exits(1).stdout, @"
+    ✗ not approved: 87.4 (reviewer-agent-to-validator-agent) says skipped
+    ✗ not validated: 87.5 (validator-agent-to-closer-agent) says skipped
+    ");
+    for args in [
+        &["status", "87"][..],
+        &["show", "87.4"],
+        &["list"],
+        &["inbox", "--as", "closer-agent"],
+        &["prime", "--as", "closer-agent"],
+    ] {
+        env.handoff(args).success().says("skipped");
+    }
+    env.assert_sound();
+}

@@ -3,6 +3,7 @@
 use test_support::TestEnvironment;
 use test_support::contracts::{Format, implementer_error, opening, prepared, sample};
 use test_support::time::{RESEARCH, TRACE, WRITER, asks, own};
+use test_support::team::record;
 use test_support::workflow;
 
 /// Issue 87 with a handoff that waits for prep-agent.
@@ -90,6 +91,46 @@ fn routes_and_senders_are_enforced() {
     assert_eq!(env.tip(), tip);
     let args = ["send", "-", "--as", "prep-agent", "--issue", "87"];
     env.handoff_with(&args, prepared(87)).success();
+}
+
+/// `<status>success|failure|blocked</status>`, and the table of status codes: the words of the general
+/// structure are understood in the contracts that have words of their own.
+#[test]
+fn the_general_status_words_are_understood_in_every_contract() {
+    for (word, state) in [
+        ("success", "completed"),
+        ("skipped", "completed"),
+        ("failure", "failed"),
+        ("blocked", "blocked"),
+    ] {
+        let env = opened();
+        env.claim("87.1", "prep-agent").success();
+        env.send(prepared(87).replace(">ready<", &format!(">{word}<")))
+            .success();
+        assert_eq!(record(&env, "87.1")["state"], state, "{word}");
+    }
+}
+
+/// `<data><!-- Agent-specific payload --></data>`: of a field in there, the finding says so.
+#[test]
+fn a_field_among_the_free_content_is_told() {
+    let env = opened();
+    env.claim("87.1", "prep-agent").success();
+    let branch = "<branch>enhancement/87-csv-export</branch>";
+    let moved = prepared(87)
+        .replace(branch, "")
+        .replace("</handoff>", &format!("<data>{branch}</data></handoff>"));
+    let told = "`branch` is in `data`, where it is not read";
+    env.send(&moved).exits(3).says(told);
+    // Also if the contract's type is told by it.
+    let review = sample("reviewer-agent-to-validator-agent", Format::Xml, 87);
+    let status = "<review_status>approved</review_status>";
+    let moved = review
+        .replace(status, "")
+        .replace("</handoff>", &format!("<data>{status}</data></handoff>"));
+    env.send(&moved)
+        .exits(3)
+        .says("`review_status` is in `data`");
 }
 
 #[test]

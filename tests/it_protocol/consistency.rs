@@ -2,9 +2,9 @@
 //! protocol's rules say.
 
 use serde_json::{Value, json};
-use test_support::TestEnvironment;
 use test_support::contracts::{Format, sample};
 use test_support::team::{Refused, refused};
+use test_support::{TestEnvironment, stored_issue};
 
 /// A contract of issue 87, with something else at these places.
 fn contract(name: &str, changes: &[(&str, Value)]) -> String {
@@ -154,6 +154,12 @@ fn what_contradicts_itself_is_refused() {
         ),
         ("lint", "failed", "merged-with-passing-lint"),
         ("type_check", "3 errors", "merged-with-passing-types"),
+        ("security", "failed", "merged-with-passing-security"),
+        (
+            "security",
+            "3 critical vulnerabilities found",
+            "merged-with-passing-security",
+        ),
     ] {
         let place = format!("/validation_summary/{check}");
         let found = broken(&env, &contract(MERGED, &[(&place, json!(words))]));
@@ -196,6 +202,9 @@ fn figures_that_are_not_the_ledgers_are_recorded_with_a_warning() {
         shown.contains("`metrics/review_iterations` is 99"),
         "{shown}"
     );
+    // What validation measured stays what is known.
+    let issue = stored_issue(&env.data(&["status", "87"]));
+    assert_eq!(issue["facts"]["coverage"], "89.1%");
     env.assert_sound();
 }
 

@@ -4,6 +4,7 @@ use insta::assert_snapshot;
 use serde_json::Value;
 use test_support::TestEnvironment;
 use test_support::contracts::{opening, prepared};
+use test_support::team::{BUILT_IN, with_protocol};
 
 #[test]
 fn a_code_is_explained_with_a_case_and_a_cure() {
@@ -205,4 +206,24 @@ fn every_refusal_names_a_command_that_there_is_and_a_code_that_is_explained() {
     .success();
     refused(&["send", &second]);
     refused(&["restore", "87.1", "--attempt", "2"]);
+}
+
+/// "`SCHEMA_VALIDATION_FAILED` | Input doesn't match schema | Fix input, retry": the failure codes of the
+/// protocols in force, and of the built-in ones where there is no ledger.
+#[test]
+fn the_codes_of_failures_are_explained() {
+    let env = TestEnvironment::new();
+    let explain = |code: &str| env.handoff_in(env.root(), &["explain", code]);
+    assert_snapshot!(explain("SCHEMA_VALIDATION_FAILED").success().shown, @"");
+    assert_snapshot!(explain("TIMEOUT").success().shown, @"");
+    for protocol in BUILT_IN {
+        let env = with_protocol(protocol);
+        let shown = env.data(&["protocol", "show", protocol])["definition"].take();
+        let codes = shown["errors"].as_object().cloned().unwrap_or_default();
+        for (code, _) in codes {
+            let known = env.data(&["explain", &code])["failures"].take();
+            let is_own = |one: &Value| one["code"] == code && one["protocol"] == protocol;
+            assert!(known.as_array().unwrap().iter().any(is_own), "{code}");
+        }
+    }
 }

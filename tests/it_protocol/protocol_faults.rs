@@ -685,6 +685,22 @@ fn every_fault_of_a_protocols_files_is_told() {
     ");
 }
 
+/// "Define output handoff schemas (success, failure, blocked)" of an agent that is added: one whose error
+/// contract would be refused is a fault.
+#[test]
+fn an_agent_that_a_schema_does_not_list_is_told() {
+    let env = TestEnvironment::new();
+    let folder = Folder::copy(&env, "issue-to-pr", "audited");
+    let mut definition = folder.read("protocol.json");
+    let auditor = json!({"id": "auditor", "role": "Audits", "kind": "specialist", "phase": 9});
+    change(&mut definition, "/agents/-", &auditor);
+    folder.write("protocol.json", definition.to_string());
+    let args = ["protocol", "check", &folder.path(), "--json"];
+    let refused = Refused::of(&env.handoff(&args));
+    let told = "protocol.route /routes/8/contracts: a contract of type `error` can't name `auditor`: schemas/error.schema.json lists others at `/from`";
+    assert!(refused.findings.contains(&told.to_owned()), "{refused:?}");
+}
+
 /// Faults of form do not hide the others, and nothing that only follows from them is told.
 #[test]
 fn faults_of_every_kind_are_told_in_one_run() {

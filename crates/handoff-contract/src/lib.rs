@@ -42,6 +42,7 @@ pub use input::Input;
 pub use open_places::Filled;
 pub use outline::Outline;
 pub use place::Place;
+pub use plain::decides;
 pub use report::{Coverage, MAX_REPORT, ReportFault, TestCounts};
 pub use schema::{Checked, Schema, SchemaError};
 pub use secrets::{Allowance, Secret, Secrets, UnknownRule, is_rule};

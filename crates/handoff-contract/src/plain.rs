@@ -22,12 +22,17 @@ const MAX_TEXT: usize = 4096;
 
 /// Whether a value is valid for sure.
 pub(super) fn is_plainly_valid(schema: &Value, value: &Value) -> bool {
+    decides(schema, value) == Some(true)
+}
+
+/// Whether a value is valid; `None` if only the compiled schema can tell.
+pub fn decides(schema: &Value, value: &Value) -> Option<bool> {
     let mut plain = Plain {
         root: schema,
         patterns: HashMap::new(),
         depth: 0,
     };
-    plain.holds(schema, value) == Some(true)
+    plain.holds(schema, value)
 }
 
 /// Every answer is `None` if it is not known here.

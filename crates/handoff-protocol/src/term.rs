@@ -83,6 +83,8 @@ enum Filter {
     Is(String),
     /// How many failures a text tells of: `0` for `passed (12/12)`, `1` for `failed`.
     Failing,
+    /// The same, and how many vulnerabilities.
+    Vulnerable,
 }
 
 /// A term of a comparison, read from its text.
@@ -189,13 +191,14 @@ fn filter(text: &str) -> Result<Filter, String> {
         "repository" => Filter::Repository,
         "count" => Filter::Count,
         "failing" => Filter::Failing,
+        "vulnerable" => Filter::Vulnerable,
         other => match other.split_once(' ') {
             Some(("is", word)) => Filter::Is(word.to_owned()),
             Some(("after", beginning)) => Filter::After(beginning.to_owned()),
             Some(("before", part)) => Filter::Before(part.to_owned()),
             _ => {
                 return Err(format!(
-                    "`{other}` is no filter: use names, key, number, end, repository, count, failing, `after TEXT`, `before TEXT` or `is WORD`"
+                    "`{other}` is no filter: use names, key, number, end, repository, count, failing, vulnerable, `after TEXT`, `before TEXT` or `is WORD`"
                 ));
             }
         },
@@ -280,6 +283,7 @@ impl Filter {
             Self::Count => Some(vec![json!(names(&values).count())]),
             Self::Is(word) => Some(values.into_iter().filter(|v| text_of(v) == *word).collect()),
             Self::Failing => texts(&values, |text| Some(json!(failing(text)))),
+            Self::Vulnerable => texts(&values, |text| Some(json!(vulnerable(text)))),
         }
     }
 }
@@ -382,9 +386,28 @@ fn failing(text: &str) -> u64 {
     }
 }
 
+/// How many vulnerabilities a text tells of: the number before a grade or the word, as in `3 critical
+/// vulnerabilities found`, else 1 if it names some and does not deny them; and failures as ever.
+fn vulnerable(text: &str) -> u64 {
+    const GRADES: [&str; 6] = ["critical", "severe", "high", "medium", "moderate", "low"];
+    const DENIALS: [&str; 6] = ["no", "not", "none", "without", "zero", "0"];
+    let lower = text.to_lowercase();
+    let words = lower.split(|c: char| !c.is_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let names = |word: &str| word.starts_with("vulnerab") || word.starts_with("cve");
+    let counted = words.windows(2).filter_map(|pair| {
+        let is_counted = GRADES.contains(&pair[1]) || names(pair[1]);
+        pair[0].parse::<u64>().ok().filter(|_| is_counted)
+    });
+    let is_told = words.iter().any(|word| names(word));
+    let is_denied = words.iter().any(|word| DENIALS.contains(word));
+    let told = counted.max().unwrap_or(u64::from(is_told && !is_denied));
+    told.max(failing(text))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Term, failing};
+    use super::{Term, failing, vulnerable};
     use serde_json::{Value, json};
 
     fn values(term: &str, contract: &Value) -> Option<Vec<Value>> {
@@ -463,6 +486,22 @@ mod tests {
             ("verified", 0),
         ] {
             assert_eq!(failing(text), count, "{text}");
+        }
+        for (text, count) in [
+            ("no vulnerabilities", 0),
+            ("3 critical vulnerabilities found", 3),
+            ("found 2 vulnerabilities (1 high, 1 low)", 2),
+            ("1 high, 0 low", 1),
+            ("0 vulnerabilities", 0),
+            ("0 critical, 0 high", 0),
+            ("vulnerabilities found", 1),
+            ("CVE-2024-1234 in lodash", 1),
+            ("passed, no known vulnerabilities", 0),
+            ("not vulnerable", 0),
+            ("failed", 1),
+            ("passed, 12 rules", 0),
+        ] {
+            assert_eq!(vulnerable(text), count, "{text}");
         }
     }
 }

@@ -56,17 +56,18 @@ enum Action {
     List(PageArgs),
     /// Show a protocol: its agents, routes, contract types and signers
     ///
-    /// With --type, shows each field of a contract of that type. With --json,
-    /// prints the whole definition, or the whole schema.
+    /// With --type, shows each field of a contract of that type, or of a schema that contracts
+    /// name. With --json, prints the whole definition, or the whole schema.
     #[command(after_help = "Examples:
   git handoff protocol show delegation
-  git handoff protocol show issue-to-pr --type workflow-complete")]
+  git handoff protocol show issue-to-pr --type workflow-complete
+  git handoff protocol show orchestrator-specialist --type dotnet-specialist.input.schema.json")]
     Show {
         /// A protocol in force here, a built-in one, or a folder; by default the
         /// one that new issues follow
         #[arg(value_name = "NAME|FOLDER")]
         name: Option<String>,
-        /// Show the fields of a contract of this type
+        /// Show the fields of a contract of this type, or of the schema of this name
         #[arg(long = "type", value_name = "TYPE")]
         contract_type: Option<String>,
     },
@@ -319,6 +320,7 @@ fn show(
     let signers = files.iter().find(|(path, _)| path == SIGNERS);
     let (signers, _) = Signers::parse(signers.map_or(&[], |(_, bytes)| bytes));
     output.answer(&ProtocolView {
+        schemas: named_schemas(protocol.definition(), &files),
         definition: serde_json::from_slice(bytes).unwrap_or_default(),
         signers: signers.iter().map(SignerView::new).collect(),
         protocol: &protocol,
@@ -333,8 +335,41 @@ pub(crate) struct ProtocolView<'a> {
     definition: Map<String, Value>,
     /// the lines of `allowed_signers`
     signers: Vec<SignerView>,
+    /// the schemas that its contracts name
+    schemas: Vec<NamedSchemaView>,
     #[serde(skip)]
     protocol: &'a Protocol,
+}
+
+/// A schema that contracts name.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "NamedSchema")]
+struct NamedSchemaView {
+    /// the file's name
+    name: String,
+    /// what it describes
+    description: String,
+}
+
+/// The schemas of a protocol's folder that are neither a contract type's nor a document's.
+fn named_schemas(definition: &Definition, files: &[(String, Vec<u8>)]) -> Vec<NamedSchemaView> {
+    let types = definition.contracts.iter().map(|kind| &kind.schema);
+    let documents = definition
+        .documents
+        .values()
+        .map(|document| &document.schema);
+    let used: Vec<&String> = types.chain(documents).collect();
+    let others = files.iter().filter(|(path, _)| !used.contains(&path));
+    let found = others.filter_map(|(path, bytes)| {
+        let name = path.strip_prefix("schemas/")?;
+        let schema: Value = serde_json::from_slice(bytes).ok()?;
+        let description = schema["description"].as_str().unwrap_or_default();
+        Some(NamedSchemaView {
+            name: name.to_owned(),
+            description: description.to_owned(),
+        })
+    });
+    found.collect()
 }
 
 /// A line of `allowed_signers`.
@@ -368,7 +403,7 @@ impl SignerView {
 
 impl Answer for ProtocolView<'_> {
     fn text(&self, _: &Look) -> String {
-        let text = described(self.protocol.definition());
+        let text = described(self.protocol.definition(), &self.schemas);
         if self.signers.is_empty() {
             return text;
         }
@@ -398,7 +433,11 @@ fn show_type(
     name: &str,
 ) -> Result<(), Failure> {
     let mut types = definition.contracts.iter();
-    let Some(kind) = types.find(|kind| kind.name == name) else {
+    let path = match types.find(|kind| kind.name == name) {
+        Some(kind) => kind.schema.clone(),
+        None => format!("schemas/{name}"),
+    };
+    let Some((_, schema)) = files.iter().find(|(known, _)| *known == path) else {
         let known: Vec<&str> = definition
             .contracts
             .iter()
@@ -411,8 +450,6 @@ fn show_type(
             definition.name
         )));
     };
-    let schema = files.iter().find(|(path, _)| *path == kind.schema);
-    let schema = schema.map_or(&[][..], |(_, bytes)| bytes);
     let schema: Value = serde_json::from_slice(schema).unwrap_or_default();
     output.answer(&ContractTypeView {
         name,
@@ -454,7 +491,7 @@ impl Answer for ContractTypeView<'_> {
 }
 
 /// A protocol as a page of text.
-fn described(definition: &Definition) -> String {
+fn described(definition: &Definition, schemas: &[NamedSchemaView]) -> String {
     let style = match definition.style {
         Style::Relay => "relay: sending on completes the handoff that the sender held",
         Style::Call => "call: the receiver of a request answers its requester",
@@ -497,6 +534,17 @@ fn described(definition: &Definition) -> String {
         let rows =
             documents.map(|(name, document)| vec![format!("  {name}"), one_line(&document.title)]);
         section("shared documents", &rows.collect::<Vec<_>>());
+    }
+    if !schemas.is_empty() {
+        let rows = schemas.iter().map(|schema| {
+            let name = format!("  {}", one_line(&schema.name));
+            vec![name, one_line(&schema.description)]
+        });
+        section("schemas that contracts name", &rows.collect::<Vec<_>>());
+        text += &format!(
+            "to replace one: git handoff protocol copy {} FOLDER, its file in FOLDER/schemas/, git handoff protocol update FOLDER\n",
+            definition.name
+        );
     }
     text
 }

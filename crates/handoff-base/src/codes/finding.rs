@@ -383,6 +383,11 @@ codes! {
         /// - cure: use 1 to 128 bytes
         TaskName = "task.name";
 
+        /// - cause: the contract lacks only what a profile for files of other systems allows
+        /// - example: a file of a shared folder, without `priority` and `retry_policy`
+        /// - cure: import it: `git handoff import FILE`; or add what the other findings name, and send it
+        ContractImportable = "contract.importable";
+
         /// - cause: two places of the contract contradict each other, or one contradicts what is known of the issue; the message names both values, where the known one came from, and the rule in `consistency` of the protocol
         /// - example: `critical_count` is 2, and `blocking_issues` has one critical finding
         /// - cure: correct the value that is wrong; if the issue has changed, record that with `git handoff annotate ISSUE --fact NAME=VALUE --note 'WHY'`
@@ -584,7 +589,7 @@ codes! {
         /// - cure: rename it
         ProtocolRoot = "protocol.root";
 
-        /// - cause: a route starts at the end, has no types, or is also forbidden; or no route opens an issue
+        /// - cause: a route starts at the end, has no types, or is also forbidden; its contract's schema lists other agents; or no route opens an issue
         /// - example: a route that is also listed in `forbidden`
         /// - cure: fix the routes
         ProtocolRoute = "protocol.route";

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use handoff::base::finding::{Finding, FindingCode};
 use handoff::base::pointer::{escaped_part, parts};
 use handoff::base::text::{quoted, quoted_word};
-use handoff::contract::{BY_SEND, FILL};
+use handoff::contract::{BY_SEND, FILL, decides};
 use handoff::templates::left_to_fill;
 use serde_json::{Map, Value};
 
@@ -253,23 +253,35 @@ fn place<'v>(contract: &'v mut Value, template: &Value, path: &[String]) -> &'v 
 pub enum Optional {
     /// What no contract needs.
     Always,
-    /// Also what it needs only if another field says so.
+    /// Also what only one of several alternatives needs.
     Sometimes,
 }
 
 /// Leaves out what is not filled in and need not be, and what that leaves empty.
 pub fn without_optional(contract: &mut Value, schema: &Value, optional: Optional) {
-    fn walk(value: &mut Value, root: &Value, schema: &Value, optional: Optional) {
+    // What may be required of a value is also said where its parents are described.
+    fn walk<'s>(
+        value: &mut Value,
+        (root, schema): (&'s Value, &'s Value),
+        above: &[&'s Value],
+        optional: Optional,
+    ) {
+        let own = branches(schema, value, optional);
+        let nested = above
+            .iter()
+            .flat_map(|part| branches(part, value, optional));
+        let may: Vec<&Value> = above.iter().copied().chain(nested).chain(own).collect();
         match value {
             Value::Object(members) => {
                 let is_required = |name: &str| {
-                    requires(schema, name)
-                        || optional == Optional::Always && may_require(schema, name)
+                    requires(schema, name) || may.iter().any(|part| requires(part, name))
                 };
                 members.retain(|name, member| {
                     let was_empty = is_empty(member);
-                    if let Some(own) = schema["properties"].get(name.as_str()) {
-                        walk(member, root, resolved(root, own), optional);
+                    let of = |part: &&'s Value| part["properties"].get(name.as_str());
+                    let about: Vec<&Value> = may.iter().filter_map(of).collect();
+                    if let Some(own) = of(&schema) {
+                        walk(member, (root, resolved(root, own)), &about, optional);
                     }
                     let became_empty = !was_empty && is_empty(member);
                     is_required(name) || left_to_fill(member).is_empty() && !became_empty
@@ -280,7 +292,7 @@ pub fn without_optional(contract: &mut Value, schema: &Value, optional: Optional
                     let items = resolved(root, items);
                     entries.retain_mut(|entry| {
                         let was_empty = is_empty(entry);
-                        walk(entry, root, items, optional);
+                        walk(entry, (root, items), &[], optional);
                         was_empty || !is_empty(entry)
                     });
                 }
@@ -288,7 +300,8 @@ pub fn without_optional(contract: &mut Value, schema: &Value, optional: Optional
             _ => {}
         }
     }
-    walk(contract, schema, resolved(schema, schema), optional);
+    let whole = (schema, resolved(schema, schema));
+    walk(contract, whole, &[], optional);
 }
 
 /// Whether a schema requires a field, whatever the others are.
@@ -297,13 +310,41 @@ fn requires(schema: &Value, name: &str) -> bool {
     required.is_some_and(|all| all.iter().any(|one| one == name))
 }
 
-/// Whether a schema requires a field if others have certain values.
-fn may_require(schema: &Value, name: &str) -> bool {
-    let branches = ["then", "else"].map(|word| &schema[word]);
-    let lists = ["allOf", "anyOf", "oneOf"].map(|word| schema[word].as_array());
-    let listed = lists.into_iter().flatten().flatten();
-    let mut all = branches.into_iter().chain(listed);
-    all.any(|part| requires(part, name) || part.is_object() && may_require(part, name))
+/// What a schema's conditions and alternatives ask of a value, as far as they can apply once it is filled
+/// in.
+fn branches<'s>(schema: &'s Value, value: &Value, optional: Optional) -> Vec<&'s Value> {
+    let holds = schema.get("if").and_then(|when| {
+        let known = decides(when, value);
+        known.filter(|holds| *holds || !waits_for(when, value))
+    });
+    let words = [("then", false), ("else", true)];
+    let words = words
+        .into_iter()
+        .filter(|(_, unless)| holds != Some(*unless));
+    let mut found: Vec<&Value> = words.filter_map(|(word, _)| schema.get(word)).collect();
+    let lists: &[&str] = match optional {
+        Optional::Always => &["allOf", "anyOf", "oneOf"],
+        Optional::Sometimes => &["allOf"],
+    };
+    let lists = lists.iter().filter_map(|word| schema[*word].as_array());
+    found.extend(lists.flatten());
+    let nested = found
+        .iter()
+        .flat_map(|part| branches(part, value, optional));
+    let nested: Vec<&Value> = nested.collect();
+    found.extend(nested);
+    found
+}
+
+/// Whether something that a condition is about is not filled in.
+fn waits_for(when: &Value, value: &Value) -> bool {
+    match when["properties"].as_object() {
+        None => !left_to_fill(value).is_empty(),
+        Some(about) => about.iter().any(|(name, part)| {
+            let member = value.get(name.as_str());
+            member.is_some_and(|member| waits_for(part, member))
+        }),
+    }
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -568,10 +609,24 @@ mod tests {
         );
         assert_eq!(options.lists, ["steps"]);
         let mut schema = schema();
-        schema["allOf"] = json!([{ "if": {}, "then": { "required": ["port"] } }]);
+        schema["anyOf"] = json!([{ "required": ["port"] }]);
         let mut sometimes = skeleton();
         without_optional(&mut sometimes, &schema, Optional::Always);
         assert!(sometimes.get("port").is_some() && sometimes.get("findings").is_none());
+        // What a condition asks for, also of a part, until it is known not to hold.
+        let tests = json!({ "tests": { "pattern": "^[0-9]+$" } });
+        let port = json!({ "required": ["port"] });
+        schema["anyOf"] = json!([{ "if": { "properties": tests }, "then": port }]);
+        for (tests, asked) in [
+            (json!("{{fill: how many}}"), true),
+            (json!("12"), true),
+            (json!("none"), false),
+        ] {
+            let mut contract = skeleton();
+            contract["tests"] = tests;
+            without_optional(&mut contract, &schema, Optional::Always);
+            assert_eq!(contract.get("port").is_some(), asked, "{contract}");
+        }
     }
 
     #[test]

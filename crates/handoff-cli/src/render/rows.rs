@@ -121,7 +121,10 @@ pub fn attempt_text(record: &Record) -> Option<String> {
 /// Handoffs of several issues, by the titles of these; those of tasks by their own.
 pub fn table<'a>(handoffs: impl Iterator<Item = &'a Record>, look: &Look) -> String {
     let rows: Vec<Vec<String>> = handoffs
-        .map(|record| row(record, record.subject(), look))
+        .map(|record| match record.skipped() {
+            Some(word) => row(record, &format!("{word}: {}", record.subject()), look),
+            None => row(record, record.subject(), look),
+        })
         .collect();
     look.rows(&rows)
 }

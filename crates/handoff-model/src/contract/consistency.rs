@@ -476,7 +476,7 @@ fn told(one: &Operand<'_>, other: &Operand<'_>) -> String {
         let part = parts.split('|').skip(1).collect::<Vec<_>>().join(", ");
         match part.as_str() {
             "" => String::new(),
-            "failing" => " (failures)".to_owned(),
+            "failing" | "vulnerable" => " (failures)".to_owned(),
             part => format!(" ({part})"),
         }
     };

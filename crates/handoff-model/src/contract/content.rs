@@ -122,10 +122,31 @@ fn failure(fields: &FailureFields, value: &Value) -> Option<Failure> {
     Some(Failure {
         code,
         message: text(&fields.message)?,
-        details: optional(&fields.details),
+        details: fields
+            .details
+            .as_deref()
+            .and_then(|at| told(lookup(value, at)?)),
         recoverable: is(&fields.recoverable).unwrap_or(false),
         suggested_action: optional(&fields.suggested_action),
         no_retry: is(&fields.retry_available) == Some(false),
         run: None,
     })
+}
+
+/// A text, or the texts of a list, each on a line of its own: of an object, what its members say.
+fn told(value: &Value) -> Option<String> {
+    let line = |item: &Value| match item {
+        Value::Object(members) => {
+            let texts = members.values().filter_map(scalar);
+            Some(texts.collect::<Vec<_>>().join(": "))
+        }
+        item => scalar(item),
+    };
+    match value {
+        Value::Array(items) => {
+            let lines: Vec<String> = items.iter().filter_map(line).collect();
+            Some(lines.join("\n")).filter(|lines| !lines.is_empty())
+        }
+        value => scalar(value),
+    }
 }

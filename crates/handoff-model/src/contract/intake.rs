@@ -8,7 +8,8 @@ use handoff_base::pointer::lookup;
 use handoff_base::text::quoted;
 use handoff_contract::{Allowance, Checked, Format, Input, Place, Shape, Source};
 use handoff_protocol::{
-    AgentKind, ContractType, Envelope, Outcome, Protocol, Resolved, State, Style, Unresolved,
+    AgentKind, ContractType, Envelope, ImportProfile, Outcome, Protocol, Resolved, State, Style,
+    Unresolved,
 };
 use serde_json::Value;
 
@@ -17,6 +18,9 @@ use crate::contract::wrapper::wrapped_wrong;
 use crate::contract::{Contract, Opened, Schemas, semantic};
 use crate::record::{Contradiction, ImportSource};
 use crate::value::{content_digest, scalar};
+
+/// The member that holds what a contract's type does not describe.
+const FREE: &str = "data";
 
 /// The result of the pipeline.
 #[derive(Clone, Debug)]
@@ -195,7 +199,11 @@ pub fn review_imported<S: Schemas>(
     place_all(&mut found, source, schema.shape(), wrapper);
     prefer_unfinished(&mut findings, &found);
     add_all(&mut findings, found);
+    lie_deeper(&mut findings, |at| value.pointer(at).is_some());
     let imported = imported.map(|imported| known_unknown(protocol, kind, imported, &mut findings));
+    if imported.is_none() {
+        findings.extend(importable(protocol, kind, &findings));
+    }
     semantic::gates(protocol, &mut findings);
     place_all(&mut findings, source, schema.shape(), wrapper);
     let is_valid = !findings.iter().any(Finding::is_error);
@@ -229,6 +237,7 @@ fn nowhere_to_go(
         Unresolved::Envelope(findings, _) => (findings, false),
         Unresolved::Route(finding) => (vec![*finding], true),
     };
+    lie_deeper(&mut findings, |at| source.probe(wrapper, at).is_some());
     semantic::gates(protocol, &mut findings);
     place_all(&mut findings, source, &Shape::open(), wrapper);
     Review {
@@ -291,6 +300,45 @@ fn known_unknown(
         unknown,
         ..imported.clone()
     }
+}
+
+/// Says of a missing field that it is among the free content.
+fn lie_deeper(findings: &mut [Finding], has: impl Fn(&str) -> bool) {
+    for finding in findings {
+        let missing = finding.code == FindingCode::FieldMissing;
+        let Some((above, name)) = finding.path.rsplit_once('/').filter(|_| missing) else {
+            continue;
+        };
+        if above.matches('/').count() <= 1 && has(&format!("/{FREE}/{name}")) {
+            finding.message = format!("`{name}` is in `{FREE}`, where it is not read");
+            finding.fix = Some(format!("move it out of `{FREE}`, beside it"));
+        }
+    }
+}
+
+/// That an import profile allows all that a contract lacks.
+fn importable(protocol: &Protocol, kind: &ContractType, findings: &[Finding]) -> Option<Finding> {
+    let mut faults = findings
+        .iter()
+        .filter(|finding| finding.is_error())
+        .peekable();
+    faults.peek()?;
+    let faults: Vec<&Finding> = faults.collect();
+    let takes = |profile: &ImportProfile| {
+        let lenient = profile.contracts.get(&kind.name);
+        lenient.is_some_and(|lenient| {
+            let mut faults = faults.iter();
+            faults.all(|fault| {
+                fault.code == FindingCode::FieldMissing && lenient.may_lack(&fault.path)
+            })
+        })
+    };
+    let mut profiles = protocol.definition().imports.iter();
+    let (name, _) = profiles.find(|(_, profile)| takes(profile))?;
+    let text = format!("`git handoff import` takes it as it is, by the profile `{name}`");
+    let mut finding = Finding::error(FindingCode::ContractImportable, "", text);
+    finding.severity = Severity::Note;
+    Some(finding.fix("git handoff import FILE: what it lacks is recorded as unknown"))
 }
 
 /// A document's example may list all the choices of a value; it is named by the protocol.

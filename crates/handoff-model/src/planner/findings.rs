@@ -4,7 +4,7 @@ use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::HandoffId;
 use handoff_base::pointer::lookup;
 use handoff_base::text::quoted;
-use handoff_protocol::{ContractType, Event, FixFields, Protocol, RaisedFields};
+use handoff_protocol::{ContractType, Event, FixFields, Outcome, Protocol, RaisedFields};
 use serde_json::Value;
 
 use crate::contract::Contract;
@@ -60,9 +60,18 @@ fn follow(
         faults.extend(raise(known, fields, &contract.value, id));
     }
     if let Some(fields) = &kind.fixes {
-        faults.extend(answer(known, fields, &contract.value, id, is_done));
+        faults.extend(answer(known, fields, &contract.value, id));
+        if outcome == Outcome::Skip {
+            let why = protocol.field(kind, |f| &f.summary);
+            skip(known, text(&contract.value, why), id);
+        }
+        if is_done {
+            faults.extend(unanswered(known, &fields.list, "is not answered").map(|finding| {
+                finding.fix("answer each finding: with its id or its location, as fixed, or as skipped with the reason; `git handoff new` lists them")
+            }));
+        }
     }
-    if kind.settles && is_done {
+    if kind.settles && outcome == Outcome::Complete {
         faults.extend(settle(known, id));
     }
     faults
@@ -153,7 +162,6 @@ fn answer(
     fields: &FixFields,
     value: &Value,
     id: &HandoffId,
-    is_done: bool,
 ) -> Vec<Finding> {
     let mut faults = Vec::new();
     let unplaced = |f: &ReviewFinding| f.state.is_unanswered() && f.location.is_none();
@@ -211,12 +219,16 @@ fn answer(
         known[i].state = FindingState::Answered;
         known[i].answered_by = Some(id.clone());
     }
-    if is_done {
-        faults.extend(unanswered(known, &fields.list, "is not answered").map(|finding| {
-            finding.fix("answer each finding: with its id or its location, as fixed, or as skipped with the reason; `git handoff new` lists them")
-        }));
-    }
     faults
+}
+
+/// Skips what is left unanswered, for the reason that the contract as a whole gives.
+fn skip(known: &mut [ReviewFinding], why: Option<String>, id: &HandoffId) {
+    for finding in known.iter_mut().filter(|f| f.state.is_unanswered()) {
+        finding.state = FindingState::Answered;
+        finding.answered_by = Some(id.clone());
+        (finding.answer, finding.commit, finding.skipped) = (why.clone(), None, true);
+    }
 }
 
 /// Resolves what is answered; what is not prevents the approval.

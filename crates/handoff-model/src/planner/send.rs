@@ -2,6 +2,7 @@
 //! that it starts.
 
 use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::text::summary_line;
 use handoff_base::{Code, Edit};
 use handoff_protocol::{AgentKind, ContractType, Ends, Event, Outcome, OwnRetry, State, Style};
 use serde_json::Value;
@@ -384,7 +385,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             state,
             priority,
             status: contract.status.clone(),
-            summary: contract.summary.clone(),
+            summary: self.told_summary(kind, contract),
             contract_id: contract.id.clone(),
             contract: ContractFile::new(
                 layout::contract_name(number, from, &to, contract.format),
@@ -508,6 +509,15 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(ended(held))
     }
 
+    /// A contract's summary, which says so if its sender skipped the work.
+    fn told_summary(&self, kind: Option<&ContractType>, contract: &Contract) -> String {
+        let word = contract.status.as_deref().zip(kind);
+        match word.filter(|(word, kind)| self.protocol.outcome(kind, Some(word)) == Outcome::Skip) {
+            Some((word, _)) => summary_line(&format!("{word}: {}", contract.summary)),
+            None => contract.summary.clone(),
+        }
+    }
+
     /// What is recorded with the end of a sender's work: why it failed or is blocked, by the
     /// contract's failure fields, else by its summary.
     fn outcome_args(
@@ -517,7 +527,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         contract: &Contract,
     ) -> Result<EventArgs, Refusal> {
         let mut args = EventArgs::default();
-        if outcome != Outcome::Complete {
+        if matches!(outcome, Outcome::Fail | Outcome::Block) {
             args.failure = self.reported(contract.failure.as_ref())?;
         }
         if args.failure.is_some() {
@@ -552,7 +562,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     ) -> Result<(), ContractRefusal> {
         let outcome = self.protocol.outcome(kind, contract.status.as_deref());
         let decides = [AgentKind::Orchestrator, AgentKind::Human];
-        if outcome == Outcome::Complete
+        if outcome.event() == Event::Complete
             || decides
                 .map(|kind| self.protocol.is_kind(first.as_str(), kind))
                 .contains(&true)

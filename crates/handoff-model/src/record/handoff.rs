@@ -275,6 +275,13 @@ impl Record {
         self.task.as_ref().map_or(&self.title, |_| &self.summary)
     }
 
+    /// Its status, if its sender skipped the work: then its summary begins with that.
+    pub fn skipped(&self) -> Option<&str> {
+        let word = self.status.as_deref()?;
+        let rest = self.summary.strip_prefix(word)?;
+        rest.starts_with(": ").then_some(word)
+    }
+
     /// What its sender asks the receiver or lacks, while that can still be given.
     pub fn asked(&self) -> &[Question] {
         match self.state {

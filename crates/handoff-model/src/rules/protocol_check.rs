@@ -8,8 +8,9 @@ use handoff_base::pointer::{self, escaped_part};
 use handoff_base::text::quoted;
 use handoff_contract::{Cost, MAX_FINDINGS, Schema, is_rule, scan};
 use handoff_protocol::{
-    ClaimedPlace, Claims, ContractType, Definition, FactRule, InputFields, Partial, Protocol,
-    SIGNERS, Signer, Signers, SigningKey, State, Traces, TrailRules, schema_types, schema_values,
+    Agent, AgentKind, ClaimedPlace, Claims, ContractType, Definition, FactRule, InputFields,
+    Partial, Protocol, SIGNERS, Signer, Signers, SigningKey, State, Traces, TrailRules,
+    schema_types, schema_values,
 };
 use serde_json::Value;
 
@@ -46,6 +47,7 @@ pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
     checker.templates(&schemas);
     checker.pointers(&schemas);
     checker.words(&schemas);
+    checker.parties(&schemas);
     checker.secrets();
     checker.signers();
     checker.requirements();
@@ -448,6 +450,54 @@ impl Checker<'_> {
         for (at, pointer) in missing {
             let text = format!("`{pointer}` is a field that the schema does not have");
             self.fault(FindingCode::ProtocolUnknownField, at, text);
+        }
+    }
+
+    /// Reports routes whose contract can't name their sender or receiver: it would be refused.
+    fn parties(&mut self, schemas: &Schemas) {
+        let definition = self.definition;
+        let named = |schema: &Value, at: Option<&str>, agent: &Agent| {
+            let words = at.and_then(|at| schema_values(schema, at));
+            let names = agent.aliases.iter().map(String::as_str);
+            let mut names = names.chain([agent.id.as_str()]);
+            words.is_none_or(|words| names.any(|name| words.contains(name)))
+        };
+        let mut faults = Vec::new();
+        for (i, route) in definition.routes.iter().enumerate() {
+            for name in &route.contracts {
+                let mut types = definition.contracts.iter().zip(schemas);
+                let Some((kind, Some(schema))) = types.find(|(kind, _)| kind.name == *name) else {
+                    continue;
+                };
+                let from = self.protocol.field(kind, |f| &f.from);
+                let to = self.protocol.field(kind, |f| &f.to);
+                // A person or the end need not report.
+                let sends = |agent: &&Agent| match route.from.as_str() {
+                    "*" => {
+                        let reports = [AgentKind::Orchestrator, AgentKind::Specialist];
+                        agent.id != route.to && reports.contains(&agent.kind)
+                    }
+                    from => agent.id.as_str() == from,
+                };
+                let agents = definition.agents.iter();
+                let senders = agents.clone().filter(sends).map(|agent| (from, agent));
+                let receivers = agents.filter(|agent| agent.id == route.to);
+                let receivers = receivers.map(|agent| (to, agent));
+                let strange = senders.chain(receivers);
+                faults.extend(strange.filter(|(at, agent)| !named(schema, *at, agent)).map(
+                    |(at, agent)| {
+                        let (schema, at) = (&kind.schema, at.unwrap_or_default());
+                        let text = format!(
+                            "a contract of type `{name}` can't name `{}`: {schema} lists others at `{at}`",
+                            agent.id
+                        );
+                        (format!("/routes/{i}/contracts"), text)
+                    },
+                ));
+            }
+        }
+        for (at, text) in faults {
+            self.fault(FindingCode::ProtocolRoute, at, text);
         }
     }
 

@@ -45,7 +45,7 @@ pub fn options<E>(
             Choice::Answer | Choice::Ask(..) => Action::Ask,
             Choice::Terminate => Action::Terminate,
         };
-        let command = command(record, &choice, by);
+        let command = command(protocol, record, &choice, by);
         ActionOption { action, command }
     };
     Ok(choices.into_iter().map(option).collect())
@@ -65,12 +65,24 @@ fn chooser<'a>(
     escalated.map_or_else(|| decider(protocol, &record.from), |advice| &advice.agent)
 }
 
-fn command(record: &Record, choice: &Choice, by: &AgentName) -> String {
+/// The command for another attempt with a corrected contract, if it takes one, which only the sender
+/// can give.
+fn correction(protocol: &Protocol, record: &Record, by: &AgentName) -> Option<String> {
+    let code = record.failure().map(|failure| failure.code.as_str());
+    let takes = protocol.definition().takes_correction(code) && record.from == *by;
+    takes.then(|| correct(&record.id, by))
+}
+
+/// The command for another attempt with a corrected contract.
+pub(crate) fn correct(id: &HandoffId, by: &AgentName) -> String {
+    format!("git handoff retry {id} --with FILE --as {by} --reason WHY")
+}
+
+fn command(protocol: &Protocol, record: &Record, choice: &Choice, by: &AgentName) -> String {
     let id = &record.id;
     match choice {
-        Choice::Retry | Choice::Redrive => {
-            format!("git handoff retry {id} --as {by} --reason WHY")
-        }
+        Choice::Retry | Choice::Redrive => correction(protocol, record, by)
+            .unwrap_or_else(|| format!("git handoff retry {id} --as {by} --reason WHY")),
         Choice::Reassign(to) => {
             format!("git handoff reassign {id} --to {to} --as {by} --reason WHY")
         }
@@ -143,12 +155,15 @@ pub fn commands<E>(
         Action::Escalate | Action::FallBack if advice.decided.is_some() => {
             let by = chooser(protocol, record, Some(advice));
             let choices = choices(protocol, view, record, by, now)?;
-            let choices = choices.iter().map(|choice| command(record, choice, by));
+            let choices = choices
+                .iter()
+                .map(|choice| command(protocol, record, choice, by));
             let show = format!("git handoff show {id}");
             [show].into_iter().chain(choices).collect()
         }
         Action::Escalate | Action::FallBack => vec![format!("git handoff show {id}"), apply],
         Action::Advance => Vec::new(),
+        Action::Retry => vec![correction(protocol, record, by).unwrap_or(apply)],
         _ => vec![apply],
     })
 }

@@ -7,7 +7,7 @@
 use chrono::TimeDelta;
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, AgentRef, HandoffId, IssueKey};
-use handoff_base::text::word;
+use handoff_base::text::{one_line, word};
 use handoff_protocol::{
     Action, AgentKind, Event, LEAD, Need, PERSON, Protocol, RECEIVER, SENDER, State, Style,
 };
@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::decision::{Advice, decider, person};
 use crate::record::spending::{SpentSoFar, ensure_left};
 use crate::record::{BudgetSpent, Issue, IssueStatus, Record, Spending, View};
+use crate::view::commands::correct;
 use crate::view::survey::{ChangeSurvey, HandoffSurvey, IssueSurvey};
 use crate::view::{Turn, needs_attention, stuck_advice, turn};
 
@@ -116,8 +117,8 @@ pub fn of_issue<E>(
     Ok(found)
 }
 
-/// The agent that decides about a stuck handoff of an issue, by the protocol's rules; `None` if they
-/// leave it to a person.
+/// The agent that decides about a stuck handoff of an issue, by the protocol's rules: the person, if
+/// they escalate it.
 ///
 /// # Errors
 /// If a record can't be read.
@@ -134,7 +135,6 @@ pub fn deciding<E>(
         return Ok(None);
     };
     let advice = stuck_advice(protocol, view, &issue, &record, now)?;
-    let advice = advice.filter(|advice| !advice.action.is_with_person());
     Ok(advice.map(|advice| advice.agent))
 }
 
@@ -211,13 +211,9 @@ pub fn next_turn<E>(
         if let Some(over) = needed.iter().find(over) {
             return Ok(Some(NextTurn::about(over)));
         }
-        // That a person steps in has to be decided first, which is another agent's turn.
-        let escalates = advice.action.is_with_person();
-        let mut needed = needed.iter().filter(|one| escalates && one.id == advice.id);
-        let turn = needed.next().map(|one| &one.turn);
         return Ok(Some(NextTurn {
             action: advice.action,
-            agent: turn.unwrap_or(&advice.agent).clone(),
+            agent: advice.agent.clone(),
             id: Some(advice.id.clone()),
             why: advice.why.clone(),
             command: None,
@@ -278,7 +274,7 @@ pub struct Judged<'a> {
     pub awaited: Option<&'a AgentName>,
     /// Whether the agent has only to be told of it.
     pub takes_nothing: bool,
-    /// The agent that decides about it, if it is stuck and no person has to.
+    /// The agent that decides about it, if it is stuck.
     pub decides: Option<AgentName>,
     /// Its protocol.
     pub protocol: &'a Protocol,
@@ -297,6 +293,7 @@ impl Judged<'_> {
         let (need, since) = self.need(last, state)?;
         let told = self.told(need, last);
         let turn = told.first()?.clone();
+        let details = last.details.filter(|_| self.takes_correction(last));
         let reason = last.reason.as_ref().filter(|_| {
             !matches!(
                 need,
@@ -310,12 +307,12 @@ impl Judged<'_> {
             with: handoff.to.to_name(),
             since,
             why: self.why_hindered(need).unwrap_or_else(|| {
-                reason
-                    .map_or(handoff.summary, |reason| &**reason)
-                    .to_owned()
+                let why = reason.map_or(handoff.summary, |reason| &**reason);
+                let details = details.map(|details| format!("; {}", one_line(details)));
+                format!("{why}{}", details.unwrap_or_default())
             }),
             attempt: handoff.attempt,
-            next: self.command(need, &turn),
+            next: self.command(need, last, &turn),
             turn,
             told,
             id: self.id.clone(),
@@ -497,13 +494,21 @@ impl Judged<'_> {
         format!("git handoff new --issue {issue} --from {from} --to {to}{option}")
     }
 
+    /// Whether it failed in a way that takes a corrected contract.
+    fn takes_correction(&self, last: &ChangeSurvey<'_>) -> bool {
+        self.protocol.definition().takes_correction(last.failure)
+    }
+
     /// The command that comes next for the agent whose turn it is.
-    fn command(&self, need: Need, turn: &AgentName) -> String {
+    fn command(&self, need: Need, last: &ChangeSurvey<'_>, turn: &AgentName) -> String {
         let (id, issue) = (&self.id, self.id.issue());
         if self.takes_nothing {
             return format!("git handoff annotate {id} --as {turn} --note seen");
         }
         match need {
+            Need::Failed if self.takes_correction(last) && self.handoff.from == turn.borrowed() => {
+                correct(id, turn)
+            }
             Need::Dead | Need::Failed | Need::Stranded | Need::Blocked | Need::Escalated => {
                 format!("git handoff next {issue}")
             }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Code, short_id};
-use handoff_protocol::{AgentKind, COMPLETED, Identity, PERSON, Protocol, Requirement, State};
+use handoff_protocol::{
+    AgentKind, COMPLETED, Identity, Outcome, PERSON, Protocol, Requirement, State,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -346,7 +348,10 @@ fn weigh(
     }
     let word = record.status.as_deref();
     let state = word.and_then(|word| protocol.definition().status.get(word));
+    let kind = protocol.contract_type(&record.contract_type);
+    let is_skipped = kind.is_some_and(|kind| protocol.outcome(kind, word) == Outcome::Skip);
     let right = match &requirement.status[..] {
+        _ if is_skipped => false,
         [] => state.is_none_or(|state| *state == State::Completed),
         words => words.iter().any(|known| Some(known.as_str()) == word),
     };

@@ -194,6 +194,9 @@ pub struct ChangeSurvey<'a> {
     pub failure: Option<&'a str>,
     /// The failure, the question or the reason, in one line.
     pub reason: Option<Cow<'a, str>>,
+    /// What the failing tool reported.
+    #[serde(borrow)]
+    pub details: Option<&'a str>,
     /// When the lease or the time to claim it ran out, if that was recorded.
     pub ran_out_at: Option<Moment>,
     /// The trace that it belongs to.
@@ -366,6 +369,7 @@ impl<'a> ChangeSurvey<'a> {
             failure: failure.map(|failure| failure.code.as_str()),
             ran_out_at: transition.ran_out_at,
             reason: reason.and_then(first_line),
+            details: failure.and_then(|failure| failure.details.as_deref()),
             traceparent: transition.traceparent,
         }
     }

@@ -24,13 +24,16 @@ pub enum Outcome {
     Fail,
     /// The sender is blocked.
     Block,
+    /// The sender had nothing to do, or left it out: its handoff is completed, the contract meets and
+    /// settles nothing, and skips the findings that it could have answered.
+    Skip,
 }
 
 impl Outcome {
     /// The lifecycle event for this outcome.
     pub fn event(self) -> Event {
         match self {
-            Self::Complete => Event::Complete,
+            Self::Complete | Self::Skip => Event::Complete,
             Self::Fail => Event::Fail,
             Self::Block => Event::Block,
         }
@@ -261,7 +264,8 @@ pub struct ContractType {
     pub examples: Vec<String>,
     /// Status words that do something else in this type than their state says: what becomes of the
     /// handoff that the sender held, or of the request that is answered. By default, a word for
-    /// `failed` or `dead` fails it, one for `blocked` blocks it, and any other completes it.
+    /// `failed` or `dead` fails it, one for `blocked` blocks it, and any other completes it. A word
+    /// for `skip` completes it, and the contract approves, merges and fixes nothing.
     pub outcome: BTreeMap<String, Outcome>,
     /// Data that is checked against a schema that the contract names.
     pub named_schemas: Vec<NamedSchema>,

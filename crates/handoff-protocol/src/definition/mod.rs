@@ -226,6 +226,10 @@ pub struct ErrorCode {
     pub meaning: String,
     /// What to do about it: the advice, if the failure has none.
     pub recovery: String,
+    /// Whether the contract has to be corrected before another attempt can succeed: then its sender is
+    /// offered `git handoff retry ID --with FILE`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub corrected: bool,
     /// The ways in which an agent's run ends without a result that it stands for; `FAILED` stands for
     /// what no code lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -464,6 +468,12 @@ impl Definition {
     pub fn branch_patterns(&self) -> &[String] {
         let branches = self.github.as_ref().map(|github| &*github.get().branches);
         branches.unwrap_or_default()
+    }
+
+    /// Whether what failed with this code takes a corrected contract.
+    pub fn takes_correction(&self, code: Option<&str>) -> bool {
+        let known = code.and_then(|code| self.errors.get(code));
+        known.is_some_and(|known| known.corrected)
     }
 
     /// Whether no contract says anything that can be checked against the repository, so that

@@ -20,8 +20,8 @@ pub struct Requirement {
     /// Whose approval of a handoff meets it: agents of kind `human`, or `person` for each of them. The
     /// disapproval of one leaves it unmet until that one approves.
     pub approved_by: Vec<String>,
-    /// The status words of which such a contract must have one; if empty, any that is not a
-    /// failure.
+    /// The status words of which such a contract must have one; if empty, any that is neither a
+    /// failure nor skipped work.
     pub status: Vec<String>,
     /// The contract types after which it must be met again.
     pub undone_by: Vec<String>,
