@@ -214,8 +214,21 @@ fn every_refusal_names_a_command_that_there_is_and_a_code_that_is_explained() {
 fn the_codes_of_failures_are_explained() {
     let env = TestEnvironment::new();
     let explain = |code: &str| env.handoff_in(env.root(), &["explain", code]);
-    assert_snapshot!(explain("SCHEMA_VALIDATION_FAILED").success().shown, @"");
-    assert_snapshot!(explain("TIMEOUT").success().shown, @"");
+    assert_snapshot!(explain("SCHEMA_VALIDATION_FAILED").success().shown, @"
+    $ git handoff explain SCHEMA_VALIDATION_FAILED
+    SCHEMA_VALIDATION_FAILED  (failure in orchestrator-specialist)
+      cause    The input is not what its schema asks for
+      cure     Correct the input, then retry
+    ");
+    assert_snapshot!(explain("TIMEOUT").success().shown, @"
+    $ git handoff explain TIMEOUT
+    TIMEOUT  (failure in any protocol)
+      cause    the lease ran out, or the time that the contract gives
+      cure     find out whether the agent still runs; then `git handoff next`
+    TIMEOUT  (failure in orchestrator-specialist)
+      cause    The time ran out before the specialist was done
+      cure     Give it more time, then retry
+    ");
     for protocol in BUILT_IN {
         let env = with_protocol(protocol);
         let shown = env.data(&["protocol", "show", protocol])["definition"].take();

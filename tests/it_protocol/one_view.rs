@@ -60,11 +60,11 @@ fn a_person_learns_from_every_view_what_was_escalated() {
     ];
     env.handoff(&fail).success();
     insta::assert_snapshot!(told(&env, "maintainer"), @"
-    7.1 failed orchestrator
-    next: orchestrator with 7.1
-    inbox: nothing waits for maintainer
-    prime: nothing
-    wait exits 7
+    7.1 failed maintainer
+    next: maintainer with 7.1
+    inbox: needs attention
+    prime: failed
+    wait exits 0
     alert: nothing
     ");
     let apply = ["next", "7", "--apply", "--as", "orchestrator"];

@@ -429,6 +429,13 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
     issue-to-pr /contracts/1/type = "error"
       protocol.duplicate /contracts/8/type: contract type `error` is defined twice
       protocol.unknown_type /routes/1/contracts/0: no contract type is called `prep-agent-to-implementer-agent`
+      protocol.route /routes/8/contracts: a contract of type `error` can't name `issue-manager`: schemas/prep-agent-to-implementer-agent.schema.json lists others at `/from`
+      protocol.route /routes/8/contracts: a contract of type `error` can't name `implementer-agent`: schemas/prep-agent-to-implementer-agent.schema.json lists others at `/from`
+      protocol.route /routes/8/contracts: a contract of type `error` can't name `reviewer-agent`: schemas/prep-agent-to-implementer-agent.schema.json lists others at `/from`
+      protocol.route /routes/8/contracts: a contract of type `error` can't name `fixer-agent`: schemas/prep-agent-to-implementer-agent.schema.json lists others at `/from`
+      protocol.route /routes/8/contracts: a contract of type `error` can't name `validator-agent`: schemas/prep-agent-to-implementer-agent.schema.json lists others at `/from`
+      protocol.route /routes/8/contracts: a contract of type `error` can't name `closer-agent`: schemas/prep-agent-to-implementer-agent.schema.json lists others at `/from`
+      protocol.route /routes/8/contracts: a contract of type `error` can't name `orchestrator`: schemas/prep-agent-to-implementer-agent.schema.json lists others at `/to`
     issue-to-pr /contracts/0/root = "hand off"
       protocol.root /contracts/0/root: `hand off` cannot be a root element
     issue-to-pr /contracts/0/when = {"type":"x"}
@@ -473,6 +480,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.route /routes/1/via: `prep-agent` is a party of the route already
     issue-to-pr /routes/1/from = "workflow-complete"
       protocol.route /routes/1/from: `workflow-complete` is the end, and sends nothing
+      protocol.route /routes/1/contracts: a contract of type `prep-agent-to-implementer-agent` can't name `workflow-complete`: schemas/prep-agent-to-implementer-agent.schema.json lists others at `/from`
     issue-to-pr /routes/1/contracts = []
       protocol.route /routes/1/contracts: no contract type travels this route
     issue-to-pr /routes/1/contracts/- = "letter"
@@ -482,6 +490,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.github /github/rules/1/do/send/unfinished: the rule's own contract opens no issue
     issue-to-pr /routes/7/contracts/- = "reviewer-agent-to-fixer-agent"
       protocol.ambiguous /contracts/7/when: `reviewer-agent-to-fixer-agent` and `validator-agent-to-fixer-agent` can go between the same agents, and no field in `when` tells them apart
+      protocol.route /routes/7/contracts: a contract of type `reviewer-agent-to-fixer-agent` can't name `validator-agent`: schemas/reviewer-agent-to-fixer-agent.schema.json lists others at `/from`
     issue-to-pr /forbidden = [{"from":"nobody","to":"noone","reason":"x"}]
       protocol.unknown_agent /forbidden/0/from: no agent is called `nobody`
       protocol.unknown_agent /forbidden/0/to: no agent is called `noone`
@@ -496,9 +505,11 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.unknown_type /facts/review_iterations/count/0: no contract type is called `letter`
     issue-to-pr /agents/- = {"id":"idler","role":"Waits","kind":"specialist"}
       protocol.unreachable_agent /agents/10: no route reaches `idler` from where issues are opened
+      protocol.route /routes/8/contracts: a contract of type `error` can't name `idler`: schemas/error.schema.json lists others at `/from`
     issue-to-pr /routes/4/contracts = ["reviewer-agent-to-fixer-agent"]
       protocol.unused_type /contracts/4: no route has contracts of type `reviewer-agent-to-validator-agent`
       protocol.github /github/rules/15/do/draft/contract: no such contract goes from reviewer-agent to validator-agent
+      protocol.route /routes/4/contracts: a contract of type `reviewer-agent-to-fixer-agent` can't name `validator-agent`: schemas/reviewer-agent-to-fixer-agent.schema.json lists others at `/to`
     issue-to-pr /contracts/0/formats = ["md"]
       protocol.format /contracts/0/formats/0: `md` is not a format that the protocol has
     issue-to-pr /contracts/8/answers = ["error"]
