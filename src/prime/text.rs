@@ -330,9 +330,19 @@ fn row(facts: &Facts<'_>, record: &Record) -> String {
         (State::InProgress, Some(end)) => text += &format!(", lease until {end}"),
         (State::Blocked, _) => text += &format!(", blocked until it is answered: `{}`", next()),
         (State::Failed | State::Dead, _) => {
-            let code = record.failure().map(|failure| quote(&failure.code, 12));
-            let code = code.map(|code| format!(" with {code}")).unwrap_or_default();
-            text += &format!(", {}{code}: `{}`", record.state, next());
+            let code = record.failure().map(|failure| failure.code.as_str());
+            let definition = facts.protocol.definition();
+            let is_sender = record.from == facts.agent && record.state == State::Failed;
+            let next = if is_sender && definition.takes_correction(code) {
+                let (id, agent) = (&record.id, &facts.agent);
+                let retry = format!("git handoff retry {id} --with FILE --as {agent} --reason WHY");
+                command(facts, &retry)
+            } else {
+                next()
+            };
+            let code = code.map(|code| format!(" with {}", quote(code, 12)));
+            let code = code.unwrap_or_default();
+            text += &format!(", {}{code}: `{next}`", record.state);
         }
         (State::Pending, _) if record.is_expired(facts.now) => {
             text += &format!(", not claimed in time: `{}`", next());

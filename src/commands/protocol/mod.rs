@@ -60,8 +60,7 @@ enum Action {
     /// name. With --json, prints the whole definition, or the whole schema.
     #[command(after_help = "Examples:
   git handoff protocol show delegation
-  git handoff protocol show issue-to-pr --type workflow-complete
-  git handoff protocol show orchestrator-specialist --type dotnet-specialist.input.schema.json")]
+  git handoff protocol show issue-to-pr --type workflow-complete")]
     Show {
         /// A protocol in force here, a built-in one, or a folder; by default the
         /// one that new issues follow
