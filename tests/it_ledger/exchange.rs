@@ -403,6 +403,16 @@ fn an_archive_comes_in_by_its_log() {
         "timestamp": "2026-03-02T09:05:00Z",
     });
     assert_eq!(first, told);
+    // "Update {{WORKFLOW_STATE_JSON}} with": it lies beside the contracts and the log.
+    let state = fs::read_to_string(dir.join("state.json")).unwrap();
+    let state: Value = serde_json::from_str(&state).unwrap();
+    assert_eq!(state["workflow_id"], "weir-4");
+    let newest = &env.data(&["status", "weir-4"])["handoffs"];
+    let newest = newest.as_array().unwrap().last().unwrap();
+    assert_eq!(state["previous_agent"], newest["from"]);
+    assert_eq!(state["context_snapshot"], newest["summary"]);
+    assert!(state["artifacts_available"].is_array(), "{state}");
+    assert!(state["facts"]["rationale"].is_string(), "{state}");
     let contract = fs::read(dir.join("handoff_contracts/research.json")).unwrap();
     let sent = text(&handoff("research", "ResearchGPT", "DesignGPT", "success"));
     assert_eq!(contract, sent.into_bytes());

@@ -126,8 +126,10 @@ fn a_run_has_so_many_handoffs() {
         .success();
         env.wait(5);
     }
-    let full = refused(&env, &[], about(WRITER, "human", "item-11", 0));
+    let full = refused(&env, &[], about(WRITER, "orchestrator", "item-11", 0));
     assert_eq!(full.says(), (4, "limit_reached"));
+    // The way to a person stays open.
+    env.send(about(WRITER, "human", "item-11", 0)).success();
     insta::assert_snapshot!(told(&full), @"
     issue TRACE has reached a limit: 10 handoffs
       use another route of the protocol (`git handoff protocol show`), or continue with the open work (`git handoff status TRACE`); a person can raise the limit with `git handoff protocol update`
@@ -136,8 +138,8 @@ fn a_run_has_so_many_handoffs() {
     let note = sample("delegation", "decision-with-reason", &[]).to_string();
     env.handoff_with(&["send", "-", "--issue", TRACE, "--as", RESEARCH], note)
         .success();
-    done(&env, &format!("claim {} --as validator", traced(1)));
-    env.send(answers("validator", "resolved", &[])).success();
+    done(&env, &format!("claim {} --as {RESEARCH}", traced(10)));
+    env.send(answers(RESEARCH, "resolved", &[])).success();
     let other =
         about(WRITER, "human", "item-1", 0).replace(TRACE, "0e9d8c7b-6a5f-4e3d-8c2b-1a0f9e8d7c6b");
     env.send(other).success();

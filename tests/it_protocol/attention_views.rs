@@ -463,7 +463,7 @@ fn each_end_is_told_in_task_breakdown() {
     cancel its own: nobody
     cancel under its holder: cancelled, task-orchestrator
     fail: failed, task-orchestrator
-    fail, no attempt left: dead, operator, task-orchestrator; failed, task-orchestrator
+    fail, no attempt left: dead, operator, task-orchestrator
     block: blocked, task-orchestrator, operator
     answer: answered, task-orchestrator
     complete: nobody
@@ -476,15 +476,15 @@ fn each_end_is_told_in_task_breakdown() {
 fn each_end_is_told_in_delegation() {
     insta::assert_snapshot!(each_end(BUILT_IN[3]), @"
     reject: rejected, document_generator, orchestrator
-    cancel: cancelled, document_generator, orchestrator
-    cancel its own: cancelled, document_generator, orchestrator
-    cancel under its holder: cancelled, document_generator, orchestrator; cancelled, research_agent
+    cancel: cancelled, document_generator
+    cancel its own: nobody
+    cancel under its holder: cancelled, research_agent
     fail: failed, orchestrator
     fail, no attempt left: dead, human, orchestrator
     block: blocked, orchestrator, human
     answer: answered, research_agent
     complete: refused with 4
-    nobody claims: unclaimed, research_agent, orchestrator
+    nobody claims: unclaimed, orchestrator, research_agent
     the lease runs out: lease_ran_out, orchestrator
     ");
 }
@@ -497,7 +497,7 @@ fn each_end_is_told_in_directive() {
     cancel its own: cancelled, ResearchGPT, MetaGPT
     cancel under its holder: cancelled, MetaGPT; cancelled, ResearchGPT, MetaGPT
     fail: failed, MetaGPT
-    fail, no attempt left: dead, MetaGPT, USER
+    fail, no attempt left: dead, USER, MetaGPT
     block: blocked, MetaGPT, USER
     answer: answered, MetaGPT
     complete: refused with 4

@@ -56,7 +56,8 @@ fn dead() -> TestEnvironment {
 fn hopeless() -> TestEnvironment {
     let env = with_protocol("directive");
     let session = ("/session_id", json!("weir"));
-    env.send(sample("directive", "handoff", &[session]).to_string())
+    let failed = ("/status", json!("failed"));
+    env.send(sample("directive", "handoff", &[session, failed]).to_string())
         .success();
     for attempt in 0..=3 {
         if attempt > 0 {
@@ -366,13 +367,15 @@ fn applied_advice_is_done_and_recorded() {
     }
 }
 
+/// "Strategy 1: Try alternative agent", whatever the priority; then "Skip and Continue".
 #[test]
-fn what_is_of_low_priority_is_skipped() {
+fn what_is_of_low_priority_is_skipped_once_the_orchestrator_failed() {
     let low = ("/priority", json!("low"));
-    let env = answered(RESEARCH, "failed", &[low], &[]);
+    let env = answered(RESEARCH, "failed", std::slice::from_ref(&low), &[]);
+    assert_eq!(env.data(&["next", TRACE])["action"], "reassign");
+    let env = answered("orchestrator", "failed", &[low], &[]);
     let advice = done(&env, &format!("next {TRACE}"));
     assert!(advice.stdout.contains("skip"), "{}", advice.shown);
-    assert!(!advice.stdout.contains("reassign"), "{}", advice.shown);
     let (_, new) = added(&env, || {
         done(&env, &format!("next {TRACE} --apply --as {WRITER}"))
     });
@@ -380,11 +383,11 @@ fn what_is_of_low_priority_is_skipped() {
     assert_eq!(record(&env, &traced(1))["state"], "cancelled");
     let issue = stored_issue(&env.data(&["status", TRACE]));
     assert_eq!(issue["decisions"][0]["action"], "skip");
-    // Anything more urgent goes to the orchestrator first.
+    // The trace is over without it.
+    assert_eq!(issue["status"], "completed");
     let medium = ("/priority", json!("medium"));
-    let env = answered(RESEARCH, "failed", &[medium], &[]);
-    let told = done(&env, &format!("next {TRACE}"));
-    assert!(told.stdout.contains("reassign"), "{}", told.shown);
+    let env = answered("orchestrator", "failed", &[medium], &[]);
+    assert_eq!(env.data(&["next", TRACE])["action"], "escalate");
     env.assert_sound();
 }
 
@@ -892,12 +895,46 @@ fn failed_work_of_a_workflow_is_tried_three_times_more() {
     assert_eq!(test_support::time::code(&ran), "limit_reached");
     ran.says("3 retries of failed work");
     assert_eq!(env.tip(), before);
+    // Neither the failed work itself gets another attempt, nor does a view offer one.
+    for id in ["weir.6", "weir.7"] {
+        let shown = done(&env, &format!("show {id}"));
+        assert!(!shown.stdout.contains("handoff retry"), "{}", shown.shown);
+    }
+    denied(&env, "retry weir.6 --as MetaGPT", 4, "retries_spent");
+    denied(
+        &env,
+        "reassign weir.6 --to ResearchGPT --as MetaGPT",
+        4,
+        "retries_spent",
+    );
+    assert_eq!(env.data(&["next", "weir"])["action"], "terminate");
     env.handoff_with(&as_evaluator, decide(3, "workflow-end", "terminate"))
         .success();
     assert_eq!(
         env.data(&["status", "weir"])["issue"]["status"],
         "completed"
     );
+    env.assert_sound();
+}
+
+/// "IF status == "failed" AND retry_count >= {{MAX_RETRIES}}": only of what failed, not of a success that
+/// its evaluator could not read.
+#[test]
+fn a_success_is_read_before_a_workflow_is_ended() {
+    let env = with_protocol("directive");
+    let session = ("/session_id", json!("weir"));
+    env.send(sample("directive", "handoff", &[session]).to_string())
+        .success();
+    for action in ["retry", "retry", "retry", "fall_back"] {
+        done(&env, "claim weir.1 --as MetaGPT");
+        done(&env, "fail weir.1 --as MetaGPT --message unreadable");
+        assert_eq!(env.data(&["next", "weir"])["action"], action);
+        if action == "retry" {
+            done(&env, "next weir --apply --as MetaGPT");
+        }
+    }
+    done(&env, "retry weir.1 --as USER --reason Again");
+    assert_eq!(record(&env, "weir.1")["state"], "pending");
     env.assert_sound();
 }
 

@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 use test_support::contracts::value;
+use test_support::time::seconds_between;
 use test_support::{TestEnvironment, stored, stored_issue};
 
 const TRACE: &str = "5a1c7e90-0b2d-4f38-9c64-d07e1f2a3b4c";
@@ -147,6 +148,94 @@ fn a_request_that_was_given_up_does_not_end_its_trace() {
     let reject = ["reject", &id(1), "--as", RESEARCH, "--reason", "Not mine"];
     env.handoff(&reject).success();
     assert!(!ended(&env));
+    env.assert_sound();
+}
+
+/// "Skip and Continue": the source goes on without what it withdraws.
+#[test]
+fn a_request_that_was_withdrawn_ends_its_trace() {
+    let env = env();
+    asked(&env, WRITER, RESEARCH, "Depths of berth 4");
+    let cancel = [
+        "cancel",
+        &id(1),
+        "--as",
+        "orchestrator",
+        "--reason",
+        "Not needed",
+    ];
+    env.handoff(&cancel).success();
+    assert!(ended(&env));
+    // Its requester, who did not withdraw it, is told.
+    let inbox = env.handoff(&["inbox", "--as", WRITER]).success();
+    assert!(inbox.stdout.contains(&id(1)), "{}", inbox.shown);
+    env.assert_sound();
+}
+
+/// "{ ...state, ...response.providedInputs }": what an answer gave stays when another gives more.
+#[test]
+fn every_input_that_was_provided_stays_known() {
+    let env = env();
+    let mut inputs = json!({});
+    for (number, key) in ["tide_tables", "currents"].into_iter().enumerate() {
+        env.wait(10);
+        let mut request: Value =
+            serde_json::from_str(&asks(WRITER, RESEARCH, "Depths of berth 4")).unwrap();
+        request["missingInputs"] = json!([{"key": key, "expectedType": "object", "description": key, "source": "external"}]);
+        request["reason"] = json!(["missing_required_input", "expertise_mismatch"][number]);
+        env.send(request.to_string()).success();
+        env.handoff(&["claim", "--next", "--as", RESEARCH])
+            .success();
+        let given = json!({"providedInputs": {key: {"number": number}}});
+        env.send(answers(RESEARCH, "resolved", given)).success();
+        inputs[key] = json!({"number": number});
+    }
+    let facts = stored_issue(&env.data(&["status", TRACE]))["facts"].take();
+    assert_eq!(facts["provided_inputs"], inputs);
+    env.assert_sound();
+}
+
+/// "needsUser = missingInputs.filter(i => i.source == 'user' OR i.source == 'decision')": research can't
+/// give it.
+#[test]
+fn what_a_user_has_to_say_is_not_researched() {
+    let env = env();
+    let send = |to: &str, sources: [&str; 2]| {
+        env.wait(10);
+        let mut request: Value = serde_json::from_str(&asks(WRITER, to, "Depths")).unwrap();
+        let input = |source: &str| json!({"key": source, "expectedType": "string", "description": "Required", "source": source});
+        request["missingInputs"] = json!(sources.map(input));
+        let ran = env.handoff_with(&["send", "-"], request.to_string());
+        ran.success().shown.contains("people-decide")
+    };
+    assert!(send(RESEARCH, ["external", "decision"]));
+    assert!(!send("orchestrator", ["external", "decision"]));
+    assert!(!send("validator", ["external", "market"]));
+    env.assert_sound();
+}
+
+/// "handoffTimeoutMs: 30_000" is an agent's; a person has a day, and the request waits for it.
+#[test]
+fn a_person_has_hours() {
+    let env = env();
+    env.send(asks(WRITER, "human", "Which berth")).success();
+    env.wait(3600);
+    assert_eq!(record(&env, 1)["acknowledge_by"], Value::Null);
+    env.claim(&id(1), "human").success();
+    let lease = record(&env, 1)["lease"].take();
+    let seconds = seconds_between(&lease["since"], &lease["expires_at"]);
+    assert_eq!(seconds, 86400);
+    env.wait(3600);
+    env.send(answers("human", "resolved", json!({}))).success();
+    assert!(ended(&env));
+    let set = [
+        "protocol",
+        "set",
+        "delegation",
+        "leases.person_seconds",
+        "60",
+    ];
+    env.handoff(&set).success();
     env.assert_sound();
 }
 

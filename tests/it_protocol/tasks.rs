@@ -205,6 +205,13 @@ fn a_task_stands_as_its_handoff_does() {
             "  task 022: pending (environment.2)"
         ]
     );
+    run(
+        &env,
+        "cancel environment.2 --as task-orchestrator --reason scrapped",
+    );
+    let stands = ["021 failed environment.1", "022 cancelled environment.2"];
+    assert_eq!(tasks(&env), stands);
+    env.assert_sound();
 }
 
 #[test]
@@ -1355,6 +1362,125 @@ fn a_plan_that_was_turned_down_may_be_sent_again() {
         (&again["handoff"]["id"], &again["repeated"]),
         (&json!("environment.6"), &json!(false))
     );
+    env.assert_sound();
+}
+
+/// "3. Update parent if all complete": a report that is turned down completes neither.
+#[test]
+fn a_report_that_is_turned_down_takes_its_part_back() {
+    for taken_first in [true, false] {
+        let env = begun();
+        let parts: [(&str, &[&str]); 3] = [("021_1", &[]), ("021_2", &[]), ("021_3", &["021_2"])];
+        sent(&env, plan("021", &parts).to_string());
+        for (id, part) in [("environment.3", "021_1"), ("environment.4", "021_2")] {
+            run(&env, &format!("claim {id} --as execution-guardian"));
+            sent(&env, done("021", part));
+        }
+        assert_eq!(waits(&env, "environment.5"), Value::Null);
+        if taken_first {
+            taken_up(&env, &["environment.6"]);
+        }
+        let reject = "reject environment.7 --as task-orchestrator --reason untested";
+        run(&env, reject);
+        if !taken_first {
+            taken_up(&env, &["environment.6"]);
+        }
+        let stands = [
+            "021 broken_down environment.1",
+            "022 pending environment.2",
+            "021_1 completed environment.3",
+            "021_2 in_progress environment.4",
+            "021_3 pending environment.5",
+        ];
+        assert_eq!(tasks(&env), stands);
+        assert_eq!(waits(&env, "environment.5"), json!(["environment.4"]));
+        let early = refused_command(&env, "complete environment.1 --as task-orchestrator");
+        assert_eq!(early.says(), (4, "parts_run"));
+        // Reported again, or planned anew, it goes on.
+        if taken_first {
+            sent(&env, done("021", "021_2"));
+            taken_up(&env, &["environment.8"]);
+            assert_eq!(tasks(&env)[3], "021_2 completed environment.4");
+            assert_eq!(waits(&env, "environment.5"), Value::Null);
+        } else {
+            sent(&env, plan("021", &[("021_2", &[])]).to_string());
+            run(&env, "claim environment.8 --as execution-guardian");
+            sent(&env, done("021", "021_2"));
+            taken_up(&env, &["environment.9"]);
+        }
+        run(&env, "claim environment.5 --as execution-guardian");
+        let report = sent(&env, done("021", "021_3"));
+        assert_eq!(tasks(&env)[0], "021 broken_down environment.1");
+        taken_up(&env, &[report["handoff"]["id"].as_str().unwrap()]);
+        assert_eq!(tasks(&env)[0], "021 completed environment.1");
+        env.assert_sound();
+    }
+}
+
+/// "4. Acknowledgment Required: Receiving agent confirms receipt" of the message: its tasks do not run
+/// out while their only receiver works on another.
+#[test]
+fn one_claim_acknowledges_a_message_and_who_works_is_not_lost() {
+    let until = |env: &TestEnvironment, id: &str| record(env, id)["acknowledge_by"].take();
+    let env = begun();
+    assert_eq!(until(&env, "environment.2"), Value::Null);
+    env.wait(3600);
+    let mut parts = three_parts();
+    parts["data"]["dependency_graph"]["021_2"] = json!([]);
+    parts["data"]["parallel_groups"] = json!([["021_1", "021_2"]]);
+    sent(&env, parts.to_string());
+    assert_ne!(until(&env, "environment.4"), Value::Null);
+    run(&env, "claim environment.3 --as execution-guardian");
+    assert_eq!(until(&env, "environment.4"), Value::Null);
+    env.wait(3600);
+    sent(&env, done("021", "021_1"));
+    // What its report frees belongs to the same message; the report is another one.
+    assert_eq!(until(&env, "environment.5"), Value::Null);
+    assert_ne!(until(&env, "environment.6"), Value::Null);
+    run(&env, "claim environment.2 --as task-orchestrator");
+    assert_eq!(until(&env, "environment.6"), Value::Null);
+    env.wait(3600);
+    sent(&env, plan("022", &[("022_1", &[])]).to_string());
+    // Its receiver has nothing to do again.
+    assert_ne!(until(&env, "environment.6"), Value::Null);
+    run(&env, "claim --next --as execution-guardian");
+    taken_up(&env, &["environment.6"]);
+    let expired = |line: &str| line.contains("failed");
+    assert!(!states(&env, KEY).iter().any(|line| expired(line)));
+    env.assert_sound();
+}
+
+/// "execution_order": ["string"], and "RECOMMENDED STARTING TASK".
+#[test]
+fn parts_are_handed_out_in_their_order() {
+    let env = begun();
+    let ids: Vec<String> = (1..=12).map(|n| format!("021_{n}")).collect();
+    let parts: Vec<(&str, &[&str])> = ids.iter().map(|id| (id.as_str(), &[][..])).collect();
+    let mut plan = plan("021", &parts);
+    let mut order: Vec<&str> = ids.iter().map(String::as_str).collect();
+    order.swap(0, 11);
+    plan["data"]["execution_order"] = json!(order);
+    sent(&env, plan.to_string());
+    for part in &order {
+        let claimed = env.data(&["claim", "--next", "--as", "execution-guardian"]);
+        assert_eq!(claimed["record"]["task"]["id"], *part);
+    }
+    let message =
+        std::fs::read_to_string("tests/samples/task-breakdown/valid/breakdown-message.md");
+    let message = message.unwrap().replace("011", "022");
+    for (fault, by, code) in [
+        ("STARTING TASK: 022_1", "STARTING TASK: 022_2", "task.order"),
+        ("[022_2, 022_3]", "[022_1, 022_3]", "task.group"),
+    ] {
+        run(&env, "claim environment.2 --as task-orchestrator");
+        let found = refused(&env, &[], message.replace(fault, by));
+        assert!(found.codes().contains(&code), "{found:?}");
+    }
+    let start = message.replace("\"022_2\": [\"022_1\"]", "\"022_2\": []");
+    let start = start.replace("[022_2, 022_3] after 022_1", "[022_1, 022_2]");
+    sent(&env, start.replace("TASK: 022_1", "TASK: 022_2"));
+    let claimed = env.data(&["claim", "--next", "--as", "execution-guardian"]);
+    assert_eq!(claimed["record"]["task"]["id"], "022_2");
     env.assert_sound();
 }
 

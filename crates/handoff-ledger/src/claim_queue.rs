@@ -82,14 +82,21 @@ impl Choice<'_, '_> {
     ) -> Result<Option<String>, LedgerError> {
         let now = Stamp::of(self.now);
         let mut group = None;
-        let mut oldest = None;
+        let mut oldest: Option<OpenEntry> = None;
         for entry in self.open.from(start) {
             let (entry, _) = entry?;
             let known = group.get_or_insert_with(|| entry.group());
             if entry.standing != standing || *known != entry.group() {
                 break;
             }
-            if self.tip.holds_back(entry.id.issue(), &self.agent)? {
+            // Those that were sent together are handed out by their numbers.
+            let older = oldest.as_ref();
+            if older.is_some_and(|older| older.sent < entry.sent) {
+                break;
+            }
+            if older.is_some_and(|older| older.id < entry.id)
+                || self.tip.holds_back(entry.id.issue(), &self.agent)?
+            {
                 continue;
             }
             if entry.due.as_ref().is_some_and(|due| *due <= now) {
@@ -98,7 +105,6 @@ impl Choice<'_, '_> {
                 self.found.spent.get_or_insert(spent);
             } else {
                 oldest = Some(entry);
-                break;
             }
         }
         if let Some(entry) = oldest {

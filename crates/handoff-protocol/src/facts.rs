@@ -62,6 +62,16 @@ impl Protocol {
                         }
                     }
                 }
+                FactRule::Merge(pointers) => {
+                    let found = pointers.iter().filter_map(|p| lookup(contract, p));
+                    for members in found.filter_map(Value::as_object) {
+                        let known = facts.entry(name.clone());
+                        let known = known.or_insert_with(|| Value::Object(Map::new()));
+                        if let Value::Object(known) = known {
+                            known.extend(members.clone());
+                        }
+                    }
+                }
                 FactRule::Count(kinds) => {
                     if kinds.iter().any(|k| k == kind) {
                         let count = number(facts).unwrap_or(0).saturating_add(1);

@@ -12,7 +12,7 @@ use serde_path_to_error::Segment;
 use crate::check::faults;
 use crate::definition::{
     Agent, AgentKind, Check, ContractType, Definition, Ends, Fields, Forbidden, Github, Outcome,
-    Policy, Route,
+    Policy, RoundLimit, Route, TaskState,
 };
 use crate::lifecycle::State;
 
@@ -294,10 +294,42 @@ impl Protocol {
         kind: &str,
         own: Option<u64>,
     ) -> Option<u64> {
-        let own = own.filter(|_| !self.is_kind(to, AgentKind::Human));
         let mut routes = self.routes(from, to);
-        let route = routes.find(|route| route.contracts.iter().any(|c| c == kind));
-        own.or(route?.acknowledge_seconds)
+        let route = routes.find(|route| route.contracts.iter().any(|c| c == kind))?;
+        let leases = self.definition.leases.as_ref();
+        let usual = || leases.and_then(|leases| leases.acknowledge_seconds);
+        if self.is_kind(to, AgentKind::Human) {
+            return route.acknowledge_seconds;
+        }
+        own.or(route.acknowledge_seconds).or_else(usual)
+    }
+
+    /// The usual length of an agent's claim, in seconds; `own` is the contract's own time, which does
+    /// not bind a person that the protocol gives another. `None` if it has no end.
+    pub fn lease_seconds(&self, agent: &str, own: Option<u64>) -> Option<u64> {
+        let leases = self.definition.leases.as_ref();
+        let person = leases.and_then(|leases| leases.person_seconds);
+        let person = person.filter(|_| self.is_kind(agent, AgentKind::Human));
+        person.or(own).or(leases.map(|leases| leases.seconds))
+    }
+
+    /// The agent that acts on a task in this state. One that stands still is its planner's, like one
+    /// that waits, unless the protocol says more.
+    pub fn turn_of(&self, state: TaskState) -> Option<&AgentName> {
+        let turns = &self.definition.turns;
+        let waits = || turns.get(&TaskState::Pending).filter(|_| !state.is_begun());
+        let usual = || waits().filter(|_| state != TaskState::None);
+        turns.get(&state).or_else(usual)
+    }
+
+    /// The limits on rounds, by name, to which another attempt at a contract of this type counts.
+    pub fn attempt_rounds<'a>(
+        &'a self,
+        kind: &'a str,
+    ) -> impl Iterator<Item = (&'a String, &'a RoundLimit)> {
+        let limits = self.definition.limits.iter();
+        let rounds = limits.flat_map(|limits| &limits.rounds);
+        rounds.filter(move |(_, round)| round.attempts && round.contracts.iter().any(|c| c == kind))
     }
 
     /// The policy for contradicted statements whose check has none of its own.

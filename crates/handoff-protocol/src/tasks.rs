@@ -20,7 +20,7 @@ const MAX_TASKS: usize = 1000;
 pub struct TaskPlan {
     /// The task that the others are part of.
     pub parent: Option<String>,
-    /// The tasks that are handed over.
+    /// The tasks that are handed over, in the order in which they are handed out.
     pub opens: Vec<String>,
     /// Their titles, as far as the contract gives them.
     pub titles: BTreeMap<String, String>,
@@ -28,6 +28,8 @@ pub struct TaskPlan {
     pub dependencies: BTreeMap<String, Vec<String>>,
     /// An order of all of them, if given.
     pub order: Vec<String>,
+    /// The one of them to begin with, if given.
+    pub start: Option<String>,
     /// Groups of tasks that can be done at the same time.
     pub groups: Vec<Vec<String>>,
     /// The task that is done.
@@ -42,22 +44,26 @@ impl TaskFields {
         let at = |pointer: &Option<String>| contract.pointer(pointer.as_deref()?);
         let one = |pointer| at(pointer).and_then(Value::as_str).map(str::to_owned);
         let dependencies = at(&self.dependencies).and_then(Value::as_object);
-        let groups = at(&self.groups).and_then(Value::as_array);
+        let groups = match at(&self.groups) {
+            Some(Value::Array(groups)) => groups.as_slice(),
+            other => other.map_or(&[][..], std::slice::from_ref),
+        };
+        let (order, start) = (names(at(&self.order)), one(&self.start));
+        let mut opens = names(at(&self.opens));
+        let place = |id: &String| order.iter().position(|o| o == id).unwrap_or(usize::MAX);
+        opens.sort_by_cached_key(|id| (start.as_ref() != Some(id), place(id)));
         TaskPlan {
             parent: one(&self.parent),
-            opens: names(at(&self.opens)),
-            titles: titles(at(&self.opens)),
+            titles: titles(at(&self.titles).or(at(&self.opens)), &opens),
+            opens,
             dependencies: dependencies
                 .into_iter()
                 .flatten()
                 .map(|(task, on)| (task.clone(), names(Some(on))))
                 .collect(),
-            order: names(at(&self.order)),
-            groups: groups
-                .into_iter()
-                .flatten()
-                .map(|g| names(Some(g)))
-                .collect(),
+            order,
+            start,
+            groups: groups.iter().map(|g| names(Some(g))).collect(),
             completes: one(&self.completes),
             siblings: names(at(&self.siblings)),
         }
@@ -157,6 +163,13 @@ impl TaskFields {
                 found.push(fault(FindingCode::TaskOrder, &self.order, text));
             }
         }
+        if let Some(start) = &plan.start
+            && let Some(on) = plan.on(start).iter().find(|on| plan.opens.contains(on))
+        {
+            let (start, on) = (quoted(start), quoted(on));
+            let text = format!("{start} can't be the first: it depends on {on}");
+            found.push(fault(FindingCode::TaskOrder, &self.start, text));
+        }
         for group in &plan.groups {
             for task in group {
                 let needs = plan.all_on(task);
@@ -227,10 +240,16 @@ fn names(value: Option<&Value>) -> Vec<String> {
     })
 }
 
-/// The texts by the names of tasks.
-fn titles(value: Option<&Value>) -> BTreeMap<String, String> {
+/// The texts by the names of these tasks, where a key may have words before the name.
+fn titles(value: Option<&Value>, tasks: &[String]) -> BTreeMap<String, String> {
     let named = value.and_then(Value::as_object).into_iter().flatten();
-    let texts = named.filter_map(|(task, title)| Some((task.clone(), title.as_str()?.to_owned())));
+    let ends: Vec<String> = tasks.iter().map(|task| term::key_of(task)).collect();
+    let texts = named.filter_map(|(key, title)| {
+        let is_end = |end: &String| key.strip_suffix(end).is_some_and(|s| s.ends_with('_'));
+        let place = tasks.iter().position(|task| task == key);
+        let place = place.or_else(|| ends.iter().position(is_end))?;
+        Some((tasks[place].clone(), title.as_str()?.to_owned()))
+    });
     texts.collect()
 }
 
@@ -246,7 +265,7 @@ mod tests {
 
     fn fields() -> TaskFields {
         let fields = json!({"parent": "/p", "opens": "/t", "weights": "/w", "dependencies": "/d",
-            "order": "/o", "groups": "/g", "completes": "/c", "siblings": "/s"});
+            "order": "/o", "start": "/b", "groups": "/g", "completes": "/c", "siblings": "/s"});
         serde_json::from_value(fields).expect("the fields are as they should be")
     }
 
@@ -270,6 +289,15 @@ mod tests {
             codes(&json!({"c": "a", "s": "[a, b]"})),
             Vec::<String>::new()
         );
+    }
+
+    #[test]
+    fn tasks_are_handed_out_from_the_start_in_their_order() {
+        let opens = |contract: Value| fields().read(&contract).opens;
+        let plan = json!({"t": ["a", "b", "c"], "o": ["c", "a", "b"]});
+        assert_eq!(opens(plan), ["c", "a", "b"]);
+        let message = json!({"t": {"a": "one", "b": "two", "c": "three"}, "b": "b"});
+        assert_eq!(opens(message), ["b", "a", "c"]);
     }
 
     #[test]
@@ -310,6 +338,14 @@ mod tests {
             (
                 json!({"t": ["a", "b", "c"], "d": {"c": ["b"], "b": ["a"]}, "g": [["a", "c"]]}),
                 r#"task.group /g: "c" depends on "a", and can't be done at the same time"#,
+            ),
+            (
+                json!({"t": ["a", "b", "c"], "d": {"c": ["b"]}, "g": "[b, c] after a"}),
+                r#"task.group /g: "c" depends on "b", and can't be done at the same time"#,
+            ),
+            (
+                json!({"t": ["a", "b"], "d": {"b": ["a"]}, "b": "b"}),
+                r#"task.order /b: "b" can't be the first: it depends on "a""#,
             ),
             (
                 json!({"t": [""]}),

@@ -240,7 +240,7 @@ impl Term {
                 }
                 self.filtered(found.into_iter().cloned().collect())
             }
-            Subject::Fixed(value) => Some(vec![value.clone()]),
+            Subject::Fixed(value) => self.filtered(vec![value.clone()]),
             _ => None,
         }
     }
@@ -319,7 +319,7 @@ fn listed(text: &str) -> Vec<String> {
 }
 
 /// The key that a message's bullet with these words has.
-fn key_of(words: &str) -> String {
+pub(crate) fn key_of(words: &str) -> String {
     let words = words.to_lowercase();
     let parts = words.split(|c: char| !c.is_alphanumeric());
     let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
@@ -420,7 +420,7 @@ mod tests {
         let contract = json!({"url": "https://Forge.example/o/r/pull/7/", "n": 7, "empty": [],
             "list": [{"kind": "a"}, {"kind": "b"}, {"kind": "a"}],
             "map": {"Task 1": "x (weight: 8)", "Task 2": "y"}, "path": "a → b -> c, then d", "group": "[b, c] after a", "marked": "https://forge.example/pull/7x?tab=2", "no": "None"});
-        let table: [(&str, Option<Vec<Value>>); 16] = [
+        let table: [(&str, Option<Vec<Value>>); 17] = [
             ("/url|number", Some(vec![json!(7)])),
             (
                 "/url|repository",
@@ -446,6 +446,7 @@ mod tests {
             ("/marked|end", Some(vec![json!("7x")])),
             ("/path|before  → |after x", Some(vec![json!("a")])),
             ("text:x", Some(vec![json!("x")])),
+            ("text:x, y|names", Some(vec![json!("x"), json!("y")])),
         ];
         for (term, expected) in table {
             assert_eq!(values(term, &contract), expected, "{term}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use handoff::base::Moment;
-use handoff::ledger::{HandoffSurvey, IssueSurvey};
+use handoff::ledger::IssueSurvey;
 use handoff::protocol::{AgentKind, Event, Metric, Protocol, State};
 
 /// The counted events, in the order of their display.
@@ -68,16 +68,20 @@ pub(super) fn for_each(
     }
 }
 
-/// Handoffs that reached a person: sent or reassigned to one, left to one by a decision, or answered
-/// with a status that blocks the request. Each step counts once.
-fn escalations(issue: &IssueSurvey<'_>, protocol: Option<&Protocol>) -> Vec<(Moment, u32)> {
+/// Handoffs that reached a person: sent or reassigned to one, left to one by a decision, or blocked by
+/// their answer. Each step counts once.
+pub(crate) fn escalations(
+    issue: &IssueSurvey<'_>,
+    protocol: Option<&Protocol>,
+) -> Vec<(Moment, u32)> {
     // Few agents are persons.
     let persons = protocol.map(persons).unwrap_or_default();
     let is_person = |name: &str| persons.contains(&name);
-    let blocks = |handoff: &HandoffSurvey<'_>| {
-        let words = protocol.map(|protocol| &protocol.definition().status);
-        let state = handoff.status.and_then(|word| words?.get(word));
-        state == Some(&State::Blocked)
+    let blocked = |number: u32, at: Option<Moment>| {
+        let mut handoffs = issue.handoffs.iter();
+        let request = handoffs.find(|handoff| handoff.number == number);
+        let mut changes = request.into_iter().flat_map(|request| &request.changes);
+        changes.any(|change| change.to == State::Blocked && Some(change.at) == at)
     };
     let mut found = BTreeSet::new();
     for handoff in &issue.handoffs {
@@ -85,7 +89,7 @@ fn escalations(issue: &IssueSurvey<'_>, protocol: Option<&Protocol>) -> Vec<(Mom
         if is_person(handoff.sent_to.as_str()) {
             found.extend(sent.map(|at| (at, handoff.number)));
         }
-        if let Some(request) = handoff.answers.filter(|_| blocks(handoff)) {
+        if let Some(request) = handoff.answers.filter(|n| blocked(*n, sent)) {
             found.extend(sent.map(|at| (at, request)));
         }
         for change in &handoff.changes {

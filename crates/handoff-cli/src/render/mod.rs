@@ -473,7 +473,7 @@ pub fn briefing_text(brief: &Briefing, record: &Record) -> String {
     let delivered = record.artifacts.iter().chain(&brief.artifacts);
     section("delivered", delivered.map(artifact).collect());
     let tasks = brief.tasks.iter();
-    let tasks = tasks.map(|one| task(one, one.state.as_str()));
+    let tasks = tasks.map(task);
     section("tasks", tasks.collect());
     let notes = brief.annotations.iter().filter(|note| !note.is_usage());
     section("notes", notes.map(note).collect());
@@ -551,14 +551,14 @@ fn absent(places: &[NotApplicable]) -> String {
     format!("  n/a in {}: {named}\n", counted(places.len(), "place"))
 }
 
-fn task(task: &Task, standing: &str) -> String {
+fn task(task: &Task) -> String {
     let of = task.parent.as_ref().map(|p| format!(" of {p}"));
     let on = match task.depends_on.join(", ") {
         none if none.is_empty() => none,
         on => format!(", after {on}"),
     };
-    let (name, of) = (&task.id, of.unwrap_or_default());
-    format!("task {name}{of}: {standing} ({}{on})", task.handoff)
+    let (name, of, state) = (&task.id, of.unwrap_or_default(), task.state.as_str());
+    format!("task {name}{of}: {state} ({}{on})", task.handoff)
 }
 
 /// Refused contracts that are on record.
@@ -653,7 +653,7 @@ pub fn issue_text<'a>(
         text += &format!("  {}\n", continued(&line));
     }
     for one in &issue.tasks {
-        text += &format!("  {}\n", continued(&task(one, issue.standing_of(one))));
+        text += &format!("  {}\n", continued(&task(one)));
     }
     for open in &issue.open {
         let late = open.expires_at.is_some_and(|end| end <= look.now());

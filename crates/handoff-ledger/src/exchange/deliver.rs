@@ -434,8 +434,9 @@ impl<'a, 'r> Importer<'a, 'r> {
         let since = delivery.claimed_at.or(asked.filter(|_| answers));
         let since = self.time(id.issue(), since.or(delivery.at))?;
         // The lease lasts until the work is handed on, however long that took.
-        let leases = rules.protocol().definition().leases.as_ref();
-        let own = record.timeout_seconds.or(leases.map(|l| l.seconds));
+        let own = rules
+            .protocol()
+            .lease_seconds(to.as_str(), record.timeout_seconds);
         let needed = delivery.at.map(|end| (end - since).num_seconds() + 1);
         let needed = needed.and_then(|needed| u64::try_from(needed).ok());
         let lease = needed.filter(|needed| own.is_some_and(|own| own < *needed));

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, ObjectId};
 use handoff_contract::Input;
-use handoff_model::{Record, View, review_imported};
+use handoff_model::{IssueStatus, Record, View, review_imported};
 use handoff_protocol::{ForeignFile, State};
 use serde_json::{Value, json};
 
@@ -47,6 +47,9 @@ pub(super) const FAILED: &str = "handoff-failed.json";
 pub(super) const FAILURES: &str = "failures";
 /// The log with one entry per line.
 pub(super) const LINES: &str = "handoffs.log";
+
+/// The end of the name of a file with an issue's state.
+const STATE: &str = "state.json";
 pub(super) const ARCHIVE: &str = "handoff_contracts";
 
 /// The path of a contract in the export folder.
@@ -235,7 +238,8 @@ fn write_json(out: &mut Out, inside: &str, value: &Value) -> Result<(), Exchange
     out.write(inside, &bytes)
 }
 
-/// An attempt to hand something over, once its outcome is known.
+/// An attempt to hand something over, once its outcome is known. It lasts until the receiver claims it;
+/// what comes then is work.
 struct Attempt {
     since: Moment,
     end: Moment,
@@ -245,8 +249,11 @@ struct Attempt {
 /// The attempts of a handoff that have ended.
 fn attempts(record: &Record) -> Vec<Attempt> {
     let mut ended = Vec::new();
-    let mut since = None;
+    let (mut since, mut claimed) = (None, None);
     for transition in &record.transitions {
+        if transition.to == State::InProgress {
+            claimed.get_or_insert(transition.at);
+        }
         match transition.to {
             // Blocked work is the same attempt when it goes on.
             State::Pending | State::InProgress | State::Blocked => {
@@ -257,7 +264,7 @@ fn attempts(record: &Record) -> Vec<Attempt> {
                 let is_note = transition.from.is_none().then_some(transition.at);
                 ended.extend(since.take().or(is_note).map(|since| Attempt {
                     since,
-                    end: transition.at,
+                    end: claimed.take().unwrap_or(transition.at),
                     success: transition.to == State::Completed,
                 }));
             }
@@ -315,5 +322,40 @@ fn archive(
             "timestamp": record.sent_at().map(Moment::rfc3339),
         }))?;
     }
-    lines.end().map(drop)
+    lines.end()?;
+    let mut keys: Vec<&IssueKey> = sent.iter().map(HandoffId::issue).collect();
+    keys.sort();
+    keys.dedup();
+    for key in &keys {
+        let name = match keys.len() {
+            1 => STATE.to_owned(),
+            _ => format!("{key}.{STATE}"),
+        };
+        if let Some(state) = workflow_state(reader, key)? {
+            write_json(out, &name, &state)?;
+        }
+    }
+    Ok(())
+}
+
+/// The state of an issue: who had the work, who has it now, and what is known.
+fn workflow_state(
+    reader: &mut Reader<'_, '_>,
+    key: &IssueKey,
+) -> Result<Option<Value>, ExchangeError> {
+    let Some(issue) = reader.snapshot.issue(key)?.issue()? else {
+        return Ok(None);
+    };
+    let newest = reader.record(&HandoffId::new(key.clone(), issue.handoffs))?;
+    let is_open = issue.status == IssueStatus::Open;
+    Ok(Some(json!({
+        "workflow_id": key,
+        "status": issue.status.as_str(),
+        "updated_at": issue.updated_at.rfc3339(),
+        "previous_agent": newest.from,
+        "current_agent": is_open.then_some(newest.to),
+        "artifacts_available": issue.facts.get("artifacts"),
+        "context_snapshot": newest.summary,
+        "facts": issue.facts,
+    })))
 }

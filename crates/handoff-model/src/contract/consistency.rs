@@ -458,7 +458,10 @@ fn contradiction(
             let shared = items(left).into_iter().find(|item| of.contains(item));
             shared.map(|item| {
                 let item = quoted(&item);
-                format!("{} is {item}, which is {} too", called(), other())
+                match right.term.subject() {
+                    Subject::Fixed(_) => format!("{} is {item}", called()),
+                    _ => format!("{} is {item}, which is {} too", called(), other()),
+                }
             })
         }
     }

@@ -35,9 +35,13 @@ pub(crate) fn standing_status<'a>(protocol: &'a Protocol, record: &'a Record) ->
 /// Whether a handoff's contract is with the agent that decides what follows from it.
 pub(crate) fn is_to_decide(protocol: &Protocol, record: &Record) -> bool {
     let in_hand = matches!(record.state, State::Pending | State::InProgress);
+    in_hand && is_for_decider(protocol, record)
+}
+
+/// Whether a handoff's contract goes to the agent that decides what follows from it.
+pub(crate) fn is_for_decider(protocol: &Protocol, record: &Record) -> bool {
     let rules = &protocol.definition().decisions;
-    in_hand
-        && record.status.is_some()
+    record.status.is_some()
         && rules.iter().any(|rule| rule.when.to_decide)
         && protocol.is_kind(record.to.as_str(), AgentKind::Orchestrator)
 }

@@ -4,7 +4,7 @@ use handoff_base::Moment;
 use handoff_base::ids::AgentName;
 use handoff_protocol::{Action, AgentKind, Circumstances, DecisionRule, Protocol, State};
 
-use crate::decision::{Advice, Choice, decider, is_to_decide, standing_status};
+use crate::decision::{Advice, Choice, decider, is_for_decider, is_to_decide, standing_status};
 use crate::record::{Decision, Issue, NOT_ACKNOWLEDGED, Record, TIMED_OUT};
 
 /// A handoff that needs attention, as the rules see it.
@@ -39,6 +39,7 @@ impl<'a> Case<'a> {
             _ if expired => Some(TIMED_OUT),
             _ => code,
         };
+        let rounds = || issue?.attempts_spent(protocol, &record.contract_type);
         let spent = record.why_spent(protocol, code);
         let state = match (expired, &spent) {
             (false, _) => record.state,
@@ -55,7 +56,7 @@ impl<'a> Case<'a> {
             state,
             code,
             recoverable: expired || failure.is_some_and(|failure| failure.recoverable),
-            retries_left: state == State::Failed && spent.is_none(),
+            retries_left: state == State::Failed && spent.is_none() && rounds().is_none(),
         }
     }
 
@@ -89,7 +90,10 @@ impl<'a> Case<'a> {
         let one_of = |words: &[String], word: Option<&str>| {
             words.is_empty() || word.is_some_and(|word| words.iter().any(|w| w == word))
         };
-        let told = self.answer.or(Some(self.record).filter(|_| self.to_decide));
+        // The deciding agent may fail to read a contract, whose status counts all the same.
+        let is_unread = || self.state.is_stuck() && is_for_decider(self.protocol, self.record);
+        let told = Some(self.record).filter(|_| self.to_decide || is_unread());
+        let told = self.answer.or(told);
         let status = told.and_then(|told| standing_status(self.protocol, told));
         let recommends = |agents: &[AgentName]| {
             let agent = self.record.successor();

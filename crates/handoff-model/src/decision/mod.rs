@@ -17,7 +17,7 @@ use crate::step::Receipt;
 
 pub use advice::{Advice, Choice};
 pub use authority::{decider, person};
-pub(crate) use authority::{is_to_decide, standing_status};
+pub(crate) use authority::{is_for_decider, is_to_decide, standing_status};
 use circumstances::Case;
 
 /// A handoff's state at a moment, once what is overdue is recorded: it has failed, or is dead if it
@@ -113,6 +113,9 @@ impl Receipt {
         self.onward = protocol.onward(to.as_str(), Some((from, contract_type.as_str())));
         let again = protocol.named_type(from.as_str(), to.as_str(), contract_type);
         self.again = again.map(str::to_owned);
+        let mut kinds = protocol.definition().contracts.iter();
+        let spent = |name| self.issue.attempts_spent(protocol, name);
+        self.attempts_spent = kinds.any(|kind| spent(&kind.name).is_some());
         self.lead = Some(decides(protocol, &self.issue, &self.record));
         self
     }

@@ -95,6 +95,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         if issue.annotations.len() >= most || taken + length(&note) > bytes {
             return Err(LimitReached {
                 issue: self.key.clone(),
+                protocol: issue.protocol.clone(),
                 limit: Box::new(Limit::Notes { most, bytes }),
                 basis: None,
             });

@@ -81,6 +81,9 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             self.ensure_no_loop(&issue, &record.from, &receiver, basis.as_ref())?;
             self.reassign(&mut record, &receiver)?;
         }
+        if matches!(event, Event::Retry | Event::Reassign) && record.state != State::Pending {
+            self.count_attempt(&mut issue, &record);
+        }
         let held = self.held_seconds(&record);
         let waited = self.waited_seconds(&issue, &record, event)?;
         self.advance(&mut record, event, None, &args)?;
@@ -260,10 +263,15 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 }
                 RequestRefusal::AnswerUnfit { id, findings }.into()
             }
-            Event::Retry => match self.why_spent(record) {
-                Some(why) => RetryRefusal::Spent { id, why }.into(),
-                None => return Ok(()),
-            },
+            Event::Retry | Event::Redrive | Event::Reassign if record.state != State::Pending => {
+                let spent = self.why_spent(record).filter(|_| event == Event::Retry);
+                let rounds = || issue.attempts_spent(self.protocol, &record.contract_type);
+                let why = spent.or_else(|| rounds().filter(|_| !self.is_person()));
+                match why {
+                    Some(why) => RetryRefusal::Spent { id, why }.into(),
+                    None => return Ok(()),
+                }
+            }
             // It is part of the failure before it, and no step of its own.
             Event::Exhaust => illegal(
                 record,

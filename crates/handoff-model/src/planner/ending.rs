@@ -4,9 +4,9 @@ use handoff_protocol::{Action, Ends, Event, State, Style};
 
 use crate::decision::is_to_settle;
 use crate::planner::Planner;
-use crate::record::{Issue, IssueStatus, Record};
+use crate::record::{Issue, IssueStatus, Record, View};
 
-impl<E, V> Planner<'_, E, V> {
+impl<E, V: View<E>> Planner<'_, E, V> {
     /// Ends an issue if these changes leave nothing to do in it: some work came to a good end, and
     /// no decision about its answer is left.
     pub(super) fn end(&self, issue: &mut Issue, changed: &[Record]) {
@@ -15,6 +15,9 @@ impl<E, V> Planner<'_, E, V> {
                 && record.latest().and_then(|t| t.event) == Some(Event::Complete)
         };
         let Some(done) = changed.iter().find(|record| succeeded(record)) else {
+            if changed.iter().any(|record| self.is_given_up(record)) {
+                self.end_if_idle(issue);
+            }
             return;
         };
         let answer = changed.iter().find(|record| record.answers.is_some());
@@ -22,6 +25,15 @@ impl<E, V> Planner<'_, E, V> {
             return;
         }
         self.end_if_idle(issue);
+    }
+
+    /// Whether a request was given up that is not all of its issue: its requester goes on without it.
+    fn is_given_up(&self, record: &Record) -> bool {
+        let calls = self.protocol.definition().style == Style::Call;
+        let cancel = record.latest().filter(|t| t.event == Some(Event::Cancel));
+        calls
+            && cancel.is_some_and(|t| t.sent.is_none())
+            && !self.is_one_request(&record.contract_type)
     }
 
     /// Ends an issue if a decision about its last answer leaves nothing to do in it.

@@ -18,7 +18,7 @@ use crate::step::{FileChanges, Stop};
 impl<E, V: View<E>> Planner<'_, E, V> {
     /// Updates what is open and what awaits somebody after the changes of a step.
     pub(super) fn await_somebody(&self, changed: &mut Changed) -> Result<(), Stop<E>> {
-        self.list_open(changed);
+        self.list_open(changed)?;
         let before = changed.issue.awaiting.clone();
         let after = if changed.issue.status != IssueStatus::Open {
             Vec::new()
@@ -103,9 +103,11 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             let is_answer = is_new(record) && record.answers.is_some();
             let agent = match record.state {
                 State::Completed if is_over && calls && is_answer => Some(&record.to),
-                _ => record.cancelled_under().filter(|to| **to != record.from),
+                State::Cancelled if is_over && calls => Some(&record.from),
+                _ => None,
             };
-            found.extend(agent.map(|agent| Awaiting {
+            let under = record.cancelled_under().filter(|to| **to != record.from);
+            found.extend(agent.into_iter().chain(under).map(|agent| Awaiting {
                 id: record.id.clone(),
                 agent: agent.clone(),
             }));

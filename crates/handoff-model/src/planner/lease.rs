@@ -1,8 +1,10 @@
 //! How long a claim holds, and how long a handoff waits for one: leases, their extension, and
 //! what follows when the time runs out.
 
+use std::collections::BTreeSet;
+
 use handoff_base::Moment;
-use handoff_base::ids::HandoffId;
+use handoff_base::ids::{AgentName, HandoffId};
 use handoff_protocol::{Event, LONGEST, State};
 
 use crate::planner::{Changed, Planner, trail};
@@ -21,6 +23,11 @@ pub(crate) fn overdue(issue: &Issue, at: Moment) -> Option<HandoffId> {
         is_over && issue.held_back(&open.to).is_none()
     })?;
     Some(open.id.clone())
+}
+
+/// Whether an agent works on something in an issue. One that waits for others does not.
+fn is_at_work(issue: &Issue, agent: &AgentName) -> bool {
+    issue.held_by(agent).any(|open| open.expires_at.is_some())
 }
 
 impl<E, V: View<E>> Planner<'_, E, V> {
@@ -44,31 +51,106 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         })
     }
 
-    /// Sets until when a handoff that can be claimed from now on must be claimed.
-    pub(super) fn await_claim(&self, record: &mut Record) {
+    /// Sets until when handoffs that can be claimed must be claimed: those that the step changes, and
+    /// those of an agent that begins or ends work.
+    pub(super) fn await_claims(&self, changed: &mut Changed) -> Result<(), Stop<E>> {
+        let Changed {
+            issue,
+            records,
+            quiet,
+            goes_on,
+            ..
+        } = changed;
+        let moved = records.iter().chain(quiet.iter()).filter(|_| !*goes_on);
+        let moved: BTreeSet<AgentName> = moved.map(|record| record.to.clone()).collect();
+        for open in issue.open.iter().filter(|open| {
+            // The others are as they were: an agent at work has no deadlines, one that is not has.
+            let is_bound = open.expires_at.is_some() == is_at_work(issue, &open.to);
+            open.state == State::Pending && is_bound && moved.contains(&open.to)
+        }) {
+            if records.iter().chain(quiet.iter()).all(|r| r.id != open.id) {
+                let mut record = self.record(&open.id)?;
+                let until = self.claim_by(issue, records, &record)?;
+                if record.acknowledge_by != until {
+                    record.acknowledge_by = until;
+                    quiet.push(record);
+                }
+            }
+        }
+        for i in 0..records.len() {
+            records[i].acknowledge_by = self.claim_by(issue, records, &records[i])?;
+        }
+        for record in quiet {
+            record.acknowledge_by = self.claim_by(issue, records, record)?;
+        }
+        Ok(())
+    }
+
+    /// Until when a handoff must be claimed, if it can be and no claim has acknowledged it: an agent
+    /// that works in the issue is there, and has a message once it claims one of its tasks.
+    fn claim_by(
+        &self,
+        issue: &Issue,
+        changed: &[Record],
+        record: &Record,
+    ) -> Result<Option<Moment>, Stop<E>> {
         // Nobody here was asked at the time that an imported handoff was sent.
         let is_old = record.imported.is_some() && record.transitions.len() == 1;
         if record.state != State::Pending || !record.waits_for.is_empty() || is_old {
-            record.acknowledge_by = None;
-        } else if record.acknowledge_by.is_none() {
-            let to = record.intended.as_ref().unwrap_or(&record.to);
-            let seconds = self.protocol.acknowledge_seconds(
-                record.from.as_str(),
-                to.as_str(),
-                &record.contract_type,
-                record.acknowledge_seconds,
-            );
-            let since = record
-                .not_before
-                .map_or(self.step.at, |at| at.max(self.step.at));
-            record.acknowledge_by = seconds.map(|seconds| since.later(seconds));
+            return Ok(None);
         }
+        let to = record.intended.as_ref().unwrap_or(&record.to);
+        let seconds = self.protocol.acknowledge_seconds(
+            record.from.as_str(),
+            to.as_str(),
+            &record.contract_type,
+            record.acknowledge_seconds,
+        );
+        let Some(seconds) = seconds else {
+            return Ok(record.acknowledge_by);
+        };
+        if is_at_work(issue, &record.to) || self.is_acknowledged(issue, changed, record)? {
+            return Ok(None);
+        }
+        let since = record
+            .not_before
+            .map_or(self.step.at, |at| at.max(self.step.at));
+        Ok(record.acknowledge_by.or(Some(since.later(seconds))))
+    }
+
+    /// Whether the receiver of a handoff claimed another one that the same contract began.
+    fn is_acknowledged(
+        &self,
+        issue: &Issue,
+        changed: &[Record],
+        record: &Record,
+    ) -> Result<bool, Stop<E>> {
+        let is_claimed = |other: &Record| {
+            other.contract.file == record.contract.file
+                && other.to == record.to
+                && other.claims() > 0
+        };
+        let is_new = |new: &Record| new.id == record.id && new.transitions.len() == 1;
+        if changed.iter().any(is_new) {
+            return Ok(false);
+        }
+        let parent = record.task.as_ref().map(|task| &task.parent);
+        let tasks = issue.tasks.iter().filter(|t| Some(&t.parent) == parent);
+        for task in tasks.filter(|task| task.handoff != record.id) {
+            let claimed = match changed.iter().find(|other| other.id == task.handoff) {
+                Some(other) => is_claimed(other),
+                None => is_claimed(&*self.shared_record(&task.handoff)?),
+            };
+            if claimed {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The length of a lease that starts now, in seconds; `None` means no end.
     fn length(&self, record: &Record, args: &EventArgs) -> Result<Option<u64>, LeaseRefusal> {
-        let leases = self.protocol.definition().leases.as_ref();
-        let own = record.timeout_seconds.or(leases.map(|l| l.seconds));
+        let own = self.usual_length(record);
         let most = self.longest(record);
         if args.lease.is_some_and(|asked| asked == 0 || asked > most) {
             let id = record.id.clone();
@@ -81,9 +163,13 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     fn longest(&self, record: &Record) -> u64 {
         let leases = self.protocol.definition().leases.as_ref();
         let longest = leases.and_then(|l| l.longest_seconds).unwrap_or(LONGEST);
-        // A length that the contract sets is allowed, however long.
-        let own = record.timeout_seconds.or(leases.map(|l| l.seconds));
-        longest.max(own.unwrap_or(0))
+        // A length that the contract or the protocol sets is allowed, however long.
+        longest.max(self.usual_length(record).unwrap_or(0))
+    }
+
+    fn usual_length(&self, record: &Record) -> Option<u64> {
+        let agent = record.to.as_str();
+        self.protocol.lease_seconds(agent, record.timeout_seconds)
     }
 
     /// Refuses to give a handoff back for longer than it could be held.
@@ -153,7 +239,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             goes_on: true,
             ..Changed::of(issue, record.id.clone(), vec![record])
         };
-        self.list_open(&mut changed);
+        self.list_open(&mut changed)?;
         Ok(Planned::Write(Box::new(self.commit(changed, &account)?)))
     }
 

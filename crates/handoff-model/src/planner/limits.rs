@@ -41,6 +41,7 @@ impl<E, V> Planner<'_, E, V> {
         if let Some(limit) = sending.reached(limits, &new) {
             return Err(LimitReached {
                 issue: self.key.clone(),
+                protocol: issue.protocol.clone(),
                 limit: Box::new(limit),
                 basis: basis.map(|held| held.id.clone()),
             });
@@ -59,12 +60,31 @@ impl<E, V> Planner<'_, E, V> {
         }
         Err(LimitReached {
             issue: self.key.clone(),
+            protocol: record.protocol.clone(),
             limit: Box::new(Limit::Transitions {
                 id: record.id.clone(),
                 most: MOST,
             }),
             basis: None,
         })
+    }
+
+    /// Counts another attempt at a handoff towards the rounds that it takes.
+    pub(super) fn count_attempt(&self, issue: &mut Issue, record: &Record) {
+        let rounds = self.protocol.attempt_rounds(&record.contract_type);
+        let rounds: Vec<String> = rounds.map(|(name, _)| name.clone()).collect();
+        if !rounds.is_empty() {
+            issue.counted.push(Counted {
+                number: issue.handoffs,
+                from: record.from.clone(),
+                to: record.to.clone(),
+                at: self.step.at,
+                item: None,
+                reason: None,
+                rounds,
+                attempt: true,
+            });
+        }
     }
 }
 
@@ -123,6 +143,7 @@ impl Sending<'_> {
             item: item.map(|item| text(&item.at).unwrap_or_else(|| item.otherwise.clone())),
             reason: limits.cycle.as_ref().and_then(|cycle| text(&cycle.reason)),
             rounds: rounds.map(|(name, _)| name.clone()).collect(),
+            attempt: false,
         }
     }
 
@@ -137,7 +158,8 @@ impl Sending<'_> {
     fn reached(&self, limits: &Limits, new: &Counted) -> Option<Limit> {
         let issue = self.issue;
         let since = issue.reopened.last().map_or(0, |r| r.handoffs);
-        let before: Vec<&Counted> = issue.counted.iter().filter(|c| c.number > since).collect();
+        let before = issue.counted.iter().filter(|c| c.number > since);
+        let before: Vec<&Counted> = before.filter(|c| !c.attempt).collect();
         let count = |fits: &dyn Fn(&Counted) -> bool| {
             let fitting = before.iter().filter(|c| fits(c)).count();
             u32::try_from(fitting).unwrap_or(u32::MAX)
@@ -146,12 +168,15 @@ impl Sending<'_> {
         if let Some(end) = end.filter(|end| *end <= self.at) {
             return Some(Limit::Deadline { end });
         }
-        if let Some(most) = limits.handoffs.filter(|&most| count(&|_| true) >= most) {
-            return Some(Limit::Handoffs { most });
-        }
         // The way to a person stays open.
+        let is_for_agent = !self.protocol.is_kind(new.to.as_str(), AgentKind::Human);
+        let most = limits.handoffs.filter(|_| is_for_agent);
+        if let Some(most) = most.filter(|&most| count(&|_| true) >= most) {
+            let people = self.people_for(&new.from);
+            return Some(Limit::Handoffs { most, people });
+        }
         if let (Some(limit), Some(item)) = (&limits.item, &new.item)
-            && !self.protocol.is_kind(new.to.as_str(), AgentKind::Human)
+            && is_for_agent
             && count(&|c| c.item.as_ref() == Some(item)) >= limit.handoffs
         {
             let most = limit.handoffs;

@@ -143,6 +143,16 @@ impl Changed {
             entries: FileChanges::new(),
         }
     }
+
+    /// Lists the ends of leases, and of the times to claim, as the records have them.
+    fn list_deadlines(&mut self) {
+        for record in self.records.iter().chain(&self.quiet) {
+            let mut open = self.issue.open.iter_mut();
+            if let Some(open) = open.find(|open| open.id == record.id) {
+                open.expires_at = record.expires_at();
+            }
+        }
+    }
 }
 
 /// The record of a handoff that the issue names.
@@ -329,6 +339,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Receipt {
             onward: Vec::new(),
             again: None,
+            attempts_spent: false,
             lead: None,
             record,
             issue,
@@ -416,16 +427,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
 
     /// Updates what is open in the issue after the changes, and ends the issue if they leave nothing
     /// to do.
-    fn list_open(&self, changed: &mut Changed) {
-        let Changed {
-            issue,
-            records,
-            quiet,
-            ..
-        } = changed;
-        for record in records.iter_mut().chain(quiet.iter_mut()) {
-            self.await_claim(record);
-        }
+    fn list_open(&self, changed: &mut Changed) -> Result<(), Stop<E>> {
+        let Changed { issue, records, .. } = changed;
         for record in records.iter() {
             issue.open.retain(|open| open.id != record.id);
             if !record.state.is_terminal() {
@@ -437,13 +440,12 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 });
             }
         }
-        for record in quiet.iter() {
-            if let Some(open) = issue.open.iter_mut().find(|open| open.id == record.id) {
-                open.expires_at = record.expires_at();
-            }
-        }
         issue.open.sort_by_key(|open| open.id.number());
-        self.end(issue, records);
+        changed.list_deadlines();
+        self.await_claims(changed)?;
+        changed.list_deadlines();
+        self.end(&mut changed.issue, &changed.records);
+        Ok(())
     }
 
     /// The commit of a step.

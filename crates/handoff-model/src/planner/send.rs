@@ -2,6 +2,7 @@
 //! that it starts.
 
 use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::pointer::select;
 use handoff_base::text::summary_line;
 use handoff_base::{Code, Edit};
 use handoff_protocol::{AgentKind, ContractType, Ends, Event, Outcome, OwnRetry, State, Style};
@@ -97,6 +98,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             )?,
             None => None,
         };
+        let held = held.map(|held| accused(kind, contract, held));
         let planned = if !kind.answers.is_empty() {
             self.answer(issue, send, kind, from, held)
         } else if kind.note {
@@ -596,12 +598,27 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let done = done.and_then(|at| contract.value.pointer(at)?.as_array());
         let done = done.into_iter().flatten().filter_map(Value::as_str);
         let has = |list: &[String], action: &str| list.iter().any(|a| a == action);
-        done.filter(|action| {
-            has(&agent.forbidden, action)
-                || !agent.allowed.is_empty() && !has(&agent.allowed, action)
-        })
-        .map(str::to_owned)
-        .collect()
+        let mut found: Vec<String> = done
+            .filter(|action| {
+                has(&agent.forbidden, action)
+                    || !agent.allowed.is_empty() && !has(&agent.allowed, action)
+            })
+            .map(str::to_owned)
+            .collect();
+        // What it left out of its list.
+        let shown = kind.artifacts.iter().flat_map(|fields| {
+            let kinds = fields.kind.iter().zip(&fields.list);
+            let kinds =
+                kinds.flat_map(|(at, list)| select(&contract.value, &format!("{list}/*{at}")));
+            let kinds = kinds.into_iter().filter_map(Value::as_str);
+            kinds.filter_map(|kind| fields.actions.get(kind)).flatten()
+        });
+        for action in shown {
+            if has(&agent.forbidden, action) && !found.contains(action) {
+                found.push(action.clone());
+            }
+        }
+        found
     }
 
     /// The first receiver of a contract: the agent that decides on that route before the work moves
@@ -649,6 +666,18 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         )?;
         Ok(Some(record))
     }
+}
+
+/// What a sender holds, with the violations of a role that its contract finds in it.
+fn accused(kind: &ContractType, contract: &Contract, mut held: Record) -> Record {
+    let found = kind.violations.as_deref();
+    let found = found.and_then(|at| contract.value.pointer(at)?.as_array());
+    for action in found.into_iter().flatten().filter_map(Value::as_str) {
+        if held.violations.iter().all(|known| known != action) {
+            held.violations.push(action.to_owned());
+        }
+    }
+    held
 }
 
 /// Refuses the end of a handoff whose task was broken down while its parts run.

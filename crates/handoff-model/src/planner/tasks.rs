@@ -138,6 +138,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             // A new plan for a pending task replaces the old one.
             if let Some(known) = find(&changed.issue, parent.as_deref(), id) {
                 let mut old = self.record(&known.handoff)?;
+                changed.issue.unfollowed.retain(|id| *id != old.id);
                 replaced.push((old.id.clone(), record.id.clone()));
                 if !old.state.is_terminal() {
                     self.advance(
@@ -171,6 +172,16 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 let waits = tasks.filter(|t| t.state != TaskState::Completed);
                 record.waits_for = waits.map(|t| t.handoff.clone()).collect();
             }
+        }
+        if let Some(whole) = parent.as_deref().and_then(|id| root(&changed.issue, id)) {
+            let whole = whole.handoff.clone();
+            self.change_quietly(changed, &whole, |record| {
+                let had = record.parts.len();
+                record
+                    .parts
+                    .retain(|id| replaced.iter().all(|(old, _)| old != id));
+                had != record.parts.len()
+            })?;
         }
         self.wait_instead(changed, &replaced)
     }
@@ -216,8 +227,12 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             next += 1;
             let (id, state) = (record.id.clone(), record.state);
             let parent = record.task.as_ref().and_then(|task| task.parent.clone());
+            let reported = record.follows.clone().filter(|_| parent.is_some());
             if self.follow_task(&mut changed.issue, &id, state) && state == State::Completed {
                 self.free(changed, &id)?;
+            }
+            if let (Some(parent), Some(part)) = (&parent, reported) {
+                self.follow_report(changed, parent, &part, state)?;
             }
             if let Some(parent) = parent {
                 self.follow_part(changed, &parent, &id, state)?;
@@ -239,7 +254,12 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             State::Completed => TaskState::Completed,
             State::InProgress if has_parts => TaskState::BrokenDown,
             State::InProgress => TaskState::InProgress,
-            _ => TaskState::Pending,
+            State::Pending => TaskState::Pending,
+            State::Failed => TaskState::Failed,
+            State::Blocked => TaskState::Blocked,
+            State::Dead => TaskState::Dead,
+            State::Rejected => TaskState::Rejected,
+            State::Cancelled => TaskState::Cancelled,
         };
         true
     }
@@ -280,6 +300,54 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             changed.quiet.push(record);
         }
         Ok(())
+    }
+
+    /// Updates a part after a report on it: if the report was turned down, its agent works on it, and
+    /// its parent and what depends on it wait for it, until it is reported again.
+    fn follow_report(
+        &self,
+        changed: &mut Changed,
+        parent: &str,
+        part: &HandoffId,
+        report: State,
+    ) -> Result<(), Stop<E>> {
+        let issue = &mut changed.issue;
+        let is_turned_down = issue.unfollowed.contains(part);
+        let whole = root(issue, parent).map(|task| task.handoff.clone());
+        let mut tasks = issue.tasks.iter_mut();
+        let task = tasks.find(|t| t.handoff == *part && t.parent.as_deref() == Some(parent));
+        let (Some(task), Some(whole)) = (task, whole) else {
+            return Ok(());
+        };
+        match (report, task.state) {
+            (State::Rejected | State::Cancelled, TaskState::Completed) if is_turned_down => {
+                task.state = TaskState::InProgress;
+                let id = task.id.clone();
+                let waiting = issue.tasks.iter().filter(|t| t.depends_on.contains(&id));
+                let waiting: Vec<HandoffId> = waiting.map(|t| t.handoff.clone()).collect();
+                for id in waiting {
+                    self.change_quietly(changed, &id, |record| {
+                        let waits = record.state == State::Pending;
+                        record.waits_for.extend(waits.then(|| part.clone()));
+                        waits
+                    })?;
+                }
+                self.change_quietly(changed, &whole, |record| {
+                    record.parts.push(part.clone());
+                    record.parts.sort_by_key(HandoffId::number);
+                    true
+                })
+            }
+            (State::Pending, TaskState::InProgress) => {
+                task.state = TaskState::Completed;
+                self.free(changed, part)?;
+                self.change_quietly(changed, &whole, |record| {
+                    record.parts.retain(|id| id != part);
+                    true
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Updates the parent of a part after a handoff about it: the part's own, or a report on it.
@@ -339,6 +407,10 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let mut cancelled = Vec::new();
         for id in std::mem::take(&mut whole.parts) {
             let mut part = self.record(&id)?;
+            // One whose report was turned down has ended.
+            if part.state.is_terminal() {
+                continue;
+            }
             self.advance(&mut part, Event::Cancel, Some(&whole.id), &args)?;
             cancelled.push(part);
         }
@@ -465,8 +537,9 @@ fn planned_faults(issue: &Issue, fields: &TaskFields, plan: &TaskPlan) -> Vec<Fi
     let mut found = Vec::new();
     let parent = plan.parent.as_deref();
     for id in &plan.opens {
-        let known = find(issue, parent, id).filter(|t| t.state != TaskState::Pending);
-        if let Some(task) = known {
+        // A part whose report was turned down may be planned anew, too.
+        let is_begun = |t: &&Task| t.state.is_begun() && !issue.unfollowed.contains(&t.handoff);
+        if let Some(task) = find(issue, parent, id).filter(is_begun) {
             let text = format!("task {} is {} already", quoted(id), task.state.as_str());
             found.push(fault(FindingCode::TaskState, &fields.opens, text));
         }

@@ -255,11 +255,13 @@ impl Record {
         (!done.is_empty()).then(|| violation(&self.from, done))
     }
 
-    /// Why the work is not good, whatever its sender says: a violation of the role, or a file that it
-    /// should deliver and does not.
+    /// Why the work is not good, whatever its sender says: a violation of the role, a file that it
+    /// should deliver and does not, or a change where its role may not make one.
     pub fn fault(&self) -> Option<String> {
-        let is_missing =
-            |one: &&Evidence| one.check == Check::Artifacts && one.result == Verdict::Contradicted;
+        let is_missing = |one: &&Evidence| {
+            matches!(one.check, Check::Artifacts | Check::Paths)
+                && one.result == Verdict::Contradicted
+        };
         let missing = || self.evidence.iter().find(is_missing)?.reason.clone();
         self.violation().or_else(missing)
     }

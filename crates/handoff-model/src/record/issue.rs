@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_protocol::{Action, OnRecord, State, TaskState};
+use handoff_protocol::{Action, OnRecord, Protocol, State, TaskState};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -84,6 +84,9 @@ pub struct Counted {
     /// The kinds of round that it counts towards.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rounds: Vec<String>,
+    /// Whether it is another attempt at a handoff, which counts for its rounds alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub attempt: bool,
 }
 
 /// A decision about a handoff.
@@ -346,15 +349,6 @@ impl Issue {
         reopened.max(resumed)
     }
 
-    /// How a task stands: while its handoff is open, as that one does where nobody goes on with it.
-    pub fn standing_of(&self, task: &Task) -> &'static str {
-        let open = self.open.iter().find(|open| open.id == task.handoff);
-        let state = open.map(|open| open.state);
-        state
-            .filter(|state| state.is_stuck())
-            .map_or(task.state.as_str(), State::as_str)
-    }
-
     /// When it was opened, or reopened last: limits count from there.
     pub fn counts_since(&self) -> Moment {
         self.reopened.last().map_or(self.opened_at, |r| r.at)
@@ -366,6 +360,14 @@ impl Issue {
         let counted = self.counted.iter().filter(|c| c.number > since);
         let rounds = counted.filter(|c| c.rounds.iter().any(|round| round == name));
         u32::try_from(rounds.count()).unwrap_or(u32::MAX)
+    }
+
+    /// Why a handoff of a contract of this type gets no other attempt: it would be one round too many.
+    pub(crate) fn attempts_spent(&self, protocol: &Protocol, kind: &str) -> Option<String> {
+        let mut rounds = protocol.attempt_rounds(kind);
+        let (name, round) = rounds.find(|(name, round)| self.rounds(name) >= round.most)?;
+        let most = round.most;
+        Some(format!("issue {} has had its {most} {name}", self.issue))
     }
 
     /// The findings that no review has settled yet.

@@ -14,6 +14,8 @@ use crate::refusal::{listed, time};
 pub struct LimitReached {
     /// The issue.
     pub issue: IssueKey,
+    /// The protocol that sets the limit.
+    pub protocol: AgentName,
     /// The limit.
     pub limit: Box<Limit>,
     /// The handoff that the sender works on.
@@ -39,17 +41,29 @@ impl Explained for LimitReached {
             Limit::Cycle { .. } => {
                 ErrorCode::Cycle.hint(hint!("ask another agent or a person, or ").and(rest))
             }
-            Limit::Item { people, .. } if !people.is_empty() => ErrorCode::LimitReached
-                .hint(hint!("hand it to {}, or ", listed(people, " or ")).and(rest)),
             Limit::Notes { .. } => ErrorCode::LimitReached
                 .hint("nothing was written; say it in the next contract of the issue"),
             Limit::Transitions { .. } => ErrorCode::LimitReached
                 .hint("nothing was written; cancel or complete it, and send it again"),
-            _ => ErrorCode::LimitReached.hint(
-                hint!("use another route of the protocol (`git handoff protocol show`), or ")
-                    .and(rest)
-                    .and("; a person can raise the limit with `git handoff protocol update`"),
-            ),
+            limit => {
+                let way = match limit.people() {
+                    [] => {
+                        hint!(
+                            "use another route of the protocol (`git handoff protocol show`), or "
+                        )
+                    }
+                    people => hint!("hand it to {}, or ", listed(people, " or ")),
+                };
+                let hint = way.and(rest);
+                ErrorCode::LimitReached.hint(match limit.setting() {
+                    Some(key) => hint.and(hint!(
+                        "; a person can raise the limit with `git handoff protocol set {} {} NUMBER`",
+                        self.protocol,
+                        key
+                    )),
+                    None => hint,
+                })
+            }
         }
     }
 }
@@ -65,7 +79,11 @@ pub enum Limit {
     Transitions { id: HandoffId, most: usize },
     /// Handoffs in the issue.
     #[error("{most} handoffs")]
-    Handoffs { most: u32 },
+    Handoffs {
+        most: u32,
+        /// The people that the sender can still hand it to.
+        people: Vec<AgentName>,
+    },
     /// Handoffs about one item.
     #[error("{most} handoffs about {}", quoted(item))]
     Item {
@@ -104,4 +122,28 @@ pub enum Limit {
         /// The seconds that remain.
         left: u64,
     },
+}
+
+impl Limit {
+    /// The people that the sender can still hand it to.
+    fn people(&self) -> &[AgentName] {
+        match self {
+            Self::Handoffs { people, .. } | Self::Item { people, .. } => people,
+            _ => &[],
+        }
+    }
+
+    /// The key of the setting that raises it.
+    fn setting(&self) -> Option<String> {
+        Some(match self {
+            Self::Handoffs { .. } => "limits.handoffs".to_owned(),
+            Self::Item { .. } => "limits.item".to_owned(),
+            Self::Rounds { name, .. } => format!("limits.rounds.{name}"),
+            Self::Deadline { .. } => "limits.deadline_seconds".to_owned(),
+            Self::Cycle { .. }
+            | Self::Cooldown { .. }
+            | Self::Notes { .. }
+            | Self::Transitions { .. } => return None,
+        })
+    }
 }

@@ -561,6 +561,7 @@ fn typed_pointers(kind: &ContractType) -> Vec<ClaimedPlace<'static>> {
             &["boolean"],
         ),
         ("actions", kind.actions.as_ref(), LIST),
+        ("violations", kind.violations.as_ref(), LIST),
         ("artifacts/list", artifacts, LIST),
         ("critical_inputs/at", critical, LIST),
     ];
@@ -585,9 +586,10 @@ fn typed_pointers(kind: &ContractType) -> Vec<ClaimedPlace<'static>> {
     found.extend(inputs.map(|i| ("inputs/list".to_owned(), i.list.clone(), LIST)));
     for (key, pointer) in kind.tasks.iter().flat_map(|tasks| tasks.given()) {
         let wanted: &[&str] = match key {
-            "parent" | "completes" => &["string"],
-            "dependencies" => &["object"],
-            "weights" | "groups" => LIST,
+            "parent" | "completes" | "start" => &["string"],
+            "dependencies" | "titles" => &["object"],
+            "weights" => LIST,
+            "groups" => &["array", "string"],
             // A message's bullets form an object, and a list in one is a text.
             _ => &["array", "object", "string"],
         };
@@ -646,6 +648,7 @@ fn own_pointers(kind: &ContractType) -> Vec<(String, String)> {
         ("summary", &kind.summary),
         ("max_retries", &kind.max_retries),
         ("actions", &kind.actions),
+        ("violations", &kind.violations),
         ("about", &kind.about),
         ("recommends", &kind.recommends),
     ];

@@ -42,7 +42,7 @@ enum Takes {
 }
 
 /// Every setting. A policy that a protocol gets later is settable once it has a line here.
-pub const SETTINGS: [Setting; 17] = [
+pub const SETTINGS: [Setting; 19] = [
     Setting {
         key: "evidence",
         path: &["evidence", "policy"],
@@ -77,6 +77,20 @@ pub const SETTINGS: [Setting; 17] = [
         takes: Takes::Count,
         optional: true,
         about: "how long a worker lets an agent run for one claim",
+    },
+    Setting {
+        key: "leases.person_seconds",
+        path: &["leases", "person_seconds"],
+        takes: Takes::Count,
+        optional: true,
+        about: "how long a claim of a person holds, in seconds",
+    },
+    Setting {
+        key: "leases.acknowledge_seconds",
+        path: &["leases", "acknowledge_seconds"],
+        takes: Takes::Count,
+        optional: true,
+        about: "in how many seconds an agent must claim what it gets",
     },
     Setting {
         key: "retry",

@@ -23,6 +23,8 @@ pub struct Receipt {
     pub onward: Vec<(AgentName, Option<String>)>,
     /// The contract's type, if it must be named to send such a contract again. A plan leaves it empty.
     pub again: Option<String>,
+    /// Whether only a person gives failed work another attempt. A plan leaves it unset.
+    pub attempts_spent: bool,
     /// The agent that decides what happens to the handoff if it can't go on. A plan leaves it empty.
     pub lead: Option<AgentName>,
     /// Whether the ledger already had this, so that nothing was written.

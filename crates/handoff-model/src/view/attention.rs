@@ -141,7 +141,7 @@ fn waits_in_vain<E>(
     let waiting = issue.tasks.iter().filter(|task| {
         let given_up = |on: &Task| {
             let before = on.parent == task.parent && task.depends_on.contains(&on.id);
-            before && on.state == TaskState::Pending && !is_open(issue, on)
+            before && matches!(on.state, TaskState::Rejected | TaskState::Cancelled)
         };
         task.state == TaskState::Pending && is_open(issue, task) && issue.tasks.iter().any(given_up)
     });

@@ -221,6 +221,12 @@ pub fn next_steps(receipt: &Receipt) -> Vec<String> {
         .open
         .iter()
         .find(|o| Some(&o.id) == record.follows.as_ref());
+    let recover = |id: &HandoffId, state, by| {
+        let advice = || format!("git handoff next {}", id.issue());
+        let command = recover(id, state, by)?;
+        let is_spent = receipt.attempts_spent && matches!(state, State::Failed | State::Dead);
+        Some(if is_spent { advice() } else { command })
+    };
     let recovery = reported.and_then(|open| recover(&open.id, open.state, lead));
     match record.state {
         State::Pending if record.not_before.is_some() => {
@@ -246,10 +252,11 @@ pub fn next_steps(receipt: &Receipt) -> Vec<String> {
                 .collect()
         }
         State::InProgress => hand_on(&receipt.onward),
-        State::Dead => vec![
-            format!("git handoff retry {id} --as {lead} --reason WHY"),
-            format!("git handoff cancel {id} --as {lead} --reason WHY"),
-        ],
+        State::Dead => {
+            let cancel = format!("git handoff cancel {id} --as {lead} --reason WHY");
+            let retry = recover(id, record.state, lead);
+            retry.into_iter().chain([cancel]).collect()
+        }
         State::Blocked => vec![answer(record, lead)],
         State::Failed => recover(id, record.state, lead).into_iter().collect(),
         State::Completed if record.answers.is_some() => reported

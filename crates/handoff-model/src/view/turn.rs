@@ -48,7 +48,7 @@ pub fn turn(
         between => between.iter().collect(),
     };
     if let Some(state) = state
-        && let Some(agent) = protocol.definition().turns.get(&state)
+        && let Some(agent) = protocol.turn_of(state)
         && (between.is_empty() || between.contains(agent))
         && (acts(agent) || !agents.iter().any(|other| acts(other)))
     {

@@ -544,6 +544,7 @@ fn contract_pointers(contract: &ContractType) -> Vec<(String, &str)> {
         ("max_retries", contract.max_retries.as_ref()),
         ("about", contract.about.as_ref()),
         ("actions", contract.actions.as_ref()),
+        ("violations", contract.violations.as_ref()),
         ("recommends", contract.recommends.as_ref()),
     ];
     pointers.extend(

@@ -86,6 +86,8 @@ impl Checker<'_> {
         self.time("/leases/seconds", Some(leases.seconds), 1);
         self.time("/leases/longest_seconds", leases.longest_seconds, 1);
         self.time("/leases/longest_run_seconds", leases.longest_run_seconds, 1);
+        self.time("/leases/person_seconds", leases.person_seconds, 1);
+        self.time("/leases/acknowledge_seconds", leases.acknowledge_seconds, 1);
         if leases
             .longest_seconds
             .is_some_and(|longest| longest < leases.seconds)

@@ -108,6 +108,9 @@ pub struct ArtifactFields {
     /// The kinds that are files of the repository; all kinds, if this is empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
+    /// The actions that a kind of artifact shows, beside those that the contract lists.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub actions: BTreeMap<String, Vec<String>>,
 }
 
 /// The places where a contract lists the inputs that its sender lacks.
@@ -293,6 +296,9 @@ pub struct ContractType {
     /// The place of a list of its sender's actions. One that its role does not allow fails what it
     /// held, with `ROLE_VIOLATION`, and sends the work to the orchestrator.
     pub actions: Option<String>,
+    /// The place of a list of what the sender of the contract it is about did against its role: that
+    /// contract counts as failed.
+    pub violations: Option<String>,
     /// The places where it gives what its sender was asked: the keys, the kinds of value and their
     /// completeness are checked against the questions.
     pub given: Option<GivenFields>,

@@ -68,6 +68,10 @@ pub struct RoundLimit {
     /// The texts that their fields must have, by JSON Pointer.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub when: BTreeMap<String, Words>,
+    /// Whether another attempt at a handoff that a contract of these types began is such a round, too.
+    /// Once there are as many as there may be, only a person gives it one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub attempts: bool,
     /// The maximum number of them in an issue.
     pub most: u32,
 }

@@ -194,6 +194,8 @@ pub enum FactRule {
     /// The items of the lists at these pointers, each once, in the order in
     /// which they came.
     Collect(Vec<String>),
+    /// The members of the objects at these pointers; of several with one name, the newest.
+    Merge(Vec<String>),
 }
 
 impl FactRule {
@@ -204,6 +206,7 @@ impl FactRule {
             Self::Newest { at, .. } => Some(("newest/at", at)),
             Self::Sum(list) => Some(("sum", list)),
             Self::Collect(list) => Some(("collect", list)),
+            Self::Merge(list) => Some(("merge", list)),
             Self::Count(_) => None,
         }
     }
@@ -213,7 +216,7 @@ impl FactRule {
         match self {
             Self::Newest { of, .. } => Some(("newest/of", of)),
             Self::Count(list) => Some(("count", list)),
-            Self::Last(_) | Self::Sum(_) | Self::Collect(_) => None,
+            Self::Last(_) | Self::Sum(_) | Self::Collect(_) | Self::Merge(_) => None,
         }
     }
 }

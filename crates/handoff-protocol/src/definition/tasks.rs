@@ -14,13 +14,17 @@ pub struct TaskFields {
     pub parent: Option<String>,
     /// The tasks that are handed over, each as a separate handoff.
     pub opens: Option<String>,
+    /// Their titles, by names that end with theirs, unless `opens` has them.
+    pub titles: Option<String>,
     /// A list with one entry for each of them.
     pub weights: Option<String>,
     /// For each of them, the tasks that must be done first.
     pub dependencies: Option<String>,
-    /// All of them, in an order in which they can be done.
+    /// All of them, in the order in which they are handed out.
     pub order: Option<String>,
-    /// Lists of tasks that can be done at the same time.
+    /// The one of them that is handed out first.
+    pub start: Option<String>,
+    /// Lists of tasks that can be done at the same time, or a text that lists them.
     pub groups: Option<String>,
     /// The task that the sender has done.
     pub completes: Option<String>,
@@ -44,6 +48,16 @@ pub enum TaskState {
     InProgress,
     /// It is done.
     Completed,
+    /// It failed, and may get another attempt.
+    Failed,
+    /// It waits for an answer.
+    Blocked,
+    /// It failed for the last time.
+    Dead,
+    /// Its receiver turned it down.
+    Rejected,
+    /// It was given up.
+    Cancelled,
 }
 
 impl TaskState {
@@ -55,7 +69,17 @@ impl TaskState {
             Self::BrokenDown => "broken_down",
             Self::InProgress => "in_progress",
             Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Blocked => "blocked",
+            Self::Dead => "dead",
+            Self::Rejected => "rejected",
+            Self::Cancelled => "cancelled",
         }
+    }
+
+    /// Whether an agent works on it, or it is done.
+    pub fn is_begun(self) -> bool {
+        matches!(self, Self::BrokenDown | Self::InProgress | Self::Completed)
     }
 }
 
@@ -65,9 +89,11 @@ impl TaskFields {
         let all = [
             ("parent", &self.parent),
             ("opens", &self.opens),
+            ("titles", &self.titles),
             ("weights", &self.weights),
             ("dependencies", &self.dependencies),
             ("order", &self.order),
+            ("start", &self.start),
             ("groups", &self.groups),
             ("completes", &self.completes),
             ("siblings", &self.siblings),

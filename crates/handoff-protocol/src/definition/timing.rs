@@ -21,6 +21,12 @@ pub struct Leases {
     /// The longest that a worker lets an agent run for one claim, in seconds, however often it
     /// extends the lease; any time, if not given.
     pub longest_run_seconds: Option<u64>,
+    /// The default for a claim of a person, in seconds, whatever time a contract gives; that of agents,
+    /// if not given.
+    pub person_seconds: Option<u64>,
+    /// The time in which an agent must claim what it gets, in seconds, unless the contract or the
+    /// route gives another; any time, if not given. It does not apply to a person.
+    pub acknowledge_seconds: Option<u64>,
 }
 
 /// When issues that ended are archived.

@@ -33,6 +33,9 @@ pub struct TraceEvent {
     /// The texts that they must have at JSON Pointers, if not all of them match.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub when: BTreeMap<String, Words>,
+    /// Whether the event is every way of such a handoff to a person, rather than the contract.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub escalates: bool,
     /// The event's attributes, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, TraceValue>,

@@ -17,6 +17,8 @@ use super::encoding::{Attributes, ERROR, Event, INTERNAL, Link, Span, Status, na
 use super::ids::TraceId;
 use handoff_graph::times::{Spell, spells};
 
+use crate::events::escalations;
+
 /// An issue, with the trace data of its contracts.
 #[derive(Debug)]
 pub struct Traced {
@@ -46,6 +48,7 @@ impl Traced {
         let rules = tip.rules(issue.protocol.as_str())?;
         let traces = rules.protocol().definition().traces.as_ref();
         let records = folder.records()?;
+        let escalations = escalations(&IssueSurvey::of(&issue, &records), Some(rules.protocol()));
         let mut contracts = Vec::with_capacity(records.len());
         for record in &records {
             let Some(traces) = traces else {
@@ -56,9 +59,11 @@ impl Traced {
             let (input, imported) = (Input::read(&bytes), record.imported.as_ref());
             let review = review_imported(rules.protocol(), &rules, &input, Some(key), imported)?;
             let at = record.sent_at().unwrap_or(issue.opened_at);
+            let own = |(_, number): &&(Moment, u32)| *number == record.id.number();
+            let escalated: Vec<Moment> = escalations.iter().filter(own).map(|e| e.0).collect();
             let found = review
                 .contract
-                .map(|contract| contract_trace(traces, &contract, at));
+                .map(|contract| contract_trace(traces, &contract, at, &escalated));
             contracts.push(found.unwrap_or_default());
         }
         Ok(Some(Self {
@@ -69,8 +74,14 @@ impl Traced {
     }
 }
 
-/// Extracts what the protocol's trace rules name from a contract.
-fn contract_trace(traces: &Traces, contract: &Contract, at: Moment) -> ContractTrace {
+/// Extracts what the protocol's trace rules name from a contract, which was sent then, and came to a
+/// person at these times.
+fn contract_trace(
+    traces: &Traces,
+    contract: &Contract,
+    at: Moment,
+    escalated: &[Moment],
+) -> ContractTrace {
     let read = |values: &std::collections::BTreeMap<String, handoff::protocol::TraceValue>| {
         let mut attributes = Attributes::default();
         for (name, value) in values {
@@ -82,10 +93,17 @@ fn contract_trace(traces: &Traces, contract: &Contract, at: Moment) -> ContractT
         .events
         .iter()
         .filter(|event| event.is(&contract.kind, &contract.value));
-    let events = events.map(|event| Event {
-        time_unix_nano: nanos(at),
-        name: event.name.clone(),
-        attributes: read(&event.attributes).0,
+    let events = events.flat_map(|event| {
+        let times = if event.escalates {
+            escalated
+        } else {
+            std::slice::from_ref(&at)
+        };
+        times.iter().map(|at| Event {
+            time_unix_nano: nanos(*at),
+            name: event.name.clone(),
+            attributes: read(&event.attributes).0,
+        })
     });
     ContractTrace {
         attributes: read(&traces.attributes),
@@ -245,7 +263,8 @@ impl Trace<'_> {
         let answers = self.issue.handoffs.iter().zip(self.contracts);
         let answers = answers.filter(|(other, _)| other.answers == Some(handoff.number));
         let answers = answers.map(|(_, contract)| contract);
-        let all = std::iter::once(contract).chain(answers.clone());
+        // The newest answer is the one that counts.
+        let all = std::iter::once(contract).chain(answers.clone().rev());
         for attribute in all.flat_map(|contract| &contract.attributes.0) {
             if attributes.0.iter().all(|known| known.key != attribute.key) {
                 attributes.0.push(attribute.clone());
