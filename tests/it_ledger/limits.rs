@@ -132,7 +132,7 @@ fn a_run_has_so_many_handoffs() {
     env.send(about(WRITER, "human", "item-11", 0)).success();
     insta::assert_snapshot!(told(&full), @"
     issue TRACE has reached a limit: 10 handoffs
-      use another route of the protocol (`git handoff protocol show`), or continue with the open work (`git handoff status TRACE`); a person can raise the limit with `git handoff protocol update`
+      hand it to human, or continue with the open work (`git handoff status TRACE`); a person can raise the limit with `git handoff protocol set delegation limits.handoffs NUMBER`
     ");
     // Notes and answers still find room, and another trace knows nothing of it.
     let note = sample("delegation", "decision-with-reason", &[]).to_string();
@@ -242,11 +242,11 @@ fn a_run_has_a_deadline() {
     assert_eq!(late.says(), (4, "limit_reached"));
     insta::assert_snapshot!(told(&late), @"
     issue TRACE has reached a limit: its deadline was 2026-03-02T09:15:00Z
-      use another route of the protocol (`git handoff protocol show`), or continue with the open work (`git handoff status TRACE`); a person can raise the limit with `git handoff protocol update`
+      use another route of the protocol (`git handoff protocol show`), or continue with the open work (`git handoff status TRACE`); a person can raise the limit with `git handoff protocol set delegation limits.deadline_seconds NUMBER`
     ");
     // What is open can still be ended.
-    done(&env, &format!("claim {} --as {RESEARCH}", traced(1)));
-    env.send(answers(RESEARCH, "resolved", &[])).success();
+    done(&env, &format!("claim {} --as validator", traced(2)));
+    env.send(answers("validator", "resolved", &[])).success();
     env.assert_sound();
     // A clock that was set back has time again; the chain is what it is.
     env.wait(-3600);
@@ -290,7 +290,7 @@ fn reviews_go_round_so_often() {
     assert_eq!(full.says(), (4, "limit_reached"));
     insta::assert_snapshot!(told(&full), @"
     issue 87 has reached a limit: 5 rounds of changes
-      use another route of the protocol (`git handoff protocol show`), or finish what you hold with what is known (87.13: answer, complete, fail or block it); a person can raise the limit with `git handoff protocol update`
+      use another route of the protocol (`git handoff protocol show`), or finish what you hold with what is known (87.13: answer, complete, fail or block it); a person can raise the limit with `git handoff protocol set issue-to-pr 'limits.rounds.rounds of changes' NUMBER`
     ");
     // The other way is open. Failed validations are rounds of their own.
     for number in 0..5 {

@@ -867,6 +867,59 @@ fn a_contract_that_names_no_issue_finds_it() {
     env.assert_sound();
 }
 
+/// "session_id": "{{SESSION_UUID}}": each agent's own.
+#[test]
+fn a_session_is_its_agents_own() {
+    let env = designing();
+    let new = [
+        "new",
+        "--issue",
+        KEY,
+        "--from",
+        "DesignGPT",
+        "--to",
+        "ImplementationGPT",
+    ];
+    let skeleton = env.handoff(&new).success();
+    let own = r#""session_id": "{{fill: "#;
+    assert!(skeleton.stdout.contains(own), "{}", skeleton.shown);
+    let mut design = handoff("design-1", "DesignGPT", "ImplementationGPT", "success");
+    design["session_id"] = json!("design-session");
+    let data = sent(&env, design.to_string());
+    let id = data["handoff"]["id"].as_str().unwrap();
+    assert_eq!(record(&env, id)["contradictions"], Value::Null);
+    env.assert_sound();
+}
+
+/// "IF {{AGENT_X}} performs {{FORBIDDEN_ACTION}}: FORCE_HANDOFF to MetaGPT", whether it says so or not.
+#[test]
+fn a_violation_shows_without_its_agents_word() {
+    let env = with_protocol("directive");
+    let mut research = handoff("research-1", "ResearchGPT", "DesignGPT", "success");
+    research["produced_artifacts"] = json!([
+        {"type": "decision", "location": "docs/pier.md", "description": "Which pier"},
+    ]);
+    sent(&env, research.to_string());
+    let violated = |env: &TestEnvironment| record(env, "ferry-71.1")["violations"].take();
+    assert_eq!(violated(&env), json!(["design-decisions"]));
+    assert_eq!(env.data(&["next", KEY])["action"], "retry");
+    env.assert_sound();
+    // So does one that the evaluator finds.
+    let env = with_protocol("directive");
+    let research = handoff("research-1", "ResearchGPT", "DesignGPT", "success");
+    sent(&env, research.to_string());
+    run(&env, "claim ferry-71.1 --as MetaGPT");
+    let found = |to: &str, what: &str| {
+        let mut found = decision("research-1", to, what);
+        found["violations"] = json!(["It chose the pier"]);
+        found.to_string()
+    };
+    assert_eq!(refused(&env, &[], found("DesignGPT", "advance")).exit, 4);
+    sent(&env, found("ResearchGPT", "retry"));
+    assert_eq!(violated(&env), json!(["It chose the pier"]));
+    env.assert_sound();
+}
+
 #[test]
 fn what_is_blocked_says_what_is_missing() {
     let env = with_protocol("directive");

@@ -916,7 +916,7 @@ fn a_part_that_failed_is_tried_again_while_its_parent_waits() {
     let failed = "fail environment.4 --as execution-guardian --code LEAK --reason dripping";
     run(&env, failed);
     assert_eq!(tasks(&env)[0], "021 broken_down environment.1");
-    assert_eq!(tasks(&env)[3], "021_2 pending environment.4");
+    assert_eq!(tasks(&env)[3], "021_2 failed environment.4");
     let early = refused_command(&env, "complete environment.1 --as task-orchestrator");
     assert_eq!(early.says(), (4, "parts_run"));
     assert_eq!(

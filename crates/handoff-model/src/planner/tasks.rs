@@ -375,7 +375,12 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         if state != State::Completed || !is_done(&changed.issue, parent) {
             return Ok(());
         }
-        if changed.records.iter().any(|r| r.id == whole) {
+        // Its last report may only be sent now.
+        let is_open = |r: &Record| {
+            let of = r.task.as_ref().and_then(|task| task.parent.as_deref());
+            of == Some(parent) && !r.state.is_terminal()
+        };
+        if changed.records.iter().any(|r| r.id == whole || is_open(r)) {
             return Ok(());
         }
         let at = changed.quiet.iter().position(|r| r.id == whole);
