@@ -53,7 +53,7 @@ use crate::output::{Output, mask};
     version,
     max_term_width = 100
 )]
-#[command(after_help = AFTER_HELP, disable_help_flag = true)]
+#[command(disable_help_subcommand = true, disable_help_flag = true)]
 struct Cli {
     #[command(flatten)]
     global: Global,
@@ -64,31 +64,49 @@ struct Cli {
 
 const NAME: &str = "git-handoff";
 
-const AFTER_HELP: &str = "\
+const FIRST_ROUND: &str = "\
 A first round, in a repository without a ledger:
   git handoff init
   git handoff send --issue 7 --to prep-agent --as issue-manager     (says what to --set)
   git handoff claim --next --as prep-agent
   git handoff log 7
 
+Help:
+  git handoff send -h        (one command, with examples)
+  git handoff help --all     (every command by task, the options that all have, exit codes)
+  git handoff help share     (a task, a command, or any code that was printed)";
+
+const EXIT_CODES: &str = "\
 Exit codes:
   0 done   1 the answer is no   2 wrong usage   3 contract refused
   4 protocol refuses   5 someone else was first   6 not found, nothing to do
   7 timed out   8 recorded here, but not on the remote
   9 no repository, no ledger, remote out of reach   10 ledger damaged
 
-Any code that is printed: git handoff explain CODE
-See it all happen in a scratch repository: git handoff demo";
+Any code that is printed: git handoff explain CODE";
 
 /// The command line's definition, from which help, man pages and completions
-/// are made.
+/// are made. Its help lists what one needs first.
 pub fn command() -> clap::Command {
-    let root = Cli::command();
-    let root = root.mut_subcommands(with_references);
-    let listed = commands::words::listed(&root);
-    root.help_template(format!(
-        "{{before-help}}{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{listed}Options:\n{{options}}{{after-help}}"
-    ))
+    let root = root();
+    let listed = commands::words::first(&root);
+    let template =
+        format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{listed}{{after-help}}");
+    root.help_template(template).after_help(FIRST_ROUND)
+}
+
+/// The same; its help lists every command.
+pub fn full_command() -> clap::Command {
+    let root = root();
+    let listed = commands::words::listed(&root, commands::GROUPS.iter().copied());
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{listed}Options:\n{{options}}{{after-help}}"
+    );
+    root.help_template(template).after_help(EXIT_CODES)
+}
+
+fn root() -> clap::Command {
+    Cli::command().mut_subcommands(with_references)
 }
 
 /// Lets each argument of a command that names an issue or a handoff take every form of it.
@@ -139,6 +157,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 /// command is parsed again with all of them defined.
 fn parsed(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     let root = clap::Command::new(NAME).disable_help_flag(true);
+    let root = root.disable_help_subcommand(true);
     let root = root.version(env!("CARGO_PKG_VERSION"));
     let mut root = commands::Command::named(arguments, Global::augment_args(root));
     let matches = root.try_get_matches_from_mut(arguments);

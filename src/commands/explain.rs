@@ -34,6 +34,11 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
+    /// Those that ask for one code.
+    pub(crate) fn of(code: String) -> Self {
+        Self { code: Some(code) }
+    }
+
     /// Runs the command.
     ///
     /// # Errors

@@ -3,18 +3,21 @@
 use handoff::base::ids::{AgentName, HandoffId};
 use handoff::base::text::{continued, word};
 use handoff::git::{OpenError, Repository, masked};
+use handoff::ledger::attention::Attention;
 use handoff::ledger::{BranchError, Ledger, LedgerError, OverviewLimits, overview};
 use handoff::model::Record;
 use handoff::protocol::Protocol;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::status;
 use crate::context::Context;
 use crate::context::elsewhere::taken_over;
 use crate::context::worker::holder;
 use crate::environment::{now, own_version};
 use crate::failure::Failure;
 use crate::output::{Answer, Output, counted};
+use crate::render::attention::attention_text;
 use crate::view::Look;
 
 /// The way to see a whole workflow.
@@ -59,12 +62,17 @@ pub(crate) struct HereView {
     waits: usize,
     /// how many things need it
     needs: usize,
+    /// what needs somebody, and whom, the three most urgent; empty if an agent is set, and where more
+    /// than 400 handoffs are open
+    attention: Vec<Attention>,
+    /// how much needs somebody in all
+    attention_total: usize,
     /// the next command, then others
     next: Vec<String>,
 }
 
 impl Answer for HereView {
-    fn text(&self, _: &Look) -> String {
+    fn text(&self, look: &Look) -> String {
         let mut lines = vec![format!(
             "git-handoff {}: a ledger of handoffs between agents, kept in Git",
             self.version
@@ -78,6 +86,9 @@ impl Answer for HereView {
                 lines.push(format!(
                     "here: the ledger on branch {branch}, protocol {protocol}{shared}; {open}"
                 ));
+                let (shown, total) = (self.attention.len(), self.attention_total);
+                let needs = attention_text(&self.attention, (shown, total), look);
+                lines.extend(needs.lines().filter(|l| !l.is_empty()).map(str::to_owned));
                 lines.push(self.agent_text());
             }
             _ if self.in_repository => {
@@ -145,13 +156,18 @@ pub(crate) fn run(context: &Context, output: &mut Output) -> Result<(), Failure>
         here.next = vec!["git init && git handoff init".to_owned(), DEMO.to_owned()];
     } else {
         here.in_repository = true;
-        look(context, &*context.repository()?, &mut here)?;
+        look(context, &*context.repository()?, &mut here, output)?;
     }
     output.answer(&here)
 }
 
 /// Looks at the ledger of a repository.
-fn look(context: &Context, repository: &Repository, here: &mut HereView) -> Result<(), Failure> {
+fn look(
+    context: &Context,
+    repository: &Repository,
+    here: &mut HereView,
+    output: &Output,
+) -> Result<(), Failure> {
     let mut ledger = context.ledger(repository)?;
     here.agent = context.agent(repository)?;
     if ledger.tip_id()?.is_none() {
@@ -164,6 +180,13 @@ fn look(context: &Context, repository: &Repository, here: &mut HereView) -> Resu
     here.remote = context.remote(repository)?.map(|remote| masked(&remote));
     here.open = tip.open()?.len();
     let Some(agent) = here.agent.clone() else {
+        if here.open <= LOOK.records {
+            let mut attention = status::needs(&tip, now()?)?.1;
+            output.complete(&mut attention);
+            here.attention_total = attention.len();
+            attention.truncate(LOOK.each);
+            here.attention = attention;
+        }
         here.next = vec![
             "git handoff status".to_owned(),
             "git handoff prime --as AGENT      (what an agent needs to begin)".to_owned(),

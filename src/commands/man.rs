@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn run(&self, _: &Context, output: &mut Output) -> Result<(), Failure> {
-        let command = crate::command().disable_help_subcommand(true);
+        let command = crate::full_command();
         let Some(dir) = &self.dir else {
             let mut page = Vec::new();
             let rendered = clap_mangen::Man::new(command).render(&mut page);

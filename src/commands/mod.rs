@@ -29,6 +29,7 @@ pub(crate) mod gate;
 pub(crate) mod github;
 #[cfg(feature = "report")]
 pub(crate) mod graph;
+pub(crate) mod help;
 pub(crate) mod here;
 pub(crate) mod hook;
 pub(crate) mod hooks;
@@ -156,6 +157,7 @@ commands! {
         works "hooks" Hooks(hooks::Arguments),
         works "agents" Agents(agents::Arguments),
         works "uninstall" Uninstall(uninstall::Arguments),
+        reads "help" Help(help::Arguments),
     }
     "Hand work on" {
         reads "prime" Prime(prime::Arguments),

@@ -1,9 +1,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use clap::Args;
-use handoff::base::ObjectId;
 use handoff::base::ids::{AgentName, IssueKey};
 use handoff::base::text::continued;
+use handoff::base::{Moment, ObjectId};
 use handoff::ledger::attention::{self, Attention};
 use handoff::ledger::{IssueReport, IssueSurvey, Ledger, Rejected, RemoteDistance, Snapshot};
 use handoff::model::{IssueStatus, IssueSummary, Paused, Record, Refusal, View};
@@ -54,12 +54,7 @@ impl Arguments {
         if let Some(issue) = &self.issue {
             return self.issue(issue, &tip, fresh, output);
         }
-        let mut records = Vec::new();
-        for entry in tip.open()? {
-            records.push(tip.open_record(&entry)?);
-        }
-        let protocols = attention::protocols(&tip, now)?;
-        let mut attention = attention::of_tip(&tip, &records, &protocols, now)?;
+        let (records, mut attention, protocols) = needs(&tip, now)?;
         output.complete(&mut attention);
         let open_states = State::ALL.into_iter().filter(|s| !s.is_terminal());
         let count = |state| records.iter().filter(|r| r.state == state).count();
@@ -153,6 +148,20 @@ impl Arguments {
         fresh::say(view.fresh.as_ref(), output);
         Ok(())
     }
+}
+
+/// The open handoffs, and what needs somebody, the most urgent first.
+pub(super) fn needs(
+    tip: &Snapshot<'_>,
+    now: Moment,
+) -> Result<(Vec<Record>, Vec<Attention>, attention::Protocols), Failure> {
+    let mut records = Vec::new();
+    for entry in tip.open()? {
+        records.push(tip.open_record(&entry)?);
+    }
+    let protocols = attention::protocols(tip, now)?;
+    let attention = attention::of_tip(tip, &records, &protocols, now)?;
+    Ok((records, attention, protocols))
 }
 
 /// How each protocol treats statements that the repository contradicts.

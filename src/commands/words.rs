@@ -6,7 +6,6 @@ use handoff::base::ids::{HandoffId, IssueKey};
 use handoff::base::text::quoted;
 use handoff::git::Repository;
 
-use super::GROUPS;
 use crate::args::reference::{plain, repository_in};
 use crate::failure::Failure;
 
@@ -163,14 +162,46 @@ pub(crate) fn answer(arguments: &[OsString]) -> Option<(&str, &'static str)> {
     Some((word, command))
 }
 
-/// The commands by group, each with a line about it.
-pub(crate) fn listed(root: &clap::Command) -> String {
+/// What one needs first, in the order of use.
+const FIRST: (&str, &[&str]) = (
+    "Commands",
+    &[
+        "init",
+        "demo",
+        "prime",
+        "inbox",
+        "claim",
+        "send",
+        "block",
+        "fail",
+        "answer",
+        "status",
+        #[cfg(feature = "board")]
+        "board",
+        #[cfg(feature = "work")]
+        "work",
+        "verify",
+        "protocol",
+        "uninstall",
+    ],
+);
+
+/// The commands that the first help lists.
+pub(crate) fn first(root: &clap::Command) -> String {
+    listed(root, [FIRST])
+}
+
+/// The commands of these groups, each with a line about it.
+pub(crate) fn listed<'g>(
+    root: &clap::Command,
+    groups: impl IntoIterator<Item = (&'g str, &'g [&'g str])>,
+) -> String {
     let style = root.get_styles();
     let (header, literal) = (style.get_header(), style.get_literal());
     let mut text = String::new();
-    for (group, names) in GROUPS {
+    for (group, names) in groups {
         text += &format!("{header}{group}:{header:#}\n");
-        for name in *names {
+        for name in names {
             let about = root
                 .find_subcommand(name)
                 .and_then(clap::Command::get_about);
@@ -186,7 +217,7 @@ pub(crate) fn listed(root: &clap::Command) -> String {
 mod tests {
     use std::ffi::OsString;
 
-    use super::{ALIASES, ANSWERS, answer, replaced};
+    use super::{ALIASES, ANSWERS, FIRST, answer, replaced};
     use crate::commands::GROUPS;
 
     fn words(line: &str) -> Vec<OsString> {
@@ -228,6 +259,7 @@ mod tests {
             assert!(!commands.contains(word), "{word} is a command");
         }
         assert!(ALIASES.iter().all(|(_, own)| commands.contains(own)));
+        assert!(FIRST.1.len() == 15 && FIRST.1.iter().all(|name| commands.contains(name)));
         assert_eq!(
             answer(&words("git-handoff start x")).map(|(word, _)| word),
             Some("start")

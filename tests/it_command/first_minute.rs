@@ -78,6 +78,12 @@ fn alone_it_says_where_one_is_and_the_next_command() {
     assert!(alone(&as_prep).starts_with("git handoff claim --next"));
     env.claim("87.1", "prep-agent").success();
     assert!(alone(&as_prep).starts_with("git handoff prime"));
+    let block = ["block", "87.1", "--reason", "Which columns?"];
+    act(&env, "prep-agent", &block).success();
+    let shown = env.handoff(&[]).success().stdout;
+    assert!(shown.contains("needs attention\n  87.1 "), "{shown}");
+    act(&env, "issue-manager", &["answer", "87.1", "All of them"]).success();
+    env.claim("87.1", "prep-agent").success();
     assert!(alone(&["--as", "nobody-known"]).starts_with("git handoff protocol show"));
     insta::assert_snapshot!(env.handoff(&as_prep).success().stdout.replace(env!("CARGO_PKG_VERSION"), "VERSION"), @"
     git-handoff VERSION: a ledger of handoffs between agents, kept in Git
@@ -95,9 +101,20 @@ fn alone_it_says_where_one_is_and_the_next_command() {
 }
 
 #[test]
-fn commands_are_in_groups_each_once() {
+fn the_first_help_is_short_and_the_whole_one_has_every_command_once() {
     let env = TestEnvironment::new();
-    let help = env.handoff(&["-h"]).success().stdout;
+    let first = env.handoff(&["-h"]).success().stdout;
+    let rows = first
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1);
+    assert_eq!(
+        rows.take_while(|line| !line.is_empty()).count(),
+        15,
+        "{first}"
+    );
+    assert_eq!(env.handoff(&["help"]).success().stdout, first);
+    let help = env.handoff(&["help", "--all"]).success().stdout;
     let listed: Vec<&str> = help
         .lines()
         .filter_map(|line| line.strip_prefix("  "))
@@ -109,10 +126,7 @@ fn commands_are_in_groups_each_once() {
     assert_eq!(once.len(), listed.len(), "{listed:?}");
     let all = git_handoff::command();
     let all: BTreeSet<&str> = all.get_subcommands().map(clap::Command::get_name).collect();
-    assert_eq!(
-        once,
-        all.into_iter().filter(|name| *name != "help").collect()
-    );
+    assert_eq!(once, all);
     let headings = help
         .lines()
         .filter(|line| line.ends_with(':') && !line.starts_with(' '));
@@ -128,6 +142,19 @@ fn commands_are_in_groups_each_once() {
         "Options:",
     ];
     assert_eq!(headings[..groups.len()], groups);
+    // A topic is a command, below another too, a task, or a code.
+    for (topic, says) in [
+        ("send", "Usage: git handoff send"),
+        ("protocol set", "Usage: git handoff protocol set"),
+        ("share", "Share and keep it:\n  sync "),
+        ("lease_lost", "lease_lost  (error code"),
+    ] {
+        let words: Vec<&str> = ["help"].into_iter().chain(topic.split(' ')).collect();
+        let shown = env.handoff(&words).success().stdout;
+        assert!(shown.contains(says), "{topic}: {shown}");
+    }
+    let unknown = env.handoff(&["help", "weather"]).exits(2);
+    unknown.says("no help is about \"weather\"");
 }
 
 #[test]

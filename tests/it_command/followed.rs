@@ -1,11 +1,11 @@
 //! What a newcomer follows, run as it stands: README.md and docs/tutorial.md, each in order in one
-//! repository.
+//! folder.
 
 use test_support::TestEnvironment;
 
 #[test]
-fn the_flow_of_the_readme_works_in_any_repository() {
-    let env = TestEnvironment::with_repository();
+fn the_flow_of_the_readme_works_in_an_empty_folder() {
+    let env = TestEnvironment::new();
     let printed = env.follow("README.md");
     for part in [
         "12.1 issue-manager → prep-agent: pending",

@@ -1,0 +1,67 @@
+use clap::Args;
+use handoff::base::codes;
+use handoff::base::text::quoted;
+
+use super::{GROUPS, explain, words};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Print the help of a command, a task or a code
+///
+/// Without TOPIC, prints what `git handoff -h` does. A task is a word of the headings of `--all`, such
+/// as `share`.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff help --all
+  git handoff help protocol set
+  git handoff help share
+  git handoff help lease_lost")]
+pub(crate) struct Arguments {
+    /// A command, a task, or a code that was printed
+    #[arg(value_name = "TOPIC", conflicts_with = "all")]
+    topic: Vec<String>,
+    /// List every command by task, with the options that all have and the exit codes
+    #[arg(long)]
+    all: bool,
+}
+
+impl Arguments {
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        output.paged();
+        let mut root = match self.all {
+            true => crate::full_command(),
+            false => crate::command(),
+        };
+        root.build();
+        let found = self
+            .topic
+            .iter()
+            .try_fold(&mut root, |command, word| command.find_subcommand_mut(word));
+        if let Some(command) = found {
+            let help = command.render_long_help();
+            return output.raw(help.to_string().as_bytes());
+        }
+        let topic = self.topic.join(" ");
+        let is_task = |group: &&(&str, &[&str])| {
+            let mut words = group.0.split(' ');
+            words.any(|word| word.eq_ignore_ascii_case(&topic))
+        };
+        if let Some(group) = GROUPS.iter().find(is_task) {
+            let listed = words::listed(&crate::command(), [*group]);
+            return output.raw(listed.trim_end_matches('\n').as_bytes());
+        }
+        if codes::all().any(|code| code.code.starts_with(&topic)) {
+            return explain::Arguments::of(topic).run(context, output);
+        }
+        let tasks = GROUPS
+            .iter()
+            .filter_map(|(group, _)| group.split(' ').next());
+        let tasks: Vec<String> = tasks.map(str::to_lowercase).collect();
+        let failure = Failure::usage(format!("no help is about {}", quoted(&topic)));
+        Err(failure.hint(format!(
+            "name a command of `git handoff help --all`, a code, or a task: {}",
+            tasks.join(", ")
+        )))
+    }
+}
