@@ -20,8 +20,6 @@ mod flow;
 mod gate;
 mod gate_changes;
 mod give_up;
-#[cfg(target_os = "linux")]
-mod hostile_agents;
 mod housekeeping;
 mod leases;
 mod limits;

@@ -12,6 +12,8 @@ mod github_commands;
 mod github_events;
 mod github_facts;
 mod github_unfinished;
+#[cfg(target_os = "linux")]
+mod hostile_agents;
 mod mcp;
 #[cfg(unix)]
 mod notify;
