@@ -1,5 +1,6 @@
 //! Writes values as XML, JSON and Markdown messages.
 
+use quick_xml::escape::partial_escape;
 use serde_json::{Map, Value};
 
 use super::line::{heading_of, words_of};
@@ -336,11 +337,8 @@ fn safe_name(name: &str) -> std::borrow::Cow<'_, str> {
 }
 
 fn escape_into(out: &mut String, value: &str, in_attribute: bool) {
-    for c in value.chars() {
+    for c in partial_escape(value).chars() {
         match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
             '\r' => out.push_str("&#13;"),
             '\n' if in_attribute => out.push_str("&#10;"),
             '\t' if in_attribute => out.push_str("&#9;"),
