@@ -186,7 +186,7 @@ fn what_is_installed_stays_in_the_working_tree_and_waits_for_nobody() {
     fs::create_dir_all(elsewhere.join("workflows")).unwrap();
     let commands: [&[&str]; 3] = [
         &["init", "--github"],
-        &["agents", "install"],
+        &["agents", "install", "claude-code", "codex"],
         &["uninstall"],
     ];
     symlink(&elsewhere, repo.join(".github")).unwrap();
@@ -216,6 +216,7 @@ fn what_is_installed_stays_in_the_working_tree_and_waits_for_nobody() {
         "lefthook.yml",
     ] {
         let pipe = repo.join(path);
+        fs::create_dir_all(pipe.parent().unwrap()).unwrap();
         let made = std::process::Command::new("mkfifo").arg(&pipe).status();
         assert!(made.unwrap().success());
         for command in commands

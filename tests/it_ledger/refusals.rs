@@ -2,8 +2,8 @@
 
 use test_support::TestEnvironment;
 use test_support::contracts::{Format, implementer_error, opening, prepared, sample};
-use test_support::time::{RESEARCH, TRACE, WRITER, asks, own};
 use test_support::team::record;
+use test_support::time::{RESEARCH, TRACE, WRITER, asks, own};
 use test_support::workflow;
 
 /// Issue 87 with a handoff that waits for prep-agent.
