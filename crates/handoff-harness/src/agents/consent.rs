@@ -1,8 +1,8 @@
 //! What a person has to allow before a harness uses what is installed, by the harness's own files.
 
-use std::fs;
 use std::path::Path;
 
+use handoff_git::read_regular;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -86,7 +86,7 @@ fn members<'a>(value: &'a Value, key: &str) -> Vec<&'a Value> {
 
 /// A harness's file; `None` if it can't be read.
 fn read(file: &Path) -> Option<Value> {
-    let text = fs::read_to_string(file).ok()?;
+    let text = String::from_utf8(read_regular(file).ok()?).ok()?;
     if file.extension().is_some_and(|ending| ending == "toml") {
         return toml::from_str(&text).ok();
     }

@@ -358,5 +358,5 @@ fn version(word: &str) -> Option<[u64; 3]> {
 }
 
 fn read_text(path: &Path) -> Option<String> {
-    std::fs::read_to_string(path).ok()
+    String::from_utf8(handoff_git::read_regular(path).ok()?).ok()
 }
