@@ -368,3 +368,27 @@ fn sums_of_any_size_can_be_read_again() {
     env.handoff(&["metrics"]).success().says("VND");
     env.assert_sound();
 }
+
+#[test]
+fn a_figure_beyond_belief_keeps_nobody_from_their_work() {
+    let env = budgeted(json!({
+        "day": {"per": "day", "agent": "prep-agent", "cost": 100, "currency": "USD"},
+    }));
+    for issue in [1, 2] {
+        env.send(opening(issue)).success();
+    }
+    done(&env, "claim 1.1 --as prep-agent");
+    let report = |cost: f64| {
+        let usage = usage(10, 10, cost);
+        env.handoff(&["extend", "1.1", "--as", "prep-agent", "--usage", &usage])
+    };
+    let tip = env.tip();
+    report(999_999_999.0)
+        .exits(3)
+        .says("more than 1000 times the 100.00 USD of budget day");
+    assert_eq!(env.tip(), tip);
+    done(&env, "claim 2.1 --as prep-agent --worker another");
+    // What is only dear counts.
+    report(150.0).success();
+    env.assert_sound();
+}

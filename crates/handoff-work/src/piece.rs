@@ -226,12 +226,17 @@ impl Piece {
                     return self.fail(site, "", fault, None);
                 }
             };
+            ended.used = share.recorded(ended.used);
             if let Some(why) = &ended.used.unreadable {
+                let spent = share.exceeded_by(|| ended.used.clone());
+                let counts = match &spent {
+                    Some(_) => "counts as all that was left",
+                    None => "is not recorded",
+                };
                 (site.say)(format!(
-                    "{}: what it reports to have used is not recorded: {why}",
+                    "{}: what it reports to have used {counts}: {why}",
                     self.id
                 ));
-                let spent = share.exceeded_by(|| ended.used.clone());
                 ended.stopped = ended.stopped.or(spent.map(Stop::Spent));
             }
             usage::add(&mut used, ended.used.usage.clone());

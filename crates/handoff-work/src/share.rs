@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use handoff::base::Moment;
-use handoff::model::Spent;
+use handoff::base::{Amount, Moment};
+use handoff::model::usage::BEYOND;
+use handoff::model::{ModelUsage, Spent};
 use serde_json::Value;
 
-use super::usage::UsageSoFar;
+use super::usage::{self, UsageSoFar};
 
 /// The limits of one claim, as `claim` answered them.
 #[derive(Debug, Default)]
@@ -71,6 +72,57 @@ impl Share {
         let of_currency = |limit: &&Limit| limit.currency.as_deref() == Some(currency);
         let limits = self.limits.iter().filter(of_currency);
         limits.map(|limit| limit.most).reduce(f64::min)
+    }
+
+    /// What a run that has ended used, as it is recorded: all that is left, if its report can't be read
+    /// or is beyond belief.
+    pub(super) fn recorded(&self, used: UsageSoFar) -> UsageSoFar {
+        let spent = Spent::of(&used.usage);
+        #[expect(clippy::cast_precision_loss, reason = "a small constant")]
+        let most = BEYOND as f64;
+        let is_beyond = |limit: &Limit| limit.amount(&spent) > limit.most * most;
+        let beyond = self
+            .limits
+            .iter()
+            .any(|one| one.is_measured() && is_beyond(one));
+        let why = beyond.then(|| format!("more than {BEYOND} times what is left"));
+        let Some(why) = used.unreadable.or(why) else {
+            return UsageSoFar {
+                unreadable: None,
+                ..used
+            };
+        };
+        let known = if beyond { &[][..] } else { &used.usage };
+        UsageSoFar {
+            usage: usage::combine(&self.all(), known),
+            unreadable: Some(why),
+        }
+    }
+
+    /// All that is left of tokens and money.
+    fn all(&self) -> Vec<ModelUsage> {
+        let measured = self.limits.iter().filter(|limit| limit.is_measured());
+        let mut all: Vec<ModelUsage> = Vec::new();
+        for limit in measured {
+            let currency = limit.currency.clone().and_then(|name| name.try_into().ok());
+            if all.iter().any(|known| known.currency == currency) {
+                continue;
+            }
+            let same = self
+                .limits
+                .iter()
+                .filter(|one| one.is_measured() && one.currency == limit.currency);
+            let least = same.map(|one| one.most).fold(f64::MAX, f64::min);
+            let cost = Amount::try_from(least).ok().filter(|_| currency.is_some());
+            let tokens = format!("{least:.0}").parse().ok();
+            all.push(ModelUsage {
+                output_tokens: tokens.filter(|_| currency.is_none()),
+                currency: currency.filter(|_| cost.is_some()),
+                cost,
+                ..ModelUsage::default()
+            });
+        }
+        all
     }
 
     /// The limit that this exceeds most, in words. What can't be read counts as all that is left.

@@ -6,7 +6,7 @@ use handoff_base::Edit;
 use handoff_protocol::Per;
 
 use crate::planner::{Changed, Planner};
-use crate::record::spending::{SpentSoFar, day, ensure_left, movements};
+use crate::record::spending::{SpentSoFar, day, ensure_believable, ensure_left, movements};
 use crate::record::usage::ensure_usage;
 use crate::record::{DaySpending, Issue, ModelUsage, NoUsage, Record, Spent, Usage, View};
 use crate::refusal::RequestRefusal;
@@ -29,6 +29,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             return Ok(false);
         }
         ensure_usage(models).map_err(RequestRefusal::Usage)?;
+        ensure_believable(self.protocol.definition(), &self.step.by, models)
+            .map_err(RequestRefusal::Usage)?;
         let report = Usage {
             at: self.step.at,
             by: self.step.by.clone(),

@@ -16,7 +16,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::record::stored_form::stored;
-use crate::record::{Lease, Record, Spent, Usage, VERSION};
+use crate::record::usage::BEYOND;
+use crate::record::{Lease, ModelUsage, NoUsage, Record, Spent, Usage, VERSION};
 
 /// What one agent spent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -441,6 +442,32 @@ pub fn ensure_left(
             left: Box::new(left),
         }),
     }
+}
+
+/// Refuses a report by an agent that is far beyond one of its budgets: one figure would keep all others
+/// from their work.
+///
+/// # Errors
+/// [`NoUsage::Beyond`].
+pub(crate) fn ensure_believable(
+    definition: &Definition,
+    agent: &AgentName,
+    models: &[ModelUsage],
+) -> Result<(), NoUsage> {
+    let spent = Spent::of(models);
+    let mut counted = limits(definition).filter(|limit| limit.budget.counts(agent));
+    let beyond = counted.find(|limit| limit.of(&spent) > limit.most().saturating_mul(BEYOND));
+    beyond.map_or(Ok(()), |limit| {
+        let shown = |number: u64| match (limit.quantity(number), &limit.budget.currency) {
+            (Quantity::Money(cost), Some(currency)) => format!("{cost} {currency}"),
+            _ => format!("{} {}", grouped(number), limit.unit.as_str()),
+        };
+        Err(NoUsage::Beyond {
+            said: shown(limit.of(&spent)),
+            most: shown(limit.most()),
+            budget: limit.name.to_owned(),
+        })
+    })
 }
 
 /// The largest part of the budgets per issue or per day that is spent, in thousandths; none without

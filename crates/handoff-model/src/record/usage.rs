@@ -18,6 +18,9 @@ pub const MOST_MODELS: usize = 20;
 /// The longest name of a model or a provider, in characters.
 const LONGEST_NAME: usize = 100;
 
+/// How many times what a budget has a report may say, before nobody believes it.
+pub const BEYOND: u64 = 1000;
+
 /// Costs in a report are below this.
 const MOST_COST: u64 = 1_000_000_000;
 
@@ -94,6 +97,16 @@ pub enum NoUsage {
     /// It says less than the one before.
     #[error("it says less than was reported before, and a report has the totals so far")]
     Less,
+    /// It is far beyond what a budget has.
+    #[error("it says {said}, more than {BEYOND} times the {most} of budget {budget}")]
+    Beyond {
+        /// What it says, with its unit.
+        said: String,
+        /// What the budget has.
+        most: String,
+        /// The budget.
+        budget: String,
+    },
     /// A cost without its currency, or the other way round.
     #[error("cost and currency are given together")]
     Currency,
