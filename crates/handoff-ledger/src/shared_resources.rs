@@ -55,10 +55,8 @@ pub(super) fn shared_resources(
         let others = snapshot.states(&others)?.into_iter();
         for other in others.filter(|other| other.status == IssueStatus::Open) {
             for ((name, _, value), sharing) in stated.iter().zip(&mut sharing) {
-                if other
-                    .fact(definition, name)
-                    .is_some_and(|fact| fact.value == *value)
-                {
+                let fact = other.fact(definition, name);
+                if fact.is_some_and(|fact| is_same(fact.value, value)) {
                     sharing.push(other.issue.to_string());
                 }
             }
@@ -83,4 +81,63 @@ pub(super) fn shared_resources(
         ))
     });
     placed(protocol, rules, kind, input, warnings.collect())
+}
+
+/// Whether two values name the same branch or folder, however they are spelled.
+fn is_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::String(one), Value::String(other)) => plain(one) == plain(other),
+        _ => one == other,
+    }
+}
+
+/// A branch or a path without what changes nothing: blanks around it, `refs/heads/`, `.`, `..` and
+/// doubled or final slashes.
+fn plain(text: &str) -> String {
+    let text = text.trim();
+    let root = if text.starts_with('/') { "/" } else { "" };
+    let text = text.strip_prefix("refs/").unwrap_or(text);
+    let text = text.strip_prefix("heads/").unwrap_or(text);
+    let mut parts: Vec<&str> = Vec::new();
+    for part in text.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|last| *last != "..") => drop(parts.pop()),
+            // There is nothing above the root.
+            ".." if !root.is_empty() => {}
+            part => parts.push(part),
+        }
+    }
+    format!("{root}{}", parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn a_spelling_makes_no_other_branch_and_no_other_folder() {
+        for same in [
+            "refs/heads/a/b",
+            "heads/a/b",
+            " a/b",
+            "a//b",
+            "a/./b/",
+            "a/c/../b",
+        ] {
+            assert_eq!(plain(same), "a/b", "{same}");
+        }
+        for same in [
+            "/srv/w/1",
+            "/srv/w/1/",
+            "/srv/w/../w/1",
+            "/srv//w/1/.",
+            "/../srv/w/1",
+        ] {
+            assert_eq!(plain(same), "/srv/w/1", "{same}");
+        }
+        for other in ["b", "/a/b", "../a/b", "a/b/c", "a", "tags/a/b"] {
+            assert_ne!(plain(other), "a/b", "{other}");
+        }
+    }
 }
