@@ -7,7 +7,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use handoff_base::ids::AgentName;
-use handoff_model::{ProtocolFiles, Strictness, Weakness, weaker};
+use handoff_model::{ProtocolFiles, Strictness, Weakness, loosened, weaker};
 use handoff_protocol::{Protocol, SIGNERS, Signers};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -40,40 +40,53 @@ pub(super) const WEAKER: &str = "Weaker";
 pub(super) struct Authorized {
     /// The required signature.
     pub(super) demand: Option<Demand>,
-    /// What it checks less strictly than the default protocol.
+    /// What it checks less strictly than the default protocol, or than its version in force.
     weaknesses: Vec<Weakness>,
 }
 
 impl Authorized {
-    /// Compares a protocol with the default one, in a ledger where a protocol has a list of keys.
-    /// `known` is the version in force.
+    /// Compares a protocol with the default one, in a ledger where a protocol has a list of keys; in any
+    /// ledger, a new version of the default one with the version in force, `known`.
     pub(super) fn of(
         tip: &Snapshot<'_>,
         known: Option<&Rules<'_>>,
         protocol: &Protocol,
         files: &ProtocolFiles,
     ) -> Result<Self, LedgerError> {
+        let manifest = tip.manifest();
+        let authority = authority(tip)?;
+        let list = files.iter().find(|(path, _)| path == SIGNERS);
+        let own = Strictness {
+            protocol,
+            is_signed: list.is_some_and(|(_, bytes)| !Signers::parse(bytes).0.is_empty()),
+        };
+        let is_default = protocol.name() == manifest.default_protocol.as_str();
+        let default = match known {
+            Some(known) if is_default => Some(tip.rules(known.protocol().name())?),
+            None if is_default => None,
+            _ if authority.is_none() => None,
+            _ => Some(tip.default_rules()?),
+        };
         let mut weaknesses = Vec::new();
-        let Some(signers) = authority(tip)? else {
+        if let Some(than) = &default {
+            let strictness = Strictness {
+                protocol: than.protocol(),
+                is_signed: than.signers()?.is_some(),
+            };
+            weaknesses = weaker(own, strictness, manifest.evidence);
+            if is_default {
+                let is_new = |key: &String| weaknesses.iter().all(|known| known.key != *key);
+                let more = loosened(files, &than.files()?).into_iter().filter(is_new);
+                let more: Vec<Weakness> = more.map(Weakness::of_version).collect();
+                weaknesses.extend(more);
+            }
+        }
+        let Some(signers) = authority else {
             return Ok(Self {
                 demand: None,
                 weaknesses,
             });
         };
-        let manifest = tip.manifest();
-        if protocol.name() != manifest.default_protocol.as_str() {
-            let default = tip.default_rules()?;
-            let list = files.iter().find(|(path, _)| path == SIGNERS);
-            let own = Strictness {
-                protocol,
-                is_signed: list.is_some_and(|(_, bytes)| !Signers::parse(bytes).0.is_empty()),
-            };
-            let than = Strictness {
-                protocol: default.protocol(),
-                is_signed: default.signers()?.is_some(),
-            };
-            weaknesses = weaker(own, than, manifest.evidence);
-        }
         // A protocol's own people may change it, but not below the default.
         let own = match known.filter(|_| weaknesses.is_empty()) {
             Some(known) => Demand::of(known, By::Committer)?,
@@ -99,7 +112,8 @@ impl Authorized {
         if self.weaknesses.is_empty() {
             return Ok(String::new());
         }
-        if !may_be_weaker {
+        // Where nobody signs, whoever writes may say so: it is on record all the same.
+        if !may_be_weaker && self.demand.is_some() {
             let findings = self
                 .weaknesses
                 .iter()

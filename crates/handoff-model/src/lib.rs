@@ -58,8 +58,8 @@ pub use refusal::{
 };
 pub use rules::{
     Assignment, Exemption, GatePolicy, NO_CLAIMS, ProtocolFiles, SETTINGS, Setting, SettingError,
-    Strictness, Weakness, check_protocol, has_settings, keep_settings, only_setting_changed,
-    weaker,
+    Strictness, Weakness, check_protocol, has_settings, keep_settings, loosened,
+    only_setting_changed, weaker,
 };
 pub use step::answers::read as read_answer;
 pub use step::screening::{self, Unscreened};

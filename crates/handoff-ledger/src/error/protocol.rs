@@ -44,7 +44,7 @@ pub enum ProtocolError {
         findings: Vec<Finding>,
     },
     /// A protocol checks less than the default one, and nobody said that it may.
-    #[error("protocol {name} is weaker than {default}, the ledger's default")]
+    #[error("protocol {name} is weaker than {}", if name == default { "its version in force".to_owned() } else { format!("{default}, the ledger's default") })]
     Weaker {
         name: String,
         default: String,

@@ -1,12 +1,14 @@
 //! The files with the rules: a protocol's folder, its settings, how strict it is, and a gate's policy.
 
 mod gate_policy;
+mod loosened;
 mod protocol_check;
 mod setting;
 mod strictness;
 mod template_check;
 
 pub use gate_policy::{Exemption, GatePolicy};
+pub use loosened::loosened;
 pub use protocol_check::{NO_CLAIMS, ProtocolFiles, check_protocol};
 pub use setting::{
     Assignment, SETTINGS, Setting, SettingError, has_settings, keep_settings, only_setting_changed,

@@ -22,6 +22,15 @@ pub struct Weakness {
     pub finding: Finding,
 }
 
+impl Weakness {
+    /// What a new version of a protocol may let pass that the version in force refuses.
+    pub fn of_version(key: String) -> Self {
+        let text = format!("`{key}` may let pass what the version in force refuses");
+        let finding = Finding::error(FindingCode::ProtocolWeaker, "", text);
+        Self { key, finding }
+    }
+}
+
 /// What a protocol checks less strictly than another, in a ledger with this policy for claims.
 pub fn weaker(one: Strictness<'_>, than: Strictness<'_>, ledger: Policy) -> Vec<Weakness> {
     let mut comparison = Comparison {

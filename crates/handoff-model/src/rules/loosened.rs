@@ -1,0 +1,327 @@
+//! What a new version of a protocol lets pass that the one before refused.
+//!
+//! What can't be told to be as strict counts as weaker: a rule is compared as it is stored, and not by
+//! what it is meant for. Words for people may change.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::protocol_check::ProtocolFiles;
+
+/// The keys of `protocol.json` that refuse nothing: names, texts, what is shown, told or traced.
+const SAYS: [&str; 15] = [
+    "alerts",
+    "archive",
+    "attention",
+    "briefing",
+    // Sums that a person sets and sees.
+    "budgets",
+    "decisions",
+    "format",
+    "name",
+    "on_record",
+    "priorities",
+    "title",
+    "traces",
+    "trail",
+    "turns",
+    "version",
+];
+
+/// The keys whose comparison knows more than this one.
+const ELSEWHERE: [&str; 2] = ["evidence", "secrets"];
+
+/// The members of a rule that are for people.
+const TEXTS: [&str; 10] = [
+    "aliases",
+    "description",
+    "examples",
+    "manual",
+    "phase",
+    "reason",
+    "role",
+    "summary",
+    "template",
+    "title",
+];
+
+/// The keywords of a JSON Schema that accept or refuse nothing.
+const ANNOTATIONS: [&str; 8] = [
+    "$comment",
+    "$id",
+    "$schema",
+    "default",
+    "deprecated",
+    "description",
+    "examples",
+    "title",
+];
+
+/// What a new version of a protocol checks less, by keys such as `requirements.approved`; its files
+/// are compared with those in force.
+pub fn loosened(new: &ProtocolFiles, old: &ProtocolFiles) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let definition = |files| read(files, "protocol.json").unwrap_or_default();
+    let (is, was) = (definition(new), definition(old));
+    for key in members(&is).chain(members(&was)).collect::<BTreeSet<_>>() {
+        if !SAYS.contains(&key) && !ELSEWHERE.contains(&key) {
+            part(key, is.get(key), was.get(key), &mut found);
+        }
+    }
+    // Each contract type's schema, wherever it is, and those of everything else.
+    let schema = |of: &Value| of.get("schema").and_then(Value::as_str).map(str::to_owned);
+    for (name, was) in named(was.get("contracts")) {
+        let is = named(is.get("contracts")).find(|(own, _)| *own == name);
+        let paths = is.and_then(|(_, is)| schema(is)).zip(schema(was));
+        found.extend(
+            paths.and_then(|(new_at, old_at)| compared(name, (new, &new_at), (old, &old_at))),
+        );
+    }
+    for (path, _) in old.iter().filter(|(path, _)| path.starts_with("schemas/")) {
+        let name = path
+            .trim_start_matches("schemas/")
+            .trim_end_matches(".schema.json");
+        found.extend(compared(name, (new, path), (old, path)));
+    }
+    found
+}
+
+/// The key of a schema that accepts more than it did. One that is gone accepts nothing.
+fn compared(
+    name: &str,
+    (new, new_at): (&ProtocolFiles, &str),
+    (old, old_at): (&ProtocolFiles, &str),
+) -> Option<String> {
+    let (is, was) = (read(new, new_at)?, read(old, old_at)?);
+    (!is_as_strict(&is, &was)).then(|| format!("schema.{name}"))
+}
+
+fn read(files: &ProtocolFiles, path: &str) -> Option<Value> {
+    let (_, bytes) = files.iter().find(|(known, _)| known == path)?;
+    serde_json::from_slice(bytes).ok()
+}
+
+fn members(value: &Value) -> impl Iterator<Item = &str> {
+    value
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| name.as_str())
+}
+
+/// Compares one part of two definitions.
+fn part(key: &str, is: Option<&Value>, was: Option<&Value>, found: &mut BTreeSet<String>) {
+    let mut add = |name: Option<&str>| {
+        found.insert(name.map_or(key.to_owned(), |name| format!("{key}.{name}")));
+    };
+    match key {
+        // What is more of these refuses more.
+        "requirements" | "consistency" | "documents" => {
+            for (name, was) in named(was) {
+                let is = named(is).find(|(own, _)| *own == name).map(|(_, is)| is);
+                if !is.is_some_and(|is| is_kept(is, was)) {
+                    add(Some(name));
+                }
+            }
+        }
+        // A type that is new needs a route, and an agent that is new a kind that decides.
+        "contracts" | "agents" => {
+            for (name, is) in named(is) {
+                let was = named(was).find(|(known, _)| *known == name);
+                let decides = ["human", "orchestrator"].contains(&text(is, "kind"));
+                match was {
+                    Some((_, was)) if !is_kept(is, was) => add(Some(name)),
+                    None if decides => add(Some(name)),
+                    _ => {}
+                }
+            }
+        }
+        "facts" => {
+            for (name, was) in named(was) {
+                if is.and_then(|is| is.get(name)) != Some(was) {
+                    add(Some(name));
+                }
+            }
+        }
+        "routes" if !is_subset(is, was) => add(None),
+        "forbidden" | "gates" | "exclusive" | "merge" if !is_subset(was, is) => add(None),
+        // Without any, `completed` is what a merge asks.
+        "merge" if was.is_none() && is.is_some() => add(None),
+        "routes" | "forbidden" | "gates" | "exclusive" | "merge" => {}
+        _ => {
+            let same = match (is, was) {
+                (Some(is), Some(was)) => is_kept(is, was),
+                (is, was) => is == was || key == "limits" && was.is_none(),
+            };
+            if !same {
+                add(None);
+            }
+        }
+    }
+}
+
+/// The entries of a part by their names: its members, or a list's entries by `id`, `type` or `name`.
+fn named(part: Option<&Value>) -> Box<dyn Iterator<Item = (&str, &Value)> + '_> {
+    match part {
+        Some(Value::Object(members)) => {
+            Box::new(members.iter().map(|(name, value)| (name.as_str(), value)))
+        }
+        Some(Value::Array(entries)) => Box::new(entries.iter().filter_map(|entry| {
+            let mut keys = ["id", "type", "name"].into_iter();
+            let name = keys.find_map(|key| entry.get(key)?.as_str());
+            Some((name?, entry))
+        })),
+        _ => Box::new(std::iter::empty()),
+    }
+}
+
+fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Whether each entry of a list is in another one, whatever is said of it.
+fn is_subset(part: Option<&Value>, of: Option<&Value>) -> bool {
+    let list = |value: Option<&Value>| -> Vec<Value> {
+        let entries = value.and_then(Value::as_array).into_iter().flatten();
+        entries.map(without_texts).collect()
+    };
+    let all = list(of);
+    list(part).iter().all(|entry| all.contains(entry))
+}
+
+fn without_texts(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let kept = members
+                .iter()
+                .filter(|(name, _)| !TEXTS.contains(&name.as_str()));
+            let kept = kept.map(|(name, value)| (name.clone(), without_texts(value)));
+            Value::Object(kept.collect())
+        }
+        Value::Array(entries) => Value::Array(entries.iter().map(without_texts).collect()),
+        other => other.clone(),
+    }
+}
+
+/// Whether a rule is the same but for its texts, and for limits that are lower now; claims that are
+/// stated in addition are checked in addition.
+fn is_kept(is: &Value, was: &Value) -> bool {
+    fn kept(is: &Value, was: &Value) -> bool {
+        match (is, was) {
+            (Value::Object(is), Value::Object(was)) => {
+                let is_added = |name: &String| !was.contains_key(name);
+                let more = is.keys().filter(|name| is_added(name));
+                let mut more =
+                    more.filter(|name| !["claims", "raises", "xsd"].contains(&name.as_str()));
+                let limits = [
+                    "most",
+                    "cost",
+                    "tokens",
+                    "attempts",
+                    "seconds",
+                    "max_retries",
+                ];
+                more.next().is_none()
+                    && was.iter().all(|(name, was)| match is.get(name) {
+                        None => name == "xsd",
+                        Some(is) if limits.contains(&name.as_str()) => is_at_most(is, was),
+                        Some(_) if name == "xsd" || name == "schema" => true,
+                        Some(is) => kept(is, was),
+                    })
+            }
+            _ => is == was,
+        }
+    }
+    kept(&without_texts(is), &without_texts(was))
+}
+
+fn is_at_most(is: &Value, was: &Value) -> bool {
+    match (is.as_f64(), was.as_f64()) {
+        (Some(is), Some(was)) => is <= was,
+        _ => is == was,
+    }
+}
+
+/// Whether all that a schema accepts is accepted by another one, as far as that can be told.
+fn is_as_strict(is: &Value, was: &Value) -> bool {
+    let (Value::Object(is), Value::Object(was)) = (is, was) else {
+        return is == was || *is == Value::Bool(false) || *was == Value::Bool(true);
+    };
+    let mut keywords = was
+        .iter()
+        .filter(|(key, _)| !ANNOTATIONS.contains(&key.as_str()));
+    keywords.all(|(key, was_it)| keyword(key, is.get(key), was_it)) && adds_nothing(is, was)
+}
+
+/// Whether a schema's keyword is as strict as it was.
+fn keyword(key: &str, is: Option<&Value>, was: &Value) -> bool {
+    let Some(is) = is else {
+        // What no `$ref` needs any more refuses nothing by itself.
+        return ["$defs", "definitions"].contains(&key);
+    };
+    match key {
+        "required" => is_subset(Some(was), Some(is)),
+        "enum" => is_subset(Some(is), Some(was)),
+        "type" if is.is_array() || was.is_array() => {
+            let list = |value: &Value| match value {
+                Value::Array(list) => Value::Array(list.clone()),
+                one => Value::Array(vec![one.clone()]),
+            };
+            is_subset(Some(&list(is)), Some(&list(was)))
+        }
+        "maximum" | "exclusiveMaximum" | "maxLength" | "maxItems" | "maxProperties" => {
+            is_at_most(is, was)
+        }
+        "minimum" | "exclusiveMinimum" | "minLength" | "minItems" | "minProperties" => {
+            is_at_most(was, is)
+        }
+        "properties" | "$defs" | "definitions" | "patternProperties" => members(was).all(|name| {
+            let (is, was) = (is.get(name), was.get(name));
+            is.zip(was).is_some_and(|(is, was)| is_as_strict(is, was))
+                || is.is_none() && key == "$defs"
+        }),
+        "items" | "additionalProperties" | "contains" | "propertyNames" => is_as_strict(is, was),
+        "allOf" => {
+            let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+            let own = list(is);
+            list(was)
+                .iter()
+                .all(|was| own.iter().any(|is| is_as_strict(is, was)))
+        }
+        _ => plain(is) == plain(was),
+    }
+}
+
+/// Whether a schema names no property that it refused before.
+fn adds_nothing(is: &Map<String, Value>, was: &Map<String, Value>) -> bool {
+    let closed = ["additionalProperties", "unevaluatedProperties"];
+    let is_closed = closed
+        .iter()
+        .any(|key| was.get(*key) == Some(&Value::Bool(false)));
+    let names = |of: &Map<String, Value>| -> BTreeSet<String> {
+        let keys = ["properties", "patternProperties"].into_iter();
+        keys.filter_map(|key| of.get(key))
+            .flat_map(members)
+            .map(str::to_owned)
+            .collect()
+    };
+    !is_closed || names(is).is_subset(&names(was))
+}
+
+/// A schema without its annotations.
+fn plain(schema: &Value) -> Value {
+    match schema {
+        Value::Object(members) => {
+            let kept = members.iter().filter(|(name, value)| {
+                !ANNOTATIONS.contains(&name.as_str()) || value.is_object() || value.is_array()
+            });
+            Value::Object(
+                kept.map(|(name, value)| (name.clone(), plain(value)))
+                    .collect(),
+            )
+        }
+        Value::Array(entries) => Value::Array(entries.iter().map(plain).collect()),
+        other => other.clone(),
+    }
+}
