@@ -11,6 +11,7 @@ use handoff::base::ids::IssueKey;
 use handoff::base::text::fit;
 use handoff::ledger::{AuditScope, GateRequest, Judgement, Ledger, Snapshot, judge_any};
 use handoff::model::{Answered, GatePolicy, View};
+use handoff::protocol::PathPattern;
 use handoff_github::pull_request::{PullRequest, QueueBranch};
 use handoff_github::text::line;
 
@@ -111,24 +112,30 @@ pub(crate) fn request(
         Some((head, base)) => (head, Some(base)),
         None => (pull_request.head, None),
     };
-    let changes_only = |patterns: &[String]| {
-        let store = tip.code_store()?;
-        let base = base.map_or_else(|| store.base(), Ok)?;
-        store.changes_only(base, head, patterns)
+    let mut request = GateRequest {
+        policy,
+        head: Some(head),
+        base,
+        into: Some(pull_request.into.clone()),
+        ..GateRequest::default()
     };
-    let exempt = pull_request.exemption(&policy, issue.is_some(), changes_only);
+    let changes_only = |patterns: &[String]| {
+        let patterns = patterns.iter().map(|text| PathPattern::new(text));
+        let patterns = patterns.collect::<Result<Vec<_>, _>>();
+        let patterns =
+            patterns.map_err(|error| format!("a pattern for paths is invalid: {error}"))?;
+        let base = request.base(tip, request.into.as_deref())?;
+        let accepts = |path: &str| patterns.iter().any(|pattern| pattern.matches(path));
+        tip.code_store()?.changes_only(base, head, accepts)
+    };
+    let exempt = pull_request.exemption(&request.policy, issue.is_some(), changes_only);
     let damage = match (&exempt, issue) {
         (Ok(None) | Err(_), Some(key)) => damage(ledger, tip, key)?,
         _ => None,
     };
-    Ok(GateRequest {
-        policy,
-        head: Some(head),
-        base,
-        // What can't be told exempts nothing.
-        exempt: exempt.unwrap_or_default(),
-        damage,
-    })
+    // What can't be told exempts nothing.
+    (request.exempt, request.damage) = (exempt.unwrap_or_default(), damage);
+    Ok(request)
 }
 
 /// Judges a pull request.
@@ -254,6 +261,10 @@ fn damage(
     };
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     let audit = ledger.audit(scope, threads, false)?;
+    if audit.cut_off {
+        let text = "the ledger's history is cut off here, and the rules of its steps with it: `git fetch --unshallow`";
+        return Ok(Some(text.to_owned()));
+    }
     let changed = tip.changed_artifacts(Some(key))?;
     if audit.is_clean() && changed.is_empty() {
         return Ok(None);

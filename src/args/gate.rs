@@ -1,14 +1,12 @@
 //! What a gate asks: on the command line, or in a file.
 
 use clap::Args;
-use handoff::base::ObjectId;
 use handoff::base::ids::{AgentName, IssueKey};
 use handoff::base::text::quoted;
-use handoff::git::Repository;
 use handoff::ledger::{GateRequest, Ledger, Snapshot};
 use handoff::model::GatePolicy;
 
-use crate::context::{Context, commit_id};
+use crate::context::{Context, one_commit};
 use crate::contracts::input;
 use crate::failure::{ErrorCode, Failure};
 #[cfg(feature = "github")]
@@ -101,22 +99,12 @@ impl GateArgs {
         let head = self
             .head
             .as_deref()
-            .map(|text| head(tip.repository(), text));
+            .map(|text| one_commit(tip.repository(), text));
         Ok(GateRequest {
             policy,
             head: head.transpose()?,
             ..GateRequest::default()
         })
-    }
-}
-
-/// A commit by any name, or by its whole id: then it need not be here.
-fn head(repository: &Repository, text: &str) -> Result<ObjectId, Failure> {
-    let digits = 2 * repository.format().id_bytes();
-    let id = Some(text).filter(|text| text.len() == digits);
-    match id.and_then(|text| text.parse().ok()) {
-        Some(id) => Ok(id),
-        None => commit_id(repository, text),
     }
 }
 

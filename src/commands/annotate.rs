@@ -18,8 +18,9 @@ use crate::render::receipt::ReceiptView;
 /// at any time, even to finished work; no state changes.
 ///
 /// With `--fact`, the note also changes what is known of the issue: the next contracts must say the
-/// same. What an event of GitHub proved can only be changed by another event, the orchestrator or a
-/// person. With `--usage` alone, it only says what the work took.
+/// same. A fact is for its source to note: what events of GitHub prove for them or a person, what
+/// contracts state for an orchestrator too; docs/gate.md. With `--usage` alone, it only says what the
+/// work took.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff annotate 123.4 --as reviewer-agent \\

@@ -6,7 +6,7 @@ use handoff::ledger::{Done, Snapshot};
 use handoff::model::{Annotation, Approval, Record, Refusal, Update, View};
 
 use crate::args::text;
-use crate::context::{Context, commit_id, handoff_id};
+use crate::context::{Context, commit_id, handoff_id, one_commit};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::render::receipt::ReceiptView;
@@ -45,7 +45,11 @@ impl Arguments {
         let note = self.note.as_deref().map(text::kept).transpose()?;
         let repository = context.repository()?;
         let head = self.head.as_deref();
-        let head = head.map(|text| commit_id(&repository, text)).transpose()?;
+        let head = head.map(|text| {
+            let id = one_commit(&repository, text)?;
+            commit_id(&repository, &id.to_string())
+        });
+        let head = head.transpose()?;
         let tree = head.map(|head| repository.commit(head)).transpose()?;
         let tree = tree.map(|commit| commit.tree.to_string());
         let agent = context.acting_agent(&repository)?;

@@ -43,7 +43,7 @@ impl Desk {
     /// Notes that the work is on another branch than the one that was prepared.
     pub(crate) fn on_branch(&self, name: &str) {
         let fact = format!("branch={name}");
-        let args = ["annotate", "87", "--as", "prep-agent", "--note", "moved"];
+        let args = ["annotate", "87", "--as", "maintainer", "--note", "moved"];
         let fact = ["--fact", &fact];
         self.env.handoff(&[&args[..], &fact].concat()).success();
     }

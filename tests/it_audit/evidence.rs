@@ -738,7 +738,7 @@ impl Clock for Meanwhile {
                 "--fact",
                 "branch=hotfix",
                 "--as",
-                "reviewer-agent",
+                "maintainer",
             ];
             env.handoff(&noted).success();
         }

@@ -3,7 +3,9 @@
 use std::fs;
 
 use crate::desk::{BRANCH, Desk, fixed, implemented, merged};
+use crate::keys::{damage, put, raw};
 use serde_json::{Value, json};
+use test_support::contracts::opening;
 use test_support::{TestEnvironment, stored};
 
 /// Rewrites the newest commit of the ledger: the records that it wrote are changed, in both places.
@@ -303,4 +305,30 @@ fn what_was_found_goes_with_an_export_and_foreign_contracts_are_not_checked() {
             .all(|e| e["result"] == "skipped" && e["reason"] == "imported")
     );
     other.assert_sound();
+}
+
+#[test]
+fn a_fact_that_is_not_its_writers_to_note_is_found() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let fact = format!("head={}", "1".repeat(40));
+    let note = [
+        "annotate",
+        "87",
+        "--as",
+        "maintainer",
+        "--note",
+        "n",
+        "--fact",
+        &fact,
+    ];
+    env.handoff(&note).success();
+    let noted = raw(&env, &env.tip());
+    assert_eq!(noted.matches("maintainer").count(), 3, "{noted}");
+    put(&env, &noted.replace("maintainer", "implementer-agent"));
+    let found = damage(&env);
+    assert!(
+        found.contains("step.illegal") && found.contains("cannot note the fact head"),
+        "{found}"
+    );
 }

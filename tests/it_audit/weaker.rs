@@ -361,3 +361,122 @@ fn one_that_checks_as_much_needs_no_word_and_what_less_is_named() {
     findings(with_key(&env, "robin", &set, ""), 4, "protocol_weaker");
     env.assert_sound();
 }
+
+#[test]
+fn each_commit_that_changed_the_issue_is_asked_for_its_signature() {
+    let env = signed_approval();
+    env.handoff(&["gate", "7", "--signed"]).success();
+    let worktree = env.root().join("by-hand");
+    let at = worktree.to_str().unwrap();
+    env.git(
+        &env.repo(),
+        &["worktree", "add", "-q", "--detach", at, BRANCH],
+    );
+    fs::write(worktree.join("issues/07/00/7/0005.json"), "{}").unwrap();
+    // What its message says it is about is not what it changed.
+    let author = "reviewer-agent <reviewer-agent@handoff.invalid>";
+    let message = "8.1 sent to prep-agent: x\n\nIssue: 8\nTransition: 8.1 none..pending\n";
+    env.git(&worktree, &["add", "-A"]);
+    env.git(
+        &worktree,
+        &["commit", "-q", "--author", author, "-m", message],
+    );
+    let forged = env.git(&worktree, &["rev-parse", "HEAD"]);
+    env.git(&env.repo(), &["update-ref", BRANCH, forged.trim()]);
+    env.handoff(&["gate", "7", "--signed"])
+        .exits(1)
+        .says("✗ not signed: the step ")
+        .says("and is not signed");
+}
+
+#[test]
+fn a_new_version_of_the_default_protocol_says_what_it_lets_pass() {
+    let env = team();
+    let list = fs::read_to_string(crate::keys::list(&env, "1.0.0")).unwrap();
+    let update = |version: &str, change: &dyn Fn(&mut Value), more: &[&str]| {
+        let folder = lax(&env, |definition| {
+            definition["name"] = "issue-to-pr".into();
+            definition["version"] = version.into();
+            change(definition);
+        });
+        fs::write(format!("{folder}/allowed_signers"), &list).unwrap();
+        let args = [&["protocol", "update", &folder][..], more].concat();
+        with_key(&env, "robin", &args, "")
+    };
+    let weaker: [(&str, &dyn Fn(&mut Value)); 7] = [
+        ("requirements.approved", &|of| {
+            of["requirements"]["approved"]["undone_by"] = json!([]);
+        }),
+        ("merge", &|of| of["merge"] = json!(["other-worker"])),
+        ("agents.fixer-agent", &|of| {
+            of["agents"][4]["kind"] = "human".into();
+        }),
+        ("routes", &|of| {
+            let new = json!({"from": "implementer-agent", "to": "validator-agent", "contracts": ["reviewer-agent-to-validator-agent"]});
+            of["routes"].as_array_mut().unwrap().push(new);
+        }),
+        ("github", &|of| {
+            of["github"]["rules"][11]["as"] = "implementer-agent".into();
+        }),
+        ("contracts.reviewer-agent-to-validator-agent", &|of| {
+            of["contracts"][4]
+                .as_object_mut()
+                .unwrap()
+                .remove("reviews");
+        }),
+        ("limits", &|of| {
+            of["limits"]["rounds"]["failed validations"]["most"] = 9.into();
+        }),
+    ];
+    for (at, (key, change)) in weaker.iter().enumerate() {
+        let version = format!("2.{at}.0");
+        let tip = env.tip();
+        update(&version, change, &[])
+            .exits(4)
+            .says("is weaker than its version in force")
+            .says(key);
+        assert_eq!(env.tip(), tip);
+    }
+    let all = |of: &mut Value| weaker.iter().for_each(|(_, change)| change(of));
+    update("3.0.0", &all, &["--weaker"]).success();
+    let said = message(&env);
+    for (key, _) in &weaker {
+        assert!(said.contains(key), "no {key} in {said}");
+    }
+    // What is stricter, or only says something else, needs no word.
+    update("3.1.0", &|of| of["title"] = "Ours".into(), &[]).success();
+    assert!(!message(&env).contains("Weaker"), "{}", message(&env));
+    env.assert_sound();
+}
+
+#[test]
+fn where_nobody_signs_it_is_on_record_too() {
+    let env = TestEnvironment::with_ledger();
+    let folder = lax(&env, |definition| {
+        definition["name"] = "issue-to-pr".into();
+        definition["version"] = "2.0.0".into();
+        definition["requirements"]["approved"]["undone_by"] = json!([]);
+    });
+    let schema = format!("{folder}/schemas/reviewer-agent-to-validator-agent.schema.json");
+    let mut laxer: Value = serde_json::from_slice(&fs::read(&schema).unwrap()).unwrap();
+    laxer["required"].as_array_mut().unwrap().pop();
+    fs::write(&schema, laxer.to_string()).unwrap();
+    env.handoff(&["protocol", "update", &folder]).success();
+    let said = message(&env);
+    assert!(
+        said.contains("Weaker: ") && said.contains("requirements.approved"),
+        "{said}"
+    );
+    assert!(
+        said.contains("schema.reviewer-agent-to-validator-agent"),
+        "{said}"
+    );
+    env.assert_sound();
+    let silent = raw(&env, &env.tip());
+    let line = said
+        .lines()
+        .find(|line| line.starts_with("Weaker"))
+        .unwrap();
+    put(&env, &silent.replace(&format!("{line}\n"), ""));
+    assert!(damage(&env).starts_with("commit.message"));
+}

@@ -155,3 +155,73 @@ fn an_issue_takes_notes_up_to_a_limit() {
     env.claim("87.1", "prep-agent").success();
     env.assert_sound();
 }
+
+#[test]
+fn a_fact_is_noted_by_its_source_alone() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let note = |agent: &str, fact: &str| {
+        let args = ["annotate", "87", "--as", agent, "--note", fact, "--fact"];
+        env.handoff(&[&args[..], &[fact]].concat())
+    };
+    // What events prove: no agent's word is a review, a check or a pull request, not the orchestrator's.
+    let proved = [
+        "head=1",
+        "pr_state=open",
+        "branch=evil",
+        "reviewed_commit=1",
+        "review_state=approved",
+        "review_by=maintainer",
+        "ci_conclusion=success",
+        "ci_name=build",
+        "pull_request_at=2026-01-01T00:00:00Z",
+        "changed_by=maintainer",
+    ];
+    let tip = env.tip();
+    for fact in proved {
+        for agent in ["implementer-agent", "reviewer-agent", "orchestrator"] {
+            let said = note(agent, fact).exits(4);
+            said.says("an event or a person says what it is");
+        }
+    }
+    // What contracts state, an orchestrator corrects, and no other agent.
+    let stated = [
+        "pr_number=3",
+        "requirements=[]",
+        "base=evil",
+        "coverage=99%",
+    ];
+    for fact in stated {
+        note("implementer-agent", fact).exits(4).says("cannot note");
+    }
+    assert_eq!(env.tip(), tip, "nothing was written");
+    for fact in stated {
+        note("orchestrator", fact).success();
+    }
+    for fact in ["head=2", "review_state=commented"] {
+        note("maintainer", fact).success();
+    }
+    // What nothing else knows, any agent notes.
+    note("implementer-agent", "favourite=tea").success();
+    env.assert_sound();
+}
+
+#[test]
+fn who_asks_does_not_answer() {
+    let env = TestEnvironment::with_ledger();
+    let asked = || {
+        env.send(opening(87)).success();
+        env.claim("87.1", "prep-agent").success();
+        let block = ["block", "87.1", "--as", "prep-agent", "--reason", "may I?"];
+        env.handoff(&block).success();
+    };
+    asked();
+    for agent in ["prep-agent", "implementer-agent", "closer-agent"] {
+        env.handoff(&["answer", "87.1", "yes", "--as", agent])
+            .exits(4)
+            .says("its sender, an orchestrator or a person can");
+    }
+    env.handoff(&["answer", "87.1", "yes", "--as", "issue-manager"])
+        .success();
+    env.assert_sound();
+}

@@ -473,3 +473,144 @@ fn skipped_work_is_no_approval_and_no_merge() {
     }
     env.assert_sound();
 }
+
+/// The full id of a commit here.
+fn commit_at(env: &TestEnvironment, name: &str) -> String {
+    let id = env.git(&env.repo(), &["rev-parse", name]);
+    id.trim().to_owned()
+}
+
+/// A commit on the code branch, with a file of this name.
+fn work(env: &TestEnvironment, file: &str) -> String {
+    std::fs::write(env.repo().join(file), "x").unwrap();
+    env.git(&env.repo(), &["add", file]);
+    env.git(&env.repo(), &["commit", "-q", "-m", file]);
+    commit_at(env, "HEAD")
+}
+
+#[test]
+fn an_approval_is_of_what_its_claim_showed_unless_it_names_another() {
+    let env = in_review();
+    let shown = commit_at(&env, "HEAD");
+    // The branch moves while the reviewer looks, and agents note what they like.
+    let unseen = work(&env, "unseen.txt");
+    for agent in ["implementer-agent", "reviewer-agent", "orchestrator"] {
+        let fact = format!("reviewed_commit={unseen}");
+        let note = ["annotate", "87", "--as", agent, "--note", "n", "--fact"];
+        env.handoff(&[&note[..], &[&fact]].concat())
+            .exits(4)
+            .says("cannot note the fact reviewed_commit");
+    }
+    let new = ["new", "--issue", "87", "--from", "reviewer-agent", "--to"];
+    let skeleton = [&new[..], &["validator-agent", "--format", "json"]].concat();
+    env.handoff(&skeleton).success().says(&shown);
+    let contract = sample("reviewer-agent-to-validator-agent", Format::Xml, 87);
+    let sent = env.send(contract).success();
+    sent.says(&format!(" at {}", &shown[..10]));
+    env.handoff(&["show", "87.5"]).success().says(&shown[..10]);
+    let gate = env.handoff(&["gate", "87"]).success();
+    gate.says(&format!("of commit {}", &shown[..10]));
+    assert!(is_open(&env, &["87", "--head", &shown]));
+    assert!(!is_open(&env, &["87", "--head", &unseen]));
+    env.assert_sound();
+}
+
+/// Sends a sample of this contract as the agent that it is from, which claims what it was sent.
+fn step(env: &TestEnvironment, agent: &str, contract: &str) {
+    env.claim("87", agent).success();
+    let contract = sample(contract, Format::Xml, 87);
+    env.send(contract).success();
+}
+
+#[test]
+fn an_objection_outlives_whoever_it_is_not_from() {
+    let objected = || {
+        let env = approved();
+        step(&env, "validator-agent", "validator-agent-to-fixer-agent");
+        assert!(!is_open(&env, &["87"]));
+        env
+    };
+    let head = |env: &TestEnvironment| commit_at(env, "HEAD");
+    let is_open_at = |env: &TestEnvironment| is_open(env, &["87", "--head", &head(env)]);
+
+    // Its receiver rejects the work, the orchestrator cancels it: the objection stays.
+    for (verb, agent) in [("reject", "fixer-agent"), ("cancel", "orchestrator")] {
+        let env = objected();
+        env.handoff(&[verb, "87.5", "--as", agent, "--reason", "no"])
+            .success();
+        assert!(!is_open(&env, &["87"]), "{agent}");
+        env.handoff(&["gate", "87"]).exits(1).says("87.5");
+    }
+    // Who raised it, or a person, takes it back.
+    for agent in ["validator-agent", "maintainer"] {
+        let env = objected();
+        env.handoff(&["cancel", "87.5", "--as", agent, "--reason", "no"])
+            .success();
+        assert!(is_open_at(&env), "{agent}");
+    }
+    // The same commit, approved again by another, does not end it; other code does.
+    let env = objected();
+    step(&env, "fixer-agent", "fixer-agent-to-reviewer-agent");
+    step(&env, "reviewer-agent", "reviewer-agent-to-validator-agent");
+    assert!(!is_open_at(&env));
+    env.handoff(&["gate", "87"])
+        .exits(1)
+        .says("87.5 by validator-agent objects")
+        .says("87.7 approves the same commit");
+    let reject = [
+        "reject",
+        "87.7",
+        "--as",
+        "validator-agent",
+        "--reason",
+        "no",
+    ];
+    env.handoff(&reject).success();
+    let env = objected();
+    env.claim("87", "fixer-agent").success();
+    work(&env, "fix.txt");
+    let fixed = sample("fixer-agent-to-reviewer-agent", Format::Xml, 87);
+    env.send(fixed).success();
+    step(&env, "reviewer-agent", "reviewer-agent-to-validator-agent");
+    assert!(is_open_at(&env));
+    env.assert_sound();
+}
+
+#[test]
+fn a_commit_is_named_by_what_no_other_can_take() {
+    let env = approved();
+    let good = commit_at(&env, "HEAD");
+    let branch = env.git(&env.repo(), &["branch", "--show-current"]);
+    let branch = branch.trim();
+    let evil = work(&env, "evil.txt");
+    let git = |args: &[&str]| env.git(&env.repo(), args);
+    let closed = |name: &str, why: &str| {
+        let ran = env.handoff(&["gate", "87", "--head", name]);
+        assert_ne!(ran.status, 0, "{}", ran.shown);
+        ran.says(why);
+    };
+    // A tag that has the branch's name, or another commit's id, is not that.
+    git(&["tag", branch, &good]);
+    closed(branch, "is the name of several");
+    closed(&format!("refs/heads/{branch}"), "is about commit");
+    git(&["update-ref", &format!("refs/tags/{evil}"), &good]);
+    git(&["update-ref", &format!("refs/heads/{evil}"), &good]);
+    closed(&evil, "is about commit");
+    // Nor is an abbreviation, of which the next commit may take the other half.
+    closed(&good[..12], "may be an abbreviated id");
+    git(&["update-ref", &format!("refs/heads/{}", &evil[..10]), &good]);
+    closed(&evil[..10], "may be an abbreviated id");
+    assert!(is_open(&env, &["87", "--head", &good]));
+    // What git would show in a commit's place is not what is judged.
+    git(&["replace", &evil, &good]);
+    closed(&evil, "is about commit");
+    git(&["replace", "-d", &evil]);
+    let tree = |commit: &str| commit_at(&env, &format!("{commit}^{{tree}}"));
+    git(&["replace", &tree(&evil), &tree(&good)]);
+    closed(&evil, "is about commit");
+    git(&["replace", "-d", &tree(&evil)]);
+    let info = env.repo().join(".git/info");
+    std::fs::create_dir_all(&info).unwrap();
+    std::fs::write(info.join("grafts"), format!("{evil} {good}~1\n")).unwrap();
+    closed(&evil, "is about commit");
+}

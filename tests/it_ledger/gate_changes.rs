@@ -278,3 +278,79 @@ fn what_is_missing_is_said_and_fetched_where_that_can_be_done() {
         said.shown
     );
 }
+
+#[test]
+fn the_users_settings_and_attributes_do_not_merge() {
+    let desk = Desk::new();
+    desk.base_moves();
+    desk.git(&["merge", "-q", "--no-edit", "main"]);
+    desk.holds();
+    // A driver that takes one side would call another tree the merge.
+    let settings = [
+        ["merge.ours.driver", "true"],
+        ["merge.default", "ours"],
+        ["merge.renames", "false"],
+    ];
+    for setting in settings {
+        desk.git(&["config", setting[0], setting[1]]);
+    }
+    let info = desk.env.repo().join(".git/info");
+    fs::create_dir_all(&info).unwrap();
+    fs::write(info.join("attributes"), "* merge=ours\n").unwrap();
+    desk.holds();
+    desk.git(&["reset", "-q", "--hard", &desk.approved]);
+    desk.git(&["merge", "-q", "--no-edit", "-s", "ours", "main"]);
+    desk.ended("changes more than it merges");
+}
+
+#[test]
+fn what_a_merge_dropped_a_rebase_brings_back() {
+    // A commit that nobody saw, and a merge that has the approved files again.
+    let desk = Desk::new();
+    desk.git(&["checkout", "-q", "-b", "side"]);
+    desk.commit("Unseen", &[("evil.txt", "1\n")]);
+    desk.git(&["checkout", "-q", &desk.branch]);
+    desk.git(&["merge", "-q", "--no-edit", "-s", "ours", "side"]);
+    desk.ended("a merge by rebase would undo a merge");
+    // It is the same in the very commit that is approved.
+    desk.env.claim("87", "validator-agent").success();
+    let approve = [
+        "approve",
+        "87.4",
+        "--as",
+        "maintainer",
+        "--worker",
+        "robin",
+        "--head",
+        "HEAD",
+    ];
+    desk.env.handoff(&approve).success();
+    let head = desk.git(&["rev-parse", "HEAD"]);
+    let gate = [
+        "gate",
+        "87",
+        "--require",
+        "approved-by-person",
+        "--head",
+        &head,
+    ];
+    desk.env
+        .handoff(&gate)
+        .exits(1)
+        .says("a merge by rebase would undo a merge");
+    // One that only brings the base is none.
+    desk.git(&["reset", "-q", "--hard", &desk.approved]);
+    desk.base_moves();
+    desk.git(&["merge", "-q", "--no-edit", "main"]);
+    desk.env.handoff(&approve).success();
+    let head = desk.git(&["rev-parse", "HEAD"]);
+    let gate = [
+        "gate",
+        "87",
+        "--require",
+        "approved-by-person",
+        "--head",
+        &head,
+    ];
+    desk.env.handoff(&gate).success();
+}

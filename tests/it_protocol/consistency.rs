@@ -94,7 +94,7 @@ fn identities_are_those_of_the_issue() {
         "annotate",
         "87",
         "--as",
-        "implementer-agent",
+        "orchestrator",
         "--note",
         "the first had the wrong base",
     ];

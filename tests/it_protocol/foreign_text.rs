@@ -65,7 +65,7 @@ fn troubled() -> TestEnvironment {
         "annotate",
         "7",
         "--as",
-        "prep-agent",
+        "orchestrator",
         "--note",
         &why,
         "--fact",

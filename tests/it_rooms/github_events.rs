@@ -1016,7 +1016,7 @@ fn what_an_event_proved_outranks_what_an_agent_says() {
         .says(
             "`branch` is \"enhancement/12-csv-export\", and fact `branch` of issue 12, as event ",
         );
-    // Nor does a note of an agent change what was proved; the orchestrator's does.
+    // Nor does a note of an agent change what was proved; a person's does.
     let note = |agent| {
         let args = [
             "annotate",
@@ -1029,9 +1029,11 @@ fn what_an_event_proved_outranks_what_an_agent_says() {
         let fact = ["--fact", "branch=enhancement/12-csv-export"];
         env.handoff(&[&args[..], &fact].concat())
     };
-    note("implementer-agent").exits(4).says("inconsistent");
+    for agent in ["implementer-agent", "orchestrator"] {
+        note(agent).exits(4).says("cannot note the fact branch");
+    }
     assert_eq!(env.tip(), tip, "{}", told.shown);
-    note("orchestrator").success();
+    note("maintainer").success();
     env.send(built(5)).success();
     env.assert_sound();
 }

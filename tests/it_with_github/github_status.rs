@@ -598,3 +598,43 @@ fn the_merge_queues_commit_is_judged_by_each_pull_request_in_it() {
     desk.git(&["push", "-q", "-f", "origin", &format!("HEAD:{name}")]);
     assert_eq!(judged(&(name, desk.head(), base)).0, "success");
 }
+
+#[test]
+fn one_commit_of_two_pull_requests_passes_if_both_do() {
+    let desk = Desk::new();
+    let api = &desk.runner.api;
+    api.knows(&desk.pull_request(7, &desk.branch, "Closes #87"));
+    let mut exempt = desk.pull_request(8, "chore", "");
+    exempt["base"]["ref"] = json!("gh-pages");
+    api.knows(&exempt);
+    let policy = json!({"format": 1, "require": ["approved"], "exempt": [{"reason": "pages", "into": ["gh-pages"]}]});
+    let file = desk.env().file("policy.json", policy.to_string());
+    let set = |asked: &[&str]| {
+        let args = [&["github", "status"][..], asked, &["--policy", &file]].concat();
+        desk.handoff(&args).success();
+        desk.state()
+    };
+    for asked in [&["8"][..], &["7"], &[]] {
+        assert_eq!(set(asked), "failure", "{asked:?}");
+    }
+    desk.approve();
+    assert_eq!(set(&["8"]), "success");
+    // A history that is cut off does not show by which rules it was approved.
+    let (server, shallow) = (desk.runner.server(), desk.env().root().join("shallow"));
+    let from = format!("file://{}", server.display());
+    let clone = ["clone", "-q", "--depth=1", "--no-single-branch", &from];
+    let clone = [&clone[..], &[shallow.to_str().unwrap()]].concat();
+    desk.env().git(desk.env().root(), &clone);
+    let git = |args: &[&str]| desk.env().git(&shallow, args);
+    git(&["branch", "-q", "handoffs", "origin/handoffs"]);
+    git(&["config", "handoff.remote", "origin"]);
+    let args = ["github", "status", "7"];
+    let mut command = desk.env().program(&args);
+    command
+        .current_dir(&shallow)
+        .env("GITHUB_API_URL", desk.runner.api.url())
+        .env("GITHUB_REPOSITORY", "owner/desk")
+        .env("GH_TOKEN", TOKEN);
+    desk.env().run(command, &args, None).says("cut off here");
+    assert_eq!(desk.state(), "failure");
+}

@@ -35,7 +35,9 @@ mod repository;
 mod tree;
 mod worktree;
 
-pub use code::{Added, CodeCommit, CodeStore, Differences, FactError, Named, Unknown};
+pub use code::{
+    Added, CodeCommit, CodeStore, Differences, FactError, Named, Unknown, undone_by_rebase,
+};
 pub use commits::{
     Cleanup, Commit, Key, Person, Prepared, Proposal, SignError, Signature, SignatureError, Stored,
     cleaned, comment_of,

@@ -28,7 +28,8 @@ pub struct PullRequest {
     labels: Vec<String>,
     /// Its branch, if that is one of the repository itself.
     branch: Option<String>,
-    into: String,
+    /// The branch that it is to be merged into.
+    pub into: String,
     /// The issues that GitHub says it closes, if it was asked.
     closes: Vec<IssueKey>,
 }

@@ -1,6 +1,5 @@
 //! The branch that an issue's work is merged into: evidence, skeletons, briefings and views all ask
-//! here. A gate compares with the default branch: a status belongs to a commit, whichever branch a
-//! pull request names.
+//! here. A gate compares with the branch that the pull request names.
 
 use handoff_git::Repository;
 use handoff_model::Issue;

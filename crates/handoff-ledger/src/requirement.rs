@@ -4,14 +4,15 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use handoff_base::ids::{AgentName, IssueKey};
+use handoff_base::ids::AgentName;
 use handoff_base::{Code, ObjectId};
-use handoff_git::{Stored, Tree};
+use handoff_git::{Stored, Tree, undone_by_rebase};
+use handoff_model::branches::short_name;
 use handoff_model::{
     Answered, GatePolicy, Issue, JudgedCode, LookupRefusal, Refusal, Remedy, Said, StepEvent,
-    trailers,
+    layout, trailers,
 };
-use handoff_protocol::{Event, HEAD, Identity, Signers};
+use handoff_protocol::{BASE, Event, HEAD, Identity, PULL_REQUEST_STATE, Signers};
 
 use super::error::LedgerError;
 use super::recorded_step::StepReader;
@@ -26,8 +27,11 @@ pub struct GateRequest {
     /// The commit for which it must be shown; by default, the newest one that is known of the issue's
     /// open pull request.
     pub head: Option<ObjectId>,
-    /// The commit that it is merged into; by default, the base branch's.
+    /// The commit that it is merged into; by default, its branch's.
     pub base: Option<ObjectId>,
+    /// The branch that it is merged into; by default, the one that is noted for the issue, else the
+    /// default branch.
+    pub into: Option<String>,
     /// Why nothing has to be shown, if that is so.
     pub exempt: Option<String>,
     /// Why the ledger shows nothing, if it was verified and is damaged.
@@ -41,6 +45,58 @@ pub struct Judgement {
     pub head: Option<ObjectId>,
     /// The result for each requirement.
     pub requirements: Vec<Answered>,
+}
+
+impl GateRequest {
+    /// The commit that the code is merged into, on this branch if it is named.
+    ///
+    /// # Errors
+    /// Why it is not known, in words.
+    pub fn base(&self, tip: &Snapshot<'_>, into: Option<&str>) -> Result<ObjectId, String> {
+        if let Some(base) = self.base {
+            return Ok(base);
+        }
+        let store = tip.code_store()?;
+        let Some(into) = into else {
+            return store.base();
+        };
+        let into = short_name(into);
+        store.branch(into, known_here(tip, Some(into)))
+    }
+}
+
+/// The commit of a branch, or of the default one, as this clone knows it.
+fn known_here(tip: &Snapshot<'_>, branch: Option<&str>) -> Option<ObjectId> {
+    let repository = tip.repository();
+    let default = || repository.base_branch();
+    let branch = branch.map(str::to_owned).or_else(default)?;
+    let code = repository.base_code(&branch).ok()??;
+    code.commit.parse().ok()
+}
+
+/// Makes sure that a merge by rebase would not undo a merge in the very commit that was approved, as
+/// far as its history is known here: the approval itself rests on its id.
+fn ensure_kept(
+    tip: &Snapshot<'_>,
+    request: &GateRequest,
+    into: Option<&str>,
+    head: ObjectId,
+) -> Result<(), String> {
+    let base = match request.into {
+        Some(_) => request.base(tip, into).ok(),
+        None => request.base.or_else(|| known_here(tip, into)),
+    };
+    let is_here = request.into.is_some() || tip.repository().has(head);
+    let Some(base) = base.filter(|_| is_here) else {
+        return Ok(());
+    };
+    match tip
+        .code_store()
+        .and_then(|store| store.is_replayed(base, head))
+    {
+        Ok(false) => Err(undone_by_rebase(head)),
+        Ok(true) | Err(_) => Ok(()),
+    }
 }
 
 impl Judgement {
@@ -69,7 +125,7 @@ impl Judgement {
 fn noted_head(issue: &Issue, rules: &Rules<'_>) -> Option<ObjectId> {
     let definition = rules.protocol().definition();
     let fact = |name: &str| issue.fact(definition, name)?.value.as_str();
-    let is_open = fact("pr_state") == Some("open");
+    let is_open = fact(PULL_REQUEST_STATE) == Some("open");
     is_open.then(|| fact(HEAD))??.parse().ok()
 }
 
@@ -90,13 +146,18 @@ pub fn judge_gate(
     if let Some(why) = &request.exempt {
         return Ok(Judgement::single(head, "exempt", true, why.clone()));
     }
+    let noted = issue.fact(rules.protocol().definition(), BASE);
+    let noted = noted.and_then(|fact| fact.value.as_str()).map(str::trim);
+    let into = request.into.as_deref().or(noted);
     let other = |known: &Code| {
         let (Some(head), Ok(known)) = (head, known.commit.parse()) else {
-            return Err("it has no valid id".to_owned());
+            return Err("it is not named by its whole id".to_owned());
         };
+        if known == head {
+            return ensure_kept(tip, request, into, head);
+        }
         let store = tip.code_store()?;
-        let base = request.base.map_or_else(|| store.base(), Ok)?;
-        store.ensure_same_change(base, known, head)
+        store.ensure_same_change(request.base(tip, into)?, known, head)
     };
     let code = head.map(|head| JudgedCode {
         commit: head.to_string(),
@@ -176,7 +237,7 @@ fn required(
             return Ok(worker.and_then(|worker| worker.as_ref().map(ToString::to_string)));
         }
         if sent.get().is_none() {
-            let found = saying_commits(tip, folder.key())?;
+            let found = saying_commits(tip, folder)?;
             sent.get_or_init(|| found);
         }
         let key = match said {
@@ -198,7 +259,7 @@ fn required(
     let mut answered = handoff_model::required(folder, key, protocol, wanted, code, sender)?;
     if policy.signed {
         let signers = policy.signers.clone().map(Rc::new);
-        let fault = unsigned(tip, folder.key(), own, signers)?;
+        let fault = unsigned(tip, folder, own, signers)?;
         answered.push(Answered {
             requirement: "signed".to_owned(),
             met: fault.is_none(),
@@ -215,28 +276,16 @@ fn required(
 /// those that its protocol listed before the step.
 fn unsigned(
     tip: &Snapshot<'_>,
-    issue: &IssueKey,
+    folder: &IssueFolder<'_>,
     protocol: &AgentName,
     pinned: Option<Rc<Signers>>,
 ) -> Result<Option<String>, LedgerError> {
     let repository = tip.repository();
     let mut reader = StepReader::new(repository);
-    let first = format!("{issue}.1 none..");
-    for stored in repository.history(tip.commit()) {
-        let stored = stored?;
-        let trailers = trailers(&stored.commit.message);
-        if !trailers.contains(&("Issue", issue.as_str())) {
-            continue;
-        }
+    let steps = issue_steps(tip, folder)?;
+    for (stored, parent) in &steps.commits {
         let id = stored.commit.id.short();
-        let Some(parent) = stored
-            .commit
-            .parents
-            .first()
-            .filter(|_| !stored.commit.cut_off)
-        else {
-            break;
-        };
+        let trailers = trailers(&stored.commit.message);
         let by = match stored.commit.author.name.parse() {
             _ if trailers.contains(&("Event", Event::Expire.as_str())) => By::Anybody,
             Ok(agent) => By::Agent(agent),
@@ -245,24 +294,68 @@ fn unsigned(
         let demand = match &pinned {
             Some(signers) => Some(Demand::new(Rc::clone(signers), by)),
             None => {
-                let tree = Tree::new(repository, repository.commit(*parent)?.tree);
-                let rules = reader.rules(tree, protocol.as_str())?;
+                let rules = reader.rules(Tree::new(repository, *parent), protocol.as_str())?;
                 Demand::of(&rules, by)?
             }
         };
         let Some(demand) = demand else {
             return Ok(Some(format!("{protocol} listed no keys at the step {id}")));
         };
-        if let Some(finding) = judge(repository, &stored, Some(&demand)) {
+        if let Some(finding) = judge(repository, stored, Some(&demand)) {
             return Ok(Some(format!("the step {id}: {}", finding.message)));
         }
-        let is_first =
-            |(name, value): &(&str, &str)| *name == "Transition" && value.starts_with(&first);
-        if trailers.iter().any(is_first) {
-            return Ok(None);
-        }
     }
-    Ok(Some("the history of the issue is not all here".to_owned()))
+    Ok((!steps.are_all).then(|| "the history of the issue is not all here".to_owned()))
+}
+
+/// The commits that made an issue's folder what it is.
+struct IssueSteps {
+    /// Each that changed it, with its parent's tree, the newest first.
+    commits: Vec<(Stored, ObjectId)>,
+    /// Whether they go back to its first step.
+    are_all: bool,
+}
+
+/// Finds the commits that made an issue's folder what it is, whatever their messages say.
+fn issue_steps(tip: &Snapshot<'_>, folder: &IssueFolder<'_>) -> Result<IssueSteps, LedgerError> {
+    let (repository, key) = (tip.repository(), folder.key());
+    let path = layout::issue_folder(key);
+    let first = format!("{key}.1 none..");
+    let mut commits = Vec::new();
+    // The folder as the newer commit has it; one that removes it moves it to the archive.
+    let mut newer: Option<(Stored, Option<ObjectId>)> = None;
+    let mut is_found = false;
+    for stored in repository.history(tip.commit()) {
+        let stored = stored?;
+        let entry = Tree::new(repository, stored.commit.tree).entry(&path)?;
+        let here = entry.map(|(_, id)| id);
+        if let Some((after, Some(there))) = newer.take()
+            && here != Some(there)
+        {
+            let begins = trailers(&after.commit.message)
+                .iter()
+                .any(|(name, value)| *name == "Transition" && value.starts_with(&first));
+            commits.push((after, stored.commit.tree));
+            if here.is_none() && begins {
+                return Ok(IssueSteps {
+                    commits,
+                    are_all: true,
+                });
+            }
+        }
+        if let Some(here) = here.filter(|_| !is_found) {
+            is_found = true;
+            // An archive that names another folder than the one that was there is none of its steps.
+            if Some(here) != folder.tree() {
+                break;
+            }
+        }
+        newer = Some((stored, here));
+    }
+    Ok(IssueSteps {
+        commits,
+        are_all: false,
+    })
 }
 
 /// By what the newest approval of a handoff by a person is found.
@@ -274,16 +367,11 @@ fn approval_key(id: &str, by: &str) -> String {
 /// person approved each. They are read from the newest to the one that opened the issue.
 fn saying_commits(
     tip: &Snapshot<'_>,
-    issue: &IssueKey,
+    folder: &IssueFolder<'_>,
 ) -> Result<HashMap<String, Stored>, LedgerError> {
     let mut found = HashMap::new();
-    let first = format!("{issue}.1");
-    for stored in tip.repository().history(tip.commit()) {
-        let stored = stored?;
+    for (stored, _) in issue_steps(tip, folder)?.commits {
         let trailers = trailers(&stored.commit.message);
-        if !trailers.contains(&("Issue", issue.as_str())) {
-            continue;
-        }
         if trailers.contains(&("Event", StepEvent::Approve.as_str())) {
             let id = trailers.iter().find(|(name, _)| *name == "Handoff-Id");
             let key = id.map(|(_, id)| approval_key(id, &stored.commit.author.name));
@@ -295,12 +383,11 @@ fn saying_commits(
             let (id, change) = value.split_once(' ')?;
             (*name == "Transition" && change.starts_with("none..")).then(|| id.to_owned())
         });
-        let new: Vec<String> = new.collect();
-        let opens = new.contains(&first);
-        found.extend(new.into_iter().map(|id| (id, stored.clone())));
-        if opens {
-            break;
-        }
+        found.extend(
+            new.collect::<Vec<_>>()
+                .into_iter()
+                .map(|id| (id, stored.clone())),
+        );
     }
     Ok(found)
 }

@@ -8,7 +8,7 @@ use handoff_git::FactError;
 use handoff_model::branches::nameable;
 use handoff_model::evidence::{Claimed, Demanded, demanded};
 use handoff_model::intake::placed;
-use handoff_model::planner::{Holder, held};
+use handoff_model::planner::{Holder, held, reviewed_commit};
 use handoff_model::{
     Artifact, Contract, ContractRefusal, Contradiction, Evidence, LeaseRefusal, Planned,
     PlannedStep, Receipt, Record, Refusal, Reports, Request, RequestRefusal, RoleRefusal,
@@ -249,8 +249,8 @@ impl<'r> Ledger<'r> {
         Ok(())
     }
 
-    /// The commit of the code branch that a contract is about: the one that a review names or that
-    /// an event noted for it, else the branch's newest.
+    /// The commit of the code branch that a contract is about: the one that was reviewed, else the
+    /// branch's newest.
     fn code(
         &self,
         prepared: &PreparedContract<'r, '_>,
@@ -260,8 +260,14 @@ impl<'r> Ledger<'r> {
         let Some(branch) = &prepared.branch else {
             return Ok(None);
         };
-        let Some(commit) = prepared.reviewed(tip)? else {
+        let contract = &prepared.contract;
+        let kind = prepared.rules.protocol().contract_type(&contract.kind);
+        let Some(kind) = kind.filter(|kind| kind.reviews.is_some()) else {
             return Ok(repository.code(branch));
+        };
+        let (issue, held) = (tip.issue(&contract.issue)?.issue()?, prepared.held(tip)?);
+        let Some(commit) = reviewed_commit(kind, contract, issue.as_ref(), held.as_ref()) else {
+            return Ok(None);
         };
         let id = commit.parse::<ObjectId>().ok();
         let known = id.and_then(|id| repository.commit(id).ok());
@@ -361,7 +367,10 @@ impl<'r> Ledger<'r> {
         tip: &Snapshot<'r>,
         step: &PlannedStep,
     ) -> Result<Judged, LedgerError> {
-        if step.demanded.is_empty() {
+        let protocol = prepared.rules.protocol();
+        let kind = protocol.contract_type(&prepared.contract.kind);
+        let names = kind.is_some_and(|kind| kind.reviews.is_some() || kind.fixes.is_some());
+        if step.demanded.is_empty() && !names {
             return Ok(Judged::default());
         }
         let held = step.receipt.record.follows.as_ref();
@@ -431,6 +440,8 @@ impl<'r> Ledger<'r> {
             reports: prepared.offer.reports.unwrap_or(&none),
         };
         let mut judged = judge.judge(demanded)?;
+        let policy = |check| protocol.policy(check, tip.manifest().evidence);
+        judged.refuse(judge.misnamed(policy)?);
         let findings = std::mem::take(&mut judged.findings);
         judged.findings = placed(protocol, rules, kind, prepared.offer.input, findings)?;
         judged.findings.sort_by_key(|f| (f.line, f.column));
@@ -548,31 +559,6 @@ impl PreparedContract<'_, '_> {
             }
         }
         error
-    }
-
-    /// The commit that was reviewed, if the contract names it, or an event noted it after its sender
-    /// was handed the work.
-    fn reviewed(&self, tip: &Snapshot<'_>) -> Result<Option<String>, LedgerError> {
-        let contract = &self.contract;
-        let kind = self.rules.protocol().contract_type(&contract.kind);
-        let Some((kind, reviews)) = kind.and_then(|kind| Some((kind, kind.reviews.as_ref()?)))
-        else {
-            return Ok(None);
-        };
-        if let Some(named) = contract.reviewed_commit(kind) {
-            return Ok(Some(named.to_owned()));
-        }
-        let (Some(fact), Some(held)) = (&reviews.fact, self.held(tip)?) else {
-            return Ok(None);
-        };
-        let issue = tip.issue(&contract.issue)?.issue()?;
-        let notes = issue
-            .iter()
-            .flat_map(|issue| issue.annotations.iter().rev());
-        let mut since = notes.filter(|note| Some(note.at) >= held.sent_at());
-        let noted = since.find_map(|note| note.facts.get(fact)?.as_str());
-        let noted = noted.filter(|id| id.parse::<ObjectId>().is_ok());
-        Ok(noted.map(str::to_ascii_lowercase))
     }
 
     /// The handoff that the sender holds; `None` if the sender is not known.

@@ -8,6 +8,7 @@ use handoff_model::Schemas;
 use handoff_protocol::{ContractType, Protocol};
 use serde_json::Value;
 
+use super::known::set_at;
 use super::skeleton::{Known, fill};
 
 /// The formats that a skeleton can have.
@@ -37,7 +38,18 @@ pub fn skeleton(
         path: kind.template.clone(),
         source,
     })?;
-    Ok(fill(&template, known))
+    let mut value = fill(&template, known);
+    // A review names the commit that its sender was shown, also where its template does not ask.
+    let reviewed = kind
+        .reviews
+        .as_ref()
+        .and_then(|fields| fields.commit.as_deref());
+    if let Some((at, commit)) = reviewed.zip(known.reviewed.as_deref())
+        && value.pointer(at).is_none()
+    {
+        set_at(&mut value, Some(at), commit.into());
+    }
+    Ok(value)
 }
 
 /// The placeholders left in a skeleton for its sender: each one's JSON Pointer and its description.

@@ -7,7 +7,7 @@ use handoff_base::pointer::parts;
 use handoff_contract::FILL;
 use handoff_git::Repository;
 use handoff_ledger::{IssueFolder, LedgerError, base_branch};
-use handoff_model::planner::Holder;
+use handoff_model::planner::{Holder, shown_commit};
 use handoff_model::{Issue, Question, Record, ReviewFinding, Task, TaskName, View};
 use handoff_protocol::{BASE, FixFields, GivenFields, Protocol, TaskState};
 use serde_json::{Map, Value, json};
@@ -203,6 +203,9 @@ pub fn known_at_tip(
             set(name, fact.value.clone());
         }
     }
+    let kinds = protocol.types_between(from.as_str(), to.as_str());
+    let mut kinds = kinds.into_iter();
+    let reviewed = kinds.find_map(|kind| shown_commit(kind, issue, held.last()));
     if let Some(issue) = issue {
         let kinds = protocol.types_between(from.as_str(), to.as_str());
         for fields in kinds.iter().filter_map(|kind| kind.fixes.as_ref()) {
@@ -229,6 +232,7 @@ pub fn known_at_tip(
     let branch = known.get("branch").and_then(Value::as_str);
     let of_issue = issue.map(|issue| (issue, protocol.definition()));
     known.base = base_branch(repository, of_issue, branch, None);
+    known.reviewed = reviewed;
     Ok(known)
 }
 
@@ -337,7 +341,7 @@ fn to_fill(about: &str) -> String {
 }
 
 /// Sets the value at a pointer of an object; missing members become objects.
-fn set_at(entry: &mut Value, at: Option<&str>, value: Value) {
+pub(super) fn set_at(entry: &mut Value, at: Option<&str>, value: Value) {
     let Some(at) = at else { return };
     let mut here = entry;
     for part in parts(at) {

@@ -17,6 +17,8 @@ pub struct Known {
     /// The branch that the work is merged into; without it, the repository tells nothing of
     /// the work.
     pub base: Option<String>,
+    /// The commit that a review by this sender is about.
+    pub reviewed: Option<String>,
 }
 
 impl Known {
@@ -62,6 +64,7 @@ impl Known {
             answered: all(self.answered),
             by_send: self.by_send,
             base: self.base,
+            reviewed: self.reviewed,
         }
     }
 }

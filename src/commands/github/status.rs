@@ -124,6 +124,7 @@ impl Arguments {
         policy: &GatePolicy,
         ledger: (&Ledger<'_>, &Snapshot<'_>),
     ) -> Result<Vec<Target>, Failure> {
+        let mut asked: Vec<u64> = self.pull_requests.clone();
         let mut found: Vec<PullRequest> = Vec::new();
         if self.event {
             let event = read(context, &self.given)?;
@@ -136,40 +137,52 @@ impl Arguments {
                     .hint("name pull requests by number, or none for all that are open")
             })?;
             found.push(judging::read(described)?);
-        } else if self.pull_requests.is_empty() {
-            for described in github.list("pulls?state=open&per_page=100")? {
-                found.push(judging::read(&described)?);
-            }
-        } else {
-            for number in &self.pull_requests {
-                found.push(judging::pull_request(github, *number)?);
-            }
+        }
+        for number in &self.pull_requests {
+            found.push(judging::pull_request(github, *number)?);
         }
         found.retain(|one| one.is_open);
+        let named = !asked.is_empty() || self.event;
+        asked = found.iter().map(|one| one.number).collect();
+        // A status belongs to a commit: every open pull request that has it is judged with it.
+        if !named || !found.is_empty() {
+            let heads: Vec<ObjectId> = found.iter().map(|one| one.head).collect();
+            for described in github.list("pulls?state=open&per_page=100")? {
+                let one = judging::read(&described)?;
+                let is_new = !asked.contains(&one.number);
+                if is_new && (!named || heads.contains(&one.head)) {
+                    found.push(one);
+                }
+            }
+        }
         let numbers: Vec<u64> = found.iter().map(|one| one.number).collect();
         let mut closes = match &self.given.closes[..] {
             [] => judging::ask_closing(Ok(github), output, &numbers),
-            given => numbers
-                .iter()
-                .map(|number| (*number, given.to_vec()))
-                .collect(),
+            given => {
+                let own = if named { &asked } else { &numbers };
+                own.iter().map(|one| (*one, given.to_vec())).collect()
+            }
         };
         for one in &mut found {
             one.closing(closes.remove(&one.number).unwrap_or_default());
         }
         let key: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
-        if let Some(key) = key {
-            let mut about = Vec::new();
-            for one in found {
-                if one.issues(ledger.1)?.contains(&key) {
-                    about.push(one);
-                }
+        let mut heads: Vec<ObjectId> = Vec::new();
+        for one in &found {
+            let is_about = match &key {
+                Some(key) => one.issues(ledger.1)?.contains(key),
+                None => true,
+            };
+            if is_about && !heads.contains(&one.head) {
+                heads.push(one.head);
             }
-            found = about;
         }
-        let judged = found.iter().map(|one| Target {
-            head: one.head,
-            judged: judge(ledger, policy, one, None).map(|judged| vec![judged]),
+        let judged = heads.into_iter().map(|head| Target {
+            head,
+            judged: {
+                let same = found.iter().filter(|one| one.head == head);
+                same.map(|one| judge(ledger, policy, one, None)).collect()
+            },
         });
         Ok(judged.collect())
     }

@@ -28,7 +28,7 @@ use clap::Args;
 
 use handoff::base::ObjectId;
 use handoff::base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
-use handoff::base::text::quoted;
+use handoff::base::text::{quoted, word};
 use handoff::git::Repository;
 use handoff::ledger::{DEFAULT_BRANCH, Ledger, LedgerError, Snapshot};
 use handoff::model::View;
@@ -419,6 +419,47 @@ pub fn commit_id(repository: &Repository, text: &str) -> Result<ObjectId, Failur
         Failure::new(ErrorCode::NoCommit, text)
             .hint("fetch the code branch first, or give the commit's whole id")
     })
+}
+
+/// The commit that a text names and nothing else could: its whole id, which need not be here, or a
+/// name that only one ref has, or `HEAD`. An abbreviation may become another commit's.
+///
+/// # Errors
+/// A [`Failure`] if it names none, or may name several.
+pub fn one_commit(repository: &Repository, text: &str) -> Result<ObjectId, Failure> {
+    let digits = 2 * repository.format().id_bytes();
+    let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let unclear = |why: String| {
+        Failure::new(ErrorCode::NoCommit, why).hint(format!(
+            "give the commit's whole id: `git rev-parse refs/heads/{}`",
+            word(text)
+        ))
+    };
+    if is_hex && text.len() == digits {
+        return text
+            .parse()
+            .map_err(|_| unclear(format!("{} is no id", quoted(text))));
+    }
+    let name = text.split(['~', '^', '@', ':']).next().unwrap_or_default();
+    if is_hex && text.len() >= 4 {
+        return Err(unclear(format!(
+            "{} may be an abbreviated id",
+            quoted(text)
+        )));
+    }
+    let places = ["refs/heads/", "refs/tags/", "refs/remotes/", "refs/"];
+    let refs = places.map(|place| format!("{place}{name}"));
+    let mut found = refs
+        .iter()
+        .filter(|full| name != "HEAD" && matches!(repository.resolve(full), Ok(Some(_))));
+    match (found.next(), found.next()) {
+        (Some(one), Some(other)) => Err(unclear(format!(
+            "{} is the name of several: {one} and {other}",
+            quoted(name)
+        ))),
+        (Some(one), None) => commit_id(repository, &text.replacen(name, one, 1)),
+        _ => commit_id(repository, text),
+    }
 }
 
 /// Reads a handoff's id, which may be shortened to its issue if that is unambiguous: the issue's

@@ -6,7 +6,7 @@ mod merge;
 mod own_change;
 
 pub use evidence::{Added, Differences, FactError, Named, Unknown};
-pub use own_change::CodeStore;
+pub use own_change::{CodeStore, undone_by_rebase};
 
 use git2::{Oid, Sort};
 use handoff_base::{Code, ObjectId};

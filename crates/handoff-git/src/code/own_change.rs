@@ -1,6 +1,7 @@
-//! Whether two commits bring the same change to the base branch. `git` compares them, in a store of
-//! its own next to this repository's objects: what is missing here is fetched into that store, and
-//! goes with it. No ref, file or setting of the repository changes.
+//! Whether two commits bring the same change to the base branch. `git` compares them in a repository
+//! of its own, which reads this one's objects: without settings, attributes, drivers, replaced
+//! objects and grafts. What is missing here is fetched into it, and goes with it. No ref, file or
+//! setting of the user's repository changes.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,12 +10,34 @@ use std::time::{Duration, Instant};
 use handoff_base::{ObjectFormat, ObjectId, short_id};
 use tempfile::TempDir;
 
+use crate::error::GitError;
 use crate::process::{self, Ended, git_alone};
 use crate::remote::FETCHING;
 use crate::repository::Repository;
 
 /// How long one call of git may take, with what it fetches.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The most commits that are replayed.
+const MOST_REPLAYED: usize = 300;
+
+/// What would let a name, a setting or a file of the user's decide.
+const OF_THE_USER: [&str; 14] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_GRAFT_FILE",
+    "GIT_INDEX_FILE",
+    "GIT_NAMESPACE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_DEFAULT_HASH",
+];
 
 /// The tree without entries, whose attributes are none.
 const EMPTY_TREE: [&str; 2] = [
@@ -28,7 +51,7 @@ pub struct CodeStore {
     directory: PathBuf,
     /// The objects of the repository.
     objects: PathBuf,
-    /// What is fetched and computed.
+    /// The repository for what is fetched and computed.
     own: TempDir,
     /// Where to fetch what is missing, and whether that is a configured remote.
     remote: Option<(String, bool)>,
@@ -42,16 +65,18 @@ impl CodeStore {
     /// does not say what its default branch is, this is the base: the one that is known here.
     ///
     /// # Errors
-    /// Any I/O error of the folder for temporary files.
-    pub fn new(repository: &Repository, remote: Option<&str>) -> std::io::Result<Self> {
+    /// [`GitError`] if the folder for temporary files can't be written.
+    pub fn new(repository: &Repository, remote: Option<&str>) -> Result<Self, GitError> {
         let is_named = |name: &str| repository.config(&format!("remote.{name}.url")).is_some();
         let base = repository.base_branch();
         let base = base.and_then(|branch| repository.base_code(&branch).ok()?);
         let git_dir = repository.path().to_owned();
+        let own = tempfile::tempdir().map_err(|error| GitError::of_system(&error.to_string()))?;
+        Repository::create_scratch(own.path(), repository.format())?;
         Ok(Self {
             directory: repository.workdir().unwrap_or(&git_dir).to_owned(),
             objects: repository.common_dir().join("objects"),
-            own: tempfile::tempdir()?,
+            own,
             remote: remote.map(|name| (name.to_owned(), is_named(name))),
             empty_tree: match repository.format() {
                 ObjectFormat::Sha256 => EMPTY_TREE[1],
@@ -81,6 +106,19 @@ impl CodeStore {
             Err(why) if !why.is_empty() => format!("the base branch is not known: {why}"),
             _ => "the base branch is not known here".to_owned(),
         })
+    }
+
+    /// The commit of a branch that work is merged into: the remote's, else this one, which is known here.
+    ///
+    /// # Errors
+    /// What is missing, in words.
+    pub fn branch(&self, name: &str, here: Option<ObjectId>) -> Result<ObjectId, String> {
+        let full = format!("refs/heads/{name}");
+        let listed = self.remote_refs(&full);
+        let mut listed = listed.iter().flatten();
+        let there = listed.find(|(found, _)| *found == full).map(|(_, id)| *id);
+        let unknown = || format!("the base branch {name} is not known here");
+        there.or(here).ok_or_else(unknown)
     }
 
     /// Fetches those of these commits that are missing, with their history, but without files.
@@ -136,20 +174,88 @@ impl CodeStore {
             let short = approved.short();
             return Err(format!("commit {short} is on the base branch already"));
         }
-        let mut command = self.git("merge-tree", true);
-        command.args(["--write-tree", "--no-messages", "--name-only"]);
-        command.arg(format!("--merge-base={before}"));
-        let ended = self.run(command.args([fork.to_string(), approved.to_string()]))?;
-        let output = String::from_utf8_lossy(&ended.stdout);
+        let merged = self.merged(before, fork, approved)?;
+        if merged.as_deref() != Some(&*tree) {
+            return Err(self.what_differs(base, approved, head)?);
+        }
+        if self.is_replayed(base, head)? {
+            return Ok(());
+        }
+        Err(undone_by_rebase(head))
+    }
+
+    /// Whether a merge by rebase gives the files that a commit has, too: it leaves out the merges in
+    /// between, with what they dropped. What can't be rebased is none.
+    ///
+    /// # Errors
+    /// What is missing to tell, in words.
+    pub fn is_replayed(&self, base: ObjectId, head: ObjectId) -> Result<bool, String> {
+        self.ensure(&[base, head])?;
+        let listed = |kind: &str| {
+            let mut command = self.alone("rev-list");
+            command.args(["--topo-order", "--reverse", "--parents", kind]);
+            self.done(command.args([head.to_string(), format!("^{base}")]))
+        };
+        if listed("--merges")?.is_empty() {
+            return Ok(true);
+        }
+        let own = listed("--no-merges")?;
+        if own.lines().count() > MOST_REPLAYED {
+            return Err(format!(
+                "there are merges among more than {MOST_REPLAYED} commits"
+            ));
+        }
+        let id = |text: &str| text.parse::<ObjectId>().map_err(|error| error.to_string());
+        let mut tip = self.fork(base, head)?;
+        for line in own.lines() {
+            let Some((commit, parent)) = line.split_once(' ') else {
+                return Err("a commit without a parent is among them".to_owned());
+            };
+            let Some(tree) = self.merged(id(parent)?, tip, id(commit)?)? else {
+                return Ok(true);
+            };
+            let mut command = self.alone("commit-tree");
+            command.args(["-m", "replayed", "-p", &tip.to_string(), &tree]);
+            tip = id(self.done(&mut command)?.trim())?;
+        }
+        Ok(self.tree(tip)? == self.tree(head)?)
+    }
+
+    /// The tree of a clean merge of two commits with this ancestor; `None` if there is a conflict.
+    fn merged(
+        &self,
+        ancestor: ObjectId,
+        ours: ObjectId,
+        theirs: ObjectId,
+    ) -> Result<Option<String>, String> {
+        let mut words = vec!["--write-tree".to_owned(), "--no-messages".to_owned()];
+        words.extend(["--name-only".to_owned(), format!("--merge-base={ancestor}")]);
+        words.extend([ours.to_string(), theirs.to_string()]);
+        let ended = self.compared("merge-tree", &words)?;
         match ended.status.code() {
-            Some(0) if output.trim() == tree => Ok(()),
-            Some(0 | 1) => Err(self.what_differs(base, approved, head)?),
+            Some(0) => {
+                let output = String::from_utf8_lossy(&ended.stdout);
+                Ok(Some(output.trim().to_owned()))
+            }
+            Some(1) => Ok(None),
             _ => Err(format!("git can't merge them: {}", ended.complaint())),
         }
     }
 
-    /// Whether a commit changes nothing since it left the base but the paths that one of these
-    /// patterns matches, in which `**` stands for any folders.
+    /// What git answers about files; those that are missing are fetched.
+    fn compared(&self, verb: &str, words: &[String]) -> Result<Ended, String> {
+        let ended = self.run(self.alone(verb).args(words))?;
+        let is_answer = matches!(ended.status.code(), Some(0 | 1));
+        if is_answer || self.remote.is_none() {
+            return Ok(ended);
+        }
+        // What it answers by the user's settings is of no account: it fetches what it reads.
+        self.run(self.git(verb, true).args(words))?;
+        self.run(self.alone(verb).args(words))
+    }
+
+    /// Whether a commit changes nothing since it left the base but files whose path this accepts. A
+    /// link or a submodule is no such file, wherever it is.
     ///
     /// # Errors
     /// What is missing to tell, in words.
@@ -157,18 +263,33 @@ impl CodeStore {
         &self,
         base: ObjectId,
         head: ObjectId,
-        patterns: &[String],
+        accepts: impl Fn(&str) -> bool,
     ) -> Result<bool, String> {
         self.ensure(&[base, head])?;
         let fork = self.fork(base, head)?;
-        let mut command = self.git("diff-tree", true);
-        command.args(["-r", "--quiet", "--no-renames", "--no-ext-diff"]);
-        command.args([fork.to_string(), head.to_string()]).arg("--");
-        for pattern in patterns {
-            command.arg(format!(":(top,exclude,glob){pattern}"));
+        let options = [
+            "-r",
+            "-z",
+            "--raw",
+            "--no-renames",
+            "--ignore-submodules=none",
+        ];
+        let mut words = options.map(str::to_owned).to_vec();
+        words.extend([fork.to_string(), head.to_string()]);
+        let ended = self.compared("diff-tree", &words)?;
+        if !ended.status.success() {
+            return Err(format!("git can't compare them: {}", ended.complaint()));
         }
-        let same = self.answer(&mut command);
-        same.map_err(|complaint| format!("git can't compare them: {complaint}"))
+        let output = String::from_utf8_lossy(&ended.stdout);
+        let mut parts = output.split_terminator('\0');
+        let is_file = |mode: &str| mode.starts_with("100") || mode == "000000";
+        while let (Some(change), Some(path)) = (parts.next(), parts.next()) {
+            let mut modes = change.trim_start_matches(':').split(' ').take(2);
+            if !modes.all(is_file) || !accepts(path) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Whether a commit is in the history of another.
@@ -177,7 +298,7 @@ impl CodeStore {
     /// What is missing to tell, in words.
     pub fn contains(&self, tip: ObjectId, commit: ObjectId) -> Result<bool, String> {
         self.ensure(&[tip, commit])?;
-        let mut command = self.git("merge-base", false);
+        let mut command = self.alone("merge-base");
         command.args(["--is-ancestor", &commit.to_string(), &tip.to_string()]);
         self.answer(&mut command)
     }
@@ -210,7 +331,7 @@ impl CodeStore {
             return Ok(format!("commit {short} does not bring the same changes"));
         }
         let added = |merges: &str| {
-            let mut command = self.git("rev-list", false);
+            let mut command = self.alone("rev-list");
             command.args(["--topo-order", "--abbrev-commit", "--abbrev=10", merges]);
             command.args([head.to_string(), format!("^{approved}"), format!("^{base}")]);
             self.done(&mut command)
@@ -231,7 +352,7 @@ impl CodeStore {
 
     /// The commit at which another one left the base branch.
     fn fork(&self, base: ObjectId, commit: ObjectId) -> Result<ObjectId, String> {
-        let mut command = self.git("merge-base", false);
+        let mut command = self.alone("merge-base");
         command.args(["--all", &base.to_string(), &commit.to_string()]);
         let ended = self.run(&mut command)?;
         let found = String::from_utf8_lossy(&ended.stdout);
@@ -251,14 +372,14 @@ impl CodeStore {
     }
 
     fn tree(&self, commit: ObjectId) -> Result<String, String> {
-        let mut command = self.git("rev-list", false);
+        let mut command = self.alone("rev-list");
         command.args(["--no-walk", "--no-commit-header", "--format=%T"]);
         let printed = self.done(command.arg(commit.to_string()))?;
         Ok(printed.trim().to_owned())
     }
 
     fn has(&self, commit: ObjectId) -> bool {
-        let mut command = self.git("cat-file", false);
+        let mut command = self.alone("cat-file");
         command.args(["-e", &format!("{commit}^{{commit}}")]);
         self.done(&mut command).is_ok()
     }
@@ -273,12 +394,43 @@ impl CodeStore {
             command.args(["-c", &format!("remote.{name}.partialCloneFilter=tree:0")]);
         }
         command.arg(verb).current_dir(&self.directory);
-        command.env("GIT_OBJECT_DIRECTORY", self.own.path());
+        command.env("GIT_OBJECT_DIRECTORY", self.own.path().join("objects"));
+        command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", &self.objects);
+        command.env("LC_ALL", "C").env_remove("LANGUAGE");
+        command.env("GIT_TERMINAL_PROMPT", "0");
+        command
+    }
+
+    /// The git command in the store's own repository, where objects alone decide: commits are what
+    /// their ids say.
+    fn alone(&self, verb: &str) -> Command {
+        let mut command = git_alone(self.own.path(), None);
+        for setting in ["core.attributesFile=/dev/null", "core.commitGraph=false"] {
+            command.args(["-c", setting]);
+        }
+        command.args([
+            "-c",
+            "user.name=gate",
+            "-c",
+            "user.email=gate@handoff.invalid",
+        ]);
+        command.arg(verb).current_dir(self.own.path());
+        for name in OF_THE_USER {
+            command.env_remove(name);
+        }
+        command
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null");
+        command
+            .env("GIT_ATTR_NOSYSTEM", "1")
+            .env("GIT_NO_REPLACE_OBJECTS", "1");
+        for when in ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"] {
+            command.env(when, "@0 +0000");
+        }
         command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", &self.objects);
         // What a merge does is not for the files of a commit to say.
         command.env("GIT_ATTR_SOURCE", self.empty_tree);
         command.env("LC_ALL", "C").env_remove("LANGUAGE");
-        command.env("GIT_TERMINAL_PROMPT", "0");
         command
     }
 
@@ -307,4 +459,12 @@ impl CodeStore {
             Err(ended.complaint())
         }
     }
+}
+
+/// That a commit has other files once its merges are left out.
+pub fn undone_by_rebase(head: ObjectId) -> String {
+    format!(
+        "a merge by rebase would undo a merge in {}, and give other files",
+        head.short()
+    )
 }

@@ -2,16 +2,15 @@
 
 use handoff::base::Moment;
 use handoff::model::{Annotation, Issue, Opinion, Record};
-use handoff::protocol::{CHANGED_BY, EventKind, EventRule, HEAD, Opinions, PULL_REQUEST, Protocol};
+use handoff::protocol::{
+    CHANGED_BY, EventKind, EventRule, HEAD, Opinions, PULL_REQUEST, PULL_REQUEST_STATE, Protocol,
+};
 use serde_json::{Map, Value, json};
 
 use super::effects::Work;
 use super::payload::Event;
 use super::subject::number_in;
 use super::values::{facts, is_nothing};
-
-/// The fact: `open` or `closed`, for the noted pull request.
-const STATE: &str = "pr_state";
 
 /// The facts by which later events are judged: since when an event's facts hold, and whether its
 /// pull request is open, unless something newer is noted of that; and who changed an issue.
@@ -21,12 +20,13 @@ pub(super) fn state_of(event: &Event, issue: Option<&Issue>) -> Map<String, Valu
         facts.insert(kind.since_fact(), json!(at.rfc3339()));
     }
     let state = event.text("/pull_request/state");
-    let newest = issue.and_then(|issue| said_last(issue, |note| note.facts.contains_key(STATE)));
+    let newest = issue
+        .and_then(|issue| said_last(issue, |note| note.facts.contains_key(PULL_REQUEST_STATE)));
     let is_newer = newest
         .zip(event.noted_since())
         .is_none_or(|(newest, at)| at.timestamp() >= newest.timestamp());
     if let Some(state @ ("open" | "closed")) = state.filter(|_| is_newer) {
-        facts.insert(STATE.to_owned(), json!(state));
+        facts.insert(PULL_REQUEST_STATE.to_owned(), json!(state));
     }
     if let (Some(EventKind::Issues), Some(login)) = (event.kind(), event.text("/sender/login")) {
         facts.insert(CHANGED_BY.to_owned(), json!(login));
@@ -206,7 +206,7 @@ impl News<'_> {
         let told = issue.facts.get(PULL_REQUEST).and_then(number_in);
         let known = noted(issue, PULL_REQUEST).and_then(number_in);
         let known_or_told = known.or(told)?;
-        let state = noted(issue, STATE).and_then(Value::as_str);
+        let state = noted(issue, PULL_REQUEST_STATE).and_then(Value::as_str);
         let closed = known.is_some() && state != Some("open");
         if closed || known_or_told == number || told == Some(number) {
             return None;

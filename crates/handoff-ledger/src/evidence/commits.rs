@@ -217,7 +217,7 @@ impl Judge<'_> {
 
     /// Why a commit is not one that a branch added to its base, or, without a base, not on the
     /// branch at all; `None` if it is.
-    fn why_not(
+    pub(super) fn why_not(
         &self,
         id: &str,
         base: Option<ObjectId>,

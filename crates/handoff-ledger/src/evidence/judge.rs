@@ -75,6 +75,13 @@ impl Judged {
     pub(crate) fn refuses(&self) -> bool {
         self.findings.iter().any(Finding::is_error)
     }
+
+    /// Adds what is refused under any policy, in place of a warning that says the same.
+    pub(crate) fn refuse(&mut self, refused: Vec<Finding>) {
+        let is_said = |one: &Finding| refused.iter().any(|new| new.message == one.message);
+        self.findings.retain(|one| !is_said(one));
+        self.findings.extend(refused);
+    }
 }
 
 /// A contract to check.

@@ -25,35 +25,20 @@ impl Judge<'_> {
                 "base branch {base_branch} is not here"
             )));
         };
-        let no = |why: String| {
-            let finding = Finding::error(
-                Check::Merge.code(),
-                &claim.commit,
-                format!("{} {why}", quoted(text)),
-            );
-            let fix = format!(
-                "name the commit that the merge left on {base_branch}, and fetch it if it is not here"
-            );
-            Ok(Found::because(finding.fix(fix)))
+        let commit = match self.merged_commit(claim, text, base)? {
+            Ok(commit) => commit,
+            Err(finding) => return Ok(Found::because(finding)),
         };
-        let commit = match self.repository.named(&text.to_ascii_lowercase())? {
-            Named::Commit(commit) => commit,
-            Named::Nothing => return no("is no commit of this repository".to_owned()),
-            Named::Several => return no("may be one of several objects".to_owned()),
-            Named::Other(object) => return no(format!("is {object}, not a commit")),
-        };
-        if !self.repository.has_commit(base, commit)? {
-            return no(format!("is not on {base_branch}"));
-        }
         let strategy = match self.strategy(claim) {
             Ok(Some(strategy)) => strategy,
             Ok(None) => return Ok(Found::Passed),
             Err(found) => return Ok(found),
         };
         if !self.repository.is_on_line(base, commit)? {
-            return no(format!(
+            let why = format!(
                 "came to {base_branch} with a merge, and is not one that {base_branch} got by itself"
-            ));
+            );
+            return Ok(Found::because(self.not_merged(claim, text, &why)));
         }
         match self.pushed(self.ground.base_branch.as_deref(), commit)? {
             Pushed::Yes => {}
@@ -69,6 +54,33 @@ impl Judge<'_> {
             Merged::Unknown | Merged::Elsewhere(_) => None,
         };
         self.made_by(strategy, claim, commit, *tip)
+    }
+
+    /// The commit of the base branch that a contract names as the merge, or what is wrong with it.
+    pub(super) fn merged_commit(
+        &self,
+        claim: &MergeClaim,
+        text: &str,
+        base: ObjectId,
+    ) -> Result<Result<ObjectId, Finding>, FactError> {
+        let why = match self.repository.named(&text.to_ascii_lowercase())? {
+            Named::Commit(commit) if self.repository.has_commit(base, commit)? => {
+                return Ok(Ok(commit));
+            }
+            Named::Commit(_) => format!("is not on {}", self.named_base()),
+            Named::Nothing => "is no commit of this repository".to_owned(),
+            Named::Several => "may be one of several objects".to_owned(),
+            Named::Other(object) => format!("is {object}, not a commit"),
+        };
+        Ok(Err(self.not_merged(claim, text, &why)))
+    }
+
+    fn not_merged(&self, claim: &MergeClaim, text: &str, why: &str) -> Finding {
+        let text = format!("{} {why}", quoted(text));
+        Finding::error(Check::Merge.code(), &claim.commit, text).fix(format!(
+            "name the commit that the merge left on {}, and fetch it if it is not here",
+            self.named_base()
+        ))
     }
 
     /// Checks that a commit came of a merge of this tip by the strategy.

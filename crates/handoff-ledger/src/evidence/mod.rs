@@ -1,7 +1,7 @@
 //! Compares a contract's claims with the repository.
 //!
 //! `judge` runs the checks against the user's commits and files, `commits` the check
-//! of a list of commits, `merge` that of a merge.
+//! of a list of commits, `merge` that of a merge, `named` whether commits that are named exist.
 //! `recheck` repeats for the audit what recorded commits can decide, `artifacts` checks delivered
 //! files when a handoff is claimed.
 
@@ -9,6 +9,7 @@ mod artifacts;
 mod commits;
 mod judge;
 mod merge;
+mod named;
 mod recheck;
 
 pub(super) use artifacts::changed;

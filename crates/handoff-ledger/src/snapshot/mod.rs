@@ -814,6 +814,11 @@ impl<'r> IssueFolder<'r> {
 }
 
 impl IssueFolder<'_> {
+    /// The folder's tree, if there is one.
+    pub(super) fn tree(&self) -> Option<ObjectId> {
+        self.id
+    }
+
     /// The file's object id, if it exists.
     pub(super) fn object(&self, name: &str) -> Result<Option<ObjectId>, LedgerError> {
         Ok(self.listing.find(name)?)

@@ -1,16 +1,15 @@
 //! Corrections: the record stays unchanged, and a note states what is correct.
 
-use handoff_base::finding::{Finding, FindingCode};
 use serde_json::{Map, Value};
 
 use crate::planner::{Changed, Planner, trail};
 use crate::record::{Annotation, Issue, NoUsage, View};
-use crate::refusal::{ContractRefusal, Limit, LimitReached, Refusal, RequestRefusal};
+use crate::refusal::{Limit, LimitReached, Refusal, RequestRefusal, RoleRefusal};
 use crate::step::{Planned, StepEvent, Stop};
 
 impl<E, V: View<E>> Planner<'_, E, V> {
     /// Adds a note to a handoff or to the issue as a whole. Any agent may do so at any time: a note
-    /// changes no state.
+    /// changes no state. A fact is for its source alone to note.
     pub(super) fn annotate(
         &self,
         mut issue: Issue,
@@ -38,12 +37,12 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             return Err(RequestRefusal::Usage(NoUsage::NotIts).into());
         }
         let is_reported = is_own && self.report_usage(&mut record)?;
+        self.ensure_source(facts)?;
         // A different event is news even if its note is the same.
         if self.step.delivery.is_none() && is_known && !is_reported {
             let receipt = self.repeated(record, issue);
             return Ok(Planned::Repeat(Box::new(receipt)));
         }
-        self.ensure_unproved(&issue, facts)?;
         let (about, state) = match &id {
             Some(id) => (id.to_string(), record.state.as_str()),
             None => (self.key.to_string(), issue.status.as_str()),
@@ -104,32 +103,18 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// Refuses a word against what an event proved, unless it is another event's, or that of whoever
-    /// decides about everything.
-    fn ensure_unproved(
-        &self,
-        issue: &Issue,
-        facts: &Map<String, Value>,
-    ) -> Result<(), ContractRefusal> {
-        if self.step.delivery.is_some() || self.leads() {
-            return Ok(());
-        }
-        let proved = facts.iter().filter_map(|(name, value)| {
-            let known = issue.fact(self.protocol.definition(), name).filter(|known| known.value != value)?;
-            let event = known.note?.event.as_ref()?;
-            let text = format!(
-                "{name} is {}, as event {event} proved: only another event, the orchestrator or a person can change it",
-                known.value
-            );
-            Some(Finding::error(FindingCode::ContractInconsistent, "", text))
-        });
-        let findings: Vec<Finding> = proved.collect();
-        if findings.is_empty() {
-            return Ok(());
-        }
-        Err(ContractRefusal::Inconsistent {
-            issue: self.key.clone(),
-            findings,
+    /// Refuses a fact that is not the actor's to note.
+    fn ensure_source(&self, facts: &Map<String, Value>) -> Result<(), RoleRefusal> {
+        let definition = self.protocol.definition();
+        let (by, of_event) = (&self.step.by, self.step.delivery.is_some());
+        let mut names = facts.keys();
+        let foreign = names.find(|name| !definition.may_note(name, by, of_event));
+        foreign.map_or(Ok(()), |fact| {
+            Err(RoleRefusal::NotItsFact {
+                agent: by.clone(),
+                fact: fact.clone(),
+                known_by: definition.source_of(fact),
+            })
         })
     }
 }

@@ -391,6 +391,9 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let name = &self.step.by;
         let may = if event.is_receivers() {
             *name == record.to || event == Event::Reject && self.is_person()
+        } else if event == Event::Answer {
+            // Who asks does not answer.
+            *name == record.from && *name != record.to || self.leads()
         } else {
             self.may_decide(record)
         };

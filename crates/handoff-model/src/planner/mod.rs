@@ -59,6 +59,7 @@ use handoff_base::Moment;
 use handoff_base::ids::{HandoffId, IssueKey};
 pub use holder::{Holder, held};
 pub use limits::Sending;
+pub use send::{reviewed_commit, shown_commit};
 pub use tasks::task_handoff;
 
 /// Plans a step in an issue. `contract` is what it sends.

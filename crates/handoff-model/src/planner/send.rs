@@ -4,7 +4,7 @@
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::pointer::select;
 use handoff_base::text::summary_line;
-use handoff_base::{Code, Edit};
+use handoff_base::{Code, Edit, ObjectId};
 use handoff_protocol::{AgentKind, ContractType, Ends, Event, Outcome, OwnRetry, State, Style};
 use serde_json::Value;
 
@@ -210,6 +210,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             violations: &violations,
             ends,
         };
+        let about = code(Some(kind), contract, &issue, basis.as_ref(), send.code);
         let Left {
             mut touched,
             mut quiet,
@@ -239,6 +240,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             self.report_usage(&mut new)?;
         }
         quiet.extend(reported);
+        new.code = about;
         new.follows = follows;
         new.intended = intended;
         new.violations = violations;
@@ -421,7 +423,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             missing: kind.map_or_else(Vec::new, |kind| lacks(kind, &contract.value)),
             session: contract.session.clone(),
             violations: Vec::new(),
-            code: reviewed(kind, contract, send.code),
+            code: code(kind, contract, issue, held, send.code),
             attempt: 1,
             redriven_at: None,
             not_before: None,
@@ -702,16 +704,59 @@ fn expected(kind: &ContractType, value: &Value) -> Option<Expected> {
     })
 }
 
-/// The commit that a contract is about: the one that it names, else the one that it was sent with.
-fn reviewed(kind: Option<&ContractType>, contract: &Contract, code: Option<&Code>) -> Option<Code> {
-    let mut code = code?.clone();
-    if let Some(named) = kind.and_then(|kind| contract.reviewed_commit(kind))
-        && code.commit != named
-    {
-        named.clone_into(&mut code.commit);
-        code.tree = None;
-    }
-    Some(code)
+/// The commit that a review is about: the one that it names, else the one that its sender was shown.
+pub fn reviewed_commit(
+    kind: &ContractType,
+    contract: &Contract,
+    issue: Option<&Issue>,
+    held: Option<&Record>,
+) -> Option<String> {
+    let named = contract.reviewed_commit(kind);
+    let named = named.map(str::to_ascii_lowercase);
+    named.or_else(|| shown_commit(kind, issue, held))
+}
+
+/// The commit that the sender of a review was shown: the one that an event noted after it was handed
+/// the work, else the one of what it holds, which its claim named.
+pub fn shown_commit(
+    kind: &ContractType,
+    issue: Option<&Issue>,
+    held: Option<&Record>,
+) -> Option<String> {
+    let held = held?;
+    let noted = kind.reviews.as_ref()?.fact.as_ref().and_then(|fact| {
+        let notes = issue?.annotations.iter().rev();
+        let mut since = notes.filter(|note| Some(note.at) >= held.sent_at());
+        let noted = since.find_map(|note| note.facts.get(fact)?.as_str())?;
+        let is_id = noted.parse::<ObjectId>().is_ok();
+        is_id.then(|| noted.to_ascii_lowercase())
+    });
+    noted.or_else(|| Some(held.code.as_ref()?.commit.clone()))
+}
+
+/// The code that a contract is about: for a review, of the commit that was reviewed; for others, what
+/// their branch held when they were sent. What a review does not name, it is not about.
+fn code(
+    kind: Option<&ContractType>,
+    contract: &Contract,
+    issue: &Issue,
+    held: Option<&Record>,
+    sent_with: Option<&Code>,
+) -> Option<Code> {
+    let Some(kind) = kind.filter(|kind| kind.reviews.is_some()) else {
+        return sent_with.cloned();
+    };
+    let commit = reviewed_commit(kind, contract, Some(issue), held)?;
+    let known = [sent_with, held.and_then(|held| held.code.as_ref())];
+    let mut known = known.into_iter().flatten();
+    let branch = known.clone().next()?.branch.clone();
+    let tree = known.find(|code| code.commit == commit);
+    let tree = tree.and_then(|code| code.tree.clone());
+    Some(Code {
+        branch,
+        commit,
+        tree,
+    })
 }
 
 /// The inputs that a contract's sender lacks.

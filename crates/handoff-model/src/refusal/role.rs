@@ -4,7 +4,7 @@ use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
 use handoff_base::hint;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_protocol::Event;
+use handoff_protocol::{Event, FactSource};
 
 use crate::refusal::listed;
 
@@ -53,6 +53,13 @@ pub enum RoleRefusal {
         people: Vec<AgentName>,
         protocol: String,
     },
+    /// Others note the fact.
+    #[error("{agent} cannot note the fact {fact}: {} says what it is", known_by.as_str())]
+    NotItsFact {
+        agent: AgentName,
+        fact: String,
+        known_by: FactSource,
+    },
     /// Another agent decides about the handoff.
     #[error("{agent} cannot decide about {id}, which was handed to {to}")]
     NotDecider {
@@ -93,6 +100,13 @@ impl Explained for RoleRefusal {
             Self::NotAPerson { people, .. } => {
                 ErrorCode::NotYours.hint(hint!("who can: {}", listed(people, ", ")))
             }
+            Self::NotItsFact { .. } => ErrorCode::NotYours
+                .hint("leave the fact out, and let the note ask a person or an orchestrator to correct it"),
+            Self::NotYours { id, event, .. } if *event == Event::Answer => ErrorCode::NotYours
+                .hint(hint!(
+                    "its sender, an orchestrator or a person can; see `git handoff show {}`",
+                    id
+                )),
             Self::NotYours { id, event, to, .. } if event.is_receivers() => {
                 ErrorCode::NotYours.hint(hint!("only {} can; see `git handoff show {}`", to, id))
             }

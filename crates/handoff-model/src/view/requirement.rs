@@ -49,8 +49,8 @@ pub enum Remedy {
 pub struct JudgedCode<'a> {
     /// The commit.
     pub commit: String,
-    /// Why what was said of another commit does not hold for this one; `Ok` if both make the same
-    /// change.
+    /// Why what was said of a commit does not hold for this one; `Ok` if it is the same, or makes the
+    /// same change.
     pub other: &'a dyn Fn(&Code) -> Result<(), String>,
 }
 
@@ -105,8 +105,13 @@ pub fn required<E>(
             continue;
         }
         let types = [&requirement.shown_by, &requirement.undone_by];
-        let deciding = newest_of(view, issue.handoffs, types)?;
+        let deciding = newest_of(view, protocol, issue.handoffs, types)?;
         let (mut met, mut why) = weigh(protocol, requirement, deciding.as_ref(), code);
+        if let Some(record) = deciding.as_ref().filter(|_| met)
+            && let Some(one) = objection(view, protocol, requirement, record)?
+        {
+            (met, why) = (false, one);
+        }
         if let Some(record) = deciding.as_ref().filter(|_| met)
             && let shown = Said::Contract(record)
             && let Some(one) = not_apart(view, requirement, shown, record.id.number(), &sender)?
@@ -124,23 +129,99 @@ pub fn required<E>(
     Ok(found)
 }
 
-/// The newest handoff of these types, among those that were not turned down.
-fn newest_of<const N: usize, E>(
+/// The newest handoff that meets a requirement or undoes it. What meets it does not count once it was
+/// turned down; what undoes it counts until whoever sent it, or a person, takes it back.
+fn newest_of<E>(
     view: &impl View<E>,
+    protocol: &Protocol,
     handoffs: u32,
-    types: [&Vec<String>; N],
+    [shown, undone]: [&Vec<String>; 2],
 ) -> Result<Option<Record>, Stop<E>> {
-    if types.iter().all(|types| types.is_empty()) {
+    if shown.is_empty() && undone.is_empty() {
         return Ok(None);
     }
     for number in (1..=handoffs).rev() {
         let Some(record) = view.record(number).map_err(Stop::Unreadable)? else {
             continue;
         };
-        let mut types = types.into_iter().flatten();
-        let turned_down = [State::Rejected, State::Cancelled].contains(&record.state);
-        if !turned_down && types.any(|kind| *kind == record.contract_type) {
+        let counts = if shown.contains(&record.contract_type) {
+            !is_turned_down(&record)
+        } else {
+            undone.contains(&record.contract_type) && !is_taken_back(protocol, &record)
+        };
+        if counts {
             return Ok(Some(record));
+        }
+    }
+    Ok(None)
+}
+
+fn is_turned_down(record: &Record) -> bool {
+    [State::Rejected, State::Cancelled].contains(&record.state)
+}
+
+/// Whether a handoff was turned down by its sender or by a person. Its receiver turns down the work,
+/// and not what its sender said.
+fn is_taken_back(protocol: &Protocol, record: &Record) -> bool {
+    let last = record.latest();
+    is_turned_down(record)
+        && last.is_some_and(|last| {
+            last.by == record.from || protocol.is_kind(last.by.as_str(), AgentKind::Human)
+        })
+}
+
+/// The objection that an approval does not end, in words: one by somebody else, who neither took it
+/// back nor approved since, to a commit that was known before it.
+fn objection<E>(
+    view: &impl View<E>,
+    protocol: &Protocol,
+    requirement: &Requirement,
+    approval: &Record,
+) -> Result<Option<String>, Stop<E>> {
+    let settles = |record: &Record| {
+        let kind = &record.contract_type;
+        let is_word = requirement.shown_by.contains(kind)
+            || protocol
+                .contract_type(kind)
+                .is_some_and(|kind| kind.settles);
+        is_word && !is_taken_back(protocol, record)
+    };
+    let is_objection = |record: &Record| {
+        let kind = &record.contract_type;
+        requirement.undone_by.contains(kind)
+            && !requirement.shown_by.contains(kind)
+            && !requirement.apart_from.contains(kind)
+            && protocol
+                .contract_type(kind)
+                .is_some_and(|kind| kind.raises.is_some() || kind.reviews.is_some())
+            && !is_taken_back(protocol, record)
+    };
+    let Some(approved) = approval.code.as_ref().map(|code| &code.commit) else {
+        return Ok(None);
+    };
+    let issue = view.issue().map_err(Stop::Unreadable)?;
+    let mut settled: Vec<AgentName> = Vec::new();
+    let mut stands: Option<(HandoffId, AgentName)> = None;
+    for number in (1..=issue.map_or(0, |issue| issue.handoffs)).rev() {
+        let Some(record) = view.record(number).map_err(Stop::Unreadable)? else {
+            continue;
+        };
+        if settles(&record) {
+            settled.push(record.from.clone());
+        }
+        let is_before = number < approval.id.number();
+        if is_before && stands.is_none() && is_objection(&record) && !settled.contains(&record.from)
+        {
+            stands = Some((record.id.clone(), record.from.clone()));
+        }
+        if let Some((id, by)) = &stands
+            && record.code.is_some_and(|code| code.commit == *approved)
+        {
+            let short = short_id(approved);
+            return Ok(Some(format!(
+                "{id} by {by} objects, and {} approves the same commit {short}: what ends an objection is {by}, a person, or other code that is approved",
+                approval.id
+            )));
         }
     }
     Ok(None)
@@ -174,8 +255,7 @@ fn can_be_approved<E>(
     let record = view.record(id.number()).map_err(Stop::Unreadable)?;
     let shown = &requirement.shown_by;
     Ok(record.is_some_and(|record| {
-        let turned_down = [State::Rejected, State::Cancelled].contains(&record.state);
-        !turned_down && (shown.is_empty() || shown.contains(&record.contract_type))
+        !is_turned_down(&record) && (shown.is_empty() || shown.contains(&record.contract_type))
     }))
 }
 
@@ -206,7 +286,13 @@ fn approved<E>(
 ) -> Result<Answered, Stop<E>> {
     let issue = view.issue().map_err(Stop::Unreadable)?;
     let issue = issue.expect("whoever asks has read it");
-    let undone = newest_of(view, issue.handoffs, [&requirement.undone_by])?;
+    let none = Vec::new();
+    let undone = newest_of(
+        view,
+        protocol,
+        issue.handoffs,
+        [&none, &requirement.undone_by],
+    )?;
     let since = undone.as_ref().map_or(0, |record| record.id.number());
     let counts = |by: &AgentName| {
         let mut named = requirement.approved_by.iter();
@@ -366,17 +452,16 @@ fn weigh(
 /// Whether what was said is about the given code, if there is any.
 fn about(said: String, known: Option<&Code>, code: Option<&JudgedCode<'_>>) -> (bool, String) {
     let Some(code) = code else {
-        return (true, said);
+        let of = known.map(|known| format!("{said}, of commit {}", short_id(&known.commit)));
+        return (true, of.unwrap_or(said));
     };
     let Some(known) = known else {
         let text = format!("{said} does not say which code it is about: its branch was not known");
         return (false, text);
     };
     let (own, judged) = (short_id(&known.commit), short_id(&code.commit));
-    if known.commit == code.commit {
-        return (true, format!("{said}, of commit {own}"));
-    }
     match (code.other)(known) {
+        Ok(()) if known.commit == code.commit => (true, format!("{said}, of commit {own}")),
         Ok(()) => {
             let text = format!("{said}, of commit {own}, whose changes are those of {judged}");
             (true, text)

@@ -73,8 +73,9 @@ impl FixFields {
     }
 }
 
-/// What says which commit of the code a contract is about. Without it, or if none of these is
-/// given, that is the newest commit of the code branch when the contract is sent.
+/// What says which commit of the code a contract is about. If none of these is given, that is the
+/// commit that the sender's claim showed. Without it, it is the newest of the code branch when the
+/// contract is sent.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -50,6 +50,9 @@ pub enum EventKind {
 /// The fact: the newest commit of a pull request's branch.
 pub const HEAD: &str = "head";
 
+/// The fact: `open` or `closed`, of the noted pull request.
+pub const PULL_REQUEST_STATE: &str = "pr_state";
+
 /// The fact: who changed the issue on GitHub, in the note of what was changed.
 pub const CHANGED_BY: &str = "changed_by";
 

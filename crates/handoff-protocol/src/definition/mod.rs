@@ -11,6 +11,7 @@ mod consistency;
 mod contract_type;
 mod decision;
 mod evidence;
+mod fact_source;
 mod fields;
 mod findings;
 mod github;
@@ -47,11 +48,12 @@ pub use evidence::{
     Check, ClaimedPlace, Claims, CommitsClaim, EvidenceRules, MergeClaim, Policy, Strategy,
     TestsClaim,
 };
+pub use fact_source::FactSource;
 pub use fields::Fields;
 pub use findings::{FixFields, RaisedFields, ReviewFields};
 pub use github::{
     BASE, CHANGED_BY, Command, Condition, ContractRule, Effect, EventKind, EventRule, Github, HEAD,
-    PULL_REQUEST, Permission, Source, SourceRule, Take, Unfinished,
+    PULL_REQUEST, PULL_REQUEST_STATE, Permission, Source, SourceRule, Take, Unfinished,
 };
 pub use lazy_part::Later;
 pub use limits::{CycleLimit, ItemLimit, Limits, OnRecord, RoundLimit};

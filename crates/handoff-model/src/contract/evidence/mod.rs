@@ -195,6 +195,26 @@ impl<'a> Claimed<'a> {
         Some((&fields.list, commits.collect()))
     }
 
+    /// The commits that it says were reviewed, or have a fix, each with its place.
+    pub fn named(&self) -> Vec<(String, String)> {
+        let reviews = self.kind.reviews.as_ref();
+        let at = reviews.and_then(|reviews| reviews.commit.clone());
+        let reviewed = self.contract.reviewed_commit(self.kind);
+        let reviewed = at.zip(reviewed.map(str::to_owned));
+        let mut found: Vec<(String, String)> = reviewed.into_iter().collect();
+        let fields = self.kind.fixes.as_ref();
+        let Some((fields, place)) = fields.and_then(|f| Some((f, f.commit.as_deref()?))) else {
+            return found;
+        };
+        let list = self.value(Some(&fields.list)).and_then(Value::as_array);
+        for (i, entry) in list.into_iter().flatten().enumerate() {
+            let commit = entry.pointer(place).and_then(scalar);
+            let commit = commit.filter(|commit| !commit.is_empty());
+            found.extend(commit.map(|commit| (format!("{}/{i}{place}", fields.list), commit)));
+        }
+        found
+    }
+
     /// The patterns of the paths that its sender may change.
     pub fn paths(&self) -> &'a [String] {
         let agent = self

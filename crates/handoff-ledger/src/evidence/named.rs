@@ -1,0 +1,75 @@
+//! Checks that the commits which reviews, fixes and merges name exist, and are on their branch.
+
+use handoff_base::ObjectId;
+use handoff_base::finding::Finding;
+use handoff_base::text::quoted;
+use handoff_git::{FactError, GitError};
+use handoff_protocol::{Check, Policy};
+
+use super::judge::Judge;
+
+impl Judge<'_> {
+    /// What is wrong with the commits that a contract names, where anything is checked. It is refused:
+    /// what others go by is a commit that there is.
+    pub(crate) fn misnamed(
+        &self,
+        policy: impl Fn(Check) -> Policy,
+    ) -> Result<Vec<Finding>, GitError> {
+        let is_on = |check| policy(check) != Policy::Off;
+        let mut findings = Vec::new();
+        if is_on(Check::Commits) {
+            findings.extend(known(self.off_branch())?);
+        }
+        if is_on(Check::Merge) {
+            findings.extend(known(self.off_base())?);
+        }
+        Ok(findings)
+    }
+
+    /// The commits of reviews and fixes that are not on the code branch, as far as that is here.
+    fn off_branch(&self) -> Result<Vec<Finding>, FactError> {
+        let named = self.claimed.named();
+        let branch = self.ground.branch.as_deref().filter(|_| !named.is_empty());
+        let here = branch.and_then(|branch| self.repository.code(branch));
+        let here = here.and_then(|code| code.commit.parse().ok());
+        let there = branch.and_then(|branch| self.repository.on_origin(branch));
+        let tips: Vec<ObjectId> = here.into_iter().chain(there).collect();
+        let mut findings = Vec::new();
+        for (at, text) in named {
+            let mut wrong = None;
+            for tip in &tips {
+                wrong = self.why_not(&text.to_ascii_lowercase(), None, *tip)?;
+                if wrong.is_none() {
+                    break;
+                }
+            }
+            if let Some(why) = wrong {
+                let text = format!("{} {why}", quoted(&text));
+                let fix = "name a commit of the branch, and fetch it if it is not here";
+                findings.push(Finding::error(Check::Commits.code(), at, text).fix(fix));
+            }
+        }
+        Ok(findings)
+    }
+
+    /// The commit that is named as a merge, if it is not on the base branch.
+    fn off_base(&self) -> Result<Vec<Finding>, FactError> {
+        let claim = self.claimed.kind.claims.as_ref();
+        let claim = claim.and_then(|claims| claims.merge.as_ref());
+        let (Some(claim), Some(text), Some(base)) = (claim, self.claimed.merge(), self.ground.base)
+        else {
+            return Ok(Vec::new());
+        };
+        let found = self.merged_commit(claim, text, base)?;
+        Ok(found.err().into_iter().collect())
+    }
+}
+
+/// The findings, unless this clone can't tell.
+fn known(found: Result<Vec<Finding>, FactError>) -> Result<Vec<Finding>, GitError> {
+    match found {
+        Ok(findings) => Ok(findings),
+        Err(FactError::Unknown(_)) => Ok(Vec::new()),
+        Err(FactError::Git(error)) => Err(error),
+    }
+}

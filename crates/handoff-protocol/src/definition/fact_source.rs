@@ -1,0 +1,85 @@
+//! Who may note what about an issue: the source of each fact.
+
+use handoff_base::ids::AgentName;
+
+use super::github::{CHANGED_BY, Effect, EventKind, HEAD, PULL_REQUEST_STATE};
+use super::{AgentKind, Definition};
+
+/// The fact that names the code branch.
+const BRANCH: &str = "branch";
+
+/// Whose note of a fact counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FactSource {
+    /// Events prove it: their rules' agents note it, or else a person.
+    Events,
+    /// Contracts state it, or events do: an orchestrator corrects it, too.
+    Contracts,
+    /// Nothing else knows it: any agent notes it.
+    Anyone,
+}
+
+impl FactSource {
+    /// Who it is, in words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Events => "an event or a person",
+            Self::Contracts => "a contract, an event, an orchestrator or a person",
+            Self::Anyone => "any agent",
+        }
+    }
+}
+
+impl Definition {
+    /// The source of a fact. What a review, a check or a pull request is, and the branch if events
+    /// name it, is no agent's to say.
+    pub fn source_of(&self, fact: &str) -> FactSource {
+        let by_event = || {
+            let mut rules = self.event_rules().iter();
+            rules.any(|rule| rule.facts.contains_key(fact))
+        };
+        let is_since = || EventKind::ALL.iter().any(|kind| kind.since_fact() == fact);
+        let reviewed = |name: &Option<String>| name.as_deref() == Some(fact);
+        let is_proof = [HEAD, PULL_REQUEST_STATE, CHANGED_BY].contains(&fact)
+            || is_since()
+            || self.opinions.iter().any(|rules| rules.covers(fact))
+            || self.contracts.iter().any(|kind| {
+                let reviews = kind.reviews.as_ref();
+                reviews.is_some_and(|reviews| reviewed(&reviews.fact))
+            })
+            || fact == BRANCH && by_event();
+        match () {
+            () if is_proof => FactSource::Events,
+            () if self.facts.contains_key(fact) || by_event() => FactSource::Contracts,
+            () => FactSource::Anyone,
+        }
+    }
+
+    /// Whether an agent may note a fact, in the step of an event or in one of its own.
+    pub fn may_note(&self, fact: &str, agent: &AgentName, of_event: bool) -> bool {
+        let source = self.source_of(fact);
+        let kind = || {
+            let mut agents = self.agents.iter();
+            agents
+                .find(|known| known.id == *agent)
+                .map(|known| known.kind)
+        };
+        // With its facts, an event says since when they hold, and what its pull request is.
+        let is_with = || {
+            let also = [PULL_REQUEST_STATE, CHANGED_BY].contains(&fact);
+            also || EventKind::ALL.iter().any(|kind| kind.since_fact() == fact)
+        };
+        let by_rule = || {
+            let rules = self.event_rules().iter();
+            rules.filter(|rule| rule.agent == *agent).any(|rule| {
+                let tells = !rule.facts.is_empty() || matches!(rule.effect, Some(Effect::Send(_)));
+                rule.facts.contains_key(fact)
+                    || tells && (source == FactSource::Contracts || is_with())
+            })
+        };
+        source == FactSource::Anyone
+            || kind() == Some(AgentKind::Human)
+            || source == FactSource::Contracts && kind() == Some(AgentKind::Orchestrator)
+            || of_event && by_rule()
+    }
+}
