@@ -140,7 +140,12 @@ fn fixes_that_are_in_no_commit_are_contradicted() {
     let naming = |commit: &str| fixed(0).replace("<fix ", &format!("<fix commit=\"{commit}\" "));
     let other = desk.git(&["rev-parse", "handoffs"]);
     for elsewhere in [&*other, "deadbeef"] {
-        desk.refused(&naming(elsewhere), &["evidence.commits_added"]);
+        let no_commit = [
+            "evidence.commits_added",
+            "evidence.commits",
+            "evidence.commits",
+        ];
+        desk.refused(&naming(elsewhere), &no_commit);
     }
     desk.env.send(naming(&first[..8])).success();
     assert_eq!(desk.check("87.5", "commits_added"), "passed");

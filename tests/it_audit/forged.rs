@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::desk::{BRANCH, Desk, fixed, implemented, merged};
-use crate::keys::{damage, put, raw};
+use crate::keys::{self, put, raw};
 use serde_json::{Value, json};
 use test_support::contracts::opening;
 use test_support::{TestEnvironment, stored};
@@ -326,7 +326,7 @@ fn a_fact_that_is_not_its_writers_to_note_is_found() {
     let noted = raw(&env, &env.tip());
     assert_eq!(noted.matches("maintainer").count(), 3, "{noted}");
     put(&env, &noted.replace("maintainer", "implementer-agent"));
-    let found = damage(&env);
+    let found = keys::damage(&env);
     assert!(
         found.contains("step.illegal") && found.contains("cannot note the fact head"),
         "{found}"

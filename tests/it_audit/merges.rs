@@ -200,13 +200,16 @@ fn what_an_older_state_of_the_branch_became_is_not_its_merge() {
         let contract = desk.implemented(1, &[&first]);
         desk.env.send(contract).success();
         desk.env.claim("87.3", "reviewer-agent").success();
-        desk.commit(BRANCH, &[("src/history.py", "link\n")], "history: link");
+        let newest = desk.commit(BRANCH, &[("src/history.py", "link\n")], "history: link");
         let approval = test_support::contracts::sample(
             "reviewer-agent-to-validator-agent",
             test_support::contracts::Format::Xml,
             87,
         );
-        desk.env.send(approval).success();
+        let names = format!("<reviewed_commit>{newest}</reviewed_commit></handoff>");
+        desk.env
+            .send(approval.replace("</handoff>", &names))
+            .success();
         desk.env.claim("87.4", "validator-agent").success();
         desk.commit("main", &[("meanwhile.txt", "1\n")], "meanwhile");
         let commit = of_an_older_state(&desk, word);

@@ -293,7 +293,7 @@ fn the_list_is_changed_by_who_is_on_it_for_their_address() {
         ("gpg.format", "ssh"),
         ("user.signingKey", &*path(&env, "prep.pub")),
     ];
-    let args = ["protocol", "update", &nobody];
+    let args = ["protocol", "update", &nobody, "--weaker"];
     let mut command = env.program(&args);
     command.env("GIT_COMMITTER_EMAIL", "someone@example.com");
     crate::keys::set(&mut command, &settings);

@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use handoff::base::finding::Finding;
 use handoff::base::text::continued;
-use handoff::base::{Code, ObjectId, short_id};
+use handoff::base::{ObjectId, short_id};
 use handoff::ledger::Done;
 use handoff::model::view::commands::{is_held_back, next_steps};
 use handoff::model::{
@@ -62,9 +62,6 @@ pub struct ReceiptView<'a> {
     contract_sha256: &'a str,
     /// where the files kept from a failure are, if the newest transition is a failure
     context: Option<&'a FailureContext>,
-    /// the commit of the code that it is about: what a review approves or objects to; null if that
-    /// is not known
-    code: Option<&'a Code>,
     /// the files that the contract delivered
     artifacts: &'a [Artifact],
     /// the results of checking the contract's statements
@@ -88,7 +85,6 @@ impl<'a> ReceiptView<'a> {
             written: WrittenView::new(done, output),
             contract_sha256: &record.contract.sha256,
             context: record.latest().and_then(|t| t.context.as_ref()),
-            code: record.code.as_ref(),
             artifacts: &record.artifacts,
             evidence: &record.evidence,
             not_applicable: &record.not_applicable,
@@ -214,11 +210,9 @@ impl WrittenView<'_> {
             let path = continued(&missing.path);
             text += &format!("  {path}: no such file here, so it was not checked\n");
         }
-        if let Some(code) = record
-            .code
-            .as_ref()
-            .filter(|_| record.transitions.len() == 1)
-        {
+        // Statements name their commits themselves.
+        let says_nothing_else = record.evidence.is_empty() && record.transitions.len() == 1;
+        if let Some(code) = record.code.as_ref().filter(|_| says_nothing_else) {
             let (branch, commit) = (continued(&code.branch), short_id(&code.commit));
             text += &format!("  about {branch} at {}\n", continued(&commit));
         }
