@@ -611,6 +611,6 @@ fn a_commit_is_named_by_what_no_other_can_take() {
     git(&["replace", "-d", &tree(&evil)]);
     let info = env.repo().join(".git/info");
     std::fs::create_dir_all(&info).unwrap();
-    std::fs::write(info.join("grafts"), format!("{evil} {good}~1\n")).unwrap();
+    std::fs::write(info.join("grafts"), format!("{evil} {good}\n")).unwrap();
     closed(&evil, "is about commit");
 }

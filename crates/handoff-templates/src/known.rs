@@ -205,7 +205,13 @@ pub fn known_at_tip(
     }
     let kinds = protocol.types_between(from.as_str(), to.as_str());
     let mut kinds = kinds.into_iter();
-    let reviewed = kinds.find_map(|kind| shown_commit(kind, issue, held.last()));
+    // What was sent back is reviewed again from what was completed before.
+    let again = match (held.last(), issue) {
+        (None, Some(issue)) => unfollowed(folder, issue, from)?,
+        _ => None,
+    };
+    let basis = held.last().or(again.as_ref());
+    let reviewed = kinds.find_map(|kind| shown_commit(kind, issue, basis));
     if let Some(issue) = issue {
         let kinds = protocol.types_between(from.as_str(), to.as_str());
         for fields in kinds.iter().filter_map(|kind| kind.fixes.as_ref()) {
@@ -249,6 +255,21 @@ fn held(
         found.extend(record.filter(|record| by.worker.is_none() || by.holds(record)));
     }
     Ok(found)
+}
+
+/// The newest handoff to an agent that it completed and nothing followed.
+fn unfollowed(
+    folder: &IssueFolder<'_>,
+    issue: &Issue,
+    agent: &AgentName,
+) -> Result<Option<Record>, LedgerError> {
+    for id in issue.unfollowed.iter().rev() {
+        let record = folder.record(id.number())?;
+        if let Some(record) = record.filter(|record| record.to == *agent) {
+            return Ok(Some(record));
+        }
+    }
+    Ok(None)
 }
 
 /// The first task among what is held: a report on a task is not the task.
