@@ -29,9 +29,10 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         output.paged();
-        let mut root = match self.all {
-            true => crate::full_command(),
-            false => crate::command(),
+        let mut root = if self.all {
+            crate::full_command()
+        } else {
+            crate::command()
         };
         root.build();
         let found = self

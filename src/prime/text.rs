@@ -329,21 +329,7 @@ fn row(facts: &Facts<'_>, record: &Record) -> String {
         }
         (State::InProgress, Some(end)) => text += &format!(", lease until {end}"),
         (State::Blocked, _) => text += &format!(", blocked until it is answered: `{}`", next()),
-        (State::Failed | State::Dead, _) => {
-            let code = record.failure().map(|failure| failure.code.as_str());
-            let definition = facts.protocol.definition();
-            let is_sender = record.from == facts.agent && record.state == State::Failed;
-            let next = if is_sender && definition.takes_correction(code) {
-                let (id, agent) = (&record.id, &facts.agent);
-                let retry = format!("git handoff retry {id} --with FILE --as {agent} --reason WHY");
-                command(facts, &retry)
-            } else {
-                next()
-            };
-            let code = code.map(|code| format!(" with {}", quote(code, 12)));
-            let code = code.unwrap_or_default();
-            text += &format!(", {}{code}: `{next}`", record.state);
-        }
+        (State::Failed | State::Dead, _) => text += &stopped(facts, record, next()),
         (State::Pending, _) if record.is_expired(facts.now) => {
             text += &format!(", not claimed in time: `{}`", next());
         }
@@ -385,6 +371,24 @@ fn row(facts: &Facts<'_>, record: &Record) -> String {
         text += &format!("\n  answer: `{answer}`");
     }
     text
+}
+
+/// What became of a failed or dead handoff, and its sender's command: to correct what was refused, or
+/// else the one that follows.
+fn stopped(facts: &Facts<'_>, record: &Record, next: String) -> String {
+    let code = record.failure().map(|failure| failure.code.as_str());
+    let definition = facts.protocol.definition();
+    let is_sender = record.from == facts.agent && record.state == State::Failed;
+    let next = if is_sender && definition.takes_correction(code) {
+        let (id, agent) = (&record.id, &facts.agent);
+        let retry = format!("git handoff retry {id} --with FILE --as {agent} --reason WHY");
+        command(facts, &retry)
+    } else {
+        next
+    };
+    let code = code.map(|code| format!(" with {}", quote(code, 12)));
+    let code = code.unwrap_or_default();
+    format!(", {}{code}: `{next}`", record.state)
 }
 
 /// Questions, each on a line of its own; their keys are cut to a number of tokens.

@@ -96,7 +96,7 @@ fn whoever_notices_a_lease_that_ran_out_does_not_lend_it_a_trace() {
     let asks = test_support::time::asks(
         test_support::time::WRITER,
         test_support::time::RESEARCH,
-        &[],
+        &[("/timeoutMs", 120_000.into())],
     );
     env.send(&asks).success();
     let id = test_support::time::traced(1);

@@ -403,13 +403,14 @@ fn a_new_version_of_the_default_protocol_says_what_it_lets_pass() {
         let args = [&["protocol", "update", &folder][..], more].concat();
         with_key(&env, "robin", &args, "")
     };
-    let weaker: [(&str, &dyn Fn(&mut Value)); 7] = [
+    type Change<'a> = (&'a str, &'a dyn Fn(&mut Value));
+    let weaker: [Change<'_>; 7] = [
         ("requirements.approved", &|of| {
             of["requirements"]["approved"]["undone_by"] = json!([]);
         }),
         ("merge", &|of| of["merge"] = json!(["other-worker"])),
         ("agents.fixer-agent", &|of| {
-            of["agents"][4]["kind"] = "human".into();
+            of["agents"][4]["kind"] = "orchestrator".into();
         }),
         ("routes", &|of| {
             let new = json!({"from": "implementer-agent", "to": "validator-agent", "contracts": ["reviewer-agent-to-validator-agent"]});

@@ -81,7 +81,10 @@ fn alone_it_says_where_one_is_and_the_next_command() {
     let block = ["block", "87.1", "--reason", "Which columns?"];
     act(&env, "prep-agent", &block).success();
     let shown = env.handoff(&[]).success().stdout;
-    assert!(shown.contains("needs attention\n  87.1 "), "{shown}");
+    assert!(
+        shown.contains("needs attention\n! 87.1 waits for an answer"),
+        "{shown}"
+    );
     act(&env, "issue-manager", &["answer", "87.1", "All of them"]).success();
     env.claim("87.1", "prep-agent").success();
     assert!(alone(&["--as", "nobody-known"]).starts_with("git handoff protocol show"));
@@ -147,7 +150,7 @@ fn the_first_help_is_short_and_the_whole_one_has_every_command_once() {
         ("send", "Usage: git handoff send"),
         ("protocol set", "Usage: git handoff protocol set"),
         ("share", "Share and keep it:\n  sync "),
-        ("lease_lost", "lease_lost  (error code"),
+        ("lease_lost", "lease_lost  (error, exit 5)"),
     ] {
         let words: Vec<&str> = ["help"].into_iter().chain(topic.split(' ')).collect();
         let shown = env.handoff(&words).success().stdout;
@@ -252,11 +255,13 @@ fn a_step_is_two_commands() {
     .exits(3);
     insta::assert_snapshot!(missing.stderr, @"
     error: the contract is not complete; nothing was written
+      /port field.unfilled this place is not filled in yet
+          write here: port of the development server; leave it out if dev_server says n/a
       /validation/build field.unfilled this place is not filled in yet
           write here: outcome of the first build and test run
       /validation/dev_server field.unfilled this place is not filled in yet
           write here: outcome of starting the development server, or `n/a: ` and why there is none
-    hint: give --set validation.build (outcome of the first build and test run), --set validation.dev_server (outcome of starting the development server, or `n/a: ` and why there is none); see `git handoff explain contract_refused`
+    hint: give --set port (port of the development server; leave it out if dev_server says n/a), --set validation.build (outcome of the first build and test run), --set validation.dev_server (outcome of starting the development server, or `n/a: ` and why there is none); see `git handoff explain contract_refused`
     ");
     assert_eq!(env.tip(), before);
     act(&env, "prep-agent", &sending("implementer-agent", &PREPARED)).success();
@@ -676,7 +681,7 @@ fn what_send_lacks_is_named_with_what_is_expected() {
     let fields = "`git handoff protocol show issue-to-pr --type prep-agent-to-implementer-agent` lists the fields";
     prepared(&["workspace_type=in-place", "dev_server=running"])
         .exits(3)
-        .says("hint: give --set port (Port of the development server, ")
+        .says("hint: give --set port (port of the development server; ")
         .says(fields);
     prepared(&["workspace_type=here", "dev_server=n/a: a library"])
         .exits(3)

@@ -170,6 +170,7 @@ dead() {
   done
 }
 finished() {
+  git handoff init --evidence off
   for I in 123 124; do
     handed 123.4
     turn fixer-agent fixed.xml; turn reviewer-agent approved.xml

@@ -435,13 +435,13 @@ fn status_names_first_what_needs_someone() {
         let one = |s: &Value| format!("{} {} {}", s["id"], s["need"], s["turn"]).replace('"', "");
         stuck.map(one).collect()
     };
-    let before = ["87.2 failed orchestrator", "90.1 blocked orchestrator"];
+    let before = ["87.2 failed maintainer", "90.1 blocked orchestrator"];
     assert_eq!(told(&data), before);
     assert_eq!(data["attention"][0]["next"], "git handoff next 87");
     // The lease of 89.1 ends, and 88.1 waits for longer than one would have lasted.
     env.wait_minutes(4 * 60);
     let after = [
-        "87.2 failed orchestrator",
+        "87.2 failed maintainer",
         "90.1 blocked orchestrator",
         "89.1 lease_ran_out orchestrator",
         "88.1 unclaimed prep-agent",

@@ -409,6 +409,7 @@ fn a_protocol_says_when_its_issues_are_archived() {
 #[test]
 fn who_has_yet_to_be_told_is_told_no_more_until_the_issue_comes_back() {
     let env = with_protocol("delegation");
+    env.pace(1);
     let trace = "7b1c9f52-0d3e-4f38-9c64-d07e1f2a3b4c";
     let mut request = exchange::sample("delegation", "request");
     request["traceId"] = json!(trace);

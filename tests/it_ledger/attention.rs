@@ -157,6 +157,7 @@ fn what_ended_in_an_issue_with_nothing_open_awaits_somebody() {
 
     // An answered request is done, and no protocol says of its issue that it is.
     let env = with_protocol("delegation");
+    env.pace(1);
     let trace = "7b1c9f52-0d3e-4f38-9c64-d07e1f2a3b4c";
     let mut request = test_support::exchange::sample("delegation", "request");
     request["traceId"] = json!(trace);
@@ -220,6 +221,7 @@ fn a_report_to_an_agent_that_sends_nothing_on_leaves_the_work_with_its_sender() 
 #[test]
 fn a_note_does_not_take_the_place_of_what_was_rejected() {
     let env = with_protocol("delegation");
+    env.pace(1);
     let request = test_support::exchange::sample("delegation", "request");
     let (from, to) = ("document_generator", "research_agent");
     let trace = request["traceId"].as_str().unwrap();

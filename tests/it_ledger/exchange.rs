@@ -318,7 +318,7 @@ fn what_is_kept_of_a_failed_handoff_goes_out_and_comes_in() {
         "trigger": "high_difficulty_tasks",
         "data_size": 429,
         "success": false,
-        "duration_ms": 122000
+        "duration_ms": 1000
       },
       {
         "timestamp": "2026-03-02T09:06:04Z",
@@ -327,7 +327,7 @@ fn what_is_kept_of_a_failed_handoff_goes_out_and_comes_in() {
         "trigger": "high_difficulty_tasks",
         "data_size": 429,
         "success": false,
-        "duration_ms": 127000
+        "duration_ms": 6000
       },
       {
         "timestamp": "2026-03-02T09:08:12Z",
@@ -336,7 +336,7 @@ fn what_is_kept_of_a_failed_handoff_goes_out_and_comes_in() {
         "trigger": "high_difficulty_tasks",
         "data_size": 429,
         "success": false,
-        "duration_ms": 7000
+        "duration_ms": 6000
       }
     ]
     "#);

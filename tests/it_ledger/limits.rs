@@ -61,14 +61,14 @@ fn an_item_has_so_many_handoffs() {
     assert_eq!(full.says(), (4, "limit_reached"));
     insta::assert_snapshot!(told(&full), @r#"
     issue TRACE has reached a limit: 3 handoffs about "tender"
-      hand it to human, or continue with the open work (`git handoff status TRACE`)
+      hand it to human, or continue with the open work (`git handoff status TRACE`); a person can raise the limit with `git handoff protocol set delegation limits.item NUMBER`
     "#);
     // Whoever sends from within a handoff is told to end that.
     done(&env, &format!("claim {} --as validator", traced(1)));
     let full = refused(&env, &[], about("validator", "orchestrator", "tender", 3));
     insta::assert_snapshot!(told(&full), @r#"
     issue TRACE has reached a limit: 3 handoffs about "tender"
-      hand it to human, or finish what you hold with what is known (TRACE.1: answer, complete, fail or block it); see `git handoff explain limit_reached`
+      hand it to human, or finish what you hold with what is known (TRACE.1: answer, complete, fail or block it); a person can raise the limit with `git handoff protocol set delegation limits.item NUMBER`
     "#);
     // A repeat is no new handoff; an answer is none either.
     env.send(about(WRITER, "human", "tender", 2))
@@ -159,7 +159,7 @@ fn a_retry_is_no_new_handoff() {
         &env,
         &format!("reassign {} --to human --as {WRITER}", traced(1)),
     );
-    assert_eq!(refused(&env, &[], asks(WRITER, "human", &[])).exit, 4);
+    assert_eq!(refused(&env, &[], asks(WRITER, "validator", &[])).exit, 4);
     env.assert_sound();
 }
 
@@ -378,7 +378,7 @@ fn raise(env: &TestEnvironment, limits: &Value) {
 fn limits_that_are_raised_hold_from_then_on() {
     let env = limited(&json!({"handoffs": 1}));
     env.send(asks(WRITER, RESEARCH, &[])).success();
-    refused(&env, &[], asks(WRITER, "human", &[]));
+    refused(&env, &[], asks(WRITER, "validator", &[]));
     raise(&env, &json!({"handoffs": 2}));
     env.send(asks(WRITER, "human", &[])).success();
     refused(&env, &[], asks(WRITER, "validator", &[]));

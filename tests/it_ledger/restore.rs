@@ -176,7 +176,7 @@ fn without_a_place_it_is_told_what_there_is() {
     let ran = env.handoff(&["restore", "87.1"]).success();
     ran.says("changed.txt (8 bytes)")
         .says("deleted.txt (deleted)")
-        .says("attached build.log, 18 bytes:\n    line one\n    line two\n")
+        .says("attached build.log, 18 bytes:\n      | line one\n      | line two\n")
         .says("restore it: git handoff restore 87.1 --attempt 1 --worktree DIR");
     env.handoff(&["restore", "87.1", "--attempt", "2"])
         .exits(6)

@@ -258,6 +258,7 @@ fn advice_is_data_as_well() {
       "why": "TRACE.1 is blocked: the agent that was asked cannot go on without an answer",
       "to": null,
       "reason": "without a critical input: budget",
+      "details": null,
       "decided": null,
       "questions": [
         {

@@ -293,6 +293,8 @@ fn what_cannot_be_made_is_refused_with_a_way_on() {
     --- stderr
     error: own would not be sound
       /contracts/2/type protocol.duplicate contract type `a-to-b-to-c` is defined twice
+      /routes/2/contracts protocol.route a contract of type `a-to-b-to-c` can't name `a-to-b`: schemas/a-to-b-to-c.schema.json lists others at `/from`
+      /routes/2/contracts protocol.route a contract of type `a-to-b-to-c` can't name `c`: schemas/a-to-b-to-c.schema.json lists others at `/to`
     hint: nothing was written; use other names, or `git handoff protocol copy` and an editor
     --- exit 1
     "#);

@@ -585,7 +585,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.ambiguous /contracts/2/when: `response` and `failure` can go between the same agents, and no field in `when` tells them apart
     task-breakdown /contracts/1/tasks/groups = "groups"
       protocol.pointer /contracts/1/tasks/groups: `groups` is not a JSON Pointer to a field, such as /from
-      protocol.field_type /contracts/1/tasks/groups: `groups` is not of the type array
+      protocol.field_type /contracts/1/tasks/groups: `groups` is not of the type array or string
     task-breakdown /contracts/1/tasks/parent = "/data/parent"
       protocol.unknown_field /contracts/1/tasks/parent: `/data/parent` is a field that the schema does not have
     task-breakdown /fields/new_issue = "/data/none"

@@ -412,7 +412,7 @@ fn a_protocol_that_is_not_of_the_form_is_told_where() {
     protocol.syntax /agents/0/kind: unknown variant `king`, expected one of `orchestrator`, `specialist`, `human`, `end`
     protocol.syntax /style: unknown variant `mail`, expected `relay` or `call`
     protocol.syntax /status/ready: unknown variant `done`, expected one of `pending`, `in_progress`, `completed`, `failed`, `blocked`, `rejected`, `cancelled`, `dead`
-    protocol.syntax /facts/branch: unknown variant `first`, expected one of `last`, `newest`, `sum`, `count`, `collect`
+    protocol.syntax /facts/branch: unknown variant `first`, expected one of `last`, `newest`, `sum`, `count`, `collect`, `merge`
     "#);
     for bytes in [&b""[..], b"{", b"[]", b"{} {}", b"\xff"] {
         let findings = Protocol::load(bytes).map(|_| ()).unwrap_err();

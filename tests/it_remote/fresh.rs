@@ -56,7 +56,7 @@ fn untimed(ran: &Ran) -> String {
 
 #[test]
 fn every_role_in_a_clone_that_is_behind_is_told_of_its_work() {
-    let clones = Clones::new();
+    let clones = Clones::under(&["--evidence", "off"]);
     let (env, mut told) = (&clones.env, 0);
     for step in workflow(|_| test_support::contracts::Format::Xml) {
         let Step::Send(contract) = &step else {

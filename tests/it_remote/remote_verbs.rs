@@ -28,7 +28,8 @@ struct Verb {
 /// A ledger of a protocol in the first clone, with what commands make of it.
 fn ledger(clones: &Clones, protocol: &str, lines: &[&str]) {
     let env = &clones.env;
-    env.handoff(&["init", "--protocol", protocol]).success();
+    let init = ["init", "--protocol", protocol, "--evidence", "off"];
+    env.handoff(&init).success();
     done(clones, lines);
 }
 

@@ -144,8 +144,11 @@ fn delegation_warns_of_slow_answers() {
     let env = still("delegation");
     // Of twenty, the 19th decides; one that takes long is passed by.
     for (number, seconds) in (1..=20).map(|n| (n, if n == 20 { 31 } else { 1 })) {
-        let request = asks(WRITER, RESEARCH, &[("/traceId", json!(trace(number)))]);
-        env.send(request).success();
+        let members = [
+            ("/traceId", json!(trace(number))),
+            ("/timeoutMs", json!(60_000)),
+        ];
+        env.send(asks(WRITER, RESEARCH, &members)).success();
         env.wait(seconds);
         env.claim(&format!("{}.1", trace(number)), RESEARCH)
             .success();
@@ -154,8 +157,11 @@ fn delegation_warns_of_slow_answers() {
     }
     assert!(!fires(&env, "slow-answers"));
     for (number, seconds) in [(21, 30), (22, 31)] {
-        let request = asks(WRITER, RESEARCH, &[("/traceId", json!(trace(number)))]);
-        env.send(request).success();
+        let members = [
+            ("/traceId", json!(trace(number))),
+            ("/timeoutMs", json!(60_000)),
+        ];
+        env.send(asks(WRITER, RESEARCH, &members)).success();
         env.wait(seconds);
         env.claim(&format!("{}.1", trace(number)), RESEARCH)
             .success();

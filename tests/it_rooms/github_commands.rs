@@ -152,6 +152,10 @@ fn work_is_given_to_another_agent() {
         let other = json!({"from": "issue-manager", "to": "fixer-agent", "contracts": ["issue-manager-to-prep-agent"]});
         definition["routes"].as_array_mut().unwrap().push(other);
     });
+    let schema = "schemas/issue-manager-to-prep-agent.schema.json";
+    folder.edit(schema, |schema| {
+        schema["properties"]["to"] = json!({"enum": ["prep-agent", "fixer-agent"]});
+    });
     env.handoff(&["init", "--protocol", &folder.path()])
         .success();
     env.send(opening(12)).success();

@@ -109,6 +109,7 @@ fn who_is_told_and_of_what_is_chosen() {
     env.handoff(&["claim", "87.1", "--as", "prep-agent"])
         .success();
     let fail = ["fail", "87.1", "--as", "prep-agent", "--reason", "no disk"];
+    let fail = [&fail[..], &["--recoverable"]].concat();
     env.handoff(&fail).success();
     let command = teller(&env, "");
     // A failure that may be retried is the orchestrator's.

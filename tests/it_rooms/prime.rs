@@ -250,6 +250,7 @@ fn whoever_decides_by_command_is_led_to_it() {
 #[test]
 fn a_ledger_with_several_protocols_tells_of_the_one_that_work_waits_in() {
     let env = TestEnvironment::with_ledger();
+    env.pace(1);
     env.handoff(&["protocol", "add", "delegation"]).success();
     let page = prime(&env, "orchestrator");
     assert!(page.contains("in protocol issue-to-pr"), "{page}");

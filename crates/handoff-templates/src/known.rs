@@ -162,12 +162,8 @@ pub fn known_at_tip(
     }
     let mut set = |name: &str, value: Value| known.insert_new(name, value);
     let key = folder.key();
-    set(
-        "issue",
-        key.as_str()
-            .parse::<u64>()
-            .map_or_else(|_| json!(key), |n| json!(n)),
-    );
+    let number = key.as_str().parse::<u64>();
+    set("issue", number.map_or_else(|_| json!(key), |n| json!(n)));
     set("key", json!(key));
     set("from", json!(from));
     set("to", json!(to));
@@ -204,16 +200,15 @@ pub fn known_at_tip(
         }
     }
     let kinds = protocol.types_between(from.as_str(), to.as_str());
-    let mut kinds = kinds.into_iter();
     // What was sent back is reviewed again from what was completed before.
     let again = match (held.last(), issue) {
         (None, Some(issue)) => unfollowed(folder, issue, from)?,
         _ => None,
     };
     let basis = held.last().or(again.as_ref());
-    let reviewed = kinds.find_map(|kind| shown_commit(kind, issue, basis));
+    let mut shown = kinds.iter();
+    let reviewed = shown.find_map(|kind| shown_commit(kind, issue, basis));
     if let Some(issue) = issue {
-        let kinds = protocol.types_between(from.as_str(), to.as_str());
         for fields in kinds.iter().filter_map(|kind| kind.fixes.as_ref()) {
             let open = issue.findings.iter().filter(|f| f.state.is_unanswered());
             let list: Vec<Value> = open.map(|finding| to_answer(fields, finding)).collect();

@@ -15,11 +15,17 @@ pub const TRACE: &str = "5a1c7e90-0b2d-4f38-9c64-d07e1f2a3b4c";
 pub const WRITER: &str = "document_generator";
 pub const RESEARCH: &str = "research_agent";
 
-/// A repository whose ledger has a built-in protocol with changes.
+/// A repository whose ledger has a built-in protocol with changes. Who is asked may take any time to
+/// claim it, unless a contract or the changes set one.
 pub fn own(protocol: &str, change: impl FnOnce(&mut Value)) -> TestEnvironment {
     let env = TestEnvironment::with_repository();
     let folder = Folder::copy(&env, protocol, "own");
-    folder.define(change);
+    folder.define(|definition| {
+        if let Some(leases) = definition["leases"].as_object_mut() {
+            leases.remove("acknowledge_seconds");
+        }
+        change(definition);
+    });
     env.handoff(&["init", "--protocol", &folder.path(), "--evidence", "off"])
         .success();
     env

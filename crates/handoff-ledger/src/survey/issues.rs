@@ -59,6 +59,11 @@ impl Issues {
         self.0.len()
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Decodes each issue, sorted by number, then by name.
     pub fn iter(&self) -> impl Iterator<Item = IssueSurvey<'_>> {
         self.0.iter().filter_map(Encoded::decoded)

@@ -127,6 +127,21 @@ pub fn review<S: Schemas>(
     review_imported(protocol, schemas, input, hint, None)
 }
 
+/// The refusal of a contract whose fields lie in another wrapper than the protocol's.
+fn misplaced(protocol: &Protocol, source: &Source, wrapper: Option<&str>) -> Option<Review> {
+    let mut misplaced = wrapped_wrong(protocol, source, wrapper);
+    if misplaced.is_empty() {
+        return None;
+    }
+    place_all(&mut misplaced, source, &Shape::open(), wrapper);
+    // The parties are in there, which outweighs the faults.
+    let known = 4 * (misplaced.len() + 1);
+    Some(Review {
+        known,
+        ..Review::refused(misplaced)
+    })
+}
+
 /// Runs a document that may be imported through the pipeline: it may lack what its import profile
 /// allows.
 ///
@@ -150,15 +165,8 @@ pub fn review_imported<S: Schemas>(
     let wrapper = opened.wrapper.as_deref();
     let probe = |pointer: &str| source.probe(wrapper, pointer);
     let known = known_fields(protocol, &probe);
-    let mut misplaced = wrapped_wrong(protocol, source, wrapper);
-    if !misplaced.is_empty() {
-        place_all(&mut misplaced, source, &Shape::open(), wrapper);
-        // The parties are in there, which outweighs the faults.
-        let known = 4 * (misplaced.len() + 1);
-        return Ok(Review {
-            known,
-            ..Review::refused(misplaced)
-        });
+    if let Some(refused) = misplaced(protocol, source, wrapper) {
+        return Ok(refused);
     }
     let envelope = Envelope {
         root: opened.root.as_deref(),

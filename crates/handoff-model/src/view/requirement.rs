@@ -287,12 +287,8 @@ fn approved<E>(
     let issue = view.issue().map_err(Stop::Unreadable)?;
     let issue = issue.expect("whoever asks has read it");
     let none = Vec::new();
-    let undone = newest_of(
-        view,
-        protocol,
-        issue.handoffs,
-        [&none, &requirement.undone_by],
-    )?;
+    let types = [&none, &requirement.undone_by];
+    let undone = newest_of(view, protocol, issue.handoffs, types)?;
     let since = undone.as_ref().map_or(0, |record| record.id.number());
     let counts = |by: &AgentName| {
         let mut named = requirement.approved_by.iter();
