@@ -413,8 +413,7 @@ fn a_new_version_of_the_default_protocol_says_what_it_lets_pass() {
             of["agents"][4]["kind"] = "orchestrator".into();
         }),
         ("routes", &|of| {
-            let new = json!({"from": "implementer-agent", "to": "validator-agent", "contracts": ["reviewer-agent-to-validator-agent"]});
-            of["routes"].as_array_mut().unwrap().push(new);
+            of["routes"][2]["opens"] = true.into();
         }),
         ("github", &|of| {
             of["github"]["rules"][11]["as"] = "implementer-agent".into();

@@ -681,8 +681,7 @@ fn what_send_lacks_is_named_with_what_is_expected() {
     let fields = "`git handoff protocol show issue-to-pr --type prep-agent-to-implementer-agent` lists the fields";
     prepared(&["workspace_type=in-place", "dev_server=running"])
         .exits(3)
-        .says("hint: give --set port (port of the development server; ")
-        .says(fields);
+        .says("hint: give --set port (port of the development server; ");
     prepared(&["workspace_type=here", "dev_server=n/a: a library"])
         .exits(3)
         .says(&format!(

@@ -38,7 +38,9 @@ fn about(from: &str, to: &str, item: &str, reason: usize) -> String {
         "" => ("/sourceContext/documentType", Value::Null),
         item => ("/sourceContext/documentType", json!(item)),
     };
-    let text = asks(from, to, &[item, ("/reason", json!(REASONS[reason]))]);
+    // Nobody has to claim it within the protocol's half a minute.
+    let time = ("/timeoutMs", json!(3_600_000));
+    let text = asks(from, to, &[item, time, ("/reason", json!(REASONS[reason]))]);
     // What names no item has no member for it.
     text.replace("\"documentType\":null,", "")
 }

@@ -338,14 +338,11 @@ fn status_and_next_name_the_same_agent_where_no_attempt_is_left() {
     }
     let needed = &env.data(&["status"])["attention"][0];
     assert_eq!(needed["need"], "dead");
-    assert_eq!(
-        needed["turn"], "MetaGPT",
-        "the protocol has it end the work"
-    );
+    assert_eq!(needed["turn"], "USER", "only a person revives it");
     let next = env.data(&["next", "weir"]);
     assert_eq!(
         (&next["agent"], &next["action"]),
-        (&json!("MetaGPT"), &json!("terminate"))
+        (&json!("USER"), &json!("fall_back"))
     );
     let inbox = env.data(&["inbox", "--as", "USER"]);
     assert_eq!(

@@ -120,7 +120,7 @@ fn what_is_in_force_is_listed_and_shown() {
     assert_eq!(data["findings"], json!([]));
     let data = env.data(&["protocol", "update", "directive"]);
     let expected =
-        json!({"protocol": "directive", "before": "1.2.1", "version": "1.2.1", "commit": null});
+        json!({"protocol": "directive", "before": "1.3.0", "version": "1.3.0", "commit": null});
     assert_eq!(data, expected);
     // Other files have another version.
     run(&env, "protocol copy directive ./ours");
@@ -130,7 +130,7 @@ fn what_is_in_force_is_listed_and_shown() {
     let same = env.handoff(&["protocol", "update", "./ours"]).exits(3);
     insta::assert_snapshot!(same.stderr, @"
     error: protocol directive was not updated
-      /version protocol.version version 1.2.1 is in force, with other files
+      /version protocol.version version 1.3.0 is in force, with other files
           give the new one another version
     hint: raise `version` in its protocol.json and update again; `git handoff protocol show directive` shows what is in force
     ");
@@ -518,6 +518,21 @@ fn an_update_leaves_no_open_handoff_behind() {
     env.send(opening(88)).success();
     let told = |name: &str, change: &dyn Fn(&mut Value)| {
         let folder = Folder::copy(&env, "issue-to-pr", name);
+        // Others may send these types, too.
+        for (kind, senders) in [
+            (
+                "fixer-agent-to-reviewer-agent",
+                ["fixer-agent", "prep-agent"],
+            ),
+            (
+                "prep-agent-to-implementer-agent",
+                ["prep-agent", "issue-manager"],
+            ),
+        ] {
+            folder.edit(&format!("schemas/{kind}.schema.json"), |schema| {
+                schema["properties"]["from"] = json!({ "enum": senders });
+            });
+        }
         folder.define(|d| {
             d["facts"] = json!({});
             d["consistency"] = json!([]);
@@ -542,6 +557,8 @@ fn an_update_leaves_no_open_handoff_behind() {
         keep(&mut d["contracts"], |c| {
             !c["type"].as_str().unwrap().contains("implementer-agent")
         });
+        let on = json!({"from": "prep-agent", "to": "reviewer-agent", "contracts": ["fixer-agent-to-reviewer-agent"]});
+        d["routes"].as_array_mut().unwrap().push(on);
     });
     text += "\n\n";
     text += &told("type", &|d| {
@@ -564,6 +581,8 @@ fn an_update_leaves_no_open_handoff_behind() {
         keep(&mut d["contracts"], |c| {
             c["type"] != "implementer-agent-to-reviewer-agent"
         });
+        let on = json!({"from": "prep-agent", "to": "reviewer-agent", "contracts": ["fixer-agent-to-reviewer-agent"]});
+        d["routes"].as_array_mut().unwrap().push(on);
     });
     insta::assert_snapshot!(text, @r#"
     protocol.orphan issues/87/00/87/0002.json: 87.2 needs the agent implementer-agent

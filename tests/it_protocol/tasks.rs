@@ -1405,8 +1405,9 @@ fn a_report_that_is_turned_down_takes_its_part_back() {
         } else {
             sent(&env, plan("021", &[("021_2", &[])]).to_string());
             run(&env, "claim environment.8 --as execution-guardian");
-            sent(&env, done("021", "021_2"));
-            taken_up(&env, &["environment.9"]);
+            let later = done("021", "021_2").replace("07:20", "09:20");
+            let report = sent(&env, later);
+            taken_up(&env, &[report["handoff"]["id"].as_str().unwrap()]);
         }
         run(&env, "claim environment.5 --as execution-guardian");
         let report = sent(&env, done("021", "021_3"));
