@@ -13,6 +13,7 @@ use test_support::contracts::opening;
 use test_support::exchange::lived;
 use test_support::hooks::every_step;
 use test_support::team::BUILT_IN;
+#[cfg(feature = "report")]
 use test_support::time::{RESEARCH, WRITER, answers, asks, traced};
 
 /// The survey of the ledger in the current folder, on this many threads.

@@ -302,8 +302,10 @@ fn an_error_that_is_not_recoverable_reaches_the_person() {
         );
     };
     reaches("failed");
-    let notify = ["notify", "--once", "--exec", "cat", "--json"];
-    env.handoff(&notify).success().says("maintainer");
+    #[cfg(feature = "notify")]
+    env.handoff(&["notify", "--once", "--exec", "cat", "--json"])
+        .success()
+        .says("maintainer");
     env.handoff(&["next", "7", "--apply", "--as", "maintainer"])
         .success();
     reaches("waits for a person");

@@ -1,7 +1,9 @@
 //! Every command that writes, on a ledger with a remote: it publishes, or records
 //! here alone where it is told to; and nothing of the user's is touched.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+#[cfg(feature = "all")]
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -254,6 +256,7 @@ const VERBS: [Verb; 27] = [
 
 /// What takes `--offline` and makes no step: `wait`, `watch` and what asks the remote
 /// first look here alone, the others only have it from the command that they are part of.
+#[cfg(feature = "all")]
 const READERS: [&str; 18] = [
     "board",
     "notify",

@@ -419,14 +419,11 @@ fn what_github_refuses_is_told_and_what_it_puts_off_is_waited_for() {
         status().exits(9).says(text);
     }
     // A commit that is gone hinders no other.
-    let head = described["head"]["sha"].take();
     described["head"]["sha"] = json!("3".repeat(40));
     described["number"] = json!(6);
     api.knows(&described);
-    described["number"] = json!(8);
-    described["head"]["sha"] = head;
-    described["body"] = json!("Closes #12");
-    api.knows(&described);
+    desk.git(&["commit", "-q", "--allow-empty", "-m", "Another"]);
+    api.knows(&desk.pull_request(8, "main", "Closes #12"));
     let told = status().exits(9);
     told.says("No commit found for SHA");
     assert_eq!(api.count(), 2);

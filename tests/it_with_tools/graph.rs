@@ -591,6 +591,7 @@ fn a_long_issue_is_still_a_picture() {
         start + TimeDelta::minutes(i64::from(number)) + TimeDelta::seconds(seconds)
     };
     let change = |at: Moment, event: Option<Event>, to: State| ChangeSurvey {
+        details: None,
         at,
         by: fixer.borrowed(),
         event,
