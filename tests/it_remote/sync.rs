@@ -176,7 +176,7 @@ fn a_handoff_whose_number_was_taken_gets_the_next_one() {
     pair.assert_together();
 }
 
-/// Whoever fetches all refs has the refused steps of others, too, and they are none of its own.
+/// A clone that fetched all refs has the refused steps of others, and does not list them as its own.
 fn are_of_no_other_clone(pair: &Clones, name: &str) {
     let bare = pair.bare.to_str().unwrap();
     let refs = "+refs/handoff/rejected/*:refs/handoff/rejected/*";

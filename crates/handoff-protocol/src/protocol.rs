@@ -313,8 +313,8 @@ impl Protocol {
         person.or(own).or(leases.map(|leases| leases.seconds))
     }
 
-    /// The agent that acts on a task in this state. One that stands still is its planner's, like one
-    /// that waits, unless the protocol says more.
+    /// The agent that acts on a task in this state. A task that nobody works on is its planner's, as one
+    /// that waits is, unless the protocol names another agent for the state.
     pub fn turn_of(&self, state: TaskState) -> Option<&AgentName> {
         let turns = &self.definition.turns;
         let waits = || turns.get(&TaskState::Pending).filter(|_| !state.is_begun());
