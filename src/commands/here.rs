@@ -108,7 +108,7 @@ impl Answer for HereView {
         let before = std::iter::once("next").chain(std::iter::repeat("  or"));
         let commands = before.zip(&self.next);
         lines.extend(commands.map(|(word, command)| format!("{word}: {command}")));
-        lines.push("all commands: git handoff -h".to_owned());
+        lines.push("all commands: git handoff help --all".to_owned());
         lines.join("\n") + "\n"
     }
 }

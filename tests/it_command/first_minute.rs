@@ -93,7 +93,7 @@ fn alone_it_says_where_one_is_and_the_next_command() {
     here: the ledger on branch handoffs, protocol issue-to-pr; 1 open handoff
     you: prep-agent; you hold 87.1; 0 for you to claim
     next: git handoff prime --as prep-agent
-    all commands: git handoff -h
+    all commands: git handoff help --all
     ");
     let json = env
         .handoff(&["--json", "--as", "prep-agent"])
