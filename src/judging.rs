@@ -255,9 +255,7 @@ fn damage(
 ) -> Result<Option<String>, Failure> {
     let scope = AuditScope {
         issue: Some(key),
-        since: None,
-        tally: None,
-        now: environment::system_time(),
+        ..AuditScope::whole(environment::system_time())
     };
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     let audit = ledger.audit(scope, threads, false)?;

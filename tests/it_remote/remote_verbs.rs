@@ -573,8 +573,10 @@ fn looking_touches_nothing_of_the_users_either() {
 
 #[test]
 fn what_two_clones_set_and_update_at_once_all_holds() {
-    let clones = Clones::new();
+    let clones = Clones::without_ledger();
     own_protocol(&clones);
+    done(&clones, &["init --remote origin"]);
+    clones.there(&["init", "--remote", "origin"]).success();
     let set = |key: &str, value: &str| format!("protocol set issue-to-pr {key} {value}");
     let offline = |line: &str| {
         let words: Vec<&str> = line.split(' ').chain(["--offline"]).collect();

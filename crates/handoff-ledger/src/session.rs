@@ -168,7 +168,7 @@ impl Session {
     }
 
     /// The system's time.
-    pub(super) fn now(&self) -> Moment {
+    pub fn now(&self) -> Moment {
         Moment::from((self.wall)())
     }
 

@@ -8,7 +8,7 @@
 //! [shared](Ledger::shared_through) through a remote.
 //!
 //! ```standalone_crate
-//! use handoff::{DEFAULT_BRANCH, Event, EventArgs, Input, Ledger, Offer, SendOptions, Target, Update};
+//! use handoff::{AuditScope, DEFAULT_BRANCH, Event, EventArgs, Input, Ledger, Offer, SendOptions, Target, Update};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let scratch = test_support::TestEnvironment::with_repository();
@@ -40,7 +40,7 @@
 //! ledger.update(&session, &agent, id.issue(), &completed)?;
 //!
 //! // Every step can be derived again from the one before.
-//! let audit = ledger.audit(Default::default(), 2, false)?;
+//! let audit = ledger.audit(AuditScope::whole(session.now()), 2, false)?;
 //! assert!(audit.is_clean());
 //! assert_eq!(audit.commits, 4);
 //! # Ok(())

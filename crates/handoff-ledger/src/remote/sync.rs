@@ -299,10 +299,9 @@ impl Ledger<'_> {
         there: ObjectId,
     ) -> Result<bool, LedgerError> {
         let since = AuditScope {
-            issue: None,
             since: Some(there),
             tally: Some(&session.tally),
-            now: session.now(),
+            ..AuditScope::whole(session.now())
         };
         Ok(Audit::run(self.repository(), here, since, 1)?.is_clean())
     }

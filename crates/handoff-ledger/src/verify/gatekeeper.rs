@@ -33,15 +33,7 @@ impl NextCommit<'_> {
         repository: &Repository,
         now: Moment,
     ) -> Result<Vec<Finding>, LedgerError> {
-        let mut auditor = Auditor::new(
-            repository,
-            AuditScope {
-                issue: None,
-                since: None,
-                tally: None,
-                now,
-            },
-        );
+        let mut auditor = Auditor::new(repository, AuditScope::whole(now));
         let candidate = Candidate {
             tree: self.tree,
             author: self.author,
@@ -110,10 +102,8 @@ impl BranchMove {
             return Ok(vec![finding.in_commit(to)]);
         }
         let scope = AuditScope {
-            issue: None,
             since: from,
-            tally: None,
-            now,
+            ..AuditScope::whole(now)
         };
         Ok(Audit::run(repository, to, scope, threads)?.findings)
     }

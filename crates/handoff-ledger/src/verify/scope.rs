@@ -29,6 +29,16 @@ pub struct AuditScope<'a> {
 }
 
 impl AuditScope<'_> {
+    /// The whole ledger, as a reader at this time sees it.
+    pub const fn whole(now: Moment) -> Self {
+        Self {
+            issue: None,
+            since: None,
+            tally: None,
+            now,
+        }
+    }
+
     /// Whether commits that touch these issues are in scope. A commit that touches no issue always
     /// is: it may have changed the rules.
     pub(super) fn covers(self, touched: &BTreeSet<IssueKey>) -> bool {
