@@ -334,27 +334,49 @@ fn what_is_open_prevents_the_approval() {
 }
 
 #[test]
-fn a_review_that_is_turned_down_raises_nothing() {
+fn a_finding_outlives_the_review_that_its_receiver_turns_down() {
     let env = in_review();
     sent(&env, sample(REVIEW, Format::Xml, 87));
     run(&env, "reject 87.4 --as fixer-agent --reason stale");
-    assert_eq!(findings(&env), ["F1 withdrawn", "F2 withdrawn"]);
+    assert_eq!(findings(&env), ["F1 open", "F2 open"]);
+    // Nobody else approves over it, in the reviewer's place; the reviewer may raise it again, or not.
     let issues = json!([{"location": "src/export/csv.py:58", "severity": "critical",
         "description": "A cell that begins with = is run as a formula by spreadsheets"}]);
     let one = [("/blocking_issues", issues), ("/important_count", json!(0))];
     sent(&env, json_of(REVIEW, &one));
-    assert_eq!(findings(&env), ["F1 open", "F2 withdrawn"]);
+    assert_eq!(findings(&env), ["F1 open", "F2 open"]);
     // Fixes that are turned down answer nothing, and an approval settles nothing then.
     env.claim("87", "fixer-agent").success();
     sent(&env, sample(FIX, Format::Xml, 87));
     run(&env, "reject 87 --as reviewer-agent --reason unbuilt");
-    assert_eq!(findings(&env), ["F1 open", "F2 withdrawn"]);
+    assert_eq!(findings(&env), ["F1 open", "F2 open"]);
     sent(&env, sample(FIX, Format::Json, 87));
     env.claim("87", "reviewer-agent").success();
     sent(&env, sample(APPROVAL, Format::Xml, 87));
-    assert_eq!(findings(&env), ["F1 resolved", "F2 withdrawn"]);
+    assert_eq!(findings(&env), ["F1 resolved", "F2 resolved"]);
     run(&env, "reject 87 --as validator-agent --reason early");
-    assert_eq!(findings(&env), ["F1 answered", "F2 withdrawn"]);
+    assert_eq!(findings(&env), ["F1 answered", "F2 answered"]);
+    env.assert_sound();
+}
+
+#[test]
+fn who_raised_a_finding_or_a_person_takes_it_back() {
+    // Its sender withdraws the review.
+    let env = in_review();
+    sent(&env, sample(REVIEW, Format::Xml, 87));
+    run(&env, "cancel 87.4 --as reviewer-agent --reason misread");
+    assert_eq!(findings(&env), ["F1 withdrawn", "F2 withdrawn"]);
+    // A person turns it down.
+    let env = in_review();
+    sent(&env, sample(REVIEW, Format::Xml, 87));
+    run(&env, "reject 87.4 --as maintainer --reason wanted");
+    assert_eq!(findings(&env), ["F1 withdrawn", "F2 withdrawn"]);
+    // The reviewer approves after all, once its review was turned down.
+    let env = in_review();
+    sent(&env, sample(REVIEW, Format::Xml, 87));
+    run(&env, "reject 87.4 --as fixer-agent --reason stale");
+    sent(&env, sample(APPROVAL, Format::Xml, 87));
+    assert_eq!(findings(&env), ["F1 withdrawn", "F2 withdrawn"]);
     env.assert_sound();
 }
 

@@ -132,7 +132,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             }
             // The sender gets back what it handed over and may send again.
             Event::Reject | Event::Cancel => {
-                undo(&mut issue.findings, &record.id);
+                let is_taken_back = record.is_taken_back(self.protocol);
+                undo(&mut issue.findings, record, is_taken_back);
                 self.give_back(issue, record)?;
             }
             _ => {}

@@ -47,7 +47,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             None => None,
         };
         self.fits_basis(kind, contract, basis.as_ref())?;
-        undo(&mut issue.findings, &failed.id);
+        undo(&mut issue.findings, &failed, true);
         self.follow_findings(&mut issue, kind, contract)?;
         self.take_id(&mut issue, contract);
 

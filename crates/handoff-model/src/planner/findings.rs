@@ -1,15 +1,17 @@
 //! Findings of reviews: raised, answered, disputed and resolved by contracts.
 
 use handoff_base::finding::{Finding, FindingCode};
-use handoff_base::ids::HandoffId;
+use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::pointer::lookup;
 use handoff_base::text::quoted;
-use handoff_protocol::{ContractType, Event, FixFields, Outcome, Protocol, RaisedFields};
+use handoff_protocol::{
+    AgentKind, ContractType, Event, FixFields, Outcome, Protocol, RaisedFields,
+};
 use serde_json::Value;
 
 use crate::contract::Contract;
 use crate::planner::Planner;
-use crate::record::{FindingState, Issue, ReviewFinding, View};
+use crate::record::{FindingState, Issue, Record, ReviewFinding, View};
 use crate::refusal::ContractRefusal;
 use crate::value::scalar;
 
@@ -72,6 +74,7 @@ fn follow(
         }
     }
     if kind.settles && outcome == Outcome::Complete {
+        take_back(protocol, known, contract.from.as_ref());
         faults.extend(settle(known, id));
     }
     faults
@@ -122,6 +125,7 @@ fn raise(
                 id: format!("F{}", known.len() + 1),
                 state: FindingState::Open,
                 raised_by: id.clone(),
+                outlives: None,
                 location,
                 severity: text(entry, fields.severity.as_deref()),
                 text: said,
@@ -141,16 +145,18 @@ fn raise(
 /// Raises a known finding again.
 fn dispute(finding: &mut ReviewFinding, said: String, id: &HandoffId) {
     match finding.state {
-        FindingState::Open => {}
-        FindingState::Withdrawn => {
+        FindingState::Open if finding.outlives.is_none() => {}
+        FindingState::Open | FindingState::Withdrawn => {
             finding.state = FindingState::Open;
             finding.raised_by = id.clone();
+            finding.outlives = None;
         }
         FindingState::Answered | FindingState::Disputed | FindingState::Resolved => {
             finding.state = FindingState::Disputed;
             finding.disputed_by = Some(id.clone());
             finding.dispute = Some(said).filter(|said| *said != finding.text);
             finding.resolved_by = None;
+            finding.outlives = None;
         }
     }
 }
@@ -231,6 +237,22 @@ fn skip(known: &mut [ReviewFinding], why: Option<String>, id: &HandoffId) {
     }
 }
 
+/// Ends the objections that outlived their review, where who raised them, or a person, approves the
+/// work after all.
+fn take_back(protocol: &Protocol, known: &mut [ReviewFinding], by: Option<&AgentName>) {
+    let is_person = by.is_some_and(|by| protocol.is_kind(by.as_str(), AgentKind::Human));
+    for finding in known.iter_mut().filter(|f| f.outlives.is_some()) {
+        if !is_person && finding.outlives.as_ref() != by {
+            continue;
+        }
+        match finding.state {
+            FindingState::Open => finding.state = FindingState::Withdrawn,
+            FindingState::Disputed => agree(finding),
+            _ => {}
+        }
+    }
+}
+
 /// Resolves what is answered; what is not prevents the approval.
 fn settle(known: &mut [ReviewFinding], id: &HandoffId) -> Vec<Finding> {
     let open = unanswered(known, "", "prevents the approval");
@@ -292,23 +314,37 @@ fn is_true(value: &Value) -> bool {
     value == &Value::Bool(true) || value.as_str() == Some("true")
 }
 
-/// Undoes what a handoff did to findings, since it was turned down.
-pub(super) fn undo(known: &mut [ReviewFinding], id: &HandoffId) {
+/// Ends the dispute about an answer.
+fn agree(finding: &mut ReviewFinding) {
+    finding.state = FindingState::Answered;
+    (finding.disputed_by, finding.dispute) = (None, None);
+}
+
+/// Undoes what a handoff did to findings, since it was turned down. What it objected to stays, unless
+/// who objected, or a person, turned it down.
+pub(super) fn undo(known: &mut [ReviewFinding], record: &Record, is_taken_back: bool) {
+    let id = &record.id;
     let by = |who: &Option<HandoffId>| who.as_ref() == Some(id);
     for finding in known {
         if by(&finding.resolved_by) {
             finding.state = FindingState::Answered;
             finding.resolved_by = None;
-        } else if finding.state == FindingState::Answered && by(&finding.answered_by) {
+            continue;
+        }
+        if finding.state == FindingState::Answered && by(&finding.answered_by) {
             finding.state = match finding.disputed_by {
                 Some(_) => FindingState::Disputed,
                 None => FindingState::Open,
             };
-        } else if finding.state == FindingState::Disputed && by(&finding.disputed_by) {
-            finding.state = FindingState::Answered;
-            finding.disputed_by = None;
-            finding.dispute = None;
-        } else if finding.state == FindingState::Open && finding.raised_by == *id {
+            continue;
+        }
+        let is_disputed = finding.state == FindingState::Disputed && by(&finding.disputed_by);
+        let is_raised = finding.state == FindingState::Open && finding.raised_by == *id;
+        if (is_disputed || is_raised) && !is_taken_back {
+            finding.outlives = Some(record.from.clone());
+        } else if is_disputed {
+            agree(finding);
+        } else if is_raised {
             finding.state = FindingState::Withdrawn;
         }
     }

@@ -3,7 +3,7 @@
 use handoff_base::ids::{AgentName, HandoffId, WorkerId};
 use handoff_base::{Code, Moment, digest};
 use handoff_contract::Format;
-use handoff_protocol::{Check, Event, OwnRetry, Protocol, State};
+use handoff_protocol::{AgentKind, Check, Event, OwnRetry, Protocol, State};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::{apply, skip_serializing_none};
@@ -304,6 +304,20 @@ impl Record {
         let cancel = self.latest().filter(|t| t.event == Some(Event::Cancel))?;
         let was_held = cancel.from == Some(State::InProgress);
         Some(&self.to).filter(|to| was_held && cancel.by != **to)
+    }
+
+    /// Whether it was rejected or cancelled.
+    pub fn is_turned_down(&self) -> bool {
+        [State::Rejected, State::Cancelled].contains(&self.state)
+    }
+
+    /// Whether it was turned down by its sender or by a person. Its receiver turns down the work, and
+    /// not what its sender objects to.
+    pub fn is_taken_back(&self, protocol: &Protocol) -> bool {
+        let last = self.latest().map(|last| &last.by);
+        let ends =
+            |by: &AgentName| *by == self.from || protocol.is_kind(by.as_str(), AgentKind::Human);
+        self.is_turned_down() && last.is_some_and(ends)
     }
 
     /// Its newest transition. Running out of attempts counts as part of the failure before it.

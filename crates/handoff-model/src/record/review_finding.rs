@@ -1,6 +1,6 @@
 //! The findings of an issue's reviews, and what became of them.
 
-use handoff_base::ids::HandoffId;
+use handoff_base::ids::{AgentName, HandoffId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -17,7 +17,7 @@ pub enum FindingState {
     Disputed,
     /// A review approved its answer.
     Resolved,
-    /// The review that raised it was turned down.
+    /// Who raised it, or a person, took it back.
     Withdrawn,
 }
 
@@ -55,6 +55,8 @@ pub struct ReviewFinding {
     pub state: FindingState,
     /// The handoff that raised it.
     pub raised_by: HandoffId,
+    /// Who raised it, if somebody else turned the review down: the work goes back, and the finding stays.
+    pub outlives: Option<AgentName>,
     /// Where it is.
     pub location: Option<String>,
     /// How severe it is, or of which kind.

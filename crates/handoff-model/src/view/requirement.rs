@@ -145,29 +145,15 @@ fn newest_of<E>(
             continue;
         };
         let counts = if shown.contains(&record.contract_type) {
-            !is_turned_down(&record)
+            !record.is_turned_down()
         } else {
-            undone.contains(&record.contract_type) && !is_taken_back(protocol, &record)
+            undone.contains(&record.contract_type) && !record.is_taken_back(protocol)
         };
         if counts {
             return Ok(Some(record));
         }
     }
     Ok(None)
-}
-
-fn is_turned_down(record: &Record) -> bool {
-    [State::Rejected, State::Cancelled].contains(&record.state)
-}
-
-/// Whether a handoff was turned down by its sender or by a person. Its receiver turns down the work,
-/// and not what its sender said.
-fn is_taken_back(protocol: &Protocol, record: &Record) -> bool {
-    let last = record.latest();
-    is_turned_down(record)
-        && last.is_some_and(|last| {
-            last.by == record.from || protocol.is_kind(last.by.as_str(), AgentKind::Human)
-        })
 }
 
 /// The objection that an approval does not end, in words: one by somebody else, who neither took it
@@ -184,7 +170,7 @@ fn objection<E>(
             || protocol
                 .contract_type(kind)
                 .is_some_and(|kind| kind.settles);
-        is_word && !is_taken_back(protocol, record)
+        is_word && !record.is_taken_back(protocol)
     };
     let is_objection = |record: &Record| {
         let kind = &record.contract_type;
@@ -194,7 +180,7 @@ fn objection<E>(
             && protocol
                 .contract_type(kind)
                 .is_some_and(|kind| kind.raises.is_some() || kind.reviews.is_some())
-            && !is_taken_back(protocol, record)
+            && !record.is_taken_back(protocol)
     };
     let Some(approved) = approval.code.as_ref().map(|code| &code.commit) else {
         return Ok(None);
@@ -255,7 +241,7 @@ fn can_be_approved<E>(
     let record = view.record(id.number()).map_err(Stop::Unreadable)?;
     let shown = &requirement.shown_by;
     Ok(record.is_some_and(|record| {
-        !is_turned_down(&record) && (shown.is_empty() || shown.contains(&record.contract_type))
+        !record.is_turned_down() && (shown.is_empty() || shown.contains(&record.contract_type))
     }))
 }
 
