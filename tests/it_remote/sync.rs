@@ -922,3 +922,42 @@ fn a_refused_step_finds_the_contract_that_was_there_already() {
     pair.here(&["sync"]).success();
     pair.assert_together();
 }
+
+/// Who takes a protocol pays for its schemas with every command.
+#[test]
+fn a_protocol_that_needs_too_much_is_not_taken_from_a_remote() {
+    let pair = Clones::new();
+    let env = &pair.env;
+    pair.send_here(&opening(1), &[]).success();
+    let mut definitions = json!({"d40": {"type": "string"}});
+    for i in 0..40 {
+        let next = json!({"$ref": format!("#/$defs/d{}", i + 1)});
+        definitions[format!("d{i}")] = json!({"allOf": [next, next]});
+    }
+    let bomb = json!({"$ref": "#/$defs/d0", "$defs": definitions});
+    let file = env.file("bomb.json", bomb.to_string());
+    let git = |words: &[&str]| env.git(&pair.bare, words).trim().to_owned();
+    let blob = git(&["hash-object", "-w", &file]);
+    git(&["read-tree", "handoffs"]);
+    let entry = format!("100644,{blob},protocols/issue-to-pr/schemas/bomb.json");
+    git(&["update-index", "--add", "--cacheinfo", &entry]);
+    let tree = git(&["write-tree"]);
+    let commit = git(&["commit-tree", &tree, "-p", "handoffs", "-m", "More rules"]);
+    git(&["update-ref", "refs/heads/handoffs", &commit]);
+    let before = pair.tip(&pair.other);
+    for words in [
+        &["fetch"][..],
+        &["sync"],
+        &["claim", "1.1", "--as", "prep-agent"],
+    ] {
+        let refused = pair.there(words).exits(10);
+        assert!(
+            refused.stderr.contains("schemas/bomb.json"),
+            "{}",
+            refused.shown
+        );
+    }
+    assert_eq!(pair.tip(&pair.other), before);
+    let status = pair.there(&["status"]).success();
+    assert!(!status.stdout.contains("bomb"), "{}", status.shown);
+}

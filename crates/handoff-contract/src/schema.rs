@@ -156,9 +156,9 @@ impl Schema {
         })
     }
 
-    /// What it needs, whatever it checks: nothing to speak of if it ships.
-    pub fn cost(&self) -> Cost {
-        self.cost
+    /// What a schema needs, by counting and not by compiling it; none if it is more than is allowed.
+    pub fn cost_of(schema: &Value) -> Option<Cost> {
+        cost::of_schema(schema)
     }
 
     /// Whether it is compiled: one that ships is, once a value was not plainly valid.

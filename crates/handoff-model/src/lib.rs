@@ -58,7 +58,7 @@ pub use refusal::{
 };
 pub use rules::{
     Assignment, Exemption, GatePolicy, NO_CLAIMS, ProtocolFiles, SETTINGS, Setting, SettingError,
-    Strictness, Weakness, check_protocol, has_settings, keep_settings, loosened,
+    Strictness, Weakness, beyond_cost, check_protocol, has_settings, keep_settings, loosened,
     only_setting_changed, weaker,
 };
 pub use step::answers::read as read_answer;

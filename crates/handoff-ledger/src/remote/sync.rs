@@ -4,13 +4,14 @@ use std::time::{Duration, Instant};
 
 use handoff_base::ObjectId;
 use handoff_git::{Depth, PublishError};
+use handoff_model::beyond_cost;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::divergence::Apart;
 use super::rejected_step::Rejected;
 use super::rerun::{Renamed, Rerun};
-use crate::error::{LedgerError, UpstreamError, WriteError};
+use crate::error::{DamageError, LedgerError, UpstreamError, WriteError};
 use crate::ledger::Ledger;
 use crate::session::Session;
 use crate::tally::Work;
@@ -184,6 +185,7 @@ impl Ledger<'_> {
         };
         let mut synced = Synced::default();
         if leads_on {
+            self.ensure_affordable(here, there)?;
             self.advance(session, here, there, &mut synced)?;
         }
         Ok(synced.brought)
@@ -201,6 +203,9 @@ impl Ledger<'_> {
             attempts += 1;
             let there = upstream.known()?;
             let here = self.tip_id()?;
+            if let Some(there) = there.filter(|there| here != Some(*there)) {
+                self.ensure_affordable(here, there)?;
+            }
             let common = match (here, there) {
                 (None, None) => return Ok(synced),
                 (here, there) if here == there => return Ok(synced),
@@ -467,6 +472,35 @@ impl Ledger<'_> {
             Err(PublishError::Moved) => Ok(true),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Refuses what the remote has if one of its protocols that this clone does not have needs more than a
+    /// protocol may: whoever takes it pays for it with every command.
+    fn ensure_affordable(
+        &self,
+        here: Option<ObjectId>,
+        there: ObjectId,
+    ) -> Result<(), LedgerError> {
+        let here = here.map(|here| self.at(here)).transpose()?;
+        // What can't be read is for whoever needs it to tell.
+        let Ok(there) = self.at(there) else {
+            return Ok(());
+        };
+        for name in there.protocols()? {
+            let known = match &here {
+                Some(here) => here.rules_id(&name)?,
+                None => None,
+            };
+            if known.is_some() && there.rules_id(&name)? == known {
+                continue;
+            }
+            let files = there.rules(&name).and_then(|rules| rules.files());
+            if let Some(finding) = files.ok().and_then(|files| beyond_cost(&files)) {
+                let findings = vec![finding];
+                return Err(DamageError::Protocol { name, findings }.into());
+            }
+        }
+        Ok(())
     }
 
     /// How many commits lead from one commit to another.

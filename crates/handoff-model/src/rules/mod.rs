@@ -9,7 +9,7 @@ mod template_check;
 
 pub use gate_policy::{Exemption, GatePolicy};
 pub use loosened::loosened;
-pub use protocol_check::{NO_CLAIMS, ProtocolFiles, check_protocol};
+pub use protocol_check::{NO_CLAIMS, ProtocolFiles, beyond_cost, check_protocol};
 pub use setting::{
     Assignment, SETTINGS, Setting, SettingError, has_settings, keep_settings, only_setting_changed,
 };

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::pointer::{self, escaped_part};
 use handoff_base::text::quoted;
-use handoff_contract::{Cost, MAX_FINDINGS, Schema, is_rule, scan};
+use handoff_contract::{Cost, MAX_FINDINGS, Schema, SchemaError, is_rule, scan};
 use handoff_protocol::{
     Agent, AgentKind, ClaimedPlace, Claims, ContractType, Definition, FactRule, InputFields,
     Partial, Protocol, SIGNERS, Signer, Signers, SigningKey, State, Traces, TrailRules,
@@ -41,8 +41,11 @@ pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
         definition: protocol.definition(),
         protocol,
         found,
-        cost: Cost::default(),
     };
+    if let Some(beyond) = beyond_cost(files) {
+        checker.found.push(beyond);
+        return capped(checker.found);
+    }
     let schemas = checker.schemas();
     checker.templates(&schemas);
     checker.pointers(&schemas);
@@ -181,8 +184,6 @@ struct Checker<'a> {
     definition: &'a Definition,
     protocol: &'a Protocol,
     found: Vec<Finding>,
-    /// Of the schemas so far.
-    cost: Cost,
 }
 
 /// What all schemas of a protocol may need together: some hundred large ones.
@@ -190,6 +191,36 @@ const MAX_COST: Cost = Cost {
     steps: 1_000_000,
     patterns: 2_000,
 };
+
+/// The schema with which a protocol needs more than it may, if it does. Nothing is compiled: this can
+/// be asked of a protocol that nobody checked.
+pub fn beyond_cost(files: &ProtocolFiles) -> Option<Finding> {
+    let mut all = Cost::default();
+    let schemas = files
+        .iter()
+        .filter(|(path, _)| path.starts_with("schemas/"));
+    for (path, bytes) in schemas {
+        let Ok(value) = serde_json::from_slice::<Value>(bytes) else {
+            continue;
+        };
+        let text = match Schema::cost_of(&value) {
+            None => SchemaError::TooLarge.to_string(),
+            Some(cost) => {
+                all.steps = all.steps.saturating_add(cost.steps);
+                all.patterns += cost.patterns;
+                if all.steps <= MAX_COST.steps && all.patterns <= MAX_COST.patterns {
+                    continue;
+                }
+                format!(
+                    "the schemas up to here have more than {} patterns, or apply more than {} schemas",
+                    MAX_COST.patterns, MAX_COST.steps
+                )
+            }
+        };
+        return Some(Finding::error(FindingCode::ProtocolSchema, path, text));
+    }
+    None
+}
 
 /// The schema of each contract type, if it can be read.
 type Schemas = Vec<Option<Value>>;
@@ -206,22 +237,8 @@ impl Checker<'_> {
             self.fault(FindingCode::ProtocolMissingFile, at, text);
             return None;
         };
-        let is_over = |of: Cost| of.steps > MAX_COST.steps || of.patterns > MAX_COST.patterns;
-        if is_over(self.cost) {
-            return None;
-        }
         match read_schema(path, bytes) {
             Ok((value, schema)) => {
-                self.cost.steps += schema.cost().steps;
-                self.cost.patterns += schema.cost().patterns;
-                if is_over(self.cost) {
-                    let text = format!(
-                        "the schemas up to here have more than {} patterns, or apply more than {} schemas",
-                        MAX_COST.patterns, MAX_COST.steps
-                    );
-                    self.fault(FindingCode::ProtocolSchema, path, text);
-                    return None;
-                }
                 if let Some(error) = schema.without_xml().filter(|_| as_xml) {
                     let text = format!("contracts may be XML, and {error}");
                     let finding = Finding::error(FindingCode::ProtocolSchema, path, text);
