@@ -247,6 +247,9 @@ fn keys_are_rotated_by_date_and_revoked_by_an_update() {
     // The new key is lost: whoever may change the protocol takes it off the list.
     let folder = protocol(&env, "1.1.0", &format!("* {old}robin@example.com {robin}"));
     with_key(&env, "robin", &["protocol", "update", &folder], "").success();
+    // The old key has no end on that line: it may sign what it could not, which is on record.
+    let said = env.git(&env.repo(), &["log", "-1", "--format=%B", "handoffs"]);
+    assert!(said.contains("Weaker: signers.added"), "{said}");
     assert_snapshot!(refused("new", 5), @"signature.unknown the step is issue-manager's, and is signed with SHA256:…, which is nobody's key");
     with_key(&env, "old", &args, &opening(5)).success();
     // What was signed before stays what it was.

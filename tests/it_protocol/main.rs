@@ -17,6 +17,7 @@ mod delegation;
 mod directive;
 mod explain;
 mod foreign_text;
+mod loosened;
 mod mutations;
 mod new_protocol;
 #[cfg(feature = "report")]

@@ -22,10 +22,10 @@ const FLOWS: u64 = 2;
 const SENT: u64 = 25;
 
 /// Numbers that look random and are the same in every run (splitmix64).
-struct Chance(u64);
+pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -103,15 +103,15 @@ impl Free {
 }
 
 /// A contract in which one value is another.
-struct Mutant {
-    pointer: String,
+pub(crate) struct Mutant {
+    pub(crate) pointer: String,
     what: String,
-    value: Value,
+    pub(crate) value: Value,
 }
 
 /// Every contract that differs in one value. A text becomes other words of the same list, another
 /// number in it, another text.
-fn mutants(contract: &Value, words: &[Vec<String>]) -> Vec<Mutant> {
+pub(crate) fn mutants(contract: &Value, words: &[Vec<String>]) -> Vec<Mutant> {
     let mut found = Vec::new();
     walk(contract, "", &mut |pointer, value| {
         let mut add = |what: String, value: Value| {
@@ -177,7 +177,7 @@ fn mutants(contract: &Value, words: &[Vec<String>]) -> Vec<Mutant> {
     found
 }
 
-fn walk(value: &Value, pointer: &str, visit: &mut impl FnMut(&str, &Value)) {
+pub(crate) fn walk(value: &Value, pointer: &str, visit: &mut impl FnMut(&str, &Value)) {
     visit(pointer, value);
     match value {
         Value::Object(members) => {
@@ -226,7 +226,7 @@ fn other_texts(text: &str, words: &[Vec<String>]) -> BTreeSet<String> {
 }
 
 /// The lists of words that the schemas of a protocol allow, and its agents.
-fn vocabulary(rules: &Rules) -> Vec<Vec<String>> {
+pub(crate) fn vocabulary(rules: &Rules) -> Vec<Vec<String>> {
     fn collect(value: &Value, lists: &mut Vec<Vec<String>>) {
         match value {
             Value::Object(members) => {

@@ -7,7 +7,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use handoff_base::ids::AgentName;
-use handoff_model::{ProtocolFiles, Strictness, Weakness, loosened, weaker};
+use handoff_model::{ADDED_SIGNER, ProtocolFiles, Strictness, Weakness, loosened, weaker};
 use handoff_protocol::{Protocol, SIGNERS, Signers};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -112,12 +112,14 @@ impl Authorized {
         if self.weaknesses.is_empty() {
             return Ok(String::new());
         }
-        // Where nobody signs, whoever writes may say so: it is on record all the same.
-        if !may_be_weaker && self.demand.is_some() {
-            let findings = self
-                .weaknesses
-                .iter()
-                .map(|weakness| weakness.finding.clone());
+        // Where nobody signs, whoever writes may say so: it is on record all the same. So is a key that
+        // a listed person adds, which is how a list is kept.
+        let to_say = || {
+            let asked = self.weaknesses.iter();
+            asked.filter(|weakness| weakness.key != ADDED_SIGNER)
+        };
+        if !may_be_weaker && self.demand.is_some() && to_say().next().is_some() {
+            let findings = to_say().map(|weakness| weakness.finding.clone());
             return Err(ProtocolError::Weaker {
                 name: name.to_owned(),
                 default: tip.manifest().default_protocol.to_string(),

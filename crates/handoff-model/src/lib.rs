@@ -57,9 +57,9 @@ pub use refusal::{
     QueueRefusal, Refusal, RequestRefusal, RetryRefusal, RoleRefusal, StateRefusal,
 };
 pub use rules::{
-    Assignment, Exemption, GatePolicy, NO_CLAIMS, ProtocolFiles, SETTINGS, Setting, SettingError,
-    Strictness, Weakness, beyond_cost, check_protocol, has_settings, keep_settings, loosened,
-    only_setting_changed, weaker,
+    ADDED_SIGNER, Assignment, Exemption, GatePolicy, NO_CLAIMS, ProtocolFiles, SETTINGS, Setting,
+    SettingError, Strictness, Weakness, beyond_cost, check_protocol, has_settings, keep_settings,
+    loosened, only_setting_changed, weaker,
 };
 pub use step::answers::read as read_answer;
 pub use step::screening::{self, Unscreened};

@@ -5,18 +5,20 @@
 
 use std::collections::BTreeSet;
 
+use handoff_protocol::SIGNERS;
 use serde_json::{Map, Value};
 
 use super::protocol_check::ProtocolFiles;
 
+/// What is said of a list of keys with a line that was not in it: its key may sign what it could not.
+pub const ADDED_SIGNER: &str = "signers.added";
+
 /// The keys of `protocol.json` that refuse nothing: names, texts, what is shown, told or traced.
-const SAYS: [&str; 15] = [
+const SAYS: [&str; 14] = [
     "alerts",
     "archive",
     "attention",
     "briefing",
-    // Sums that a person sets and sees.
-    "budgets",
     "decisions",
     "format",
     "name",
@@ -84,7 +86,23 @@ pub fn loosened(new: &ProtocolFiles, old: &ProtocolFiles) -> BTreeSet<String> {
             .trim_end_matches(".schema.json");
         found.extend(compared(name, (new, path), (old, path)));
     }
+    let (is, was) = (signers(new), signers(old));
+    if !was.is_empty() && !is.is_subset(&was) {
+        found.insert(ADDED_SIGNER.to_owned());
+    }
     found
+}
+
+/// The lines of the list of keys.
+fn signers(files: &ProtocolFiles) -> BTreeSet<&[u8]> {
+    let list = files.iter().find(|(path, _)| path == SIGNERS);
+    let lines = list
+        .map_or(&[][..], |(_, bytes)| bytes)
+        .split(|&byte| byte == b'\n');
+    let lines = lines.map(<[u8]>::trim_ascii);
+    lines
+        .filter(|line| !line.is_empty() && !line.starts_with(b"#"))
+        .collect()
 }
 
 /// The key of a schema that accepts more than it did. One that is gone accepts nothing.
@@ -152,7 +170,7 @@ fn part(key: &str, is: Option<&Value>, was: Option<&Value>, found: &mut BTreeSet
         _ => {
             let same = match (is, was) {
                 (Some(is), Some(was)) => is_kept(is, was),
-                (is, was) => is == was || key == "limits" && was.is_none(),
+                (is, was) => is == was || ["budgets", "limits"].contains(&key) && was.is_none(),
             };
             if !same {
                 add(None);
@@ -262,7 +280,7 @@ fn keyword(key: &str, is: Option<&Value>, was: &Value) -> bool {
     };
     match key {
         "required" => is_subset(Some(was), Some(is)),
-        "enum" => is_subset(Some(is), Some(was)),
+        "enum" => is_subset(Some(is), Some(was)) && keeps_choices(is, was),
         "type" if is.is_array() || was.is_array() => {
             let list = |value: &Value| match value {
                 Value::Array(list) => Value::Array(list.clone()),
@@ -291,6 +309,23 @@ fn keyword(key: &str, is: Option<&Value>, was: &Value) -> bool {
         }
         _ => plain(is) == plain(was),
     }
+}
+
+/// Whether each word that joins others by `|` still has all of them beside it: it is a placeholder, and
+/// refused, only so.
+fn keeps_choices(is: &Value, was: &Value) -> bool {
+    let words = |list: &Value| -> BTreeSet<String> {
+        let entries = list.as_array().into_iter().flatten();
+        entries
+            .filter_map(|entry| entry.as_str().map(str::to_owned))
+            .collect()
+    };
+    let (is, was) = (words(is), words(was));
+    let parts =
+        |joined: &str| -> BTreeSet<String> { joined.split('|').map(str::to_owned).collect() };
+    let joined = is.iter().filter(|word| word.contains('|'));
+    let mut joined = joined.filter(|word| parts(word).is_subset(&was));
+    joined.all(|word| parts(word).is_subset(&is))
 }
 
 /// Whether a schema names no property that it refused before.

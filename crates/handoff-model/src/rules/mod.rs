@@ -8,7 +8,7 @@ mod strictness;
 mod template_check;
 
 pub use gate_policy::{Exemption, GatePolicy};
-pub use loosened::loosened;
+pub use loosened::{ADDED_SIGNER, loosened};
 pub use protocol_check::{NO_CLAIMS, ProtocolFiles, beyond_cost, check_protocol};
 pub use setting::{
     Assignment, SETTINGS, Setting, SettingError, has_settings, keep_settings, only_setting_changed,
