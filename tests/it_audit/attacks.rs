@@ -530,3 +530,29 @@ fn commits_from_the_future_date_no_later_step() {
         );
     }
 }
+
+/// Each step writes the list of an issue's folder again, and each command reads the manifest.
+#[test]
+fn an_issue_and_the_manifest_grow_to_an_end() {
+    let ledger = Ledger::new();
+    ledger.handoff(20, &["claim", "88.2", "--as", "implementer-agent"], "");
+    let path = format!("{}/issue.json", folder(88));
+    let full = ledger.file(&path);
+    let full = full.replace("\"handoffs\": 2", "\"handoffs\": 10000");
+    ledger.add(&[set(&path, full.into_bytes())]);
+    let file = ledger.path().join("next.xml");
+    fs::write(&file, contract("implementer-agent-to-reviewer-agent", 88)).unwrap();
+    let (code, said) = ledger.git_any(&["handoff", "send", file.to_str().unwrap()]);
+    assert_eq!(code, 4, "{said}");
+    assert!(
+        said.contains("10000 handoffs, the most that an issue can have"),
+        "{said}"
+    );
+    let mut manifest = ledger.file("ledger.json");
+    manifest.push_str(&" ".repeat(64 * 1024));
+    ledger.add(&[set("ledger.json", manifest)]);
+    let (code, said) = ledger.git_any(&["handoff", "status"]);
+    assert_eq!(code, 10, "{said}");
+    assert!(said.contains("ledger.json"), "{said}");
+    assert_eq!(ledger.verify(&[]).0, 10);
+}

@@ -83,6 +83,9 @@ impl<'r> Snapshot<'r> {
         let tree = Tree::new(repository, tree);
         let not = || BranchError::NotALedger(branch.to_owned());
         let bytes = tree.file(layout::MANIFEST)?.ok_or_else(not)?;
+        if bytes.len() > MOST_OF_MANIFEST {
+            return Err(DamageError::TooLarge(layout::MANIFEST.to_owned()).into());
+        }
         let manifest =
             record::read(&bytes).map_err(|e| LedgerError::stored(layout::MANIFEST, e))?;
         Ok(Self {
@@ -902,6 +905,9 @@ fn shipped(id: ObjectId, bytes: &[u8]) -> Result<Arc<Protocol>, Vec<Finding>> {
     read.insert(id, Arc::clone(&protocol));
     Ok(protocol)
 }
+
+/// How many bytes `ledger.json` may have: every command reads it.
+const MOST_OF_MANIFEST: usize = 64 * 1024;
 
 /// The most bytes that all files of a protocol have.
 const MOST_OF_PROTOCOL: usize = 64 * 1024 * 1024;

@@ -12,6 +12,10 @@ use crate::record::{Counted, Issue, Record};
 use crate::refusal::{Limit, LimitReached};
 use crate::value::scalar;
 
+/// How many handoffs an issue can have, whatever its protocol allows: each step writes the list of its
+/// folder again, and whoever audits reads it.
+const MOST_HANDOFFS: u32 = 10_000;
+
 impl<E, V> Planner<'_, E, V> {
     /// Refuses a contract that would exceed a limit of the issue, and counts it otherwise.
     pub(super) fn within_limits(
@@ -22,12 +26,22 @@ impl<E, V> Planner<'_, E, V> {
         to: &AgentName,
         basis: Option<&Record>,
     ) -> Result<(), LimitReached> {
-        let Some(limits) = &self.protocol.definition().limits else {
-            return Ok(());
-        };
         if ends_work(self.protocol, to) {
             return Ok(());
         }
+        if issue.handoffs >= MOST_HANDOFFS {
+            return Err(LimitReached {
+                issue: self.key.clone(),
+                protocol: issue.protocol.clone(),
+                limit: Box::new(Limit::Full {
+                    most: MOST_HANDOFFS,
+                }),
+                basis: basis.map(|held| held.id.clone()),
+            });
+        }
+        let Some(limits) = &self.protocol.definition().limits else {
+            return Ok(());
+        };
         let sending = Sending {
             protocol: self.protocol,
             issue,

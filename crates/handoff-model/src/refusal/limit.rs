@@ -43,6 +43,8 @@ impl Explained for LimitReached {
             }
             Limit::Notes { .. } => ErrorCode::LimitReached
                 .hint("nothing was written; say it in the next contract of the issue"),
+            Limit::Full { .. } => ErrorCode::LimitReached
+                .hint("nothing was written; go on in an issue of another key, and end this one"),
             Limit::Transitions { .. } => ErrorCode::LimitReached
                 .hint("nothing was written; cancel or complete it, and send it again"),
             limit => {
@@ -77,6 +79,9 @@ pub enum Limit {
     /// Changes of one handoff's state.
     #[error("{most} changes of {id}")]
     Transitions { id: HandoffId, most: usize },
+    /// Handoffs in any issue.
+    #[error("{most} handoffs, the most that an issue can have")]
+    Full { most: u32 },
     /// Handoffs in the issue.
     #[error("{most} handoffs")]
     Handoffs {
@@ -142,6 +147,7 @@ impl Limit {
             Self::Deadline { .. } => "limits.deadline_seconds".to_owned(),
             Self::Cycle { .. }
             | Self::Cooldown { .. }
+            | Self::Full { .. }
             | Self::Notes { .. }
             | Self::Transitions { .. } => return None,
         })
