@@ -194,6 +194,11 @@ fn an_export_needs_a_folder_of_its_own() {
 #[test]
 fn a_log_tells_every_handoff_and_comes_back_as_notes() {
     let env = lived("task-breakdown");
+    // "Log all handoff attempts": one that is refused is an attempt, too. The document's entry has its size.
+    let early = sample("task-breakdown", "execution-to-planning").to_string();
+    let file = env.file("early.json", &early);
+    env.handoff(&["send", &file, "--issue", "environment"])
+        .exits(4);
     let dir = exported(&env, "log", "log");
     let log: Value =
         serde_json::from_slice(&fs::read(dir.join("handoff_log.json")).unwrap()).unwrap();
@@ -203,12 +208,21 @@ fn a_log_tells_every_handoff_and_comes_back_as_notes() {
         let values = entries.iter().map(|entry| entry[name].to_string());
         values.collect::<Vec<_>>().join(" ")
     };
-    insta::assert_snapshot!(of("trigger"), @r#""breakdown_complete" "breakdown_complete" "breakdown_complete" "subtask_complete" "breakdown_complete" "plan_ready""#);
-    insta::assert_snapshot!(of("success"), @"true false true true true true");
+    insta::assert_snapshot!(of("trigger"), @r#""breakdown_complete" "breakdown_complete" "breakdown_complete" "subtask_complete" "breakdown_complete" "plan_ready" "subtask_complete""#);
+    insta::assert_snapshot!(of("success"), @"true false true true true true false");
     let logged = entries
         .iter()
         .find(|entry| entry["trigger"] == "plan_ready");
     assert_eq!(*logged.unwrap(), sample("task-breakdown", "logged-handoff"));
+    let attempt = entries.last().unwrap();
+    assert_eq!(
+        (&attempt["from"], &attempt["to"]),
+        (&json!("execution-guardian"), &json!("task-orchestrator"))
+    );
+    assert_eq!(
+        (&attempt["success"], &attempt["data_size"]),
+        (&json!(false), &json!(early.len()))
+    );
     fs::remove_file(dir.join("steps.jsonl")).unwrap();
     let repo = fresh(&env, "notes", "task-breakdown");
     let data = twice(&env, &repo, &dir, &[]);

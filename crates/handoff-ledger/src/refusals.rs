@@ -50,6 +50,8 @@ pub struct Refused {
     pub protocol: Option<AgentName>,
     /// The contract's type, if it can be determined.
     pub contract_type: Option<String>,
+    /// How many bytes it has; none in notes of older versions.
+    pub bytes: Option<usize>,
 }
 
 impl Refused {
@@ -91,6 +93,7 @@ impl Ledger<'_> {
             to: None,
             protocol: None,
             contract_type: None,
+            bytes: Some(offer.input.bytes().len()),
         };
         // Details that can't be determined are left out.
         let _ = self.describe(&mut refused, offer);

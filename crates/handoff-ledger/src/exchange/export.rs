@@ -208,7 +208,15 @@ pub fn export(
         sent.extend(taken.began);
         Ok(())
     })?;
-    layouts::write(&mut out, wanted.layout, &snapshot, &sent, &places)?;
+    let refused = match wanted.layout {
+        Layout::Log => ledger.refused(),
+        _ => Vec::new(),
+    };
+    let told = layouts::Told {
+        sent: &sent,
+        refused: &refused,
+    };
+    layouts::write(&mut out, wanted.layout, &snapshot, told, &places)?;
     let path = steps.end()?;
     fs::rename(&path, root.join(STEPS)).map_err(unwritable(&path))?;
     done.files = out.written;

@@ -1,7 +1,7 @@
 //! The four layouts of an export: the places of contracts, and the files written about them.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, ObjectId};
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::export::{Lines, Out};
 use super::{ExchangeError, Layout};
 use crate::error::LedgerError;
+use crate::refusals::Refused;
 use crate::snapshot::{IssueFolder, Rules, Snapshot};
 
 /// The folder with the versions of protocols.
@@ -74,15 +75,25 @@ fn extension(name: &str) -> &str {
     name.rsplit_once('.').map_or("json", |(_, end)| end)
 }
 
-/// Writes what a layout records about handoffs, apart from the contracts. `sent` has all handoffs
-/// in order, `places` the paths of their contracts.
+/// What happened to contracts.
+#[derive(Clone, Copy)]
+pub(super) struct Told<'a> {
+    /// All handoffs, in order.
+    pub(super) sent: &'a [HandoffId],
+    /// What was refused in this clone.
+    pub(super) refused: &'a [Refused],
+}
+
+/// Writes what a layout records about handoffs, apart from the contracts. `places` has the paths of their
+/// contracts.
 pub(super) fn write(
     out: &mut Out,
     layout: Layout,
     snapshot: &Snapshot<'_>,
-    sent: &[HandoffId],
+    told: Told<'_>,
     places: &HashMap<HandoffId, String>,
 ) -> Result<(), ExchangeError> {
+    let sent = told.sent;
     let mut reader = Reader {
         snapshot,
         open: None,
@@ -90,7 +101,7 @@ pub(super) fn write(
     match layout {
         Layout::Files => Ok(()),
         Layout::Folders => folders(out, &mut reader, sent),
-        Layout::Log => log(out, &mut reader, sent),
+        Layout::Log => log(out, &mut reader, told),
         Layout::Archive => archive(out, &mut reader, sent, places),
     }
 }
@@ -172,12 +183,12 @@ fn folders(
     Ok(())
 }
 
-/// Writes one entry for each attempt that ended, in one document, and a file for each handoff that
-/// failed.
+/// Writes one entry for each attempt that ended and for each that was refused, in one document, and a
+/// file for each handoff that failed.
 fn log(
     out: &mut Out,
     reader: &mut Reader<'_, '_>,
-    sent: &[HandoffId],
+    Told { sent, refused }: Told<'_>,
 ) -> Result<(), ExchangeError> {
     let mut rules: HashMap<AgentName, Rules<'_>> = HashMap::new();
     let mut entries: Vec<(Moment, Value)> = Vec::with_capacity(sent.len());
@@ -226,6 +237,30 @@ fn log(
             });
             (attempt.since, entry)
         }));
+    }
+    let issues: HashSet<&IssueKey> = sent.iter().map(HandoffId::issue).collect();
+    for attempt in refused {
+        let Refused { at, from, to, .. } = attempt;
+        let about = attempt.issue.as_ref().filter(|key| issues.contains(key));
+        let (Some(_), Some(from), Some(to)) = (about, from, to) else {
+            continue;
+        };
+        let protocol = attempt.protocol.as_ref().and_then(|name| rules.get(name));
+        let kind = attempt.contract_type.as_deref();
+        let trigger = protocol.zip(kind).and_then(|(rules, kind)| {
+            let kind = rules.protocol().contract_type(kind)?;
+            kind.trigger.as_deref()
+        });
+        let entry = json!({
+            "timestamp": at.rfc3339(),
+            "from": from,
+            "to": to,
+            "trigger": trigger.or(kind).unwrap_or(&attempt.code),
+            "data_size": attempt.bytes.unwrap_or_default(),
+            "success": false,
+            "duration_ms": 0,
+        });
+        entries.push((*at, entry));
     }
     entries.sort_by_key(|(since, _)| *since);
     let entries: Vec<Value> = entries.into_iter().map(|(_, entry)| entry).collect();
