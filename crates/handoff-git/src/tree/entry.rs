@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::ffi::CStr;
 
 use git2::{ErrorClass, ErrorCode, ObjectType};
 use handoff_base::{ObjectFormat, ObjectId};
@@ -198,8 +199,7 @@ pub(super) fn first_entry(data: &[u8], format: ObjectFormat) -> Option<RawEntry<
         _ => data.iter().position(|&b| b == b' ')?,
     };
     let rest = &data[space + 1..];
-    // Names are too short for a search by blocks.
-    let name = &rest[..rest.iter().position(|&b| b == 0)?];
+    let name = CStr::from_bytes_until_nul(rest).ok()?.to_bytes();
     let id = space + 1 + name.len() + 1;
     Some(RawEntry {
         mode: &data[..space],
