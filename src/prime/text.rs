@@ -381,8 +381,10 @@ fn stopped(facts: &Facts<'_>, record: &Record, next: String) -> String {
     let is_sender = record.from == facts.agent && record.state == State::Failed;
     let next = if is_sender && definition.takes_correction(code) {
         let (id, agent) = (&record.id, &facts.agent);
-        let retry = format!("git handoff retry {id} --with FILE --as {agent} --reason WHY");
-        command(facts, &retry)
+        command(
+            facts,
+            &format!("git handoff retry {id} --with FILE --as {agent}"),
+        )
     } else {
         next
     };

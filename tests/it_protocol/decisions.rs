@@ -193,7 +193,7 @@ fn each_action_is_advised_with_its_reason() {
         endpoint_requirements[0].request_model.days: Type dayz is unknown: $.endpoint_requirements[*].request_model.*
       Use int for the number of days
     --- stderr
-    next: git handoff retry renewal-api-4.1 --with FILE --as @backend-specialist --reason WHY
+    next: git handoff retry renewal-api-4.1 --with FILE --as @backend-specialist
     $ git handoff next TRACE
     reassign to orchestrator: TRACE.1 is failed (NOT_RESOLVED): the agent that was asked first could not help
       research_agent: Answer to a request for help

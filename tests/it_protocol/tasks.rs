@@ -1511,3 +1511,31 @@ fn an_environment_is_followed_by_another() {
     );
     env.assert_sound();
 }
+
+#[test]
+fn a_breakdown_is_of_the_task_that_was_not_broken_down() {
+    let env = with_protocol("task-breakdown");
+    env.send(environment(&[("021", 8.0), ("022", 9.0)]))
+        .success();
+    for id in ["environment.1", "environment.2"] {
+        run(&env, &format!("claim {id} --as task-orchestrator"));
+    }
+    env.send(plan("021", &[("021_1", &[])]).to_string())
+        .success();
+    let line = "new --issue environment --from task-orchestrator --to execution-guardian --json";
+    let words: Vec<&str> = line.split(' ').collect();
+    let skeleton = env.handoff(&words).success().json()["data"].to_string();
+    assert!(skeleton.contains("022"), "{skeleton}");
+    let sent = "send --issue environment --to execution-guardian --as task-orchestrator --set data.subtask_ids=022_1 \
+                --set data.dependency_graph={} --set data.execution_order=022_1 --set data.parallel_groups=[]";
+    run(&env, sent);
+    assert!(
+        tasks(&env).contains(&"022_1 pending environment.4".to_owned()),
+        "{:?}",
+        tasks(&env)
+    );
+    let data = env.data(&["status", KEY]);
+    let all = data["record"]["tasks"].as_array().unwrap();
+    let part = all.iter().find(|task| task["id"] == "022_1").unwrap();
+    assert_eq!(part["parent"], "022", "{part:#}");
+}

@@ -267,11 +267,23 @@ fn unfollowed(
     Ok(None)
 }
 
-/// The first task among what is held: a report on a task is not the task.
+/// The first task among what is held, and before all those that were broken down, which wait for their
+/// parts: a report on a task is not the task.
 fn task_of(issue: Option<&Issue>, held: &[Record]) -> Option<TaskName> {
     let tasks = &issue?.tasks;
     let is_task = |record: &&Record| tasks.iter().any(|task| task.handoff == record.id);
-    held.iter().find(is_task)?.task.clone()
+    let held = || {
+        held.iter()
+            .filter(is_task)
+            .filter_map(|record| record.task.as_ref())
+    };
+    let has_parts = |of: &TaskName| {
+        tasks
+            .iter()
+            .any(|task| task.parent.as_ref() == Some(&of.id))
+    };
+    let whole = held().find(|task| !has_parts(task));
+    whole.or_else(|| held().next()).cloned()
 }
 
 /// The tasks with the same parent, as they are once this one is completed.

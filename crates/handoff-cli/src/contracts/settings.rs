@@ -70,8 +70,15 @@ pub fn set(contract: &mut Value, schema: &Value, all: &[Setting]) -> Result<(), 
         };
         let items = kinds.and_then(|list| list.get("items"));
         let items = items.map(|items| resolved(schema, items));
+        let known = |value: Value, kind: Option<&Value>| {
+            let unknown = kind.and_then(|kind| unknown_member(schema, kind, &value));
+            unknown.map_or(Ok(value), |(name, hint)| {
+                let text = format!("{} has no member {}", setting.field, quoted(&name));
+                Err(Failure::usage(text).hint(hint))
+            })
+        };
         if is_list && is_entry(text, items) {
-            let entry = typed(text, items).map_err(wrong)?;
+            let entry = known(typed(text, items).map_err(wrong)?, items)?;
             let list = place(contract, &template, &path);
             match list {
                 Value::Array(entries) if begun.contains(&path) => entries.push(entry),
@@ -79,7 +86,7 @@ pub fn set(contract: &mut Value, schema: &Value, all: &[Setting]) -> Result<(), 
             }
             begun.push(path);
         } else {
-            *place(contract, &template, &path) = typed(text, kinds).map_err(wrong)?;
+            *place(contract, &template, &path) = known(typed(text, kinds).map_err(wrong)?, kinds)?;
         }
     }
     Ok(())
@@ -182,6 +189,34 @@ fn accepts(schema: &Value, kind: &str) -> bool {
         (_, Value::Array(allowed), _) => allowed.iter().any(is_kind),
         (_, _, Some(only)) => is_kind(only),
         _ => kind != "array",
+    }
+}
+
+/// A member that a closed object does not have, and those that it has. An XML contract has no place for
+/// such a one: it would be lost without a word.
+fn unknown_member(root: &Value, schema: &Value, value: &Value) -> Option<(String, String)> {
+    match value {
+        Value::Object(members) => members.iter().find_map(|(name, member)| {
+            let known = schema["properties"].as_object()?;
+            if let Some(own) = known.get(name) {
+                return unknown_member(root, resolved(root, own), member);
+            }
+            let names: Vec<&str> = known.keys().map(String::as_str).collect();
+            let is_closed = schema["additionalProperties"] == Value::Bool(false);
+            is_closed.then(|| {
+                (
+                    name.clone(),
+                    format!("its members are: {}", names.join(", ")),
+                )
+            })
+        }),
+        Value::Array(entries) => {
+            let items = resolved(root, schema.get("items")?);
+            entries
+                .iter()
+                .find_map(|entry| unknown_member(root, items, entry))
+        }
+        _ => None,
     }
 }
 
@@ -592,6 +627,32 @@ mod tests {
             "the contract has no field \"colour\""
         );
         assert!("summary".parse::<Setting>().is_err());
+    }
+
+    #[test]
+    fn what_a_closed_object_does_not_have_is_not_dropped() {
+        let fix = json!({"type": "object", "additionalProperties": false, "properties": {"at": {"type": "string"}}});
+        let schema = json!({"properties": {
+            "fixes": {"type": "array", "items": {"$ref": "#/$defs/fix"}},
+            "open": {"type": "object", "properties": {"at": {"type": "string"}}},
+        }, "$defs": {"fix": fix}});
+        let set_to = |text: &str| {
+            let mut contract = json!({});
+            let done = set(&mut contract, &schema, &[text.parse().unwrap()]);
+            done.map_err(|failure| failure.message).map(|()| contract)
+        };
+        for given in [
+            r#"fixes={"at":"x","outcome":"skipped"}"#,
+            r#"fixes=[{"at":"x"},{"outcome":1}]"#,
+        ] {
+            assert_eq!(
+                set_to(given).unwrap_err(),
+                "fixes has no member \"outcome\"",
+                "{given}"
+            );
+        }
+        let open = set_to(r#"open={"at":"x","outcome":1}"#).unwrap();
+        assert_eq!(open["open"]["outcome"], 1);
     }
 
     #[test]

@@ -68,9 +68,20 @@ fn follow(
             skip(known, text(&contract.value, why), id);
         }
         if is_done {
-            faults.extend(unanswered(known, &fields.list, "is not answered").map(|finding| {
-                finding.fix("answer each finding: with its id or its location, as fixed, or as skipped with the reason; `git handoff new` lists them")
-            }));
+            let skipped = fields
+                .skipped
+                .as_deref()
+                .map(|at| at.trim_start_matches('/'));
+            let skipped = skipped
+                .map(|name| format!(" (`{name}`: true)"))
+                .unwrap_or_default();
+            let how = format!(
+                "answer each finding: with its id or its location, as fixed, or as skipped{skipped} with the reason; `git handoff new` lists them"
+            );
+            faults.extend(
+                unanswered(known, &fields.list, "is not answered")
+                    .map(|finding| finding.fix(how.clone())),
+            );
         }
     }
     if kind.settles && outcome == Outcome::Complete {

@@ -164,13 +164,11 @@ impl Explained for LeaseRefusal {
             Self::Lost { id, state, .. } => ErrorCode::LeaseLost.hint(
                 hint!("nothing was recorded, so keep your work; ").and(match state {
                     State::Pending => hint!("claim it again: `git handoff claim {}`", id),
-                    State::Failed | State::Dead => another_attempt(id, *state),
+                    State::Failed | State::Dead => another_attempt(id),
                     _ => hint!("see its state: `git handoff show {}`", id),
                 }),
             ),
-            Self::Unacknowledged { id, state, .. } => {
-                ErrorCode::NotAcknowledged.hint(another_attempt(id, *state))
-            }
+            Self::Unacknowledged { id, .. } => ErrorCode::NotAcknowledged.hint(another_attempt(id)),
             Self::Overdue(id) => ErrorCode::Overdue.hint(see_handoff(id)),
             Self::NotOverdue(id) => ErrorCode::NotOverdue.hint(see_handoff(id)),
         }
@@ -178,14 +176,11 @@ impl Explained for LeaseRefusal {
 }
 
 /// How a failed or dead handoff can be claimed again.
-fn another_attempt(id: &HandoffId, state: State) -> Hint {
-    match state {
-        State::Dead => hint!(
-            "`git handoff retry {} --reason WHY` gives it new attempts",
-            id
-        ),
-        _ => hint!("`git handoff retry {}` makes it claimable again", id),
-    }
+fn another_attempt(id: &HandoffId) -> Hint {
+    hint!(
+        "`git handoff next {}` says who can give it another attempt",
+        id.issue()
+    )
 }
 
 /// Who holds a handoff, and for how long.

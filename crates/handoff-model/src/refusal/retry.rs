@@ -42,9 +42,8 @@ impl Explained for RetryRefusal {
             Self::OtherAttempt { id, .. } => ErrorCode::OtherAttempt
                 .hint(hint!("nothing was written; see `git handoff show {}`", id)),
             Self::Spent { id, .. } => ErrorCode::RetriesSpent.hint(hint!(
-                "`git handoff retry {} --reason WHY` gives it new attempts; otherwise send it as a new handoff, or cancel it: `git handoff cancel {}`",
-                id,
-                id
+                "`git handoff next {}` says who can give it new attempts, or end it; otherwise send it as a new handoff",
+                id.issue()
             )),
             Self::NotCorrectable { id, .. } => ErrorCode::CorrectionRefused.hint(hint!(
                 "see `git handoff show {}`; `git handoff retry {}` gives it another attempt as it is",

@@ -75,7 +75,7 @@ fn correction(protocol: &Protocol, record: &Record, by: &AgentName) -> Option<St
 
 /// The command for another attempt with a corrected contract.
 pub(crate) fn correct(id: &HandoffId, by: &AgentName) -> String {
-    format!("git handoff retry {id} --with FILE --as {by} --reason WHY")
+    format!("git handoff retry {id} --with FILE --as {by}")
 }
 
 fn command(protocol: &Protocol, record: &Record, choice: &Choice, by: &AgentName) -> String {
