@@ -508,7 +508,7 @@ fn a_request_is_retried_as_often_as_it_says() {
                 .success();
         }
         let error = denied(&env, &["retry", &id, "--as", FRONTEND], 4, "retries_spent");
-        assert!(error["hint"].as_str().unwrap().contains("cancel"));
+        assert!(error["hint"].as_str().unwrap().contains("git handoff next"));
         env.handoff(&["cancel", &id, "--as", FRONTEND]).success();
         env.assert_sound();
     }

@@ -679,11 +679,11 @@ fn a_late_holder_is_refused_whatever_became_of_its_work() {
     env.assert_sound();
     insta::assert_snapshot!(hints.join("\n"), @"
     prep-agent no longer holds 87.1: its lease ran out, recorded at 2026-03-02T09:17:00Z
-      nothing was recorded, so keep your work; `git handoff retry 87.1` makes it claimable again
+      nothing was recorded, so keep your work; `git handoff next 87` says who can give it another attempt
     prep-agent no longer holds 87.1: its lease ran out, recorded at 2026-03-02T09:17:00Z
       nothing was recorded, so keep your work; claim it again: `git handoff claim 87.1`
     prep-agent no longer holds 87.1: its lease ran out, recorded at 2026-03-02T09:18:00Z
-      nothing was recorded, so keep your work; `git handoff retry 87.1 --reason WHY` gives it new attempts
+      nothing was recorded, so keep your work; `git handoff next 87` says who can give it another attempt
     ");
     // Taken over under the same name: only the token tells the two apart.
     let env = overdue();

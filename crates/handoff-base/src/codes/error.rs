@@ -403,7 +403,7 @@ codes! {
 
         /// - cause: the handoff was not claimed in its time, and so failed
         /// - example: `git handoff claim 9.1` a minute after it was sent, on a route that gives its receiver 30 seconds
-        /// - cure: `git handoff retry ID` makes it claimable again
+        /// - cure: `git handoff next ISSUE` says who can give it another attempt
         NotAcknowledged = "not_acknowledged", PROTOCOL;
 
         /// - cause: no route lets the same sender send the agent such a contract

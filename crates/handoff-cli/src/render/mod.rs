@@ -219,6 +219,8 @@ fn sender_details(record: &Record) -> Vec<Detail> {
     let mut details = vec![("session", session.unwrap_or_default())];
     if let Some(violation) = record.violation() {
         details.push(("violation", continued(&violation)));
+    } else if let Some(fault) = record.fault() {
+        details.push(("no success", continued(&fault)));
     }
     if record.attempt > 1 {
         details.push(("attempt", record.attempt.to_string()));

@@ -115,7 +115,13 @@ impl Receipt {
         self.again = again.map(str::to_owned);
         let mut kinds = protocol.definition().contracts.iter();
         let spent = |name| self.issue.attempts_spent(protocol, name);
-        self.attempts_spent = kinds.any(|kind| spent(&kind.name).is_some());
+        // What failed as an answer says is for the protocol's rules, which may ask for something else.
+        let is_other = |rule: &DecisionRule| {
+            rule.when.state == Some(State::Failed) && rule.action != Action::Retry
+        };
+        let mut rules = protocol.definition().decisions.iter();
+        self.attempts_spent = kinds.any(|kind| spent(&kind.name).is_some())
+            || self.record.answers.is_some() && rules.any(is_other);
         self.lead = Some(decides(protocol, &self.issue, &self.record));
         self
     }

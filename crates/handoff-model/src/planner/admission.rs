@@ -55,6 +55,13 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                     field: pointer.trim_start_matches('/').into(),
                     value: quoted(&value).into(),
                     id: held.id.clone(),
+                    why: match held
+                        .fault()
+                        .filter(|_| held.status.as_ref() != Some(&status))
+                    {
+                        Some(fault) => format!(" whatever its contract says: {fault}").into(),
+                        None => "".into(),
+                    },
                     status: status.into(),
                     fitting,
                 }

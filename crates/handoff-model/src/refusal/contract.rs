@@ -55,7 +55,7 @@ pub enum ContractRefusal {
         findings: Vec<Finding>,
     },
     /// The decision contradicts its basis.
-    #[error("`{field}` cannot be {value} after {id}, whose status is {status}")]
+    #[error("`{field}` cannot be {value} after {id}, whose status is {status}{why}")]
     NotAfter {
         field: Box<str>,
         /// Its value, escaped for display.
@@ -63,6 +63,8 @@ pub enum ContractRefusal {
         /// The handoff that the sender works on.
         id: HandoffId,
         status: Box<str>,
+        /// Why that status counts and not the one of its contract, if it is another.
+        why: Box<str>,
         fitting: Vec<String>,
     },
     /// The contract is about another contract than its sender works on.

@@ -26,8 +26,9 @@ impl Explained for LimitReached {
     fn explanation(&self) -> Explanation {
         let rest = match &self.basis {
             Some(id) => hint!(
-                "finish what you hold with what is known ({}: answer, complete, fail or block it)",
-                id
+                "end {}, which you hold, in another way: `git handoff next {}` says what is possible",
+                id,
+                self.issue
             ),
             None => hint!(
                 "continue with the open work (`git handoff status {}`)",

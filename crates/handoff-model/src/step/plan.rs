@@ -23,7 +23,8 @@ pub struct Receipt {
     pub onward: Vec<(AgentName, Option<String>)>,
     /// The contract's type, if it must be named to send such a contract again. A plan leaves it empty.
     pub again: Option<String>,
-    /// Whether only a person gives failed work another attempt. A plan leaves it unset.
+    /// Whether another attempt is not what usually follows a failure: only a person gives one, or the
+    /// protocol's rules say something else. A plan leaves it unset.
     pub attempts_spent: bool,
     /// The agent that decides what happens to the handoff if it can't go on. A plan leaves it empty.
     pub lead: Option<AgentName>,
