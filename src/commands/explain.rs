@@ -1,7 +1,7 @@
 use clap::Args;
 use handoff::base::codes::{self, ErrorCode, ExplainedCode};
 use handoff::base::text::{continued, quoted};
-use handoff::protocol::{Definition, Protocol};
+use handoff::protocol::{Definition, Protocol, RunFailure};
 use handoff::templates::{BUILT_IN, built_in};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,11 +14,15 @@ use crate::view::{Look, columns};
 /// The similarity, from 0 to 1, at which one code counts as a misspelling of another.
 const ALIKE: f64 = 0.85;
 
+/// How many issues are searched for a code that an agent chose.
+const MOST_ISSUES: usize = 10_000;
+
 /// Explain an error, a finding or an exit code
 ///
 /// Prints its cause, an example, and what to do about it. A prefix lists every code that starts
 /// with it; without CODE, every code is listed. Knows the failure codes of the ledger's protocols too, or of
-/// the built-in ones where there is no ledger. Needs no repository.
+/// the built-in ones where there is no ledger, those of runs (`work`), and those that agents chose and the
+/// ledger has on record. Needs no repository.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff explain lease_lost
@@ -54,7 +58,8 @@ impl Arguments {
         let own = OWN_FAILURES.iter().filter(|_| is_listed);
         let own = own.filter(|(code, ..)| code.starts_with(wanted));
         let mut failures: Vec<FailureCode> = own.map(FailureCode::own).collect();
-        for definition in definitions(context).iter().filter(|_| is_listed) {
+        let definitions = definitions(context);
+        for definition in definitions.iter().filter(|_| is_listed) {
             let known = definition.errors.iter();
             failures.extend(known.filter(|(code, _)| code.starts_with(wanted)).map(
                 |(code, known)| FailureCode {
@@ -65,8 +70,16 @@ impl Arguments {
                 },
             ));
         }
+        if is_listed {
+            failures.extend(RunFailure::ALL.into_iter().map(FailureCode::of_run));
+            failures.extend(definitions.iter().flat_map(FailureCode::of_types));
+            failures.retain(|failure| failure.code.starts_with(wanted));
+        }
         if failures.iter().any(|failure| failure.code == wanted) {
             failures.retain(|failure| failure.code == wanted);
+        }
+        if found.is_empty() && failures.is_empty() {
+            failures.extend(in_record(context, wanted));
         }
         if found.is_empty() && failures.is_empty() {
             return Err(unknown(wanted));
@@ -124,6 +137,31 @@ fn definitions(context: &Context) -> Vec<Definition> {
     })
 }
 
+/// A code that an agent chose, from the failure that has it; of several, the first.
+fn in_record(context: &Context, wanted: &str) -> Option<FailureCode> {
+    let repository = context.repository().ok()?;
+    let tip = context.ledger(&repository).ok()?.tip().ok()?;
+    let issues = tip.issues_within(MOST_ISSUES).ok()?.into_iter();
+    let records = issues.filter_map(|key| tip.issue(&key).ok()?.records().ok());
+    records.flatten().find_map(|record| {
+        let mut failures = record.transitions.iter().filter_map(|t| t.failure.as_ref());
+        let failure = failures.find(|failure| failure.code == wanted)?;
+        let show = format!("`git handoff show {}`", record.id);
+        Some(FailureCode {
+            code: wanted.to_owned(),
+            protocol: Some(record.protocol.to_string()),
+            cause: format!(
+                "its agent's own word, of {}: {}",
+                record.id, failure.message
+            ),
+            cure: match &failure.suggested_action {
+                Some(action) => format!("{action}; {show} has the rest"),
+                None => format!("read what it says: {show}"),
+            },
+        })
+    })
+}
+
 /// A code that failures have in a protocol.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "FailureCode")]
@@ -139,6 +177,74 @@ struct FailureCode {
 }
 
 impl FailureCode {
+    /// The codes that a protocol's types of contracts give by themselves.
+    fn of_types(definition: &Definition) -> Vec<Self> {
+        let types = definition.contracts.iter().filter_map(|kind| {
+            let code = &kind.failure.as_ref()?.code;
+            let is_code = !code.starts_with('/') && !definition.errors.contains_key(code);
+            is_code.then(|| Self {
+                code: code.clone(),
+                protocol: Some(definition.name.to_string()),
+                cause: format!("a contract of type `{}` says so", kind.name),
+                cure: "read its reason: `git handoff show ID`; then `git handoff next`".to_owned(),
+            })
+        });
+        types.collect()
+    }
+
+    /// The code of a way in which a run ended: in a protocol without codes of its own, and beside its
+    /// code in any other.
+    fn of_run(run: RunFailure) -> Self {
+        use RunFailure as R;
+        let (cause, cure) = match run {
+            R::NoWorktree => (
+                "`work` has no worktree for the agent, or not the one that it made",
+                "see `git worktree list`; run `git handoff work` again",
+            ),
+            R::AgentFailed => (
+                "the agent says that the work can't be done",
+                "read what it says: `git handoff show ID`; then `git handoff next`",
+            ),
+            R::NotStarted => (
+                "the agent's program could not be started",
+                "see that it is installed, and its line in the roles of `git handoff work`",
+            ),
+            R::WorkerLost => (
+                "the worker that ran the agent was killed",
+                "run `git handoff work` again; what was kept: `git handoff show ID`",
+            ),
+            R::ContractRefused => (
+                "the contract that the agent left was refused",
+                "read the findings: `git handoff show ID`; then `git handoff next`",
+            ),
+            R::TimeSpent => (
+                "the run took longer than it may",
+                "give it more time (`--time`), or less to do; then `git handoff next`",
+            ),
+            R::BudgetSpent => (
+                "the run spent its budget",
+                "raise the protocol's budget, or give it less to do; then `git handoff next`",
+            ),
+            R::NotEnded => (
+                "how the agent's program ended is not known",
+                "see whether it still runs; then `git handoff next`",
+            ),
+            R::Signal => (
+                "a signal ended the agent's program",
+                "find out who sent it (too little memory, often); then `git handoff next`",
+            ),
+            R::NothingHandedOn => (
+                "the agent's program ended and handed nothing on",
+                "read its last output: `git handoff show ID`; then `git handoff next`",
+            ),
+            R::Exit => (
+                "the agent's program exited with another code than 0",
+                "read its last output: `git handoff show ID`; then `git handoff next`",
+            ),
+        };
+        Self::own(&(run.as_str(), cause, cure))
+    }
+
     fn own((code, cause, cure): &(&str, &str, &str)) -> Self {
         Self {
             code: (*code).to_owned(),

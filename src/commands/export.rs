@@ -2,13 +2,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use handoff::base::ids::IssueKey;
-use handoff::ledger::{Export, Tally};
+use handoff::base::text::continued;
+use handoff::ledger::{Exchanger, Export, Tally};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::exchange::Format;
+use super::formats::Format;
 #[cfg(feature = "report")]
 use super::otlp;
+use crate::args::page::Cut;
 use crate::args::reference;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -17,7 +19,8 @@ use crate::view::Look;
 
 /// Export the ledger to a folder that other systems can read
 ///
-/// The folder must be empty or not exist yet. In addition to the format's own files, steps.jsonl
+/// The folder must be empty or not exist yet; with `--format folders`, it may be one that is there:
+/// the document of a handoff moves on to the folder of its state, and what other programs wrote stays. In addition to the format's own files, steps.jsonl
 /// lists every step of the ledger, and the files that it names are written too, so that
 /// `git handoff import` can rebuild the same ledger.
 #[derive(Args)]
@@ -62,6 +65,11 @@ impl Arguments {
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let tally = Tally::default();
+        // A folder of states may be exchanged with meanwhile.
+        let _alone = match format {
+            Format::Folders => Some(Exchanger::open(folder)?),
+            _ => None,
+        };
         let wanted = Export {
             layout: format.into(),
             issue: self.issue.as_ref(),
@@ -74,6 +82,8 @@ impl Arguments {
             steps: done.steps,
             handoffs: done.handoffs,
             files: done.files,
+            kept: done.kept,
+            cut: Cut::of(output),
         })
     }
 }
@@ -90,6 +100,10 @@ pub(crate) struct ExportView<'a> {
     handoffs: usize,
     /// how many files were written
     files: usize,
+    /// the files of other programs that are where one of `folders` would be; they stay as they are
+    kept: Vec<String>,
+    #[serde(skip)]
+    cut: Cut,
 }
 
 impl Answer for ExportView<'_> {
@@ -101,6 +115,13 @@ impl Answer for ExportView<'_> {
             ..
         } = self;
         let folder = self.folder.display();
-        format!("exported {steps} steps and {handoffs} handoffs to {folder}, {files} files\n")
+        let (kept, rest) = self.cut.rows(&self.kept);
+        let kept: String = kept
+            .iter()
+            .map(|file| format!("left as it is: {}\n", continued(file)))
+            .collect();
+        format!(
+            "exported {steps} steps and {handoffs} handoffs to {folder}, {files} files\n{kept}{rest}"
+        )
     }
 }

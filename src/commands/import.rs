@@ -1,17 +1,21 @@
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use handoff::base::finding::Finding;
+use handoff::base::finding::{Finding, FindingCode};
 use handoff::base::ids::{AgentName, IssueKey};
 use handoff::base::text::continued;
-use handoff::ledger::{Import, Item, Source};
+use handoff::contract::{Input, MAX_BYTES};
+use handoff::ledger::{Import, Item, Offer, Refused, Snapshot, Source};
+use handoff::model::SendOptions;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::exchange::Format;
+use super::formats::Format;
 use crate::args::page::Cut;
 use crate::context::Context;
 use crate::context::writer::say_synced;
+use crate::contracts::not_in_force::diagnosed;
 use crate::environment::now;
 use crate::exit;
 use crate::failure::{ErrorCode, Failure};
@@ -110,20 +114,16 @@ impl Arguments {
             output.follow(&ledger);
             say_synced(&synced, output);
         }
-        let (mut refused, mut findings, mut first) = (Vec::new(), Vec::new(), None);
-        for item in done.refused {
-            let failure = Failure::from(item.fault);
-            first.get_or_insert(failure.exit);
-            for finding in &failure.findings {
-                let mut finding = finding.clone();
-                finding.path = match finding.path.as_str() {
-                    "" => item.file.clone(),
-                    path => format!("{} {path}", item.file),
-                };
-                findings.push(finding);
-            }
-            refused.push(RefusedView::new(item.file, failure));
-        }
+        let folder = if self.path.is_dir() {
+            self.path.as_path()
+        } else {
+            self.path.parent().unwrap_or(Path::new(""))
+        };
+        let Refusals {
+            refused,
+            findings,
+            first,
+        } = Refusals::of(done.refused, &ledger.tip()?, folder)?;
         let view = ImportView {
             format: done.source.as_str(),
             dry_run: self.dry_run,
@@ -143,19 +143,96 @@ impl Arguments {
             let lines: String = refused.iter().map(RefusedView::text).collect();
             output.say((lines + &rest).trim_end());
         }
-        let exit = match first {
-            exit::CONTRACT | exit::PROTOCOL | exit::CONFLICT => first,
-            _ => exit::PROTOCOL,
-        };
-        let text = match view.refused.len() {
-            1 => "1 item was refused".to_owned(),
-            count => format!("{count} items were refused"),
-        };
-        let failure = Failure::new(ErrorCode::ImportRefused, text).exit(exit);
         let hint =
             "fix what was refused and import again; what was already imported is left as it is";
-        Err(failure.hint(hint).findings(findings).data(&view))
+        let failure = refusal(first, view.refused.len()).hint(hint);
+        Err(failure.findings(findings).data(&view))
     }
+}
+
+/// The failure of an import that refused so many items, by the exit code of the first.
+pub(super) fn refusal(first: u8, count: usize) -> Failure {
+    let exit = match first {
+        exit::CONTRACT | exit::PROTOCOL | exit::CONFLICT => first,
+        _ => exit::PROTOCOL,
+    };
+    let text = match count {
+        1 => "1 item was refused".to_owned(),
+        count => format!("{count} items were refused"),
+    };
+    Failure::new(ErrorCode::ImportRefused, text).exit(exit)
+}
+
+/// The items that were refused, as they are shown.
+pub(super) struct Refusals {
+    pub(super) refused: Vec<RefusedView>,
+    /// What was found in all of them.
+    pub(super) findings: Vec<Finding>,
+    /// The exit code of the first.
+    pub(super) first: Option<u8>,
+}
+
+impl Refusals {
+    pub(super) fn of(
+        all: Vec<Refused>,
+        tip: &Snapshot<'_>,
+        folder: &Path,
+    ) -> Result<Self, Failure> {
+        let mut own = Self {
+            refused: Vec::new(),
+            findings: Vec::new(),
+            first: None,
+        };
+        for item in all {
+            let mut failure = Failure::from(item.fault);
+            // The wrong protocol may also have the wrong words for states.
+            let is_of_contract = [ErrorCode::ContractRefused, ErrorCode::ImportUnreadable];
+            if failure
+                .code
+                .is_some_and(|code| is_of_contract.contains(&code))
+            {
+                name_protocol(&mut failure, tip, &folder.join(&item.file))?;
+            }
+            own.first.get_or_insert(failure.exit);
+            for finding in &failure.findings {
+                let mut finding = finding.clone();
+                finding.path = match finding.path.as_str() {
+                    "" => item.file.clone(),
+                    path => format!("{} {path}", item.file),
+                };
+                own.findings.push(finding);
+            }
+            own.refused.push(RefusedView::new(item.file, failure));
+        }
+        Ok(own)
+    }
+}
+
+/// Names the built-in protocol that a refused file is of, if that is not in force: the faults under
+/// another one would mislead.
+fn name_protocol(failure: &mut Failure, tip: &Snapshot<'_>, file: &Path) -> Result<(), Failure> {
+    // A part of a file has no path of its own.
+    let is_plain = fs::symlink_metadata(file)
+        .is_ok_and(|found| found.is_file() && found.len() <= MAX_BYTES as u64);
+    let Some(bytes) = is_plain.then(|| fs::read(file).ok()).flatten() else {
+        return Ok(());
+    };
+    let input = &Input::read(&bytes);
+    let offer = Offer {
+        input,
+        agent: None,
+        issue: None,
+        protocol: None,
+        options: &SendOptions::default(),
+        reports: None,
+    };
+    let own = tip.match_contract(&offer)?.review;
+    let named = diagnosed(tip, &offer, own)?;
+    let mut found = named.findings.into_iter();
+    if let Some(cause) = found.find(|f| f.code == FindingCode::ContractNotInForce) {
+        failure.findings = vec![cause];
+    }
+    Ok(())
 }
 
 /// What an import did.
@@ -192,11 +269,9 @@ impl Answer for ImportView {
             .iter()
             .map(|file| format!("left out: {}\n", continued(file)))
             .collect();
+        let left_out = left_out + &rest;
         if self.commits == 0 {
-            return format!(
-                "{there} there already{refused}; nothing was written\n{left_out}{}",
-                rest
-            );
+            return format!("{there} there already{refused}; nothing was written\n{left_out}");
         }
         let (verb, made) = if self.dry_run {
             ("would import", "would make")
@@ -204,14 +279,16 @@ impl Answer for ImportView {
             ("imported", "made")
         };
         let commits = self.commits;
-        format!("{verb} {imported}, {there} there already{refused}; {made} {commits} commits\n")
+        format!(
+            "{verb} {imported}, {there} there already{refused}; {made} {commits} commits\n{left_out}"
+        )
     }
 }
 
 /// An item that was refused.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "RefusedItem")]
-struct RefusedView {
+pub(super) struct RefusedView {
     /// the item, as in `imported`
     file: String,
     /// an [error code](codes.md#errors)
@@ -236,7 +313,7 @@ impl RefusedView {
         }
     }
 
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let code = self.code.map_or("", ErrorCode::as_str);
         let mut text = format!(
             "{}: {} ({code})\n",

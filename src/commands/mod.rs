@@ -1,6 +1,6 @@
 //! One file per command: its arguments, whose comments are its help, and what
 //! it does. `here` is what the program says without one, `words` are other names of commands, and
-//! `exchange` is shared by `export` and `import`.
+//! `formats` is shared by `export` and `import`.
 
 pub(crate) mod agents;
 #[cfg(feature = "report")]
@@ -18,12 +18,13 @@ mod completions;
 pub(crate) mod context;
 pub(crate) mod demo;
 pub(crate) mod document;
-mod exchange;
+pub(crate) mod exchange;
 pub(crate) mod explain;
 pub(crate) mod export;
 mod extend;
 mod fail;
 pub(crate) mod fetch;
+mod formats;
 pub(crate) mod gate;
 #[cfg(feature = "github")]
 pub(crate) mod github;
@@ -224,6 +225,7 @@ commands! {
         sends "archive" Archive(Write<archive::Arguments>),
         works "export" Export(export::Arguments),
         sends "import" Import(Write<import::Arguments>),
+        sends "exchange" Exchange(Write<exchange::Arguments>),
     }
     "For machines" {
         #[cfg(feature = "github")]

@@ -1323,7 +1323,7 @@ fn a_file_of_another_system_is_for_an_import() {
         &foreign_request("hoff-1"),
     );
     let file = "handoffs/pending/hoff-1.json";
-    let takes = "`git handoff import` takes it as it is, by the profile `state-files`";
+    let takes = "`git handoff import` and `git handoff exchange` take it as it is, by the profile `state-files`";
     env.handoff(&["check", file]).exits(3).says(takes);
     env.handoff(&["send", file]).exits(3).says(takes);
     env.handoff(&["hooks", "install"]).success();
@@ -1335,7 +1335,7 @@ fn a_file_of_another_system_is_for_an_import() {
     let broken = foreign_request("hoff-2").replace("\"pending\"", "\"waiting\"");
     let refused = env.send(broken);
     assert!(
-        !refused.shown.contains("takes it as it is"),
+        !refused.shown.contains("take it as it is"),
         "{}",
         refused.shown
     );

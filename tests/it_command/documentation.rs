@@ -216,6 +216,8 @@ fn answers_have_the_fields_that_are_described() {
     let out = out.to_str().unwrap();
     env.data(&["export", "--format", "files", out]);
     env.data(&["import", out]);
+    let shared = env.root().join("shared");
+    env.data(&["exchange", shared.to_str().unwrap()]);
     for (command, path) in [(&["demo"][..], "tour"), (&["man", "--dir"], "pages")] {
         let path = env.root().join(path);
         env.data(&[command, &[path.to_str().unwrap()]].concat());

@@ -140,6 +140,7 @@ fn before(command: &str, line: &str) -> &'static str {
         }
         "import" if has("handoff_log") => "logged",
         "import" => "handed 123.4; exported archive backup; git handoff init",
+        "exchange" => "git handoff init --protocol orchestrator-specialist",
         _ => "handed 123.4",
     }
 }
@@ -374,6 +375,7 @@ fn tried(example: &Example, ready: &TestEnvironment) -> Result<(), String> {
     let endless = match command.as_str() {
         "serve" | "mcp" => true,
         "watch" | "notify" => !line.contains("--once"),
+        "exchange" => line.contains("--watch"),
         "work" => !line.contains("--list") && !line.contains("--prune"),
         _ => false,
     };

@@ -1266,3 +1266,218 @@ fn an_import_makes_no_step_that_no_agent_can_make() {
     let (_env, refused) = imported_after_a_claim(&also, false);
     assert_eq!(refused, [""; 0]);
 }
+
+/// The files of the folders of states, with the status that each says.
+fn by_state(dir: &Path) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for state in ["pending", "in-progress", "completed", "failed"] {
+        for entry in fs::read_dir(dir.join("handoffs").join(state)).unwrap() {
+            let path = entry.unwrap().path();
+            let value: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            let status = value["status"].as_str().unwrap().to_owned();
+            found.push((format!("{state}/{name}"), status));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// "Update: status in_progress, Add: started_at", "Update: status failed, Add: error { code, message }": what is
+/// exported is as the document's own programs leave it, and goes on from state to state.
+#[test]
+fn folders_of_states_agree_with_the_states_and_are_exported_again() {
+    let env = with_protocol(SPECIALISTS);
+    env.pace(1);
+    let frontend = "--as @frontend-specialist";
+    let react = "--as @react-specialist";
+    let request = |id: &str| {
+        with(
+            sample(SPECIALISTS, "request"),
+            &[("/handoff_id", json!(id))],
+        )
+    };
+    for id in ["waits", "works", "fails", "late", "gone"] {
+        env.send(text(&request(id))).success();
+    }
+    let answered = with(
+        sample(SPECIALISTS, "response"),
+        &[("/handoff_id", json!("done"))],
+    );
+    env.send(text(&request("done"))).success();
+    run(&env, &format!("claim done.1 {react}"));
+    env.send(text(&answered)).success();
+    for id in ["works", "fails"] {
+        run(&env, &format!("claim {id}.1 {react}"));
+    }
+    run(
+        &env,
+        &format!("fail fails.1 {react} --code PROCESSING_ERROR --message broken --recoverable"),
+    );
+    run(&env, &format!("cancel gone.1 {frontend} --reason twice"));
+    // "context/tech-stack.json": as it came in, byte for byte.
+    let stack = "{ \"framework\":\"React\",\n\t\"version\": \"19.1\" }";
+    let file = env.file("stack.json", stack);
+    let args = [
+        "document",
+        "set",
+        "tech-stack",
+        &file,
+        "--as",
+        "@frontend-specialist",
+    ];
+    env.handoff(&args).success();
+    let dir = exported(&env, "folders", "out");
+    let state = |path: &str, status: &str| (path.to_owned(), status.to_owned());
+    let all = [
+        state("completed/done.json", "completed"),
+        state("failed/fails.json", "failed"),
+        state("failed/gone.json", "failed"),
+        state("in-progress/works.json", "in_progress"),
+        state("pending/late.json", "pending"),
+        state("pending/waits.json", "pending"),
+    ];
+    assert_eq!(by_state(&dir), all);
+    let read = |path: &str| -> Value {
+        serde_json::from_slice(&fs::read(dir.join("handoffs").join(path)).unwrap()).unwrap()
+    };
+    assert!(read("in-progress/works.json")["started_at"].is_string());
+    let error = &read("failed/fails.json")["error"];
+    assert_eq!(
+        (&error["code"], &error["message"]),
+        (&json!("PROCESSING_ERROR"), &json!("broken"))
+    );
+    assert_eq!(
+        read("failed/gone.json")["error"]["message"],
+        "cancelled: twice"
+    );
+    assert_eq!(
+        fs::read_to_string(dir.join("context/tech-stack.json")).unwrap(),
+        stack
+    );
+    // Our own import reads the layout alone.
+    let layout = env.root().join("layout");
+    let copied = env
+        .command("cp")
+        .arg("-r")
+        .args([&dir, &layout])
+        .status()
+        .unwrap();
+    assert!(copied.success());
+    fs::remove_file(layout.join("steps.jsonl")).unwrap();
+    let repo = fresh(&env, "layout-copy", SPECIALISTS);
+    let data = twice(&env, &repo, &layout, &[]);
+    assert_eq!(refused(&data), [""; 0]);
+    for (id, is) in [
+        ("waits", "pending"),
+        ("works", "blocked"),
+        ("fails", "failed"),
+        ("done", "completed"),
+    ] {
+        assert_eq!(record(&env, &repo, &format!("{id}.1"))["state"], is);
+    }
+    // Again: nothing changes.
+    exported(&env, "folders", "out");
+    assert_eq!(by_state(&dir), all);
+    // What others wrote stays, and is told; what is ours goes on with its handoff.
+    write(&dir, "handoffs/pending/letter.txt", "mine");
+    let changed = with(read("pending/late.json"), &[("/priority", json!("low"))]);
+    write(&dir, "handoffs/pending/late.json", text(&changed));
+    run(&env, &format!("claim late.1 {react}"));
+    run(&env, &format!("claim waits.1 {react}"));
+    run(&env, &format!("retry fails.1 {frontend} --reason again"));
+    let args = [
+        "export",
+        "--format",
+        "folders",
+        dir.to_str().unwrap(),
+        "--json",
+    ];
+    let data = env.handoff(&args).success().json()["data"].take();
+    assert_eq!(data["kept"], json!(["handoffs/pending/late.json"]));
+    assert_eq!(
+        fs::read_to_string(dir.join("handoffs/pending/letter.txt")).unwrap(),
+        "mine"
+    );
+    fs::remove_file(dir.join("handoffs/pending/letter.txt")).unwrap();
+    let now = [
+        state("completed/done.json", "completed"),
+        state("failed/gone.json", "failed"),
+        state("in-progress/waits.json", "in_progress"),
+        state("in-progress/works.json", "in_progress"),
+        state("pending/fails.json", "pending"),
+        state("pending/late.json", "pending"),
+    ];
+    assert_eq!(by_state(&dir), now);
+    assert_eq!(read("pending/late.json"), changed);
+    assert_eq!(read("pending/fails.json")["retry_count"], 1);
+}
+
+#[test]
+fn an_exchange_needs_a_folder_a_protocol_and_to_be_the_only_one() {
+    let env = with_protocol(SPECIALISTS);
+    let code = |args: &[&str]| {
+        let ran = env.handoff(&[&["exchange"][..], args, &["--json"]].concat());
+        ran.json()["error"]["code"].as_str().unwrap().to_owned()
+    };
+    let file = env.file("letter.txt", "mine");
+    assert_eq!(code(&[&file]), "folder_unfit");
+    assert_eq!(code(&[&format!("{file}/below")]), "folder_unreadable");
+    assert_eq!(code(&[".git"]), "folder_unfit");
+    assert_eq!(code(&[".git/shared"]), "folder_unfit");
+    assert!(!env.repo().join(".git/shared").exists());
+    let dir = env.root().join("shared");
+    let dir = dir.to_str().unwrap();
+    let other = test_support::running::Running::of(env.program(&["exchange", dir, "--watch"]));
+    let mut other = other.waits();
+    assert_eq!(code(&[dir]), "folder_busy");
+    let args = ["export", "--format", "folders", dir, "--json"];
+    assert_eq!(env.handoff(&args).json()["error"]["code"], "folder_busy");
+    other.child.kill().unwrap();
+    other.child.wait().unwrap();
+    env.handoff(&["exchange", dir]).success();
+    // A protocol that is not in force is the cause, not the fields that another one wants.
+    let env = TestEnvironment::with_ledger();
+    let ran = env.handoff(&["exchange", "shared", "--json"]);
+    let error = &ran.json()["error"];
+    assert_eq!(error["code"], "no_import_profile");
+    assert!(
+        error["hint"]
+            .as_str()
+            .unwrap()
+            .contains("git handoff protocol add orchestrator-specialist")
+    );
+    let dir = folder(&env, "states", &state_files());
+    let (data, _) = import(&env, &env.repo(), &dir, &[]);
+    for item in data["refused"].as_array().unwrap() {
+        assert_eq!(
+            item["findings"][0]["code"], "contract.not_in_force",
+            "{item:#}"
+        );
+        assert_eq!(item["findings"].as_array().unwrap().len(), 1);
+    }
+    assert_eq!(data["refused"].as_array().unwrap().len(), 4);
+}
+
+/// "Write to pending directory": the file that the document's first program makes is a file for `import`, and each
+/// command that is given it says so.
+#[test]
+fn a_file_of_the_folders_is_told_by_what_takes_it() {
+    let env = with_protocol(SPECIALISTS);
+    let file = env.file(
+        "hoff-9.json",
+        text(&state_file("hoff-9", "pending", &json!({}))),
+    );
+    for args in [&["check"][..], &["send"]] {
+        let ran = env.handoff(&[args, &[&file]].concat()).exits(3);
+        ran.says("git handoff import").says("git handoff exchange");
+    }
+    write(
+        &env.repo(),
+        "handoffs/pending/hoff-9.json",
+        fs::read(&file).unwrap(),
+    );
+    env.git(&env.repo(), &["add", "handoffs"]);
+    let ran = env.handoff(&["hook", "pre-commit"]).exits(1);
+    ran.says("git handoff import").says("git handoff exchange");
+}

@@ -240,3 +240,37 @@ fn the_codes_of_failures_are_explained() {
         }
     }
 }
+
+/// The codes of runs, those that a type of contracts gives by itself, and those that an agent chose.
+#[test]
+fn every_code_that_a_failure_may_have_is_explained() {
+    let env = TestEnvironment::with_ledger();
+    let explained = |code: &str| env.data(&["explain", code])["failures"].take();
+    for run in handoff::protocol::RunFailure::ALL {
+        let known = explained(run.as_str());
+        assert_eq!(known[0]["code"], run.as_str(), "{known:#}");
+    }
+    for code in ["FAILED", "TIMEOUT", "NOT_ACKNOWLEDGED", "ROLE_VIOLATION"] {
+        assert_eq!(explained(code)[0]["code"], code);
+    }
+    let delegation = with_protocol("delegation");
+    let known = delegation.data(&["explain", "NOT_RESOLVED"])["failures"].take();
+    assert_eq!(known[0]["protocol"], "delegation");
+    env.send(opening(87)).success();
+    env.handoff(&["claim", "87.1", "--as", "prep-agent"])
+        .success();
+    env.handoff(&["explain", "DiskFull"]).exits(6);
+    let fail = [
+        "fail",
+        "87.1",
+        "--as",
+        "prep-agent",
+        "--code",
+        "DiskFull",
+        "--message",
+        "no space",
+    ];
+    env.handoff(&fail).success();
+    let known = explained("DiskFull");
+    assert_eq!(known[0]["cause"], "its agent's own word, of 87.1: no space");
+}

@@ -111,3 +111,48 @@ fn the_second_worker_gets_its_own_part() {
         (json!("021_1"), json!("021_2"))
     );
 }
+
+/// "Sibling tasks: [003_1, 003_2]", "EG completes A": each of two guardians sees what it holds, fills it in, and sends
+/// its own, whichever is first.
+#[test]
+fn each_of_two_guardians_sends_its_own_part() {
+    let (env, other) = begun(&["021_1", "021_2"]);
+    let claim = ["claim", "--next", "--as", GUARDIAN];
+    env.handoff_in(&other, &claim).success();
+    let words = [
+        "new",
+        "--issue",
+        "environment",
+        "--to",
+        "task-orchestrator",
+        "--as",
+        GUARDIAN,
+    ];
+    let values = [
+        "data.execution_metrics.duration=10 minutes",
+        "data.execution_metrics.confidence_final=0.9",
+        "data.execution_metrics.gates_passed=tests",
+        "data.execution_metrics.checkpoints_created=1",
+    ];
+    let values = values.iter().flat_map(|value| ["--set", value]);
+    let words: Vec<&str> = words.into_iter().chain(values).collect();
+    // The second one is first.
+    for (folder, own, task) in [
+        (&other, "environment.3", "021_2"),
+        (&env.repo(), "environment.2", "021_1"),
+    ] {
+        let inbox = env
+            .handoff_in(folder, &["inbox", "--as", GUARDIAN])
+            .success()
+            .stdout;
+        assert!(inbox.contains(own), "{inbox}");
+        let made = env.handoff_in(folder, &words).success().stdout;
+        let file = env.file(&format!("{task}.md"), made);
+        let sent = ["send", &file, "--as", GUARDIAN, "--json"];
+        let sent = env.handoff_in(folder, &sent).success().json();
+        let id = sent["data"]["handoff"]["id"].as_str().unwrap();
+        let shown = env.handoff(&["show", id]).success().stdout;
+        assert!(shown.contains(task), "{shown}");
+        assert_eq!(env.data(&["show", own])["handoff"]["state"], "completed");
+    }
+}

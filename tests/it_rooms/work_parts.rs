@@ -26,6 +26,15 @@ const TOGETHER: &str = "cat > $OUT/prompt-$GIT_HANDOFF_ID; pwd > $OUT/place-$GIT
 
 /// A ledger in which a task was broken down into two parts that depend on nothing: environment.3 and 4.
 fn two_parts() -> TestEnvironment {
+    broken_down(
+        &json!({"parent_task_id": "021", "subtask_ids": ["021_1", "021_2"],
+            "dependency_graph": {"021_1": [], "021_2": []}, "execution_order": ["021_1", "021_2"],
+            "parallel_groups": [["021_1", "021_2"]]}),
+    )
+}
+
+/// A ledger in which a task was broken down like this.
+fn broken_down(plan: &Value) -> TestEnvironment {
     let env = with_protocol("task-breakdown");
     let send = |from: &str, to: &str, kind: &str, data: Value| {
         let contract = json!({"handoff_type": kind, "timestamp": "2026-03-02T06:15:00Z", "from_agent": from, "to_agent": to, "data": data});
@@ -47,9 +56,7 @@ fn two_parts() -> TestEnvironment {
         "task-orchestrator",
         AGENT,
         "planning_to_execution",
-        json!({"parent_task_id": "021", "subtask_ids": ["021_1", "021_2"],
-            "dependency_graph": {"021_1": [], "021_2": []}, "execution_order": ["021_1", "021_2"],
-            "parallel_groups": [["021_1", "021_2"]]}),
+        plan.clone(),
     );
     env
 }
@@ -109,6 +116,34 @@ fn two_parts_of_an_issue_run_at_once_each_on_a_branch_of_its_own() {
     let prompt = said(&env, "prompt");
     let told = "on branches of their own, which this one lacks: handoff/environment.4\n";
     assert!(prompt.contains(told), "{prompt}");
+}
+
+/// "Parallel possible: [003_3, 003_4] after 003_2": both wait for the two before them, and then run at once.
+#[test]
+fn parallel_parts_run_at_once_when_what_they_wait_for_is_done() {
+    let order = ["021_1", "021_2", "021_3", "021_4"];
+    let env = broken_down(&json!({"parent_task_id": "021", "subtask_ids": order,
+        "dependency_graph": {"021_1": [], "021_2": ["021_1"], "021_3": ["021_2"], "021_4": ["021_2"]},
+        "execution_order": order, "parallel_groups": [["021_3", "021_4"]]}));
+    let text = format!(
+        "case $GIT_HANDOFF_ID in\n\
+         environment.5|environment.6) touch $OUT/begun-$GIT_HANDOFF_ID\n\
+         until [ -e $OUT/begun-environment.5 ] && [ -e $OUT/begun-environment.6 ]; do sleep 0.02; done ;;\n\
+         esac\n{COMMITTED}\n{DONE}"
+    );
+    let script = agent(&env, &text);
+    let ran = work_as(&env, AGENT, &script, &["--jobs", "2", "--until-idle"]).success();
+    let mut ended = outcomes(&ran);
+    ended.sort();
+    let ids = [
+        "environment.3",
+        "environment.4",
+        "environment.5",
+        "environment.6",
+    ];
+    let handed_on = |id: &str| [id.to_owned(), "handed_on".to_owned(), String::new()];
+    assert_eq!(ended, ids.map(handed_on));
+    env.assert_sound();
 }
 
 #[test]

@@ -24,6 +24,7 @@ mod prime;
 mod report;
 #[cfg(unix)]
 mod serve;
+mod shared_folder;
 mod traces;
 
 use serde_json::Value;

@@ -58,6 +58,7 @@ fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
         "document set" => commands::document::DocumentSetView, ReplayedView;
         "document show" => commands::document::DocumentView;
         "explain" => commands::explain::ExplainView;
+        "exchange" => commands::exchange::ExchangeView, ReplayedView;
         "export otlp" => commands::otlp::TracesFileView, commands::otlp::TracesPushView;
         "export" => commands::export::ExportView;
         "fetch" => commands::fetch::FetchView, commands::fetch::RepairView;

@@ -73,8 +73,8 @@ pub use error::{
     UpstreamError, WriteError,
 };
 pub use exchange::{
-    ExchangeError, Export, Exported, Fault, Import, Imported, Item, Layout, Refused, Source,
-    export, import,
+    ExchangeError, Exchanger, Export, Exported, Fault, Import, Imported, Item, Layout, PutOut,
+    Refused, Source, export, import,
 };
 pub use external_reviews::Said;
 pub use failure::{

@@ -71,6 +71,16 @@ codes! {
         /// - cure: name a folder that does not exist yet
         FolderNotEmpty = "folder_not_empty", USAGE;
 
+        /// - cause: `exchange`: the path is not a folder, or lies in a git directory
+        /// - example: `git handoff exchange .git/shared`
+        /// - cure: name a folder of its own, such as one beside the repository
+        FolderUnfit = "folder_unfit", USAGE;
+
+        /// - cause: `exchange`: no protocol in force has an import profile, so none has files that are moved from state to state
+        /// - example: `git handoff exchange shared` in a ledger of issue-to-pr alone
+        /// - cure: `git handoff protocol add orchestrator-specialist`
+        NoImportProfile = "no_import_profile", USAGE;
+
         /// - cause: `--allow-secret` names a rule or a place for which no secret was found
         /// - example: `git handoff send contract.xml --allow-secret generic-api-key` when nothing in the contract looks like one
         /// - cure: leave it out; `git handoff check FILE` names rules and places
@@ -445,6 +455,11 @@ codes! {
         /// - example: `git handoff notify --exec ./tell.sh`, twice at once
         /// - cure: leave it to the one that runs, or stop that first
         AlreadyNotified = "already_notified", CONFLICT;
+
+        /// - cause: `exchange`, `export`: another process exchanges with the folder
+        /// - example: `git handoff exchange shared` while one with `--watch` runs
+        /// - cure: end the other one, or let it go on: one is enough for a folder
+        FolderBusy = "folder_busy", CONFLICT;
 
         /// - cause: the handoff is already claimed by another worker
         /// - example: two agents named fixer-agent run `git handoff claim --next` at once, and this one was second

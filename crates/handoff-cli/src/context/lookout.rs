@@ -148,6 +148,11 @@ impl<'r> Lookout<'r> {
         self.watch.waker()
     }
 
+    /// Also ends waits when something in these folders changes.
+    pub fn watch_also(&mut self, folders: Vec<std::path::PathBuf>) {
+        self.watch.watch_also(folders);
+    }
+
     /// Lets signals end the wait, if a child process runs that must not be left behind.
     ///
     /// # Errors

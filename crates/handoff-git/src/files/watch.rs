@@ -1,4 +1,4 @@
-//! Watching refs: waking up when one may have moved.
+//! Watching refs, and folders beside them: waking up when one may have changed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -28,6 +28,8 @@ enum Signal {
 pub struct RefWatch {
     common_dir: PathBuf,
     files: Vec<PathBuf>,
+    /// Other folders that are watched.
+    folders: Vec<PathBuf>,
     sender: Sender<Signal>,
     signals: Receiver<Signal>,
     watcher: Result<RecommendedWatcher, String>,
@@ -52,14 +54,27 @@ impl RefWatch {
         let common_dir = fs::canonicalize(common_dir).unwrap_or_else(|_| common_dir.to_owned());
         let files: Vec<PathBuf> = files.iter().map(|file| common_dir.join(file)).collect();
         let (sender, signals) = channel();
-        let watcher = arm(&common_dir, &files, &sender);
+        let watcher = arm(&common_dir, &files, &[], &sender);
         Self {
             common_dir,
             files,
+            folders: Vec::new(),
             sender,
             signals,
             watcher,
         }
+    }
+
+    /// Also watches these folders, each without what is in its folders.
+    pub fn watch_also(&mut self, folders: Vec<PathBuf>) {
+        if self.folders != folders {
+            self.folders = folders;
+            self.arm();
+        }
+    }
+
+    fn arm(&mut self) {
+        self.watcher = arm(&self.common_dir, &self.files, &self.folders, &self.sender);
     }
 
     /// Why the refs are polled, if they can't be watched.
@@ -93,7 +108,7 @@ impl RefWatch {
         let rest = self.signals.try_iter();
         let stale = first.into_iter().chain(rest);
         if stale.filter(|s| matches!(s, Signal::Stale)).count() > 0 {
-            self.watcher = arm(&self.common_dir, &self.files, &self.sender);
+            self.arm();
         }
     }
 }
@@ -102,6 +117,7 @@ impl RefWatch {
 fn arm(
     common_dir: &Path,
     files: &[PathBuf],
+    folders: &[PathBuf],
     sender: &Sender<Signal>,
 ) -> Result<RecommendedWatcher, String> {
     if let Some(kind) = remote_file_system(common_dir) {
@@ -109,8 +125,12 @@ fn arm(
             "the repository is on a network file system ({kind})"
         ));
     }
+    if let Some(kind) = folders.iter().find_map(|folder| remote_file_system(folder)) {
+        return Err(format!("the folder is on a network file system ({kind})"));
+    }
     let packed = common_dir.join("packed-refs");
     let own = files.to_owned();
+    let watched_too = folders.to_owned();
     let events = sender.clone();
     let on_event = move |event: notify::Result<Event>| {
         let signal = match event {
@@ -121,7 +141,20 @@ fn arm(
             Ok(event) => {
                 let is_ref = |path: &PathBuf| own.contains(path) || *path == packed;
                 let is_above = |path: &PathBuf| own.iter().any(|file| file.starts_with(path));
-                if event.paths.iter().any(is_ref) {
+                // What this program is about to put there is hidden until it is done.
+                let is_visible = |path: &PathBuf| {
+                    let name = path.file_name().and_then(|name| name.to_str());
+                    name.is_some_and(|name| !name.starts_with('.'))
+                };
+                let is_inside = |path: &PathBuf| {
+                    let above = path.parent();
+                    is_visible(path) && watched_too.iter().any(|f| Some(f.as_path()) == above)
+                };
+                if event
+                    .paths
+                    .iter()
+                    .any(|path| is_ref(path) || is_inside(path))
+                {
                     Signal::Moved
                 } else if event.paths.iter().any(is_above) {
                     Signal::Stale
@@ -138,6 +171,14 @@ fn arm(
     watcher
         .watch(common_dir, RecursiveMode::NonRecursive)
         .map_err(failed)?;
+    for folder in folders {
+        // One that is gone meanwhile is no longer among those that are asked for.
+        if let Err(error) = watcher.watch(folder, RecursiveMode::NonRecursive)
+            && folder.is_dir()
+        {
+            return Err(error.to_string());
+        }
+    }
     let mut watched = BTreeSet::new();
     for file in files {
         let inside = file.parent().and_then(|p| p.strip_prefix(common_dir).ok());

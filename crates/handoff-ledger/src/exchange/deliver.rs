@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use chrono::{DateTime, FixedOffset};
-use handoff_base::ObjectId;
+use handoff_base::finding::FindingCode;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::{Moment, ObjectId};
 use handoff_contract::Input;
 use handoff_git::blob_id;
 use handoff_model::{Contract, EventArgs, ImportSource, Record, SendOptions, Update, View};
@@ -15,7 +16,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::fault::Fault;
-use super::pending::to_claim;
+use super::folders::shows;
+use super::pending::{is_elsewhere, to_claim};
+use super::shared_folder::SharedFolder;
 use super::{ExchangeError, Source};
 use crate::contract_match::{ContractMatch, Offer, accepted, issues_of, senders};
 use crate::error::{LedgerError, WriteError};
@@ -105,6 +108,8 @@ pub(super) struct Importer<'a, 'r> {
     /// For contracts that were encountered: the handoffs that had them before the import, and how
     /// many of these are accounted for.
     met: HashMap<(IssueKey, ObjectId), (Vec<u32>, usize)>,
+    /// What is known of the folder, if it is exchanged with.
+    pub(super) known: Option<SharedFolder>,
     pub(super) report: Imported,
 }
 
@@ -120,6 +125,10 @@ pub(super) struct Delivery {
     pub(super) claimed_at: Option<DateTime<FixedOffset>>,
     /// Whether its receiver works on it, elsewhere.
     pub(super) claimed: bool,
+    /// The request whose state its file shows.
+    pub(super) about: Option<RequestKey>,
+    /// All of its file, of which the contract may be a part.
+    pub(super) file_bytes: Vec<u8>,
 }
 
 impl Delivery {
@@ -127,6 +136,7 @@ impl Delivery {
         let file = file.to_owned();
         Self {
             file,
+            file_bytes: bytes.clone(),
             bytes,
             ..Self::default()
         }
@@ -139,6 +149,62 @@ const ELSEWHERE: &str = "imported while it was in progress elsewhere; answer it 
 
 /// The answer to that, given with the outcome.
 const OUTCOME: &str = "its outcome is imported";
+
+/// What its agents did with a request elsewhere, by the folder in which its file is now.
+pub(super) struct Movement {
+    /// The file, and when it was taken up.
+    pub(super) delivery: Delivery,
+    pub(super) key: RequestKey,
+    /// Which of the folders it is: the first or the second.
+    pub(super) state: usize,
+    /// The contract that it has now, if that is another.
+    pub(super) corrected: Option<Vec<u8>>,
+}
+
+/// A protocol, and a contract's own id under it.
+pub(super) type RequestKey = (String, String);
+
+/// The folder of work in progress, among those of states.
+pub(super) const IN_PROGRESS: usize = 1;
+
+/// Why a request that failed is pending again.
+const AGAIN: &str = "retried elsewhere";
+
+/// Why work that was in progress elsewhere is pending again.
+const GIVEN_BACK: &str = "given back elsewhere";
+
+/// Why a claim does not wait for the delay before another attempt.
+const EARLY: &str = "taken up elsewhere before the delay was over";
+
+/// Why a claim at this time does not wait, if it has to wait.
+fn too_early(record: &Record, at: DateTime<FixedOffset>) -> Option<String> {
+    let waits = record.waits_until(Moment::from(at));
+    waits.map(|_| EARLY.to_owned())
+}
+
+/// The newest request with this id in the ledger.
+pub(super) fn request_in(
+    tip: &Snapshot<'_>,
+    (protocol, id): &RequestKey,
+) -> Result<Option<Record>, LedgerError> {
+    let Ok(key) = id.parse::<IssueKey>() else {
+        return Ok(None);
+    };
+    let folder = tip.issue(&key)?;
+    let Some(issue) = folder
+        .issue()?
+        .filter(|issue| issue.protocol.as_str() == protocol)
+    else {
+        return Ok(None);
+    };
+    let rules = tip.rules(protocol)?;
+    let ids = issue.contract_ids.iter().filter(|(kind, _)| {
+        let kind = rules.protocol().contract_type(kind);
+        kind.is_some_and(|kind| kind.answers.is_empty())
+    });
+    let number = ids.filter_map(|(_, ids)| ids.get(id)).max();
+    number.map_or(Ok(None), |number| folder.record(*number))
+}
 
 impl<'a, 'r> Importer<'a, 'r> {
     pub(super) fn new(
@@ -164,6 +230,7 @@ impl<'a, 'r> Importer<'a, 'r> {
             profile: wanted.profile,
             at,
             met: HashMap::new(),
+            known: None,
             report: Imported {
                 source,
                 imported: Vec::new(),
@@ -310,31 +377,50 @@ impl<'a, 'r> Importer<'a, 'r> {
             return Ok(false);
         };
         self.session.tally.add(item.len());
+        let mut results = Vec::new();
+        let made = self.together(&last.file, |importer| {
+            results.clear();
+            for delivery in item {
+                results.push(importer.try_deliver(delivery)?);
+            }
+            Ok(())
+        })?;
+        if made.is_none() {
+            return Ok(false);
+        }
+        for (delivery, (id, is_new)) in item.iter().zip(results) {
+            if is_new {
+                self.imported(&delivery.file, Some(id));
+            } else {
+                self.skip(&delivery.file, Some(id));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Makes steps that are published together; `None` if one is refused, which is reported of this
+    /// file: then none is made.
+    fn together<T>(
+        &mut self,
+        file: &str,
+        mut make: impl FnMut(&mut Self) -> Result<T, LedgerError>,
+    ) -> Result<Option<T>, ExchangeError> {
         let start = Instant::now();
         let mut attempts = 0;
         loop {
             attempts += 1;
             let together = self.ledger.begin_together()?;
             let commits = self.report.commits;
-            let mut results = Vec::new();
-            let made = item.iter().try_for_each(|delivery| {
-                results.push(self.try_deliver(delivery)?);
-                Ok(())
-            });
-            if let Err(error) = made {
-                self.ledger.take_back(&together);
-                self.report.commits = commits;
-                return self.failed(&last.file, error).map(|()| false);
-            }
-            if self.ledger.publish_together(&self.session, &together)? {
-                for (delivery, (id, is_new)) in item.iter().zip(results) {
-                    if is_new {
-                        self.imported(&delivery.file, Some(id));
-                    } else {
-                        self.skip(&delivery.file, Some(id));
-                    }
+            let made = match make(self) {
+                Ok(made) => made,
+                Err(error) => {
+                    self.ledger.take_back(&together);
+                    self.report.commits = commits;
+                    return self.failed(file, error).map(|()| None);
                 }
-                return Ok(true);
+            };
+            if self.ledger.publish_together(&self.session, &together)? {
+                return Ok(Some(made));
             }
             self.report.commits = commits;
             if start.elapsed() >= self.session.patience {
@@ -342,6 +428,188 @@ impl<'a, 'r> Importer<'a, 'r> {
             }
             back_off(&self.session, attempts);
         }
+    }
+
+    /// Makes of a file what its agents did with a request that the ledger has: they took it up, gave
+    /// it back, or retried it. Returns whether the ledger has it now.
+    pub(super) fn follow(&mut self, moved: &Movement) -> Result<bool, ExchangeError> {
+        self.session.tally.add(1);
+        let file = moved.delivery.file.as_str();
+        let made = self.together(file, |importer| {
+            let before = importer.report.commits;
+            let id = importer.make_moved(moved)?;
+            Ok((id, importer.report.commits > before))
+        })?;
+        match made {
+            Some((Ok(id), true)) => self.imported(file, Some(id)),
+            Some((Ok(id), false)) => self.skip(file, Some(id)),
+            Some((Err(fault), _)) => {
+                self.refuse(file, fault);
+                return Ok(false);
+            }
+            None => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn make_moved(&mut self, moved: &Movement) -> Result<Result<HandoffId, Fault>, LedgerError> {
+        let tip = self.ledger.tip()?;
+        let Some(record) = request_in(&tip, &moved.key)? else {
+            let text = "the ledger does not have its request any more";
+            return Ok(Err(Fault::unreadable(FindingCode::ImportRequest, text)));
+        };
+        let is_begun = moved.state == IN_PROGRESS;
+        let record = if is_begun {
+            self.lapsed(record, moved.delivery.claimed_at)?
+        } else {
+            record
+        };
+        let id = record.id.clone();
+        match record.state {
+            State::Pending if !is_begun => {}
+            State::InProgress | State::Blocked if is_begun => {}
+            State::Pending => {
+                let claimed = record.transitions.iter().rev();
+                let mut claimed = claimed.filter(|t| t.event.is_some_and(Event::is_claim));
+                // A copy of what came in before says nothing new.
+                let is_old = claimed.next().is_some_and(|last| {
+                    let at = moved.delivery.claimed_at;
+                    at.is_none_or(|at| at.timestamp() <= last.at.fixed_offset().timestamp())
+                });
+                if self.known.is_some() || !is_old {
+                    self.hold_back(&record, &moved.delivery)?;
+                }
+            }
+            State::Blocked if is_elsewhere(&record) => {
+                self.time(id.issue(), None)?;
+                let args = EventArgs::because(GIVEN_BACK);
+                self.change(&record.from, &id, Event::Answer, args)?;
+            }
+            State::Failed if self.known.is_some() => {
+                let id = self.retry(&tip, &record, moved)?;
+                let again = self.ledger.tip()?.issue(id.issue())?.record(id.number())?;
+                if let Some(again) = again.filter(|_| is_begun) {
+                    self.hold_back(&again, &moved.delivery)?;
+                }
+                return Ok(Ok(id));
+            }
+            state => {
+                let text = format!("the ledger has {id} as {}", state.words());
+                return Ok(Err(Fault::unreadable(FindingCode::ImportState, text)));
+            }
+        }
+        Ok(Ok(id))
+    }
+
+    /// Retries a request that failed: with its own contract, or with the corrected one that the file
+    /// has.
+    fn retry(
+        &mut self,
+        tip: &Snapshot<'r>,
+        record: &Record,
+        moved: &Movement,
+    ) -> Result<HandoffId, LedgerError> {
+        let id = record.id.clone();
+        self.time(id.issue(), None)?;
+        let Some(bytes) = &moved.corrected else {
+            self.change(&record.from, &id, Event::Retry, EventArgs::because(AGAIN))?;
+            return Ok(id);
+        };
+        let input = &Input::read(bytes);
+        let (ContractMatch { rules, review }, imported) =
+            self.match_file(tip, input, &moved.delivery.file)?;
+        let contract = accepted(review)?;
+        let offer = Offer {
+            input,
+            agent: contract.from.as_ref().or(self.agent.as_ref()),
+            issue: Some(id.issue()),
+            protocol: Some(&rules.protocol().definition().name),
+            options: &SendOptions {
+                replaces: Some(id.number()),
+                ..SendOptions::imported(&imported)
+            },
+            reports: None,
+        };
+        let done = self
+            .ledger
+            .send_with(&self.session, &offer, Origin::Foreign)?;
+        self.report.commits += usize::from(done.commit.is_some());
+        Ok(done.receipt.record.id)
+    }
+
+    /// A request; if it was taken up elsewhere after the time to claim it, that this ran out is
+    /// recorded first.
+    fn lapsed(
+        &mut self,
+        record: Record,
+        claimed_at: Option<DateTime<FixedOffset>>,
+    ) -> Result<Record, LedgerError> {
+        if self.known.is_none() || record.state != State::Pending {
+            return Ok(record);
+        }
+        let id = record.id.clone();
+        let since = self.time(id.issue(), claimed_at)?;
+        if record.is_expired(Moment::from(since)) {
+            self.time(id.issue(), None)?;
+            let expired = self.ledger.record_expiry(&self.session, &id)?;
+            self.report.commits += usize::from(expired.is_some());
+        }
+        let again = self.ledger.tip()?.issue(id.issue())?.record(id.number())?;
+        Ok(again.unwrap_or(record))
+    }
+
+    /// Retries the request of an outcome that comes from another attempt than the one that failed.
+    fn retry_answered(
+        &mut self,
+        tip: &Snapshot<'r>,
+        (rules, contract): (&Rules<'r>, &Contract),
+        delivery: &Delivery,
+    ) -> Result<(), LedgerError> {
+        let kind = rules.protocol().contract_type(&contract.kind);
+        let (Some(kind), Some(id)) = (kind, &contract.id) else {
+            return Ok(());
+        };
+        if self.known.is_none() || kind.answers.is_empty() {
+            return Ok(());
+        }
+        let key = (rules.protocol().name().to_owned(), id.clone());
+        let Some(asked) = request_in(tip, &key)? else {
+            return Ok(());
+        };
+        let failed = self.lapsed(asked, delivery.claimed_at.or(delivery.at))?;
+        if failed.state == State::Failed {
+            self.time(failed.id.issue(), None)?;
+            let args = EventArgs::because(AGAIN);
+            self.change(&failed.from, &failed.id, Event::Retry, args)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a file is as it was when it was written or taken in.
+    pub(super) fn knows(&self, file: &str, bytes: &[u8]) -> bool {
+        let known = self.known.as_ref();
+        known.is_some_and(|known| known.knows(file, bytes))
+    }
+
+    /// Notes that the ledger has what a file says, and what of a request it shows.
+    pub(super) fn note(
+        &mut self,
+        file: &str,
+        bytes: &[u8],
+        about: Option<RequestKey>,
+    ) -> Result<(), ExchangeError> {
+        if self.known.is_none() {
+            return Ok(());
+        }
+        let tip = self.ledger.tip()?;
+        let record = match &about {
+            Some(key) => request_in(&tip, key)?,
+            None => None,
+        };
+        if let Some(known) = &mut self.known {
+            known.took(file, bytes, record.map(|record| shows(&record)));
+        }
+        Ok(())
     }
 
     /// Reports an item that issues share, written in this commit if it was not there.
@@ -365,7 +633,10 @@ impl<'a, 'r> Importer<'a, 'r> {
         self.at.set(None);
         let ledger = &mut self.ledger;
         match ledger.put_document(&self.session, agent, protocol, name, bytes) {
-            Ok(commit) => self.put(file, commit),
+            Ok(commit) => {
+                self.put(file, commit);
+                self.note(file, bytes, None)?;
+            }
             Err(error) => self.failed(file, error)?,
         }
         Ok(())
@@ -392,6 +663,8 @@ impl<'a, 'r> Importer<'a, 'r> {
         if let Some(number) = self.account(&tip, &key, bytes)? {
             return Ok((HandoffId::new(key, number), false));
         }
+        self.retry_answered(&tip, (&rules, &contract), delivery)?;
+        let tip = self.ledger.tip()?;
         for record in to_claim(&tip, &rules, &contract)? {
             self.take_up(&rules, &record, delivery)?;
         }
@@ -442,6 +715,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         let lease = needed.filter(|needed| own.is_some_and(|own| own < *needed));
         let args = EventArgs {
             lease,
+            reason: too_early(record, since),
             ..EventArgs::default()
         };
         self.change(to, id, Event::Claim, args)
@@ -450,8 +724,14 @@ impl<'a, 'r> Importer<'a, 'r> {
     /// Records that work is in progress elsewhere: it was taken up, but nobody holds it here.
     fn hold_back(&mut self, record: &Record, delivery: &Delivery) -> Result<(), LedgerError> {
         let (id, to) = (&record.id, &record.to);
-        self.time(id.issue(), delivery.claimed_at.or(delivery.at))?;
-        self.change(to, id, Event::Claim, EventArgs::default())?;
+        let since = self.time(id.issue(), delivery.claimed_at.or(delivery.at))?;
+        let args = EventArgs {
+            reason: too_early(record, since),
+            ..EventArgs::default()
+        };
+        self.change(to, id, Event::Claim, args)?;
+        // Later, the clock may have gone on.
+        self.at.set(Some(since));
         self.change(to, id, Event::Block, EventArgs::because(ELSEWHERE))
     }
 

@@ -13,8 +13,10 @@ use handoff_model::{FailureContext, Refusal, Update, View};
 use serde::Serialize;
 
 use super::history::{History, Taken};
+use super::layouts::Reader;
 use super::line::{Header, Key, Line, STEPS, VERSION};
-use super::{ExchangeError, Layout, layouts, unreadable, unwritable};
+use super::shared_folder::SharedFolder;
+use super::{ExchangeError, Layout, folders, layouts, unreadable, unwritable};
 use crate::error::LedgerError;
 use crate::ledger::Ledger;
 use crate::tally::{Tally, Work};
@@ -31,7 +33,7 @@ pub struct Export<'a> {
 }
 
 /// The result of an export.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Exported {
     /// The number of steps.
     pub steps: usize,
@@ -39,21 +41,28 @@ pub struct Exported {
     pub handoffs: usize,
     /// The number of files written.
     pub files: usize,
+    /// The files of other programs that were in the way: they stay as they are.
+    pub kept: Vec<String>,
 }
 
 pub(super) struct Out {
     root: PathBuf,
     written: usize,
-    /// The names in use, in lower case, because some file systems ignore case.
-    taken: HashSet<String>,
+    pub(super) names: layouts::Names,
+    /// The folder of states, which may be there already.
+    shared: Option<SharedFolder>,
+    /// The files of other programs that were in the way.
+    kept: Vec<String>,
 }
 
 impl Out {
-    /// Starts with a folder that does not exist yet or is empty.
-    fn begin(root: &Path) -> Result<Self, ExchangeError> {
+    /// Starts with a folder that does not exist yet or is empty; one of states may hold what this
+    /// repository wrote before, and what other programs did.
+    fn begin(root: &Path, layout: Layout, repository: &Repository) -> Result<Self, ExchangeError> {
+        let is_shared = layout == Layout::Folders;
         match fs::read_dir(root) {
             Ok(mut entries) => {
-                if entries.next().is_some() {
+                if !is_shared && entries.next().is_some() {
                     return Err(ExchangeError::NotEmpty {
                         path: root.to_owned(),
                     });
@@ -64,38 +73,39 @@ impl Out {
             }
             Err(error) => return Err(unreadable(root)(error)),
         }
-        Ok(Self {
+        let mut out = Self {
             root: root.to_owned(),
             written: 0,
-            taken: HashSet::new(),
-        })
+            names: layouts::Names::default(),
+            shared: None,
+            kept: Vec::new(),
+        };
+        if is_shared {
+            let folder = SharedFolder::open(root, repository.common_dir())?;
+            if folder.is_foreign(STEPS)? {
+                let path = root.join(STEPS);
+                return Err(ExchangeError::Foreign { path });
+            }
+            out.shared = Some(folder);
+        }
+        Ok(out)
     }
 
-    /// A file name that is free in the folder: the wanted one if it is valid and free, else one
-    /// based on the other.
-    pub(super) fn free(&mut self, folder: &str, wanted: Option<&str>, other: &str) -> String {
-        const LONGEST: usize = 100;
-        let fits = |name: &&str| {
-            let plain = |c: char| c.is_ascii_alphanumeric() || "._-@".contains(c);
-            name.len() <= LONGEST && !name.starts_with('.') && name.chars().all(plain)
+    /// Writes the folders of states, and takes account of the steps' file.
+    pub(super) fn states(
+        &mut self,
+        reader: &mut Reader<'_, '_>,
+        sent: &[HandoffId],
+    ) -> Result<(), ExchangeError> {
+        let Some(folder) = &mut self.shared else {
+            return Ok(());
         };
-        let mut key = |name: &str| {
-            self.taken
-                .insert(format!("{folder}/{}", name.to_ascii_lowercase()))
-        };
-        match wanted
-            .filter(fits)
-            .filter(|name| !name.is_empty() && key(name))
-        {
-            Some(name) => name.to_owned(),
-            None => {
-                let mut name = other.to_owned();
-                while !key(&name) {
-                    name.push('_');
-                }
-                name
-            }
-        }
+        let mut sent = sent.to_vec();
+        let top = folder.top();
+        let done = folders::write(folder, top, reader, &mut sent, false)?;
+        self.written += done.written.len();
+        self.kept = done.kept;
+        Ok(())
     }
 
     fn create(&mut self, inside: &str) -> Result<(File, PathBuf), ExchangeError> {
@@ -103,21 +113,35 @@ impl Out {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).map_err(unwritable(parent))?;
         }
+        // What an interrupted export left of its steps is begun anew.
+        if self.shared.is_some() && inside == part() {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(unwritable(&path)(error));
+                }
+                _ => {}
+            }
+        }
         let file = File::create_new(&path).map_err(unwritable(&path))?;
         self.written += 1;
         Ok((file, path))
     }
 
-    /// Writes a file that does not exist yet.
+    /// Writes a file that does not exist yet; into a folder that was exported to before, one that
+    /// never changes may be there.
     pub(super) fn write(&mut self, inside: &str, bytes: &[u8]) -> Result<(), ExchangeError> {
+        if let Some(folder) = &self.shared
+            && folder.has(inside)
+        {
+            let path = self.root.join(inside);
+            return if folder.is(inside, bytes)? {
+                Ok(())
+            } else {
+                Err(ExchangeError::Foreign { path })
+            };
+        }
         let (mut file, path) = self.create(inside)?;
         file.write_all(bytes).map_err(unwritable(&path))
-    }
-
-    /// Creates a folder, which may stay empty.
-    pub(super) fn folder(&self, inside: &str) -> Result<(), ExchangeError> {
-        let path = self.root.join(inside);
-        fs::create_dir_all(&path).map_err(unwritable(&path))
     }
 }
 
@@ -146,7 +170,8 @@ impl Lines {
     }
 }
 
-/// Exports a ledger to a folder that does not exist yet or is empty. The steps file gets its name
+/// Exports a ledger to a folder that does not exist yet or is empty, or, of states, to one that is
+/// there. The steps file gets its name
 /// last, so that an interrupted export is not mistaken for a complete one.
 ///
 /// # Errors
@@ -175,13 +200,12 @@ pub fn export(
     if cut_off.map_err(LedgerError::from)? {
         return Err(ExchangeError::CutOff);
     }
-    let mut out = Out::begin(root)?;
+    let mut out = Out::begin(root, wanted.layout, ledger.repository())?;
     let mut done = Exported::default();
     let mut sent: Vec<HandoffId> = Vec::new();
     let mut places = HashMap::new();
     let mut objects = HashSet::new();
-    let part = format!("{STEPS}.part");
-    let mut steps = Lines::begin(&mut out, &part)?;
+    let mut steps = Lines::begin(&mut out, &part())?;
     steps.add(&Header {
         version: VERSION,
         default_protocol: snapshot.manifest().default_protocol.clone(),
@@ -218,9 +242,19 @@ pub fn export(
     };
     layouts::write(&mut out, wanted.layout, &snapshot, told, &places)?;
     let path = steps.end()?;
-    fs::rename(&path, root.join(STEPS)).map_err(unwritable(&path))?;
+    if let Some(folder) = &mut out.shared {
+        folder.replace(&path, STEPS)?;
+    } else {
+        fs::rename(&path, root.join(STEPS)).map_err(unwritable(&path))?;
+    }
     done.files = out.written;
+    done.kept = out.kept;
     Ok(done)
+}
+
+/// The name of the steps' file while it is incomplete.
+fn part() -> String {
+    format!("{STEPS}.part")
 }
 
 /// Writes the context of a failure, object by object.

@@ -11,6 +11,7 @@ use handoff_protocol::{ForeignFile, State};
 use serde_json::{Value, json};
 
 use super::export::{Lines, Out};
+use super::line::STEPS;
 use super::{ExchangeError, Layout};
 use crate::error::LedgerError;
 use crate::refusals::Refused;
@@ -53,6 +54,48 @@ pub(super) const LINES: &str = "handoffs.log";
 const STATE: &str = "state.json";
 pub(super) const ARCHIVE: &str = "handoff_contracts";
 
+/// Whether a file is one that an export puts beside the folders of states.
+pub(super) fn is_of_export(file: &str) -> bool {
+    let within = |top: &str| {
+        file.strip_prefix(top)
+            .is_some_and(|rest| rest.starts_with('/'))
+    };
+    file == STEPS || within(CONTRACTS) || within("shared")
+}
+
+/// The names in use, in lower case, because some file systems ignore case.
+#[derive(Default)]
+pub(super) struct Names(HashSet<String>);
+
+impl Names {
+    /// A file name that is free in the folder: the wanted one if it is valid and free, else one
+    /// based on the other.
+    pub(super) fn free(&mut self, folder: &str, wanted: Option<&str>, other: &str) -> String {
+        const LONGEST: usize = 100;
+        let fits = |name: &&str| {
+            let plain = |c: char| c.is_ascii_alphanumeric() || "._-@".contains(c);
+            name.len() <= LONGEST && !name.starts_with('.') && name.chars().all(plain)
+        };
+        let mut key = |name: &str| {
+            self.0
+                .insert(format!("{folder}/{}", name.to_ascii_lowercase()))
+        };
+        match wanted
+            .filter(fits)
+            .filter(|name| !name.is_empty() && key(name))
+        {
+            Some(name) => name.to_owned(),
+            None => {
+                let mut name = other.to_owned();
+                while !key(&name) {
+                    name.push('_');
+                }
+                name
+            }
+        }
+    }
+}
+
 /// The path of a contract in the export folder.
 pub(super) fn contract_place(
     out: &mut Out,
@@ -65,13 +108,13 @@ pub(super) fn contract_place(
         Layout::Files => format!("{}/{name}", id.issue()),
         Layout::Folders | Layout::Log => format!("{CONTRACTS}/{}/{name}", id.issue()),
         Layout::Archive => {
-            let stem = out.free(ARCHIVE, own, &id.to_string());
+            let stem = out.names.free(ARCHIVE, own, &id.to_string());
             format!("{ARCHIVE}/{stem}.{}", extension(name))
         }
     }
 }
 
-fn extension(name: &str) -> &str {
+pub(super) fn extension(name: &str) -> &str {
     name.rsplit_once('.').map_or("json", |(_, end)| end)
 }
 
@@ -94,25 +137,29 @@ pub(super) fn write(
     places: &HashMap<HandoffId, String>,
 ) -> Result<(), ExchangeError> {
     let sent = told.sent;
-    let mut reader = Reader {
-        snapshot,
-        open: None,
-    };
+    let mut reader = Reader::new(snapshot);
     match layout {
         Layout::Files => Ok(()),
-        Layout::Folders => folders(out, &mut reader, sent),
+        Layout::Folders => out.states(&mut reader, sent),
         Layout::Log => log(out, &mut reader, told),
         Layout::Archive => archive(out, &mut reader, sent, places),
     }
 }
 
 /// Reads records; those of one issue must be read one after the other.
-struct Reader<'a, 'r> {
-    snapshot: &'a Snapshot<'r>,
+pub(super) struct Reader<'a, 'r> {
+    pub(super) snapshot: &'a Snapshot<'r>,
     open: Option<IssueFolder<'r>>,
 }
 
-impl<'r> Reader<'_, 'r> {
+impl<'a, 'r> Reader<'a, 'r> {
+    pub(super) fn new(snapshot: &'a Snapshot<'r>) -> Self {
+        Self {
+            snapshot,
+            open: None,
+        }
+    }
+
     fn folder(&mut self, id: &HandoffId) -> Result<&IssueFolder<'r>, LedgerError> {
         let folder = match self.open.take().filter(|open| open.key() == id.issue()) {
             Some(open) => open,
@@ -121,12 +168,12 @@ impl<'r> Reader<'_, 'r> {
         Ok(self.open.insert(folder))
     }
 
-    fn record(&mut self, id: &HandoffId) -> Result<Record, LedgerError> {
+    pub(super) fn record(&mut self, id: &HandoffId) -> Result<Record, LedgerError> {
         let found = self.folder(id)?.record(id.number())?;
         found.ok_or_else(|| LedgerError::missing(handoff_model::record_file(id)))
     }
 
-    fn contract(&mut self, record: &Record) -> Result<Vec<u8>, LedgerError> {
+    pub(super) fn contract(&mut self, record: &Record) -> Result<Vec<u8>, LedgerError> {
         Ok(self.folder(&record.id)?.contract(record)?.to_vec())
     }
 }
@@ -140,47 +187,6 @@ pub(super) fn state_folder(state: State) -> &'static str {
         State::Completed => completed,
         State::Failed | State::Dead | State::Rejected | State::Cancelled => failed,
     }
-}
-
-/// Writes one document for each handoff that is not an answer, in the folder of its state.
-fn folders(
-    out: &mut Out,
-    reader: &mut Reader<'_, '_>,
-    sent: &[HandoffId],
-) -> Result<(), ExchangeError> {
-    for state in STATES {
-        out.folder(&format!("{HANDOFFS}/{state}"))?;
-    }
-    // The newest answer counts.
-    let mut answers: HashMap<HandoffId, HandoffId> = HashMap::new();
-    for id in sent {
-        if let Some(request) = reader.record(id)?.answers {
-            answers.insert(request, id.clone());
-        }
-    }
-    for id in sent {
-        let record = reader.record(id)?;
-        if record.answers.is_some() {
-            continue;
-        }
-        let folder = format!("{HANDOFFS}/{}", state_folder(record.state));
-        let stem = out.free(HANDOFFS, record.contract_id.as_deref(), &id.to_string());
-        let over = matches!(record.state, State::Completed | State::Failed | State::Dead);
-        let answer = answers.get(id).filter(|_| over);
-        let newest = match answer {
-            Some(answer) => reader.record(answer)?,
-            None => record.clone(),
-        };
-        let bytes = reader.contract(&newest)?;
-        let end = extension(&newest.contract.file);
-        out.write(&format!("{folder}/{stem}.{end}"), &bytes)?;
-        if answer.is_some() {
-            let bytes = reader.contract(&record)?;
-            let end = extension(&record.contract.file);
-            out.write(&format!("{HANDOFFS}/{REQUESTS}/{stem}.{end}"), &bytes)?;
-        }
-    }
-    Ok(())
 }
 
 /// Writes one entry for each attempt that ended and for each that was refused, in one document, and a

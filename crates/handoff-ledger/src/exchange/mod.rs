@@ -4,29 +4,35 @@
 //! `steps.jsonl`; `import` reads such a folder, or one that another system made.
 //! Every import goes through the ordinary write path, so nothing enters that
 //! `send` would refuse, except what an import profile of the protocol lets files
-//! of another system lack. `history` reads the steps from the ledger, `line` is
-//! their stored form, `layouts` writes the four layouts, and `files` reads
-//! untrusted folders safely. `deliver` imports a contract, `replay` the steps of
+//! of another system lack. `exchanger` does both with a folder that other programs
+//! write to as well, of which `shared_folder` knows what is in it. `history` reads the
+//! steps from the ledger, `line` is their stored form, `layouts` and `folders` write the
+//! four layouts, and `files` reads untrusted folders safely. `deliver` imports a contract, `replay` the steps of
 //! an export, and `inbound` and `states` the data of other systems.
 
 mod deliver;
+mod exchanger;
 mod export;
 mod fault;
 mod files;
+mod folders;
 mod history;
 mod inbound;
 mod layouts;
 mod line;
 mod pending;
 mod replay;
+mod shared_folder;
 mod states;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 pub use deliver::{Import, Imported, Item, Refused};
+pub use exchanger::Exchanger;
 pub use export::{Export, Exported, export};
 pub use fault::Fault;
+pub use folders::PutOut;
 pub use replay::import;
 
 use super::error::{DEEPEN, LedgerError};
@@ -100,6 +106,29 @@ pub enum ExchangeError {
         /// The folder.
         path: PathBuf,
     },
+    /// A file of somebody else's is where one of the export's would be.
+    #[error("{} is there, and this repository did not write it", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The path is not a folder that can be exchanged with.
+    #[error("{} {why}", path.display())]
+    Unfit {
+        /// The path.
+        path: PathBuf,
+        /// What it is instead.
+        why: &'static str,
+    },
+    /// Another process exchanges with the folder.
+    #[error("another process exchanges with {}", path.display())]
+    Busy {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// No protocol in force has files that are moved from state to state.
+    #[error("no protocol in force has files that are moved from state to state")]
+    NoProfile,
     /// A file or a folder can't be read.
     #[error("{} cannot be read", path.display())]
     Unreadable {
@@ -157,6 +186,15 @@ impl Explained for ExchangeError {
             Self::NotEmpty { .. } => {
                 ErrorCode::FolderNotEmpty.hint("name a folder that does not exist yet")
             }
+            Self::Foreign { .. } => {
+                ErrorCode::FolderNotEmpty.hint("name another folder, or move it out of the way")
+            }
+            Self::Unfit { .. } => ErrorCode::FolderUnfit
+                .hint("name a folder of its own, such as one beside the repository"),
+            Self::Busy { .. } => ErrorCode::FolderBusy
+                .hint("end the other one, or let it go on: one is enough for a folder"),
+            Self::NoProfile => ErrorCode::NoImportProfile
+                .hint("`git handoff protocol list` lists the protocols in force"),
             Self::Unreadable { .. } => ErrorCode::FolderUnreadable.into(),
             Self::Unwritable { .. } => ErrorCode::FolderUnwritable
                 .hint("the export is incomplete: remove what was written"),

@@ -2,7 +2,7 @@
 
 use handoff_model::planner::task_handoff;
 use handoff_model::{Contract, Record, View};
-use handoff_protocol::State;
+use handoff_protocol::{Event, State};
 
 use crate::error::LedgerError;
 use crate::snapshot::{Rules, Snapshot};
@@ -40,10 +40,23 @@ pub(super) fn to_claim(
         let answered = kind.answers.is_empty()
             || kind.answers.contains(&record.contract_type)
                 && (contract.id.is_none() || contract.id == record.contract_id);
-        let held_elsewhere = open.state == State::Pending || record.imported.is_some();
+        let held_elsewhere = open.state == State::Pending || is_elsewhere(&record);
         if answered && held_elsewhere && record.waits_for.is_empty() {
             found.push(record);
         }
     }
     Ok(found)
+}
+
+/// Whether blocked work is in progress elsewhere: it was blocked at the moment at which it was claimed,
+/// which no agent here can do.
+pub(super) fn is_elsewhere(record: &Record) -> bool {
+    let [.., claimed, blocked] = &record.transitions[..] else {
+        return false;
+    };
+    record.imported.is_some()
+        || blocked.event == Some(Event::Block)
+            && claimed.event == Some(Event::Claim)
+            && blocked.at == claimed.at
+            && blocked.questions.is_empty()
 }

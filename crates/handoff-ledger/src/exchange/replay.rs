@@ -17,6 +17,7 @@ use super::fault::Fault;
 use super::files::{Folder, TextLine, open};
 use super::history::History;
 use super::line::{Header, IssueLine, Key, Line, STEPS, Versioned};
+use super::shared_folder::SharedFolder;
 use super::{ExchangeError, Source, inbound, layouts, line};
 use crate::error::LedgerError;
 use crate::ledger::Ledger;
@@ -38,12 +39,25 @@ pub fn import(
     path: &Path,
     wanted: Import,
 ) -> Result<Imported, ExchangeError> {
+    import_known(ledger, session, path, wanted, None)
+}
+
+/// The same; what is known of the folder is left aside, and what comes in is known from then on.
+pub(super) fn import_known(
+    ledger: &mut Ledger<'_>,
+    session: Session,
+    path: &Path,
+    wanted: Import,
+    known: Option<SharedFolder>,
+) -> Result<Imported, ExchangeError> {
+    let is_known = known.is_some();
     let (folder, file) = open(path)?;
     let source = match wanted.source {
         Some(source) => source,
         None => inbound::source_of(&folder, file.as_deref()),
     };
     let mut importer = Importer::new(ledger, session, wanted, source);
+    importer.known = known;
     match source {
         Source::Steps => {
             let name = file.as_deref().unwrap_or(STEPS);
@@ -51,10 +65,19 @@ pub fn import(
             Replay::new(&folder, name, importer).run(lines)
         }
         Source::Layout(layout) => {
-            inbound::read(&folder, file.as_deref(), layout, &mut importer)?;
+            let read = inbound::read(&folder, file.as_deref(), layout, &mut importer);
+            if let Some(known) = &mut importer.known {
+                known.save()?;
+            }
+            read?;
             let mut report = importer.report;
             if file.is_none() {
                 report.left_out = folder.left_out()?;
+            }
+            if is_known {
+                // What an export put beside the folders of states.
+                report.left_out.retain(|file| !layouts::is_of_export(file));
+                return Ok(report);
             }
             if report.imported.is_empty() && report.skipped.is_empty() && report.refused.is_empty()
             {

@@ -1,22 +1,24 @@
 //! Imports one folder per state, as kept by systems that move a document from state to state, in
 //! the order of the documents' times.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, FixedOffset};
+use handoff_base::digest;
 use handoff_base::finding::FindingCode;
-use handoff_base::ids::{AgentName, IssueKey};
+use handoff_base::ids::AgentName;
 use handoff_base::text::quoted;
 use handoff_contract::Input;
 use handoff_model::value::scalar;
-use handoff_model::{ImportSource, View};
+use handoff_model::{ImportSource, Record, View};
 use handoff_protocol::{ContractType, Protocol};
 use serde_json::{Map, Value};
 
 use super::ExchangeError;
-use super::deliver::{Delivery, Importer};
+use super::deliver::{Delivery, IN_PROGRESS, Importer, Movement, RequestKey, request_in};
 use super::fault::Fault;
 use super::files::Folder;
+use super::folders::{RETRY_COUNT, pretty, unset};
 use super::inbound::ENDS;
 use super::layouts::{CONTEXT, HANDOFFS, REQUESTS, STATES, state_folder};
 use crate::contract_match::ContractMatch;
@@ -43,11 +45,15 @@ struct Document {
     alone: bool,
 }
 
+/// What a file is.
+enum Found {
+    Document(Document),
+    /// A request that the ledger has, which was moved.
+    Moved(Movement),
+}
+
 /// A time, with the zone that it was written in.
 type Moment = DateTime<FixedOffset>;
-
-/// A protocol, and a contract's own id under it.
-type RequestKey = (String, String);
 
 /// What an answer repeats of its request: all of it, or else the members that it lacks.
 type Carried = Result<Delivery, Vec<String>>;
@@ -57,7 +63,7 @@ type Carried = Result<Delivery, Vec<String>>;
 pub(super) fn read(folder: &Folder, importer: &mut Importer<'_, '_>) -> Result<(), ExchangeError> {
     let top = top_of(folder).unwrap_or_default();
     let tip = importer.ledger.tip()?;
-    let mut documents = Vec::new();
+    let (mut documents, mut moved) = (Vec::new(), Vec::new());
     for (state, name) in [None, Some(0), Some(1), Some(2), Some(3)]
         .into_iter()
         .map(|state| (state, state.map_or(REQUESTS, |state| STATES[state])))
@@ -72,16 +78,30 @@ pub(super) fn read(folder: &Folder, importer: &mut Importer<'_, '_>) -> Result<(
         for file in folder.list(&below, &ENDS)? {
             let read = folder.contract(&file).map(|bytes| (file.clone(), bytes));
             let found = match read {
+                Ok((file, bytes)) if importer.knows(&file, &bytes) => continue,
                 Ok((file, bytes)) => document(importer, &tip, file, bytes, state)?,
                 Err(fault) => Err(fault),
             };
             match found {
-                Ok(document) => documents.push(document),
+                Ok(Found::Document(document)) => documents.push(document),
+                Ok(Found::Moved(movement)) => moved.push(movement),
                 Err(fault) => importer.refuse(&file, fault),
             }
         }
     }
     shared_documents(folder, importer)?;
+    for movement in moved {
+        if importer.follow(&movement)? {
+            // The retry that a file asks for is what the ledger shows by a file of its own.
+            let is_shown = movement.state == IN_PROGRESS;
+            let delivery = movement.delivery;
+            importer.note(
+                &delivery.file,
+                &delivery.bytes,
+                Some(movement.key).filter(|_| is_shown),
+            )?;
+        }
+    }
     let mut items = items(&tip, documents, importer)?;
     // A later document is sent later; a request comes before its answer.
     items.sort_by_key(|item| {
@@ -93,6 +113,9 @@ pub(super) fn read(folder: &Folder, importer: &mut Importer<'_, '_>) -> Result<(
         let files: Vec<String> = item.iter().map(|(d, _)| d.file.clone()).collect();
         let item: Vec<Delivery> = item.into_iter().map(|(delivery, _)| delivery).collect();
         if importer.deliver(&item)? {
+            for delivery in item.into_iter().rev() {
+                importer.note(&delivery.file, &delivery.file_bytes, delivery.about)?;
+            }
             continue;
         }
         // The refusal is told of the answer; the request's own file was held back with it.
@@ -119,13 +142,16 @@ pub(super) fn single(
         Err(fault) => Err(fault),
     };
     match found {
-        Ok(document) if document.answers.as_ref().is_some_and(Result::is_ok) => {
+        Ok(Found::Moved(movement)) => {
+            importer.follow(&movement)?;
+        }
+        Ok(Found::Document(document)) if document.answers.as_ref().is_some_and(Result::is_ok) => {
             for item in items(&tip, vec![document], importer)? {
                 let item: Vec<Delivery> = item.into_iter().map(|(delivery, _)| delivery).collect();
                 importer.deliver(&item)?;
             }
         }
-        Ok(document) => {
+        Ok(Found::Document(document)) => {
             let delivery = Delivery::new(file, document.delivery.bytes);
             importer.deliver(&[delivery])?;
         }
@@ -161,7 +187,7 @@ fn items(
         let mut item = Vec::new();
         if let Some(request) = requests.remove(&key) {
             item.push((request, false));
-        } else if !known.contains(&key) && !in_ledger(tip, &key)? && answer.alone {
+        } else if !known.contains(&key) && request_in(tip, &key)?.is_none() && answer.alone {
             match carried {
                 Ok(request) => item.push((request, false)),
                 Err(lacks) => {
@@ -203,6 +229,7 @@ fn shared_documents(folder: &Folder, importer: &mut Importer<'_, '_>) -> Result<
                 continue;
             };
             match folder.contract(&file) {
+                Ok(bytes) if importer.knows(&file, &bytes) => {}
                 Ok(bytes) => importer.document(&file, &agent, (&protocol, &name), &bytes)?,
                 Err(fault) => importer.refuse(&file, fault),
             }
@@ -228,7 +255,7 @@ fn document<'r>(
     file: String,
     bytes: Vec<u8>,
     state: Option<usize>,
-) -> Result<Result<Document, Fault>, ExchangeError> {
+) -> Result<Result<Found, Fault>, ExchangeError> {
     let (ContractMatch { rules, review }, imported) =
         importer.match_file(tip, &Input::read(&bytes), &file)?;
     let protocol = rules.protocol();
@@ -250,7 +277,7 @@ fn document<'r>(
         alone: protocol.definition().fields.id == protocol.definition().fields.issue,
     };
     let (Some(kind), Some(value)) = (kind, value) else {
-        return Ok(Ok(document));
+        return Ok(Ok(Found::Document(document)));
     };
     if let Some(fault) = misplaced(protocol, kind, &value, state) {
         return Ok(Err(fault));
@@ -263,6 +290,18 @@ fn document<'r>(
         .and_then(|at| value.pointer(at));
     let id = id.and_then(scalar);
     document.key = id.map(|id| (protocol.name().to_owned(), id));
+    document.delivery.about.clone_from(&document.key);
+    if let (Some(state), Some(key)) = (state, &document.key)
+        && let Some(record) = moved(importer, tip, kind, key, (state, &document.delivery.bytes))?
+    {
+        let corrected = corrected(&rules, kind, (&value, &imported), tip, &record)?;
+        return Ok(Ok(Found::Moved(Movement {
+            key: key.clone(),
+            delivery: document.delivery,
+            state,
+            corrected,
+        })));
+    }
     if document.key.is_some()
         && let Some(answered) = kind.answers.first()
     {
@@ -276,7 +315,63 @@ fn document<'r>(
             ..Delivery::new(&file, bytes)
         }));
     }
-    Ok(Ok(document))
+    Ok(Ok(Found::Document(document)))
+}
+
+/// The request in the ledger that a file of the first two folders is about, if the file says more than
+/// the contract of that request.
+fn moved(
+    importer: &Importer<'_, '_>,
+    tip: &Snapshot<'_>,
+    kind: &ContractType,
+    key: &RequestKey,
+    (state, bytes): (usize, &[u8]),
+) -> Result<Option<Record>, ExchangeError> {
+    // Without what is known of the folder, a pending file is one that came in before.
+    let is_news = state == IN_PROGRESS || state == 0 && importer.known.is_some();
+    if !is_news || !kind.answers.is_empty() {
+        return Ok(None);
+    }
+    let record = request_in(tip, key)?;
+    let record = record.filter(|record| record.contract_type == kind.name);
+    let is_same = |record: &Record| record.contract.sha256 == digest(bytes);
+    Ok(record.filter(|record| importer.known.is_some() || !is_same(record)))
+}
+
+/// The contract of a request's file, if that is not the one that the ledger has: apart from what the
+/// movement itself adds.
+fn corrected(
+    rules: &Rules<'_>,
+    kind: &ContractType,
+    (value, imported): (&Value, &ImportSource),
+    tip: &Snapshot<'_>,
+    record: &Record,
+) -> Result<Option<Vec<u8>>, ExchangeError> {
+    let protocol = rules.protocol();
+    let sent = tip.issue(record.id.issue())?.contract(record)?;
+    let Ok(mut sent) = serde_json::from_slice::<Value>(&sent) else {
+        return Ok(None);
+    };
+    let Ok(bytes) = carried(rules, kind, value, imported)? else {
+        return Ok(None);
+    };
+    let mut own: Value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+    let profiles = protocol.definition().imports.values();
+    let profiles = profiles.filter_map(|profile| profile.contracts.get(&kind.name));
+    let times = profiles.filter_map(|imported| imported.claimed_at.as_deref());
+    let status = protocol.field(kind, |f| &f.status);
+    for at in times.chain(status).chain([RETRY_COUNT]) {
+        unset(&mut sent, at);
+        unset(&mut own, at);
+    }
+    if own == sent {
+        return Ok(None);
+    }
+    let Ok(mut again) = serde_json::from_slice::<Value>(&bytes) else {
+        return Ok(None);
+    };
+    unset(&mut again, RETRY_COUNT);
+    Ok(Some(pretty(&again)))
 }
 
 /// Why a document does not belong into the folder of this state: its status says another.
@@ -350,16 +445,4 @@ fn carried(
     let mut bytes = serde_json::to_vec_pretty(&request).expect("a value has string keys");
     bytes.push(b'\n');
     Ok(Ok(bytes))
-}
-
-/// Whether the ledger has a request with this id.
-fn in_ledger(tip: &Snapshot<'_>, (protocol, id): &(String, String)) -> Result<bool, LedgerError> {
-    let Ok(key) = id.parse::<IssueKey>() else {
-        return Ok(false);
-    };
-    let Some(issue) = tip.issue(&key)?.issue()? else {
-        return Ok(false);
-    };
-    let has = |ids: &BTreeMap<String, u32>| ids.contains_key(id);
-    Ok(issue.protocol.as_str() == protocol && issue.contract_ids.values().any(has))
 }

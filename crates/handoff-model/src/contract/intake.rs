@@ -343,10 +343,12 @@ fn importable(protocol: &Protocol, kind: &ContractType, findings: &[Finding]) ->
     };
     let mut profiles = protocol.definition().imports.iter();
     let (name, _) = profiles.find(|(_, profile)| takes(profile))?;
-    let text = format!("`git handoff import` takes it as it is, by the profile `{name}`");
+    let text = format!(
+        "`git handoff import` and `git handoff exchange` take it as it is, by the profile `{name}`"
+    );
     let mut finding = Finding::error(FindingCode::ContractImportable, "", text);
     finding.severity = Severity::Note;
-    Some(finding.fix("git handoff import FILE: what it lacks is recorded as unknown"))
+    Some(finding.fix("git handoff import FILE: what it lacks is recorded as unknown; git handoff exchange FOLDER, for a folder of such files"))
 }
 
 /// A document's example may list all the choices of a value; it is named by the protocol.

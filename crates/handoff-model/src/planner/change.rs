@@ -237,6 +237,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 let waits_for = record.waits_for.clone();
                 QueueRefusal::Waits { id, waits_for }.into()
             }
+            // Work that was begun elsewhere can't be told to wait: the reason says so.
+            Event::Claim if args.reason.is_some() => return Ok(()),
             Event::Claim => match record.waits_until(self.step.at) {
                 Some(not_before) => QueueRefusal::TooEarly { id, not_before }.into(),
                 None => return Ok(()),
