@@ -206,6 +206,19 @@ fn what_is_installed_stays_in_the_working_tree_and_waits_for_nobody() {
         0
     );
     fs::remove_file(repo.join(".github")).unwrap();
+    // Nor where a folder is a link to what is not there yet.
+    symlink("../nowhere", repo.join(".claude")).unwrap();
+    let ran = env.handoff(commands[1]).exits(9);
+    assert!(ran.stderr.contains("nothing was changed"), "{}", ran.shown);
+    assert!(!env.root().join("nowhere").exists());
+    fs::remove_file(repo.join(".claude")).unwrap();
+    // A file that has another name elsewhere is replaced, not written to.
+    let other = env.file("other", "not ours");
+    fs::hard_link(&other, repo.join("AGENTS.md")).unwrap();
+    env.handoff(commands[1]).success();
+    env.handoff(commands[2]).success();
+    assert_eq!(fs::read_to_string(&other).unwrap(), "not ours");
+    fs::remove_file(repo.join("AGENTS.md")).unwrap();
     fs::create_dir_all(repo.join(".github/workflows")).unwrap();
     for path in [
         "AGENTS.md",

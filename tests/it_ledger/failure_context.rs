@@ -197,7 +197,11 @@ fn attached_files_are_kept_whatever_they_are_called() {
     let link = env.root().join("link.log");
     let link = link.to_str().unwrap();
     let mut args = Vec::new();
-    for file in [&one, &two, &hidden, &empty, &script, link] {
+    // The same name, as file systems compare them that compose accents.
+    let (composed, other) = (env.file("é", "1"), env.file("e\u{301}", "2"));
+    for file in [
+        &one, &two, &hidden, &empty, &script, link, &composed, &other,
+    ] {
         args.extend(["--attach", file]);
     }
     fail(&env, &args).success();
@@ -217,7 +221,9 @@ fn attached_files_are_kept_whatever_they_are_called() {
             "%252egitmodules",
             "empty",
             "run.sh",
-            "link.log"
+            "link.log",
+            "é",
+            "2-e\u{301}"
         ]
     );
     assert_eq!(kept["attachments"][4]["mode"], "100755");

@@ -1344,9 +1344,26 @@ fn files_outside_of_the_working_tree_are_neither_read_nor_written() {
     env.claim("87.1", "prep-agent").success();
     let secret = env.file("id_ed25519", "private");
     std::fs::write(env.repo().join("build.log"), "it broke").unwrap();
-    std::os::unix::fs::symlink(&secret, env.repo().join("link")).unwrap();
+    for (to, link) in [
+        (&*secret, "link"),
+        ("..", "up"),
+        (".git", "git"),
+        ("/proc/self", "proc"),
+    ] {
+        std::os::unix::fs::symlink(to, env.repo().join(link)).unwrap();
+    }
     let mut wire = Wire::new(&env, &["--tools", "all"]);
-    for path in [&*secret, "../id_ed25519", "link", ".git/config"] {
+    for path in [
+        &*secret,
+        "../id_ed25519",
+        "link",
+        "up/id_ed25519",
+        "proc/environ",
+        "./../id_ed25519",
+        ".git/config",
+        ".GIT/config",
+        "git/config",
+    ] {
         let call = json!({ "id": "87.1", "as": "prep-agent", "message": "m", "attach": [path] });
         let refused = wire.document("fail", call);
         assert_eq!(refused["error"]["code"], "usage", "{path}: {refused}");
@@ -1357,6 +1374,11 @@ fn files_outside_of_the_working_tree_are_neither_read_nor_written() {
         ("worktree", "../out"),
         ("attachments", "../out"),
         ("attachments", ".git/hooks"),
+        ("attachments", "git/hooks"),
+        ("attachments", "up/out"),
+        ("worktree", "up/out"),
+        ("worktree", "a/../../out"),
+        ("worktree", ".GIT/x"),
     ] {
         let refused = wire.document("restore", json!({ "id": "87.1", argument: path }));
         assert_eq!(refused["error"]["code"], "usage", "{path}: {refused}");
@@ -1364,4 +1386,8 @@ fn files_outside_of_the_working_tree_are_neither_read_nor_written() {
     assert!(!env.root().join("out").exists());
     let inside = json!({ "id": "87.1", "attachments": "logs" });
     assert_eq!(wire.data("restore", inside)["attachments_written"], 1);
+    let inside = json!({ "id": "87.1", "worktree": "again/here" });
+    wire.data("restore", inside);
+    let readme = env.repo().join("again/here/build.log");
+    assert_eq!(std::fs::read_to_string(readme).unwrap(), "it broke");
 }

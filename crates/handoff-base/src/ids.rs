@@ -181,10 +181,16 @@ impl IssueKey {
 /// Whether a file of this name is a device on Windows, whatever its extension.
 pub fn is_reserved(name: &str) -> bool {
     let stem = name.split(['.', ' ']).next().unwrap_or_default();
+    let consoles = ["CONIN$", "CONOUT$"];
+    if consoles.iter().any(|name| name.eq_ignore_ascii_case(stem)) {
+        return true;
+    }
     let (kind, number) = stem.split_at_checked(3).unwrap_or_default();
     let is = |names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(kind));
     match number {
         "" => is(&["CON", "PRN", "AUX", "NUL"]),
+        // Superscripts are digits there.
+        "¹" | "²" | "³" => is(&["COM", "LPT"]),
         number => number.len() == 1 && number < ":" && is(&["COM", "LPT"]),
     }
 }

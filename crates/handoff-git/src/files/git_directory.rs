@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// How many links in a row are followed, as by Linux.
 const MOST_LINKS: usize = 40;
@@ -57,20 +57,87 @@ pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Where a path leads, with every link followed; the last parts may not exist yet.
 pub fn led_to(path: &Path) -> PathBuf {
-    // The last part may be a link to what is not there yet.
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
-        match path.read_link() {
-            Ok(to) => path = path.parent().unwrap_or(Path::new("")).join(to),
-            Err(_) => break,
-        }
-    }
-    for folder in path.ancestors() {
-        if let Ok(led) = folder.canonicalize() {
-            let rest = path.strip_prefix(folder).unwrap_or(Path::new(""));
-            let is_whole = rest.as_os_str().is_empty();
-            return if is_whole { led } else { led.join(rest) };
-        }
+        let mut folders = path.ancestors();
+        let existing = folders.find_map(|folder| {
+            let rest = path.strip_prefix(folder).ok()?.to_owned();
+            Some((folder.canonicalize().ok()?, rest))
+        });
+        let Some((led, rest)) = existing else {
+            return path;
+        };
+        let mut parts = rest.components();
+        let Some(first) = parts.next() else {
+            return led;
+        };
+        // Any part may be a link to what is not there yet.
+        let Ok(to) = led.join(first).read_link() else {
+            return joined(led, &rest);
+        };
+        path = led.join(to).join(parts.as_path());
     }
     path
+}
+
+/// A folder with parts that do not exist: once they do, each `..` leads above the one before it.
+fn joined(mut folder: PathBuf, missing: &Path) -> PathBuf {
+    for part in missing.components() {
+        if part == Component::ParentDir {
+            folder.pop();
+        } else {
+            folder.push(part);
+        }
+    }
+    folder
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::leads_out;
+
+    #[test]
+    fn what_leads_out_is_found_in_any_part_of_a_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("root");
+        fs::create_dir_all(root.join("a")).unwrap();
+        for (to, link) in [
+            ("..", "up"),
+            ("../nowhere", "dangling"),
+            ("a", "in"),
+            ("b/c", "later"),
+            ("loop", "loop"),
+        ] {
+            symlink(to, root.join(link)).unwrap();
+        }
+        for path in [
+            "../x",
+            "a/../../x",
+            "missing/../../x",
+            "missing/further/../../../x",
+            "up/x",
+            "dangling",
+            "dangling/x/y",
+            "in/../../x",
+            "later/../../../x",
+            ".git/x",
+        ] {
+            assert!(leads_out(&root.join(path), &root), "{path}");
+        }
+        for path in [
+            "a",
+            "x/y",
+            "missing/../x",
+            "in/x",
+            "later/x",
+            "later/../x",
+            "loop/x",
+        ] {
+            assert!(!leads_out(&root.join(path), &root), "{path}");
+        }
+    }
 }

@@ -185,7 +185,12 @@ impl Repository {
             None => Target::Id(commit),
         };
         let made = self.register_worktree(dir, &head)?;
-        let mut command = git_alone(&made.git_dir, Some(dir));
+        // From within the worktree, git would look for a relative path there again.
+        let real_dir = real(dir).map_err(|source| RestoreError::File {
+            shown: dir.display().to_string(),
+            source,
+        })?;
+        let mut command = git_alone(&made.git_dir, Some(&real_dir));
         for name in ["GIT_INDEX_FILE", "GIT_COMMON_DIR"] {
             command.env_remove(name);
         }

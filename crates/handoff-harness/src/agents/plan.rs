@@ -348,7 +348,9 @@ impl<'a> Draft<'a> {
             .skip(1)
             .find_map(|folder| folder.canonicalize().ok());
         let inside = |path: &Path| path.starts_with(self.root);
+        let leads = led_to(&named);
         if !inside(&file)
+            || !inside(&leads)
             || !above.as_deref().is_some_and(inside)
             || named.is_symlink() && !named.exists()
         {
@@ -362,7 +364,6 @@ impl<'a> Draft<'a> {
             return Ok(None);
         }
         // Nor into git's own folder, where a file may be run.
-        let leads = led_to(&named);
         if let Some(folder) = git_directory_of(&leads, self.root) {
             let text = format!("{path} leads into the git directory {}", folder.display());
             let fix = "remove the link, or put a file in its place";

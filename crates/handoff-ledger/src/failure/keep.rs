@@ -19,7 +19,7 @@ use handoff_model::{
 use handoff_protocol::Protocol;
 use serde_json::json;
 
-use super::name::{escape, mode_text, stored};
+use super::name::{escape, folded, mode_text, stored};
 use crate::error::LedgerError;
 
 /// Limits on the part of a worktree that is kept: what git hosts accept, and what a person can
@@ -211,7 +211,6 @@ fn stand(position: &Position) -> Stand {
 }
 
 fn attach(folder: &mut Folder<'_>, attached: &[Attached]) -> Result<Vec<Attachment>, LedgerError> {
-    // As file systems compare them that ignore case.
     let mut names: BTreeSet<String> = BTreeSet::new();
     let mut attachments = Vec::new();
     for file in attached {
@@ -220,8 +219,7 @@ fn attach(folder: &mut Folder<'_>, attached: &[Attached]) -> Result<Vec<Attachme
         let mut candidates = std::iter::once(base.to_vec()).chain(numbered);
         let name = candidates.find_map(|name| {
             let name = stored(&name);
-            let folded = escape(&name).to_uppercase().to_lowercase();
-            names.insert(folded).then_some(name)
+            names.insert(folded(&name)).then_some(name)
         });
         let name = name.unwrap_or_default();
         let mode = if file.executable {

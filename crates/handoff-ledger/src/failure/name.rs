@@ -54,7 +54,9 @@ pub(super) fn stored(path: &[u8]) -> Vec<u8> {
         }
         let mut safe = Vec::with_capacity(name.len() + 8);
         for (at, &byte) in name.iter().enumerate() {
-            if at == 0 || b"%~\\:".contains(&byte) || !byte.is_ascii() {
+            let is_dropped = at + 1 == name.len() && b". ".contains(&byte);
+            let is_special = SPECIAL.contains(char::from(byte)) || byte.is_ascii_control();
+            if at == 0 || is_dropped || is_special || !byte.is_ascii() {
                 safe.extend_from_slice(format!("%{byte:02x}").as_bytes());
             } else {
                 safe.push(byte);
@@ -65,14 +67,38 @@ pub(super) fn stored(path: &[u8]) -> Vec<u8> {
     names.collect::<Vec<_>>().join(&b'/')
 }
 
-/// Whether a name has no special meaning.
+/// What is no part of a name on Windows, or escapes one.
+const SPECIAL: &str = "%~\\:*?\"<>|";
+
+/// Whether a name has no special meaning, and the same one on every system.
 fn is_plain(name: &[u8]) -> bool {
     let text = String::from_utf8_lossy(name);
     let special = text
         .chars()
-        .any(|c| "%~\\:".contains(c) || is_ignored_by_hfs(c));
+        .any(|c| SPECIAL.contains(c) || c.is_control() || is_ignored_by_hfs(c));
+    // Windows drops them.
+    let special = special || text.ends_with(['.', ' ']);
     let start = text.to_ascii_lowercase();
     !special && !start.starts_with(".git") && !start.starts_with(".mailmap") && !is_reserved(&start)
+}
+
+/// A name as file systems compare it that ignore case and how accents are composed: equal for all
+/// names that one of them takes for the same, and for some more.
+///
+/// Without Unicode's tables, letters of names beyond ASCII are not compared at all: whoever stores
+/// two such names gives the second a number.
+pub(super) fn folded(stored: &[u8]) -> String {
+    let text = escape(stored);
+    // Signs beyond ASCII that are composed of one of ASCII.
+    let text = text.replace('\u{37e}', ";").replace('\u{1fef}', "`");
+    let lower = text.to_uppercase().to_lowercase();
+    if lower.is_ascii() {
+        return lower;
+    }
+    let kept = lower.chars();
+    let kept = kept.filter(|c| c.is_ascii() && !c.is_ascii_alphabetic());
+    // No name has it, so that none of ASCII alone is the same.
+    kept.chain(['/']).collect()
 }
 
 /// A mode, as git writes it.
@@ -112,7 +138,7 @@ mod tests {
     #[test]
     fn names_that_mean_something_to_git_are_stored_under_others() {
         let stored_as = |path: &str| String::from_utf8(stored(path.as_bytes())).unwrap();
-        for path in ["src/main.rs", ".env", "git", "a.git", "..."] {
+        for path in ["src/main.rs", ".env", "git", "a.git", "..a", "Größe"] {
             assert_eq!(stored_as(path), path);
         }
         assert_eq!(stored_as("a/.gitmodules"), "a/%2egitmodules");
@@ -123,9 +149,31 @@ mod tests {
             "%2eg%e2%80%8citattributes"
         );
         assert_eq!(stored_as("a\\b"), "%61%5cb");
+        for odd in ["a.", "a ", "a*b", "a|b", "a\nb", "COM¹", "conin$", "..."] {
+            assert_ne!(stored_as(odd), odd);
+        }
         for device in ["con", "NUL.txt", "com1", "a/Lpt9.log"] {
             assert_ne!(stored_as(device), device);
         }
         assert_eq!(stored_as("console/com10"), "console/com10");
+    }
+
+    #[test]
+    fn names_that_a_file_system_takes_for_one_are_one() {
+        let one = |name: &str| folded(name.as_bytes());
+        for (name, other) in [
+            ("a.log", "A.LOG"),
+            ("é", "e\u{301}"),
+            ("aé1", "ae\u{301}1"),
+            ("ﬁ", "fi"),
+            ("ß", "SS"),
+            ("K", "\u{212a}"),
+            ("a;", "a\u{37e}"),
+        ] {
+            assert_eq!(one(name), one(other), "{name} {other}");
+        }
+        for (name, other) in [("a", "b"), ("a", "é"), ("2-é", "é"), ("", "é")] {
+            assert_ne!(one(name), one(other), "{name} {other}");
+        }
     }
 }
