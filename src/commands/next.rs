@@ -1,6 +1,6 @@
 use clap::Args;
 use handoff::base::ids::{AgentName, IssueKey};
-use handoff::base::text::{continued, quoted};
+use handoff::base::text::{continued, quoted, set_off};
 use handoff::ledger::IssueFolder;
 use handoff::ledger::attention::{Attention, NextTurn, next_turn, of_folder};
 use handoff::model::view::commands::{RESUMED, commands, resume};
@@ -372,10 +372,8 @@ impl Answer for NextView<'_> {
         if let Some((reason, last)) = advice.reason.zip(advice.record.latest()) {
             text += &format!("  {}: {}\n", last.by, continued(reason));
         }
-        for line in advice.details.into_iter().flat_map(str::lines) {
-            text += &format!("    {}\n", continued(line));
-        }
-        text += &questions_text(advice.questions);
+        text += &set_off(advice.details.unwrap_or_default());
+        text += &set_off(&questions_text(advice.questions));
         if let Some(instructions) = advice.instructions {
             text += &format!("  {}\n", continued(instructions));
         }

@@ -483,7 +483,7 @@ fn progress_stays_when_the_lease_is_over_and_is_told_once() {
     assert_eq!(record["lease"], Value::Null);
     assert_snapshot!(env.handoff(&["show", "87.1"]).success().stdout, @"
     87.1 issue-manager → prep-agent: completed
-      Dispatchers ask for their delivery history as a file
+      summary   Dispatchers ask for their delivery history as a file
       type      issue-manager-to-prep-agent (xml)
       sha256    d0e2e1eba115df4e5ba383b04f40a0d16df9332f775ae66980129842ac64cb6f
       priority  medium

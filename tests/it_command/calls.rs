@@ -166,11 +166,11 @@ fn a_request_is_answered_and_its_issue_is_complete() {
       your part: Makes React components
 
     the work
-      react-components
+      title: react-components
       expected output:
-        artifact_type: react-components
-        schema: react-specialist.output.schema.json
-        destination: artifacts/react/loan-list-{timestamp}.json
+        - artifact_type: react-components
+        - schema: react-specialist.output.schema.json
+        - destination: artifacts/react/loan-list-{timestamp}.json
       framework: React
 
     ```json
@@ -192,7 +192,7 @@ fn a_request_is_answered_and_its_issue_is_complete() {
       commit [commit]
     $ git handoff show loan-list-21.1
     loan-list-21.1 @frontend-specialist → @react-specialist: completed
-      react-components
+      summary   react-components
       type      request (json)
       sha256    [sha256]
       priority  normal
@@ -202,7 +202,7 @@ fn a_request_is_answered_and_its_issue_is_complete() {
       2026-03-02 09:07:00Z complete by @react-specialist → completed with loan-list-21.2
     $ git handoff show loan-list-21.2
     loan-list-21.2 @react-specialist → @frontend-specialist: completed
-      artifacts/react/loan-list-[commit].json
+      summary   artifacts/react/loan-list-[commit].json
       type      response (json)
       sha256    [sha256]
       follows   loan-list-21.1
@@ -214,13 +214,13 @@ fn a_request_is_answered_and_its_issue_is_complete() {
       2026-03-02 09:07:00Z send by @react-specialist → completed
     $ git handoff status loan-list-21
     issue loan-list-21: completed (orchestrator-specialist, 2 handoffs, since 2026-03-02 09:05:00Z)
-      react-components
+      title: react-components
       completed 2026-03-02 09:07:00Z
       artifact_type: react-components
       expected_output:
-        artifact_type: react-components
-        schema: react-specialist.output.schema.json
-        destination: artifacts/react/loan-list-{timestamp}.json
+        - artifact_type: react-components
+        - schema: react-specialist.output.schema.json
+        - destination: artifacts/react/loan-list-{timestamp}.json
       framework: React
       project_id: loan-desk
       tech_stack_artifact_id: stack-loan-desk-3
@@ -233,16 +233,16 @@ fn a_request_is_answered_and_its_issue_is_complete() {
         - Renewals are not limited yet
     needs attention
     ! loan-list-21.2 answered, @frontend-specialist's turn, 3 minutes ago
-        react-components
-        artifacts/react/loan-list-[commit].json
+        | react-components
+        | artifacts/react/loan-list-[commit].json
         next: git handoff annotate loan-list-21.2 --as @frontend-specialist --note seen
 
     loan-list-21.1  completed  @frontend-specialist → @react-specialist  normal
       3 minutes ago
-      react-components
+      | react-components
     loan-list-21.2  completed  @react-specialist → @frontend-specialist
       3 minutes ago
-      artifacts/react/loan-list-[commit].json
+      | artifacts/react/loan-list-[commit].json
     $ git handoff log loan-list-21
     [commit]  2026-03-02 09:07:00Z  @react-specialist     held 1m    loan-list-21.1 completed: artifacts/react/loan-list-[commit].json
     [commit]  2026-03-02 09:06:00Z  @react-specialist     waited 1m  loan-list-21.1 claimed, until 09:21
@@ -252,8 +252,8 @@ fn a_request_is_answered_and_its_issue_is_complete() {
     $ git handoff inbox --as @frontend-specialist
     needs attention
     ! loan-list-21.2 answered, @frontend-specialist's turn, 5 minutes ago
-        react-components
-        artifacts/react/loan-list-[commit].json
+        | react-components
+        | artifacts/react/loan-list-[commit].json
         next: git handoff annotate loan-list-21.2 --as @frontend-specialist --note seen
     ");
     let answer = record(&env, "loan-list-21.2");

@@ -158,13 +158,13 @@ fn a_locale_without_unicode_gets_ascii() {
     let failed = ["list", "--state", "failed", "--no-pager"];
     assert_snapshot!(terminal.handoff(&failed).screen, @"
     87.2  x failed  prep-agent -> implementer-agent  medium  1 day ago
-      Export delivery history as CSV: the export runs out of memory at 48,000 row...
+      | Export delivery history as CSV: the export runs out of memory at 48,000 r...
     ");
     let narrow = Terminal::new(&env, 60).with("LC_ALL", "C");
     assert_snapshot!(narrow.handoff(&failed).screen, @"
     87.2  x failed  prep-agent -> implementer-agent  medium
       1 day ago
-      Export delivery history as CSV: the export runs out of...
+      | Export delivery history as CSV: the export runs out o...
     ");
     assert_snapshot!(terminal.handoff(&["log", "87", "-n", "1", "--no-pager"]).screen, @"
     [commit]  1 day ago  implementer-agent  held 1m  87.2 failed: the export ru...
@@ -202,7 +202,7 @@ fn without_a_terminal_rows_fit_80_columns_whatever_the_environment_says() {
     let piped = env.handoff(&list).success().stdout;
     assert_snapshot!(piped, @"
     87.2  failed  prep-agent → implementer-agent  medium  1 day ago
-      Export delivery history as CSV: the export runs out of memory at 48,000 rows,…
+      | Export delivery history as CSV: the export runs out of memory at 48,000 row…
     ");
     for (name, value) in [
         ("COLUMNS", "20"),
@@ -227,15 +227,15 @@ fn a_long_view_goes_through_less() {
     let seen = terminal().run(list(), &[(":", "G"), ("(END)", "q")]);
     assert_eq!(seen.status, 0);
     assert_snapshot!(seen.screen, @"
-      Export delivery history as CSV
+      | Export delivery history as CSV
     57.1  ○ pending  issue-manager → prep-agent  medium  4 minutes ago
-      Export delivery history as CSV
+      | Export delivery history as CSV
     58.1  ○ pending  issue-manager → prep-agent  medium  3 minutes ago
-      Export delivery history as CSV
+      | Export delivery history as CSV
     59.1  ○ pending  issue-manager → prep-agent  medium  2 minutes ago
-      Export delivery history as CSV
+      | Export delivery history as CSV
     60.1  ○ pending  issue-manager → prep-agent  medium  1 minute ago
-      Export delivery history as CSV
+      | Export delivery history as CSV
     ");
     // Colours are let through, and the screen stays as it was left: `LESS=FRX`.
     assert!(seen.raw.contains("\\e[33m○ pending\\e[0m"), "{}", seen.raw);
@@ -366,7 +366,7 @@ fn in_gits_pager_it_looks_as_on_a_terminal() {
     assert_snapshot!(seen.screen, @r"
     ^[[1m87.2^[[0m  ^[[31mM-bM-^\M-^W failed^[[0m  prep-agent M-bM-^FM-^R implemente
     r-agent  medium  ^[[2m1 day ago^[[0m$
-      Export delivery history as CSV: the export runs out of memory at 48,000 rows,M
+      | Export delivery history as CSV: the export runs out of memory at 48,000 rowM
     -bM-^@M-&$
     PAGER
     ");

@@ -42,8 +42,8 @@ fn a_question_stands_where_its_answer_is_asked_for() {
     $ git handoff next 7
     ask: 7.1 is blocked: the agent cannot go on without an answer
       prep-agent: two values are missing
-      port (integer): the port of the test server
-      host
+          |   port (integer): the port of the test server
+          |   host
     --- stderr
     next: git handoff answer 7.1 port=VALUE host=VALUE --as orchestrator
     ");
@@ -72,7 +72,7 @@ fn an_answer_is_part_of_what_later_agents_get() {
     run(&env, new).says("<port>8080</port>");
     let claimed = before_the_contract(&env, "claim 7.1 --as prep-agent");
     assert!(
-        claimed.contains("    port: 8080 (the port of the test server)\n"),
+        claimed.contains("    - port: 8080 (the port of the test server)\n"),
         "{claimed}"
     );
     assert!(
@@ -80,7 +80,7 @@ fn an_answer_is_part_of_what_later_agents_get() {
         "{claimed}"
     );
     run(&env, "prime --as prep-agent").says("  answer: \"port=8080\"; \"host=quay\"\n");
-    run(&env, "context 7").says("    host: quay\n");
+    run(&env, "context 7").says("    - host: quay\n");
 
     // What a contract states later is newer than the answer.
     env.send(prepared(7)).success();
@@ -91,7 +91,7 @@ fn an_answer_is_part_of_what_later_agents_get() {
     let stated: Value = serde_json::from_str(&stated).unwrap();
     run(&env, new).says(&format!("<port>{}</port>", stated["port"]));
     let claimed = before_the_contract(&env, "claim 7.2 --as implementer-agent");
-    assert!(claimed.contains("    host: quay\n"), "{claimed}");
+    assert!(claimed.contains("    - host: quay\n"), "{claimed}");
     assert!(
         claimed.contains("; a contract has stated it since\n"),
         "{claimed}"
@@ -236,26 +236,26 @@ fn every_protocol_says_what_its_work_needs() {
     }
     insta::assert_snapshot!(told, @"
     issue-to-pr
-      Export delivery history as CSV
+      title: Export delivery history as CSV
       requirements:
         - The history page offers a download as CSV
         - Columns follow the order on screen
         - An export of 50,000 rows takes less than ten seconds
     delegation
-      Tender for berth 4: tide tables are missing
+      title: Tender for berth 4: tide tables are missing
       missing inputs:
         - key: tide_tables; expectedType: object; description: High and low water for each month; source: site survey
     directive
-      The layout is clear, the storage is not.
+      title: The layout is clear, the storage is not.
       context summary: The layout is clear, the storage is not.
       missing inputs:
         - required: Whether beekeepers work offline; reason: Decides where counts are kept; blocking: true
     orchestrator-specialist
-      react-components
+      title: react-components
       expected output:
-        artifact_type: react-components
-        schema: react-specialist.output.schema.json
-        destination: artifacts/react/loan-list-{timestamp}.json
+        - artifact_type: react-components
+        - schema: react-specialist.output.schema.json
+        - destination: artifacts/react/loan-list-{timestamp}.json
       framework: React
     task-breakdown
       task 011: Environment ready
@@ -367,9 +367,9 @@ fn a_row_shows_the_title_the_attempt_and_the_age_in_80_columns() {
     insta::assert_snapshot!(run(&env, "list").shown, @"
     $ git handoff list
     7.1  failed   issue-manager → prep-agent  medium  2 days ago
-      Export delivery history as CSV, attempt 1, has kept work: the registry is out…
+      | Export delivery history as CSV, attempt 1, has kept work: the registry is o…
     8.1  pending  issue-manager → prep-agent  medium  2 days ago
-      漢字の題名漢字の題名漢字の題名漢字の題名漢字の題名漢字の題名漢字の題名漢字の…
+      | 漢字の題名漢字の題名漢字の題名漢字の題名漢字の題名漢字の題名漢字の題名漢字…
     ");
     run(&env, "retry 7.1 --as orchestrator --reason again");
     run(&env, "list --state pending")

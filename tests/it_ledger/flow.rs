@@ -35,7 +35,7 @@ fn a_step_prints_its_receipt_and_the_next_command() {
 
     $ git handoff inbox --as prep-agent
     87.1  pending  issue-manager → prep-agent  medium  1 minute ago
-      Export delivery history as CSV
+      | Export delivery history as CSV
 
     $ git handoff claim 87.1 --as prep-agent
     87.1 issue-manager → prep-agent: in_progress
@@ -44,7 +44,7 @@ fn a_step_prints_its_receipt_and_the_next_command() {
       your part: Prepares branch and workspace
 
     the work
-      Export delivery history as CSV
+      title: Export delivery history as CSV
       requirements:
         - The history page offers a download as CSV
         - Columns follow the order on screen
@@ -90,11 +90,11 @@ fn a_step_prints_its_receipt_and_the_next_command() {
     $ git handoff status
     ledger handoffs at [commit]: 1 pending
     87.2  pending  prep-agent → implementer-agent  medium  2 minutes ago
-      Export delivery history as CSV
+      | Export delivery history as CSV
 
     $ git handoff status 87
     issue 87: open (issue-to-pr, 2 handoffs, since 2026-03-02 09:06:00Z)
-      Export delivery history as CSV
+      title: Export delivery history as CSV
       issue_title: Export delivery history as CSV
       issue_url: https://github.com/quayside/parcel-desk/issues/87
       priority: medium
@@ -109,13 +109,13 @@ fn a_step_prints_its_receipt_and_the_next_command() {
       workspace_type: worktree
       87.2 is pending with implementer-agent
     87.1  completed  issue-manager → prep-agent      medium  3 minutes ago
-      Dispatchers ask for their delivery history as a file
+      | Dispatchers ask for their delivery history as a file
     87.2  pending    prep-agent → implementer-agent  medium  3 minutes ago
-      Workspace ready
+      | Workspace ready
 
     $ git handoff show 87.1
     87.1 issue-manager → prep-agent: completed
-      Dispatchers ask for their delivery history as a file
+      summary   Dispatchers ask for their delivery history as a file
       type      issue-manager-to-prep-agent (xml)
       sha256    [sha256]
       priority  medium
@@ -166,7 +166,7 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
     next, for orchestrator: git handoff claim 87.3 --as orchestrator
     $ git handoff status 87
     issue 87: open (issue-to-pr, 3 handoffs, since 2026-03-02 09:05:00Z)
-      Export delivery history as CSV
+      title: Export delivery history as CSV
       issue_title: Export delivery history as CSV
       issue_url: https://github.com/quayside/parcel-desk/issues/87
       priority: medium
@@ -183,16 +183,16 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
       87.3 is pending with orchestrator
     needs attention
     ! 87.2 failed, orchestrator's turn, 1 minute ago
-        Export delivery history as CSV
-        The package registry does not answer
+        | Export delivery history as CSV
+        | The package registry does not answer
         next: git handoff next 87
 
     87.1  completed  issue-manager → prep-agent        medium  3 minutes ago
-      Dispatchers ask for their delivery history as a file
+      | Dispatchers ask for their delivery history as a file
     87.2  failed     prep-agent → implementer-agent    medium  1 minute ago
-      Workspace ready: The package registry does not answer
+      | Workspace ready: The package registry does not answer
     87.3  pending    implementer-agent → orchestrator  medium  1 minute ago
-      The package registry does not answer
+      | The package registry does not answer
     $ git handoff send -
     --- stderr
     error: implementer-agent is not working on 87.2, which is failed
@@ -205,7 +205,7 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
     --- exit 4
     $ git handoff status 87
     issue 87: open (issue-to-pr, 3 handoffs, since 2026-03-02 09:05:00Z)
-      Export delivery history as CSV
+      title: Export delivery history as CSV
       issue_title: Export delivery history as CSV
       issue_url: https://github.com/quayside/parcel-desk/issues/87
       priority: medium
@@ -220,14 +220,14 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
       workspace_type: worktree
       87.2 is in_progress with implementer-agent
     87.1  completed    issue-manager → prep-agent        medium  10 minutes ago
-      Dispatchers ask for their delivery history as a file
+      | Dispatchers ask for their delivery history as a file
     87.2  in_progress  prep-agent → implementer-agent    medium  1 minute ago
-      worker repo: Workspace ready, attempt 2
+      | worker repo: Workspace ready, attempt 2
     87.3  completed    implementer-agent → orchestrator  medium  2 minutes ago
-      The package registry does not answer
+      | The package registry does not answer
     $ git handoff show 87.2
     87.2 prep-agent → implementer-agent: in_progress
-      Workspace ready
+      summary   Workspace ready
       type      prep-agent-to-implementer-agent (xml)
       sha256    [sha256]
       priority  medium
@@ -292,7 +292,7 @@ fn the_whole_workflow_ends_completed() {
 
     $ git handoff status 87
     issue 87: completed (issue-to-pr, 12 handoffs, since 2026-03-02 09:05:00Z)
-      Export delivery history as CSV
+      title: Export delivery history as CSV
       completed 2026-03-02 09:30:00Z
       issue_title: Export delivery history as CSV
       issue_url: https://github.com/quayside/parcel-desk/issues/87
@@ -319,46 +319,46 @@ fn the_whole_workflow_ends_completed() {
         - F3 (test): tests/test_export.py::test_empty_range returned 500; resolved by 87.10; answered by 87.9
         - F4 (lint): src/export/csv.py:12 imports io without using it; resolved by 87.10; answered by 87.9
     87.1   completed  issue-manager → prep-agent          medium  25 minutes ago
-      Dispatchers ask for their delivery history as a file
+      | Dispatchers ask for their delivery history as a file
     87.2   completed  prep-agent → implementer-agent      medium  18 minutes ago
-      Workspace ready, attempt 2
+      | Workspace ready, attempt 2
     87.3   completed  implementer-agent → orchestrator    medium  20 minutes ago
-      The package registry does not answer
+      | The package registry does not answer
     87.4   completed  implementer-agent → reviewer-agent  medium  16 minutes ago
-      The history page streams its rows as CSV
+      | The history page streams its rows as CSV
     87.5   completed  reviewer-agent → fixer-agent        medium  14 minutes ago
-      Review asks for changes
+      | Review asks for changes
     87.6   completed  fixer-agent → reviewer-agent        medium  12 minutes ago
-      Fixes ready for review
+      | Fixes ready for review
     87.7   completed  reviewer-agent → validator-agent    medium  10 minutes ago
-      Both findings are answered; nothing else blocks
+      | Both findings are answered; nothing else blocks
     87.8   completed  validator-agent → fixer-agent       medium  8 minutes ago
-      Validation failed
+      | Validation failed
     87.9   completed  fixer-agent → reviewer-agent        medium  6 minutes ago
-      Fixes ready for review
+      | Fixes ready for review
     87.10  completed  reviewer-agent → validator-agent    medium  4 minutes ago
-      Both findings are answered; nothing else blocks
+      | Both findings are answered; nothing else blocks
     87.11  completed  validator-agent → closer-agent      medium  2 minutes ago
-      Merged
+      | Merged
     87.12  completed  closer-agent → workflow-complete    medium  2 minutes ago
-      Delivery history can be downloaded as CSV
+      | Delivery history can be downloaded as CSV
 
     $ git handoff list --issue 87 --agent fixer-agent
     87.5  completed  reviewer-agent → fixer-agent   medium  15 minutes ago
-      Review asks for changes
+      | Review asks for changes
     87.6  completed  fixer-agent → reviewer-agent   medium  13 minutes ago
-      Fixes ready for review
+      | Fixes ready for review
     87.8  completed  validator-agent → fixer-agent  medium  9 minutes ago
-      Validation failed
+      | Validation failed
     87.9  completed  fixer-agent → reviewer-agent   medium  7 minutes ago
-      Fixes ready for review
+      | Fixes ready for review
 
     $ git handoff list --state failed --state pending
     no handoff matches
 
     $ git handoff list --type error --since 2026-03-02
     87.3  completed  implementer-agent → orchestrator  medium  23 minutes ago
-      Export delivery history as CSV
+      | Export delivery history as CSV
 
     $ git handoff list --until 2026-03-02
     no handoff matches

@@ -72,7 +72,7 @@ fn an_issue_with_nothing_open_is_given_up_and_nobody_is_told() {
     --- exit 4
     $ git handoff status 7
     issue 7: cancelled (issue-to-pr, 1 handoff, since 2026-03-02 09:05:00Z)
-      Export delivery history as CSV
+      title: Export delivery history as CSV
       2026-03-02 09:10:00Z issue-manager gave it up: no longer needed
       issue_title: Export delivery history as CSV
       issue_url: https://github.com/quayside/parcel-desk/issues/7
@@ -83,7 +83,7 @@ fn an_issue_with_nothing_open_is_given_up_and_nobody_is_told() {
         - An export of 50,000 rows takes less than ten seconds
       type: enhancement
     7.1  rejected  issue-manager → prep-agent  medium  7 minutes ago
-      Dispatchers ask for their delivery…: no
+      | Dispatchers ask for their delivery…: no
     $ git handoff wait 7
     issue 7 is cancelled
     --- stderr

@@ -351,17 +351,17 @@ fn readers_show_an_expired_lease_and_write_nothing() {
     ledger handoffs at [commit]: 1 in_progress
     needs attention
     ! 87.1 lease ran out, orchestrator's turn, 2 minutes ago
-        Export delivery history as CSV
-        Dispatchers ask for their delivery history as a file
+        | Export delivery history as CSV
+        | Dispatchers ask for their delivery history as a file
         next: git handoff reap
 
     87.1  in_progress, lease ran out  issue-manager → prep-agent  medium
       12 minutes ago
-      worker repo: Export delivery history as CSV
+      | worker repo: Export delivery history as CSV
     1 whose time ran out: `git handoff reap` records it
     $ git handoff status 87
     issue 87: open (issue-to-pr, 1 handoff, since 2026-03-02 09:05:00Z)
-      Export delivery history as CSV
+      title: Export delivery history as CSV
       issue_title: Export delivery history as CSV
       issue_url: https://github.com/quayside/parcel-desk/issues/87
       priority: medium
@@ -373,28 +373,28 @@ fn readers_show_an_expired_lease_and_write_nothing() {
       87.1 is in_progress, lease ran out with prep-agent
     needs attention
     ! 87.1 lease ran out, orchestrator's turn, 3 minutes ago
-        Export delivery history as CSV
-        Dispatchers ask for their delivery history as a file
+        | Export delivery history as CSV
+        | Dispatchers ask for their delivery history as a file
         next: git handoff reap
 
     87.1  in_progress, lease ran out  issue-manager → prep-agent  medium
       13 minutes ago
-      worker repo: Dispatchers ask for their delivery history as a file
+      | worker repo: Dispatchers ask for their delivery history as a file
     $ git handoff inbox --as prep-agent
     87.1  in_progress, lease ran out  issue-manager → prep-agent  medium
       14 minutes ago
-      worker repo: Export delivery history as CSV
+      | worker repo: Export delivery history as CSV
     $ git handoff list --issue 87
     87.1  in_progress, lease ran out  issue-manager → prep-agent  medium
       15 minutes ago
-      worker repo: Dispatchers ask for their delivery history as a file
+      | worker repo: Dispatchers ask for their delivery history as a file
     $ git handoff next 87
     retry: 87.1 is failed (TIMEOUT): its agent was not done in time
     --- stderr
     next: git handoff next 87 --apply --as orchestrator
     $ git handoff show 87.1
     87.1 issue-manager → prep-agent: in_progress
-      Dispatchers ask for their delivery history as a file
+      summary   Dispatchers ask for their delivery history as a file
       type      issue-manager-to-prep-agent (xml)
       sha256    [sha256]
       priority  medium

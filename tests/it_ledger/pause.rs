@@ -107,7 +107,7 @@ fn nobody_is_handed_the_work_of_a_paused_issue() {
     --- exit 4
     $ git handoff status 7
     issue 7: open, paused (issue-to-pr, 1 handoff, since 2026-03-02 09:05:00Z)
-      Export delivery history as CSV
+      title: Export delivery history as CSV
       paused since 2026-03-02 09:07:00Z by orchestrator: closed on GitHub
       issue_title: Export delivery history as CSV
       issue_url: https://github.com/quayside/parcel-desk/issues/7
@@ -119,15 +119,15 @@ fn nobody_is_handed_the_work_of_a_paused_issue() {
       type: enhancement
       7.1 is pending with prep-agent
     7.1  pending  issue-manager → prep-agent  medium  9 minutes ago
-      Dispatchers ask for their delivery history as a file
+      | Dispatchers ask for their delivery history as a file
     $ git handoff status
     ledger handoffs at [commit]: 1 pending
     7.1  pending  issue-manager → prep-agent  medium  10 minutes ago
-      Export delivery history as CSV
+      | Export delivery history as CSV
     issue 7 is paused since 2026-03-02 09:07:00Z by orchestrator: closed on GitHub
     $ git handoff show 7.1
     7.1 issue-manager → prep-agent: pending
-      Dispatchers ask for their delivery history as a file
+      summary   Dispatchers ask for their delivery history as a file
       type      issue-manager-to-prep-agent (xml)
       sha256    [sha256]
       priority  medium
@@ -153,7 +153,7 @@ fn nobody_is_handed_the_work_of_a_paused_issue() {
     ```
     $ git handoff list
     7.1  pending  issue-manager → prep-agent  medium  12 minutes ago
-      Export delivery history as CSV
+      | Export delivery history as CSV
     issue 7 is paused since 2026-03-02 09:07:00Z by orchestrator: closed on GitHub
     $ git handoff log --event pause
     [commit]  2026-03-02 09:07:00Z  orchestrator    7 paused: closed on GitHub
@@ -180,7 +180,7 @@ fn nobody_is_handed_the_work_of_a_paused_issue() {
       your part: Prepares branch and workspace
 
     the work
-      Export delivery history as CSV
+      title: Export delivery history as CSV
       requirements:
         - The history page offers a download as CSV
         - Columns follow the order on screen

@@ -377,7 +377,7 @@ fn each_change_of_state_is_one_commit_with_its_reason() {
     Transition: 87.1 in_progress..completed
     $ git handoff show 87.1 --as prep-agent
     87.1 issue-manager → prep-agent: completed
-      Dispatchers ask for their delivery history as a file
+      summary   Dispatchers ask for their delivery history as a file
       type      issue-manager-to-prep-agent (xml)
       sha256    [sha256]
       priority  medium
@@ -489,7 +489,7 @@ fn what_was_rejected_or_cancelled_may_be_sent_again() {
     next, for implementer-agent: git handoff claim 87.4 --as implementer-agent
     $ git handoff status 87
     issue 87: open (issue-to-pr, 4 handoffs, since 2026-03-02 09:05:00Z)
-      Export delivery history as CSV
+      title: Export delivery history as CSV
       issue_title: Export delivery history as CSV
       issue_url: https://github.com/quayside/parcel-desk/issues/87
       priority: medium
@@ -504,13 +504,13 @@ fn what_was_rejected_or_cancelled_may_be_sent_again() {
       workspace_type: worktree
       87.4 is pending with implementer-agent
     87.1  completed  issue-manager → prep-agent      medium  8 minutes ago
-      Dispatchers ask for their delivery history as a file
+      | Dispatchers ask for their delivery history as a file
     87.2  rejected   prep-agent → implementer-agent  medium  6 minutes ago
-      Workspace ready: no commits on the branch
+      | Workspace ready: no commits on the branch
     87.3  cancelled  prep-agent → implementer-agent  medium  2 minutes ago
-      Workspace ready: wrong port
+      | Workspace ready: wrong port
     87.4  pending    prep-agent → implementer-agent  medium  1 minute ago
-      Workspace ready
+      | Workspace ready
     ");
     env.assert_sound();
 }

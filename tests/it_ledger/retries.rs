@@ -360,7 +360,7 @@ fn what_is_spent_is_dead_and_keeps_everything() {
     let shown = done(&env, "show 87.1").stdout;
     insta::assert_snapshot!(shown.split("\n\n```xml\n").next().unwrap(), @"
     87.1 issue-manager → prep-agent: dead
-      Dispatchers ask for their delivery history as a file
+      summary   Dispatchers ask for their delivery history as a file
       type      issue-manager-to-prep-agent (xml)
       sha256    d0e2e1eba115df4e5ba383b04f40a0d16df9332f775ae66980129842ac64cb6f
       priority  medium

@@ -183,14 +183,14 @@ fn each_action_is_advised_with_its_reason() {
     $ git handoff next TRACE
     ask: TRACE.1 is blocked: the agent that was asked cannot go on without an answer
       research_agent: without a critical input: budget
-      tide_tables (object), optional: High and low water for each month
-      budget
+          |   tide_tables (object), optional: High and low water for each month
+          |   budget
     --- stderr
     next: git handoff answer TRACE.1 budget=VALUE --as orchestrator
     $ git handoff next renewal-api-4
     retry: renewal-api-4.1 is failed (SCHEMA_VALIDATION_FAILED): the request has attempts left
       @dotnet-specialist: The renewal has a field of an unknown type
-        endpoint_requirements[0].request_model.days: Type dayz is unknown: $.endpoint_requirements[*].request_model.*
+          | endpoint_requirements[0].request_model.days: Type dayz is unknown: $.endpoint_requirements[*].request_model.*
       Use int for the number of days
     --- stderr
     next: git handoff retry renewal-api-4.1 --with FILE --as @backend-specialist
@@ -591,7 +591,7 @@ fn values_are_asked_for_by_name_and_type() {
     let shown = shown.split("\n\n```xml\n").next().unwrap();
     insta::assert_snapshot!(shown, @"
     87.1 issue-manager → prep-agent: blocked
-      Dispatchers ask for their delivery history as a file
+      summary   Dispatchers ask for their delivery history as a file
       type      issue-manager-to-prep-agent (xml)
       sha256    d0e2e1eba115df4e5ba383b04f40a0d16df9332f775ae66980129842ac64cb6f
       priority  medium

@@ -520,7 +520,7 @@ fn a_claim_brings_everything_to_begin_with() {
       your part: Writes architecture, patterns and specifications
 
     the work
-      research-1 of ResearchGPT is success
+      title: research-1 of ResearchGPT is success
       context summary: research-1 of ResearchGPT is success
       missing inputs: []
       assumptions:

@@ -254,7 +254,7 @@ fn whsecondsis_required_after_the_start_reaches_who_works_on_it() {
     assert!(said.contains(", changed_by octocat)"), "{said}");
     let told = text(&["context", "12", "--as", "implementer-agent"]);
     assert!(
-        told.contains("requirements (as noted)") && told.contains("ships"),
+        told.contains("requirements (of an event, noted by") && told.contains("ships"),
         "{told}"
     );
     edited["milestone"] = Value::Null;

@@ -46,12 +46,12 @@ fn an_issue_that_lacks_something_waits_to_be_written_up() {
     insta::assert_snapshot!(env.handoff(&["status", "12"]).success().shown, @"
       $ git handoff status 12
       issue 12: open (issue-to-pr, 1 handoff, since 2026-03-02 09:05:00Z)
-        Parcels are lost
+        title: Parcels are lost
         issue_title: Parcels are lost
         issue_url: https://github.com/octo/parcels/issues/12
         12.1 is pending with issue-manager
       12.1  pending  issue-manager → issue-manager  2 minutes ago
-        Missing: type, priority, requirements
+        | Missing: type, priority, requirements
       ");
 
     // Whoever writes it up claims it, and goes on from what is known.
@@ -113,7 +113,7 @@ fn what_is_missing_changes_with_the_issue_until_nothing_is() {
     );
     // The comment on the issue tells whoever can add it.
     env.handoff(&["github", "comment", "12"]).success().says(
-        "- 12.1 for `issue-manager`: `Missing: type, priority, requirements`; noted: `Missing: priority, requirements`",
+        "- 12.1 for `issue-manager`: `Missing: type, priority, requirements`; `of an event, noted by issue-manager`: `Missing: priority, requirements`",
     );
     // A second time, nothing of it is news.
     let again = issues("edited", with(&["kind/bug"], "Please"));

@@ -17,6 +17,8 @@ mod hostile_agents;
 mod mcp;
 #[cfg(unix)]
 mod notify;
+#[cfg(target_os = "linux")]
+mod planted_text;
 mod prime;
 #[cfg(unix)]
 mod usage;

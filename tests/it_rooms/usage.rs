@@ -113,7 +113,7 @@ fn each_claim_has_its_own_totals_and_a_later_report_replaces_them() {
     assert!(record(&env, "87.2")["usage"].is_null());
     insta::assert_snapshot!(done(&env, "status 87").stdout.lines().take(6).collect::<Vec<_>>().join("\n"), @r#"
     issue 87: open (issue-to-pr, 2 handoffs, since 2026-03-02 09:05:00Z)
-      Export delivery history as CSV
+      title: Export delivery history as CSV
       took 2.05 USD, 1,470 tokens
         issue-manager 0.25 USD, 1,000 tokens
         prep-agent 1.80 USD, 470 tokens

@@ -182,10 +182,18 @@ pub fn fenced(text: &str, kind: &str) -> String {
 }
 
 /// Untrusted text for people on one line: like [`plain`], but line breaks and tabs become blanks,
-/// and blanks around it are removed.
+/// and blanks around it are removed. Of several blanks one is left: a wide gap could pass for the
+/// end of a column or, on a terminal, of a line.
 pub fn one_line(text: &str) -> String {
     let breaks = |c| matches!(c, '\n' | '\t' | '\r' | '\u{2028}' | '\u{2029}');
-    visible(text.trim(), |c| breaks(c).then_some(' '))
+    let mut line = visible(text.trim(), |c| breaks(c).then_some(' '));
+    let mut last = None;
+    line.retain(|c| {
+        let is_more = c.is_whitespace() && last.is_some_and(char::is_whitespace);
+        last = Some(c);
+        !is_more
+    });
+    line
 }
 
 /// Makes characters that could move the cursor or hide or reorder text visible, except those for
@@ -348,6 +356,7 @@ mod tests {
     fn one_line_hides_nothing() {
         assert_eq!(one_line(" a\nb\u{1b}[31m\n"), "a b\\u{1b}[31m");
         assert_eq!(one_line("x\u{202e}y\u{2028}z"), "x\\u{202e}y z");
+        assert_eq!(one_line("x\n   \u{3000}z \u{a0}y"), "x z y");
         assert_eq!(path("x\ny\t\u{2028}"), "x\\u{a}y\\u{9}\\u{2028}");
         assert_eq!(plain("x\u{202e}y\n\tz\r"), "x\\u{202e}y\n\tz\\u{d}");
     }

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 
 use handoff::base::ids::HandoffId;
-use handoff::base::text::{plain, quoted};
+use handoff::base::text::{continued, plain, quoted};
 use handoff::git::Repository;
 use handoff::ledger::{base_branch, failures_in_full};
 use handoff::model::Record;
@@ -51,7 +51,7 @@ impl Detail {
         match read(global, &id, look) {
             Ok(detail) => detail,
             Err(failure) => Self {
-                texts: std::array::from_fn(|_| plain(&failure.message)),
+                texts: std::array::from_fn(|_| continued(&failure.message)),
                 ..Self::loading(id)
             },
         }

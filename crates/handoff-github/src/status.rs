@@ -4,7 +4,7 @@ use handoff::base::ids::{AgentName, IssueKey};
 use handoff::base::{Moment, ObjectId};
 use handoff::ledger::attention::{Attention, NextTurn, next_turn, of_folder};
 use handoff::ledger::{GateRequest, IssueSurvey, Judgement, LedgerError, Snapshot, judge_any};
-use handoff::model::{IssueStatus, Record, Refusal, View};
+use handoff::model::{IssueStatus, Record, Refusal, View, Witness};
 use handoff::protocol::{Command, Effect, Level, Protocol, State};
 use handoff_graph::Graph;
 use serde_json::{Map, Value};
@@ -31,6 +31,8 @@ pub struct Issue {
     pub issue: handoff::model::Issue,
     /// What is known of it, by name.
     pub known: Map<String, Value>,
+    /// Who says what each of its notes says.
+    pub witnesses: Vec<Witness>,
     /// The oldest first.
     pub records: Vec<Record>,
     /// What needs attention, and whom.
@@ -83,6 +85,11 @@ impl Issue {
             commands: commands(protocol),
             graph: handoff_graph::issue_graph(&survey, protocol, now),
             known: issue.known(protocol.definition()),
+            witnesses: issue
+                .annotations
+                .iter()
+                .map(|note| note.source(protocol.definition()))
+                .collect(),
             records,
             issue,
             stuck,

@@ -166,9 +166,14 @@ fn about(standing: &Issue, record: &Record) -> Option<String> {
     if ![State::Pending, State::InProgress].contains(&record.state) {
         return None;
     }
-    let mut notes = standing.issue.annotations.iter().rev();
-    let note = notes.find(|note| note.id.as_ref() == Some(&record.id) && !note.note.is_empty());
-    let note = note.map(|note| format!("; noted: {}", code(&note.note, MOST_REASON)));
+    let notes = standing.issue.annotations.iter();
+    let mut notes = notes.zip(&standing.witnesses).rev();
+    let note =
+        notes.find(|(note, _)| note.id.as_ref() == Some(&record.id) && !note.note.is_empty());
+    let note = note.map(|(note, source)| {
+        let source = code(&source.to_string(), MOST_CELL);
+        format!("; {source}: {}", code(&note.note, MOST_REASON))
+    });
     Some(format!(
         "- {} for {}: {}{}\n",
         record.id,

@@ -6,7 +6,7 @@ use handoff_git::Repository;
 use handoff_model::spending::{SpentSoFar, day, left};
 use handoff_model::{
     Annotation, AnswerGiven, Artifact, Decision, Issue, KnownFact, Left, Record, Refusal,
-    ReviewFinding, Task, View,
+    ReviewFinding, Task, Told, View,
 };
 use handoff_protocol::{AgentKind, CHANGED_BY, Protocol};
 use schemars::JsonSchema;
@@ -51,6 +51,8 @@ pub struct WorkBrief {
     /// The facts that the protocol's `briefing` names, in its order: what is required, the
     /// workspace.
     pub facts: Map<String, Value>,
+    /// Who says which of them; what is not here, contracts state.
+    pub sources: Vec<Told>,
     /// The names of those facts that an event changed after the handoff was sent.
     pub changed: Vec<String>,
     /// Who changed them, where the event says it.
@@ -86,11 +88,16 @@ impl WorkBrief {
     pub fn told(&self, name: &str) -> String {
         let words = name.replace('_', " ");
         if !self.changed.iter().any(|changed| changed == name) {
-            return words;
+            return Told::beside(&self.sources, name, &words);
         }
-        let by = self.changed_by.get(name).and_then(Value::as_str);
-        let by = by.map(|by| format!(" by {by}")).unwrap_or_default();
-        format!("{words} (changed{by} since this was sent)")
+        // Only events change them so; who did it says more than who noted it.
+        match self.changed_by.get(name).and_then(Value::as_str) {
+            Some(by) => format!("{words} (changed by {by} since this was sent)"),
+            None => {
+                let words = format!("{words}, changed since this was sent");
+                Told::beside(&self.sources, name, &words)
+            }
+        }
     }
 
     /// What the work on a handoff of this issue needs.
@@ -105,6 +112,8 @@ impl WorkBrief {
         let known: Vec<(&String, KnownFact<'_>)> = named
             .filter_map(|name| Some((name, issue.fact(definition, name)?)))
             .collect();
+        let facts = known.iter().map(|(name, fact)| (name.as_str(), *fact));
+        let sources = Told::of(facts, definition);
         let is_new = |fact: &KnownFact<'_>| {
             let note = fact.note.filter(|note| note.event.is_some());
             note.is_some_and(|note| record.sent_at().is_some_and(|sent| note.at > sent))
@@ -137,6 +146,7 @@ impl WorkBrief {
                 .into_iter()
                 .map(|(name, fact)| (name.clone(), fact.value.clone()))
                 .collect(),
+            sources,
             changed,
             changed_by,
             asked: Said::of(issue, protocol)

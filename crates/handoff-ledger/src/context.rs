@@ -2,7 +2,7 @@
 
 use handoff_base::Moment;
 use handoff_contract::{Format, Source};
-use handoff_model::{Detail, Handoff, Issue, IssueSummary, Record, Schemas, View};
+use handoff_model::{Detail, Handoff, Issue, IssueSummary, Record, Schemas, Told, View};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -21,6 +21,8 @@ pub struct IssueReport {
     pub record: Detail<Issue>,
     /// What is known of it now, by name: noted by events and agents, else stated by contracts.
     pub known: Map<String, Value>,
+    /// Who says what of it; what is not here, contracts state.
+    pub sources: Vec<Told>,
     /// What its contracts stated where something else is known now.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub stated: Map<String, Value>,
@@ -41,7 +43,9 @@ impl IssueReport {
         rules: &Rules<'_>,
         now: Moment,
     ) -> Result<Self, LedgerError> {
-        let known = issue.known(rules.protocol().definition());
+        let definition = rules.protocol().definition();
+        let known = issue.known(definition);
+        let sources = Told::of(issue.known_facts(definition), definition);
         let mut stated = issue.facts.clone();
         stated.retain(|name, value| known.get(name) != Some(value));
         Ok(Self {
@@ -49,6 +53,7 @@ impl IssueReport {
             said: Said::of(&issue, rules.protocol()),
             record: Detail(issue),
             known,
+            sources,
             stated,
             attention: of_folder(folder, rules.protocol(), now)?,
         })

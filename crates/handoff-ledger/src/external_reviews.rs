@@ -1,6 +1,6 @@
 //! What is said of an issue outside the ledger: by reviews on GitHub, by checks.
 
-use handoff_model::Issue;
+use handoff_model::{Issue, Witness};
 use handoff_protocol::Protocol;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,6 +19,8 @@ pub struct Said {
     pub asks: bool,
     /// The facts that came with it: commit, address, text.
     pub facts: Map<String, Value>,
+    /// Who says that it is so.
+    pub source: Witness,
 }
 
 impl Said {
@@ -38,6 +40,7 @@ impl Said {
                 value: one.value.to_owned(),
                 asks: one.asks(),
                 facts: facts.collect(),
+                source: one.note.source(protocol.definition()),
             }
         })
         .collect()
@@ -48,6 +51,9 @@ impl Said {
         let facts = self.facts.values().filter_map(Value::as_str);
         let facts: Vec<&str> = facts.collect();
         let more = if facts.is_empty() { "" } else { ": " };
-        format!("{} by {}{more}{}", self.value, self.by, facts.join(", "))
+        let said = self
+            .source
+            .beside(&format!("{} by {}", self.value, self.by));
+        format!("{said}{more}{}", facts.join(", "))
     }
 }

@@ -10,6 +10,9 @@ const WIDTH: usize = 80;
 /// The indent of an entry's further lines.
 const INDENT: &str = "    ";
 
+/// What sets off the lines of an entry that others wrote, which may imitate its last one.
+const BAR: &str = "    | ";
+
 /// The most columns of an agent's name.
 const NAME: usize = 30;
 
@@ -61,9 +64,9 @@ fn entry(one: &Attention, look: &Look) -> String {
     let mut about = vec![&one.title];
     about.extend(Some(&one.why).filter(|why| **why != one.title));
     for line in about {
-        let line = look.cut(&look.cell(line), width.saturating_sub(INDENT.len()));
+        let line = look.cut(&look.cell(line), width.saturating_sub(BAR.len()));
         if !line.is_empty() {
-            text += &format!("{INDENT}{line}\n");
+            text += &format!("{BAR}{line}\n");
         }
     }
     text + &format!("{INDENT}next: {}\n", one.next)

@@ -1,7 +1,7 @@
 //! What was kept of failed attempts, as text.
 
 use handoff::base::short_id;
-use handoff::base::text::{continued, plain, set_off};
+use handoff::base::text::{continued, set_off};
 use handoff::ledger::{Contents, PastFailure, Shown};
 use handoff::model::SnapshotManifest;
 
@@ -110,7 +110,7 @@ fn snapshot_text(snapshot: &SnapshotManifest) -> String {
         .map(|path| format!("{path} (deleted)"));
     let mut lines = files.chain(deleted);
     for line in lines.by_ref().take(MOST_PATHS) {
-        text += &format!("    {}\n", plain(&line));
+        text += &set_off(&line);
     }
     let more = lines.count();
     if more > 0 {

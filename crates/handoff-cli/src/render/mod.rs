@@ -20,7 +20,7 @@ use handoff::base::text::{continued, fenced, set_off};
 use handoff::ledger::{Briefing, IssueReport, OtherProtocol, Said, WorkBranch, WorkBrief};
 use handoff::model::{
     Annotation, AnswerGiven, Artifact, Decision, Evidence, FailureContext, IssueStatus,
-    NotApplicable, Paused, Record, RefusedContract, ReviewFinding, Spent, Task, Transition,
+    NotApplicable, Paused, Record, RefusedContract, ReviewFinding, Spent, Task, Told, Transition,
     Verdict, issue_folder, overdue_text,
 };
 use handoff::protocol::{Check, Event, State};
@@ -44,7 +44,7 @@ pub fn record_text(record: &Record, look: &Look) -> String {
     let (id, from, to) = (&record.id, &record.from, &record.to);
     let (arrow, state) = (look.arrow(), look.state(record.state));
     let summary = continued(&record.summary);
-    let mut text = format!("{id} {from} {arrow} {to}: {state}\n  {summary}\n");
+    let mut text = format!("{id} {from} {arrow} {to}: {state}\n  summary   {summary}\n");
     let details = [
         contract_details(record),
         lease_details(record, look),
@@ -307,10 +307,11 @@ fn indented(text: &str) -> String {
 /// branch.
 fn work_text(work: &WorkBrief, record: &Record) -> String {
     let (title, summary) = (&work.title, &record.summary);
+    let titled = format!("title: {title}");
     let mut lines = match &record.task {
         Some(task) if title == summary => vec![format!("task {}: {title}", task.id)],
-        Some(task) => vec![format!("task {}: {summary}", task.id), title.clone()],
-        None => vec![title.clone()],
+        Some(task) => vec![format!("task {}: {summary}", task.id), titled],
+        None => vec![titled],
     };
     for (name, value) in &work.facts {
         lines.extend(fact_lines(&work.told(name), value));
@@ -378,7 +379,7 @@ fn answer_lines(answer: &AnswerGiven) -> Vec<String> {
     let asked = answer.asked.as_ref();
     let asked = asked.map(|asked| format!(", which asked: {asked}"));
     let head = format!("answered by {by} for {id}{}", asked.unwrap_or_default());
-    let text = answer.text.as_ref().map(|text| format!("  {text}"));
+    let text = answer.text.as_ref().map(|text| format!("  - {text}"));
     let values = answer.values.iter().map(|(key, value)| {
         let mut all = answer.questions.iter();
         let question = all.find(|question| question.key == *key);
@@ -390,7 +391,7 @@ fn answer_lines(answer: &AnswerGiven) -> Vec<String> {
             ""
         };
         let meaning = meaning.unwrap_or_default();
-        format!("  {key}: {}{meaning}{outdated}", inline(value))
+        format!("  - {key}: {}{meaning}{outdated}", inline(value))
     });
     [head].into_iter().chain(text).chain(values).collect()
 }
@@ -404,7 +405,9 @@ fn fact_lines(name: &str, value: &Value) -> Vec<String> {
             under(lines.collect())
         }
         Value::Object(members) if !members.is_empty() => {
-            let lines = members.iter().map(|(k, v)| format!("  {k}: {}", inline(v)));
+            let lines = members
+                .iter()
+                .map(|(k, v)| format!("  - {k}: {}", inline(v)));
             under(lines.collect())
         }
         value => vec![format!("{name}: {}", inline(value))],
@@ -473,7 +476,8 @@ pub fn briefing_text(brief: &Briefing, record: &Record) -> String {
             .collect(),
     );
     let delivered = record.artifacts.iter().chain(&brief.artifacts);
-    section("delivered", delivered.map(artifact).collect());
+    let delivered = delivered.map(|one| format!("- {}", artifact(one)));
+    section("delivered", delivered.collect());
     let tasks = brief.tasks.iter();
     let tasks = tasks.map(task);
     section("tasks", tasks.collect());
@@ -588,7 +592,8 @@ fn note(note: &Annotation) -> String {
     let (at, by) = (note.at, &note.by);
     let about = about.unwrap_or_default();
     let text = continued(&note.text());
-    format!("{at} {by} notes{about}: {text}")
+    let event = note.event.as_ref().map_or("", |_| ", of an event");
+    format!("{at} {by} notes{about}{event}: {text}")
 }
 
 /// What an issue took, in all and by agent; nothing if no usage was reported.
@@ -628,7 +633,7 @@ pub fn issue_text<'a>(
         ),
         look.moment(issue.opened_at),
     );
-    text += &format!("  {}\n", continued(&issue.title));
+    text += &format!("  title: {}\n", continued(&issue.title));
     if let Some(at) = issue.completed_at {
         text += &format!("  completed {}\n", look.moment(at));
     }
@@ -642,9 +647,9 @@ pub fn issue_text<'a>(
         text += &format!("  {at} {by} gave it up: {why}\n");
     }
     let facts = issue.facts.iter();
-    let facts = facts.flat_map(|(name, stated)| match report.known.get(name) {
-        Some(noted) if noted != stated => fact_lines(&format!("{name} (as noted)"), noted),
-        _ => fact_lines(name, stated),
+    let facts = facts.flat_map(|(name, stated)| {
+        let known = report.known.get(name).unwrap_or(stated);
+        fact_lines(&Told::beside(&report.sources, name, name), known)
     });
     let findings = finding_lines(issue.findings.iter().map(ReviewFinding::line));
     for line in facts

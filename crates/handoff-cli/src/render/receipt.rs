@@ -208,7 +208,7 @@ impl WrittenView<'_> {
         }
         for missing in record.artifacts.iter().filter(|a| a.sha256.is_none()) {
             let path = continued(&missing.path);
-            text += &format!("  {path}: no such file here, so it was not checked\n");
+            text += &format!("  delivered {path}: no such file here, so it was not checked\n");
         }
         // Statements name their commits themselves.
         let says_nothing_else = record.evidence.is_empty() && record.transitions.len() == 1;

@@ -15,6 +15,9 @@ pub(super) const LEAST_SUBJECT: usize = 48;
 /// The indent of a row's further lines.
 const INDENT: &str = "  ";
 
+/// What sets off a text that is beneath its row, so that it looks like none of the program's lines.
+const BENEATH: &str = "  | ";
+
 /// The width of a text on a terminal; styles have none.
 pub(super) fn width(text: &str) -> usize {
     if is_plain(text) {
@@ -67,9 +70,9 @@ pub(super) fn fitted(rows: &[Vec<String>], most: usize, least: usize, ellipsis: 
         } else {
             flow(&mut shown, &row, most);
         }
-        let room = most.saturating_sub(INDENT.len()).max(1);
+        let room = most.saturating_sub(BENEATH.len()).max(1);
         for text in text.iter().filter(|text| !text.is_empty()) {
-            shown += &format!("{INDENT}{}\n", cut_to_columns(text, room, ellipsis));
+            shown += &format!("{BENEATH}{}\n", cut_to_columns(text, room, ellipsis));
         }
     }
     shown

@@ -1,11 +1,15 @@
 //! What is known of an issue: the facts that its contracts and notes state.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
-use handoff_protocol::Definition;
+use handoff_base::ids::AgentName;
+use handoff_protocol::{AgentKind, Definition};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::record::{Annotation, Issue};
+use crate::record::{Annotation, DeliveryName, Issue};
 
 /// What is known of an issue under a name.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +18,114 @@ pub struct KnownFact<'i> {
     pub value: &'i Value,
     /// The note that states it; else the issue's contracts do.
     pub note: Option<&'i Annotation>,
+}
+
+/// Who says a fact. Every view that shows one names it in these words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Witness {
+    /// The issue's contracts.
+    Contracts,
+    /// An event outside the ledger, such as a review on GitHub.
+    Event {
+        /// The delivery that told it.
+        event: DeliveryName,
+        /// The agent that noted it.
+        by: AgentName,
+    },
+    /// A person's note.
+    Person {
+        /// Who it is.
+        by: AgentName,
+    },
+    /// An agent's note.
+    Agent {
+        /// Which one.
+        by: AgentName,
+    },
+}
+
+impl fmt::Display for Witness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Contracts => f.write_str("of contracts"),
+            Self::Event { by, .. } => write!(f, "of an event, noted by {by}"),
+            Self::Person { by } => write!(f, "noted by {by}, a person"),
+            Self::Agent { by } => write!(f, "noted by {by}"),
+        }
+    }
+}
+
+/// What somebody notes of an issue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Told {
+    /// Who says it.
+    pub source: Witness,
+    /// The names of the facts.
+    pub facts: Vec<String>,
+}
+
+impl Told {
+    /// Who says which of these facts, without those that contracts state.
+    pub fn of<'n>(
+        facts: impl Iterator<Item = (&'n str, KnownFact<'n>)>,
+        definition: &Definition,
+    ) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for (name, fact) in facts.filter(|(_, fact)| fact.note.is_some()) {
+            let source = fact.source(definition);
+            match all.iter_mut().find(|told| told.source == source) {
+                Some(told) => told.facts.push(name.to_owned()),
+                None => all.push(Self {
+                    source,
+                    facts: vec![name.to_owned()],
+                }),
+            }
+        }
+        all
+    }
+
+    /// How a fact is called beside who says it.
+    pub fn beside(all: &[Self], fact: &str, name: &str) -> String {
+        let mut all = all.iter();
+        let told = all.find(|told| told.facts.iter().any(|known| known == fact));
+        told.map_or_else(|| name.to_owned(), |told| told.source.beside(name))
+    }
+}
+
+impl Witness {
+    /// A fact's name, or what is said, with whose word it is; what contracts state stands alone.
+    pub fn beside(&self, name: &str) -> String {
+        match self {
+            Self::Contracts => name.to_owned(),
+            _ => format!("{name} ({self})"),
+        }
+    }
+}
+
+impl Annotation {
+    /// Who says what it notes.
+    pub fn source(&self, definition: &Definition) -> Witness {
+        let by = self.by.clone();
+        if let Some(event) = self.event.clone() {
+            return Witness::Event { event, by };
+        }
+        let mut agents = definition.agents.iter();
+        let is_person = |kind: AgentKind| kind == AgentKind::Human;
+        if agents.any(|agent| agent.id == by && is_person(agent.kind)) {
+            Witness::Person { by }
+        } else {
+            Witness::Agent { by }
+        }
+    }
+}
+
+impl KnownFact<'_> {
+    /// Who says it.
+    pub fn source(&self, definition: &Definition) -> Witness {
+        self.note
+            .map_or(Witness::Contracts, |note| note.source(definition))
+    }
 }
 
 impl Issue {
