@@ -108,9 +108,9 @@ fn by_protocol(tip: &Snapshot<'_>, now: Moment) -> Result<Vec<ArchiveRequest>, F
         let rules = tip.rules(&name)?;
         let definition = rules.protocol().definition();
         let after = definition
-            .archive
+            .time
             .as_ref()
-            .and_then(|archive| archive.after_seconds);
+            .and_then(|time| time.archive_after_seconds);
         requests.extend(after.map(|seconds| ArchiveRequest {
             before: earlier(now, std::time::Duration::from_secs(seconds)),
             issues: Vec::new(),
@@ -123,7 +123,7 @@ fn by_protocol(tip: &Snapshot<'_>, now: Moment) -> Result<Vec<ArchiveRequest>, F
     }
     let text = "no protocol here says when issues are archived";
     Err(Failure::new(ErrorCode::NothingToArchive, text)
-        .hint("say how old they must be: `git handoff archive --older 90d`; `git handoff protocol set NAME archive SECONDS` says it for good"))
+        .hint("say how old they must be: `git handoff archive --older 90d`; `git handoff protocol set NAME time.archive_after_seconds SECONDS` says it for good"))
 }
 
 /// How many issues these steps archive.

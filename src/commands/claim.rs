@@ -115,7 +115,7 @@ impl Arguments {
         // It is claimed already: no fault of a template or schema may hide that.
         let next = is_held.then(|| onward.contracts(&record.to, Some(record)).ok());
         let contracts = next.flatten().unwrap_or_default();
-        let leases = rules.protocol().definition().leases.as_ref();
+        let time = rules.protocol().definition().time.as_ref();
         let party = rules.protocol().agent(record.to.as_str());
         let claimed = ClaimView {
             handoff: Handoff::new(record, now()?),
@@ -124,7 +124,7 @@ impl Arguments {
             record: Detail(record.clone()),
             role: party.map(|party| party.role.as_str()),
             other_protocol: tip.other_protocol(&record.protocol)?,
-            longest_run_seconds: leases.and_then(|leases| leases.longest_run_seconds),
+            longest_run_seconds: time.and_then(|time| time.longest_run_seconds),
             briefing: &brief,
             contracts: &contracts,
         };

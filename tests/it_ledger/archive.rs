@@ -65,7 +65,7 @@ fn ended_issues_leave_the_tip_and_an_index_says_where_they_are() {
     $ git handoff archive
     --- stderr
     error: no protocol here says when issues are archived
-    hint: say how old they must be: `git handoff archive --older 90d`; `git handoff protocol set NAME archive SECONDS` says it for good
+    hint: say how old they must be: `git handoff archive --older 90d`; `git handoff protocol set NAME time.archive_after_seconds SECONDS` says it for good
     --- exit 6
     $ git handoff archive --older 90d
     --- stderr
@@ -391,16 +391,16 @@ fn a_checked_out_branch_and_a_repository_that_cannot_be_written_are_refused() {
 #[test]
 fn a_protocol_says_when_its_issues_are_archived() {
     let env = with_completed();
-    let set = ["protocol", "set", "issue-to-pr", "archive", "172800"];
+    let set = ["protocol", "set", "issue-to-pr", "time.archive_after_seconds", "172800"];
     env.handoff(&set).success();
     let done = env.data(&["archive"]);
     assert_eq!(done["count"], 1);
     assert_eq!(done["steps"][0]["issues"][0]["key"], "87");
     env.handoff(&["archive"]).exits(6).says("no issue");
-    env.handoff(&["protocol", "set", "issue-to-pr", "archive", "0"])
+    env.handoff(&["protocol", "set", "issue-to-pr", "time.archive_after_seconds", "0"])
         .exits(3)
         .says("a time has from 1");
-    env.handoff(&["protocol", "set", "issue-to-pr", "archive", "default"])
+    env.handoff(&["protocol", "set", "issue-to-pr", "time.archive_after_seconds", "default"])
         .success();
     env.handoff(&["archive"]).exits(6).says("no protocol here");
     sound(&env);
@@ -506,32 +506,32 @@ fn a_rule_about_archiving_that_is_not_one_comes_into_no_ledger() {
     let folder = Folder::copy(&env, "issue-to-pr", "rules");
     folder.define(|definition| definition["version"] = json!("9.0.0"));
     for rule in [
-        json!({"after_seconds": 0}),
-        json!({"after_seconds": -1}),
-        json!({"after_seconds": 1.5}),
-        json!({"after_seconds": "90d"}),
-        json!({"after_seconds": 400_000_000}),
-        json!({"after_seconds": 1e300}),
-        json!({"after": 86_400}),
+        json!({"archive_after_seconds": 0}),
+        json!({"archive_after_seconds": -1}),
+        json!({"archive_after_seconds": 1.5}),
+        json!({"archive_after_seconds": "90d"}),
+        json!({"archive_after_seconds": 400_000_000}),
+        json!({"archive_after_seconds": 1e300}),
+        json!({"archive_after": 86_400}),
         json!(86_400),
     ] {
-        folder.define(|definition| definition["archive"] = rule.clone());
+        folder.define(|definition| definition["time"] = rule.clone());
         let refused = folder.refused("update");
         assert_eq!(refused.says(), (3, "protocol_refused"), "{rule}");
         let only = &refused.findings[..];
         assert!(
-            matches!(only, [one] if one.contains("/archive")),
+            matches!(only, [one] if one.contains("/time")),
             "{only:?}"
         );
     }
     // A rule that says nothing is one, and so is none.
-    for (patch, rule) in [json!({}), json!({"after_seconds": null}), json!(null)]
+    for (patch, rule) in [json!({}), json!({"archive_after_seconds": null}), json!(null)]
         .into_iter()
         .enumerate()
     {
         folder.define(|definition| {
             definition["version"] = json!(format!("9.0.{patch}"));
-            definition["archive"] = rule;
+            definition["time"] = rule;
         });
         folder.put("update").success();
         env.handoff(&["archive"]).exits(6).says("no protocol here");

@@ -97,7 +97,7 @@ fn a_claim_holds_as_long_as_protocol_contract_or_command_says() {
     }
     // Where nothing says how long, a claim has no end.
     let env = own("issue-to-pr", |p| {
-        p.as_object_mut().unwrap().remove("leases");
+        p.as_object_mut().unwrap().remove("time");
     });
     env.send(opening(87)).success();
     let told = env.data(&["claim", "87.1", "--as", "prep-agent"]);
@@ -149,7 +149,7 @@ fn a_lease_is_a_time_within_bounds() {
     assert_eq!(env.tip(), before);
     // A protocol's own bound.
     let env = own("delegation", |p| {
-        p["leases"] = json!({"seconds": 60, "longest_seconds": 600});
+        p["time"] = json!({"lease_seconds": 60, "longest_lease_seconds": 600});
     });
     env.pace(1);
     env.send(asks(WRITER, RESEARCH, &[])).success();
@@ -1076,17 +1076,17 @@ fn a_claim_says_how_long_its_run_may_take() {
     assert_eq!(claimed("87.1"), 14_400);
     done(
         &env,
-        "protocol set issue-to-pr leases.longest_run_seconds 900",
+        "protocol set issue-to-pr time.longest_run_seconds 900",
     );
     assert_eq!(claimed("88.1"), 900);
     done(
         &env,
-        "protocol set issue-to-pr leases.longest_run_seconds default",
+        "protocol set issue-to-pr time.longest_run_seconds default",
     );
     assert_eq!(claimed("89.1"), Value::Null);
     denied(
         &env,
-        "protocol set issue-to-pr leases.longest_run_seconds 0",
+        "protocol set issue-to-pr time.longest_run_seconds 0",
         3,
         "protocol_refused",
     );

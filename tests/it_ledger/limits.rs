@@ -344,7 +344,7 @@ fn an_issue_that_is_opened_again_has_its_time_again() {
         p["limits"] = json!({"deadline_seconds": 3600, "handoffs": 5});
         // One of them is about rounds.
         p["alerts"] = json!([]);
-        p["leases"] = json!({"seconds": 360_000});
+        p["time"] = json!({"lease_seconds": 360_000});
     });
     env.send(opening(87)).success();
     for (agent, name) in [

@@ -9,7 +9,7 @@ use test_support::{TestEnvironment, stored_issue};
 
 /// Agents that delegate, in a protocol that keeps these kinds on record.
 fn keeping(kinds: &Value) -> TestEnvironment {
-    let env = own("delegation", |p| p["on_record"] = kinds.clone());
+    let env = own("delegation", |p| p["limits"]["on_record"] = kinds.clone());
     env.pace(6);
     env
 }

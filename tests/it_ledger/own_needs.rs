@@ -25,10 +25,10 @@ fn two_open_issues_with_one_port_or_workspace_are_named() {
     assert_snapshot!(checked.shown, @r#"
     $ git handoff check -
     -: complete (prep-agent-to-implementer-agent)
-      7:3 /handoff/workspace_path warning contract.shared workspace path "/srv/desk/parcel-desk-87" is also that of issue 87, which is open
-          use another workspace path, or wait until nobody works on issue 87
       9:3 /handoff/port warning contract.shared port "4187" is also that of issue 87, which is open
           use another port, or wait until nobody works on issue 87
+      7:3 /handoff/workspace_path warning contract.shared workspace path "/srv/desk/parcel-desk-87" is also that of issue 87, which is open
+          use another workspace path, or wait until nobody works on issue 87
     "#);
     let sent = env.send(&same).success();
     assert_snapshot!(sent.shown, @r#"
@@ -37,10 +37,10 @@ fn two_open_issues_with_one_port_or_workspace_are_named() {
       88.1 in_progress..completed
       commit [commit]
     --- stderr
-      7:3 /handoff/workspace_path warning contract.shared workspace path "/srv/desk/parcel-desk-87" is also that of issue 87, which is open
-          use another workspace path, or wait until nobody works on issue 87
       9:3 /handoff/port warning contract.shared port "4187" is also that of issue 87, which is open
           use another port, or wait until nobody works on issue 87
+      7:3 /handoff/workspace_path warning contract.shared workspace path "/srv/desk/parcel-desk-87" is also that of issue 87, which is open
+          use another workspace path, or wait until nobody works on issue 87
     next, for implementer-agent: git handoff claim 88.2 --as implementer-agent
     "#);
     // The same bytes again warn of nothing, nor does what the issue had already.
@@ -86,7 +86,9 @@ fn one_branch_of_several_issues_is_named_and_a_closed_issue_needs_nothing() {
 #[test]
 fn a_protocol_that_wants_no_such_warning_gives_none() {
     let env = test_support::time::own("issue-to-pr", |protocol| {
-        protocol["exclusive"] = serde_json::json!([]);
+        for fact in ["workspace_path", "port", "branch"] {
+            protocol["facts"][fact]["exclusive"] = false.into();
+        }
     });
     for issue in [87, 88] {
         env.send(opening(issue)).success();

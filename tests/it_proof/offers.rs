@@ -202,7 +202,7 @@ impl Walk {
                 own["limits"]["deadline_seconds"] = json!(7200);
             }
             if dice.percent(30) {
-                own["budgets"] =
+                own["limits"]["budgets"] =
                     json!({ "team": { "per": "issue", "cost": 1, "currency": "USD" } });
             }
             definition = own.clone();

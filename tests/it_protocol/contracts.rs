@@ -279,7 +279,7 @@ fn assert_missing(rules: &Rules, what: &str, path: &str, bytes: &[u8]) {
     let [only] = errors[..] else {
         panic!("{what} without {path} has one fault: {findings:#?}");
     };
-    let gates = &rules.protocol.definition().gates;
+    let gates = rules.protocol.definition().gates();
     let gated = |f: &Finding| f.code == FindingCode::GateRequiredFields;
     assert!(
         gates.is_empty()

@@ -232,7 +232,7 @@ fn a_person_has_hours() {
         "protocol",
         "set",
         "delegation",
-        "leases.person_seconds",
+        "time.person_lease_seconds",
         "60",
     ];
     env.handoff(&set).success();

@@ -91,7 +91,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
             "issue-to-pr",
             vec![("/contracts/8/outcome", json!({"gone": "fail"}))],
         ),
-        ("issue-to-pr", vec![("/merge/0", json!("blessed"))]),
+        ("issue-to-pr", vec![("/merge", json!(["approved"]))]),
         (
             "issue-to-pr",
             vec![("/requirements/approved/shown_by", json!([]))],
@@ -187,10 +187,27 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
             "issue-to-pr",
             vec![("/contracts/8/answers", json!(["letter"]))],
         ),
-        ("issue-to-pr", vec![("/loops", json!({"reason": "x"}))]),
+        ("issue-to-pr", vec![("/limits/loops", json!("x"))]),
+        ("issue-to-pr", vec![("/ends", json!("nothing_open"))]),
+        ("issue-to-pr", vec![("/leases", json!({"seconds": 60}))]),
         (
             "issue-to-pr",
-            vec![("/turns", json!({"pending": "nobody"}))],
+            vec![("/routes/1/from", json!(["prep-agent", "nobody"]))],
+        ),
+        ("issue-to-pr", vec![("/routes/1/to", json!(["no name"]))]),
+        ("issue-to-pr", vec![("/routes/1/to", json!(7))]),
+        (
+            "issue-to-pr",
+            vec![("/facts/total_commits/exclusive", json!(true))],
+        ),
+        (
+            "issue-to-pr",
+            vec![("/facts/port", json!({"exclusive": true}))],
+        ),
+        ("issue-to-pr", vec![("/alerts/0", json!("dead"))]),
+        (
+            "issue-to-pr",
+            vec![("/alerts/0", json!({"name": "dead", "metric": "dead"}))],
         ),
         (
             "issue-to-pr",
@@ -296,7 +313,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
         ),
         (
             "orchestrator-specialist",
-            vec![("/leases/longest_run_seconds", json!(0))],
+            vec![("/time/longest_run_seconds", json!(0))],
         ),
         (
             "orchestrator-specialist",
@@ -429,13 +446,11 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
     issue-to-pr /contracts/1/type = "error"
       protocol.duplicate /contracts/8/type: contract type `error` is defined twice
       protocol.unknown_type /routes/1/contracts/0: no contract type is called `prep-agent-to-implementer-agent`
-      protocol.route /routes/8/contracts: a contract of type `error` can't name `issue-manager`: schemas/prep-agent-to-implementer-agent.schema.json lists others at `/from`
-      protocol.route /routes/8/contracts: a contract of type `error` can't name `implementer-agent`: schemas/prep-agent-to-implementer-agent.schema.json lists others at `/from`
-      protocol.route /routes/8/contracts: a contract of type `error` can't name `reviewer-agent`: schemas/prep-agent-to-implementer-agent.schema.json lists others at `/from`
-      protocol.route /routes/8/contracts: a contract of type `error` can't name `fixer-agent`: schemas/prep-agent-to-implementer-agent.schema.json lists others at `/from`
-      protocol.route /routes/8/contracts: a contract of type `error` can't name `validator-agent`: schemas/prep-agent-to-implementer-agent.schema.json lists others at `/from`
-      protocol.route /routes/8/contracts: a contract of type `error` can't name `closer-agent`: schemas/prep-agent-to-implementer-agent.schema.json lists others at `/from`
-      protocol.route /routes/8/contracts: a contract of type `error` can't name `orchestrator`: schemas/prep-agent-to-implementer-agent.schema.json lists others at `/to`
+      protocol.unknown_field /facts/port/last/0: `/port` is a field that the schema does not have
+      protocol.unknown_field /facts/workspace_path/last/0: `/workspace_path` is a field that the schema does not have
+      protocol.unknown_field /facts/workspace_type/last/0: `/workspace_type` is a field that the schema does not have
+      protocol.unreachable_state /contracts/1/outcome: no contract of type `error` can have the status `skipped`
+      protocol.unreachable_state /status/ready: no contract can have the status `ready`, so that completed is not reached by it
     issue-to-pr /contracts/0/root = "hand off"
       protocol.root /contracts/0/root: `hand off` cannot be a root element
     issue-to-pr /contracts/0/when = {"type":"x"}
@@ -460,8 +475,8 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
     issue-to-pr /contracts/8/outcome = {"gone":"fail"}
       protocol.unknown_status /contracts/8/outcome: `gone` is not a word in `status`
       protocol.unreachable_state /contracts/8/outcome: no contract of type `error` can have the status `gone`
-    issue-to-pr /merge/0 = "blessed"
-      protocol.requirement /merge/0: there is no requirement `blessed`
+    issue-to-pr /merge = ["approved"]
+      protocol.moved /merge: `merge` moved to `requirements.NAME.merge`: true or false
     issue-to-pr /requirements/approved/shown_by = []
       protocol.requirement /requirements/approved/shown_by: neither a contract nor an approval can show it
     issue-to-pr /requirements/approved/status = ["fine"]
@@ -500,7 +515,6 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.pointer /facts/branch/last/0: `branch` is not a JSON Pointer to a field, such as /from
     issue-to-pr /facts/branch = {"sum":[]}
       protocol.fact /facts/branch/sum: nothing is gathered from an empty list
-      protocol.fact /exclusive/2: no fact called "branch" is read from one place
     issue-to-pr /facts/review_iterations = {"count":["letter"]}
       protocol.unknown_type /facts/review_iterations/count/0: no contract type is called `letter`
     issue-to-pr /agents/- = {"id":"idler","role":"Waits","kind":"specialist"}
@@ -520,10 +534,26 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.unknown_type /contracts/8/answers/0: no contract type is called `letter`
       protocol.answer /contracts/8/answers: only a protocol of style `call` has answers
       protocol.route /routes/8/contracts/0: `error` is an answer or a note, which needs no route
-    issue-to-pr /loops = {"reason":"x"}
-      protocol.loops /loops: only a protocol of style `call` has requests that wait
-    issue-to-pr /turns = {"pending":"nobody"}
-      protocol.unknown_agent /turns/pending: no agent is called `nobody`
+    issue-to-pr /limits/loops = "x"
+      protocol.loops /limits/loops: only a protocol of style `call` has requests that wait
+    issue-to-pr /ends = "nothing_open"
+      protocol.moved /ends: `ends` is left out: an agent of kind `end` says it
+    issue-to-pr /leases = {"seconds":60}
+      protocol.moved /leases: `leases` moved to `time`: `seconds` is `lease_seconds` there
+    issue-to-pr /routes/1/from = ["prep-agent","nobody"]
+      protocol.unknown_agent /routes/1/from/1: no agent is called `nobody`
+    issue-to-pr /routes/1/to = ["no name"]
+      protocol.syntax /routes/1/to/0: agent name "no name" may contain only letters, digits, `.`, `_`, `-` and `@`, the first a letter, a digit or `@`, and no `..`
+    issue-to-pr /routes/1/to = 7
+      protocol.syntax /routes/1/to: invalid type: integer `7`, expected a name or a list of names
+    issue-to-pr /facts/total_commits/exclusive = true
+      protocol.fact /facts/total_commits/exclusive: only a fact that is read with `last` can be exclusive
+    issue-to-pr /facts/port = {"exclusive":true}
+      protocol.syntax /facts/port: it has one of `last`, `newest`, `sum`, `count`, `collect` and `merge`
+    issue-to-pr /alerts/0 = "dead"
+      protocol.syntax /alerts/0: `dead` is no usual alert; there are corrupt-ledger, dead-work, last-round, left-failed, lost-agent, nobody-at-it, not-taken-up, unanswered
+    issue-to-pr /alerts/0 = {"name":"dead","metric":"dead"}
+      protocol.syntax /alerts/0: missing field `severity`
     issue-to-pr /documents = {"map":{"title":"Map","schema":"../map.json"}}
       protocol.path /documents/map/schema: `../map.json` is not a plain relative path
       protocol.missing_file /documents/map/schema: no file ../map.json describes it
@@ -575,8 +605,8 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.unknown_field /contracts/0/max_retries: `/retry_policy/most` is a field that the schema does not have
     orchestrator-specialist /errors/VALIDATION_FAILED/runs = ["SIGNAL"]
       protocol.duplicate /errors/VALIDATION_FAILED/runs/0: `SIGNAL` has a code already
-    orchestrator-specialist /leases/longest_run_seconds = 0
-      protocol.time /leases/longest_run_seconds: a time has from 1 to 316224000 seconds here
+    orchestrator-specialist /time/longest_run_seconds = 0
+      protocol.time /time/longest_run_seconds: a time has from 1 to 316224000 seconds here
     orchestrator-specialist /contracts/1/note = true
       protocol.note /contracts/1/note: a note answers nothing
     orchestrator-specialist /routes/0/contracts/- = "response"
@@ -733,10 +763,10 @@ fn faults_of_every_kind_are_told_in_one_run() {
             "fixer-agent",
             []
         ]));
-        definition["alerts"][0]["metric"] = json!("happiness");
-        definition["alerts"][3]["severity"] = json!("loud");
+        definition["alerts"][0] = json!({"name": "dead-work", "metric": "happiness"});
+        definition["alerts"][3] = json!({"name": "left-failed", "severity": "loud"});
         definition["merge"] = json!(["blessed"]);
-        definition["leases"]["seconds"] = json!("long");
+        definition["time"]["lease_seconds"] = json!("long");
     });
     folder.remove("schemas/error.schema.json");
     folder.write("schemas/workflow-complete.schema.json", "{");
@@ -752,14 +782,13 @@ fn faults_of_every_kind_are_told_in_one_run() {
     protocol.syntax /agents/1/nickname: unknown field `nickname`
     protocol.syntax /agents/2/kind: unknown variant `king`
     protocol.syntax /contracts/0/roots: unknown field `roots`
-    protocol.syntax /contracts/0: missing field `root`
     protocol.syntax /routes/2/opens: invalid type: string "yes"
-    protocol.syntax /leases/seconds: invalid type: string "long"
+    protocol.syntax /time/lease_seconds: invalid type: string "long"
     protocol.syntax /alerts/0/metric: unknown variant `happiness`
     protocol.syntax /alerts/3/severity: unknown variant `loud`
     protocol.syntax /colour: unknown field `colour`
+    protocol.moved /merge: `merge` moved to `requirements.NAME.merge`: true or false
     protocol.unknown_agent /routes/1/to: no agent is called `nobody`
-    protocol.requirement /merge/0: there is no requirement `blessed`
     protocol.missing_file /contracts/8/schema: no file schemas/error.schema.json describes it
     protocol.schema schemas/workflow-complete.schema.json: it is not JSON: EOF while parsing an object at line 1 column 1
     protocol.missing_file /contracts/9/template: there is no file templates/workflow-complete.json

@@ -64,18 +64,18 @@ fn what_is_in_force_is_listed_and_shown() {
     text += &run(&env, "protocol update directive").shown;
     insta::assert_snapshot!(text, @"
     $ git handoff protocol add directive
-    added protocol directive 1.3.0
+    added protocol directive 1.4.0
       commit [commit]
     --- stderr
     next: git handoff send --issue N --to DesignGPT --as ResearchGPT --protocol directive      (says what to --set)
     $ git handoff protocol list
-    task-breakdown           1.4.0  default   From a fresh environment to finished subtasks
-    directive                1.3.0  in force  Specialists whose every handoff is evaluated first
-    issue-to-pr              1.6.0  built in  From a GitHub issue to a merged pull request
-    orchestrator-specialist  1.3.0  built in  Orchestrators call technology specialists
-    delegation               1.3.0  built in  Agents that delegate what they cannot handle
+    task-breakdown           1.5.0  default   From a fresh environment to finished subtasks
+    directive                1.4.0  in force  Specialists whose every handoff is evaluated first
+    issue-to-pr              1.7.0  built in  From a GitHub issue to a merged pull request
+    orchestrator-specialist  1.4.0  built in  Orchestrators call technology specialists
+    delegation               1.4.0  built in  Agents that delegate what they cannot handle
     $ git handoff protocol show directive
-    directive 1.3.0: Specialists whose every handoff is evaluated first
+    directive 1.4.0: Specialists whose every handoff is evaluated first
       relay: sending on completes the handoff that the sender held
       formats: json, xml
 
@@ -111,16 +111,16 @@ fn what_is_in_force_is_listed_and_shown() {
     $ git handoff protocol check directive
     directive: sound (10 files)
     $ git handoff protocol add directive
-    protocol directive 1.3.0 is already in force; nothing changed
+    protocol directive 1.4.0 is already in force; nothing changed
     $ git handoff protocol update directive
-    protocol directive 1.3.0 is already in force; nothing changed
+    protocol directive 1.4.0 is already in force; nothing changed
     ");
     // The same as data.
     let data = env.data(&["protocol", "check", "directive"]);
     assert_eq!(data["findings"], json!([]));
     let data = env.data(&["protocol", "update", "directive"]);
     let expected =
-        json!({"protocol": "directive", "before": "1.3.0", "version": "1.3.0", "commit": null});
+        json!({"protocol": "directive", "before": "1.4.0", "version": "1.4.0", "commit": null});
     assert_eq!(data, expected);
     // Other files have another version.
     run(&env, "protocol copy directive ./ours");
@@ -130,7 +130,7 @@ fn what_is_in_force_is_listed_and_shown() {
     let same = env.handoff(&["protocol", "update", "./ours"]).exits(3);
     insta::assert_snapshot!(same.stderr, @"
     error: protocol directive was not updated
-      /version protocol.version version 1.3.0 is in force, with other files
+      /version protocol.version version 1.4.0 is in force, with other files
           give the new one another version
     hint: raise `version` in its protocol.json and update again; `git handoff protocol show directive` shows what is in force
     ");
@@ -163,20 +163,20 @@ fn a_policy_is_set_with_one_command_and_one_commit() {
     text += &run(&env, "log -n 3").shown;
     insta::assert_snapshot!(text, @"
     $ git handoff protocol set issue-to-pr evidence enforce
-    updated protocol issue-to-pr from 1.6.0 to 1.6.0+1
+    updated protocol issue-to-pr from 1.7.0 to 1.7.0+1
       commit [commit]
     $ git handoff protocol set issue-to-pr evidence.coverage off
-    updated protocol issue-to-pr from 1.6.0+1 to 1.6.0+2
+    updated protocol issue-to-pr from 1.7.0+1 to 1.7.0+2
       commit [commit]
     $ git handoff protocol set issue-to-pr evidence enforce
-    protocol issue-to-pr 1.6.0+2 is already in force; nothing changed
+    protocol issue-to-pr 1.7.0+2 is already in force; nothing changed
     $ git handoff protocol set issue-to-pr consistency.cycle-time enforce
-    updated protocol issue-to-pr from 1.6.0+2 to 1.6.0+3
+    updated protocol issue-to-pr from 1.7.0+2 to 1.7.0+3
       commit [commit]
     $ git handoff log -n 3
-    [commit]  2026-03-02 09:09:00Z  Robin Doe    Set consistency.cycle-time to enforce in protocol issue-to-pr, version 1.6.0+3
-    [commit]  2026-03-02 09:07:00Z  Robin Doe    Set evidence.coverage to off in protocol issue-to-pr, version 1.6.0+2
-    [commit]  2026-03-02 09:06:00Z  Robin Doe    Set evidence to enforce in protocol issue-to-pr, version 1.6.0+1
+    [commit]  2026-03-02 09:09:00Z  Robin Doe    Set consistency.cycle-time to enforce in protocol issue-to-pr, version 1.7.0+3
+    [commit]  2026-03-02 09:07:00Z  Robin Doe    Set evidence.coverage to off in protocol issue-to-pr, version 1.7.0+2
+    [commit]  2026-03-02 09:06:00Z  Robin Doe    Set evidence to enforce in protocol issue-to-pr, version 1.7.0+1
     3 shown; the rest: git handoff log -n 3 --after [commit]
     --- stderr
     the same with git: git log -n 3 handoffs
@@ -204,7 +204,7 @@ fn a_policy_is_set_with_one_command_and_one_commit() {
         &env.repo(),
         &["show", "handoffs:protocols/issue-to-pr/protocol.json"],
     );
-    let after: Value = serde_json::from_str(&after.replace("1.6.0+6", "1.6.0")).unwrap();
+    let after: Value = serde_json::from_str(&after.replace("1.7.0+6", "1.7.0")).unwrap();
     assert_eq!(after, serde_json::from_str::<Value>(&before).unwrap());
     env.assert_sound();
 }
@@ -220,22 +220,23 @@ fn what_can_be_set_is_listed_and_anything_else_is_refused() {
     consistency.resolved-leaves-nothing   default  enforce, warn, off or default                                                      what happens to contracts that break this rule
     consistency.partial-leaves-something  default  enforce, warn, off or default                                                      what happens to contracts that break this rule
     consistency.handled-lacks-nothing     default  enforce, warn, off or default                                                      what happens to contracts that break this rule
-    leases                                30       a whole number                                                                     how long a claim holds, in seconds
-    leases.longest_run_seconds            default  a whole number or default                                                          how long a worker lets an agent run for one claim
-    leases.person_seconds                 86400    a whole number or default                                                          how long a claim of a person holds, in seconds
-    leases.acknowledge_seconds            30       a whole number or default                                                          in how many seconds an agent must claim what it gets
+    time.lease_seconds                    30       a whole number                                                                     how long a claim holds, in seconds
+    time.longest_run_seconds              default  a whole number or default                                                          how long a worker lets an agent run for one claim
+    time.person_lease_seconds             86400    a whole number or default                                                          how long a claim of a person holds, in seconds
+    time.acknowledge_seconds              30       a whole number or default                                                          in how many seconds an agent must claim what it gets
     retry                                 2        a whole number or default                                                          how many attempts may follow the first
     limits.handoffs                       10       a whole number or default                                                          how many handoffs an issue may have
     limits.item                           3        a whole number                                                                     how many handoffs may be about one item
     limits.deadline_seconds               default  a whole number or default                                                          how long after its start an issue may be handed on
     limits.cooldown_seconds               5        a whole number or default                                                          how long a sender waits between two handoffs to one receiver
     limits.rounds.*                       default  a whole number                                                                     how many rounds of this name an issue may have
-    budgets.cost.*                        default  a sum of money                                                                     what this budget allows in money
-    budgets.tokens.*                      default  a whole number                                                                     how many tokens this budget allows
-    budgets.attempts.*                    default  a whole number                                                                     how many claims this budget allows
-    budgets.seconds.*                     default  a whole number                                                                     for how long this budget lets work be held, in seconds
-    on_record                             default  limits, cycles, refused_contracts, or some of them with commas between or default  the kinds of refused contracts that are kept on record
-    archive                               default  a whole number or default                                                          how long after its end an issue is archived, in seconds
+    limits.budgets.cost.*                 default  a sum of money                                                                     what this budget allows in money
+    limits.budgets.tokens.*               default  a whole number                                                                     how many tokens this budget allows
+    limits.budgets.attempts.*             default  a whole number                                                                     how many claims this budget allows
+    limits.budgets.seconds.*              default  a whole number                                                                     for how long this budget lets work be held, in seconds
+    limits.on_record                      default  limits, cycles, refused_contracts, or some of them with commas between or default  the kinds of refused contracts that are kept on record
+    time.archive_after_seconds            default  a whole number or default                                                          how long after its end an issue is archived, in seconds
+    in force: off
     ");
     let tip = env.tip();
     let mut text = String::new();
@@ -243,7 +244,7 @@ fn what_can_be_set_is_listed_and_anything_else_is_refused() {
         "protocol set delegation agents 3",
         "protocol set delegation evidence on",
         "protocol set delegation evidence.weather off",
-        "protocol set delegation leases default",
+        "protocol set delegation time.lease_seconds default",
         "protocol set delegation limits.rounds.none 3",
         "protocol set delegation consistency.no-such-rule off",
         "protocol set delegation evidence",
@@ -266,12 +267,12 @@ fn what_can_be_set_is_listed_and_anything_else_is_refused() {
     $ git handoff protocol set delegation evidence.weather off
     --- stderr
     error: the protocol is invalid
-      160:15 /evidence/checks protocol.syntax unknown variant `weather`, expected one of `branch`, `commits`, `files_changed`, `commits_added`, `merge`, `artifacts`, `paths`, `tests`, `tests_added`, `coverage`
+      147:15 /evidence/checks protocol.syntax unknown variant `weather`, expected one of `branch`, `commits`, `files_changed`, `commits_added`, `merge`, `artifacts`, `paths`, `tests`, `tests_added`, `coverage`
     hint: fix it until `git handoff protocol check FOLDER` finds nothing
     --- exit 3
-    $ git handoff protocol set delegation leases default
+    $ git handoff protocol set delegation time.lease_seconds default
     --- stderr
-    error: protocol delegation was not changed: leases takes a whole number, not "default"
+    error: protocol delegation was not changed: time.lease_seconds takes a whole number, not "default"
     hint: `git handoff protocol set delegation` lists what can be set
     --- exit 2
     $ git handoff protocol set delegation limits.rounds.none 3
@@ -431,7 +432,7 @@ fn an_update_is_one_commit_and_takes_nothing_away_from_history() {
     folder.put("update").success();
     assert_eq!(commits(&env), before + 1);
     let subject = env.git(&env.repo(), &["log", "-1", "--format=%s", "handoffs"]);
-    assert_eq!(subject, "Update protocol issue-to-pr from 1.6.0 to 2.0.0\n");
+    assert_eq!(subject, "Update protocol issue-to-pr from 1.7.0 to 2.0.0\n");
     let changed = ["diff", "--name-only", "handoffs~1", "handoffs"];
     assert_eq!(
         env.git(&env.repo(), &changed),
@@ -456,7 +457,7 @@ fn an_update_keeps_what_was_set_or_says_what_would_be_lost() {
     let folder = Folder::copy(&env, "issue-to-pr", "next");
     folder.define(|d| {
         d["version"] = json!("2.0.0");
-        d["leases"]["seconds"] = json!(4321);
+        d["time"]["lease_seconds"] = json!(4321);
         d["evidence"]["policy"] = json!("warn");
         d["limits"]["handoffs"] = json!(40);
     });
@@ -472,7 +473,7 @@ fn an_update_keeps_what_was_set_or_says_what_would_be_lost() {
         row.and_then(|row| row.split_whitespace().nth(1))
             .map(str::to_owned)
     };
-    let values = ["evidence", "limits.handoffs", "leases"].map(value);
+    let values = ["evidence", "limits.handoffs", "time.lease_seconds"].map(value);
     let expected = ["enforce", "77", "4321"].map(|value| Some(value.to_owned()));
     assert_eq!(values, expected, "what the author changed is taken");
     let again = folder.put("update").success();
@@ -480,7 +481,7 @@ fn an_update_keeps_what_was_set_or_says_what_would_be_lost() {
     // A second new version keeps them, too, and not what the first one brought.
     folder.define(|d| {
         d["version"] = json!("3.0.0");
-        d["leases"]["seconds"] = json!(1234);
+        d["time"]["lease_seconds"] = json!(1234);
     });
     folder.put("update").success();
     let listed = run(&env, "protocol set issue-to-pr").stdout;
@@ -536,8 +537,7 @@ fn an_update_leaves_no_open_handoff_behind() {
         folder.define(|d| {
             d["facts"] = json!({});
             d["consistency"] = json!([]);
-            d.as_object_mut().unwrap().remove("trail");
-            d.as_object_mut().unwrap().remove("exclusive");
+            d.as_object_mut().unwrap().remove("traces");
             d["github"] = json!({"rules": []});
             d["version"] = json!("1.9.0");
             change(d);
@@ -563,6 +563,8 @@ fn an_update_leaves_no_open_handoff_behind() {
     text += "\n\n";
     text += &told("type", &|d| {
         d["contracts"][1]["type"] = json!("prepared");
+        d["contracts"][1]["schema"] = json!("schemas/prep-agent-to-implementer-agent.schema.json");
+        d["contracts"][1]["template"] = json!("templates/prep-agent-to-implementer-agent.json");
         d["routes"][1]["contracts"] = json!(["prepared"]);
     });
     text += "\n\n";
@@ -606,11 +608,12 @@ fn an_update_leaves_no_open_handoff_behind() {
     folder.define(|d| {
         d["facts"] = json!({});
         d["consistency"] = json!([]);
-        d.as_object_mut().unwrap().remove("trail");
-        d.as_object_mut().unwrap().remove("exclusive");
+        d.as_object_mut().unwrap().remove("traces");
         d["github"] = json!({"rules": []});
         d["version"] = json!("1.9.0");
         d["contracts"][1]["type"] = json!("prepared");
+        d["contracts"][1]["schema"] = json!("schemas/prep-agent-to-implementer-agent.schema.json");
+        d["contracts"][1]["template"] = json!("templates/prep-agent-to-implementer-agent.json");
         d["routes"][1]["contracts"] = json!(["prepared"]);
     });
     folder.put("update").success();
@@ -1012,6 +1015,36 @@ fn damage(env: &TestEnvironment) -> String {
     let ran = env.handoff(&["verify", "--json"]);
     assert_eq!(ran.status, 10, "{}", ran.shown);
     Refused::of(&ran).findings.join("\n")
+}
+
+#[test]
+fn an_earlier_form_in_force_names_the_update_which_replaces_it() {
+    let env = TestEnvironment::with_ledger();
+    let path = "protocols/issue-to-pr/protocol.json";
+    let text = env.git(&env.repo(), &["show", &format!("handoffs:{path}")]);
+    let mut earlier: Value = serde_json::from_str(&text).unwrap();
+    let members = earlier.as_object_mut().unwrap();
+    members.shift_remove("time");
+    members.insert("leases".to_owned(), json!({"seconds": 60}));
+    members.insert("merge".to_owned(), json!(["approved"]));
+    members.insert("version".to_owned(), json!("1.5.0"));
+    let approved = members["requirements"]["approved"].as_object_mut().unwrap();
+    approved.shift_remove("merge");
+    let message = "Update protocol issue-to-pr from 1.7.0 to 1.5.0\n\nProtocol: issue-to-pr\n";
+    tamper(&env, message, &[(path, Some(earlier.to_string().as_bytes()))]);
+    for command in ["status", "inbox --as prep-agent", "protocol set issue-to-pr evidence warn"] {
+        let args: Vec<&str> = command.split(' ').collect();
+        let ran = env.handoff(&args);
+        assert_ne!(ran.status, 0, "{command}");
+        ran.says("protocol issue-to-pr is in force in an earlier form of protocol.json")
+            .says("`leases` moved to `time`")
+            .says("`git handoff protocol update issue-to-pr`");
+    }
+    env.handoff(&["protocol", "update", "issue-to-pr"])
+        .success();
+    env.handoff(&["status"]).success();
+    let ran = env.handoff(&["protocol", "set", "issue-to-pr", "leases", "60"]);
+    ran.exits(2).says("\"leases\" is time.lease_seconds now");
 }
 
 #[test]

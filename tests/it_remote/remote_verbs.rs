@@ -584,7 +584,7 @@ fn what_two_clones_set_and_update_at_once_all_holds() {
     };
     offline(&set("evidence", "enforce"));
     offline("protocol update ../own");
-    offline(&set("leases", "1234"));
+    offline(&set("time.lease_seconds", "1234"));
     let here = set("limits.handoffs", "77");
     clones
         .env

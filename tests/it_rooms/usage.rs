@@ -8,7 +8,7 @@ use test_support::time::{assert_goes_there_and_back, attempt, denied, done, own}
 
 /// The shipped protocol with these budgets.
 fn budgeted(budgets: Value) -> TestEnvironment {
-    own("issue-to-pr", |protocol| protocol["budgets"] = budgets)
+    own("issue-to-pr", |protocol| protocol["limits"]["budgets"] = budgets)
 }
 
 /// A report of one model's usage, without spaces.
@@ -208,7 +208,7 @@ fn an_issue_is_claimed_until_its_budget_is_spent() {
     $ git handoff claim 87.2 --as implementer-agent
     --- stderr
     error: 87.2 cannot be claimed: 1.25 USD of 1.00 USD per issue (budget team) is spent or claimed
-    hint: ask a person to raise the budget (`git handoff protocol set issue-to-pr budgets.cost.team N`) or to end the issue; `git handoff status 87` shows what it cost
+    hint: ask a person to raise the budget (`git handoff protocol set issue-to-pr limits.budgets.cost.team N`) or to end the issue; `git handoff status 87` shows what it cost
     --- exit 4
     "#);
     assert_eq!(env.tip(), tip);
@@ -230,7 +230,7 @@ fn an_issue_is_claimed_until_its_budget_is_spent() {
       issue 87
       see what it was spent on, and raise the budget or end the work
     "#);
-    done(&env, "protocol set issue-to-pr budgets.cost.team 3.5");
+    done(&env, "protocol set issue-to-pr limits.budgets.cost.team 3.5");
     done(&env, "claim 87.2 --as implementer-agent");
     assert!(
         file(&env, "issues/87/00/87/issue.json")["spent"]["prep-agent"]["ended"]["cost"]["USD"]

@@ -91,7 +91,7 @@ pub fn spent_today(
 }
 
 fn has_day(protocol: &Protocol) -> bool {
-    let mut budgets = protocol.definition().budgets.values();
+    let mut budgets = protocol.definition().budgets().values();
     budgets.any(|budget| budget.per == Per::Day)
 }
 

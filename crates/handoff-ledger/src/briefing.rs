@@ -272,7 +272,7 @@ fn budget_left(
     let Some(since) = since.or(record.latest().map(|latest| latest.at)) else {
         return Ok(Vec::new());
     };
-    if definition.budgets.is_empty() {
+    if definition.budgets().is_empty() {
         return Ok(Vec::new());
     }
     let spent = folder.spent_on(&day(since))?.unwrap_or_default();

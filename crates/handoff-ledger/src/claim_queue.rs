@@ -207,7 +207,7 @@ impl<'a, 'r> Budgets<'a, 'r> {
     ) -> Result<Option<BudgetSpent>, LedgerError> {
         let rules = self.tip.rules(&entry.protocol)?;
         let definition = rules.protocol().definition();
-        if definition.budgets.is_empty() {
+        if definition.budgets().is_empty() {
             return Ok(None);
         }
         if let Some(spent) = self.over.borrow().get(&entry.protocol) {

@@ -12,10 +12,10 @@ use handoff_model::layout::DEFINITION;
 use handoff_model::screening::{Screen, screen_protocol};
 use handoff_model::semantic::part;
 use handoff_model::{
-    Assignment, FileChanges, Issue, IssueStatus, ProtocolFiles, Refusal, Schemas, check_protocol,
-    has_settings, keep_settings, layout, only_setting_changed,
+    Assignment, FileChanges, Issue, IssueStatus, ProtocolFiles, Refusal, Schemas, SettingError,
+    check_protocol,    has_settings, keep_settings, layout, only_setting_changed,
 };
-use handoff_protocol::{AgentKind, ContractType, Protocol, SIGNERS};
+use handoff_protocol::{AgentKind, ContractType, Protocol, SIGNERS, renewed};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -181,7 +181,7 @@ pub(super) fn protocol_step(
     let name = protocol.name().to_owned();
     let version = protocol.definition().version.clone();
     let known = match tip.rules_id(&name)? {
-        Some(_) => Some(tip.rules(&name)?),
+        Some(_) => Some(tip.replaced_rules(&name)?),
         None => None,
     };
     let mut outcome = ProtocolChange {
@@ -244,7 +244,7 @@ fn keep_set(
     if tip.rules_id(name)?.is_none() {
         return Ok(Vec::new());
     }
-    let rules = tip.rules(name)?;
+    let rules = tip.replaced_rules(name)?;
     if !has_settings(&rules.protocol().definition().version) {
         return Ok(Vec::new());
     }
@@ -255,6 +255,10 @@ fn keep_set(
     let files = rules.files()?;
     let in_force = files.iter().find(|(path, _)| path == DEFINITION);
     let in_force = in_force.map_or(&[][..], |(_, bytes)| bytes);
+    if renewed(in_force).is_some() {
+        let (name, source) = (name.to_owned(), SettingError::Earlier);
+        return Err(ProtocolError::LosesSetting { name, source }.into());
+    }
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
     let kept = keep_settings(&keys, &text(in_force), &text(new));
     let (changed, kept) = kept.map_err(|source| ProtocolError::LosesSetting {
@@ -366,7 +370,7 @@ fn orphans(
     protocol: &Protocol,
     files: &ProtocolFiles,
 ) -> Result<Vec<Finding>, LedgerError> {
-    let old = tip.rules(protocol.name())?;
+    let old = tip.replaced_rules(protocol.name())?;
     let was = old.protocol();
     let mut found = Vec::new();
     for entry in tip.open()? {
@@ -451,7 +455,7 @@ fn misfit_documents(
     protocol: &Protocol,
     files: &ProtocolFiles,
 ) -> Result<Vec<Finding>, LedgerError> {
-    let old = tip.rules(protocol.name())?;
+    let old = tip.replaced_rules(protocol.name())?;
     let mut found = Vec::new();
     for (name, value) in documents(tip, &old)? {
         let path = layout::document(protocol.name(), &name);

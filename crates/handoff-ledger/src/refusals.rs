@@ -129,7 +129,7 @@ impl Ledger<'_> {
             return Ok(None);
         };
         let rules = tip.rules(issue.protocol.as_str())?;
-        let wanted = &rules.protocol().definition().on_record;
+        let wanted = rules.protocol().definition().on_record();
         if !wanted.contains(&reason.kind) {
             return Ok(None);
         }

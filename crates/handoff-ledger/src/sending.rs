@@ -661,7 +661,7 @@ fn gated(protocol: &Protocol, error: LedgerError) -> LedgerError {
     };
     match error {
         LedgerError::Refused(refusal)
-            if protocol.definition().gates.contains(&gate) && !own(&refusal) =>
+            if protocol.definition().gates().contains(&gate) && !own(&refusal) =>
         {
             let text = "the gate is not passed: the sender may not send this now";
             let findings = vec![Finding::error(gate.code(), "", text)];

@@ -29,8 +29,8 @@ pub(super) fn shared_resources(
         return Ok(Vec::new());
     };
     let mut stated: Vec<(&str, &str, &Value)> = Vec::new();
-    for name in &definition.exclusive {
-        let Some(FactRule::Last(places)) = definition.facts.get(name) else {
+    for (name, fact) in definition.facts.iter().filter(|(_, fact)| fact.exclusive) {
+        let FactRule::Last(places) = &fact.rule else {
             continue;
         };
         let found = places

@@ -19,9 +19,9 @@ impl Protocol {
         contract: &Value,
     ) -> Vec<&str> {
         let mut stated = Vec::new();
-        for (name, rule) in &self.definition().facts {
+        for (name, fact) in &self.definition().facts {
             let number = |facts: &Map<String, Value>| facts.get(name).and_then(Value::as_u64);
-            match rule {
+            match &fact.rule {
                 FactRule::Last(pointers) => {
                     let found = pointers.iter().find_map(|p| lookup(contract, p));
                     if let Some(value) = found {

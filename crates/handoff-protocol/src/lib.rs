@@ -10,7 +10,7 @@
 //!   `path_pattern`: paths that an agent may touch; `pointers`: the target of a pointer in a schema;
 //! - `definition`: the stored form; `tasks`: reads tasks from contracts;
 //! - `check`: finds parts of a definition that don't fit together;
-//! - `protocol`: a valid protocol; `partial_protocol` reads an invalid one as far as possible;
+//! - `moved`: earlier places of keys; `protocol`: a valid protocol; `partial_protocol` reads an invalid one as far as possible;
 //! - `resolution`: a contract's type; `facts`: facts in contracts.
 //!
 //! `signers` maps keys to their owners.
@@ -21,6 +21,7 @@ mod check;
 mod definition;
 mod facts;
 mod lifecycle;
+mod moved;
 mod partial_protocol;
 mod path_pattern;
 mod pointers;
@@ -32,6 +33,7 @@ mod term;
 
 pub use definition::*;
 pub use lifecycle::{Event, IllegalEvent, State};
+pub use moved::{is_earlier_form, renewed};
 pub use partial_protocol::Partial;
 pub use path_pattern::{PathPattern, PatternError};
 pub use pointers::{schema_has, schema_nodes, schema_types, schema_values};

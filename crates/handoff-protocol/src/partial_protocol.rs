@@ -196,7 +196,7 @@ impl Partial {
             return;
         }
         findings.retain_mut(|finding| {
-            if finding.code == FindingCode::ProtocolSyntax {
+            if [FindingCode::ProtocolSyntax, FindingCode::ProtocolMoved].contains(&finding.code) {
                 return true;
             }
             if self.follows(finding) {
@@ -292,8 +292,7 @@ fn stand_in(at: &str) -> Option<Map<String, Value>> {
         }),
         ["agents", n] => json!({"id": unnamed(n), "role": "unnamed", "kind": "specialist"}),
         ["contracts", n] => json!({
-            "type": unnamed(n), "title": "unnamed", "root": "unnamed",
-            "schema": "schemas/unnamed.json", "template": "templates/unnamed.json",
+            "type": unnamed(n), "title": "unnamed",
         }),
         ["routes", _] => json!({"from": "*", "to": "unnamed", "contracts": []}),
         ["forbidden", _] => json!({"from": "unnamed", "to": "unnamed", "reason": "unnamed"}),
@@ -342,7 +341,7 @@ mod tests {
                 {"from": "a", "to": "b", "contracts": ["c"], "opens": true},
                 {"from": "b", "to": "nobody", "contracts": ["letter"]},
             ],
-            "leases": {"seconds": "long", "second": 1},
+            "time": {"lease_seconds": "long", "second": 1},
             "alerts": [
                 {"name": "one", "metric": "nothing", "above": 0, "severity": "info", "action": "x"},
                 {"name": "two", "metric": "dead", "severity": "info", "action": "x"},
@@ -355,8 +354,8 @@ mod tests {
         /agents/1/kind: unknown variant `king`
         /agents/2: missing field `role`
         /contracts/0/note: invalid type: string "yes"
-        /leases/seconds: invalid type: string "long"
-        /leases/second: unknown field `second`
+        /time/lease_seconds: invalid type: string "long"
+        /time/second: unknown field `second`
         /alerts/0/metric: unknown variant `nothing`
         /routes/1/to: no agent is called `nobody`
         /routes/1/contracts/0: no contract type is called `letter`

@@ -12,9 +12,10 @@ use serde_path_to_error::Segment;
 use crate::check::faults;
 use crate::definition::{
     Agent, AgentKind, Check, ContractType, Definition, Ends, Fields, Forbidden, Github, Outcome,
-    Policy, RoundLimit, Route, TaskState,
+    Policy, RoundLimit, Route, TaskFields, TaskState,
 };
 use crate::lifecycle::State;
+use crate::moved::named;
 
 /// A valid protocol: its parts fit together.
 #[derive(Clone, Debug)]
@@ -39,7 +40,7 @@ impl Protocol {
     /// # Errors
     /// If it does not have the form of a protocol.
     pub fn sound(bytes: &[u8]) -> Result<Self, Vec<Finding>> {
-        let definition = read_part(bytes).map_err(|finding| vec![*finding])?;
+        let definition = read_whole(bytes).map_err(|finding| vec![*finding])?;
         Ok(Self { definition })
     }
 
@@ -84,13 +85,11 @@ impl Protocol {
 
     /// When an issue ends.
     pub fn ends(&self) -> Ends {
-        self.definition
-            .ends
-            .unwrap_or(if self.definition.has_end() {
-                Ends::ClosingContract
-            } else {
-                Ends::NothingOpen
-            })
+        if self.definition.has_end() {
+            Ends::ClosingContract
+        } else {
+            Ends::NothingOpen
+        }
     }
 
     /// The place of an envelope field in contracts of this type.
@@ -296,8 +295,8 @@ impl Protocol {
     ) -> Option<u64> {
         let mut routes = self.routes(from, to);
         let route = routes.find(|route| route.contracts.iter().any(|c| c == kind))?;
-        let leases = self.definition.leases.as_ref();
-        let usual = || leases.and_then(|leases| leases.acknowledge_seconds);
+        let time = self.definition.time.as_ref();
+        let usual = || time.and_then(|time| time.acknowledge_seconds);
         if self.is_kind(to, AgentKind::Human) {
             return route.acknowledge_seconds;
         }
@@ -307,19 +306,33 @@ impl Protocol {
     /// The usual length of an agent's claim, in seconds; `own` is the contract's own time, which does
     /// not bind a person that the protocol gives another. `None` if it has no end.
     pub fn lease_seconds(&self, agent: &str, own: Option<u64>) -> Option<u64> {
-        let leases = self.definition.leases.as_ref();
-        let person = leases.and_then(|leases| leases.person_seconds);
+        let time = self.definition.time.as_ref();
+        let person = time.and_then(|time| time.person_lease_seconds);
         let person = person.filter(|_| self.is_kind(agent, AgentKind::Human));
-        person.or(own).or(leases.map(|leases| leases.seconds))
+        person
+            .or(own)
+            .or(time.and_then(|time| time.lease_seconds))
     }
 
-    /// The agent that acts on a task in this state. A task that nobody works on is its planner's, as one
-    /// that waits is, unless the protocol names another agent for the state.
+    /// The agent that acts on a task in this state: it sends what opens tasks, breaks one down, or
+    /// completes one. `None` if several agents do, so that the lower phase goes first.
     pub fn turn_of(&self, state: TaskState) -> Option<&AgentName> {
-        let turns = &self.definition.turns;
-        let waits = || turns.get(&TaskState::Pending).filter(|_| !state.is_begun());
-        let usual = || waits().filter(|_| state != TaskState::None);
-        turns.get(&state).or_else(usual)
+        let acts = |tasks: &TaskFields| match state {
+            TaskState::None => tasks.opens.is_some() && tasks.parent.is_none(),
+            TaskState::InProgress => tasks.completes.is_some(),
+            TaskState::Completed => false,
+            // One that waits is its planner's, too.
+            _ => tasks.opens.is_some() && tasks.parent.is_some(),
+        };
+        let acts = |name: &String| {
+            let tasks = self.contract_type(name).and_then(|k| k.tasks.as_ref());
+            tasks.is_some_and(acts)
+        };
+        let routes = self.definition.routes.iter();
+        let mut senders = routes.filter(|route| route.contracts.iter().any(acts));
+        let sender = &senders.next()?.from;
+        let is_alone = senders.all(|route| route.from == *sender);
+        self.agent(sender).filter(|_| is_alone).map(|a| &a.id)
     }
 
     /// The limits on rounds, by name, to which another attempt at a contract of this type counts.
@@ -380,7 +393,7 @@ impl Protocol {
 
 /// Parses the stored form; a fault comes with its place.
 pub(crate) fn read(bytes: &[u8]) -> Result<Definition, Box<Finding>> {
-    let definition: Definition = read_part(bytes)?;
+    let definition = read_whole(bytes)?;
     if let Some(github) = &definition.github {
         let text = github.text();
         read_part::<Github>(text.as_bytes()).map_err(|mut finding| {
@@ -396,6 +409,14 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Definition, Box<Finding>> {
             finding
         })?;
     }
+    Ok(definition)
+}
+
+/// Parses all but the rules of GitHub.
+fn read_whole(bytes: &[u8]) -> Result<Definition, Box<Finding>> {
+    let mut definition: Definition = read_part(bytes).map_err(named)?;
+    let types = definition.contracts.iter_mut();
+    types.for_each(ContractType::name_files);
     Ok(definition)
 }
 

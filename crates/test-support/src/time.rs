@@ -21,8 +21,8 @@ pub fn own(protocol: &str, change: impl FnOnce(&mut Value)) -> TestEnvironment {
     let env = TestEnvironment::with_repository();
     let folder = Folder::copy(&env, protocol, "own");
     folder.define(|definition| {
-        if let Some(leases) = definition["leases"].as_object_mut() {
-            leases.remove("acknowledge_seconds");
+        if let Some(time) = definition["time"].as_object_mut() {
+            time.remove("acknowledge_seconds");
         }
         change(definition);
     });

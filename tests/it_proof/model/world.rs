@@ -37,8 +37,8 @@ impl World {
         let folder = built_in(name).unwrap();
         let definition = folder.file("protocol.json").unwrap();
         let mut definition: Value = serde_json::from_slice(definition).unwrap();
-        definition["on_record"] = json!(["limits", "cycles", "refused_contracts"]);
-        definition["budgets"] = json!({
+        definition["limits"]["on_record"] = json!(["limits", "cycles", "refused_contracts"]);
+        definition["limits"]["budgets"] = json!({
             "run": {"per": "run", "tokens": 400},
             "issue": {"per": "issue", "tokens": TOKENS, "attempts": ATTEMPTS},
             "day": {"per": "day", "cost": 1, "currency": "USD"},

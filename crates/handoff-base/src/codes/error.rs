@@ -408,7 +408,7 @@ codes! {
 
         /// - cause: a budget of the protocol leaves nothing for another claim
         /// - example: `git handoff claim 9.4` after the claims of issue 9 cost 5.10 USD, with a budget of 5 USD per issue
-        /// - cure: end the issue, or let a person raise the budget: `git handoff protocol set PROTOCOL budgets.cost.NAME 10`; a day's budget is new at midnight (UTC)
+        /// - cure: end the issue, or let a person raise the budget: `git handoff protocol set PROTOCOL limits.budgets.cost.NAME 10`; a day's budget is new at midnight (UTC)
         BudgetSpent = "budget_spent", PROTOCOL;
 
         /// - cause: the handoff was not claimed in its time, and so failed

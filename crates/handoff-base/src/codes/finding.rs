@@ -393,7 +393,7 @@ codes! {
         /// - cure: correct the value that is wrong; if the issue has changed, record that with `git handoff annotate ISSUE --fact NAME=VALUE --note 'WHY'`
         ContractInconsistent = "contract.inconsistent";
 
-        /// - cause: the contract gives its issue a port, a workspace or a branch that another open issue has too; which facts each issue needs for itself is in `exclusive` of the protocol. It is a warning: the contract is accepted
+        /// - cause: the contract gives its issue a port, a workspace or a branch that another open issue has too; which facts each issue needs for itself says their `exclusive` in the protocol. It is a warning: the contract is accepted
         /// - example: `<port>3107</port>` for issue 87, while issue 88 is open with port 3107
         /// - cure: use another one, or wait until nobody works on the other issue
         ContractShared = "contract.shared";
@@ -543,6 +543,11 @@ codes! {
         /// - example: a comma after the last agent
         /// - cure: fix it at the line and column
         ProtocolSyntax = "protocol.syntax";
+
+        /// - cause: the key is one of an earlier form of the file, and is elsewhere now
+        /// - example: `"leases": {"seconds": 60}`
+        /// - cure: move it where the finding says; `git handoff protocol update NAME` does it for a built-in protocol
+        ProtocolMoved = "protocol.moved";
 
         /// - cause: `format` is not 1, or a contract format is not `xml`, `json` or `md`
         /// - example: `"format": 2`
@@ -709,8 +714,8 @@ codes! {
         /// - cure: choose one
         ProtocolNote = "protocol.note";
 
-        /// - cause: a relay can't have `loops`
-        /// - example: `"loops": …` in a relay
+        /// - cause: a relay can't have `limits.loops`
+        /// - example: `"limits": {"loops": …}` in a relay
         /// - cure: remove it
         ProtocolLoops = "protocol.loops";
 
@@ -774,8 +779,8 @@ codes! {
         /// - cure: correct it
         ProtocolTrace = "protocol.trace";
 
-        /// - cause: `trail` names a fact that the protocol does not have, or a count with an invalid name
-        /// - example: `"trail": {"pull_request": "pr"}`, and the fact is called `pr_number`
+        /// - cause: `traces` names a fact that the protocol does not have, or a count with an invalid name
+        /// - example: `"traces": {"pull_request": "pr"}`, and the fact is called `pr_number`
         /// - cure: name a fact of `facts` or of a rule in `github`; name counts in lower-case letters, digits, `_` and `-`
         ProtocolTrail = "protocol.trail";
 
@@ -785,7 +790,7 @@ codes! {
         ProtocolConsistency = "protocol.consistency";
 
         /// - cause: a duration is 0 where it must not be, longer than ten years, or a maximum lease shorter than the default
-        /// - example: `"leases": {"default": "0s"}`
+        /// - example: `"time": {"lease_seconds": 0}`
         /// - cure: correct it
         ProtocolTime = "protocol.time";
 

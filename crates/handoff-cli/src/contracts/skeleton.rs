@@ -28,8 +28,8 @@ pub fn before_work(known: &Known, protocol: &Protocol) -> Known {
     let mut open = known.clone();
     let told = OF_THE_WORK.iter().filter(|_| known.base.is_some());
     told.for_each(|name| open.leave_to_send(name));
-    for (name, rule) in &protocol.definition().facts {
-        let is_counted = matches!(rule, FactRule::Sum(_) | FactRule::Count(_));
+    for (name, fact) in &protocol.definition().facts {
+        let is_counted = matches!(fact.rule, FactRule::Sum(_) | FactRule::Count(_));
         if is_counted && known.get(name).is_some() {
             open.leave_to_send(name);
         }

@@ -11,7 +11,7 @@ use handoff::model::{
     Annotation, Delivery, EventArgs, Issue, IssueStatus, Record, SendOptions, Update, View,
 };
 use handoff::protocol::{
-    ContractRule, ContractType, Definition, Event as Happens, EventRule, FactRule, Protocol, State,
+    ContractRule, ContractType, Definition, Event as Happens, EventRule, Fact, FactRule, Protocol, State,
     Unfinished,
 };
 use handoff::templates::{Known, known, left_to_fill, skeleton, usual_format, written};
@@ -503,7 +503,7 @@ fn field(pointer: &str) -> &str {
 
 /// The fact that contracts state at a place.
 fn fact_at<'d>(definition: &'d Definition, place: &str) -> Option<&'d str> {
-    let states = |rule: &FactRule| matches!(rule, FactRule::Last(places) if places.iter().any(|at| at == place));
+    let states = |fact: &Fact| matches!(&fact.rule, FactRule::Last(places) if places.iter().any(|at| at == place));
     let mut facts = definition.facts.iter();
     let found = facts.find(|(_, rule)| states(rule));
     found.map(|(name, _)| name.as_str())

@@ -326,7 +326,7 @@ impl<V> Ground<'_, V> {
         if self.is_proved {
             return Ok(false);
         }
-        let rule = protocol.definition().facts.get(name);
+        let rule = protocol.definition().facts.get(name).map(|fact| &fact.rule);
         let places: &[String] = match rule {
             Some(FactRule::Last(places) | FactRule::Newest { at: places, .. }) => places,
             // A figure comes from several contracts.

@@ -144,7 +144,7 @@ pub fn gates(protocol: &Protocol, findings: &mut Vec<Finding>) {
             None => failed.push((gate, 1)),
         }
     }
-    for gate in &protocol.definition().gates {
+    for gate in protocol.definition().gates() {
         if let Some((_, count)) = failed.iter().find(|(failed, _)| failed == gate) {
             let plural = if *count == 1 { "fault" } else { "faults" };
             let text = format!("the gate is not passed: {count} {plural}, listed beside this");

@@ -79,7 +79,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         to: &AgentName,
         basis: Option<&Record>,
     ) -> Result<(), Stop<E>> {
-        let Some(loops) = &self.protocol.definition().loops else {
+        let limits = self.protocol.definition().limits.as_ref();
+        let Some(reason) = limits.and_then(|limits| limits.loops.as_ref()) else {
             return Ok(());
         };
         // A sender that holds nothing may still have an open request from the receiver.
@@ -94,7 +95,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                     from: from.clone(),
                     to: to.clone(),
                     id: asked.id,
-                    reason: loops.reason.clone(),
+                    reason: reason.clone(),
                 }
                 .into());
             }
@@ -107,7 +108,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                     from: from.clone(),
                     to: to.clone(),
                     id: waiting.id,
-                    reason: loops.reason.clone(),
+                    reason: reason.clone(),
                 }
                 .into());
             }

@@ -161,8 +161,9 @@ impl<E, V: View<E>> Planner<'_, E, V> {
 
     /// The longest that a lease may be, in seconds.
     fn longest(&self, record: &Record) -> u64 {
-        let leases = self.protocol.definition().leases.as_ref();
-        let longest = leases.and_then(|l| l.longest_seconds).unwrap_or(LONGEST);
+        let time = self.protocol.definition().time.as_ref();
+        let longest = time.and_then(|time| time.longest_lease_seconds);
+        let longest = longest.unwrap_or(LONGEST);
         // A length that the contract or the protocol sets is allowed, however long.
         longest.max(self.usual_length(record).unwrap_or(0))
     }

@@ -15,7 +15,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         mut issue: Issue,
         refused: RefusedContract,
     ) -> Result<Planned, Stop<E>> {
-        let kinds = &self.protocol.definition().on_record;
+        let kinds = self.protocol.definition().on_record();
         if !kinds.contains(&refused.kind) {
             return Err(RequestRefusal::NotOnRecord(self.key.clone()).into());
         }

@@ -200,8 +200,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
 
     /// The counts of the findings in a contract.
     pub(super) fn findings(&self, contract: &Contract) -> Option<String> {
-        let trail = self.protocol.definition().trail.as_ref()?;
-        trail.counts(&contract.value)
+        let traces = self.protocol.definition().traces.as_ref()?;
+        traces.counts(&contract.value)
     }
 
     /// The commit's message of a step that is recorded with a handoff.
@@ -227,8 +227,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
 
     /// The issue's pull request: what its contracts say, else the newest note.
     fn pull_request(&self, issue: &Issue) -> Option<String> {
-        let trail = self.protocol.definition().trail.as_ref()?;
-        let name = trail.pull_request.as_ref()?;
+        let traces = self.protocol.definition().traces.as_ref()?;
+        let name = traces.pull_request.as_ref()?;
         let noted = || {
             issue
                 .annotations

@@ -54,7 +54,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     /// Refuses a claim for which a budget leaves nothing.
     pub(super) fn within_budgets(&self, issue: &Issue, record: &Record) -> Result<(), Stop<E>> {
         let definition = self.protocol.definition();
-        if definition.budgets.is_empty() {
+        if definition.budgets().is_empty() {
             return Ok(());
         }
         let today = self.spent_on(&day(self.step.at))?;
@@ -74,11 +74,11 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     pub(super) fn book(&self, changed: &mut Changed) -> Result<FileChanges, Stop<E>> {
         let definition = self.protocol.definition();
         // What was begun under budgets that are gone is ended all the same.
-        if definition.budgets.is_empty() && changed.issue.spent.is_empty() {
+        if definition.budgets().is_empty() && changed.issue.spent.is_empty() {
             return Ok(Vec::new());
         }
         let has_days = definition
-            .budgets
+            .budgets()
             .values()
             .any(|budget| budget.per == Per::Day);
         // As each day's file is, and as it becomes.

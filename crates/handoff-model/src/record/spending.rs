@@ -281,7 +281,7 @@ struct BudgetLimit<'d> {
 }
 
 fn limits(definition: &Definition) -> impl Iterator<Item = BudgetLimit<'_>> {
-    let budgets = definition.budgets.iter();
+    let budgets = definition.budgets().iter();
     budgets.flat_map(|(name, budget)| {
         budget
             .limited()
@@ -414,7 +414,7 @@ impl Explained for BudgetSpent {
             Per::Run | Per::Issue => "",
         };
         ErrorCode::BudgetSpent.hint(Hint::from(wait).and(hint!(
-            "ask a person to raise the budget (`git handoff protocol set {} budgets.{}.{} N`) or to end the issue; `git handoff status {}` shows what it cost",
+            "ask a person to raise the budget (`git handoff protocol set {} limits.budgets.{}.{} N`) or to end the issue; `git handoff status {}` shows what it cost",
             protocol,
             left.unit.as_str(),
             left.budget,
@@ -501,7 +501,7 @@ mod tests {
     fn definition(budgets: &Value) -> Definition {
         let shipped = include_bytes!("../../../../templates/issue-to-pr/protocol.json");
         let mut definition: Value = serde_json::from_slice(shipped).unwrap();
-        definition["budgets"] = budgets.clone();
+        definition["limits"]["budgets"] = budgets.clone();
         serde_json::from_value(definition).unwrap()
     }
 

@@ -8,8 +8,8 @@ use handoff_base::pointer::{self, escaped_part};
 use handoff_base::text::quoted;
 use handoff_contract::{Cost, MAX_FINDINGS, Schema, SchemaError, is_rule, scan};
 use handoff_protocol::{
-    Agent, AgentKind, ClaimedPlace, Claims, ContractType, Definition, FactRule, InputFields,
-    Partial, Protocol, SIGNERS, Signer, Signers, SigningKey, State, Traces, TrailRules,
+    Agent, AgentKind, ClaimedPlace, Claims, ContractType, Definition, Fact, FactRule, InputFields,
+    Partial, Protocol, SIGNERS, Signer, Signers, SigningKey, State, Traces,
     schema_types, schema_values,
 };
 use serde_json::Value;
@@ -65,7 +65,7 @@ pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
     }
     for (name, of) in protocol.definition().unbounded_budgets() {
         let of = of.as_str();
-        let at = format!("/budgets/{}/{of}", escaped_part(name));
+        let at = format!("/limits/budgets/{}/{of}", escaped_part(name));
         let text = format!(
             "claims that begin at the same time can exceed this together: no budget per run limits their `{of}`"
         );
@@ -318,7 +318,7 @@ impl Checker<'_> {
     /// Warns of facts that no contract states, and of a briefing with facts that are not known.
     fn facts(&mut self) {
         let mut found = Vec::new();
-        for (name, rule) in &self.definition.facts {
+        for (name, Fact { rule, .. }) in &self.definition.facts {
             let types = rule.types().into_iter();
             for (key, types) in types.filter(|_| matches!(rule, FactRule::Newest { .. })) {
                 for (i, kind) in types.iter().enumerate() {
@@ -480,7 +480,7 @@ impl Checker<'_> {
             words.is_none_or(|words| names.any(|name| words.contains(name)))
         };
         let mut faults = Vec::new();
-        for (i, route) in definition.routes.iter().enumerate() {
+        for route in &definition.routes {
             for name in &route.contracts {
                 let mut types = definition.contracts.iter().zip(schemas);
                 let Some((kind, Some(schema))) = types.find(|(kind, _)| kind.name == *name) else {
@@ -508,7 +508,7 @@ impl Checker<'_> {
                             "a contract of type `{name}` can't name `{}`: {schema} lists others at `{at}`",
                             agent.id
                         );
-                        (format!("/routes/{i}/contracts"), text)
+                        (route.place("contracts"), text)
                     },
                 ));
             }
@@ -624,7 +624,7 @@ fn shared_pointers(definition: &Definition) -> Vec<(String, String)> {
     let fields = definition.fields.given();
     let fields = fields.filter(|(_, pointer)| pointer.starts_with('/'));
     found.extend(fields.map(|(key, pointer)| (format!("/fields/{key}"), pointer.to_owned())));
-    for (name, rule) in &definition.facts {
+    for (name, Fact { rule, .. }) in &definition.facts {
         if let Some((key, list)) = rule.pointers() {
             for (i, pointer) in list.iter().enumerate() {
                 found.push((format!("/facts/{name}/{key}/{i}"), pointer.clone()));
@@ -632,9 +632,7 @@ fn shared_pointers(definition: &Definition) -> Vec<(String, String)> {
         }
     }
     let traces = definition.traces.iter().flat_map(Traces::pointers);
-    let trail = definition.trail.iter().flat_map(TrailRules::pointers);
-    let places = traces.chain(trail);
-    found.extend(places.map(|(at, pointer)| (at, pointer.to_owned())));
+    found.extend(traces.map(|(at, pointer)| (at, pointer.to_owned())));
     if let Some(limits) = &definition.limits {
         let item = limits.item.iter();
         found.extend(item.map(|item| ("/limits/item/at".to_owned(), item.at.clone())));

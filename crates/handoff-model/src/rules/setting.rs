@@ -65,29 +65,29 @@ pub const SETTINGS: [Setting; 19] = [
         about: "what happens to contracts that break this rule",
     },
     Setting {
-        key: "leases",
-        path: &["leases", "seconds"],
+        key: "time.lease_seconds",
+        path: &["time", "lease_seconds"],
         takes: Takes::Count,
         optional: false,
         about: "how long a claim holds, in seconds",
     },
     Setting {
-        key: "leases.longest_run_seconds",
-        path: &["leases", "longest_run_seconds"],
+        key: "time.longest_run_seconds",
+        path: &["time", "longest_run_seconds"],
         takes: Takes::Count,
         optional: true,
         about: "how long a worker lets an agent run for one claim",
     },
     Setting {
-        key: "leases.person_seconds",
-        path: &["leases", "person_seconds"],
+        key: "time.person_lease_seconds",
+        path: &["time", "person_lease_seconds"],
         takes: Takes::Count,
         optional: true,
         about: "how long a claim of a person holds, in seconds",
     },
     Setting {
-        key: "leases.acknowledge_seconds",
-        path: &["leases", "acknowledge_seconds"],
+        key: "time.acknowledge_seconds",
+        path: &["time", "acknowledge_seconds"],
         takes: Takes::Count,
         optional: true,
         about: "in how many seconds an agent must claim what it gets",
@@ -135,43 +135,43 @@ pub const SETTINGS: [Setting; 19] = [
         about: "how many rounds of this name an issue may have",
     },
     Setting {
-        key: "budgets.cost.*",
-        path: &["budgets", NAME, "cost"],
+        key: "limits.budgets.cost.*",
+        path: &["limits", "budgets", NAME, "cost"],
         takes: Takes::Money,
         optional: false,
         about: "what this budget allows in money",
     },
     Setting {
-        key: "budgets.tokens.*",
-        path: &["budgets", NAME, "tokens"],
+        key: "limits.budgets.tokens.*",
+        path: &["limits", "budgets", NAME, "tokens"],
         takes: Takes::Count,
         optional: false,
         about: "how many tokens this budget allows",
     },
     Setting {
-        key: "budgets.attempts.*",
-        path: &["budgets", NAME, "attempts"],
+        key: "limits.budgets.attempts.*",
+        path: &["limits", "budgets", NAME, "attempts"],
         takes: Takes::Count,
         optional: false,
         about: "how many claims this budget allows",
     },
     Setting {
-        key: "budgets.seconds.*",
-        path: &["budgets", NAME, "seconds"],
+        key: "limits.budgets.seconds.*",
+        path: &["limits", "budgets", NAME, "seconds"],
         takes: Takes::Count,
         optional: false,
         about: "for how long this budget lets work be held, in seconds",
     },
     Setting {
-        key: "on_record",
-        path: &["on_record"],
+        key: "limits.on_record",
+        path: &["limits", "on_record"],
         takes: Takes::Kinds,
         optional: true,
         about: "the kinds of refused contracts that are kept on record",
     },
     Setting {
-        key: "archive",
-        path: &["archive", "after_seconds"],
+        key: "time.archive_after_seconds",
+        path: &["time", "archive_after_seconds"],
         takes: Takes::Count,
         optional: true,
         about: "how long after its end an issue is archived, in seconds",
@@ -195,6 +195,17 @@ pub enum SettingError {
     /// No setting has this key.
     #[error("there is no setting {}", quoted(.0))]
     Key(String),
+    /// The setting has another key now.
+    #[error("{} is {now} now", quoted(key))]
+    Moved {
+        /// The key that was given.
+        key: String,
+        /// Its key now.
+        now: String,
+    },
+    /// What was set in an earlier form of `protocol.json` is not known by its keys.
+    #[error("it has an earlier form, in which settings have other keys")]
+    Earlier,
     /// The definition lists nothing of this name.
     #[error("the protocol has no {}", quoted(.0))]
     Missing(String),
@@ -295,6 +306,22 @@ impl Setting {
     }
 }
 
+/// The key that a setting has now, by an earlier one.
+fn moved(key: &str) -> Option<String> {
+    if key.starts_with("budgets.") || key == "on_record" {
+        return Some(format!("limits.{key}"));
+    }
+    let now = match key {
+        "leases" => "lease_seconds",
+        "leases.longest_run_seconds" => "longest_run_seconds",
+        "leases.person_seconds" => "person_lease_seconds",
+        "leases.acknowledge_seconds" => "acknowledge_seconds",
+        "archive" => "archive_after_seconds",
+        _ => return None,
+    };
+    Some(format!("time.{now}"))
+}
+
 const KINDS: [(&str, OnRecord); 3] = [
     ("limits", OnRecord::Limits),
     ("cycles", OnRecord::Cycles),
@@ -309,7 +336,13 @@ impl Assignment {
     pub fn new(key: &str, word: &str) -> Result<Self, SettingError> {
         let mut settings = SETTINGS.iter();
         let found = settings.find_map(|setting| Some((setting, setting.path_of(key)?)));
-        let (setting, path) = found.ok_or_else(|| SettingError::Key(key.to_owned()))?;
+        let (setting, path) = found.ok_or_else(|| match moved(key) {
+            Some(now) => SettingError::Moved {
+                key: key.to_owned(),
+                now,
+            },
+            None => SettingError::Key(key.to_owned()),
+        })?;
         let value = match setting.value(word) {
             None if setting.optional && word == DEFAULT => None,
             None => {
@@ -517,7 +550,7 @@ mod tests {
     {"name": "one", "compare": {"same": ["/a", "/b"]}},
     {"name": "two", "compare": {"same": ["/a", "/c"]}, "policy": "warn"}
   ],
-  "leases": {"seconds": 60},
+  "time": {"lease_seconds": 60},
   "limits": {
     "rounds": {
       "of review": {"contracts": ["x"], "most": 5}
@@ -546,7 +579,7 @@ mod tests {
                 "enforce",
                 "[\"/a\", \"/c\"]}, \"policy\": \"enforce\"}",
             ),
-            ("leases", "90", "\"leases\": {\"seconds\": 90}"),
+            ("time.lease_seconds", "90", "\"time\": {\"lease_seconds\": 90}"),
             ("retry", "2", "\"max_retries\": 2"),
             ("limits.handoffs", "40", "\"handoffs\": 40"),
             (
@@ -555,9 +588,9 @@ mod tests {
                 "{\"contracts\": [\"x\"], \"most\": 9}",
             ),
             (
-                "on_record",
+                "limits.on_record",
                 "limits,cycles",
-                "\"on_record\": [\n    \"limits\",",
+                "\"on_record\": [\n      \"limits\",",
             ),
         ] {
             let after = set(BEFORE, key, value).unwrap_or_default();
@@ -584,7 +617,7 @@ mod tests {
         let with = set(BEFORE, "evidence", "warn").unwrap_or_default();
         let without = set(&with, "evidence", "default").unwrap_or_default();
         assert_eq!(without, BEFORE.replace("1.2.0", "1.2.0+2"));
-        let error = Assignment::new("leases", "default").map(drop);
+        let error = Assignment::new("time.lease_seconds", "default").map(drop);
         assert!(
             matches!(error, Err(SettingError::Value { .. })),
             "a lease has a length"
@@ -603,11 +636,19 @@ mod tests {
             let error = Assignment::new(key, "1").map(drop);
             assert_eq!(error, Err(SettingError::Key(key.to_owned())));
         }
+        for (key, now) in [
+            ("leases", "time.lease_seconds"),
+            ("budgets.cost.team", "limits.budgets.cost.team"),
+        ] {
+            let error = Assignment::new(key, "1").map(drop);
+            let (key, now) = (key.to_owned(), now.to_owned());
+            assert_eq!(error, Err(SettingError::Moved { key, now }));
+        }
         for (key, value) in [
             ("evidence", "on"),
-            ("leases", "-1"),
+            ("time.lease_seconds", "-1"),
             ("retry", "1.5"),
-            ("on_record", "limits,"),
+            ("limits.on_record", "limits,"),
         ] {
             assert!(Assignment::new(key, value).is_err(), "{key} {value}");
         }
@@ -625,7 +666,7 @@ mod tests {
                 assert_eq!(applied, Ok(Err(missing)), "{text}");
             }
         }
-        let error = Assignment::new("leases", "9").map(|a| a.applied("{\"a\": 1, \"a\": 2}"));
+        let error = Assignment::new("time.lease_seconds", "9").map(|a| a.applied("{\"a\": 1, \"a\": 2}"));
         assert!(matches!(error, Ok(Err(SettingError::Edit(_)))));
     }
 
@@ -637,7 +678,7 @@ mod tests {
         let (text, kept) = keep_settings(&keys, &set, &new).unwrap_or_default();
         assert_eq!(kept, [("evidence".to_owned(), "enforce".to_owned())]);
         assert!(text.contains("\"version\": \"2.0.0+1\""), "{text}");
-        assert!(text.contains("\"seconds\": 90"), "{text}");
+        assert!(text.contains("\"lease_seconds\": 90"), "{text}");
         let again = keep_settings(&keys, &text, &new).unwrap_or_default();
         assert_eq!(
             again,

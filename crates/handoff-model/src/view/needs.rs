@@ -148,7 +148,7 @@ pub fn is_limited(protocol: &Protocol) -> bool {
     let definition = protocol.definition();
     let limits = definition.limits.as_ref();
     let has_deadline = limits.is_some_and(|limits| limits.deadline_seconds.is_some());
-    has_deadline || !definition.budgets.is_empty()
+    has_deadline || !definition.budgets().is_empty()
 }
 
 /// Whose turn it is in an issue, and what for.
@@ -566,8 +566,8 @@ fn ready_at(handoff: &HandoffSurvey<'_>, last: &ChangeSurvey<'_>) -> Moment {
 
 /// How long a handoff of a protocol may stay unclaimed.
 pub fn patience(protocol: &Protocol) -> TimeDelta {
-    let leases = protocol.definition().leases.as_ref();
-    let seconds = leases.and_then(|leases| i64::try_from(leases.seconds).ok());
+    let time = protocol.definition().time.as_ref();
+    let seconds = time.and_then(|time| i64::try_from(time.lease_seconds?).ok());
     let lease = seconds.and_then(TimeDelta::try_seconds);
     lease.unwrap_or(PATIENCE)
 }

@@ -71,10 +71,11 @@ pub fn required<E>(
     let definition = protocol.definition();
     let issue = view.issue().map_err(Stop::Unreadable)?;
     let issue = issue.ok_or_else(|| Refusal::no_issue(key))?;
-    let own = match &definition.merge[..] {
-        [] => vec![COMPLETED.to_owned()],
-        merge => merge.to_vec(),
-    };
+    let merge = definition.requirements.iter().filter(|(_, of)| of.merge);
+    let mut own: Vec<String> = merge.map(|(name, _)| name.clone()).collect();
+    if own.is_empty() {
+        own.push(COMPLETED.to_owned());
+    }
     let wanted = if wanted.is_empty() { &own } else { wanted };
     let mut found = Vec::new();
     for name in wanted {

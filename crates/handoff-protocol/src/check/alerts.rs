@@ -22,8 +22,8 @@ impl Checker<'_> {
                 Metric::RoundsLeft if limits.is_none_or(|l| l.rounds.is_empty()) => {
                     metric("the limits have no `rounds`")
                 }
-                Metric::BudgetSpent if self.definition.budgets.is_empty() => {
-                    metric("there are no `budgets`")
+                Metric::BudgetSpent if self.definition.budgets().is_empty() => {
+                    metric("the limits have no `budgets`")
                 }
                 _ => None,
             };

@@ -9,9 +9,9 @@ use crate::definition::Per;
 
 impl Checker<'_> {
     pub(super) fn budgets(&mut self) {
-        let budgets = &self.definition.budgets;
+        let budgets = self.definition.budgets();
         for (name, budget) in budgets {
-            let at = |key: &str| format!("/budgets/{}{key}", escaped_part(name));
+            let at = |key: &str| format!("/limits/budgets/{}{key}", escaped_part(name));
             if let Some(agent) = &budget.agent {
                 self.known_agent(at("/agent"), agent.as_str());
             }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use handoff_base::finding::FindingCode;
+use handoff_base::pointer::escaped_part;
 use handoff_base::text::quoted;
 
 use super::checker::Checker;
@@ -70,11 +71,11 @@ impl Checker<'_> {
 
     /// Facts that no two issues share are the last word of a contract.
     pub(super) fn exclusive(&mut self) {
-        let definition = self.definition;
-        for (i, name) in definition.exclusive.iter().enumerate() {
-            if !matches!(definition.facts.get(name), Some(FactRule::Last(_))) {
-                let text = format!("no fact called {} is read from one place", quoted(name));
-                self.fault(FindingCode::ProtocolFact, format!("/exclusive/{i}"), text);
+        for (name, fact) in &self.definition.facts {
+            if fact.exclusive && !matches!(fact.rule, FactRule::Last(_)) {
+                let text = "only a fact that is read with `last` can be exclusive";
+                let at = format!("/facts/{}/exclusive", escaped_part(name));
+                self.fault(FindingCode::ProtocolFact, at, text);
             }
         }
     }

@@ -16,7 +16,6 @@ mod reachability;
 mod requirement;
 mod time;
 mod traces;
-mod trail;
 
 use std::collections::BTreeSet;
 
@@ -27,7 +26,7 @@ use handoff_base::pointer::escaped_part;
 use handoff_base::text::{marked, quoted};
 
 use crate::definition::{
-    AgentKind, ContractType, Definition, Ends, FactRule, Fields, Route, Style, TaskFields,
+    AgentKind, ContractType, Definition, FactRule, Fields, Route, Style, TaskFields,
 };
 
 /// The format of `protocol.json` that this program reads.
@@ -52,7 +51,6 @@ pub(crate) fn faults(definition: &Definition) -> Vec<Finding> {
     checker.forbidden();
     checker.facts();
     checker.traces();
-    checker.trail();
     checker.rules();
     checker.time_and_failure();
     checker.budgets();
@@ -267,55 +265,53 @@ impl Checker<'_> {
 
     fn routes(&mut self) {
         let definition = self.definition;
-        for (i, route) in definition.routes.iter().enumerate() {
+        let mut written = BTreeSet::new();
+        for route in &definition.routes {
+            let at = &route.at;
             if route.from != "*" {
-                self.known_agent(format!("/routes/{i}/from"), &route.from);
+                self.known_agent(at.from.clone(), &route.from);
             }
-            self.known_agent(format!("/routes/{i}/to"), route.to.as_str());
-            if let Some(via) = &route.via {
-                self.known_agent(format!("/routes/{i}/via"), via.as_str());
-                if *via == route.to || via.as_str() == route.from {
-                    let text = format!("`{via}` is a party of the route already");
-                    self.fault(FindingCode::ProtocolRoute, format!("/routes/{i}/via"), text);
-                }
+            self.known_agent(at.to.clone(), route.to.as_str());
+            if route.via.as_ref().is_some_and(|via| *via == route.to || via.as_str() == route.from) {
+                let via = route.via.iter().map(AgentName::as_str).collect::<String>();
+                let text = format!("`{via}` is a party of the route already");
+                self.fault(FindingCode::ProtocolRoute, format!("{}/via", at.route), text);
             }
             if self.is_end(&route.from) {
                 let text = format!("`{}` is the end, and sends nothing", route.from);
-                self.fault(
-                    FindingCode::ProtocolRoute,
-                    format!("/routes/{i}/from"),
-                    text,
-                );
+                self.fault(FindingCode::ProtocolRoute, &at.from, text);
             }
-            if route.contracts.is_empty() {
-                let text = "no contract type travels this route";
-                self.fault(
-                    FindingCode::ProtocolRoute,
-                    format!("/routes/{i}/contracts"),
-                    text,
-                );
+            if written.insert(&at.route) {
+                self.route(route);
             }
-            for (j, name) in route.contracts.iter().enumerate() {
-                self.known_type(format!("/routes/{i}/contracts/{j}"), name);
-                let mut types = definition.contracts.iter();
-                if types.any(|c| c.name == *name && !c.travels()) {
-                    let text = format!("`{name}` is an answer or a note, which needs no route");
-                    self.fault(
-                        FindingCode::ProtocolRoute,
-                        format!("/routes/{i}/contracts/{j}"),
-                        text,
-                    );
-                }
-            }
-        }
-        if definition.ends == Some(Ends::ClosingContract) && !definition.has_end() {
-            let text = "no contract can close an issue: there is no agent of kind `end`";
-            self.fault(FindingCode::ProtocolRoute, "/ends", text);
         }
         if !definition.routes.iter().any(|route| route.opens) {
             let text = "no route opens an issue, so that none can begin";
             self.fault(FindingCode::ProtocolRoute, "/routes", text);
         }
+    }
+
+    /// What all routes of one entry have.
+    fn route(&mut self, route: &Route) {
+        let at = &route.at.route;
+        if let Some(via) = &route.via {
+            self.known_agent(format!("{at}/via"), via.as_str());
+        }
+        if route.contracts.is_empty() {
+            let text = "no contract type travels this route";
+            self.fault(FindingCode::ProtocolRoute, format!("{at}/contracts"), text);
+        }
+        for (j, name) in route.contracts.iter().enumerate() {
+            self.known_type(format!("{at}/contracts/{j}"), name);
+            let mut types = self.definition.contracts.iter();
+            if types.any(|c| c.name == *name && !c.travels()) {
+                let text = format!("`{name}` is an answer or a note, which needs no route");
+                let at = format!("{at}/contracts/{j}");
+                self.fault(FindingCode::ProtocolRoute, at, text);
+            }
+        }
+        let at = format!("{at}/acknowledge_seconds");
+        self.time(&at, route.acknowledge_seconds, 1);
     }
 
     fn is_end(&self, name: &str) -> bool {
@@ -352,7 +348,8 @@ impl Checker<'_> {
     }
 
     fn facts(&mut self) {
-        for (name, rule) in &self.definition.facts {
+        for (name, fact) in &self.definition.facts {
+            let rule = &fact.rule;
             let at = format!("/facts/{}", escaped_part(name));
             let (types, pointers) = (rule.types(), rule.pointers());
             for (key, list) in types.iter().chain(&pointers) {
@@ -509,18 +506,16 @@ impl Checker<'_> {
                 }
             }
         }
-        for (state, agent) in &definition.turns {
-            self.known_agent(format!("/turns/{}", state.as_str()), agent.as_str());
-        }
         if definition.style == Style::Call
             && definition.contracts.iter().all(|c| c.answers.is_empty())
         {
             let text = "no type answers a request";
             self.fault(FindingCode::ProtocolAnswer, "/contracts", text);
         }
-        if definition.loops.is_some() && definition.style == Style::Relay {
+        let loops = definition.limits.as_ref().and_then(|l| l.loops.as_ref());
+        if loops.is_some() && definition.style == Style::Relay {
             let text = "only a protocol of style `call` has requests that wait";
-            self.fault(FindingCode::ProtocolLoops, "/loops", text);
+            self.fault(FindingCode::ProtocolLoops, "/limits/loops", text);
         }
     }
 }

@@ -45,16 +45,6 @@ impl Checker<'_> {
                 );
             }
         }
-        for (i, name) in definition.merge.iter().enumerate() {
-            if name != COMPLETED && !definition.requirements.contains_key(name) {
-                let text = format!("there is no requirement `{name}`");
-                self.fault(
-                    FindingCode::ProtocolRequirement,
-                    format!("/merge/{i}"),
-                    text,
-                );
-            }
-        }
     }
 
     /// What meets a requirement is either a contract or an approval.

@@ -7,7 +7,7 @@ use handoff_base::pointer::escaped_part;
 use serde_json::Number;
 
 use super::checker::Checker;
-use crate::definition::{Action, DecisionRule, LONGEST, Leases, Limits, Retry};
+use crate::definition::{Action, DecisionRule, LONGEST, Limits, Retry, Time};
 use crate::lifecycle::State;
 
 /// The largest multiplier of delays.
@@ -16,8 +16,8 @@ const STEEPEST: f64 = 1000.0;
 impl Checker<'_> {
     pub(super) fn time_and_failure(&mut self) {
         let definition = self.definition;
-        if let Some(leases) = &definition.leases {
-            self.leases(leases);
+        if let Some(time) = &definition.time {
+            self.times(time);
         }
         if let Some(retry) = &definition.retry {
             self.retry(retry);
@@ -26,15 +26,8 @@ impl Checker<'_> {
             self.limits(limits);
         }
         self.run_failures();
-        let archive = definition.archive.as_ref();
-        let after = archive.and_then(|archive| archive.after_seconds);
-        self.time("/archive/after_seconds", after, 1);
         for (i, rule) in definition.decisions.iter().enumerate() {
             self.decision(i, rule);
-        }
-        for (i, route) in definition.routes.iter().enumerate() {
-            let at = format!("/routes/{i}/acknowledge_seconds");
-            self.time(&at, route.acknowledge_seconds, 1);
         }
         for (i, contract) in definition.contracts.iter().enumerate() {
             let at = |key: &str| format!("/contracts/{i}/{key}");
@@ -68,7 +61,7 @@ impl Checker<'_> {
         }
     }
 
-    fn time(&mut self, path: &str, seconds: Option<u64>, least: u64) {
+    pub(super) fn time(&mut self, path: &str, seconds: Option<u64>, least: u64) {
         if seconds.is_some_and(|seconds| !(least..=LONGEST).contains(&seconds)) {
             let text = format!("a time has from {least} to {LONGEST} seconds here");
             self.fault(FindingCode::ProtocolTime, path, text);
@@ -82,18 +75,25 @@ impl Checker<'_> {
         }
     }
 
-    fn leases(&mut self, leases: &Leases) {
-        self.time("/leases/seconds", Some(leases.seconds), 1);
-        self.time("/leases/longest_seconds", leases.longest_seconds, 1);
-        self.time("/leases/longest_run_seconds", leases.longest_run_seconds, 1);
-        self.time("/leases/person_seconds", leases.person_seconds, 1);
-        self.time("/leases/acknowledge_seconds", leases.acknowledge_seconds, 1);
-        if leases
-            .longest_seconds
-            .is_some_and(|longest| longest < leases.seconds)
-        {
+    fn times(&mut self, time: &Time) {
+        for (key, seconds) in [
+            ("lease_seconds", time.lease_seconds),
+            ("longest_lease_seconds", time.longest_lease_seconds),
+            ("longest_run_seconds", time.longest_run_seconds),
+            ("person_lease_seconds", time.person_lease_seconds),
+            ("acknowledge_seconds", time.acknowledge_seconds),
+            ("archive_after_seconds", time.archive_after_seconds),
+        ] {
+            self.time(&format!("/time/{key}"), seconds, 1);
+        }
+        let leases = time.longest_lease_seconds.zip(time.lease_seconds);
+        if leases.is_some_and(|(longest, usual)| longest < usual) {
             let text = "the longest lease is shorter than the usual one";
-            self.fault(FindingCode::ProtocolTime, "/leases/longest_seconds", text);
+            self.fault(
+                FindingCode::ProtocolTime,
+                "/time/longest_lease_seconds",
+                text,
+            );
         }
     }
 

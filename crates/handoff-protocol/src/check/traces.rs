@@ -1,8 +1,10 @@
 //! Checks the names and values of traces: invalid ones, and reserved ones.
 
 use handoff_base::finding::FindingCode;
+use handoff_base::pointer::escaped_part;
 
 use super::checker::Checker;
+use crate::definition::Traces;
 
 /// Prefixes of names that have the same meaning for every protocol's handoffs.
 const RESERVED: [&str; 4] = ["git_handoff.", "gen_ai.", "error.", "service."];
@@ -32,6 +34,26 @@ impl Checker<'_> {
             for (j, kind) in event.contracts.iter().enumerate() {
                 self.known_type(format!("{at}/contracts/{j}"), kind);
             }
+        }
+        self.trailers(traces);
+    }
+
+    /// What commit messages say.
+    fn trailers(&mut self, traces: &Traces) {
+        for name in traces.findings.keys() {
+            let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-".contains(&b);
+            if name.is_empty() || name.len() > 32 || !name.bytes().all(fits) {
+                let text = format!(
+                    "`{}` cannot name a count: up to 32 lower-case letters, digits, `_` and `-`",
+                    name.escape_debug()
+                );
+                let at = format!("/traces/findings/{}", escaped_part(name));
+                self.fault(FindingCode::ProtocolTrail, at, text);
+            }
+        }
+        if let Some(name) = traces.pull_request.as_ref().filter(|n| !self.states(n)) {
+            let text = format!("no fact is called `{}`", name.escape_debug());
+            self.fault(FindingCode::ProtocolTrail, "/traces/pull_request", text);
         }
     }
 

@@ -1,7 +1,11 @@
 //! Alerts: thresholds of metrics, and what to do when one is crossed.
 
+use std::fmt;
+
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Number;
 use serde_with::skip_serializing_none;
 
@@ -234,8 +238,7 @@ impl Threshold {
 
 /// An alert: when it fires, and what to do then.
 #[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Alert {
     /// Its name, in lower-case letters, digits and `-`.
     pub name: String,
@@ -262,6 +265,188 @@ pub struct Alert {
     pub severity: Level,
     /// What to do about it, in one line.
     pub action: String,
+}
+
+/// An alert as it is stored.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Alert")]
+pub(super) struct StoredAlert {
+    /// Its name, in lower-case letters, digits and `-`. What one of the usual alerts lacks is as usual.
+    name: String,
+    /// The metric, one of [these](metrics.md#what-an-alert-can-watch).
+    metric: Option<Metric>,
+    /// Fires above this: a number of things, seconds (fractions allowed), or a share from 0 to 1.
+    /// An alert has one of the four thresholds.
+    above: Option<Number>,
+    /// Fires at this and above.
+    at_least: Option<Number>,
+    /// Fires below this.
+    below: Option<Number>,
+    /// Fires at this and below.
+    at_most: Option<Number>,
+    /// For events, times and shares: counts only what happened in this many seconds before now;
+    /// everything, if not given.
+    within_seconds: Option<u64>,
+    /// For current states: counts only what has been in that state for this many seconds.
+    longer_than_seconds: Option<u64>,
+    /// For times: the quantile that counts, above 0, with 1 for the longest; the average, if not
+    /// given.
+    quantile: Option<Number>,
+    /// How serious it is.
+    severity: Option<Level>,
+    /// What to do about it, in one line.
+    action: Option<String>,
+}
+
+/// An entry of the list of alerts.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "AlertEntry")]
+#[expect(dead_code, reason = "only its schema is used: an entry is read as an alert")]
+pub(super) enum StoredEntry {
+    /// The name of a usual alert.
+    Usual(String),
+    /// An alert, or a usual one that differs in what is given.
+    Own(StoredAlert),
+}
+
+/// The alerts that most protocols have: name, metric, for how many seconds it is so, how serious it is,
+/// and what to do.
+const USUAL: [(&str, Metric, Option<u64>, Level, &str); 8] = [
+    (
+        "corrupt-ledger",
+        Metric::Corruption,
+        None,
+        Level::Critical,
+        "Compare with another clone before anyone writes: `git handoff verify` says what is wrong",
+    ),
+    (
+        "dead-work",
+        Metric::Dead,
+        None,
+        Level::Critical,
+        "Read what is kept of the failures, then retry the handoff or cancel it",
+    ),
+    (
+        LAST_ROUND,
+        Metric::RoundsLeft,
+        None,
+        Level::Warning,
+        "Have a person look at what keeps being sent back",
+    ),
+    (
+        "left-failed",
+        Metric::Failed,
+        Some(3600),
+        Level::Warning,
+        "`git handoff next` says what the protocol wants done about it",
+    ),
+    (
+        "lost-agent",
+        Metric::LeasesExpired,
+        None,
+        Level::Warning,
+        "Find out whether the agent still runs; `git handoff reap` records what ran out",
+    ),
+    (
+        "nobody-at-it",
+        Metric::IdleIssues,
+        Some(3600),
+        Level::Info,
+        "Have whoever completed the last step hand on, or complete the issue",
+    ),
+    (
+        "not-taken-up",
+        Metric::Pending,
+        Some(14_400),
+        Level::Warning,
+        "See that its receiver runs and looks into its inbox",
+    ),
+    (
+        "unanswered",
+        Metric::Blocked,
+        Some(14_400),
+        Level::Warning,
+        "Answer what is asked",
+    ),
+];
+
+/// The usual alert that fires below its number.
+const LAST_ROUND: &str = "last-round";
+
+impl Alert {
+    /// The usual alert of this name.
+    fn usual(name: &str) -> Option<Self> {
+        let (name, metric, longer_than_seconds, severity, action) =
+            USUAL.into_iter().find(|(usual, ..)| *usual == name)?;
+        let is_last = name == LAST_ROUND;
+        Some(Self {
+            name: name.to_owned(),
+            metric,
+            above: (!is_last).then(|| 0.into()),
+            at_least: None,
+            below: is_last.then(|| 1.into()),
+            at_most: None,
+            within_seconds: None,
+            longer_than_seconds,
+            quantile: None,
+            severity,
+            action: action.to_owned(),
+        })
+    }
+}
+
+impl StoredAlert {
+    /// The alert, with what a usual one of its name has where it says nothing; else the missing key.
+    fn completed(self) -> Result<Alert, &'static str> {
+        let usual = Alert::usual(&self.name);
+        let usual = usual.filter(|usual| self.metric.is_none_or(|own| own == usual.metric));
+        let own = [&self.above, &self.at_least, &self.below, &self.at_most];
+        let kept = usual.clone().filter(|_| own.iter().all(|own| own.is_none()));
+        let (above, below) = kept.map_or((None, None), |usual| (usual.above, usual.below));
+        let of = |usual: &Option<Alert>| usual.as_ref().and_then(|u| u.longer_than_seconds);
+        Ok(Alert {
+            name: self.name,
+            metric: self.metric.or(usual.as_ref().map(|u| u.metric)).ok_or("metric")?,
+            above: self.above.or(above),
+            at_least: self.at_least,
+            below: self.below.or(below),
+            at_most: self.at_most,
+            within_seconds: self.within_seconds,
+            longer_than_seconds: self.longer_than_seconds.or(of(&usual)),
+            quantile: self.quantile,
+            severity: self.severity.or(usual.as_ref().map(|u| u.severity)).ok_or("severity")?,
+            action: self.action.or(usual.map(|u| u.action)).ok_or("action")?,
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Alert {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entry;
+        impl<'de> Visitor<'de> for Entry {
+            type Value = Alert;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object, in braces, or the name of a usual alert")
+            }
+
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<Alert, E> {
+                Alert::usual(name).ok_or_else(|| {
+                    let known = USUAL.map(|(name, ..)| name).join(", ");
+                    let name = name.escape_debug();
+                    E::custom(format!("`{name}` is no usual alert; there are {known}"))
+                })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Alert, A::Error> {
+                let stored = StoredAlert::deserialize(MapAccessDeserializer::new(map))?;
+                stored.completed().map_err(de::Error::missing_field)
+            }
+        }
+        deserializer.deserialize_any(Entry)
+    }
 }
 
 impl Alert {

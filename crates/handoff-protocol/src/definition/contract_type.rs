@@ -226,7 +226,8 @@ pub struct ContractType {
     pub name: String,
     /// Its meaning in a few words; used as the summary of a contract that has none.
     pub title: String,
-    /// The XML root element, and the key of the wrapped JSON form.
+    /// The XML root element, and the key of the wrapped JSON form; `handoff`, if not given.
+    #[serde(default = "usual_root")]
     pub root: String,
     /// Fields that identify the type: a JSON Pointer, and the text there, a list of texts, or `*`
     /// for any.
@@ -255,11 +256,14 @@ pub struct ContractType {
     pub summary: Option<String>,
     /// The places of failure details, for types that fail or block their sender's handoff.
     pub failure: Option<FailureFields>,
-    /// The JSON Schema's file, relative to the protocol's folder.
+    /// The JSON Schema's file, relative to the protocol's folder; `schemas/TYPE.schema.json`, if not given,
+    /// with `_` for what no file's name has.
+    #[serde(default)]
     pub schema: String,
     /// The XML Schema's file, if contracts may be XML.
     pub xsd: Option<String>,
-    /// The skeleton's file.
+    /// The skeleton's file; `templates/TYPE.json`, if not given.
+    #[serde(default)]
     pub template: String,
     /// The contracts of this type in which a value may list all its choices with bars between them:
     /// the examples of a document. Each is the SHA-256, in hexadecimal, of its content as JSON with
@@ -327,7 +331,31 @@ pub struct ContractType {
     pub claims: Option<Claims>,
 }
 
+fn usual_root() -> String {
+    "handoff".to_owned()
+}
+
 impl ContractType {
+    /// The usual files of a type: its schema and its template.
+    pub fn usual_files(name: &str) -> [String; 2] {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        let name: String = name.chars().map(|c| if plain(c) { c } else { '_' }).collect();
+        [
+            format!("schemas/{name}.schema.json"),
+            format!("templates/{name}.json"),
+        ]
+    }
+
+    /// Names the files that the definition leaves to their usual names.
+    pub(crate) fn name_files(&mut self) {
+        let [schema, template] = Self::usual_files(&self.name);
+        for (file, usual) in [(&mut self.schema, schema), (&mut self.template, template)] {
+            if file.is_empty() {
+                *file = usual;
+            }
+        }
+    }
+
     /// Whether this format is allowed, as far as the type restricts it.
     pub fn has_format(&self, format: &str) -> bool {
         self.formats.is_empty() || self.formats.iter().any(|f| f == format)

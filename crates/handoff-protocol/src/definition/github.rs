@@ -12,17 +12,23 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_with::{apply, skip_serializing_none};
 
+use super::opinions::Opinions;
+
 /// The rules for GitHub's events.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Github {
     /// The rules; every rule that matches an event is applied, in this order.
+    #[serde(default)]
     pub rules: Vec<EventRule>,
     /// How branches are named after their issues, such as `{type}/{issue}-*`: `{issue}` is the
     /// number, any other name in braces a part without `/`, and `*` anything. The usual ones, if
     /// empty: `12`, `issue-12`, `feature/12-title`, `copilot/fix-12`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub branches: Vec<String>,
+    /// The facts on which several have an opinion at once, such as the reviewers of a pull request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub opinions: Vec<Opinions>,
 }
 
 /// A kind of event that rules can match, by GitHub's name for it.

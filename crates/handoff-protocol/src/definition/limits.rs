@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use super::Definition;
+use super::budget::Budget;
 use super::contract_type::Words;
 
 /// A kind of refused contract that the ledger keeps on record.
@@ -94,6 +95,15 @@ pub struct Limits {
     /// The limits on rounds, by a name that is shown.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub rounds: BTreeMap<String, RoundLimit>,
+    /// Why a request must not go to an agent that waits for its sender; it may, if not given.
+    pub loops: Option<String>,
+    /// What work may cost, by a name that is shown; see [work.md](work.md#cost-and-budgets).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub budgets: BTreeMap<String, Budget>,
+    /// The kinds of refused contracts that are kept on record in their issue, without their content,
+    /// so that every clone sees who was refused and why; none, if this is empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub on_record: Vec<OnRecord>,
 }
 
 impl Definition {

@@ -11,6 +11,7 @@ mod consistency;
 mod contract_type;
 mod decision;
 mod evidence;
+mod fact;
 mod fact_source;
 mod fields;
 mod findings;
@@ -19,11 +20,11 @@ mod lazy_part;
 mod limits;
 mod opinions;
 mod requirement;
+mod route;
 mod run_failure;
 mod tasks;
 mod timing;
 mod traces;
-mod trail;
 
 use std::collections::BTreeMap;
 
@@ -48,6 +49,7 @@ pub use evidence::{
     Check, ClaimedPlace, Claims, CommitsClaim, EvidenceRules, MergeClaim, Policy, Strategy,
     TestsClaim,
 };
+pub use fact::{Fact, FactRule};
 pub use fact_source::FactSource;
 pub use fields::Fields;
 pub use findings::{FixFields, RaisedFields, ReviewFields};
@@ -59,11 +61,11 @@ pub use lazy_part::Later;
 pub use limits::{CycleLimit, ItemLimit, Limits, OnRecord, RoundLimit};
 pub use opinions::Opinions;
 pub use requirement::{COMPLETED, Identity, Requirement};
+pub use route::Route;
 pub use run_failure::RunFailure;
 pub use tasks::{TaskFields, TaskState};
-pub use timing::{Archive, Jitter, LONGEST, Leases, OwnRetry, Retry, TimeField, Unit};
+pub use timing::{Jitter, LONGEST, OwnRetry, Retry, Time, TimeField, Unit};
 pub use traces::{TraceEvent, TraceValue, Traces};
-pub use trail::TrailRules;
 
 /// How work moves from one agent to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -102,8 +104,7 @@ impl AgentKind {
 }
 
 /// When an issue ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ends {
     /// With a contract to an agent of kind `end`.
     ClosingContract,
@@ -126,7 +127,9 @@ pub struct Agent {
     /// Its role, in a few words.
     pub role: String,
     /// What kind of party it is. `orchestrator` decides about failures and gets what violates a
-    /// role; a contract sent to `end` is completed at once and closes its issue.
+    /// role; a contract sent to `end` is completed at once and closes its issue. Without an `end`, an
+    /// issue ends when nothing is open in it, every report is taken up, and the last request was
+    /// answered well.
     pub kind: AgentKind,
     /// Its place in the workflow, from 1; the lower phase goes first if two compete.
     pub phase: Option<u32>,
@@ -140,28 +143,6 @@ pub struct Agent {
     pub paths: Vec<String>,
 }
 
-/// A route from one agent to another.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Route {
-    /// The sender; `*` means every agent except the receiver.
-    pub from: String,
-    /// The receiver.
-    pub to: AgentName,
-    /// The contract types that may use it.
-    pub contracts: Vec<String>,
-    /// Whether a contract on this route may open an issue.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub opens: bool,
-    /// The agent that gets the contract first and decides before the work moves on.
-    pub via: Option<AgentName>,
-    /// The time in which the receiver must claim what comes this way, in seconds; any time, if not
-    /// given. What is not claimed in time fails with `NOT_ACKNOWLEDGED`. A contract's own time takes
-    /// precedence.
-    pub acknowledge_seconds: Option<u64>,
-}
-
 /// A forbidden route, and why.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -172,55 +153,6 @@ pub struct Forbidden {
     pub to: AgentName,
     /// The reason that is shown.
     pub reason: String,
-}
-
-/// How a fact about an issue is gathered from its contracts.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase", deny_unknown_fields)]
-pub enum FactRule {
-    /// The value at the first of these pointers that the newest contract has.
-    Last(Vec<String>),
-    /// The value at the first of these pointers in the newest contract of these types; none if that
-    /// contract has none.
-    Newest {
-        /// The contract types.
-        of: Vec<String>,
-        /// The pointers.
-        at: Vec<String>,
-    },
-    /// The sum over all contracts of these pointers: a number counts as itself,
-    /// an array as its length.
-    Sum(Vec<String>),
-    /// How many contracts of these types were sent.
-    Count(Vec<String>),
-    /// The items of the lists at these pointers, each once, in the order in
-    /// which they came.
-    Collect(Vec<String>),
-    /// The members of the objects at these pointers; of several with one name, the newest.
-    Merge(Vec<String>),
-}
-
-impl FactRule {
-    /// Its pointers into contracts, and their place in the rule.
-    pub fn pointers(&self) -> Option<(&'static str, &[String])> {
-        match self {
-            Self::Last(list) => Some(("last", list)),
-            Self::Newest { at, .. } => Some(("newest/at", at)),
-            Self::Sum(list) => Some(("sum", list)),
-            Self::Collect(list) => Some(("collect", list)),
-            Self::Merge(list) => Some(("merge", list)),
-            Self::Count(_) => None,
-        }
-    }
-
-    /// Its contract types, and their place in the rule.
-    pub fn types(&self) -> Option<(&'static str, &[String])> {
-        match self {
-            Self::Newest { of, .. } => Some(("newest/of", of)),
-            Self::Count(list) => Some(("count", list)),
-            Self::Last(_) | Self::Sum(_) | Self::Collect(_) | Self::Merge(_) => None,
-        }
-    }
 }
 
 /// An error code of failures.
@@ -286,12 +218,9 @@ impl ImportedType {
     }
 }
 
-/// A property that every handoff must have. A failed gate is a separate finding, in addition to
-/// those about the cause.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
+/// A property that every handoff of a protocol with tasks must have. A failed gate is a separate
+/// finding, in addition to those about the cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
     /// Everything that the contract's type requires is present.
     RequiredFields,
@@ -306,6 +235,15 @@ pub enum Gate {
 }
 
 impl Gate {
+    /// Every gate.
+    pub const ALL: [Self; 5] = [
+        Self::RequiredFields,
+        Self::DataIntegrity,
+        Self::StateConsistency,
+        Self::NoOrphanedTasks,
+        Self::ValidTransition,
+    ];
+
     /// The code of the finding that the gate failed.
     pub fn code(self) -> FindingCode {
         match self {
@@ -316,14 +254,6 @@ impl Gate {
             Self::ValidTransition => FindingCode::GateValidTransition,
         }
     }
-}
-
-/// Forbids requests to an agent that waits for the sender.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Loops {
-    /// The reason that is shown.
-    pub reason: String,
 }
 
 /// What may be stored although it looks like a secret.
@@ -365,11 +295,6 @@ pub struct Definition {
     /// How work moves. `relay`: sending onward completes the handoff that the sender held. `call`:
     /// a request leaves what its sender holds unchanged, and is answered.
     pub style: Style,
-    /// When an issue ends. `closing_contract`: with a contract to an agent of kind `end`.
-    /// `nothing_open`: when nothing is open in it, every report is taken up, and the last request
-    /// was answered well. By default, `closing_contract` if there is an agent of kind `end`, and
-    /// `nothing_open` if there is none.
-    pub ends: Option<Ends>,
     /// The formats that contracts may have: `xml`, `json`, `md`.
     #[serde_with(skip_apply)]
     pub formats: Vec<String>,
@@ -388,6 +313,8 @@ pub struct Definition {
     pub contracts: Vec<ContractType>,
     /// The routes.
     #[serde_with(skip_apply)]
+    #[serde(with = "route::stored")]
+    #[schemars(with = "Vec<route::StoredRoute>")]
     pub routes: Vec<Route>,
     /// The forbidden routes.
     pub forbidden: Vec<Forbidden>,
@@ -396,41 +323,24 @@ pub struct Definition {
     /// and none if it has none), `sum` (over all contracts; a list counts as its length),
     /// `count` (of contracts of these types) or `collect` (the items of the lists there, each
     /// once).
-    pub facts: BTreeMap<String, FactRule>,
+    pub facts: BTreeMap<String, Fact>,
     /// The facts that an agent needs to start on a handoff, in the order in which `claim` prints
     /// them before the contract: what is required, the workspace.
     pub briefing: Vec<String>,
-    /// What traces include from its contracts.
+    /// What traces and commit messages include from its contracts and facts.
     pub traces: Option<Traces>,
-    /// What commit messages include from its facts and contracts.
-    pub trail: Option<TrailRules>,
     /// The error codes that failures may have; any code, if this is empty.
     pub errors: BTreeMap<String, ErrorCode>,
-    /// The gates that every handoff must pass, which are reported as separate findings, in addition
-    /// to what fails them.
-    pub gates: Vec<Gate>,
     /// The documents that all issues share, by name.
     pub documents: BTreeMap<AgentName, Document>,
     /// How files of other systems say less than a contract, by the profile's name.
     pub imports: BTreeMap<AgentName, ImportProfile>,
-    /// Set if a request must not go to an agent that waits for its sender.
-    pub loops: Option<Loops>,
-    /// The agent that goes first if two act on one task, by the task's state: `none`, `pending`,
-    /// `broken_down`, `in_progress`; by default the lower phase does.
-    pub turns: BTreeMap<TaskState, AgentName>,
-    /// How long a claim holds; without end, if not given.
-    pub leases: Option<Leases>,
+    /// How long a claim holds, and other times.
+    pub time: Option<Time>,
     /// When failed work is retried.
     pub retry: Option<Retry>,
-    /// Limits on the number and the rate of handoffs.
+    /// Limits on the number, the rate and the cost of handoffs.
     pub limits: Option<Limits>,
-    /// What work may cost, by a name that is shown; see [work.md](work.md#cost-and-budgets).
-    pub budgets: BTreeMap<String, Budget>,
-    /// The kinds of refused contracts that are kept on record in their issue, without their content,
-    /// so that every clone sees who was refused and why; none, if this is empty.
-    pub on_record: Vec<OnRecord>,
-    /// When issues that ended are archived; only when a command gives a time, if not given.
-    pub archive: Option<Archive>,
     /// What to do about handoffs that need attention: the first rule that applies and can be
     /// carried out.
     pub decisions: Vec<DecisionRule>,
@@ -440,23 +350,18 @@ pub struct Definition {
     pub attention: BTreeMap<Need, Vec<String>>,
     /// Rules that compare places of a contract with each other and with what is known of its issue.
     pub consistency: Vec<ConsistencyRule>,
-    /// Facts that each open issue needs for itself, such as a port: a contract that gives its issue
-    /// what another open issue has is accepted with a warning that names the other.
-    pub exclusive: Vec<String>,
     /// What happens to statements that the repository contradicts.
     pub evidence: Option<EvidenceRules>,
     /// The requirements that an issue can be checked for, by name; `git handoff gate` checks them.
-    /// The newest contract of all the types that a requirement names decides.
+    /// The newest contract of all the types that a requirement names decides. By default, it checks
+    /// those with `merge`; if there is none, `completed`, which every protocol has.
     pub requirements: BTreeMap<String, Requirement>,
-    /// The requirements that `gate` checks by default; if empty, `completed`, which every protocol
-    /// has.
-    pub merge: Vec<String>,
     /// What may be stored although it looks like a secret.
     pub secrets: Option<SecretRules>,
-    /// What `git handoff alerts` watches.
+    /// What `git handoff alerts` watches: alerts, or the names of
+    /// [usual ones](protocols.md#the-usual-alerts).
+    #[schemars(with = "Vec<alerts::StoredEntry>")]
     pub alerts: Vec<Alert>,
-    /// The facts on which several have an opinion at once, such as the reviewers of a pull request.
-    pub opinions: Vec<Opinions>,
     /// What follows from events of GitHub.
     #[schemars(with = "Option<Github>")]
     pub github: Option<Later<Github>>,
@@ -473,6 +378,29 @@ impl Definition {
     pub fn branch_patterns(&self) -> &[String] {
         let branches = self.github.as_ref().map(|github| &*github.get().branches);
         branches.unwrap_or_default()
+    }
+
+    /// The facts on which several have an opinion at once.
+    pub fn opinions(&self) -> &[Opinions] {
+        let opinions = self.github.as_ref().map(|github| &*github.get().opinions);
+        opinions.unwrap_or_default()
+    }
+
+    /// What work may cost, by name.
+    pub fn budgets(&self) -> &BTreeMap<String, Budget> {
+        static NONE: BTreeMap<String, Budget> = BTreeMap::new();
+        self.limits.as_ref().map_or(&NONE, |limits| &limits.budgets)
+    }
+
+    /// The kinds of refused contracts that are kept on record.
+    pub fn on_record(&self) -> &[OnRecord] {
+        self.limits.as_ref().map_or(&[], |limits| &limits.on_record)
+    }
+
+    /// The gates that every handoff must pass.
+    pub fn gates(&self) -> &[Gate] {
+        let has_tasks = self.contracts.iter().any(|kind| kind.tasks.is_some());
+        if has_tasks { &Gate::ALL } else { &[] }
     }
 
     /// Whether what failed with this code takes a corrected contract.
@@ -499,14 +427,14 @@ impl Definition {
     /// runs have no budget of their own. Each with its name and what it limits.
     pub fn unbounded_budgets(&self) -> Vec<(&str, BudgetUnit)> {
         let bounds = |day: &Budget, of: BudgetUnit| {
-            self.budgets.values().any(|run| {
+            self.budgets().values().any(|run| {
                 run.per == Per::Run
                     && run.limited().any(|other| other == of)
                     && (run.agent.is_none() || run.agent == day.agent)
                     && (of != BudgetUnit::Cost || run.currency == day.currency)
             })
         };
-        let days = self.budgets.iter().filter(|(_, day)| day.per == Per::Day);
+        let days = self.budgets().iter().filter(|(_, day)| day.per == Per::Day);
         let open = days.flat_map(|(name, day)| {
             let open = day.limited().filter(|of| *of != BudgetUnit::Attempts);
             let open = open.filter(move |of| !bounds(day, *of));

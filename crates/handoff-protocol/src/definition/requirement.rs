@@ -31,6 +31,9 @@ pub struct Requirement {
     /// What tells these senders apart.
     #[serde(default, skip_serializing_if = "Identity::is_worker")]
     pub apart_by: Identity,
+    /// Whether `gate` checks it if no requirement is named.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub merge: bool,
 }
 
 /// What tells the senders of contracts apart.

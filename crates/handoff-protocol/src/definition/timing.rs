@@ -9,34 +9,28 @@ use serde_with::skip_serializing_none;
 /// date that follows from it can be represented.
 pub const LONGEST: u64 = 10 * 366 * 24 * 60 * 60;
 
-/// How long a claim holds.
+/// How long a claim holds, and how long anything else may take.
 #[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Leases {
-    /// The default, in seconds, unless the contract or the command gives another.
-    pub seconds: u64,
-    /// The longest time that a command may request, in seconds.
-    pub longest_seconds: Option<u64>,
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Time {
+    /// How long a claim holds, in seconds, unless the contract or the command gives another time;
+    /// without end, if not given.
+    pub lease_seconds: Option<u64>,
+    /// The longest lease that a command may request, in seconds.
+    pub longest_lease_seconds: Option<u64>,
     /// The longest that a worker lets an agent run for one claim, in seconds, however often it
     /// extends the lease; any time, if not given.
     pub longest_run_seconds: Option<u64>,
-    /// The default for a claim of a person, in seconds, whatever time a contract gives; that of agents,
-    /// if not given.
-    pub person_seconds: Option<u64>,
+    /// How long a claim of a person holds, in seconds, whatever time a contract gives; as that of an
+    /// agent, if not given.
+    pub person_lease_seconds: Option<u64>,
     /// The time in which an agent must claim what it gets, in seconds, unless the contract or the
     /// route gives another; any time, if not given. It does not apply to a person.
     pub acknowledge_seconds: Option<u64>,
-}
-
-/// When issues that ended are archived.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Archive {
     /// How long after its last step an issue that ended is archived, in seconds, if `git handoff archive` is
-    /// given no time.
-    pub after_seconds: Option<u64>,
+    /// given no time; never, if not given.
+    pub archive_after_seconds: Option<u64>,
 }
 
 /// The unit of a time in a contract.

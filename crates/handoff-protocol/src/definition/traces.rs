@@ -1,14 +1,16 @@
-//! What a protocol's traces include from its contracts, in the protocol's own words.
+//! What a protocol's traces and commit messages include from its contracts, in its own words.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 
 use super::contract_type::Words;
 
-/// What traces include from contracts, in addition to what every handoff has.
+/// What traces and commit messages include from contracts, in addition to what every handoff has.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Traces {
@@ -20,6 +22,12 @@ pub struct Traces {
     /// Contracts that are events of their handoff, or of the request that they answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<TraceEvent>,
+    /// The fact that names the pull request: the trailer `Pull-Request` of commit messages.
+    pub pull_request: Option<String>,
+    /// The counts of a review's findings, by name: the trailer `Findings` of commit messages. Each is
+    /// the place of a number, or `{"count": POINTER}`; a contract has those that it has the places of.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub findings: BTreeMap<String, TraceValue>,
 }
 
 /// A contract that becomes an event of its handoff; an answer becomes one of the request's.
@@ -95,12 +103,23 @@ impl TraceEvent {
 }
 
 impl Traces {
+    /// The counts that a contract has: `critical=1, important=2`.
+    pub fn counts(&self, contract: &Value) -> Option<String> {
+        let read = |(name, place): (&String, &TraceValue)| {
+            let count = place.read(contract)?.as_u64()?;
+            Some(format!("{name}={count}"))
+        };
+        let counts: Vec<String> = self.findings.iter().filter_map(read).collect();
+        (!counts.is_empty()).then(|| counts.join(", "))
+    }
+
     /// Every JSON Pointer, with its place in the definition.
     pub fn pointers(&self) -> Vec<(String, &str)> {
         let mut found: Vec<(String, &str)> = Vec::new();
-        let own = self.attributes.iter();
-        found
-            .extend(own.map(|(name, told)| (format!("/traces/attributes/{name}"), told.pointer())));
+        for (key, places) in [("attributes", &self.attributes), ("findings", &self.findings)] {
+            let places = places.iter();
+            found.extend(places.map(|(n, at)| (format!("/traces/{key}/{n}"), at.pointer())));
+        }
         for (i, event) in self.events.iter().enumerate() {
             let at = format!("/traces/events/{i}");
             found.extend(
