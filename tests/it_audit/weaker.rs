@@ -79,7 +79,13 @@ fn no_protocol_is_added_to_a_signed_ledger_without_a_listed_persons_key() {
     env.assert_sound();
     // So is an update of one that has no list of its own.
     let set = [
-        "protocol", "set", "lax", "leases", "60", "--weaker", "--json",
+        "protocol",
+        "set",
+        "lax",
+        "time.lease_seconds",
+        "60",
+        "--weaker",
+        "--json",
     ];
     let none = env.handoff(&set);
     assert!(findings(none, 4, "signature_refused").starts_with("signature.missing"));
@@ -159,6 +165,7 @@ fn a_gate_asks_for_the_ledgers_own_protocol_and_views_name_another() {
     $ git handoff gate 7 --require approved
     ✗ not protocol: the issue follows lax, which is unsigned, not issue-to-pr
       protocol lax, not issue-to-pr: unsigned
+      contracts' statements are checked: warn
     --- stderr
     error: issue 7 follows another protocol, lax
     hint: find out who opened it under lax: `git handoff log 7`; a gate for that protocol has `--protocol lax`
@@ -168,12 +175,14 @@ fn a_gate_asks_for_the_ledgers_own_protocol_and_views_name_another() {
     $ git handoff gate 7 --require approved --protocol lax
     ✓ approved: 7.4 (reviewer-agent-to-validator-agent) by reviewer-agent
       protocol lax, not issue-to-pr: unsigned
+      contracts' statements are checked: warn
     ");
     assert_snapshot!(shown(&["gate", "7", "--require", "approved", "--protocol", "lax", "--signed"]), @"
     $ git handoff gate 7 --require approved --protocol lax --signed
     ✓ approved: 7.4 (reviewer-agent-to-validator-agent) by reviewer-agent
     ✗ not signed: lax listed no keys at the step [commit]
       protocol lax, not issue-to-pr: unsigned
+      contracts' statements are checked: warn
     --- stderr
     error: issue 7 is not signed
     hint: see `git handoff status 7` for whose turn it is
@@ -255,11 +264,13 @@ fn a_policy_outside_the_ledger_says_all_that_counts() {
     $ git handoff gate 7 --policy [root]/policy.json
     ✓ approved: 7.4 (reviewer-agent-to-validator-agent) by reviewer-agent
     ✓ signed: each step of the issue is signed with a listed key
+      contracts' statements are checked: warn
     ");
     assert_snapshot!(asked(&policy(&stranger)), @"
     $ git handoff gate 7 --policy [root]/policy.json
     ✓ approved: 7.4 (reviewer-agent-to-validator-agent) by reviewer-agent
     ✗ not signed: the step [commit]: the step is reviewer-agent's, and is signed with SHA256:…, which is nobody's key
+      contracts' statements are checked: warn
     --- stderr
     error: issue 7 is not signed
     hint: see `git handoff status 7` for whose turn it is
@@ -268,6 +279,7 @@ fn a_policy_outside_the_ledger_says_all_that_counts() {
     assert_snapshot!(asked(&json!({"format": 1, "require": ["validated"]})), @"
     $ git handoff gate 7 --policy [root]/policy.json
     ✗ not validated: it has to be shown after 7.4 (reviewer-agent-to-validator-agent)
+      contracts' statements are checked: warn
     --- stderr
     error: issue 7 is not validated
     hint: see `git handoff status 7` for whose turn it is
@@ -276,6 +288,7 @@ fn a_policy_outside_the_ledger_says_all_that_counts() {
     assert_snapshot!(asked(&json!({"format": 1, "protocol": "lax"})), @"
     $ git handoff gate 7 --policy [root]/policy.json
     ✗ not protocol: the issue follows issue-to-pr, not lax
+      contracts' statements are checked: warn
     --- stderr
     error: issue 7 follows another protocol, issue-to-pr
     hint: find out who opened it under issue-to-pr: `git handoff log 7`; a gate for that protocol has `--protocol issue-to-pr`
@@ -408,7 +421,10 @@ fn a_new_version_of_the_default_protocol_says_what_it_lets_pass() {
         ("requirements.approved", &|of| {
             of["requirements"]["approved"]["undone_by"] = json!([]);
         }),
-        ("merge", &|of| of["merge"] = json!(["other-worker"])),
+        ("merge", &|of| {
+            of["requirements"]["approved"]["merge"] = false.into();
+            of["requirements"]["other-worker"]["merge"] = true.into();
+        }),
         ("agents.fixer-agent", &|of| {
             of["agents"][4]["kind"] = "orchestrator".into();
         }),
@@ -447,7 +463,7 @@ fn a_new_version_of_the_default_protocol_says_what_it_lets_pass() {
     update("3.1.0", &|of| of["title"] = "Ours".into(), &[]).success();
     assert!(!message(&env).contains("Weaker"), "{}", message(&env));
     let budget = |tokens: u64| {
-        move |of: &mut Value| of["budgets"] = json!({"runs": {"per": "run", "tokens": tokens}})
+        move |of: &mut Value| of["limits"]["budgets"] = json!({"runs": {"per": "run", "tokens": tokens}})
     };
     update("3.2.0", &budget(1000), &[]).success();
     update("3.3.0", &budget(2000), &[]).exits(4).says("budgets");

@@ -5,41 +5,40 @@
 
 use std::collections::BTreeSet;
 
-use handoff_protocol::SIGNERS;
+use handoff_protocol::{ContractType, SIGNERS, renewed};
 use serde_json::{Map, Value};
 
 use super::protocol_check::ProtocolFiles;
+use crate::layout::DEFINITION;
 
 /// What is said of a list of keys with a line that was not in it: its key may sign what it could not.
 pub const ADDED_SIGNER: &str = "signers.added";
 
 /// The keys of `protocol.json` that refuse nothing: names, texts, what is shown, told or traced.
-const SAYS: [&str; 14] = [
+const SAYS: [&str; 10] = [
     "alerts",
-    "archive",
     "attention",
     "briefing",
     "decisions",
     "format",
     "name",
-    "on_record",
     "priorities",
     "title",
     "traces",
-    "trail",
-    "turns",
     "version",
 ];
 
 /// The keys whose comparison knows more than this one.
 const ELSEWHERE: [&str; 2] = ["evidence", "secrets"];
 
-/// The members of a rule that are for people.
-const TEXTS: [&str; 10] = [
+/// The members of a rule that are for people, or refuse nothing.
+const TEXTS: [&str; 12] = [
     "aliases",
+    "archive_after_seconds",
     "description",
     "examples",
     "manual",
+    "on_record",
     "phase",
     "reason",
     "role",
@@ -64,7 +63,12 @@ const ANNOTATIONS: [&str; 8] = [
 /// are compared with those in force.
 pub fn loosened(new: &ProtocolFiles, old: &ProtocolFiles) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    let definition = |files| read(files, "protocol.json").unwrap_or_default();
+    let definition = |files: &ProtocolFiles| {
+        let (_, text) = files.iter().find(|(path, _)| path == DEFINITION)?;
+        let renewed = renewed(text);
+        serde_json::from_slice::<Value>(renewed.as_deref().unwrap_or(text)).ok()
+    };
+    let definition = |files| definition(files).unwrap_or_default();
     let (is, was) = (definition(new), definition(old));
     for key in members(&is).chain(members(&was)).collect::<BTreeSet<_>>() {
         if !SAYS.contains(&key) && !ELSEWHERE.contains(&key) {
@@ -72,10 +76,13 @@ pub fn loosened(new: &ProtocolFiles, old: &ProtocolFiles) -> BTreeSet<String> {
         }
     }
     // Each contract type's schema, wherever it is, and those of everything else.
-    let schema = |of: &Value| of.get("schema").and_then(Value::as_str).map(str::to_owned);
+    let schema = |name: &str, of: &Value| {
+        let own = of.get("schema").and_then(Value::as_str);
+        own.map_or_else(|| ContractType::usual_files(name)[0].clone(), str::to_owned)
+    };
     for (name, was) in named(was.get("contracts")) {
         let is = named(is.get("contracts")).find(|(own, _)| *own == name);
-        let paths = is.and_then(|(_, is)| schema(is)).zip(schema(was));
+        let paths = is.map(|(_, is)| (schema(name, is), schema(name, was)));
         found.extend(
             paths.and_then(|(new_at, old_at)| compared(name, (new, &new_at), (old, &old_at))),
         );
@@ -135,7 +142,25 @@ fn part(key: &str, is: Option<&Value>, was: Option<&Value>, found: &mut BTreeSet
     };
     match key {
         // What is more of these refuses more.
-        "requirements" | "consistency" | "documents" => {
+        "requirements" => {
+            for (name, was) in named(was) {
+                let is = named(is).find(|(own, _)| *own == name).map(|(_, is)| is);
+                let own = |of: &Value| without(of, "merge");
+                if !is.is_some_and(|is| is_kept(&own(is), &own(was))) {
+                    add(Some(name));
+                }
+            }
+            let asked = |of| -> BTreeSet<String> {
+                let asked = named(of).filter(|(_, one)| one["merge"] == Value::Bool(true));
+                asked.map(|(name, _)| name.to_owned()).collect()
+            };
+            let (is, was) = (asked(is), asked(was));
+            // Without any, `completed` is what a merge asks.
+            if !was.is_subset(&is) || was.is_empty() && !is.is_empty() {
+                found.insert("merge".to_owned());
+            }
+        }
+        "consistency" | "documents" => {
             for (name, was) in named(was) {
                 let is = named(is).find(|(own, _)| *own == name).map(|(_, is)| is);
                 if !is.is_some_and(|is| is_kept(is, was)) {
@@ -157,26 +182,68 @@ fn part(key: &str, is: Option<&Value>, was: Option<&Value>, found: &mut BTreeSet
         }
         "facts" => {
             for (name, was) in named(was) {
-                if is.and_then(|is| is.get(name)) != Some(was) {
+                let is = is.and_then(|is| is.get(name));
+                let is = is.map(|is| match was.get("exclusive") {
+                    None => without(is, "exclusive"),
+                    Some(_) => is.clone(),
+                });
+                if is.as_ref() != Some(was) {
                     add(Some(name));
                 }
             }
         }
-        "routes" if !is_subset(is, was) => add(None),
-        "forbidden" | "gates" | "exclusive" | "merge" if !is_subset(was, is) => add(None),
-        // Without any, `completed` is what a merge asks.
-        "merge" if was.is_none() && is.is_some() => add(None),
-        "routes" | "forbidden" | "gates" | "exclusive" | "merge" => {}
+        // A limit that is added refuses more.
+        "limits" => {
+            for (name, was) in named(was).filter(|(name, _)| *name != "on_record") {
+                let is = is.and_then(|is| is.get(name));
+                if !is.is_some_and(|is| name == "loops" || is_kept(is, was)) {
+                    add(Some(name));
+                }
+            }
+        }
+        "routes" if !is_subset(each_route(is).as_ref(), each_route(was).as_ref()) => add(None),
+        "forbidden" if !is_subset(was, is) => add(None),
+        "routes" | "forbidden" => {}
         _ => {
             let same = match (is, was) {
                 (Some(is), Some(was)) => is_kept(is, was),
-                (is, was) => is == was || ["budgets", "limits"].contains(&key) && was.is_none(),
+                (is, was) => is == was,
             };
             if !same {
                 add(None);
             }
         }
     }
+}
+
+/// A value without one of its members.
+fn without(value: &Value, name: &str) -> Value {
+    let mut value = value.clone();
+    if let Some(members) = value.as_object_mut() {
+        members.shift_remove(name);
+    }
+    value
+}
+
+/// Routes with one sender and one receiver each.
+fn each_route(routes: Option<&Value>) -> Option<Value> {
+    let list = |value: &Value| match value {
+        Value::Array(list) => list.clone(),
+        one => vec![one.clone()],
+    };
+    let mut found = Vec::new();
+    for route in routes?.as_array()? {
+        let (senders, receivers) = (list(route.get("from")?), list(route.get("to")?));
+        let several = senders.len() > 1 && receivers.len() > 1;
+        for from in &senders {
+            for to in receivers.iter().filter(|to| !several || *to != from) {
+                let mut one = route.clone();
+                (one["from"], one["to"]) = (from.clone(), to.clone());
+                found.push(one);
+            }
+        }
+    }
+    Some(Value::Array(found))
 }
 
 /// The entries of a part by their names: its members, or a list's entries by `id`, `type` or `name`.
@@ -230,21 +297,22 @@ fn is_kept(is: &Value, was: &Value) -> bool {
             (Value::Object(is), Value::Object(was)) => {
                 let is_added = |name: &String| !was.contains_key(name);
                 let more = is.keys().filter(|name| is_added(name));
-                let mut more =
-                    more.filter(|name| !["claims", "raises", "xsd"].contains(&name.as_str()));
+                let mut more = more
+                    .filter(|name| !["claims", "raises", "schema", "xsd"].contains(&name.as_str()));
                 let limits = [
                     "most",
                     "cost",
                     "tokens",
                     "attempts",
                     "seconds",
+                    "lease_seconds",
                     "max_retries",
                 ];
                 more.next().is_none()
                     && was.iter().all(|(name, was)| match is.get(name) {
-                        None => name == "xsd",
+                        None => ["xsd", "schema"].contains(&name.as_str()),
                         Some(is) if limits.contains(&name.as_str()) => is_at_most(is, was),
-                        Some(_) if name == "xsd" || name == "schema" => true,
+                        Some(_) if ["xsd", "schema"].contains(&name.as_str()) => true,
                         Some(is) => kept(is, was),
                     })
             }
