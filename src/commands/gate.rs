@@ -22,7 +22,7 @@ use crate::view::Look;
 /// Check whether an issue meets the requirements of a merge
 ///
 /// Exits 0 if it does, and 1 if it does not. The protocol defines each requirement
-/// (`requirements`) and which ones apply by default (`merge`): the newest contract that
+/// (`requirements`) and which ones apply by default (those with `merge`): the newest contract that
 /// meets or undoes a requirement decides. Every protocol has `completed`. Only the ledger's last
 /// commit is read, so a depth-1 fetch of the ledger is enough, unless a requirement tells senders
 /// apart by committer or by key, or with --signed. An approval holds for another commit if that is
@@ -72,6 +72,7 @@ impl Arguments {
         let view = GateView {
             issue: IssueSummary::from(&issue),
             other_protocol: tip.other_protocol(&issue.protocol)?,
+            policy: render::in_force(&tip, issue.protocol.as_str())?,
             passed: judgement.passes(),
             head: judgement.head,
             requirements: judgement.requirements,
@@ -167,6 +168,8 @@ pub(crate) struct GateView {
     /// its protocol, if it is not the ledger's default one
     #[serde(skip_serializing_if = "Option::is_none")]
     other_protocol: Option<OtherProtocol>,
+    /// how its protocol treats statements that the repository contradicts, and what was set in it
+    policy: String,
     /// it meets all requirements
     passed: bool,
     /// the commit for which it must meet them
@@ -187,7 +190,9 @@ impl Answer for GateView {
             format!("{mark} {not}{requirement}: {why}\n")
         };
         let lines: String = self.requirements.iter().map(line).collect();
-        lines + &render::other_protocol(self.other_protocol.as_ref())
+        lines
+            + &render::other_protocol(self.other_protocol.as_ref())
+            + &render::policy_line(&self.policy)
     }
 }
 

@@ -21,6 +21,7 @@ use crate::exit;
 use crate::failure::{ErrorCode, Failure, chain};
 use crate::output::replace::replace_with;
 use crate::output::{Answer, Output, counted};
+use crate::render::{in_force, policy_line};
 use crate::view::Look;
 
 /// The file that is written if none is named.
@@ -202,7 +203,9 @@ pub(super) fn write(
         wanted,
         now()?,
     );
+    let policy = in_force(tip, tip.manifest().default_protocol.as_str())?;
     report
+        .under(policy_line(&policy).trim().to_owned())
         .write(tip, frame, threads, out)
         .map_err(|error| match error {
             ReportError::Ledger(error) => error.into(),

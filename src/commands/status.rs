@@ -5,9 +5,11 @@ use handoff::base::ids::{AgentName, IssueKey};
 use handoff::base::text::continued;
 use handoff::base::{Moment, ObjectId};
 use handoff::ledger::attention::{self, Attention};
-use handoff::ledger::{IssueReport, IssueSurvey, Ledger, Rejected, RemoteDistance, Snapshot};
+use handoff::ledger::{
+    IssueReport, IssueSurvey, Ledger, LedgerError, Rejected, RemoteDistance, Snapshot,
+};
 use handoff::model::{IssueStatus, IssueSummary, Paused, Record, Refusal, View};
-use handoff::protocol::{Check, Policy, Protocol, State};
+use handoff::protocol::{Policy, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -100,7 +102,7 @@ impl Arguments {
             commit: tip.commit(),
             protocol: &tip.manifest().default_protocol,
             evidence: tip.manifest().evidence,
-            policies: policies(&protocols, tip.manifest().evidence),
+            policies: policies(&protocols, &tip)?,
             open,
             expired,
             paused,
@@ -164,24 +166,13 @@ pub(super) fn needs(
     Ok((records, attention, protocols))
 }
 
-/// How each protocol treats statements that the repository contradicts.
-fn policies(protocols: &attention::Protocols, ledger: Policy) -> BTreeMap<AgentName, String> {
-    let of = |protocol: &Protocol| {
-        let usual = protocol.usual_policy(ledger);
-        let mut others: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for check in Check::ALL {
-            let own = protocol.policy(check, ledger);
-            if own != usual {
-                others.entry(own.as_str()).or_default().push(check.as_str());
-            }
-        }
-        let one =
-            |(policy, checks): (&str, Vec<&str>)| format!(" ({policy} for {})", checks.join(", "));
-        let others: String = others.into_iter().map(one).collect();
-        format!("{}{others}", usual.as_str())
-    };
-    let each = protocols.iter();
-    each.map(|(name, protocol)| (name.clone(), of(protocol)))
+/// The policy of each protocol in force.
+fn policies(
+    protocols: &attention::Protocols,
+    tip: &Snapshot<'_>,
+) -> Result<BTreeMap<AgentName, String>, LedgerError> {
+    let each = protocols.keys();
+    each.map(|name| Ok((name.clone(), render::in_force(tip, name.as_str())?)))
         .collect()
 }
 
@@ -314,9 +305,7 @@ impl Answer for StatusView<'_> {
                 self.policies.iter().map(one).collect::<Vec<_>>().join("; ")
             }
         };
-        if checked != Policy::Off.as_str() && !checked.is_empty() {
-            head += &format!("  contracts' statements are checked: {checked}\n");
-        }
+        head += &render::policy_line(&checked);
         let table = look.sentences(&head)
             + &attention_text(&self.attention, (self.printed, self.attention_total), look)
             + &rows::table(self.handoffs.iter().map(ListedHandoff::record), look);

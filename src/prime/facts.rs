@@ -33,6 +33,8 @@ pub(super) struct Facts<'a> {
     pub(super) agent: AgentName,
     pub(super) party: Option<&'a Agent>,
     pub(super) protocol: &'a Protocol,
+    /// How it treats statements that the repository contradicts, and what was set in it.
+    pub(super) policy: String,
     /// The other protocols that know the agent.
     pub(super) elsewhere: Vec<&'a Protocol>,
     pub(super) overview: Overview,

@@ -30,6 +30,7 @@ use crate::contracts::skeleton::{Skeleton, before_work};
 use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::{Answer, Output};
+use crate::render::in_force;
 use crate::view::Look;
 
 /// How much is read at the start of a session: more would take too long.
@@ -231,6 +232,7 @@ pub(crate) fn prime(
     let facts = Facts {
         party: rules.protocol().agent(agent.as_str()),
         protocol: rules.protocol(),
+        policy: in_force(&tip, rules.protocol().name())?,
         elsewhere: protocols
             .iter()
             .copied()

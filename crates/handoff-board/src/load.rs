@@ -22,6 +22,7 @@ use handoff_cli::context::{Context, Global};
 use handoff_cli::environment::now;
 use handoff_cli::failure::Failure;
 use handoff_cli::output::Output;
+use handoff_cli::render::{in_force, policy_line};
 
 /// How long a board is shown at most before it is judged again: a handoff becomes late without a
 /// step.
@@ -163,7 +164,12 @@ impl Reader {
             agents: agents(tip)?,
         };
         let board = Board {
-            ledger: format!("{} at {}", ledger.branch(), tip.commit().short()),
+            ledger: format!(
+                "{} at {}{}",
+                ledger.branch(),
+                tip.commit().short(),
+                policy(tip)?
+            ),
             trouble: None,
             columns: found.columns(),
         };
@@ -176,6 +182,17 @@ impl Reader {
             || person(protocol) == Some(&found.turn)
             || protocol.is_kind(found.turn.as_str(), AgentKind::Human)
     }
+}
+
+/// The policy of the default protocol, if it checks anything.
+fn policy(tip: &Snapshot<'_>) -> Result<String, Failure> {
+    let policy = in_force(tip, tip.manifest().default_protocol.as_str())?;
+    let is_shown = !policy_line(&policy).is_empty();
+    Ok(if is_shown {
+        format!(", statements: {policy}")
+    } else {
+        String::new()
+    })
 }
 
 /// The agents of every protocol, the default one's first.

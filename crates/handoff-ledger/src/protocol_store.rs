@@ -13,7 +13,7 @@ use handoff_model::screening::{Screen, screen_protocol};
 use handoff_model::semantic::part;
 use handoff_model::{
     Assignment, FileChanges, Issue, IssueStatus, ProtocolFiles, Refusal, Schemas, SettingError,
-    check_protocol,    has_settings, keep_settings, layout, only_setting_changed,
+    check_protocol, has_settings, keep_settings, layout, only_setting_changed,
 };
 use handoff_protocol::{AgentKind, ContractType, Protocol, SIGNERS, renewed};
 use schemars::JsonSchema;

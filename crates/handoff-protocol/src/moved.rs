@@ -9,15 +9,24 @@ const MOVED: [(&str, &str); 12] = [
     ("archive", "moved to `time.archive_after_seconds`"),
     ("budgets", "moved to `limits.budgets`"),
     ("ends", "left out: an agent of kind `end` says it"),
-    ("exclusive", "moved to `facts.NAME.exclusive`: true or false"),
+    (
+        "exclusive",
+        "moved to `facts.NAME.exclusive`: true or false",
+    ),
     ("gates", "left out: a protocol with `tasks` has every gate"),
-    ("leases", "moved to `time`: `seconds` is `lease_seconds` there"),
+    (
+        "leases",
+        "moved to `time`: `seconds` is `lease_seconds` there",
+    ),
     ("loops", "moved to `limits.loops`: the reason as a text"),
     ("merge", "moved to `requirements.NAME.merge`: true or false"),
     ("on_record", "moved to `limits.on_record`"),
     ("opinions", "moved to `github.opinions`"),
     ("trail", "moved to `traces`"),
-    ("turns", "left out: who may send contracts with `tasks` says it"),
+    (
+        "turns",
+        "left out: who may send contracts with `tasks` says it",
+    ),
 ];
 
 /// The times that have other names, by their earlier ones in `leases`.
@@ -88,9 +97,16 @@ fn put(definition: &mut Map<String, Value>, key: &str, old: Value) {
         }
         ("trail", Value::Object(trail)) => member(definition, &["traces"]).extend(trail),
         ("exclusive" | "merge", Value::Array(names)) => {
-            let list = if key == "merge" { "requirements" } else { "facts" };
+            let list = if key == "merge" {
+                "requirements"
+            } else {
+                "facts"
+            };
             for name in names.iter().filter_map(Value::as_str) {
-                if definition.get(list).is_some_and(|of| of.get(name).is_some()) {
+                if definition
+                    .get(list)
+                    .is_some_and(|of| of.get(name).is_some())
+                {
                     member(definition, &[list, name]).insert(key.to_owned(), json!(true));
                 }
             }
@@ -100,10 +116,7 @@ fn put(definition: &mut Map<String, Value>, key: &str, old: Value) {
 }
 
 /// The object at a path, which is made if there is none.
-fn member<'d>(
-    definition: &'d mut Map<String, Value>,
-    path: &[&str],
-) -> &'d mut Map<String, Value> {
+fn member<'d>(definition: &'d mut Map<String, Value>, path: &[&str]) -> &'d mut Map<String, Value> {
     let Some((first, rest)) = path.split_first() else {
         return definition;
     };

@@ -309,9 +309,7 @@ impl Protocol {
         let time = self.definition.time.as_ref();
         let person = time.and_then(|time| time.person_lease_seconds);
         let person = person.filter(|_| self.is_kind(agent, AgentKind::Human));
-        person
-            .or(own)
-            .or(time.and_then(|time| time.lease_seconds))
+        person.or(own).or(time.and_then(|time| time.lease_seconds))
     }
 
     /// The agent that acts on a task in this state: it sends what opens tasks, breaks one down, or

@@ -25,6 +25,7 @@ use crate::contracts::fields::{Field, fields};
 use crate::exit;
 use crate::failure::{ErrorCode, Failure, hint};
 use crate::output::{Answer, Output, render};
+use crate::render::{in_force, policy_line};
 use crate::view::{Look, columns};
 use new::{New, write_folder};
 #[cfg(feature = "trial")]
@@ -319,6 +320,7 @@ fn show(
     let signers = files.iter().find(|(path, _)| path == SIGNERS);
     let (signers, _) = Signers::parse(signers.map_or(&[], |(_, bytes)| bytes));
     output.answer(&ProtocolView {
+        policy: policy(context, &name)?,
         schemas: named_schemas(protocol.definition(), &files),
         definition: serde_json::from_slice(bytes).unwrap_or_default(),
         signers: signers.iter().map(SignerView::new).collect(),
@@ -326,10 +328,28 @@ fn show(
     })
 }
 
+/// The policy of a protocol, if it is in force here.
+fn policy(context: &Context, name: &str) -> Result<Option<String>, Failure> {
+    let Ok(repository) = context.repository() else {
+        return Ok(None);
+    };
+    if context.ledger(&repository)?.tip_id()?.is_none() {
+        return Ok(None);
+    }
+    let tip = context.tip(&repository)?;
+    if tip.rules_id(name)?.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(in_force(&tip, name)?))
+}
+
 /// A protocol.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Protocol")]
 pub(crate) struct ProtocolView<'a> {
+    /// how it treats statements that the repository contradicts, and what was set in it; null if it
+    /// is not in force here
+    policy: Option<String>,
     /// the whole `protocol.json`
     definition: Map<String, Value>,
     /// the lines of `allowed_signers`
@@ -403,6 +423,8 @@ impl SignerView {
 impl Answer for ProtocolView<'_> {
     fn text(&self, _: &Look) -> String {
         let text = described(self.protocol.definition(), &self.schemas);
+        let policy = self.policy.as_deref().map(policy_line);
+        let text = text + &policy.unwrap_or_default();
         if self.signers.is_empty() {
             return text;
         }
@@ -770,6 +792,7 @@ fn settings(context: &Context, output: &mut Output, name: &str) -> Result<(), Fa
     });
     output.answer(&SettingsView {
         protocol: name,
+        policy: in_force(&tip, name)?,
         settings: settings.collect(),
     })
 }
@@ -780,6 +803,8 @@ fn settings(context: &Context, output: &mut Output, name: &str) -> Result<(), Fa
 pub(crate) struct SettingsView<'a> {
     /// the protocol
     protocol: &'a str,
+    /// how it treats statements that the repository contradicts, and what was set in it
+    policy: String,
     /// each setting
     settings: Vec<SettingView>,
 }
@@ -804,7 +829,7 @@ impl Answer for SettingsView<'_> {
             let cells = [&*setting.key, &setting.value, &setting.takes, setting.about];
             cells.map(one_line).to_vec()
         });
-        columns(&rows.collect::<Vec<_>>())
+        columns(&rows.collect::<Vec<_>>()) + &format!("in force: {}\n", self.policy)
     }
 }
 

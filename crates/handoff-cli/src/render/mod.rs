@@ -1,16 +1,19 @@
 //! Records, issues and receipts, as text and as JSON.
 //!
 //! `receipt` is what a write did, `rows` renders handoffs as a table, `kept` what was kept of a
-//! failure, `advice` the commands that may come next, `audit` the report of an audit. These modules
+//! failure, `policy` that in force, `advice` the commands that may come next, `audit` the report of an audit. These modules
 //! lay out a value, and a `Look` adapts it to the terminal.
 
 pub mod advice;
 pub mod attention;
 pub mod audit;
 pub mod kept;
+mod policy;
 pub mod receipt;
 pub mod rows;
 pub mod stored;
+
+pub use policy::{in_force, policy_line};
 
 use std::collections::BTreeMap;
 

@@ -74,6 +74,7 @@ impl Stored {
         Ok(ShowView {
             handoff: Handoff::new(&record, now),
             other_protocol: tip.other_protocol(&record.protocol)?,
+            policy: render::in_force(tip, record.protocol.as_str())?,
             unpublished: ledger.lacks_claim(&record)?,
             issue: summary,
             refusals,
@@ -100,6 +101,8 @@ pub struct ShowView {
     /// its protocol, if it is not the ledger's default one
     #[serde(skip_serializing_if = "Option::is_none")]
     other_protocol: Option<OtherProtocol>,
+    /// how its protocol treats statements that the repository contradicts, and what was set in it
+    policy: String,
     /// the remote that does not have its claim yet, which was made here offline
     unpublished: Option<String>,
     /// contracts of its sender and receiver that were refused since it was sent, if the protocol
@@ -128,11 +131,18 @@ impl ShowView {
             "{}{}{}{}{}{}",
             render::record_text(&self.record.0, look),
             paused.unwrap_or_default(),
-            render::other_protocol(self.other_protocol.as_ref()),
+            render::other_protocol(self.other_protocol.as_ref()) + &self.policy_line(),
             unpublished.unwrap_or_default() + &render::refusals_text(&self.refusals, look),
             render::notes_text(&self.annotations),
             options_text(&self.options),
         )
+    }
+
+    /// The policy, beside the verdicts of a record that has some.
+    fn policy_line(&self) -> String {
+        let has_verdicts = !self.record.0.evidence.is_empty();
+        let policy = Some(&self.policy).filter(|_| has_verdicts);
+        policy.map_or_else(String::new, |policy| render::policy_line(policy))
     }
 
     /// The contract's text, with every character visible.

@@ -11,8 +11,8 @@ use handoff::model::{
     Annotation, Delivery, EventArgs, Issue, IssueStatus, Record, SendOptions, Update, View,
 };
 use handoff::protocol::{
-    ContractRule, ContractType, Definition, Event as Happens, EventRule, Fact, FactRule, Protocol, State,
-    Unfinished,
+    ContractRule, ContractType, Definition, Event as Happens, EventRule, Fact, FactRule, Protocol,
+    State, Unfinished,
 };
 use handoff::templates::{Known, known, left_to_fill, skeleton, usual_format, written};
 use serde_json::{Map, Value, json};

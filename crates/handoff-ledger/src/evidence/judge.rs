@@ -117,10 +117,15 @@ impl Judge<'_> {
             };
             if let Found::Contradicted(findings) = found {
                 judged.findings.extend(findings.into_iter().map(|mut f| {
-                    if policy != Policy::Enforce {
-                        f.severity = Severity::Warning;
+                    if policy == Policy::Enforce {
+                        return f;
                     }
-                    f
+                    f.severity = Severity::Warning;
+                    let fix = f.fix.take().map(|fix| format!("{fix}; ")).unwrap_or_default();
+                    let check = check.as_str();
+                    f.fix(format!(
+                        "{fix}`git handoff protocol set PROTOCOL evidence.{check} enforce` refuses it"
+                    ))
                 }));
             }
             let of_history = !matches!(

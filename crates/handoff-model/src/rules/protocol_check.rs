@@ -9,8 +9,8 @@ use handoff_base::text::quoted;
 use handoff_contract::{Cost, MAX_FINDINGS, Schema, SchemaError, is_rule, scan};
 use handoff_protocol::{
     Agent, AgentKind, ClaimedPlace, Claims, ContractType, Definition, Fact, FactRule, InputFields,
-    Partial, Protocol, SIGNERS, Signer, Signers, SigningKey, State, Traces,
-    schema_types, schema_values,
+    Partial, Protocol, SIGNERS, Signer, Signers, SigningKey, State, Traces, schema_types,
+    schema_values,
 };
 use serde_json::Value;
 

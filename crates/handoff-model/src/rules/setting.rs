@@ -579,7 +579,11 @@ mod tests {
                 "enforce",
                 "[\"/a\", \"/c\"]}, \"policy\": \"enforce\"}",
             ),
-            ("time.lease_seconds", "90", "\"time\": {\"lease_seconds\": 90}"),
+            (
+                "time.lease_seconds",
+                "90",
+                "\"time\": {\"lease_seconds\": 90}",
+            ),
             ("retry", "2", "\"max_retries\": 2"),
             ("limits.handoffs", "40", "\"handoffs\": 40"),
             (
@@ -666,7 +670,8 @@ mod tests {
                 assert_eq!(applied, Ok(Err(missing)), "{text}");
             }
         }
-        let error = Assignment::new("time.lease_seconds", "9").map(|a| a.applied("{\"a\": 1, \"a\": 2}"));
+        let error =
+            Assignment::new("time.lease_seconds", "9").map(|a| a.applied("{\"a\": 1, \"a\": 2}"));
         assert!(matches!(error, Ok(Err(SettingError::Edit(_)))));
     }
 

@@ -272,10 +272,18 @@ impl Checker<'_> {
                 self.known_agent(at.from.clone(), &route.from);
             }
             self.known_agent(at.to.clone(), route.to.as_str());
-            if route.via.as_ref().is_some_and(|via| *via == route.to || via.as_str() == route.from) {
+            if route
+                .via
+                .as_ref()
+                .is_some_and(|via| *via == route.to || via.as_str() == route.from)
+            {
                 let via = route.via.iter().map(AgentName::as_str).collect::<String>();
                 let text = format!("`{via}` is a party of the route already");
-                self.fault(FindingCode::ProtocolRoute, format!("{}/via", at.route), text);
+                self.fault(
+                    FindingCode::ProtocolRoute,
+                    format!("{}/via", at.route),
+                    text,
+                );
             }
             if self.is_end(&route.from) {
                 let text = format!("`{}` is the end, and sends nothing", route.from);

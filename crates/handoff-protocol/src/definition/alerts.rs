@@ -303,7 +303,10 @@ pub(super) struct StoredAlert {
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "AlertEntry")]
-#[expect(dead_code, reason = "only its schema is used: an entry is read as an alert")]
+#[expect(
+    dead_code,
+    reason = "only its schema is used: an entry is read as an alert"
+)]
 pub(super) enum StoredEntry {
     /// The name of a usual alert.
     Usual(String),
@@ -403,12 +406,17 @@ impl StoredAlert {
         let usual = Alert::usual(&self.name);
         let usual = usual.filter(|usual| self.metric.is_none_or(|own| own == usual.metric));
         let own = [&self.above, &self.at_least, &self.below, &self.at_most];
-        let kept = usual.clone().filter(|_| own.iter().all(|own| own.is_none()));
+        let kept = usual
+            .clone()
+            .filter(|_| own.iter().all(|own| own.is_none()));
         let (above, below) = kept.map_or((None, None), |usual| (usual.above, usual.below));
         let of = |usual: &Option<Alert>| usual.as_ref().and_then(|u| u.longer_than_seconds);
         Ok(Alert {
             name: self.name,
-            metric: self.metric.or(usual.as_ref().map(|u| u.metric)).ok_or("metric")?,
+            metric: self
+                .metric
+                .or(usual.as_ref().map(|u| u.metric))
+                .ok_or("metric")?,
             above: self.above.or(above),
             at_least: self.at_least,
             below: self.below.or(below),
@@ -416,7 +424,10 @@ impl StoredAlert {
             within_seconds: self.within_seconds,
             longer_than_seconds: self.longer_than_seconds.or(of(&usual)),
             quantile: self.quantile,
-            severity: self.severity.or(usual.as_ref().map(|u| u.severity)).ok_or("severity")?,
+            severity: self
+                .severity
+                .or(usual.as_ref().map(|u| u.severity))
+                .ok_or("severity")?,
             action: self.action.or(usual.map(|u| u.action)).ok_or("action")?,
         })
     }

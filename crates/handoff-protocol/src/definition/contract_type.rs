@@ -339,7 +339,10 @@ impl ContractType {
     /// The usual files of a type: its schema and its template.
     pub fn usual_files(name: &str) -> [String; 2] {
         let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-        let name: String = name.chars().map(|c| if plain(c) { c } else { '_' }).collect();
+        let name: String = name
+            .chars()
+            .map(|c| if plain(c) { c } else { '_' })
+            .collect();
         [
             format!("schemas/{name}.schema.json"),
             format!("templates/{name}.json"),

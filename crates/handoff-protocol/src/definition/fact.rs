@@ -62,7 +62,6 @@ impl FactRule {
     }
 }
 
-
 /// A fact as it is stored: it has one of the first six members.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -104,7 +103,9 @@ impl TryFrom<StoredFact> for Fact {
         let exclusive = stored.exclusive;
         let rules = [
             stored.last.map(FactRule::Last),
-            stored.newest.map(|Newest { of, at }| FactRule::Newest { of, at }),
+            stored
+                .newest
+                .map(|Newest { of, at }| FactRule::Newest { of, at }),
             stored.sum.map(FactRule::Sum),
             stored.count.map(FactRule::Count),
             stored.collect.map(FactRule::Collect),

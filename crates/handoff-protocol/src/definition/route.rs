@@ -106,7 +106,8 @@ impl<T: Clone> Several<T> {
             Self::One(one) => vec![(at.to_owned(), one.clone())],
             Self::List(list) => {
                 let list = list.iter().enumerate();
-                list.map(|(i, one)| (format!("{at}/{i}"), one.clone())).collect()
+                list.map(|(i, one)| (format!("{at}/{i}"), one.clone()))
+                    .collect()
             }
         }
     }

@@ -116,7 +116,10 @@ impl Traces {
     /// Every JSON Pointer, with its place in the definition.
     pub fn pointers(&self) -> Vec<(String, &str)> {
         let mut found: Vec<(String, &str)> = Vec::new();
-        for (key, places) in [("attributes", &self.attributes), ("findings", &self.findings)] {
+        for (key, places) in [
+            ("attributes", &self.attributes),
+            ("findings", &self.findings),
+        ] {
             let places = places.iter();
             found.extend(places.map(|(n, at)| (format!("/traces/{key}/{n}"), at.pointer())));
         }

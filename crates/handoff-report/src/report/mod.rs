@@ -67,6 +67,8 @@ pub struct Wanted {
 /// The content of a page, not written yet.
 pub struct Report<'a> {
     branch: &'a str,
+    /// The policy of the default protocol; empty if nothing is checked.
+    policy: String,
     protocols: &'a Protocols,
     /// The issues of the page: open ones first, then by their last step.
     issues: Vec<&'a IssueSurvey<'a>>,
@@ -101,6 +103,12 @@ impl Shown<'_> {
 }
 
 impl<'a> Report<'a> {
+    /// The page with the policy in force in its header.
+    #[must_use]
+    pub fn under(self, policy: String) -> Self {
+        Self { policy, ..self }
+    }
+
     /// Selects the content of the page. `stuck` is what needs somebody, of the same survey.
     pub fn of(
         (survey, all): (&Survey, &'a [IssueSurvey<'a>]),
@@ -124,6 +132,7 @@ impl<'a> Report<'a> {
         stuck.retain(|one| only.is_empty() || only.contains(&one.issue));
         Self {
             branch,
+            policy: String::new(),
             protocols,
             issues,
             sections,

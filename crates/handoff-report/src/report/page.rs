@@ -95,6 +95,9 @@ pub(super) fn head(page: &mut String, report: &Report<'_>, frame: &Frame) {
             ""
         }
     );
+    if !report.policy.is_empty() {
+        *page += &format!("<p class=\"meta\">{}</p>\n", escaped(&report.policy));
+    }
     if let Some(limits) = limits(report) {
         *page += &format!("<p class=\"limits\">{limits}</p>\n");
     }

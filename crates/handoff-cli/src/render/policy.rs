@@ -1,0 +1,84 @@
+//! The policy in force: how a protocol treats statements that the repository contradicts, and what was
+//! set in it.
+
+use std::collections::BTreeMap;
+
+use handoff::base::text::one_line;
+use handoff::ledger::{LedgerError, Rules, Snapshot};
+use handoff::model::layout::DEFINITION;
+use handoff::model::{SETTINGS, has_settings};
+use handoff::protocol::{Check, Policy, Protocol};
+use handoff::templates::built_in;
+use serde_json::Value;
+
+/// The policy of a protocol in force, in a few words: `warn (off for coverage); set here:
+/// limits.handoffs 40`.
+///
+/// # Errors
+/// [`LedgerError`] if the protocol can't be read.
+pub fn in_force(tip: &Snapshot<'_>, protocol: &str) -> Result<String, LedgerError> {
+    let rules = tip.rules(protocol)?;
+    let checked = checked(rules.protocol(), tip.manifest().evidence);
+    Ok(match set_here(&rules)? {
+        set if set.is_empty() => checked,
+        set => format!("{checked}; set here: {}", one_line(&set.join(", "))),
+    })
+}
+
+/// The same as a line of a page; empty if nothing is checked and nothing was set.
+pub fn policy_line(policy: &str) -> String {
+    if policy == Policy::Off.as_str() || policy.is_empty() {
+        return String::new();
+    }
+    format!("  contracts' statements are checked: {policy}\n")
+}
+
+fn checked(protocol: &Protocol, ledger: Policy) -> String {
+    let usual = protocol.usual_policy(ledger);
+    let mut others: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for check in Check::ALL {
+        let own = protocol.policy(check, ledger);
+        if own != usual {
+            others.entry(own.as_str()).or_default().push(check.as_str());
+        }
+    }
+    let one =
+        |(policy, checks): (&str, Vec<&str>)| format!(" ({policy} for {})", checks.join(", "));
+    let others: String = others.into_iter().map(one).collect();
+    format!("{}{others}", usual.as_str())
+}
+
+/// The settings in which a built-in protocol in force differs from the one that ships, but for what is
+/// said of statements; of any other, how many were made.
+fn set_here(rules: &Rules<'_>) -> Result<Vec<String>, LedgerError> {
+    let definition = rules.protocol().definition();
+    if !has_settings(&definition.version) {
+        return Ok(Vec::new());
+    }
+    let Some((shipped, (base, made))) =
+        built_in(definition.name.as_str()).zip(definition.version.rsplit_once('+'))
+    else {
+        let made = definition.version.rsplit_once('+').map(|(_, made)| made);
+        return Ok(made
+            .map(|made| format!("{made} of its settings"))
+            .into_iter()
+            .collect());
+    };
+    let read = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap_or_default();
+    let shipped = read(shipped.file(DEFINITION).unwrap_or_default());
+    if shipped["version"] != *base {
+        return Ok(vec![format!("{made} of its settings")]);
+    }
+    let own = read(&rules.bytes(DEFINITION)?);
+    let others = SETTINGS
+        .iter()
+        .filter(|setting| !setting.key.starts_with("evidence"));
+    let differ = others.flat_map(|setting| {
+        let usual = setting.values(&shipped);
+        let values = setting.values(&own).into_iter();
+        values.filter(move |value| !usual.contains(value))
+    });
+    Ok(differ
+        .map(|(key, value)| format!("{key} {value}"))
+        .collect())
+}
