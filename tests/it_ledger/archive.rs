@@ -391,17 +391,35 @@ fn a_checked_out_branch_and_a_repository_that_cannot_be_written_are_refused() {
 #[test]
 fn a_protocol_says_when_its_issues_are_archived() {
     let env = with_completed();
-    let set = ["protocol", "set", "issue-to-pr", "time.archive_after_seconds", "172800"];
+    let set = [
+        "protocol",
+        "set",
+        "issue-to-pr",
+        "time.archive_after_seconds",
+        "172800",
+    ];
     env.handoff(&set).success();
     let done = env.data(&["archive"]);
     assert_eq!(done["count"], 1);
     assert_eq!(done["steps"][0]["issues"][0]["key"], "87");
     env.handoff(&["archive"]).exits(6).says("no issue");
-    env.handoff(&["protocol", "set", "issue-to-pr", "time.archive_after_seconds", "0"])
-        .exits(3)
-        .says("a time has from 1");
-    env.handoff(&["protocol", "set", "issue-to-pr", "time.archive_after_seconds", "default"])
-        .success();
+    env.handoff(&[
+        "protocol",
+        "set",
+        "issue-to-pr",
+        "time.archive_after_seconds",
+        "0",
+    ])
+    .exits(3)
+    .says("a time has from 1");
+    env.handoff(&[
+        "protocol",
+        "set",
+        "issue-to-pr",
+        "time.archive_after_seconds",
+        "default",
+    ])
+    .success();
     env.handoff(&["archive"]).exits(6).says("no protocol here");
     sound(&env);
 }
@@ -519,15 +537,16 @@ fn a_rule_about_archiving_that_is_not_one_comes_into_no_ledger() {
         let refused = folder.refused("update");
         assert_eq!(refused.says(), (3, "protocol_refused"), "{rule}");
         let only = &refused.findings[..];
-        assert!(
-            matches!(only, [one] if one.contains("/time")),
-            "{only:?}"
-        );
+        assert!(matches!(only, [one] if one.contains("/time")), "{only:?}");
     }
     // A rule that says nothing is one, and so is none.
-    for (patch, rule) in [json!({}), json!({"archive_after_seconds": null}), json!(null)]
-        .into_iter()
-        .enumerate()
+    for (patch, rule) in [
+        json!({}),
+        json!({"archive_after_seconds": null}),
+        json!(null),
+    ]
+    .into_iter()
+    .enumerate()
     {
         folder.define(|definition| {
             definition["version"] = json!(format!("9.0.{patch}"));

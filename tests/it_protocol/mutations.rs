@@ -1,4 +1,4 @@
-//! One value changed in one contract of a legal flow is found, unless docs/protocols.md says that the
+//! One value changed in one contract of a legal flow is found, unless free_places.md says that the
 //! place may say anything; and `check` and `send` find the same.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,7 +51,7 @@ impl Chance {
     }
 }
 
-/// A place that may say anything: a row of the table in docs/protocols.md.
+/// A place that may say anything: a row of the table in free_places.md.
 struct Free {
     protocol: String,
     /// The contract types; all if it is empty.
@@ -62,9 +62,7 @@ struct Free {
 impl Free {
     /// The rows about a protocol.
     fn of(protocol: &str) -> Vec<Self> {
-        let text = fs::read_to_string(root().join("docs/protocols.md")).unwrap();
-        let (_, section) = text.split_once("### What may say anything\n").unwrap();
-        let section = section.split("\n#").next().unwrap();
+        let section = fs::read_to_string(root().join("tests/it_protocol/free_places.md")).unwrap();
         let names = |cell: &str| -> Vec<String> {
             let names = cell.split('`').skip(1).step_by(2);
             names.map(str::to_owned).collect()
@@ -354,7 +352,7 @@ impl Flow {
             .collect();
         assert!(
             unused.is_empty(),
-            "docs/protocols.md declares free what is found:\n{}",
+            "free_places.md declares free what is found:\n{}",
             unused.join("\n")
         );
         assert!(sum.mutants > 300 && sum.found * 2 > sum.mutants, "too few");

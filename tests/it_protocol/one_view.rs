@@ -131,7 +131,8 @@ fn a_person_learns_from_every_view_that_the_deadline_has_passed() {
 #[test]
 fn a_person_learns_from_every_view_that_a_budget_is_spent() {
     let env = opened(|p| {
-        p["limits"]["budgets"] = json!({ "team": { "per": "issue", "cost": 1, "currency": "USD" } });
+        p["limits"]["budgets"] =
+            json!({ "team": { "per": "issue", "cost": 1, "currency": "USD" } });
     });
     env.claim("7.1", "prep-agent").success();
     let usage = r#"{"model":"m","cost":2,"currency":"USD","input_tokens":1}"#;

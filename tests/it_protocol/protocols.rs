@@ -1031,8 +1031,16 @@ fn an_earlier_form_in_force_names_the_update_which_replaces_it() {
     let approved = members["requirements"]["approved"].as_object_mut().unwrap();
     approved.shift_remove("merge");
     let message = "Update protocol issue-to-pr from 1.7.0 to 1.5.0\n\nProtocol: issue-to-pr\n";
-    tamper(&env, message, &[(path, Some(earlier.to_string().as_bytes()))]);
-    for command in ["status", "inbox --as prep-agent", "protocol set issue-to-pr evidence warn"] {
+    tamper(
+        &env,
+        message,
+        &[(path, Some(earlier.to_string().as_bytes()))],
+    );
+    for command in [
+        "status",
+        "inbox --as prep-agent",
+        "protocol set issue-to-pr evidence warn",
+    ] {
         let args: Vec<&str> = command.split(' ').collect();
         let ran = env.handoff(&args);
         assert_ne!(ran.status, 0, "{command}");

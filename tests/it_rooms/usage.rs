@@ -8,7 +8,9 @@ use test_support::time::{assert_goes_there_and_back, attempt, denied, done, own}
 
 /// The shipped protocol with these budgets.
 fn budgeted(budgets: Value) -> TestEnvironment {
-    own("issue-to-pr", |protocol| protocol["limits"]["budgets"] = budgets)
+    own("issue-to-pr", |protocol| {
+        protocol["limits"]["budgets"] = budgets
+    })
 }
 
 /// A report of one model's usage, without spaces.
@@ -230,7 +232,10 @@ fn an_issue_is_claimed_until_its_budget_is_spent() {
       issue 87
       see what it was spent on, and raise the budget or end the work
     "#);
-    done(&env, "protocol set issue-to-pr limits.budgets.cost.team 3.5");
+    done(
+        &env,
+        "protocol set issue-to-pr limits.budgets.cost.team 3.5",
+    );
     done(&env, "claim 87.2 --as implementer-agent");
     assert!(
         file(&env, "issues/87/00/87/issue.json")["spent"]["prep-agent"]["ended"]["cost"]["USD"]

@@ -549,7 +549,9 @@ fn a_branch_that_would_be_an_option_of_git_is_none() {
 
 /// A ledger whose protocol has these budgets, in which issue 87 waits for prep-agent.
 fn budgeted(budgets: serde_json::Value) -> TestEnvironment {
-    let env = own("issue-to-pr", |protocol| protocol["limits"]["budgets"] = budgets);
+    let env = own("issue-to-pr", |protocol| {
+        protocol["limits"]["budgets"] = budgets
+    });
     env.send(opening(87)).success();
     env
 }
