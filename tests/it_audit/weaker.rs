@@ -463,7 +463,9 @@ fn a_new_version_of_the_default_protocol_says_what_it_lets_pass() {
     update("3.1.0", &|of| of["title"] = "Ours".into(), &[]).success();
     assert!(!message(&env).contains("Weaker"), "{}", message(&env));
     let budget = |tokens: u64| {
-        move |of: &mut Value| of["limits"]["budgets"] = json!({"runs": {"per": "run", "tokens": tokens}})
+        move |of: &mut Value| {
+            of["limits"]["budgets"] = json!({"runs": {"per": "run", "tokens": tokens}})
+        }
     };
     update("3.2.0", &budget(1000), &[]).success();
     update("3.3.0", &budget(2000), &[]).exits(4).says("budgets");

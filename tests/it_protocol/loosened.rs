@@ -104,8 +104,11 @@ impl<'a> Judge<'a> {
     }
 }
 
+/// The place of a change, and the files after it.
+type Changed = (String, Vec<(String, Vec<u8>)>);
+
 /// One node of a file taken away, or its number, word or truth changed: the file's path, the place, and the files.
-fn changed(files: &ProtocolFiles, chance: &mut Chance) -> Option<(String, Vec<(String, Vec<u8>)>)> {
+fn changed(files: &ProtocolFiles, chance: &mut Chance) -> Option<Changed> {
     let json: Vec<usize> = (0..files.len())
         .filter(|i| {
             files[*i].0 == "protocol.json"
@@ -122,14 +125,14 @@ fn changed(files: &ProtocolFiles, chance: &mut Chance) -> Option<(String, Vec<(S
     let is_schema = files[file].0 != "protocol.json";
     walk(&value, "", &mut |pointer, _| {
         let refuses = |word: &&str| pointer.contains(&format!("/{word}"));
-        if !is_schema || REFUSES.iter().any(|word| refuses(word)) {
+        if !is_schema || REFUSES.iter().any(refuses) {
             places.push(pointer.to_owned());
         }
     });
     let place = places.swap_remove(pick(chance, places.len()));
     let (parent, key) = place.rsplit_once('/')?;
     let name = key.replace("~1", "/").replace("~0", "~");
-    let is_taken = chance.next() % 3 > 0;
+    let is_taken = !chance.next().is_multiple_of(3);
     let node = value.pointer_mut(&place)?;
     match node {
         Value::Number(number) if !is_taken => {

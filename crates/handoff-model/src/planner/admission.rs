@@ -55,14 +55,15 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                     field: pointer.trim_start_matches('/').into(),
                     value: quoted(&value).into(),
                     id: held.id.clone(),
-                    why: match held
+                    status: match held
                         .fault()
                         .filter(|_| held.status.as_ref() != Some(&status))
                     {
-                        Some(fault) => format!(" whatever its contract says: {fault}").into(),
-                        None => "".into(),
+                        Some(fault) => {
+                            format!("{status} whatever its contract says: {fault}").into()
+                        }
+                        None => status.into(),
                     },
-                    status: status.into(),
                     fitting,
                 }
                 .into());

@@ -55,16 +55,15 @@ pub enum ContractRefusal {
         findings: Vec<Finding>,
     },
     /// The decision contradicts its basis.
-    #[error("`{field}` cannot be {value} after {id}, whose status is {status}{why}")]
+    #[error("`{field}` cannot be {value} after {id}, whose status is {status}")]
     NotAfter {
         field: Box<str>,
         /// Its value, escaped for display.
         value: Box<str>,
         /// The handoff that the sender works on.
         id: HandoffId,
+        /// The status that counts, and why, if its contract says another.
         status: Box<str>,
-        /// Why that status counts and not the one of its contract, if it is another.
-        why: Box<str>,
         fitting: Vec<String>,
     },
     /// The contract is about another contract than its sender works on.
