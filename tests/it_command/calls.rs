@@ -212,6 +212,7 @@ fn a_request_is_answered_and_its_issue_is_complete() {
       statement tests skipped: no test report was given
       statement coverage skipped: no coverage report was given
       2026-03-02 09:07:00Z send by @react-specialist → completed
+      contracts' statements are checked: warn
     $ git handoff status loan-list-21
     issue loan-list-21: completed (orchestrator-specialist, 2 handoffs, since 2026-03-02 09:05:00Z)
       title: react-components

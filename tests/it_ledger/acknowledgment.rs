@@ -76,12 +76,7 @@ fn what_nobody_claims_in_time_fails_and_gets_another_attempt() {
         let error = &late.json()["error"];
         let message = error["message"].as_str().unwrap();
         assert!(message.contains("did not claim"), "{message}");
-        assert!(
-            error["hint"]
-                .as_str()
-                .unwrap()
-                .contains("git handoff retry")
-        );
+        assert!(error["hint"].as_str().unwrap().contains("git handoff next"));
         let failed = record(&env, &id);
         assert_eq!(failed["state"], "failed", "{protocol}");
         assert_eq!(failed["acknowledge_by"], Value::Null);
@@ -174,7 +169,7 @@ fn the_attempts_of_what_nobody_claims_end_with_a_person() {
     );
     let hint = late.json()["error"]["hint"].take();
     assert!(
-        hint.as_str().unwrap().contains("git handoff retry"),
+        hint.as_str().unwrap().contains("git handoff next"),
         "{hint}"
     );
     let told = done(&env, "next environment");

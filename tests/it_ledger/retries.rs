@@ -347,10 +347,7 @@ fn what_is_spent_is_dead_and_keeps_everything() {
             .message
             .contains("it was retried 3 times, as often as it may be")
     );
-    assert!(
-        refused.hint.contains("git handoff retry 87.1 --reason WHY"),
-        "{refused:?}"
-    );
+    assert!(refused.hint.contains("git handoff next 87"), "{refused:?}");
     for line in [
         "claim 87.1 --as prep-agent",
         "reassign 87.1 --to prep-agent --as orchestrator",
@@ -411,7 +408,7 @@ fn a_retry_of_dead_work_gives_new_attempts_for_a_reason() {
     let before = env.tip();
     attempt(&env, "retry 87.1 --as orchestrator")
         .exits(4)
-        .says("--reason WHY");
+        .says("git handoff next 87");
     attempt(&env, "retry 87.1 --as orchestrator --reason ''").exits(2);
     denied(
         &env,

@@ -210,7 +210,8 @@ impl Walk {
         let path = PathBuf::from(folder.path());
         let schemas = definition["contracts"].as_array().unwrap().iter();
         let schemas = schemas.map(|kind| {
-            let file = path.join(kind["schema"].as_str().unwrap());
+            let usual = format!("schemas/{}.schema.json", kind["type"].as_str().unwrap());
+            let file = path.join(kind["schema"].as_str().unwrap_or(&usual));
             let schema = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
             (kind["type"].as_str().unwrap().to_owned(), schema)
         });

@@ -143,7 +143,7 @@ fn who_does_not_ask_says_so() {
         let idle = clones.there(&with(&["prime", "--as", "closer-agent"], more));
         let idle = idle.success().stdout;
         assert!(!idle.contains("you may stop"), "{idle}");
-        let top: Vec<&str> = idle.lines().skip(2).take(5).collect();
+        let top: Vec<&str> = idle.lines().skip(3).take(5).collect();
         pages.push(top.join("\n"));
     }
     assert_eq!(pages[0], pages[1]);

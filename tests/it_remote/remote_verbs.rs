@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use test_support::contracts::{Format, opening, prepared};
+use test_support::contracts::{Format, opening, prepared, value as sample_value};
 use test_support::remote::{hook, unhook};
 use test_support::{Ran, TestEnvironment, workflow};
 
@@ -139,7 +139,7 @@ const fn verb(
 const REQUEST: &str = "3f6e0a58-94c1-4d27-8a3b-5e1d7c90b264.1";
 
 /// Every command that writes. `{…}` is replaced before it runs.
-const VERBS: [Verb; 27] = [
+const VERBS: [Verb; 28] = [
     verb("init", nothing, "init --remote origin", "branch"),
     verb("send", claimed, "send ../prepared.xml", "handoff"),
     verb("claim", opened, CLAIM, "record"),
@@ -246,6 +246,7 @@ const VERBS: [Verb; 27] = [
     ),
     verb("archive", completed, "archive 87", "count"),
     verb("import", empty, "import ../exported", "imported"),
+    verb("exchange", specialists, "exchange ../shared", "imported"),
     verb(
         "refused retry",
         refused,
@@ -402,6 +403,12 @@ impl Stage {
             "stack.json",
             r#"{"framework": "React", "version": "19.1", "layers": {}}"#,
         );
+        if verb.name == "exchange" {
+            let pending = env.root().join("shared/handoffs/pending");
+            fs::create_dir_all(&pending).unwrap();
+            let request = sample_value("orchestrator-specialist", "request", &[]).to_string();
+            fs::write(pending.join("request.json"), request).unwrap();
+        }
         if verb.name == "import" {
             let exporter = TestEnvironment::with_ledger();
             exporter.send(opening(5)).success();
@@ -601,7 +608,11 @@ fn what_two_clones_set_and_update_at_once_all_holds() {
             .lines()
             .map(|row| row.split_whitespace().take(2));
         let rows: Vec<String> = rows.map(|row| row.collect::<Vec<_>>().join(" ")).collect();
-        for row in ["evidence enforce", "leases 1234", "limits.handoffs 77"] {
+        for row in [
+            "evidence enforce",
+            "time.lease_seconds 1234",
+            "limits.handoffs 77",
+        ] {
             assert!(rows.iter().any(|r| r == row), "{row}: {}", listed.shown);
         }
     }

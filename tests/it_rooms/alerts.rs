@@ -1,5 +1,6 @@
 //! Each threshold of the protocols, crossed and not crossed, in real ledgers with set times.
 
+use handoff::protocol::Protocol;
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
 use test_support::contracts::{Format, opening, prepared, sample as pull_request};
@@ -415,8 +416,8 @@ fn a_corrupt_ledger_is_critical_wherever_it_is_watched() {
 fn work_that_is_dead_is_critical_in_every_protocol() {
     for protocol in test_support::team::BUILT_IN {
         let definition = handoff::templates::built_in(protocol).unwrap();
-        let definition = definition.file("protocol.json").unwrap();
-        let definition: Value = serde_json::from_slice(definition).unwrap();
+        let definition = Protocol::load(definition.file("protocol.json").unwrap()).unwrap();
+        let definition = serde_json::to_value(definition.definition()).unwrap();
         let alerts = definition["alerts"].as_array().unwrap();
         let dead = alerts.iter().find(|a| a["metric"] == "dead").unwrap();
         assert_eq!(dead["severity"], "critical", "{protocol}");

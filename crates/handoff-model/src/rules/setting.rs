@@ -195,14 +195,6 @@ pub enum SettingError {
     /// No setting has this key.
     #[error("there is no setting {}", quoted(.0))]
     Key(String),
-    /// The setting has another key now.
-    #[error("{} is {now} now", quoted(key))]
-    Moved {
-        /// The key that was given.
-        key: String,
-        /// Its key now.
-        now: String,
-    },
     /// What was set in an earlier form of `protocol.json` is not known by its keys.
     #[error("it has an earlier form, in which settings have other keys")]
     Earlier,
@@ -306,7 +298,7 @@ impl Setting {
     }
 }
 
-/// The key that a setting has now, by an earlier one.
+/// The key that a setting has now, by an earlier one, which scripts may have.
 fn moved(key: &str) -> Option<String> {
     if key.starts_with("budgets.") || key == "on_record" {
         return Some(format!("limits.{key}"));
@@ -334,15 +326,11 @@ impl Assignment {
     /// # Errors
     /// [`SettingError`] if there is no such setting, or it takes other values.
     pub fn new(key: &str, word: &str) -> Result<Self, SettingError> {
+        let now = moved(key);
+        let key = now.as_deref().unwrap_or(key);
         let mut settings = SETTINGS.iter();
         let found = settings.find_map(|setting| Some((setting, setting.path_of(key)?)));
-        let (setting, path) = found.ok_or_else(|| match moved(key) {
-            Some(now) => SettingError::Moved {
-                key: key.to_owned(),
-                now,
-            },
-            None => SettingError::Key(key.to_owned()),
-        })?;
+        let (setting, path) = found.ok_or_else(|| SettingError::Key(key.to_owned()))?;
         let value = match setting.value(word) {
             None if setting.optional && word == DEFAULT => None,
             None => {
@@ -644,9 +632,11 @@ mod tests {
             ("leases", "time.lease_seconds"),
             ("budgets.cost.team", "limits.budgets.cost.team"),
         ] {
-            let error = Assignment::new(key, "1").map(drop);
-            let (key, now) = (key.to_owned(), now.to_owned());
-            assert_eq!(error, Err(SettingError::Moved { key, now }));
+            assert_eq!(
+                Assignment::new(key, "1"),
+                Assignment::new(now, "1"),
+                "{key}"
+            );
         }
         for (key, value) in [
             ("evidence", "on"),
