@@ -173,9 +173,9 @@ fn under_warn_a_lie_is_accepted_recorded_and_shown() {
     $ git handoff check -
     -: complete (implementer-agent-to-reviewer-agent)
       10:3 /handoff/files_changed warning evidence.files_changed the contract says 9 files, and 2 are changed
-          see `git diff --name-only main...enhancement/87-csv-export`; `git handoff protocol set PROTOCOL evidence.files_changed enforce` refuses it
+          see `git diff --name-only main...enhancement/87-csv-export`; `git handoff protocol set issue-to-pr evidence.files_changed enforce` refuses it
       13:[column] /handoff/commits/commit[2]/@sha warning evidence.commits "1234567" is no commit of this repository
-          list commits that `git log main..enhancement/87-csv-export` shows; `git handoff protocol set PROTOCOL evidence.commits enforce` refuses it
+          list commits that `git log main..enhancement/87-csv-export` shows; `git handoff protocol set issue-to-pr evidence.commits enforce` refuses it
     "#);
     let sent = desk.env.send(&contract).success();
     assert_snapshot!(sent.shown.replace(&column, "13:[column] "), @r#"
@@ -186,9 +186,9 @@ fn under_warn_a_lie_is_accepted_recorded_and_shown() {
       commit [commit]
     --- stderr
       10:3 /handoff/files_changed warning evidence.files_changed the contract says 9 files, and 2 are changed
-          see `git diff --name-only main...enhancement/87-csv-export`; `git handoff protocol set PROTOCOL evidence.files_changed enforce` refuses it
+          see `git diff --name-only main...enhancement/87-csv-export`; `git handoff protocol set issue-to-pr evidence.files_changed enforce` refuses it
       13:[column] /handoff/commits/commit[2]/@sha warning evidence.commits "1234567" is no commit of this repository
-          list commits that `git log main..enhancement/87-csv-export` shows; `git handoff protocol set PROTOCOL evidence.commits enforce` refuses it
+          list commits that `git log main..enhancement/87-csv-export` shows; `git handoff protocol set issue-to-pr evidence.commits enforce` refuses it
     next, for reviewer-agent: git handoff claim 87.3 --as reviewer-agent
     "#);
     let shown = desk.env.handoff(&["show", "87.3"]).success();

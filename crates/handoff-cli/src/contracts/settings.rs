@@ -70,14 +70,23 @@ pub fn set(contract: &mut Value, schema: &Value, all: &[Setting]) -> Result<(), 
         };
         let items = kinds.and_then(|list| list.get("items"));
         let items = items.map(|items| resolved(schema, items));
-        let known = |value: Value, kind: Option<&Value>| {
+        let known = |mut value: Value, kind: Option<&Value>| {
             let unknown = kind.and_then(|kind| unknown_member(schema, kind, &value));
-            unknown.map_or(Ok(value), |(name, hint)| {
+            if let Some((name, hint)) = unknown {
                 let text = format!("{} has no member {}", setting.field, quoted(&name));
-                Err(Failure::usage(text).hint(hint))
-            })
+                return Err(Failure::usage(text).hint(hint));
+            }
+            if let Some(kind) = kind {
+                unquote(schema, kind, &mut value);
+            }
+            Ok(value)
         };
-        if is_list && is_entry(text, items) {
+        let is_none =
+            text.trim().is_empty() && items.is_some_and(|items| !accepts(items, "string"));
+        if is_list && is_none {
+            *place(contract, &template, &path) = Value::Array(Vec::new());
+            begun.push(path);
+        } else if is_list && is_entry(text, items) {
             let entry = known(typed(text, items).map_err(wrong)?, items)?;
             let list = place(contract, &template, &path);
             match list {
@@ -217,6 +226,34 @@ fn unknown_member(root: &Value, schema: &Value, value: &Value) -> Option<(String
                 .find_map(|entry| unknown_member(root, items, entry))
         }
         _ => None,
+    }
+}
+
+/// Takes the quotes off numbers and truths within an entry: a mark stands in quotes wherever it is, and
+/// they stay when it is filled in.
+fn unquote(root: &Value, schema: &Value, value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                if let Some(own) = schema["properties"].get(name) {
+                    unquote(root, resolved(root, own), member);
+                }
+            }
+        }
+        Value::Array(entries) => {
+            if let Some(items) = schema.get("items") {
+                let items = resolved(root, items);
+                entries
+                    .iter_mut()
+                    .for_each(|entry| unquote(root, items, entry));
+            }
+        }
+        Value::String(text) if !accepts(schema, "string") => {
+            if let Ok(typed) = typed(text, Some(schema)) {
+                *value = typed;
+            }
+        }
+        _ => {}
     }
 }
 
@@ -653,6 +690,35 @@ mod tests {
         }
         let open = set_to(r#"open={"at":"x","outcome":1}"#).unwrap();
         assert_eq!(open["open"]["outcome"], 1);
+    }
+
+    #[test]
+    fn marks_in_quotes_are_filled_in_as_they_stand_and_a_list_may_be_empty() {
+        let risk = json!({"type": "object", "properties": {
+            "said": {"type": "string"}, "validated": {"type": "boolean"}, "count": {"type": "integer"},
+        }});
+        let schema = json!({"properties": {"risks": {"type": "array", "items": risk}}});
+        let set_to = |text: &str| {
+            let mut contract = json!({"risks": [{"said": "{{fill: what}}"}]});
+            set(&mut contract, &schema, &[text.parse().unwrap()])
+                .map_err(|failure| failure.message)
+                .unwrap();
+            contract["risks"].clone()
+        };
+        let filled = set_to(r#"risks={"said":"true","validated":"true","count":"3"}"#);
+        assert_eq!(
+            filled,
+            json!([{"said": "true", "validated": true, "count": 3}])
+        );
+        let wrong = set_to(r#"risks={"validated":"perhaps"}"#);
+        assert_eq!(
+            wrong,
+            json!([{"validated": "perhaps"}]),
+            "the schema says what is wrong"
+        );
+        for none in ["risks=", "risks=[]"] {
+            assert_eq!(set_to(none), json!([]), "{none}");
+        }
     }
 
     #[test]

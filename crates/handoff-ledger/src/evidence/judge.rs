@@ -122,9 +122,9 @@ impl Judge<'_> {
                     }
                     f.severity = Severity::Warning;
                     let fix = f.fix.take().map(|fix| format!("{fix}; ")).unwrap_or_default();
-                    let check = check.as_str();
+                    let (protocol, check) = (self.claimed.protocol(), check.as_str());
                     f.fix(format!(
-                        "{fix}`git handoff protocol set PROTOCOL evidence.{check} enforce` refuses it"
+                        "{fix}`git handoff protocol set {protocol} evidence.{check} enforce` refuses it"
                     ))
                 }));
             }

@@ -137,6 +137,11 @@ pub struct Claimed<'a> {
 }
 
 impl<'a> Claimed<'a> {
+    /// The name of the protocol that says what is checked.
+    pub fn protocol(&self) -> &str {
+        self.protocol.name()
+    }
+
     /// The claims of a contract of this type.
     pub fn of(protocol: &'a Protocol, kind: &'a ContractType, contract: &'a Contract) -> Self {
         let from = contract.from.as_ref().or(kind.implied_from.as_ref());
