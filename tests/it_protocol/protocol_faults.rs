@@ -91,7 +91,6 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
             "issue-to-pr",
             vec![("/contracts/8/outcome", json!({"gone": "fail"}))],
         ),
-        ("issue-to-pr", vec![("/merge", json!(["approved"]))]),
         (
             "issue-to-pr",
             vec![("/requirements/approved/shown_by", json!([]))],
@@ -188,8 +187,6 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
             vec![("/contracts/8/answers", json!(["letter"]))],
         ),
         ("issue-to-pr", vec![("/limits/loops", json!("x"))]),
-        ("issue-to-pr", vec![("/ends", json!("nothing_open"))]),
-        ("issue-to-pr", vec![("/leases", json!({"seconds": 60}))]),
         (
             "issue-to-pr",
             vec![("/routes/1/from", json!(["prep-agent", "nobody"]))],
@@ -475,8 +472,6 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
     issue-to-pr /contracts/8/outcome = {"gone":"fail"}
       protocol.unknown_status /contracts/8/outcome: `gone` is not a word in `status`
       protocol.unreachable_state /contracts/8/outcome: no contract of type `error` can have the status `gone`
-    issue-to-pr /merge = ["approved"]
-      protocol.moved /merge: `merge` moved to `requirements.NAME.merge`: true or false
     issue-to-pr /requirements/approved/shown_by = []
       protocol.requirement /requirements/approved/shown_by: neither a contract nor an approval can show it
     issue-to-pr /requirements/approved/status = ["fine"]
@@ -536,10 +531,6 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.route /routes/8/contracts/0: `error` is an answer or a note, which needs no route
     issue-to-pr /limits/loops = "x"
       protocol.loops /limits/loops: only a protocol of style `call` has requests that wait
-    issue-to-pr /ends = "nothing_open"
-      protocol.moved /ends: `ends` is left out: an agent of kind `end` says it
-    issue-to-pr /leases = {"seconds":60}
-      protocol.moved /leases: `leases` moved to `time`: `seconds` is `lease_seconds` there
     issue-to-pr /routes/1/from = ["prep-agent","nobody"]
       protocol.unknown_agent /routes/1/from/1: no agent is called `nobody`
     issue-to-pr /routes/1/to = ["no name"]

@@ -1,6 +1,8 @@
 //! Protocols in force: listed, added, brought up to date, made by users, and
 //! tampered with.
 
+use std::fs;
+
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use test_support::contracts::{Format, opening, prepared, sample};
@@ -1018,41 +1020,57 @@ fn damage(env: &TestEnvironment) -> String {
 }
 
 #[test]
-fn an_earlier_form_in_force_names_the_update_which_replaces_it() {
-    let env = TestEnvironment::with_ledger();
-    let path = "protocols/issue-to-pr/protocol.json";
-    let text = env.git(&env.repo(), &["show", &format!("handoffs:{path}")]);
-    let mut earlier: Value = serde_json::from_str(&text).unwrap();
+fn an_earlier_form_is_read_and_named_and_an_update_replaces_it() {
+    let env = TestEnvironment::with_repository();
+    let folder = env.root().join("own").display().to_string();
+    env.handoff(&["protocol", "copy", "issue-to-pr", &folder])
+        .success();
+    let file = format!("{folder}/protocol.json");
+    let mut earlier: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
     let members = earlier.as_object_mut().unwrap();
     members.shift_remove("time");
     members.insert("leases".to_owned(), json!({"seconds": 60}));
+    members.insert(
+        "budgets".to_owned(),
+        json!({"runs": {"per": "run", "tokens": 1000}}),
+    );
     members.insert("merge".to_owned(), json!(["approved"]));
     members.insert("version".to_owned(), json!("1.5.0"));
     let approved = members["requirements"]["approved"].as_object_mut().unwrap();
     approved.shift_remove("merge");
-    let message = "Update protocol issue-to-pr from 1.7.0 to 1.5.0\n\nProtocol: issue-to-pr\n";
-    tamper(
-        &env,
-        message,
-        &[(path, Some(earlier.to_string().as_bytes()))],
+    fs::write(&file, serde_json::to_string_pretty(&earlier).unwrap()).unwrap();
+    let checked = env.handoff(&["protocol", "check", &folder]).success();
+    assert!(
+        checked.shown.contains("`leases` moved to `time`"),
+        "{}",
+        checked.shown
     );
-    for command in [
-        "status",
-        "inbox --as prep-agent",
-        "protocol set issue-to-pr evidence warn",
-    ] {
-        let args: Vec<&str> = command.split(' ').collect();
-        let ran = env.handoff(&args);
-        assert_ne!(ran.status, 0, "{command}");
-        ran.says("protocol issue-to-pr is in force in an earlier form of protocol.json")
-            .says("`leases` moved to `time`")
-            .says("`git handoff protocol update issue-to-pr`");
-    }
+    env.handoff(&["init", "--protocol", &folder, "--evidence", "off"])
+        .success();
+    env.send(opening(1)).success();
+    env.claim("1.1", "prep-agent").success();
+    let lease = &record(&env, "1.1")["lease"];
+    let seconds = |name: &str| {
+        lease[name].as_str().unwrap()[17..19]
+            .parse::<u32>()
+            .unwrap()
+    };
+    assert_eq!(seconds("since"), seconds("expires_at"), "a minute: {lease}");
+    env.handoff(&["gate", "--issue", "1", "--require", "approved"])
+        .exits(1);
+    let set = ["protocol", "set", "issue-to-pr", "leases", "120"];
+    env.handoff(&set).exits(2).says("earlier form");
     env.handoff(&["protocol", "update", "issue-to-pr"])
         .success();
-    env.handoff(&["status"]).success();
-    let ran = env.handoff(&["protocol", "set", "issue-to-pr", "leases", "60"]);
-    ran.exits(2).says("\"leases\" is time.lease_seconds now");
+    env.handoff(&set).success();
+    // A fault in such a key is told with the key's new place.
+    earlier["budgets"]["runs"]["tokens"] = json!("many");
+    fs::write(&file, serde_json::to_string_pretty(&earlier).unwrap()).unwrap();
+    let checked = env.handoff(&["protocol", "check", &folder]).exits(1);
+    checked
+        .says("`budgets` moved")
+        .says("/limits/budgets/runs/tokens");
+    env.assert_sound();
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn authority(tip: &Snapshot<'_>) -> Result<Option<Rc<Signers>>, LedgerError> {
     let mut all = Signers::default();
     // The default protocol comes first.
     for name in tip.protocols()? {
-        let Some(signers) = tip.replaced_rules(&name)?.signers()? else {
+        let Some(signers) = tip.rules(&name)?.signers()? else {
             continue;
         };
         if name == tip.manifest().default_protocol.as_str() {
@@ -62,10 +62,10 @@ impl Authorized {
         };
         let is_default = protocol.name() == manifest.default_protocol.as_str();
         let default = match known {
-            Some(known) if is_default => Some(tip.replaced_rules(known.protocol().name())?),
+            Some(known) if is_default => Some(tip.rules(known.protocol().name())?),
             None if is_default => None,
             _ if authority.is_none() => None,
-            _ => Some(tip.replaced_rules(tip.manifest().default_protocol.as_str())?),
+            _ => Some(tip.rules(tip.manifest().default_protocol.as_str())?),
         };
         let mut weaknesses = Vec::new();
         if let Some(than) = &default {

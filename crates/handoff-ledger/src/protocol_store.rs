@@ -181,7 +181,7 @@ pub(super) fn protocol_step(
     let name = protocol.name().to_owned();
     let version = protocol.definition().version.clone();
     let known = match tip.rules_id(&name)? {
-        Some(_) => Some(tip.replaced_rules(&name)?),
+        Some(_) => Some(tip.rules(&name)?),
         None => None,
     };
     let mut outcome = ProtocolChange {
@@ -244,7 +244,7 @@ fn keep_set(
     if tip.rules_id(name)?.is_none() {
         return Ok(Vec::new());
     }
-    let rules = tip.replaced_rules(name)?;
+    let rules = tip.rules(name)?;
     if !has_settings(&rules.protocol().definition().version) {
         return Ok(Vec::new());
     }
@@ -370,7 +370,7 @@ fn orphans(
     protocol: &Protocol,
     files: &ProtocolFiles,
 ) -> Result<Vec<Finding>, LedgerError> {
-    let old = tip.replaced_rules(protocol.name())?;
+    let old = tip.rules(protocol.name())?;
     let was = old.protocol();
     let mut found = Vec::new();
     for entry in tip.open()? {
@@ -455,7 +455,7 @@ fn misfit_documents(
     protocol: &Protocol,
     files: &ProtocolFiles,
 ) -> Result<Vec<Finding>, LedgerError> {
-    let old = tip.replaced_rules(protocol.name())?;
+    let old = tip.rules(protocol.name())?;
     let mut found = Vec::new();
     for (name, value) in documents(tip, &old)? {
         let path = layout::document(protocol.name(), &name);

@@ -199,7 +199,7 @@ impl<'r> StepReader<'r> {
         if let Some(rules) = self.protocols.get(&id) {
             return Ok(Rc::clone(rules));
         }
-        let rules = Rc::new(Rules::recorded(self.repository, tree, name)?);
+        let rules = Rc::new(Rules::read(self.repository, tree, name)?);
         self.protocols.insert(id, Rc::clone(&rules));
         Ok(rules)
     }

@@ -50,13 +50,6 @@ pub(crate) fn named(mut finding: Box<Finding>) -> Box<Finding> {
     finding
 }
 
-/// Whether a definition is valid but for keys that were moved.
-pub fn is_earlier_form(findings: &[Finding]) -> bool {
-    let mut errors = findings.iter().filter(|finding| finding.is_error());
-    let is_moved = |finding: &Finding| finding.code == FindingCode::ProtocolMoved;
-    errors.clone().any(is_moved) && errors.all(is_moved)
-}
-
 /// A definition with each moved key in its place; `None` if it has none of them.
 pub fn renewed(definition: &[u8]) -> Option<Vec<u8>> {
     let mut value: Map<String, Value> = serde_json::from_slice(definition).ok()?;

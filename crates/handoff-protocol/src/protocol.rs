@@ -15,7 +15,7 @@ use crate::definition::{
     Policy, RoundLimit, Route, TaskFields, TaskState,
 };
 use crate::lifecycle::State;
-use crate::moved::named;
+use crate::moved::{named, renewed};
 
 /// A valid protocol: its parts fit together.
 #[derive(Clone, Debug)]
@@ -50,7 +50,11 @@ impl Protocol {
     /// # Errors
     /// If it does not have the form of a protocol.
     pub fn with_faults(bytes: &[u8]) -> Result<(Self, Vec<Finding>), Vec<Finding>> {
-        let definition: Definition = read(bytes).map_err(|finding| vec![*finding])?;
+        // A file that was written for an earlier form says the same.
+        let definition = read(bytes).or_else(|finding| {
+            let now = renewed(bytes).and_then(|now| read(&now).ok());
+            now.ok_or_else(|| vec![*finding])
+        })?;
         let found = faults(&definition);
         Ok((Self { definition }, found))
     }

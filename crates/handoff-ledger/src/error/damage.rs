@@ -3,17 +3,15 @@
 use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
 use handoff_base::finding::Finding;
-use handoff_base::hint;
 use handoff_contract::SchemaError;
 use handoff_git::GitError;
 use handoff_model::StoredError;
-use handoff_protocol::is_earlier_form;
 
 /// A file of the ledger is missing or damaged.
 #[derive(Debug, thiserror::Error)]
 pub enum DamageError {
     /// A protocol in force is invalid.
-    #[error("protocol {name} {}", if is_earlier_form(findings) { "is in force in an earlier form of protocol.json" } else { "is invalid" })]
+    #[error("protocol {name} is invalid")]
     Protocol {
         name: String,
         findings: Vec<Finding>,
@@ -62,12 +60,6 @@ impl Explained for DamageError {
         };
         let explanation = code.hint("`git handoff verify` shows where the damage began");
         match self {
-            Self::Protocol { name, findings } if is_earlier_form(findings) => code
-                .hint(hint!(
-                    "`git handoff protocol update {}` puts today's form of a built-in protocol in force; one of your own: move the keys in its folder, then `git handoff protocol update FOLDER`",
-                    name
-                ))
-                .findings(findings),
             Self::Protocol { findings, .. } => explanation.findings(findings),
             _ => explanation,
         }

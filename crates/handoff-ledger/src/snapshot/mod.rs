@@ -22,7 +22,7 @@ use handoff_model::{
     ArchivedIssue, DaySpending, FileChanges, Issue, Manifest, OpenEntry, Paused, Record, Schemas,
     View, has_settings, layout, only_setting_changed, record,
 };
-use handoff_protocol::{Protocol, SIGNERS, Signers, is_earlier_form, renewed};
+use handoff_protocol::{Protocol, SIGNERS, Signers};
 
 use super::error::{BranchError, DamageError, LedgerError};
 use super::order;
@@ -277,11 +277,6 @@ impl<'r> Snapshot<'r> {
     /// [`LedgerError`] if it is missing or invalid.
     pub fn rules(&self, name: &str) -> Result<Rules<'r>, LedgerError> {
         Rules::knowing(self.repository, self.tree, name, &self.known)
-    }
-
-    /// An active protocol that a new version replaces, also in an earlier form.
-    pub(super) fn replaced_rules(&self, name: &str) -> Result<Rules<'r>, LedgerError> {
-        Rules::recorded(self.repository, self.tree, name)
     }
 
     /// Opens an issue's folder, which may be empty. That of an archived issue is found in history.
@@ -928,40 +923,6 @@ impl<'r> Rules<'r> {
         name: &str,
     ) -> Result<Self, LedgerError> {
         Self::knowing(repository, tree, name, &KnownProtocols::default())
-    }
-
-    /// Reads a protocol that was in force, with each key of an earlier form in its place.
-    ///
-    /// # Errors
-    /// [`LedgerError`] if it is missing or invalid.
-    pub(super) fn recorded(
-        repository: &'r Repository,
-        tree: Tree<'r>,
-        name: &str,
-    ) -> Result<Self, LedgerError> {
-        let found = Self::read(repository, tree, name);
-        let Err(LedgerError::Damage(DamageError::Protocol { findings, .. })) = &found else {
-            return found;
-        };
-        let path = layout::protocol_file(name, "");
-        let Some((_, id)) = tree.entry(path.trim_end_matches('/'))? else {
-            return found;
-        };
-        let tree = Tree::new(repository, id);
-        let text = tree.file(DEFINITION)?;
-        let protocol = text
-            .filter(|_| is_earlier_form(findings))
-            .and_then(|text| Protocol::load(&renewed(&text)?).ok());
-        let Some(protocol) = protocol else {
-            return found;
-        };
-        Ok(Self {
-            repository,
-            tree,
-            protocol: Arc::new(protocol),
-            signers: OnceCell::new(),
-            schemas: RefCell::default(),
-        })
     }
 
     fn knowing(

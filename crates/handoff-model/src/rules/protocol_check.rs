@@ -9,7 +9,7 @@ use handoff_base::text::quoted;
 use handoff_contract::{Cost, MAX_FINDINGS, Schema, SchemaError, is_rule, scan};
 use handoff_protocol::{
     Agent, AgentKind, ClaimedPlace, Claims, ContractType, Definition, Fact, FactRule, InputFields,
-    Partial, Protocol, SIGNERS, Signer, Signers, SigningKey, State, Traces, schema_types,
+    Partial, Protocol, SIGNERS, Signer, Signers, SigningKey, State, Traces, renewed, schema_types,
     schema_values,
 };
 use serde_json::Value;
@@ -24,8 +24,40 @@ pub type ProtocolFiles = [(String, Vec<u8>)];
 pub const NO_CLAIMS: &str = "no contract type declares claims, so that `evidence` checks nothing";
 
 /// Checks a protocol's folder. Findings name a file, or for a fault in the definition a JSON
-/// Pointer into it.
+/// Pointer into it. Keys of an earlier form are read, and named with their new place.
 pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
+    let Some(now) = file(files, DEFINITION).and_then(renewed) else {
+        return check(files);
+    };
+    let mut renewed_files = files.to_vec();
+    for (_, definition) in renewed_files
+        .iter_mut()
+        .filter(|(path, _)| path == DEFINITION)
+    {
+        definition.clone_from(&now);
+    }
+    let mut found = check(&renewed_files);
+    let mut as_written = check(files);
+    if found.iter().any(Finding::is_error) {
+        // What a fault in a key of the earlier form hides is told, too.
+        let is_new = |one: &Finding| as_written.iter().all(|known| known.path != one.path);
+        found.retain(is_new);
+    } else {
+        as_written.retain(|finding| finding.code == FindingCode::ProtocolMoved);
+        for finding in &mut as_written {
+            finding.severity = Severity::Warning;
+        }
+    }
+    // These have their places in another text.
+    for finding in &mut found {
+        (finding.line, finding.column) = (None, None);
+    }
+    as_written.extend(found);
+    as_written
+}
+
+/// Checks a folder whose definition has today's form.
+fn check(files: &ProtocolFiles) -> Vec<Finding> {
     let Some(definition) = file(files, DEFINITION) else {
         let text = "the folder has no protocol.json";
         let missing = Finding::error(FindingCode::FileMissing, DEFINITION, text);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use handoff_base::Amount;
 use handoff_base::text::quoted;
 use handoff_contract::edit::{self, EditError, Leaf};
-use handoff_protocol::{OnRecord, Policy};
+use handoff_protocol::{OnRecord, Policy, renewed};
 use serde_json::{Value, json};
 
 /// The part of a key or a path that stands for a name.
@@ -354,6 +354,9 @@ impl Assignment {
     /// # Errors
     /// [`SettingError`] if the definition lists nothing of this name, or has another form.
     pub fn applied(&self, definition: &str) -> Result<Option<String>, SettingError> {
+        if renewed(definition.as_bytes()).is_some() {
+            return Err(SettingError::Earlier);
+        }
         let before = edit::read(definition).map_err(SettingError::Edit)?;
         let missing = || SettingError::Missing(self.key.clone());
         let path = indexed(&before, &self.path, self.given).ok_or_else(missing)?;
