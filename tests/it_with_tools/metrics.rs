@@ -311,7 +311,7 @@ fn what_was_refused_is_noted_here_and_nowhere_else() {
         lines[0],
         json!({
             "at": lines[0]["at"], "code": "loop", "issue": TRACE, "from": "validator", "to": WRITER,
-            "protocol": "delegation", "contract_type": "request",
+            "protocol": "delegation", "contract_type": "request", "bytes": back.len(),
         })
     );
     assert_eq!(lines[2]["findings"], json!(["field.type"]), "{text}");
