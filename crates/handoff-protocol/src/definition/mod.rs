@@ -27,6 +27,7 @@ mod timing;
 mod traces;
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use handoff_base::finding::FindingCode;
 use handoff_base::ids::AgentName;
@@ -365,6 +366,9 @@ pub struct Definition {
     /// What follows from events of GitHub.
     #[schemars(with = "Option<Github>")]
     pub github: Option<Later<Github>>,
+    /// Its opinions, once they were asked for.
+    #[serde(skip)]
+    pub(crate) opinions: OnceLock<Vec<Opinions>>,
 }
 
 impl Definition {
@@ -382,8 +386,17 @@ impl Definition {
 
     /// The facts on which several have an opinion at once.
     pub fn opinions(&self) -> &[Opinions] {
-        let opinions = self.github.as_ref().map(|github| &*github.get().opinions);
-        opinions.unwrap_or_default()
+        /// What every gate asks for, without the rules beside it.
+        #[derive(Default, Deserialize)]
+        struct Only {
+            #[serde(default)]
+            opinions: Vec<Opinions>,
+        }
+        let Some(github) = &self.github else {
+            return &[];
+        };
+        let read = || serde_json::from_str::<Only>(github.text()).unwrap_or_default();
+        self.opinions.get_or_init(|| read().opinions)
     }
 
     /// What work may cost, by name.
