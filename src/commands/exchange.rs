@@ -33,8 +33,8 @@ const HALF_WRITTEN: Duration = Duration::from_secs(1);
 /// interrupted, whenever a file or the ledger changes. The folder is created if it does not exist.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  git handoff exchange ../shared
-  git handoff exchange ../shared --watch")]
+  git handoff exchange ../desk
+  git handoff exchange ../desk --watch")]
 pub(crate) struct Arguments {
     /// The folder
     #[arg(value_name = "FOLDER")]

@@ -246,7 +246,7 @@ const VERBS: [Verb; 28] = [
     ),
     verb("archive", completed, "archive 87", "count"),
     verb("import", empty, "import ../exported", "imported"),
-    verb("exchange", specialists, "exchange ../shared", "imported"),
+    verb("exchange", specialists, "exchange ../desk", "imported"),
     verb(
         "refused retry",
         refused,
@@ -404,7 +404,7 @@ impl Stage {
             r#"{"framework": "React", "version": "19.1", "layers": {}}"#,
         );
         if verb.name == "exchange" {
-            let pending = env.root().join("shared/handoffs/pending");
+            let pending = env.root().join("desk/handoffs/pending");
             fs::create_dir_all(&pending).unwrap();
             let request = sample_value("orchestrator-specialist", "request", &[]).to_string();
             fs::write(pending.join("request.json"), request).unwrap();

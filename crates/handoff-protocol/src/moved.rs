@@ -5,7 +5,7 @@ use handoff_base::pointer::parts;
 use serde_json::{Map, Value, json};
 
 /// Each earlier key, and where it is now.
-const MOVED: [(&str, &str); 12] = [
+const MOVED: [(&str, &str); 11] = [
     ("archive", "moved to `time.archive_after_seconds`"),
     ("budgets", "moved to `limits.budgets`"),
     ("ends", "left out: an agent of kind `end` says it"),
@@ -21,7 +21,6 @@ const MOVED: [(&str, &str); 12] = [
     ("loops", "moved to `limits.loops`: the reason as a text"),
     ("merge", "moved to `requirements.NAME.merge`: true or false"),
     ("on_record", "moved to `limits.on_record`"),
-    ("opinions", "moved to `github.opinions`"),
     ("trail", "moved to `traces`"),
     (
         "turns",
@@ -83,10 +82,6 @@ fn put(definition: &mut Map<String, Value>, key: &str, old: Value) {
         }
         ("budgets" | "on_record", old) => {
             member(definition, &["limits"]).insert(key.to_owned(), old);
-        }
-        ("opinions", old) => {
-            let github = member(definition, &["github"]);
-            github.insert(key.to_owned(), old);
         }
         ("trail", Value::Object(trail)) => member(definition, &["traces"]).extend(trail),
         ("exclusive" | "merge", Value::Array(names)) => {

@@ -150,7 +150,7 @@ impl Issue {
         name: &str,
     ) -> Option<Option<(&'i Value, &'i Annotation)>> {
         let rules = definition
-            .opinions()
+            .opinions
             .iter()
             .find(|rules| rules.covers(name))?;
         let mut notes = self.annotations.iter();

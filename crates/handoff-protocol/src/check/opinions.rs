@@ -10,8 +10,8 @@ use crate::definition::Opinions;
 impl Checker<'_> {
     pub(super) fn opinions(&mut self) {
         let mut covered = BTreeSet::new();
-        for (i, rules) in self.definition.opinions().iter().enumerate() {
-            let at = format!("/github/opinions/{i}");
+        for (i, rules) in self.definition.opinions.iter().enumerate() {
+            let at = format!("/opinions/{i}");
             if rules.title.trim().is_empty() || rules.title.contains(char::is_control) {
                 let text = "a title is one line";
                 self.fault(FindingCode::ProtocolFact, format!("{at}/title"), text);

@@ -12,8 +12,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_with::{apply, skip_serializing_none};
 
-use super::opinions::Opinions;
-
 /// The rules for GitHub's events.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -26,9 +24,6 @@ pub struct Github {
     /// empty: `12`, `issue-12`, `feature/12-title`, `copilot/fix-12`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub branches: Vec<String>,
-    /// The facts on which several have an opinion at once, such as the reviewers of a pull request.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub opinions: Vec<Opinions>,
 }
 
 /// A kind of event that rules can match, by GitHub's name for it.

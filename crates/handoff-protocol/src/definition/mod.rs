@@ -27,7 +27,6 @@ mod timing;
 mod traces;
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 
 use handoff_base::finding::FindingCode;
 use handoff_base::ids::AgentName;
@@ -363,12 +362,11 @@ pub struct Definition {
     /// [usual ones](protocols.md#the-usual-alerts).
     #[schemars(with = "Vec<alerts::StoredEntry>")]
     pub alerts: Vec<Alert>,
+    /// The facts on which several have an opinion at once, such as the reviewers of a pull request.
+    pub opinions: Vec<Opinions>,
     /// What follows from events of GitHub.
     #[schemars(with = "Option<Github>")]
     pub github: Option<Later<Github>>,
-    /// Its opinions, once they were asked for.
-    #[serde(skip)]
-    pub(crate) opinions: OnceLock<Vec<Opinions>>,
 }
 
 impl Definition {
@@ -382,21 +380,6 @@ impl Definition {
     pub fn branch_patterns(&self) -> &[String] {
         let branches = self.github.as_ref().map(|github| &*github.get().branches);
         branches.unwrap_or_default()
-    }
-
-    /// The facts on which several have an opinion at once.
-    pub fn opinions(&self) -> &[Opinions] {
-        /// What every gate asks for, without the rules beside it.
-        #[derive(Default, Deserialize)]
-        struct Only {
-            #[serde(default)]
-            opinions: Vec<Opinions>,
-        }
-        let Some(github) = &self.github else {
-            return &[];
-        };
-        let read = || serde_json::from_str::<Only>(github.text()).unwrap_or_default();
-        self.opinions.get_or_init(|| read().opinions)
     }
 
     /// What work may cost, by name.
