@@ -405,7 +405,7 @@ fn a_protocol_that_is_not_of_the_form_is_told_where() {
         assert_eq!(lines.len(), 1);
     }
     insta::assert_snapshot!(cases.concat().join("\n"), @r#"
-    protocol.syntax /colour: unknown field `colour`, expected one of `format`, `name`, `version`, `title`, `style`, `formats`, `fields`, `priorities`, `status`, `agents`, `contracts`, `routes`, `forbidden`, `facts`, `briefing`, `traces`, `errors`, `documents`, `imports`, `time`, `retry`, `limits`, `decisions`, `attention`, `consistency`, `evidence`, `requirements`, `secrets`, `alerts`, `github`
+    protocol.syntax /colour: unknown field `colour`, expected one of `format`, `name`, `version`, `title`, `style`, `formats`, `fields`, `priorities`, `status`, `agents`, `contracts`, `routes`, `forbidden`, `facts`, `briefing`, `traces`, `errors`, `documents`, `imports`, `time`, `retry`, `limits`, `decisions`, `attention`, `consistency`, `evidence`, `requirements`, `secrets`, `alerts`, `opinions`, `github`
     protocol.syntax : missing field `agents`
     protocol.syntax /agents/0/id: agent name "a b" may contain only letters, digits, `.`, `_`, `-` and `@`, the first a letter, a digit or `@`, and no `..`
     protocol.syntax /agents/0/kind: unknown variant `king`, expected one of `orchestrator`, `specialist`, `human`, `end`
