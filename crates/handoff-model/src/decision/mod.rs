@@ -120,7 +120,7 @@ impl Receipt {
             rule.when.state == Some(State::Failed) && rule.action != Action::Retry
         };
         let mut rules = protocol.definition().decisions.iter();
-        self.attempts_spent = kinds.any(|kind| spent(&kind.name).is_some())
+        self.needs_decision = kinds.any(|kind| spent(&kind.name).is_some())
             || self.record.answers.is_some() && rules.any(is_other);
         self.lead = Some(decides(protocol, &self.issue, &self.record));
         self

@@ -85,7 +85,8 @@ fn follow(
         }
     }
     if kind.settles && outcome == Outcome::Complete {
-        take_back(protocol, known, contract.from.as_ref());
+        let sender = contract.from.as_ref().or(kind.implied_from.as_ref());
+        take_back(protocol, known, sender);
         faults.extend(settle(known, id));
     }
     faults
@@ -136,7 +137,7 @@ fn raise(
                 id: format!("F{}", known.len() + 1),
                 state: FindingState::Open,
                 raised_by: id.clone(),
-                outlives: None,
+                objector: None,
                 location,
                 severity: text(entry, fields.severity.as_deref()),
                 text: said,
@@ -156,18 +157,18 @@ fn raise(
 /// Raises a known finding again.
 fn dispute(finding: &mut ReviewFinding, said: String, id: &HandoffId) {
     match finding.state {
-        FindingState::Open if finding.outlives.is_none() => {}
+        FindingState::Open if finding.objector.is_none() => {}
         FindingState::Open | FindingState::Withdrawn => {
             finding.state = FindingState::Open;
             finding.raised_by = id.clone();
-            finding.outlives = None;
+            finding.objector = None;
         }
         FindingState::Answered | FindingState::Disputed | FindingState::Resolved => {
             finding.state = FindingState::Disputed;
             finding.disputed_by = Some(id.clone());
             finding.dispute = Some(said).filter(|said| *said != finding.text);
             finding.resolved_by = None;
-            finding.outlives = None;
+            finding.objector = None;
         }
     }
 }
@@ -252,8 +253,8 @@ fn skip(known: &mut [ReviewFinding], why: Option<String>, id: &HandoffId) {
 /// work after all.
 fn take_back(protocol: &Protocol, known: &mut [ReviewFinding], by: Option<&AgentName>) {
     let is_person = by.is_some_and(|by| protocol.is_kind(by.as_str(), AgentKind::Human));
-    for finding in known.iter_mut().filter(|f| f.outlives.is_some()) {
-        if !is_person && finding.outlives.as_ref() != by {
+    for finding in known.iter_mut().filter(|f| f.objector.is_some()) {
+        if !is_person && finding.objector.as_ref() != by {
             continue;
         }
         match finding.state {
@@ -352,7 +353,7 @@ pub(super) fn undo(known: &mut [ReviewFinding], record: &Record, is_taken_back: 
         let is_disputed = finding.state == FindingState::Disputed && by(&finding.disputed_by);
         let is_raised = finding.state == FindingState::Open && finding.raised_by == *id;
         if (is_disputed || is_raised) && !is_taken_back {
-            finding.outlives = Some(record.from.clone());
+            finding.objector = Some(record.from.clone());
         } else if is_disputed {
             agree(finding);
         } else if is_raised {

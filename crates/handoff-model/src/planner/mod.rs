@@ -340,7 +340,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Receipt {
             onward: Vec::new(),
             again: None,
-            attempts_spent: false,
+            needs_decision: false,
             lead: None,
             record,
             issue,

@@ -55,8 +55,9 @@ pub struct ReviewFinding {
     pub state: FindingState,
     /// The handoff that raised it.
     pub raised_by: HandoffId,
-    /// Who raised it, if somebody else turned the review down: the work goes back, and the finding stays.
-    pub outlives: Option<AgentName>,
+    /// Who still objects, if somebody else turned the review down: the work goes back, and the finding
+    /// stays.
+    pub objector: Option<AgentName>,
     /// Where it is.
     pub location: Option<String>,
     /// How severe it is, or of which kind.

@@ -25,7 +25,7 @@ pub struct Receipt {
     pub again: Option<String>,
     /// Whether another attempt is not what usually follows a failure: only a person gives one, or the
     /// protocol's rules say something else. A plan leaves it unset.
-    pub attempts_spent: bool,
+    pub needs_decision: bool,
     /// The agent that decides what happens to the handoff if it can't go on. A plan leaves it empty.
     pub lead: Option<AgentName>,
     /// Whether the ledger already had this, so that nothing was written.

@@ -224,8 +224,8 @@ pub fn next_steps(receipt: &Receipt) -> Vec<String> {
     let recover = |id: &HandoffId, state, by| {
         let advice = || format!("git handoff next {}", id.issue());
         let command = recover(id, state, by)?;
-        let is_spent = receipt.attempts_spent && matches!(state, State::Failed | State::Dead);
-        Some(if is_spent { advice() } else { command })
+        let is_undecided = receipt.needs_decision && matches!(state, State::Failed | State::Dead);
+        Some(if is_undecided { advice() } else { command })
     };
     let recovery = reported.and_then(|open| recover(&open.id, open.state, lead));
     match record.state {
