@@ -5,8 +5,8 @@ use handoff::ledger::IssueFolder;
 use handoff::ledger::attention::{Attention, NextTurn, next_turn, of_folder};
 use handoff::model::view::commands::{RESUMED, commands, resume};
 use handoff::model::{
-    Advice, Decision, Handoff, Issue, IssueSummary, Paused, Question, Record, Refusal, View,
-    decider, issue_folder, turn,
+    Advice, Decision, Handoff, Issue, IssueStatus, IssueSummary, Paused, Question, Record, Refusal,
+    Update, View, decider, issue_folder, turn,
 };
 use handoff::protocol::{Action, Protocol, State};
 use schemars::JsonSchema;
@@ -108,7 +108,13 @@ impl Arguments {
         if let Some(session) = &session {
             let agent = context.acting_agent(&repository)?;
             let update = advice.update(drawn());
-            let done = ledger.update(session, &agent, advice.id.issue(), &update)?;
+            let mut done = ledger.update(session, &agent, advice.id.issue(), &update)?;
+            let (state, issue) = (done.receipt.record.state, &done.receipt.issue);
+            let is_last = issue.status == IssueStatus::Open && issue.open.is_empty();
+            if advice.action == Action::Terminate && state == State::Cancelled && is_last {
+                let reason = advice.why.clone();
+                done = ledger.update(session, &agent, &key, &Update::GiveUp { reason })?;
+            }
             output.follow(&ledger);
             view.turn.issue = IssueSummary::from(&done.receipt.issue);
             view.turn.handoff = Some(Handoff::new(&done.receipt.record, now()?));

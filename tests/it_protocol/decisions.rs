@@ -338,8 +338,13 @@ fn applied_advice_is_done_and_recorded() {
         let why = env.data(&["next", issue])["why"].take();
         let apply = format!("next {issue} --apply --as {by}");
         let (ran, new) = added(&env, || done(&env, &apply));
-        assert_eq!(new.len(), 1, "{action}: {}", ran.shown);
-        assert!(new[0].starts_with(&format!("{by}: {id} ")), "{new:?}");
+        // "TERMINATE workflow with explanation" (directive, line 101): the issue ends with its work.
+        let steps = if action == "terminate" { 2 } else { 1 };
+        assert_eq!(new.len(), steps, "{action}: {}", ran.shown);
+        let change = new
+            .iter()
+            .find(|step| step.starts_with(&format!("{by}: {id} ")));
+        assert!(change.is_some(), "{new:?}");
         assert_eq!(trailers(&env, "Transition").len(), 1, "{action}");
         let data = env.data(&["status", issue]);
         let decision = data["record"]["decisions"][0].clone();
@@ -356,6 +361,8 @@ fn applied_advice_is_done_and_recorded() {
         let line = format!("{by} decided to {action}: {}", why.as_str().unwrap());
         done(&env, &format!("status {issue}")).says(&line);
         assert_eq!(record(&env, &id)["state"], then, "{action}");
+        let ended = data["issue"]["status"] == "cancelled";
+        assert_eq!(ended, action == "terminate", "{data}");
         // Once more, nothing more is done.
         let before = commits(&env);
         let again = attempt(&env, &format!("{apply} --json"));

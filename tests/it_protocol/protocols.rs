@@ -71,7 +71,7 @@ fn what_is_in_force_is_listed_and_shown() {
     --- stderr
     next: git handoff send --issue N --to DesignGPT --as ResearchGPT --protocol directive      (says what to --set)
     $ git handoff protocol list
-    task-breakdown           1.5.0  default   From a fresh environment to finished subtasks
+    task-breakdown           1.6.0  default   From a fresh environment to finished subtasks
     directive                1.4.0  in force  Specialists whose every handoff is evaluated first
     issue-to-pr              1.7.0  built in  From a GitHub issue to a merged pull request
     orchestrator-specialist  1.4.0  built in  Orchestrators call technology specialists

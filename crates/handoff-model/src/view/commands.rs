@@ -133,13 +133,24 @@ pub fn commands<E>(
     let apply = format!("git handoff next {} --apply --as {by}", id.issue());
     if advice.by_contract {
         let claim = format!("git handoff claim {id} --as {by}");
-        let to = advice.to.as_ref().map_or("AGENT", AgentName::as_str);
-        let send = format!(
-            "git handoff new --issue {} --from {by} --to {to}",
-            id.issue()
-        );
+        // Where nobody is named, it goes to any that the routes allow.
+        let any = || {
+            protocol
+                .onward(by.as_str(), None)
+                .into_iter()
+                .map(|(to, _)| to)
+        };
+        let to: Vec<AgentName> = advice
+            .to
+            .clone()
+            .map_or_else(|| any().collect(), |to| vec![to]);
+        let send = |to: &AgentName| {
+            let issue = id.issue();
+            format!("git handoff new --issue {issue} --from {by} --to {to}")
+        };
         let waits = record.state == State::Pending;
-        return Ok(waits.then_some(claim).into_iter().chain([send]).collect());
+        let claim = waits.then_some(claim).into_iter();
+        return Ok(claim.chain(to.iter().map(send)).collect());
     }
     Ok(match advice.action {
         Action::Ask => vec![answer(record, by)],
@@ -174,6 +185,11 @@ pub fn take_up(open: &OpenHandoff, agent: &AgentName) -> String {
         State::Pending => format!("git handoff claim {} --as {agent}", open.id),
         _ => format!("git handoff prime --as {agent}"),
     }
+}
+
+/// The command that ends an issue in which nothing is open.
+pub(crate) fn give_up(issue: &IssueKey, by: &AgentName) -> String {
+    format!("git handoff cancel {issue} --as {by} --reason WHY")
 }
 
 /// The command that resumes a paused issue.
@@ -267,6 +283,7 @@ pub fn next_steps(receipt: &Receipt) -> Vec<String> {
         State::Completed if receipt.onward.is_empty() && recovery.is_some() => {
             recovery.into_iter().collect()
         }
+        State::Cancelled if is_terminated(receipt) => vec![give_up(key, lead)],
         // A rejected or cancelled handoff goes back to its sender, and so does a reopened
         // issue that its sender had completed.
         State::Rejected | State::Cancelled => contracts(from, &back),
@@ -280,6 +297,13 @@ pub fn next_steps(receipt: &Receipt) -> Vec<String> {
         }
         State::Completed => Vec::new(),
     }
+}
+
+/// Whether a handoff was given up to end its issue.
+fn is_terminated(receipt: &Receipt) -> bool {
+    let mut decisions = receipt.issue.decisions.iter().rev();
+    let newest = decisions.find(|one| one.id == receipt.record.id);
+    newest.is_some_and(|one| one.action == Action::Terminate)
 }
 
 /// The command that resumes a failed or blocked handoff.

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::decision::{Advice, decider, person};
 use crate::record::spending::{SpentSoFar, ensure_left};
 use crate::record::{BudgetSpent, Issue, IssueStatus, Record, Spending, View};
-use crate::view::commands::correct;
+use crate::view::commands::{correct, give_up};
 use crate::view::survey::{ChangeSurvey, HandoffSurvey, IssueSurvey};
 use crate::view::{Turn, needs_attention, stuck_advice, turn};
 
@@ -339,6 +339,17 @@ impl Judged<'_> {
         (newest.action.is_with_person() && newest.at >= last.at).then_some(newest.at)
     }
 
+    /// Whether it was given up to end its issue.
+    fn is_terminated(&self) -> bool {
+        let mut decisions = self
+            .issue
+            .iter()
+            .flat_map(|issue| issue.decisions.iter().rev());
+        let newest = decisions.find(|one| one.number == self.handoff.number);
+        self.handoff.state == State::Cancelled
+            && newest.is_some_and(|one| one.action == Action::Terminate)
+    }
+
     /// That its issue's deadline has passed, if it would go on or needs somebody.
     fn past_deadline(&self, needs: bool) -> Option<Found> {
         let issue = self.issue.filter(|_| !self.takes_nothing)?;
@@ -442,6 +453,9 @@ impl Judged<'_> {
         let own = self.protocol.definition().attention.get(&need);
         let (from, to) = (self.handoff.from.to_name(), self.handoff.to.to_name());
         let lead = decider(self.protocol, &from);
+        if self.is_terminated() {
+            return vec![lead.clone()];
+        }
         let party = |party: &str| match party {
             SENDER => Some(from.clone()),
             RECEIVER => Some(to.clone()),
@@ -525,6 +539,7 @@ impl Judged<'_> {
                 format!("git handoff claim {id} --as {}", self.handoff.to)
             }
             Need::Answered => format!("git handoff show {id}"),
+            Need::Cancelled if self.is_terminated() => give_up(issue, turn),
             Need::Rejected | Need::Cancelled => {
                 let (from, to) = (self.handoff.from, self.handoff.to);
                 let kind = self.handoff.contract_type;
