@@ -3,5 +3,5 @@
 pub(crate) mod gate;
 
 pub(crate) use handoff_cli::args::{
-    duration, moment, page, protocols, reference, remote, text, usage,
+    duration, filter, moment, page, protocols, reference, remote, text, usage,
 };

@@ -74,6 +74,7 @@ impl Arguments {
         let repository = context.repository_to_survey()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
+        output.tell_pauses(&tip);
         let now = now()?;
         let key: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
         let mut rules = protocols(&tip, now)?;

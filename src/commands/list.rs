@@ -1,18 +1,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
-use handoff::base::Moment;
 use handoff::base::ids::{AgentName, IssueKey};
-use handoff::base::text::quoted;
 use handoff::ledger::{OtherProtocol, Snapshot};
-use handoff::model::{Paused, Record, View};
-use handoff::protocol::State;
+use handoff::model::{Paused, View};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::args::moment;
+use crate::args::filter::Filter;
 use crate::args::page::{Page, PageArgs};
-use crate::context::{Context, ensure_agent};
+use crate::context::Context;
 use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::{Answer, Output};
@@ -28,29 +25,14 @@ use crate::view::Look;
 #[command(after_help = "Examples:
   git handoff list --issue 123
   git handoff list --agent fixer-agent --state failed --state blocked
-  git handoff list --type error --since 2026-03-01")]
+  git handoff list --type error --since 2026-03-01
+  git handoff list --where 'title~csv and state=pending and priority!=high'")]
 pub(crate) struct Arguments {
-    /// Only handoffs of this issue
-    #[arg(long, value_name = "ISSUE")]
-    issue: Option<String>,
-    /// Only handoffs sent by or to this agent
-    #[arg(long, value_name = "AGENT")]
-    agent: Option<String>,
-    /// Only handoffs in this state; can be repeated
-    #[arg(long, value_name = "STATE", value_parser = state)]
-    state: Vec<State>,
-    /// Only handoffs with a contract of this type
-    #[arg(long = "type", value_name = "TYPE")]
-    kind: Option<String>,
-    /// Only handoffs sent since then: 2026-03-04T05:06:07Z, a date, or how long ago: 7d
-    #[arg(long, value_name = "TIME", value_parser = moment::parse)]
-    since: Option<Moment>,
+    #[command(flatten)]
+    filter: Filter,
     /// Those of archived issues too
     #[arg(long)]
     archived: bool,
-    /// Only handoffs sent before this time
-    #[arg(long, value_name = "TIME", value_parser = moment::parse)]
-    until: Option<Moment>,
     #[command(flatten)]
     page: PageArgs,
 }
@@ -104,29 +86,22 @@ fn others(tip: &Snapshot<'_>, handoffs: &[ListedHandoff]) -> Result<Vec<OtherPro
         .collect::<Result<_, _>>()?)
 }
 
-fn state(text: &str) -> Result<State, String> {
-    let named = |s: &State| s.as_str() == text;
-    State::ALL.into_iter().find(named).ok_or_else(|| {
-        let names: Vec<&str> = State::ALL.iter().map(|s| s.as_str()).collect();
-        format!("states are: {}", names.join(", "))
-    })
-}
-
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         output.paged();
         let repository = context.repository()?;
         let tip = context.tip(&repository)?;
+        output.tell_pauses(&tip);
+        let query = self.filter.query(&tip)?;
         let mut records = Vec::new();
-        let only_open = !self.state.is_empty() && self.state.iter().all(|s| !s.is_terminal());
-        if let Some(issue) = &self.issue {
+        if let Some(issue) = &self.filter.issue {
             let key: IssueKey = issue.parse()?;
             let folder = tip.issue(&key)?;
             if folder.issue()?.is_none() {
                 return Err(handoff::model::Refusal::no_issue(&key).into());
             }
             records = folder.records()?;
-        } else if only_open {
+        } else if query.is_of_open() {
             for entry in tip.open()? {
                 records.push(tip.open_record(&entry)?);
             }
@@ -140,18 +115,12 @@ impl Arguments {
                 }
             }
         }
-        let agent = self.agent.as_deref();
-        let agent = agent.map(|name| context.named(&repository, name));
-        let agent = agent.transpose()?;
-        records.retain(|record| self.wants(record, agent.as_ref()));
-        if records.is_empty() {
-            self.know(&tip, agent.as_ref())?;
-        }
+        query.retain(&tip, &mut records)?;
         records.sort_by(|a, b| (a.sent_at(), &a.id).cmp(&(b.sent_at(), &b.id)));
         let page = self.page.cut(&mut records, |r| r.id.to_string(), output)?;
         let handoffs = ListedHandoff::all(records, now()?);
         let paused = tip.paused_among(handoffs.iter().map(|h| h.record().id.issue()))?;
-        let is_one_issue = self.issue.is_some();
+        let is_one_issue = self.filter.issue.is_some();
         let other_protocols = others(&tip, &handoffs)?;
         output.answer(&ListView {
             handoffs,
@@ -160,40 +129,5 @@ impl Arguments {
             page,
             is_one_issue,
         })
-    }
-
-    /// Refuses an agent or a type that no protocol here has, instead of finding
-    /// nothing.
-    fn know(&self, tip: &Snapshot<'_>, agent: Option<&AgentName>) -> Result<(), Failure> {
-        if let Some(agent) = agent {
-            ensure_agent(tip, agent.as_str())?;
-        }
-        let mut types = Vec::new();
-        for name in tip.protocols()? {
-            let rules = tip.rules(&name)?;
-            let contracts = rules.protocol().definition().contracts.iter();
-            types.extend(contracts.map(|c| c.name.clone()));
-        }
-        if let Some(kind) = self.kind.as_ref().filter(|k| !types.contains(k)) {
-            let text = format!("no protocol here has a contract type {}", quoted(kind));
-            return Err(Failure::usage(text).hint(format!("types are: {}", types.join(", "))));
-        }
-        Ok(())
-    }
-
-    fn wants(&self, record: &Record, agent: Option<&AgentName>) -> bool {
-        let has = |name: &AgentName| record.from == *name || record.to == *name;
-        (self.state.is_empty() || self.state.contains(&record.state))
-            && agent.is_none_or(has)
-            && self
-                .kind
-                .as_ref()
-                .is_none_or(|kind| *kind == record.contract_type)
-            && self
-                .since
-                .is_none_or(|at| record.sent_at().is_some_and(|sent| sent >= at))
-            && self
-                .until
-                .is_none_or(|at| record.sent_at().is_some_and(|sent| sent < at))
     }
 }

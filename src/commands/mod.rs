@@ -50,7 +50,7 @@ pub(crate) mod next;
 mod notify;
 #[cfg(feature = "report")]
 pub(crate) mod otlp;
-mod pause;
+pub(crate) mod pause;
 mod prime;
 pub(crate) mod protocol;
 pub(crate) mod reap;
@@ -59,6 +59,7 @@ mod reopen;
 #[cfg(feature = "report")]
 pub(crate) mod report;
 pub(crate) mod restore;
+mod resume;
 mod send;
 #[cfg(feature = "report")]
 pub(crate) mod serve;
@@ -184,6 +185,7 @@ commands! {
         sends "reassign" Reassign(Write<change::Reassign>),
         sends "cancel" Cancel(Write<change::Cancel>),
         sends "pause" Pause(Write<pause::Arguments>),
+        sends "resume" Resume(Write<resume::Arguments>),
         sends "reopen" Reopen(Write<reopen::Arguments>),
         sends "approve" Approve(Write<approve::Arguments>),
         sends "annotate" Annotate(Write<annotate::Arguments>),

@@ -26,24 +26,34 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let issue: IssueKey = self.issue.parse()?;
-        let reason = text::kept(&self.why.reason)?;
-        let repository = context.repository()?;
-        let agent = context.acting_agent(&repository)?;
-        let reopen = Update::Reopen {
-            reason,
-            said_at: None,
-        };
-        let (mut ledger, session) = context.writer(&repository, output)?;
-        let done = ledger.update(&session, &agent, &issue, &reopen)?;
-        output.follow(&ledger);
-        let text = match done.commit {
-            Some(commit) => format!("issue {issue} is open again\n  commit {}\n", commit.short()),
-            None => format!("issue {issue} was already reopened; nothing was written\n"),
-        };
-        let receipt = ReceiptView::new(&done, output)?.with_text(text);
-        output.answer(&receipt)?;
-        receipt.say_next(output);
-        Ok(())
+        reopen(&self.issue, &self.why.reason, context, output)
     }
+}
+
+/// Opens an issue again.
+pub(super) fn reopen(
+    issue: &str,
+    reason: &str,
+    context: &Context,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let issue: IssueKey = issue.parse()?;
+    let reason = text::kept(reason)?;
+    let repository = context.repository()?;
+    let agent = context.acting_agent(&repository)?;
+    let reopen = Update::Reopen {
+        reason,
+        said_at: None,
+    };
+    let (mut ledger, session) = context.writer(&repository, output)?;
+    let done = ledger.update(&session, &agent, &issue, &reopen)?;
+    output.follow(&ledger);
+    let text = match done.commit {
+        Some(commit) => format!("issue {issue} is open again\n  commit {}\n", commit.short()),
+        None => format!("issue {issue} was already reopened; nothing was written\n"),
+    };
+    let receipt = ReceiptView::new(&done, output)?.with_text(text);
+    output.answer(&receipt)?;
+    receipt.say_next(output);
+    Ok(())
 }

@@ -204,8 +204,14 @@ pub(super) fn write(
         now()?,
     );
     let policy = in_force(tip, tip.manifest().default_protocol.as_str())?;
+    let halts = tip
+        .manifest()
+        .paused
+        .iter()
+        .map(|halt| format!(" · {halt}"));
+    let halts: String = halts.collect();
     report
-        .under(policy_line(&policy).trim().to_owned())
+        .under(policy_line(&policy).trim().to_owned() + &halts)
         .write(tip, frame, threads, out)
         .map_err(|error| match error {
             ReportError::Ledger(error) => error.into(),

@@ -26,6 +26,7 @@ impl Arguments {
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
         let id = handoff_id(&tip, &self.id, context.agent(&repository)?.as_ref())?;
+        output.tell_pauses(&tip);
         let stored = Stored::read(&tip, &id)?;
         if self.contract {
             return output.raw(&stored.contract);

@@ -16,6 +16,7 @@ mod delivered;
 mod desk;
 mod evidence;
 mod forged;
+mod halts;
 mod keys;
 mod merges;
 mod on_remote;

@@ -20,6 +20,7 @@ mod flow;
 mod gate;
 mod gate_changes;
 mod give_up;
+mod halts;
 mod housekeeping;
 mod leases;
 mod limits;

@@ -46,8 +46,9 @@ fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
         "agents install", "agents uninstall" => commands::agents::AgentsChangeView;
         "agents list" => commands::agents::AgentsListView;
         "alerts" => commands::alerts::AlertsView;
-         "annotate", "answer", "approve", "cancel", "complete", "extend", "pause", "reassign", "reject",
+         "annotate", "answer", "approve", "cancel", "complete", "extend", "reassign", "reject",
          "release", "reopen", "retry" => ReceiptView, ReplayedView;
+        "pause", "resume" => ReceiptView, commands::pause::PausesView, ReplayedView;
          "block", "fail", "send" => ReceiptView, ReplayedView, LeftView;
         "archive" => commands::archive::ArchiveView, ReplayedView;
         "check" => commands::check::CheckView;

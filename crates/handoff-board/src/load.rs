@@ -115,7 +115,10 @@ impl Reader {
                     _ if self.stopped.load(Ordering::SeqCst) => break,
                     Ok((board, until)) => {
                         shown = Some((current, until));
-                        Message::Loaded(Board { trouble, ..board })
+                        Message::Loaded(Board {
+                            trouble: trouble.or(board.trouble),
+                            ..board
+                        })
                     }
                     Err(failure) => Message::Failed(failure.message),
                 };
@@ -170,7 +173,7 @@ impl Reader {
                 tip.commit().short(),
                 policy(tip)?
             ),
-            trouble: None,
+            trouble: tip.manifest().paused.first().map(ToString::to_string),
             columns: found.columns(),
         };
         Ok((board, until))

@@ -8,7 +8,7 @@ use handoff_base::ids::AgentName;
 use handoff_model::claim_queue::{Hindrance, hindrance, waited_for};
 use handoff_model::open_entry::{Stamp, Standing};
 use handoff_model::spending::{DaySpending, SpentSoFar, day, ensure_left};
-use handoff_model::{BudgetSpent, Claimable, OpenEntry, Refusal, Spending, View};
+use handoff_model::{BudgetSpent, Claimable, Halt, OpenEntry, Refusal, Spending, View};
 
 use super::error::LedgerError;
 use super::snapshot::{Listed, OpenFolder, Rules, Snapshot};
@@ -39,6 +39,10 @@ pub fn claimable(
     choice.look_at_waiting()?;
     let mut found = choice.found;
     found.first = choice.best.map(|(_, entry)| entry.id);
+    if found.first.is_none() {
+        let is_his = |halt: &&Halt| halt.scope.agent.as_ref().is_none_or(|only| *only == agent);
+        found.halt = tip.manifest().paused.iter().find(is_his).cloned();
+    }
     if found == Claimable::default() {
         let mut known = Vec::new();
         for name in tip.protocols()? {

@@ -77,6 +77,8 @@ impl Ledger<'_> {
         screen_protocol(&founding.files)?;
         let now = session.clock.author();
         let manifest = Manifest {
+            paused: Vec::new(),
+            resumed: None,
             version: VERSION,
             default_protocol: founding.protocol.clone(),
             evidence: founding.evidence,

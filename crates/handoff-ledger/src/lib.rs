@@ -10,7 +10,7 @@
 //!   process's turn to talk to it;
 //! - [`Ledger`]: the branch, what is read of it, and how it moves; `step_plan`: what an update becomes;
 //! - `write`: the way of every write, to the remote and the branch;
-//! - the verbs: `update`, `sending`, `failure`, `expiry`, `archive`, `protocol_store`, `founding`;
+//! - the verbs: `update`, `sending`, `failure`, `expiry`, `archive`, `halt`, `protocol_store`, `founding`;
 //! - `recorded_step`: the step that a commit records, for `verify`, which replays all of them, for
 //!   `remote`, which makes offline steps again, and for `exchange`, which exports and imports.
 
@@ -36,6 +36,7 @@ mod external_reviews;
 mod failure;
 mod feed;
 mod founding;
+mod halt;
 mod identity;
 mod ledger;
 mod memory;
@@ -83,6 +84,7 @@ pub use failure::{
 };
 pub use feed::{FollowError, Happening, Kind, commits_after, happenings};
 pub use founding::Founding;
+pub use halt::HaltChange;
 pub use ledger::Ledger;
 pub use memory::Audited;
 pub use overview::{Bucket, Overview, OverviewLimits, overview};

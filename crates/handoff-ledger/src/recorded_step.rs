@@ -270,11 +270,16 @@ pub(super) fn difference(change: &Change, expected: bool) -> Finding {
 pub(super) enum Shared {
     Protocol(String),
     Document(String, AgentName),
+    /// The pauses of more than an issue.
+    Manifest,
 }
 
 /// The one shared part that all changes are about.
 pub(super) fn shared_of(changes: &[Change]) -> Option<Shared> {
     let first = changes.first()?.path.as_str();
+    if changes.len() == 1 && first == layout::MANIFEST {
+        return Some(Shared::Manifest);
+    }
     let all_in = |folder: &str| changes.iter().all(|c| c.path.starts_with(folder));
     let mut parts = first.split('/');
     let (top, name) = (parts.next()?, parts.next()?);

@@ -45,12 +45,12 @@ pub use record::usage::read_usage;
 pub use record::{
     Annotation, AnswerGiven, Approval, ArchivedIssue, Artifact, Awaiting, BudgetSpent, Claimable,
     ContractFile, Contradiction, Counted, DaySpending, Decision, Delivered, Delivery, DeliveryName,
-    Evidence, Expected, Failure, FailureContext, FindingState, GivenUp, ImportSource, Issue,
-    IssueStatus, KnownFact, Lease, Left, MAX_TEXT, Manifest, ModelUsage, NoDeliveryName,
-    NoTraceParent, NotApplicable, NotArchivable, OpenEntry, OpenHandoff, Opinion, Paused, Progress,
-    Question, Record, RefusedContract, Reopening, ReportFile, Resumed, ReviewFinding, Spending,
-    Spent, StoredError, Task, TaskName, Told, TraceParent, Transition, UNSPECIFIED, Usage, Verdict,
-    View, Witness,
+    Evidence, Expected, Failure, FailureContext, FindingState, GivenUp, Halt, HaltEnd, HaltScope,
+    ImportSource, Issue, IssueStatus, KnownFact, Lease, Left, MAX_TEXT, Manifest, ModelUsage,
+    NoDeliveryName, NoTraceParent, NotApplicable, NotArchivable, OpenEntry, OpenHandoff, Opinion,
+    Paused, Progress, Question, Record, RefusedContract, Reopening, ReportFile, Resumed,
+    ReviewFinding, Spending, Spent, StoredError, Task, TaskName, Told, TraceParent, Transition,
+    UNSPECIFIED, Usage, Verdict, View, Witness,
 };
 pub use record::{archive, claim_queue, failure, not_applicable, open_entry, spending, usage};
 pub use refusal::{

@@ -402,7 +402,7 @@ impl<'a> Supervisor<'a> {
                 self.breakers.close(&profile);
                 None
             }
-            Outcome::Lost(_) | Outcome::Left(None) => None,
+            Outcome::Lost(_) | Outcome::Paused(_) | Outcome::Left(None) => None,
         };
         let agent = self.plan.roles[running.role].agent.clone();
         let (mut contradicted, mut answer) = (Vec::new(), None);
@@ -416,7 +416,7 @@ impl<'a> Supervisor<'a> {
                 answer = command.map(|command| format!("{}: next: {command}", running.id));
                 ("blocked", Some(why))
             }
-            Outcome::GivenBack(why, _) => ("given_back", Some(why)),
+            Outcome::GivenBack(why, _) | Outcome::Paused(why) => ("given_back", Some(why)),
             Outcome::Lost(why) => ("lost", Some(why)),
             Outcome::Left(why) => ("left", why),
         };
@@ -463,9 +463,17 @@ impl<'a> Supervisor<'a> {
     fn watch(&mut self, tip: &Snapshot<'_>, now: Moment) -> Result<(), Failure> {
         for running in self.running.values() {
             let record = tip.issue(running.id.issue())?.record(running.id.number())?;
+            let Some(record) = record else { continue };
+            let (agent, protocol) = (&record.to, record.protocol.as_str());
+            let mut halts = tip.manifest().paused.iter();
+            let halt = halts.find(|halt| halt.now && halt.holds_back(agent, protocol));
             // A claim made here may not be in the remote's state that was read last.
-            if let Some(why) = record.and_then(|record| lost(&record, &running.worker, now)) {
+            if let Some(why) = lost(&record, &running.worker, now) {
                 let _ = running.line.send(Notice::Stop(Stop::Lost(why)));
+            } else if let Some(halt) = halt {
+                let _ = running
+                    .line
+                    .send(Notice::Stop(Stop::Paused(halt.to_string())));
             }
         }
         Ok(())

@@ -79,6 +79,8 @@ pub(super) enum Outcome {
     Blocked(String, Option<String>),
     /// It could not be done now, for this reason, and is pending again.
     GivenBack(String, Option<Duration>),
+    /// It was paused at once, for this reason, and is pending again.
+    Paused(String),
     /// Somebody else has it now, for this reason.
     Lost(String),
     /// It is still claimed, and whoever takes its slot goes on: the worker ended, or what came of it
@@ -504,6 +506,10 @@ impl Piece {
                 stopped: Some(Stop::Lost(why)),
                 ..
             }) => Err(Outcome::Lost(why)),
+            Ok(End {
+                stopped: Some(Stop::Paused(why)),
+                ..
+            }) => Err(self.pause(&why, None)),
             Ok(end) => {
                 let (_, why) = why(&end, &setup.command[0], Some(setup.time));
                 let last = end.tail.lines().rev().find(|line| !line.trim().is_empty());
@@ -585,7 +591,7 @@ impl Piece {
                 return Ok(Outcome::Left(None));
             }
             Some(Stop::Lost(why)) => return Ok(Outcome::Lost(why.clone())),
-            Some(Stop::Time | Stop::Spent(_)) | None => {}
+            Some(Stop::Paused(_) | Stop::Time | Stop::Spent(_)) | None => {}
         }
         if let Err(why) = self.take_back(site) {
             let fault = Fault::new("NO_WORKTREE", one_line(&why));
@@ -597,6 +603,9 @@ impl Piece {
                 self.tell_left_behind(site);
             }
             return Ok(outcome);
+        }
+        if let Some(Stop::Paused(why)) = &end.stopped {
+            return Ok(self.pause(why, used));
         }
         if end.went_well() {
             match site.files.contract() {
@@ -906,6 +915,14 @@ impl Piece {
     }
 
     /// Gives the claim back: the work could not be done now, through no fault of its agent.
+    /// Gives back what is paused: it is not its profile's fault.
+    fn pause(&self, why: &str, used: Option<&str>) -> Outcome {
+        match self.give_back(why, None, used) {
+            Outcome::GivenBack(why, _) => Outcome::Paused(why),
+            other => other,
+        }
+    }
+
     fn give_back(&self, reason: &str, after: Option<Duration>, used: Option<&str>) -> Outcome {
         let reason = recordable(reason);
         let words = [

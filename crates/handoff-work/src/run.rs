@@ -49,6 +49,8 @@ pub(super) enum Stop {
     Leave,
     /// The handoff is not this worker's any more, for this reason.
     Lost(String),
+    /// Its work is paused, at once, for this reason.
+    Paused(String),
     /// Its time is up.
     Time,
     /// It used what its budget has, in words.

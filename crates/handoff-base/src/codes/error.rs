@@ -256,6 +256,11 @@ codes! {
         /// - cure: go on with something else; an orchestrator, a person or the sender of the first handoff can run `git handoff reopen ISSUE --reason WHY`
         IssuePaused = "issue_paused", PROTOCOL;
 
+        /// - cause: all work, an agent's or a protocol's is paused
+        /// - example: fixer-agent claims 123.4 after `git handoff pause --all`
+        /// - cure: wait, or let an orchestrator or a person `git handoff resume --all`
+        WorkPaused = "work_paused", PROTOCOL;
+
         /// - cause: the issue can't be given up while a handoff in it is open
         /// - example: an import gives up issue 123 while 123.2 is pending
         /// - cure: cancel what is open, or let it end: `git handoff status ISSUE`

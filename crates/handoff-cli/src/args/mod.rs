@@ -1,9 +1,10 @@
 //! Values on the command line: durations, moments, protocols, issues, texts, and the options that many
 //! commands share.
 //!
-//! These modules turn the text of an argument into a value, and open no ledger.
+//! These modules turn the text of an argument into a value, and open no ledger; `filter` asks one that is open which words it knows.
 
 pub mod duration;
+pub mod filter;
 pub mod moment;
 pub mod page;
 pub mod protocols;

@@ -151,6 +151,7 @@ impl Context {
         let Some(remote) = super::configured_remote(repository) else {
             let tip = ledger.tip()?;
             output.carry(self.carried_at(repository, &tip));
+            output.tell_pauses(&tip);
             let fresh = None;
             return Ok(Reading { ledger, tip, fresh });
         };
@@ -187,6 +188,7 @@ impl Context {
         }
         let tip = ledger.newest()?;
         output.carry(self.carried_at(repository, &tip));
+        output.tell_pauses(&tip);
         if let Some(beside) = ledger.beside_remote()? {
             fresh.unpublished = beside.unpublished;
             // If the branch here is merely behind, the tip was read that is ahead of it.

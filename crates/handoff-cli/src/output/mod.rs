@@ -25,7 +25,8 @@ use handoff::base::{Moment, short_id};
 use handoff::contract::Secrets;
 use handoff::git::tells_of_damage;
 use handoff::ledger::attention::Attention;
-use handoff::ledger::{Ledger, Unpublished};
+use handoff::ledger::{Ledger, Snapshot, Unpublished};
+use handoff::model::Halt;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
@@ -52,6 +53,8 @@ pub struct Document<'a, A> {
     ok: bool,
     /// what went wrong, if `ok` is false
     error: Option<ErrorView<'a>>,
+    /// what is paused beyond single issues, in the answers of views
+    work_paused: Option<&'a [Halt]>,
     /// the answer, if `ok` is true; [each command](#what-each-command-answers) has its own. `import`, `wait`, `sync` and steps recorded only here
     /// (`not_published`) have it along with the error: what was done nevertheless, the current state
     data: Option<A>,
@@ -80,6 +83,8 @@ pub struct Output {
     unpublished: Option<Unpublished>,
     /// Why the state known here may be out of date.
     stale: Option<String>,
+    /// What is paused beyond single issues.
+    halts: Vec<Halt>,
     /// What printed commands need to run elsewhere, once it is known.
     carried: Option<Carried>,
     /// The hint of a failure that was reported as JSON.
@@ -150,6 +155,7 @@ impl Output {
             has_remote: false,
             unpublished: None,
             stale: None,
+            halts: Vec::new(),
             carried: None,
             hint: None,
             one_line: false,
@@ -278,7 +284,7 @@ impl Output {
     pub fn answer(&mut self, answer: &impl Answer) -> Result<(), Failure> {
         let missed = self.missed();
         if !self.json {
-            let text = answer.text(&self.look(now()?));
+            let text = self.halts_text() + &answer.text(&self.look(now()?));
             self.show(&text)?;
             if let Some(missed) = missed {
                 // With --offline, it is no error.
@@ -296,7 +302,26 @@ impl Output {
             self.fail(&missed.data(answer));
             return Ok(());
         }
-        self.raw(document(answer).as_bytes())
+        let document = pretty(&Document {
+            work_paused: Some(&self.halts[..]).filter(|halts| !halts.is_empty()),
+            ..done(answer)
+        });
+        self.raw(document.as_bytes())
+    }
+
+    /// What is paused beyond single issues, a line each with the command that ends it.
+    fn halts_text(&self) -> String {
+        let each = self.halts.iter().map(|halt| {
+            let (scope, by) = (halt.scope.option(), &halt.by);
+            let command = format!("git handoff resume {scope} --as {by} --reason WHY");
+            format!("{halt}\n  to resume it: {}\n", self.command(&command))
+        });
+        each.collect()
+    }
+
+    /// From now on, answers begin with what is paused beyond single issues.
+    pub fn tell_pauses(&mut self, tip: &Snapshot<'_>) {
+        self.halts.clone_from(&tip.manifest().paused);
     }
 
     /// Prints a text, through a pager if one is due.
@@ -469,6 +494,7 @@ impl Output {
                     findings: &failure.findings,
                 }),
                 data: failure.data.as_deref(),
+                work_paused: None,
             };
             let text = if self.one_line {
                 let line = serde_json::to_string(&document).unwrap_or_default();
@@ -520,12 +546,17 @@ fn for_log(text: &str) -> Cow<'_, str> {
 
 /// The JSON document of an answer.
 pub fn document(answer: &impl Answer) -> String {
-    pretty(&Document {
+    pretty(&done(answer))
+}
+
+fn done<A: Answer>(answer: &A) -> Document<'_, &A> {
+    Document {
         schema: SCHEMA,
         ok: true,
         error: None,
+        work_paused: None,
         data: Some(answer),
-    })
+    }
 }
 
 /// A JSON document with a final line break.

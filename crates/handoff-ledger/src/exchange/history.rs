@@ -175,6 +175,8 @@ impl<'r> History<'r> {
                 let taken = self.document(commit, new, (&protocol, name))?;
                 taken.ok_or_else(|| damaged(commit, &changes)).map(Some)
             }
+            // A pause ends with the ledger that it is in.
+            ([], Some(Shared::Manifest)) => Ok(None),
             ([key], _) => {
                 let wants = wanted(&Key::Issue(key.clone()));
                 let old = Tree::new(self.repository, before);

@@ -20,12 +20,13 @@ use crate::archive_step::{ArchiveStep, archive_step_of, step_changes};
 use crate::authority::WEAKER;
 use crate::error::{ContractError, LedgerError, RerunError, WriteError};
 use crate::failure::kept_for;
+use crate::halt::HaltChange;
 use crate::ledger::Ledger;
 use crate::protocol_store::PutMode;
 use crate::recorded_step::{RecordedStep, Shared, StepReader, issues_of, shared_of};
 use crate::sending::Gathered;
 use crate::session::{Session, SetTime};
-use crate::snapshot::Rules;
+use crate::snapshot::{Rules, Snapshot};
 
 /// A handoff whose id changed when its steps were made again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -245,6 +246,14 @@ impl<'r> Rerun<'r> {
                 self.ledger
                     .put_document(&self.session, &agent, &protocol, &name, &bytes)
                     .map(drop)
+            }
+            ([], Some(Shared::Manifest)) => {
+                let [before, after] =
+                    [old, new].map(|tree| Snapshot::in_tree(self.repository, tree.id()));
+                let change = HaltChange::between(before?.manifest(), after?.manifest());
+                let change = change.ok_or_else(|| no_step(commit))?;
+                self.own_time(commit);
+                self.ledger.halt(&self.session, &change).map(drop)
             }
             _ => Err(no_step(commit)),
         }

@@ -19,8 +19,8 @@ use handoff_git::{
 use handoff_model::layout::DEFINITION;
 use handoff_model::open_entry::id_in;
 use handoff_model::{
-    ArchivedIssue, DaySpending, FileChanges, Issue, Manifest, OpenEntry, Paused, Record, Schemas,
-    View, has_settings, layout, only_setting_changed, record,
+    ArchivedIssue, DaySpending, FileChanges, Halt, Issue, Manifest, OpenEntry, Paused, Record,
+    Schemas, View, has_settings, layout, only_setting_changed, record,
 };
 use handoff_protocol::{Protocol, SIGNERS, Signers};
 
@@ -404,6 +404,17 @@ impl<'r> Snapshot<'r> {
     /// # Errors
     /// [`LedgerError`] when it can't be read.
     pub fn holds_back(&self, key: &IssueKey, agent: &AgentName) -> Result<bool, LedgerError> {
+        for halt in &self.manifest.paused {
+            // Only such a pause needs the issue to be read.
+            let issue = match halt.scope.protocol {
+                Some(_) => self.issue(key)?.shared_issue()?,
+                None => None,
+            };
+            let protocol = issue.as_ref().map_or("", |issue| issue.protocol.as_str());
+            if halt.holds_back(agent, protocol) {
+                return Ok(true);
+            }
+        }
         let paused = self.paused(key)?;
         Ok(paused.is_some_and(|paused| paused.holds_back(agent)))
     }
@@ -863,6 +874,20 @@ impl View<LedgerError> for IssueFolder<'_> {
 
     fn spent_on(&self, day: &str) -> Result<Option<DaySpending>, LedgerError> {
         self.top.as_ref().map_or(Ok(None), |top| spent_on(top, day))
+    }
+
+    fn halts(&self) -> Result<Vec<Halt>, LedgerError> {
+        // Nothing is open in an archived issue.
+        let Some(bytes) = self
+            .top
+            .map(|top| top.file(layout::MANIFEST))
+            .transpose()?
+            .flatten()
+        else {
+            return Ok(Vec::new());
+        };
+        let read = record::read(&bytes).map(|manifest: Manifest| manifest.paused);
+        read.map_err(|error| LedgerError::stored(layout::MANIFEST, error))
     }
 
     fn contract(&self, record: &Record) -> Result<Rc<[u8]>, LedgerError> {

@@ -10,7 +10,8 @@ use handoff_base::{Edit, Moment, ObjectId, to_second};
 use handoff_contract::Input;
 use handoff_git::{Change, EntryKind, MOST_ENTRIES, Person, Repository, Stored, Tree, blob_id};
 use handoff_model::{
-    DaySpending, Issue, Planned, PlannedStep, Record, Stop, View, archived_before, layout, plan,
+    DaySpending, Halt, Issue, Planned, PlannedStep, Record, Stop, View, archived_before, layout,
+    plan,
 };
 use handoff_protocol::{Event, Policy};
 
@@ -20,6 +21,7 @@ use crate::draft::Draft;
 use crate::error::{DamageError, LedgerError};
 use crate::evidence::again;
 use crate::founding::first_message;
+use crate::halt::{HaltChange, halt_step};
 use crate::order;
 use crate::origin::without_origin;
 use crate::protocol_store::{PutMode, document_step, protocol_step};
@@ -318,6 +320,15 @@ impl<'r, 's> Auditor<'r, 's> {
                     None => Ok(None),
                 };
                 (path, decided)
+            }
+            Shared::Manifest => {
+                let after = Snapshot::in_tree(self.repository, candidate.tree)?;
+                let change = HaltChange::between(old.manifest(), after.manifest());
+                let own =
+                    |change: &HaltChange| to_second(change.at) == to_second(candidate.author.at);
+                let decided = change.filter(own).map(|change| halt_step(&old, &change));
+                let decided = decided.unwrap_or(Ok((None, ())));
+                (layout::MANIFEST.to_owned(), decided.map(|(step, ())| step))
             }
         };
         match decided {
@@ -661,6 +672,10 @@ impl View<LedgerError> for Before<'_> {
 
     fn spent_on(&self, day: &str) -> Result<Option<DaySpending>, LedgerError> {
         self.folder.spent_on(day)
+    }
+
+    fn halts(&self) -> Result<Vec<Halt>, LedgerError> {
+        self.folder.halts()
     }
 
     fn contract(&self, record: &Record) -> Result<Rc<[u8]>, LedgerError> {

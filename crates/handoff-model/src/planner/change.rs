@@ -67,6 +67,9 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             Some(context) => Some(self.kept(&record, context)?),
             None => None,
         };
+        if event.is_claim() || event == Event::Expire && record.state == State::Pending {
+            self.ensure_not_halted(&record.to)?;
+        }
         self.ensure_allowed(&issue, &record, event, &args)?;
         if event.is_claim() {
             self.within_budgets(&issue, &record)?;

@@ -4,25 +4,24 @@
 use std::collections::BTreeSet;
 
 use handoff_base::Moment;
-use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::ids::AgentName;
 use handoff_protocol::{Event, LONGEST, State};
 
 use crate::planner::{Changed, Planner, trail};
 use crate::record::{
-    Failure, Issue, Lease, NOT_ACKNOWLEDGED, Progress, Record, TIMED_OUT, Transition, View,
+    Failure, Issue, Lease, NOT_ACKNOWLEDGED, OpenHandoff, Progress, Record, TIMED_OUT, Transition,
+    View,
 };
 use crate::refusal::{ClaimEnd, Holding, LeaseRefusal, Refusal, StateRefusal};
 use crate::step::{EventArgs, Planned, Stop};
 
-/// The first handoff of an issue whose time ran out and which is not failed yet. No time runs out
-/// for what a pause holds back.
-pub(crate) fn overdue(issue: &Issue, at: Moment) -> Option<HandoffId> {
-    let mut open = issue.open.iter();
-    let open = open.find(|open| {
+/// The handoffs of an issue whose time ran out and which are not failed yet. No time runs out for
+/// what a pause holds back.
+pub(super) fn overdue(issue: &Issue, at: Moment) -> impl Iterator<Item = &OpenHandoff> {
+    issue.open.iter().filter(move |open| {
         let is_over = open.expires_at.is_some_and(|end| end <= at);
         is_over && issue.held_back(&open.to).is_none()
-    })?;
-    Some(open.id.clone())
+    })
 }
 
 /// Whether an agent works on something in an issue. One that waits for others does not.

@@ -98,10 +98,9 @@ pub fn plan<E>(
     let planned = planner.request(issue.as_deref().cloned());
     let update = step.request.update();
     let is_expiry = update.and_then(Update::event) == Some(Event::Expire);
-    if let Some(id) = issue.and_then(|issue| lease::overdue(&issue, step.at))
-        && !matches!(planned, Err(Stop::Unreadable(_)))
-        && !is_expiry
-    {
+    let overdue = issue.filter(|_| !is_expiry && !matches!(planned, Err(Stop::Unreadable(_))));
+    let overdue = overdue.map(|issue| planner.overdue(&issue)).transpose()?;
+    if let Some(id) = overdue.flatten() {
         // A repeat writes nothing, and the next write records what is overdue; but what was done to
         // an overdue handoff before its time ran out is not what is meant now.
         let is_about_it = update.and_then(Update::handoff) == Some(id.number());

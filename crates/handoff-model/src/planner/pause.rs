@@ -3,13 +3,13 @@
 //! No handoff changes: what is held goes on and can be handed on, and what can be claimed waits. No
 //! time runs out for what a pause holds back.
 
-use handoff_base::ids::AgentName;
+use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::{Edit, Moment};
 use handoff_protocol::State;
 
 use crate::layout;
-use crate::planner::{Changed, Planner, trail};
-use crate::record::{self, Issue, Paused, Record, Resumed, VERSION, View};
+use crate::planner::{Changed, Planner, lease, trail};
+use crate::record::{self, Halt, Issue, Paused, Record, Resumed, VERSION, View};
 use crate::refusal::{Refusal, RoleRefusal, StateRefusal};
 use crate::step::{FileChanges, Planned, StepEvent, Stop};
 
@@ -183,6 +183,37 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 paused: Box::new(paused.clone()),
             }),
         }
+    }
+
+    /// Refuses to hand an agent work that a pause of more than this issue holds back.
+    pub(super) fn ensure_not_halted(&self, agent: &AgentName) -> Result<(), Stop<E>> {
+        match self.halted(agent)? {
+            None => Ok(()),
+            Some(halt) => Err(StateRefusal::Halted {
+                agent: self.step.by.clone(),
+                may_resume: self.leads(),
+                halt: Box::new(halt),
+            }
+            .into()),
+        }
+    }
+
+    /// The pause of more than this issue that holds an agent back, if one does.
+    fn halted(&self, agent: &AgentName) -> Result<Option<Halt>, Stop<E>> {
+        let halts = self.view.halts().map_err(Stop::Unreadable)?;
+        let name = self.protocol.name();
+        Ok(halts.into_iter().find(|halt| halt.holds_back(agent, name)))
+    }
+
+    /// The first handoff whose time ran out and which is not failed yet. No time runs out for what a
+    /// pause holds back; a pause of more than this issue holds back only what nobody has claimed.
+    pub(super) fn overdue(&self, issue: &Issue) -> Result<Option<HandoffId>, Stop<E>> {
+        for open in lease::overdue(issue, self.step.at) {
+            if open.state != State::Pending || self.halted(&open.to)?.is_none() {
+                return Ok(Some(open.id.clone()));
+            }
+        }
+        Ok(None)
     }
 
     /// Refuses what was said, elsewhere, before this. GitHub's times have whole seconds.

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use handoff_base::ids::IssueKey;
 
-use crate::record::{DaySpending, Issue, Record};
+use crate::record::{DaySpending, Halt, Issue, Record};
 
 /// Read access to the issue of a step. `E` is the error of reading.
 pub trait View<E> {
@@ -35,6 +35,11 @@ pub trait View<E> {
 
     /// What was spent on the claims that began on a day, if anything was.
     fn spent_on(&self, day: &str) -> Result<Option<DaySpending>, E>;
+
+    /// What is paused beyond single issues.
+    fn halts(&self) -> Result<Vec<Halt>, E> {
+        Ok(Vec::new())
+    }
 
     /// A handoff's contract, byte for byte.
     ///

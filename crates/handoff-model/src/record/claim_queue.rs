@@ -4,7 +4,7 @@ use handoff_base::Moment;
 use handoff_base::ids::HandoffId;
 use handoff_protocol::State;
 
-use crate::record::{BudgetSpent, Record, lasts};
+use crate::record::{BudgetSpent, Halt, Record, lasts};
 
 /// What waits for an agent, reduced to what is needed to choose among it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct Claimable {
     pub late: Option<HandoffId>,
     /// A handoff for which a budget leaves nothing.
     pub spent: Option<BudgetSpent>,
+    /// The pause of more than an issue that holds the agent back, if nothing can be claimed.
+    pub halt: Option<Halt>,
 }
 
 /// Why a handoff can't be claimed now.

@@ -38,6 +38,14 @@ pub enum QueueRefusal {
 impl Explained for QueueRefusal {
     fn explanation(&self) -> Explanation {
         match self {
+            Self::NothingToClaim { found, .. } if found.halt.is_some() => {
+                let scope = found.halt.as_ref().map(|halt| halt.scope.option());
+                let scope = scope.unwrap_or_default();
+                ErrorCode::NothingToClaim.hint(hint!(
+                    "`git handoff wait --inbox` waits until it goes on; an orchestrator or a person runs `git handoff resume {} --reason WHY`",
+                    scope
+                ))
+            }
             Self::NothingToClaim { found, .. } => {
                 ErrorCode::NothingToClaim.hint(match (&found.late, &found.later, &found.waits) {
                     (Some(id), ..) => {
@@ -71,6 +79,7 @@ impl Explained for QueueRefusal {
 /// What a sentence about an agent's queue ends with, if something is there that can't be claimed.
 fn but(found: &Claimable) -> String {
     match &found.late {
+        _ if let Some(halt) = &found.halt => format!(": {halt}"),
         Some(id) => format!(" that can be claimed: {id} was not claimed in time"),
         None if *found == Claimable::default() => String::new(),
         None => " that can be claimed yet".to_owned(),

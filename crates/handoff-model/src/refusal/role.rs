@@ -46,6 +46,12 @@ pub enum RoleRefusal {
         agent: AgentName,
         sender: AgentName,
     },
+    /// Only who decides about everything pauses it.
+    #[error("{agent} cannot pause or resume work of more than one issue")]
+    NotLead {
+        agent: AgentName,
+        leads: Vec<AgentName>,
+    },
     /// Only a person approves.
     #[error("{agent} is no person: only a person approves or disapproves")]
     NotAPerson {
@@ -97,7 +103,7 @@ impl Explained for RoleRefusal {
                     protocol
                 ))
             }
-            Self::NotAPerson { people, .. } => {
+            Self::NotLead { leads: people, .. } | Self::NotAPerson { people, .. } => {
                 ErrorCode::NotYours.hint(hint!("who can: {}", listed(people, ", ")))
             }
             Self::NotItsFact { .. } => ErrorCode::NotYours

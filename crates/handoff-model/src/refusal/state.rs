@@ -7,7 +7,7 @@ use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, hint};
 use handoff_protocol::{Event, IllegalEvent, State};
 
-use crate::record::Paused;
+use crate::record::{Halt, HaltScope, Paused};
 use crate::refusal::{listed, see_issue, time};
 
 /// Events that no command causes directly.
@@ -45,6 +45,25 @@ pub enum StateRefusal {
         may_resume: bool,
         paused: Box<Paused>,
     },
+    /// More than this issue is paused.
+    #[error("{halt}")]
+    Halted {
+        /// The agent that was refused.
+        agent: AgentName,
+        /// Whether that agent may resume it.
+        may_resume: bool,
+        halt: Box<Halt>,
+    },
+    /// Only what is paused can be resumed.
+    #[error("{scope} is not paused")]
+    NotHalted {
+        scope: Box<HaltScope>,
+        /// What is.
+        paused: Vec<HaltScope>,
+    },
+    /// Every command reads what is paused.
+    #[error("the ledger's pauses would take more than {bytes} bytes")]
+    HaltsFull { bytes: usize },
     /// Only a completed, cancelled or paused issue can be reopened.
     #[error("issue {0} is open")]
     NotCompleted(IssueKey),
@@ -109,6 +128,31 @@ impl Explained for StateRefusal {
             )),
             Self::Paused { issue, .. } => ErrorCode::IssuePaused
                 .hint(hint!("`git handoff next {}` says who can resume it", issue)),
+            Self::Halted {
+                agent,
+                may_resume,
+                halt,
+            } => ErrorCode::WorkPaused.hint(if *may_resume {
+                hint!(
+                    "run `git handoff resume {} --as {} --reason WHY`",
+                    halt.scope.option(),
+                    agent
+                )
+            } else {
+                hint!(
+                    "wait: `git handoff wait --inbox` ends once it goes on; {} or a person resumes it",
+                    halt.by
+                )
+            }),
+            Self::HaltsFull { .. } => ErrorCode::LimitReached
+                .hint("nothing was written; give a shorter reason, or resume what is paused"),
+            Self::NotHalted { paused, .. } => {
+                let known = paused.iter().map(HaltScope::option);
+                ErrorCode::NotCompleted.hint(match &known.collect::<Vec<_>>()[..] {
+                    [] => hint!("nothing is paused but single issues: `git handoff status`"),
+                    known => hint!("paused are: {}", known.join(", ")),
+                })
+            }
             Self::NotCompleted(issue) => ErrorCode::NotCompleted.hint(see_issue(issue)),
             Self::NothingToApprove { id, .. } => ErrorCode::IllegalTransition.hint(hint!(
                 "`git handoff status {}` shows what came after it",

@@ -1,0 +1,342 @@
+//! Which handoffs a command is about: conditions as options, or as one query.
+
+use std::str::FromStr;
+
+use clap::Args;
+use handoff::base::Moment;
+use handoff::base::ids::AgentName;
+use handoff::base::text::quoted;
+use handoff::ledger::Snapshot;
+use handoff::model::{Record, View};
+use handoff::protocol::State;
+use serde_json::{Map, Value};
+
+use crate::args::moment;
+use crate::context::ensure_agent;
+use crate::failure::Failure;
+
+/// What a condition compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Field {
+    Issue,
+    State,
+    Type,
+    Agent,
+    From,
+    To,
+    Person,
+    Priority,
+    Label,
+    Title,
+    Branch,
+    Protocol,
+    Since,
+    Until,
+}
+
+impl Field {
+    const ALL: [(&'static str, Self); 14] = [
+        ("issue", Self::Issue),
+        ("state", Self::State),
+        ("type", Self::Type),
+        ("agent", Self::Agent),
+        ("from", Self::From),
+        ("to", Self::To),
+        ("person", Self::Person),
+        ("priority", Self::Priority),
+        ("label", Self::Label),
+        ("title", Self::Title),
+        ("branch", Self::Branch),
+        ("protocol", Self::Protocol),
+        ("since", Self::Since),
+        ("until", Self::Until),
+    ];
+
+    /// Whether it is in the issue, which has to be read for it.
+    fn is_of_issue(self) -> bool {
+        matches!(self, Self::Label | Self::Branch)
+    }
+}
+
+/// A condition: `title~csv`, `state=failed|dead`, `priority!=low`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Condition {
+    field: Field,
+    is_negated: bool,
+    /// Whether a part of the text is enough, in upper or lower case.
+    is_part: bool,
+    /// Any of them.
+    values: Vec<String>,
+}
+
+impl Condition {
+    fn is(field: Field, values: &[String]) -> Option<Self> {
+        (!values.is_empty()).then(|| Self {
+            field,
+            is_negated: false,
+            is_part: field == Field::Title,
+            values: values.to_vec(),
+        })
+    }
+
+    fn has(&self, text: &str) -> bool {
+        self.values.iter().any(|value| {
+            if self.is_part {
+                text.to_lowercase().contains(&value.to_lowercase())
+            } else {
+                text == value
+            }
+        })
+    }
+
+    fn times(&self) -> impl Iterator<Item = Moment> + '_ {
+        let read = |value: &String| moment::parse(value).ok();
+        self.values.iter().filter_map(read)
+    }
+
+    fn holds(&self, record: &Record, facts: &Map<String, Value>) -> bool {
+        let agent = |name: &AgentName| self.has(name.as_str());
+        let fact = |name: &str| facts.get(name).is_some_and(|value| self.has_in(value));
+        let sent = record.sent_at();
+        let found = match self.field {
+            Field::Issue => self.has(record.id.issue().as_str()),
+            Field::State => self.has(record.state.as_str()),
+            Field::Type => self.has(&record.contract_type),
+            Field::Agent => agent(&record.from) || agent(&record.to),
+            Field::From => agent(&record.from),
+            Field::To => agent(&record.to),
+            Field::Person => {
+                let by = record.transitions.iter().map(|t| &t.by);
+                [&record.from, &record.to].into_iter().chain(by).any(agent)
+            }
+            Field::Priority => self.has(record.priority.as_deref().unwrap_or("none")),
+            Field::Label => fact("labels") || fact("label"),
+            Field::Title => self.has(&record.title),
+            Field::Branch => {
+                record
+                    .code
+                    .as_ref()
+                    .is_some_and(|code| self.has(&code.branch))
+                    || fact("branch")
+            }
+            Field::Protocol => self.has(record.protocol.as_str()),
+            Field::Since => self.times().any(|at| sent.is_some_and(|sent| sent >= at)),
+            Field::Until => self.times().any(|at| sent.is_some_and(|sent| sent < at)),
+        };
+        found != self.is_negated
+    }
+
+    /// Whether a fact has it: as its text, or in its list.
+    fn has_in(&self, value: &Value) -> bool {
+        match value {
+            Value::String(text) => text.split(',').any(|part| self.has(part.trim())),
+            Value::Array(all) => all.iter().any(|one| self.has_in(one)),
+            other => self.has(&other.to_string()),
+        }
+    }
+}
+
+/// Conditions, all of which must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query(Vec<Condition>);
+
+impl FromStr for Query {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let all = text.split(" and ").map(|one| condition(one.trim()));
+        all.collect::<Result<_, _>>().map(Self)
+    }
+}
+
+fn condition(text: &str) -> Result<Condition, String> {
+    let at = text.find(['=', '~', '!']);
+    let (name, rest) = text.split_at(at.unwrap_or(text.len()));
+    let known = Field::ALL.iter().find(|(known, _)| *known == name.trim());
+    let Some((_, field)) = known else {
+        let names: Vec<&str> = Field::ALL.iter().map(|(name, _)| *name).collect();
+        let names = names.join(", ");
+        return Err(format!("{} is not one of: {names}", quoted(name.trim())));
+    };
+    let (is_negated, rest) = match rest.strip_prefix('!') {
+        Some(rest) => (true, rest),
+        None => (false, rest),
+    };
+    let part = rest.strip_prefix('~');
+    let value = part.or_else(|| rest.strip_prefix('='));
+    let values = value.map_or("", str::trim).trim_matches(['\'', '"']);
+    if values.is_empty() {
+        return Err(format!(
+            "{}: write {name}=VALUE or {name}~PART",
+            quoted(text)
+        ));
+    }
+    let one = Condition {
+        field: *field,
+        is_negated,
+        is_part: part.is_some(),
+        values: values
+            .split('|')
+            .map(|value| value.trim().to_owned())
+            .collect(),
+    };
+    for value in one.values.iter().filter(|_| !one.is_part) {
+        match field {
+            Field::State => drop(state(value)?),
+            Field::Since | Field::Until => drop(moment::parse(value)?),
+            _ => {}
+        }
+    }
+    Ok(one)
+}
+
+// No doc comment: it would become the help of the commands.
+#[derive(Args, Clone, Debug, Default)]
+#[allow(missing_docs, reason = "clap would take it for the command's help")]
+pub struct Filter {
+    /// Only handoffs of this issue
+    #[arg(long, value_name = "ISSUE")]
+    pub issue: Option<String>,
+    /// Only handoffs sent by or to this agent
+    #[arg(long = "agent", id = "of_agent", value_name = "AGENT")]
+    agent: Option<String>,
+    /// Only handoffs that this person sent, was sent or decided about
+    #[arg(long, value_name = "AGENT")]
+    person: Option<String>,
+    /// Only handoffs in this state; can be repeated
+    #[arg(long, value_name = "STATE", value_parser = state)]
+    state: Vec<State>,
+    /// Only handoffs with a contract of this type
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+    /// Only handoffs of this priority; can be repeated
+    #[arg(long, value_name = "WORD")]
+    priority: Vec<String>,
+    /// Only handoffs of issues with this label; can be repeated
+    #[arg(long, value_name = "LABEL")]
+    label: Vec<String>,
+    /// Only handoffs of issues with this in their title
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+    /// Only handoffs whose code is on this branch
+    #[arg(long = "on", value_name = "BRANCH")]
+    on: Option<String>,
+    /// Only handoffs sent since then: 2026-03-04T05:06:07Z, a date, or how long ago: 7d
+    #[arg(long, value_name = "TIME", value_parser = moment::parse)]
+    since: Option<Moment>,
+    /// Only handoffs sent before this time
+    #[arg(long, value_name = "TIME", value_parser = moment::parse)]
+    until: Option<Moment>,
+    /// Only what meets every condition: `title~csv and state=failed|dead and priority!=high`
+    #[arg(long = "where", value_name = "QUERY")]
+    query: Option<Query>,
+}
+
+impl Filter {
+    /// What is asked for, in a ledger: names and words that it does not know are refused.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage, or if the ledger can't be read.
+    pub fn query(&self, tip: &Snapshot<'_>) -> Result<Query, Failure> {
+        let one = |value: &Option<String>| value.iter().cloned().collect::<Vec<_>>();
+        let states = self.state.iter().map(|state| state.as_str().to_owned());
+        let time = |at: Option<Moment>| at.map(|at| at.rfc3339()).into_iter().collect::<Vec<_>>();
+        let own = [
+            Condition::is(Field::Issue, &one(&self.issue)),
+            Condition::is(Field::Agent, &one(&self.agent)),
+            Condition::is(Field::Person, &one(&self.person)),
+            Condition::is(Field::State, &states.collect::<Vec<_>>()),
+            Condition::is(Field::Type, &one(&self.kind)),
+            Condition::is(Field::Priority, &self.priority),
+            Condition::is(Field::Label, &self.label),
+            Condition::is(Field::Title, &one(&self.title)),
+            Condition::is(Field::Branch, &one(&self.on)),
+            Condition::is(Field::Since, &time(self.since)),
+            Condition::is(Field::Until, &time(self.until)),
+        ];
+        let more = self.query.iter().flat_map(|query| query.0.iter().cloned());
+        Query(own.into_iter().flatten().chain(more).collect()).known(tip)
+    }
+}
+
+impl Query {
+    /// The same with agents by their own names.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage for what no protocol here knows.
+    pub fn known(mut self, tip: &Snapshot<'_>) -> Result<Self, Failure> {
+        let (mut types, mut priorities) = (Vec::new(), vec!["none".to_owned()]);
+        for name in tip.protocols()? {
+            let rules = tip.rules(&name)?;
+            let definition = rules.protocol().definition();
+            types.extend(definition.contracts.iter().map(|c| c.name.clone()));
+            priorities.extend(definition.priorities.iter().cloned());
+        }
+        for one in self.0.iter_mut().filter(|one| !one.is_part) {
+            for value in &mut one.values {
+                match one.field {
+                    Field::Agent | Field::From | Field::To | Field::Person => {
+                        ensure_agent(tip, value)?;
+                        let own = tip.own_name(value)?;
+                        *value = own.map_or(value.clone(), String::from);
+                    }
+                    Field::Type => known(value, &types, "contract type", "types")?,
+                    Field::Priority => known(value, &priorities, "priority", "priorities")?,
+                    _ => {}
+                }
+            }
+        }
+        Ok(self)
+    }
+
+    /// Whether only open handoffs can meet it.
+    pub fn is_of_open(&self) -> bool {
+        let is_open = |value: &String| state(value).is_ok_and(|state| !state.is_terminal());
+        let of_open = |one: &Condition| {
+            one.field == Field::State
+                && !one.is_part
+                && !one.is_negated
+                && one.values.iter().all(is_open)
+        };
+        self.0.iter().any(of_open)
+    }
+
+    /// Leaves those that meet every condition.
+    ///
+    /// # Errors
+    /// A [`Failure`] if an issue can't be read.
+    pub fn retain(&self, tip: &Snapshot<'_>, records: &mut Vec<Record>) -> Result<(), Failure> {
+        let needs_issue = self.0.iter().any(|one| one.field.is_of_issue());
+        let mut left = Vec::with_capacity(records.len());
+        for record in std::mem::take(records) {
+            let mut facts = Map::new();
+            if needs_issue && let Some(issue) = tip.issue(record.id.issue())?.shared_issue()? {
+                facts = issue.known(tip.rules(record.protocol.as_str())?.protocol().definition());
+            }
+            if self.0.iter().all(|one| one.holds(&record, &facts)) {
+                left.push(record);
+            }
+        }
+        *records = left;
+        Ok(())
+    }
+}
+
+/// Refuses a word that no protocol has, instead of finding nothing.
+fn known(value: &str, words: &[String], noun: &str, nouns: &str) -> Result<(), Failure> {
+    if words.iter().any(|word| word == value) {
+        return Ok(());
+    }
+    let text = format!("no protocol here has a {noun} {}", quoted(value));
+    let mut words = words.to_vec();
+    words.dedup();
+    Err(Failure::usage(text).hint(format!("{nouns} are: {}", words.join(", "))))
+}
+
+fn state(text: &str) -> Result<State, String> {
+    let named = |s: &State| s.as_str() == text;
+    State::ALL.into_iter().find(named).ok_or_else(|| {
+        let names: Vec<&str> = State::ALL.iter().map(|s| s.as_str()).collect();
+        format!("states are: {}", names.join(", "))
+    })
+}
