@@ -1,7 +1,6 @@
 //! Judges pull requests by the ledger: the one judgement that the check, the comment, the values and
 //! the summary show.
 
-use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::thread;
@@ -22,6 +21,9 @@ use handoff_http::github::Github;
 
 /// GitHub's limit for the description of a status, in characters.
 const MOST_DESCRIPTION: usize = 140;
+
+/// The name of the status.
+pub(crate) const STATUS: &str = "handoff gate";
 
 /// The most entries of a merge queue that are followed.
 const MOST_QUEUED: usize = 100;
@@ -85,18 +87,36 @@ pub(crate) fn read(described: &serde_json::Value) -> Result<PullRequest, Failure
     })
 }
 
-/// Asks GitHub which issues these pull requests close, by their numbers. That it does not say is told,
-/// and then it is as if it named none.
-pub(crate) fn ask_closing(
-    github: Result<impl Borrow<Github>, Failure>,
+/// Takes what GitHub says that these pull requests close, and returns the state and the description of
+/// the status of this name that each has. Where GitHub does not say, that is told, and closes the gate.
+pub(crate) fn ask_about(
+    github: &Github,
     output: &mut Output,
-    numbers: &[u64],
-) -> BTreeMap<u64, Vec<IssueKey>> {
-    let found = github.and_then(|github| Ok(github.borrow().closing(numbers)?));
-    found.unwrap_or_else(|failure| {
+    pull_requests: &mut [PullRequest],
+    context: &str,
+) -> BTreeMap<u64, Option<(String, String)>> {
+    let numbers: Vec<u64> = pull_requests.iter().map(|one| one.number).collect();
+    let about = github.about(&numbers, context).map_err(Failure::from);
+    let mut about = about.unwrap_or_else(|failure| {
         output.notice("linked issues are not known", &failure.message);
+        for one in &mut *pull_requests {
+            one.unasked = Some(failure.message.clone());
+        }
         BTreeMap::new()
-    })
+    });
+    let mut known = BTreeMap::new();
+    for one in pull_requests {
+        let Some(about) = about.remove(&one.number) else {
+            continue;
+        };
+        one.closing(about.closes);
+        if let Some((commit, status)) = about.status
+            && commit == one.head.to_string()
+        {
+            known.insert(one.number, status);
+        }
+    }
+    known
 }
 
 /// What is asked about an issue of a pull request, for its own commit or for one of a merge queue and
@@ -173,6 +193,22 @@ pub(crate) fn judge(
         let request = request((ledger, tip), policy.clone(), pull_request, None, queued)?;
         issues.push((None, alone(&request)));
     }
+    if let Some(why) = &pull_request.unasked {
+        let is_exempt = |(_, of): &(Option<IssueKey>, Judgement)| {
+            of.requirements
+                .iter()
+                .all(|one| one.requirement == "exempt")
+        };
+        if !issues.iter().all(is_exempt) {
+            let text =
+                format!("which issues are linked to it; it is judged again by itself. {why}");
+            let head = queued.map_or(pull_request.head, |(head, _)| head);
+            issues.insert(
+                0,
+                (None, Judgement::single(Some(head), "known", false, text)),
+            );
+        }
+    }
     Ok(Judged {
         number: Some(pull_request.number),
         issues,
@@ -219,11 +255,10 @@ pub(crate) fn judge_queue(
     let (mut name, mut head, mut base) = (name.to_owned(), head, base);
     for _ in 0..MOST_QUEUED {
         let entry = QueueBranch::read(&name).ok_or_else(not_queue)?;
-        let mut described = pull_request(github, entry.number)?;
-        let mut closes = ask_closing(Ok(github), output, &[entry.number]);
-        described.closing(closes.remove(&entry.number).unwrap_or_default());
+        let mut described = [pull_request(github, entry.number)?];
+        ask_about(github, output, &mut described, STATUS);
         let queued = Some((head, base));
-        judged.push(judge((ledger, tip), policy, &described, queued)?);
+        judged.push(judge((ledger, tip), policy, &described[0], queued)?);
         let is_merged = merged.map(|merged| store.contains(merged, base));
         if is_merged.transpose().map_err(unknown)? == Some(true) {
             return Ok(judged);

@@ -41,10 +41,11 @@ pub(crate) struct GateArgs {
     #[arg(long, value_name = "COMMIT")]
     head: Option<String>,
     /// Judge as the check on this pull request does: its newest commit, whether the policy exempts
-    /// it, and only if the ledger is sound. Asks GitHub about it (GITHUB_REPOSITORY, GH_TOKEN)
+    /// it, and only if the ledger is sound. Asks GitHub about it (GITHUB_REPOSITORY, GH_TOKEN), or reads
+    /// what GitHub's API said of it from a file
     #[cfg(feature = "github")]
-    #[arg(long, value_name = "NUMBER", conflicts_with = "head")]
-    pull_request: Option<u64>,
+    #[arg(long, value_name = "NUMBER|FILE", conflicts_with = "head")]
+    pull_request: Option<String>,
 }
 
 impl PolicyArgs {
@@ -90,8 +91,14 @@ impl GateArgs {
     ) -> Result<GateRequest, Failure> {
         let policy = self.policy.read(context)?;
         #[cfg(feature = "github")]
-        if let Some(number) = self.pull_request {
-            let described = pull_request(&Github::from_environment()?, number)?;
+        if let Some(named) = &self.pull_request {
+            let described = match named.parse() {
+                Ok(number) => pull_request(&Github::from_environment()?, number)?,
+                Err(_) => {
+                    let said = input::report(context, named)?;
+                    judging::read(&serde_json::from_slice(&said).unwrap_or_default())?
+                }
+            };
             return judging::request((ledger, tip), policy, &described, Some(key), None);
         }
         #[cfg(not(feature = "github"))]

@@ -56,7 +56,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     hooks: bool,
     /// Also write the GitHub workflows, which use the action at OWNER/REPOSITORY/action@COMMIT, and
-    /// rulesets; what is there already stays
+    /// rulesets, for the ledger's branch; in what is there already, another action is replaced, and all
+    /// else stays
     #[arg(long, value_name = "ACTION", num_args = 0..=1)]
     github: Option<Option<String>>,
     /// With --github: also the workflow that runs agents
@@ -182,7 +183,7 @@ impl Arguments {
         branch: &str,
     ) -> Result<Vec<String>, Failure> {
         let mut installed = Vec::new();
-        let Err(failure) = self.install(context, repository, &mut installed) else {
+        let Err(failure) = self.install(context, repository, branch, &mut installed) else {
             return Ok(installed);
         };
         let already = match &installed[..] {
@@ -199,6 +200,7 @@ impl Arguments {
         &self,
         context: &Context,
         repository: &Repository,
+        branch: &str,
         installed: &mut Vec<String>,
     ) -> Result<(), Failure> {
         if self.hooks {
@@ -206,8 +208,15 @@ impl Arguments {
         }
         if let Some(action) = &self.github {
             let root = agents::worktree(repository)?;
-            let written = workflows::install(&root, action.as_deref(), self.github_agents)?;
-            installed.extend(changed_files(&written, "created"));
+            let written = workflows::install(&root, action.as_deref(), branch, self.github_agents)?;
+            for file in written.iter().filter(|file| file.changed) {
+                let created = file.replaced.is_empty().then_some("created");
+                let lines = file.replaced.iter();
+                let lines = lines.map(|(old, new)| format!("{old} → {new}"));
+                let done =
+                    created.map_or_else(|| lines.collect::<Vec<_>>().join("; "), str::to_owned);
+                installed.push(format!("{}: {done}", file.path));
+            }
         }
         if let Some(names) = &self.agents {
             let files = agents::install(context, repository, names)?;

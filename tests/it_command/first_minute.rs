@@ -503,6 +503,17 @@ fn what_init_installs_uninstall_removes() {
         .says(".github/workflows/handoff-agent.yml: created");
     let text = fs::read_to_string(&agents).unwrap();
     assert_eq!(text.matches("uses: octo/handoff/action@1").count(), 3);
+    // Another commit of it takes its place, and what was changed stays.
+    let changed = text.replace("TIME: 45m", "TIME: 9m");
+    fs::write(&agents, &changed).unwrap();
+    let newer = ["init", "--github", "octo/handoff/action@2"];
+    env.handoff(&newer)
+        .success()
+        .says("handoff-agent.yml: uses: octo/handoff/action@1 → uses: octo/handoff/action@2");
+    let now = fs::read_to_string(&agents).unwrap();
+    assert_eq!(now, changed.replace("action@1", "action@2"));
+    env.handoff(&newer).success().says("nothing changed");
+    fs::write(&agents, now.replace("TIME: 9m", "TIME: 45m")).unwrap();
     env.handoff(&["uninstall"]).success();
     assert!(!agents.exists());
     // One of the names is taken: no workflow is written.
@@ -516,6 +527,29 @@ fn what_init_installs_uninstall_removes() {
             .join(".github/workflows/handoff-intake.yml")
             .exists()
     );
+}
+
+#[test]
+fn workflows_name_the_ledgers_branch() {
+    let env = TestEnvironment::with_repository();
+    let init = [
+        "init",
+        "--branch",
+        "no",
+        "--github",
+        "octo/handoff/action@1",
+        "--github-agents",
+    ];
+    env.handoff(&init).success();
+    let folder = env.repo().join(".github");
+    let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    for name in ["agent", "audit", "gate", "intake", "verify"] {
+        let text = read(&format!("workflows/handoff-{name}.yml"));
+        assert!(text.contains("  LEDGER: \"no\"\n"), "{name}: {text}");
+    }
+    assert!(read("ruleset-ledger.json").contains("\"refs/heads/no\""));
+    env.handoff(&["uninstall"]).success();
+    assert!(!folder.exists());
 }
 
 #[test]

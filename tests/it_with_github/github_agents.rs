@@ -310,3 +310,78 @@ fn what_copilot_is_given_and_opens_is_recorded() {
     assert_eq!(fact(&env, "branch"), "copilot/fix-12");
     assert_eq!(fact(&env, "pr_number"), 13);
 }
+
+#[test]
+fn an_agents_contract_chooses_no_branch_of_others() {
+    for branch in ["gh-pages", "release/2.0", "somebody/87-else"] {
+        let named = format!("branch={branch} --set workspace_path=elsewhere");
+        let agent = AGENT.replace("branch=\"$GIT_HANDOFF_BRANCH\"", &named);
+        let runner = with_agents(&agent);
+        let server = runner.server();
+        if branch != "release/2.0" {
+            let args = ["update-ref", &format!("refs/heads/{branch}"), "main"];
+            runner.env.git(&server, &args);
+        }
+        let runs = run_on(&runner, dispatched(2, json!({ "issue": "87" })));
+        let last = runs.last().unwrap();
+        last.job("turn", "failure").job("work", "skipped");
+        last.says(&format!("{branch} is not for agents of issue 87"));
+        // Nobody was paid for it, and nothing was opened.
+        let roles = fs::read_to_string(runner.env.root().join("roles")).unwrap();
+        assert_eq!(roles, "prep-agent\n");
+        assert_eq!(runner.kept("pulls.json"), json!([]));
+        assert_eq!(runner.kept("dispatches.json").as_array().unwrap().len(), 1);
+    }
+}
+
+#[test]
+fn a_push_that_is_refused_is_a_failure_that_is_not_paid_twice() {
+    let runner = with_agents(AGENT);
+    let hook = runner.server().join("hooks/update");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    let refuses = "#!/bin/sh\n[ \"$1\" != refs/heads/handoff/87 ] || [ -z \"$(echo \"$2\" | tr -d 0)\" ] || { echo 'refusing to allow a GitHub App to create or update workflow `.github/workflows/ci.yml` without `workflows` permission'; exit 1; }\n";
+    script(&hook, refuses);
+    let runs = run_on(&runner, dispatched(2, json!({ "issue": "87" })));
+    let last = runs.last().unwrap();
+    last.job("carry", "success")
+        .says("::error title=handoff agent::the push to handoff/87 was refused: issue 87 says why");
+    let paid = || fs::read_to_string(runner.env.root().join("roles")).unwrap();
+    assert_eq!(paid(), "prep-agent\nimplementer-agent\n");
+    let said = status(&runner);
+    assert!(said.to_string().contains("PUSH_REFUSED"), "{said:#}");
+    let comments = runner.kept("comments.json").to_string();
+    assert!(
+        comments.contains("without `workflows` permission"),
+        "{comments}"
+    );
+    // Whoever starts it again is told; a person decides.
+    let run = runner.run(
+        "handoff-agent.yml",
+        &dispatched(40, json!({ "issue": "87" })),
+    );
+    run.job("turn", "success").job("work", "skipped");
+    assert_eq!(paid(), "prep-agent\nimplementer-agent\n");
+    runner.env.assert_sound();
+}
+
+#[test]
+fn a_label_on_a_new_issue_waits_for_no_intake() {
+    let runner = desk();
+    install(&runner, AGENT);
+    let collaborators = json!([["maintainer", "write"]]).to_string();
+    fs::write(
+        runner.env.root().join("github/collaborators.json"),
+        collaborators,
+    )
+    .unwrap();
+    let mut event = labeled(1, "handoff", "maintainer");
+    event.payload["issue"] = opened(87, 1).payload["issue"].clone();
+    let run = runner.run("handoff-agent.yml", &event);
+    run.job("work", "success").job("carry", "success");
+    // The intake's run comes later, and finds it done.
+    let run = runner.run("handoff-intake.yml", &opened(87, 2));
+    run.job("record", "success");
+    let said = status(&runner);
+    assert_eq!(said["handoffs"].as_array().unwrap().len(), 2, "{said:#}");
+    assert_eq!(said["handoffs"][0]["to"], "prep-agent");
+}

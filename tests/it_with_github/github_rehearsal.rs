@@ -139,7 +139,7 @@ fn an_issue_goes_from_its_event_to_an_open_gate() {
     // The issue is opened, and the run is started once more.
     let event = opened(87, 1);
     let run = runner.run("handoff-intake.yml", &event);
-    run.job("record", "success").job("comment", "success");
+    run.job("record", "success");
     let body = comment_on(&runner, 87)["body"].as_str().unwrap().to_owned();
     assert!(body.contains("With `prep-agent`."), "{body}");
     assert!(
@@ -168,10 +168,8 @@ fn an_issue_goes_from_its_event_to_an_open_gate() {
 
     let event = pull(&runner, "opened", 2);
     let run = runner.run("handoff-intake.yml", &event);
-    run.job("record", "success").job("comment", "success");
-    let gate = runner.run("handoff-gate.yml", &event);
-    gate.job("gate", "success")
-        .says("::warning title=not approved::");
+    run.job("record", "success");
+    run.says("::warning title=not approved::");
     let comments = runner.kept("comments.json");
     assert_eq!(comments[0]["body"], "<!-- git-handoff:87 -->\nmine");
     assert_eq!(comments.as_array().unwrap().len(), 3);
@@ -197,9 +195,7 @@ fn an_issue_goes_from_its_event_to_an_open_gate() {
     });
     let reviewed = Event::new("pull_request_review", 3, payload);
     let run = runner.run("handoff-intake.yml", &reviewed);
-    run.job("record", "success")
-        .says("review_state approved")
-        .job("comment", "success");
+    run.job("record", "success").says("review_state approved");
     // So is that of the issue, and both say the same.
     let comments = runner.kept("comments.json");
     assert_eq!(comments.as_array().unwrap().len(), 3);
@@ -214,20 +210,14 @@ fn an_issue_goes_from_its_event_to_an_open_gate() {
         body.contains("[The report](https://octo.github.io/desk/#i-87)"),
         "{body}"
     );
-    let gate = runner.run("handoff-gate.yml", &event);
-    gate.job("gate", "success")
-        .says("::notice title=approved::");
-    assert!(
-        gate.summary.contains(": ✓ `approved`: "),
-        "{}",
-        gate.summary
-    );
+    run.says("::notice title=approved::");
+    assert!(run.summary.contains(": ✓ `approved`: "), "{}", run.summary);
 
     // A review from a fork may not write, and is left out.
     let mut fork = reviewed.clone();
     fork.payload["pull_request"]["head"]["repo"] = json!({ "id": 2, "full_name": "mallory/desk" });
     let run = runner.run("handoff-intake.yml", &fork);
-    run.job("record", "skipped").job("comment", "skipped");
+    run.job("record", "skipped");
 
     // All of it is sound, here and there, and the token is nowhere.
     handoffs(&runner, 87);
@@ -254,7 +244,7 @@ fn a_pull_request_that_closes_several_issues_shows_what_each_requires() {
     event.payload["pull_request"]["body"] = json!("Closes #87. Closes #88");
     for event in [event.clone(), event.again()] {
         let run = runner.run("handoff-intake.yml", &event);
-        run.job("record", "success").job("comment", "success");
+        run.job("record", "success");
         for issue in [87, 88] {
             let title = format!("## Issue `{issue}`: open\n");
             assert!(run.summary.contains(&title), "{}", run.summary);
@@ -288,12 +278,12 @@ fn what_broke_off_is_done_once_when_it_is_started_again() {
     script(&hook, "#!/bin/sh\necho no >&2\nexit 1\n");
     let event = opened(87, 1);
     let run = runner.run("handoff-intake.yml", &event);
-    run.job("record", "failure").job("comment", "skipped");
+    run.job("record", "failure");
     assert_eq!(tip(&runner), before);
     fs::remove_file(hook).unwrap();
 
     // It is pushed, and the machine is gone before anything is told.
-    let stop = ("Find the issue".to_owned(), "exit 1".to_owned());
+    let stop = ("Set the status".to_owned(), "exit 1".to_owned());
     *runner.sabotage.lock().unwrap() = Some(stop);
     let run = runner.run("handoff-intake.yml", &event.again());
     run.job("record", "failure");
@@ -426,7 +416,7 @@ fn commands_get_a_reaction_and_a_reply() {
     let collaborators = json!([["maintainer", "write"]]);
     fs::write(github.join("collaborators.json"), collaborators.to_string()).unwrap();
     let run = runner.run("handoff-intake.yml", &opened(87, 1));
-    run.job("record", "success").job("reply", "skipped");
+    run.job("record", "success");
     let replies = || {
         let all = runner.kept("comments.json");
         let all = all.as_array().unwrap().iter();
@@ -436,9 +426,8 @@ fn commands_get_a_reaction_and_a_reply() {
 
     let wrong = said(&runner, 31, "/handoff cancle $(touch sly) `@octocat`");
     let run = runner.run("handoff-intake.yml", &wrong);
-    run.job("record", "success").job("reply", "success");
-    let run = runner.run("handoff-intake.yml", &wrong.again());
-    run.job("reply", "success");
+    run.job("record", "success");
+    runner.run("handoff-intake.yml", &wrong.again());
     assert_eq!(runner.kept("reactions.json"), json!([[31, "confused"]]));
     let all = replies();
     assert_eq!(all.len(), 1, "{all:#?}");
@@ -461,7 +450,7 @@ fn commands_get_a_reaction_and_a_reply() {
     right.payload["comment"]["updated_at"] = right.payload["comment"]["created_at"].clone();
     for event in [right.clone(), right.again()] {
         let run = runner.run("handoff-intake.yml", &event);
-        run.job("record", "success").job("reply", "success");
+        run.job("record", "success");
     }
     let all = replies();
     let body = all[0]["body"].as_str().unwrap();
@@ -472,10 +461,11 @@ fn commands_get_a_reaction_and_a_reply() {
     assert_eq!(runner.kept("reactions.json"), json!([[31, "rocket"]]));
 
     // What is taken at once gets no reply, and what is no command nothing.
-    let run = runner.run("handoff-intake.yml", &said(&runner, 32, "/handoff status"));
-    run.job("reply", "success");
+    runner.run("handoff-intake.yml", &said(&runner, 32, "/handoff status"));
     let run = runner.run("handoff-intake.yml", &said(&runner, 33, "> /handoff retry"));
-    run.job("record", "success").job("reply", "skipped");
+    run.job("record", "success");
+    let plain = runner.run("handoff-intake.yml", &said(&runner, 34, "Thank you"));
+    plain.job("record", "skipped");
     assert_eq!(replies().len(), 1);
     assert_eq!(runner.kept("reactions.json")[1], json!([32, "+1"]));
     assert!(
@@ -548,7 +538,6 @@ fn checks_and_statuses_of_others_are_recorded_and_the_gates_own_starts_nothing()
 
     suite("failure", json!([{ "number": 7 }]))
         .job("record", "success")
-        .job("comment", "success")
         .says("check_suite completed, issue 87, ")
         .says("ci_conclusion failure")
         .says("ci_name Builder");
@@ -557,9 +546,10 @@ fn checks_and_statuses_of_others_are_recorded_and_the_gates_own_starts_nothing()
             .job("record", "success")
             .says("status, issue 87, ");
     }
+    // A failure outweighs what passes beside it, and is not taken back by a status of the same name.
+    status("Builder", "success", branch("export")).job("record", "success");
     handoffs(&runner, 87);
     let known = env.data(&["status", "87"])["known"].clone();
-    // A failure outweighs what passes beside it.
     assert_eq!(known["ci_conclusion"], "failure", "{known:#}");
     let before = tip(&runner);
     for run in [
@@ -572,9 +562,7 @@ fn checks_and_statuses_of_others_are_recorded_and_the_gates_own_starts_nothing()
             json!([{ "name": "export" }, { "name": "main" }]),
         ),
     ] {
-        run.job("record", "skipped")
-            .job("comment", "skipped")
-            .job("reply", "skipped");
+        run.job("record", "skipped");
     }
     assert_eq!(tip(&runner), before);
     // A review and a run of a workflow are as they were.
@@ -582,4 +570,69 @@ fn checks_and_statuses_of_others_are_recorded_and_the_gates_own_starts_nothing()
     payload["review"] = json!({ "state": "commented", "body": null, "user": person("octocat") });
     run("pull_request_review", payload).job("record", "success");
     env.assert_sound();
+}
+
+#[test]
+fn labels_count_as_they_are_now() {
+    let runner = desk();
+    let mut event = opened(87, 1);
+    event.payload["issue"]["labels"] = json!([]);
+    let run = runner.run("handoff-intake.yml", &event);
+    run.job("record", "success");
+    handoffs(&runner, 87);
+    let waits = runner.env.data(&["status", "87"]);
+    assert_eq!(waits["handoffs"][0]["to"], "issue-manager", "{waits:#}");
+    // A bot sets three labels and takes one: the run that is left is of that one, and has none of them.
+    let mut event = opened(87, 2);
+    event.payload["action"] = json!("unlabeled");
+    event.payload["label"] = json!({ "name": "triage" });
+    runner.api.knows_issue(&event.payload["issue"]);
+    event.payload["issue"]["labels"] = json!([]);
+    event.attempt = 2;
+    let run = runner.run("handoff-intake.yml", &event);
+    run.job("record", "success")
+        .says("  sent 87.2 by issue-manager");
+    handoffs(&runner, 87);
+    runner.env.assert_sound();
+}
+
+#[test]
+fn an_approving_review_can_approve_in_the_ledger() {
+    let runner = desk();
+    let github = runner.env.root().join("github");
+    fs::write(
+        github.join("collaborators.json"),
+        json!([["maintainer", "write"]]).to_string(),
+    )
+    .unwrap();
+    runner
+        .run("handoff-intake.yml", &opened(87, 1))
+        .job("record", "success");
+    runner.env.handoff(&["fetch"]).success();
+    step(&runner, "prep-agent", prepared(87));
+    let review = sample("implementer-agent-to-reviewer-agent", Format::Xml, 87);
+    step(&runner, "implementer-agent", review);
+    let event = pull(&runner, "opened", 2);
+    runner
+        .run("handoff-intake.yml", &event)
+        .job("record", "success");
+    let at = chrono::DateTime::from_timestamp(runner.env.now() + 3600, 0).unwrap();
+    let mut payload = event.payload.clone();
+    payload["action"] = json!("submitted");
+    payload["review"] = json!({
+        "id": 51, "state": "approved", "body": "Good.\n\n/handoff approve", "user": person("maintainer"),
+        "commit_id": payload["pull_request"]["head"]["sha"], "author_association": "MEMBER",
+        "html_url": "https://github.com/owner/desk/pull/7#pullrequestreview-51",
+        "submitted_at": at.format("%Y-%m-%dT%H:%M:%SZ").to_string(),
+    });
+    let reviewed = Event::new("pull_request_review", 3, payload);
+    let run = runner.run("handoff-intake.yml", &reviewed);
+    run.job("record", "success")
+        .says("review_state approved")
+        .says("  taken: 87.3 was approved at ");
+    let replies = runner.kept("comments.json").to_string();
+    assert!(
+        replies.contains("<!-- git-handoff-reply:review-51 -->"),
+        "{replies}"
+    );
 }

@@ -49,6 +49,7 @@ pub fn of_issue(standing: &status::Issue) -> Values {
                 .unwrap_or_default(),
         ),
         ("branch", branch(standing)),
+        ("branch_for_agents", standing.agents_write.to_string()),
         ("gate", standing.gate.passes().to_string()),
         (
             "gate_head",

@@ -32,6 +32,8 @@ pub struct PullRequest {
     pub into: String,
     /// The issues that GitHub says it closes, if it was asked.
     closes: Vec<IssueKey>,
+    /// Why GitHub does not say which, if it was asked.
+    pub unasked: Option<String>,
 }
 
 /// Why a description of a pull request is invalid.
@@ -91,6 +93,7 @@ impl PullRequest {
             },
             into: text("/base/ref")?.to_owned(),
             closes: Vec::new(),
+            unasked: None,
             event,
         })
     }
@@ -170,7 +173,9 @@ impl PullRequest {
             )?;
         }
         if exemption.without_issue.is_some() {
-            one("without", (!has_issue).then_some("an issue"))?;
+            // Nobody knows of one that is only linked, while GitHub does not say.
+            let has_none = !has_issue && self.unasked.is_none();
+            one("without", has_none.then_some("an issue"))?;
         }
         Some(met)
     }

@@ -3,9 +3,13 @@
 use handoff::base::ids::{AgentName, IssueKey};
 use handoff::base::{Moment, ObjectId};
 use handoff::ledger::attention::{Attention, NextTurn, next_turn, of_folder};
-use handoff::ledger::{GateRequest, IssueSurvey, Judgement, LedgerError, Snapshot, judge_any};
-use handoff::model::{IssueStatus, Record, Refusal, View, Witness};
-use handoff::protocol::{Command, Effect, Level, Protocol, State};
+use handoff::ledger::{
+    DEFAULT_BRANCH, GateRequest, IssueSurvey, Judgement, LedgerError, Snapshot, judge_any,
+};
+use handoff::model::{
+    BranchContext, IssueStatus, Record, Refusal, View, Witness, branch_for_agents,
+};
+use handoff::protocol::{BASE, Command, Effect, Level, Protocol, State};
 use handoff_graph::Graph;
 use serde_json::{Map, Value};
 
@@ -45,6 +49,9 @@ pub struct Issue {
     pub commands: Vec<Command>,
     /// The steps, as a graph.
     pub graph: Graph,
+    /// Whether its branch, if one is known, is one that agents may begin: no base, not the ledger's, and
+    /// named after the issue.
+    pub agents_write: bool,
     /// The time of reading.
     pub now: Moment,
 }
@@ -79,12 +86,26 @@ impl Issue {
             IssueStatus::Open => next_turn(&folder, &issue, protocol, &stuck, now)?,
             IssueStatus::Completed | IssueStatus::Cancelled => None,
         };
+        let known = issue.known(protocol.definition());
+        let text = |name: &str| known.get(name).and_then(Value::as_str);
+        let patterns = tip.branch_patterns()?;
+        let context = BranchContext {
+            issue: key,
+            // The workflow knows its own one.
+            ledger_branch: DEFAULT_BRANCH,
+            default_branch: None,
+            base: text(BASE),
+            patterns: &patterns,
+            made_here: false,
+        };
+        let may_write = |branch: &str| branch_for_agents(branch, &context).is_ok();
         Ok(Some(Self {
+            agents_write: text("branch").is_none_or(may_write),
             commit: tip.commit(),
             gate: judge_any(tip, &folder, &issue, &rules, request)?,
             commands: commands(protocol),
             graph: handoff_graph::issue_graph(&survey, protocol, now),
-            known: issue.known(protocol.definition()),
+            known,
             witnesses: issue
                 .annotations
                 .iter()

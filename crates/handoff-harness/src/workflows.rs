@@ -18,6 +18,13 @@ const FOLDER: &str = ".github";
 /// The line that says where the action is, which each repository sets for itself.
 pub const ACTION: &str = "uses: OWNER/git-handoff/action@0000000000000000000000000000000000000000";
 
+/// The ledger's branch, if nothing else is said.
+const USUAL_BRANCH: &str = "handoffs";
+
+/// The lines that say it.
+const USUAL_LEDGER: &str = "LEDGER: handoffs";
+const USUAL_REF: &str = "\"refs/heads/handoffs\"";
+
 /// The workflow that runs agents, which is only written if it is asked for.
 const AGENTS: &str = "workflows/handoff-agent.yml";
 
@@ -94,24 +101,26 @@ pub struct WorkflowFile {
     pub path: String,
     /// Whether it was written or removed now.
     pub changed: bool,
+    /// The lines that were replaced in it, each as it was and as it is.
+    pub replaced: Vec<(String, String)>,
 }
 
-/// Writes the workflows and rulesets that a working tree lacks: all or none. `action` says where the
-/// action is, as `OWNER/REPOSITORY/action@COMMIT`; the one that runs agents is among them `with_agents`.
+/// Writes the workflows and rulesets that a working tree lacks, for this ledger's branch: all or none.
+/// `action` says where the action is, as `OWNER/REPOSITORY/action@COMMIT`; in files that are there, it
+/// takes the place of another one, and all else stays. The workflow that runs agents is among them
+/// `with_agents`.
 ///
 /// # Errors
 /// [`WorkflowError`]: one of the names is taken by another file, or a file can't be written.
 pub fn install(
     root: &Path,
     action: Option<&str>,
+    branch: &str,
     with_agents: bool,
 ) -> Result<Vec<WorkflowFile>, WorkflowError> {
-    let mut written = Vec::new();
+    let mut files = Vec::new();
+    let mut texts = Vec::new();
     for (name, template) in WORKFLOWS {
-        if name == AGENTS && !with_agents {
-            written.push(false);
-            continue;
-        }
         let found = read(root, name)?;
         if found
             .as_ref()
@@ -119,21 +128,73 @@ pub fn install(
         {
             return Err(WorkflowError::Taken(path_of(name)));
         }
-        written.push(found.is_none());
+        let (mut replaced, mut text) = (Vec::new(), None);
+        match (found, action) {
+            (None, _) if name != AGENTS || with_agents => {
+                text = Some(filled(template, action, branch));
+            }
+            (Some(found), Some(action)) => {
+                let new = pinned(&found, action, &mut replaced);
+                text = Some(new).filter(|_| !replaced.is_empty());
+            }
+            _ => {}
+        }
+        files.push(WorkflowFile {
+            path: path_of(name),
+            changed: text.is_some(),
+            replaced,
+        });
+        texts.push((name, text));
     }
-    for ((name, template), is_missing) in WORKFLOWS.iter().zip(&written) {
-        if *is_missing {
-            let text = match action {
-                Some(action) => template.replace(ACTION, &format!("uses: {action}")),
-                None => (*template).to_owned(),
-            };
+    for (name, text) in texts {
+        if let Some(text) = text {
             let file = file_of(root, name);
             let folder = file.parent().unwrap_or(root);
             let done = fs::create_dir_all(folder).and_then(|()| fs::write(&file, text));
             done.map_err(|source| fault(name, source))?;
         }
     }
-    Ok(changes(&written))
+    Ok(files)
+}
+
+/// A template for an action and a ledger's branch.
+fn filled(template: &str, action: Option<&str>, branch: &str) -> String {
+    let text = match action {
+        Some(action) => template.replace(ACTION, &format!("uses: {action}")),
+        None => template.to_owned(),
+    };
+    if branch == USUAL_BRANCH {
+        return text;
+    }
+    // In quotes: YAML takes some words for numbers or truths.
+    let quoted = |name: &str| serde_json::Value::from(name).to_string();
+    text.replace(USUAL_LEDGER, &format!("LEDGER: {}", quoted(branch)))
+        .replace(USUAL_REF, &quoted(&format!("refs/heads/{branch}")))
+}
+
+/// A workflow with this action in the place of the one that it uses; notes the lines that this changes.
+fn pinned(text: &str, action: &str, replaced: &mut Vec<(String, String)>) -> String {
+    let lines = text.split_inclusive('\n').map(|line| {
+        let (indent, used) = line.split_once("uses: ")?;
+        let used = used.trim_end();
+        let (place, commit) = used
+            .split_once(' ')
+            .unwrap_or((used, ""))
+            .0
+            .split_once('@')?;
+        let is_ours = place.ends_with("/action") && place.split('/').count() == 3;
+        let is_plain = indent.trim_start_matches(['-', ' ']).is_empty();
+        if !(is_ours && is_plain) || action == format!("{place}@{commit}") {
+            return None;
+        }
+        let new = line.replacen(&format!("{place}@{commit}"), action, 1);
+        replaced.push((line.trim().to_owned(), new.trim().to_owned()));
+        Some(new)
+    });
+    let lines: Vec<Option<String>> = lines.collect();
+    let both = text.split_inclusive('\n').zip(lines);
+    both.map(|(old, new)| new.unwrap_or_else(|| old.to_owned()))
+        .collect()
 }
 
 /// The workflows that still say `OWNER` for where the action is, by their paths.
@@ -183,6 +244,7 @@ fn changes(changed: &[bool]) -> Vec<WorkflowFile> {
     let file = |((name, _), changed): (&(&str, &str), &bool)| WorkflowFile {
         path: path_of(name),
         changed: *changed,
+        replaced: Vec::new(),
     };
     files.map(file).collect()
 }
@@ -198,12 +260,16 @@ fn is_named(text: &str, template: &str) -> bool {
     name.is_some_and(|name| text.lines().any(|line| line == name))
 }
 
-/// Whether a file is a template, but for where the action is.
+/// Whether a file is a template, but for where the action is, and the ledger's branch.
 fn is_ours(text: &str, template: &str) -> bool {
     let mut lines = text.lines();
     let is_same = template.lines().all(|line| {
         let found = lines.next().unwrap_or_default();
-        found == line || line.contains(ACTION) && found.trim_start().starts_with("uses: ")
+        let start = found.trim_start();
+        found == line
+            || line.contains(ACTION) && start.starts_with("uses: ")
+            || line.trim_start() == USUAL_LEDGER && start.starts_with("LEDGER: ")
+            || line.contains(USUAL_REF) && start.starts_with("\"include\": [\"refs/heads/")
     });
     is_same && lines.next().is_none()
 }

@@ -1,6 +1,7 @@
 //! GitHub's API, as far as statuses of commits and pull requests go: REST, and GraphQL for what only
 //! that has.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::env;
 use std::io::Read;
@@ -32,9 +33,11 @@ const MOST_PAGES: usize = 100;
 const CLOSING_PATIENCE: Duration = Duration::from_secs(20);
 /// The pull requests that one question names.
 const ASKED_AT_ONCE: usize = 50;
-/// What a question has for each pull request.
-const CLOSING: &str =
-    "closingIssuesReferences(first: 100) { nodes { number repository { nameWithOwner } } }";
+/// What a question has for each pull request: what it closes, and the status of its newest commit.
+const ABOUT: &str = "closingIssuesReferences(first: 100) { nodes { number repository { nameWithOwner } } } \
+    commits(last: 1) { nodes { commit { oid status { context(name: $context) { state description } } } } }";
+/// The share of GitHub's requests that is left to others, when it is not pressing.
+const RESERVE: u64 = 10;
 
 /// A repository on GitHub.
 pub struct Github {
@@ -45,6 +48,18 @@ pub struct Github {
     repository: String,
     authorization: String,
     until: Instant,
+    /// How many requests GitHub takes, and how many it still takes, as it said last.
+    limit: Cell<Option<(u64, u64)>>,
+}
+
+/// What GitHub says of a pull request, beside its description.
+#[derive(Debug, Default)]
+pub struct About {
+    /// The issues of this repository that it closes: those that its text names, and those that somebody
+    /// linked to it.
+    pub closes: Vec<IssueKey>,
+    /// Its newest commit, and the state and the description of that commit's status, if it has one.
+    pub status: Option<(String, Option<(String, String)>)>,
 }
 
 /// An answer that is not a success.
@@ -103,7 +118,14 @@ impl Github {
             repository: repository.trim().to_owned(),
             authorization: format!("Bearer {}", token.trim()),
             until: Instant::now() + PATIENCE,
+            limit: Cell::default(),
         })
+    }
+
+    /// Whether few of the requests are left that GitHub takes in an hour, so that what is not pressing waits.
+    pub fn is_short(&self) -> bool {
+        let said = self.limit.get();
+        said.is_some_and(|(limit, left)| left <= limit / RESERVE)
     }
 
     /// Reads what is at a path below the repository.
@@ -133,9 +155,12 @@ impl Github {
             .map(|_| ())
     }
 
-    /// Asks which issues of this repository GitHub closes with these pull requests: those that their
-    /// text names, and those that somebody linked to them.
-    pub fn closing(&self, numbers: &[u64]) -> Result<BTreeMap<u64, Vec<IssueKey>>, GithubError> {
+    /// Asks what GitHub says of these pull requests: what they close, and the status of this name.
+    pub fn about(
+        &self,
+        numbers: &[u64],
+        context: &str,
+    ) -> Result<BTreeMap<u64, About>, GithubError> {
         let until = self.until.min(Instant::now() + CLOSING_PATIENCE);
         let graphql = match self.base.strip_suffix("/api/v3") {
             Some(server) => format!("{server}/api/graphql"),
@@ -146,32 +171,50 @@ impl Github {
         for some in numbers.chunks(ASKED_AT_ONCE) {
             let asked = some
                 .iter()
-                .map(|number| format!("p{number}: pullRequest(number: {number}) {{ {CLOSING} }} "));
+                .map(|number| format!("p{number}: pullRequest(number: {number}) {{ {ABOUT} }} "));
             let asked: String = asked.collect();
             let query = format!(
-                "query($owner: String!, $name: String!) {{ repository(owner: $owner, name: $name) {{ {asked}}} }}"
+                "query($owner: String!, $name: String!, $context: String!) {{ repository(owner: $owner, name: $name) {{ {asked}}} }}"
             );
-            let document = json!({ "query": query, "variables": { "owner": owner, "name": name } });
+            let variables = json!({ "owner": owner, "name": name, "context": context });
+            let document = json!({ "query": query, "variables": variables });
             let (answer, _) = self.request(&graphql, Some(&document), until)?;
             if let Some(error) = answer.pointer("/errors/0") {
                 let message = error["message"].as_str().unwrap_or("an error");
                 return Err(self.failed(&format!("it answers: {}", cut(message, SHOWN))));
             }
             for number in some {
-                let nodes = format!("/data/repository/p{number}/closingIssuesReferences/nodes");
-                let Some(nodes) = answer.pointer(&nodes).and_then(Value::as_array) else {
-                    return Err(self.failed("it does not say what the pull requests close"));
-                };
-                let own = nodes.iter().filter(|node| {
-                    let of = node["repository"]["nameWithOwner"].as_str();
-                    of.is_some_and(|of| of.eq_ignore_ascii_case(&self.repository))
-                });
-                let numbers = own.filter_map(|node| node["number"].as_u64());
-                let keys = numbers.filter_map(|number| number.to_string().parse().ok());
-                found.insert(*number, keys.collect());
+                let own = &answer["data"]["repository"][format!("p{number}")];
+                let about = self.read_about(own);
+                let why = "it does not say what the pull requests close";
+                found.insert(*number, about.ok_or_else(|| self.failed(why))?);
             }
         }
         Ok(found)
+    }
+
+    fn read_about(&self, described: &Value) -> Option<About> {
+        let nodes = described.pointer("/closingIssuesReferences/nodes")?;
+        let own = nodes.as_array()?.iter().filter(|node| {
+            let of = node["repository"]["nameWithOwner"].as_str();
+            of.is_some_and(|of| of.eq_ignore_ascii_case(&self.repository))
+        });
+        let numbers = own.filter_map(|node| node["number"].as_u64());
+        let closes = numbers.filter_map(|number| number.to_string().parse().ok());
+        let commit = described.pointer("/commits/nodes/0/commit");
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let status = |commit: &Value| {
+            let known = &commit["status"]["context"];
+            let known = text(&known["state"]).map(|state| {
+                let description = text(&known["description"]).unwrap_or_default();
+                (state.to_lowercase(), description)
+            });
+            Some((text(&commit["oid"])?, known))
+        };
+        Some(About {
+            closes: closes.collect(),
+            status: commit.and_then(status),
+        })
     }
 
     fn url(&self, path: &str) -> String {
@@ -210,6 +253,12 @@ impl Github {
             };
             let status = response.status();
             let headers = response.headers().clone();
+            let counted =
+                |name| number(&headers, name).and_then(|number| u64::try_from(number).ok());
+            if let Some(known) = counted("x-ratelimit-limit").zip(counted("x-ratelimit-remaining"))
+            {
+                self.limit.set(Some(known));
+            }
             let mut body = Vec::new();
             let read = response.body_mut().as_reader().take(LONGEST);
             let read = { read }.read_to_end(&mut body);
@@ -295,7 +344,7 @@ impl From<GithubError> for Failure {
 
 /// How long GitHub asks to wait: a limit of requests is reached.
 fn asked_to_wait(headers: &HeaderMap) -> Option<Duration> {
-    let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<i64>().ok();
+    let number = |name: &str| number(headers, name);
     if let Some(seconds) = number("retry-after") {
         return u64::try_from(seconds).ok().map(Duration::from_secs);
     }
@@ -305,6 +354,11 @@ fn asked_to_wait(headers: &HeaderMap) -> Option<Duration> {
     let at = number("x-ratelimit-reset")?;
     let left = at.saturating_sub(now().ok()?.timestamp()).max(1);
     u64::try_from(left).ok().map(Duration::from_secs)
+}
+
+/// A number in a header.
+fn number(headers: &HeaderMap, name: &str) -> Option<i64> {
+    headers.get(name)?.to_str().ok()?.trim().parse().ok()
 }
 
 /// The address of the next page.

@@ -9,7 +9,7 @@ use handoff_base::{Code, ObjectId};
 use handoff_git::{Stored, Tree, undone_by_rebase};
 use handoff_model::branches::short_name;
 use handoff_model::{
-    Answered, GatePolicy, Issue, JudgedCode, LookupRefusal, Refusal, Remedy, Said, StepEvent,
+    Answered, GatePolicy, Issue, JudgedCode, LookupRefusal, Refusal, Remedy, Said, StepEvent, View,
     layout, trailers,
 };
 use handoff_protocol::{BASE, Event, HEAD, Identity, PULL_REQUEST_STATE, Signers};
@@ -164,11 +164,51 @@ pub fn judge_gate(
         other: &other,
     });
     let mut requirements = required(tip, folder, rules, &request.policy, code.as_ref())?;
+    if let Some(into) = &request.into {
+        let into = short_name(into);
+        for one in requirements.iter_mut().filter(|one| one.met) {
+            if let Some(before) = retargeted(folder, issue, one, into)? {
+                let by = one.by.as_ref().map(ToString::to_string).unwrap_or_default();
+                one.met = false;
+                one.why = format!(
+                    "{by} was said of a merge into {before}, and it is to be merged into {into} now: that takes a new approval"
+                );
+            }
+        }
+    }
     if let Some(damage) = &request.damage {
         let sound = Judgement::single(head, "sound", false, damage.clone());
         requirements.extend(sound.requirements);
     }
     Ok(Judgement { head, requirements })
+}
+
+/// The branch into which the code was to be merged when a requirement was met, if that is another one.
+/// Where none was noted before, it is the first that was noted after.
+fn retargeted(
+    folder: &IssueFolder<'_>,
+    issue: &Issue,
+    met: &Answered,
+    into: &str,
+) -> Result<Option<String>, LedgerError> {
+    let Some(id) = &met.by else { return Ok(None) };
+    let approvals = issue.annotations.iter().rev().filter(|note| {
+        let approves = note.approval.as_ref().is_some_and(|one| one.approved);
+        approves && note.id.as_ref() == Some(id)
+    });
+    let approved = approvals.map(|note| note.at).next();
+    let sent = folder
+        .record(id.number())?
+        .and_then(|record| record.sent_at());
+    let Some(at) = approved.max(sent) else {
+        return Ok(None);
+    };
+    let notes = issue.annotations.iter();
+    let bases = notes.filter_map(|note| Some((note.at, note.facts.get(BASE)?.as_str()?.trim())));
+    let bases: Vec<_> = bases.collect();
+    let before = bases.iter().rfind(|(noted, _)| *noted <= at);
+    let base = before.or(bases.first()).map(|(_, base)| short_name(base));
+    Ok(base.filter(|base| *base != into).map(str::to_owned))
 }
 
 /// The same for who asks about any issue: a requirement that its protocol does not know is not met.

@@ -61,9 +61,10 @@ pub(crate) struct Arguments {
     /// standard output
     #[arg(long, value_name = "FILE")]
     draft: Option<PathBuf>,
-    /// Append how to reply to the commands of a comment to this file, as values for later steps: the
+    /// Append values for later steps to this file: how to reply to the commands of a comment, as the
     /// `reaction` (rocket, +1, confused; empty without commands), whether one is `refused`, and the
-    /// `reply` (Markdown, in Base64)
+    /// `reply` (Markdown, in Base64); the `issues` that the event is about; and whether GitHub said what
+    /// it was `asked`
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -79,8 +80,8 @@ fn permission() -> impl TypedValueParser<Value = Permission> {
 
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let event = read(context, &self.asking.given)?;
-        let closes = self.asking.closes(&event, output);
+        let mut event = read(context, &self.asking.given)?;
+        let said = self.asking.ask(&mut event, output);
         let delivery = self.delivery(&event)?;
         let run = environment::workflow_worker()?;
         let context = &context.with_fallback_worker(run);
@@ -100,7 +101,8 @@ impl Arguments {
             session: &session,
             delivery: &delivery,
             permission: self.permission,
-            closes: &closes,
+            closes: &said.closes,
+            unasked: said.unasked.is_some(),
         };
         let carried = carry_out(event_context, &event)?;
         if !self.dry_run && carried.did.iter().any(|did| did.commit.is_none()) {
@@ -110,10 +112,11 @@ impl Arguments {
         output.follow(&ledger);
         let reply = Reply::of(&event, &carried.commands);
         if let Some(file) = &self.output {
-            append(
-                file,
-                &written(&of_reply(reply.as_ref()), environment::random_word),
-            )?;
+            let mut values = of_reply(reply.as_ref());
+            let issues: Vec<&str> = carried.issues.iter().map(IssueKey::as_str).collect();
+            values.push(("issues", issues.join(" ")));
+            values.push(("asked", said.unasked.is_none().to_string()));
+            append(file, &written(&values, environment::random_word))?;
         }
         let file = self.write(carried.draft.as_ref())?;
         let view = EventView {

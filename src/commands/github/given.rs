@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::contracts::input;
 use crate::exit;
 use crate::failure::{ErrorCode, Failure, chain};
-use crate::judging::ask_closing;
+use crate::judging::STATUS;
 use crate::output::Output;
 use handoff_http::github::Github;
 
@@ -34,28 +34,65 @@ pub(super) struct Given {
 pub(super) struct Asking {
     #[command(flatten)]
     pub(super) given: Given,
-    /// Ask GitHub which issues the pull request closes (GITHUB_REPOSITORY, GH_TOKEN); without an
-    /// answer, go on as if it named none
+    /// Ask GitHub which issues the pull request closes, and which labels an issue has now
+    /// (GITHUB_REPOSITORY, GH_TOKEN); without an answer, go on with what the event and the ledger say
     #[arg(long, conflicts_with = "closes")]
     ask_github: bool,
 }
 
+/// What GitHub says of an event, when it is asked.
+#[derive(Default)]
+pub(super) struct Said {
+    /// The issues that the event's pull request closes: as given, or as GitHub says.
+    pub(super) closes: Vec<IssueKey>,
+    /// Why GitHub does not say all that it was asked.
+    pub(super) unasked: Option<String>,
+}
+
 impl Asking {
-    /// The issues that the event's pull request closes: as given, or as GitHub says. That it does
-    /// not say is told.
-    pub(super) fn closes(&self, event: &Event, output: &mut Output) -> Vec<IssueKey> {
-        let place = match event.at("/issue/pull_request") {
-            None | Some(Value::Null) => "/pull_request/number",
-            Some(_) => "/issue/number",
+    /// Asks GitHub which issues the event's pull request closes, and what an issue is now whose labels
+    /// changed: of several changes at once, one event may be all that arrives. That it does not say is
+    /// told.
+    pub(super) fn ask(&self, event: &mut Event, output: &mut Output) -> Said {
+        let mut said = Said {
+            closes: self.given.closes.clone(),
+            unasked: None,
         };
-        let number = event.at(place).and_then(Value::as_u64);
-        let Some(number) = number.filter(|_| self.ask_github) else {
-            return self.given.closes.clone();
+        if !self.ask_github {
+            return said;
+        }
+        let asked = match pull_request_of(event) {
+            Some(number) => Github::from_environment()
+                .and_then(|github| Ok(github.about(&[number], STATUS)?))
+                .map(|mut about| said.closes = about.remove(&number).unwrap_or_default().closes),
+            None => as_it_is_now(event),
         };
-        ask_closing(Github::from_environment(), output, &[number])
-            .remove(&number)
-            .unwrap_or_default()
+        if let Err(failure) = asked {
+            output.notice("linked issues are not known", &failure.message);
+            said.unasked = Some(failure.message);
+        }
+        said
     }
+}
+
+/// The number of the pull request that an event is about, by its payload.
+pub(super) fn pull_request_of(event: &Event) -> Option<u64> {
+    let place = match event.at("/issue/pull_request") {
+        None | Some(Value::Null) => "/pull_request/number",
+        Some(_) => "/issue/number",
+    };
+    event.at(place).and_then(Value::as_u64)
+}
+
+/// Puts the issue as it is now in the place of the one in an event of its labels.
+fn as_it_is_now(event: &mut Event) -> Result<(), Failure> {
+    let is_of_labels = matches!(event.action(), Some("labeled" | "unlabeled"));
+    let number = event.at("/issue/number").and_then(Value::as_u64);
+    if let Some(number) = number.filter(|_| is_of_labels) {
+        let now = Github::from_environment()?.get(&format!("issues/{number}"))?;
+        event.replace_issue(now);
+    }
+    Ok(())
 }
 
 /// Reads the event.

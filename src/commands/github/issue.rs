@@ -13,8 +13,8 @@ use crate::view::Look;
 /// Print the issues that a GitHub event is about, one per line
 ///
 /// For an event of an issue, that issue. For a pull request, those of --closes, or those that GitHub
-/// names with --ask-github; else those that its text says it closes (`Closes #12`); else the one that its branch is named after (12, issue-12,
-/// feature/12-title, or as the protocol's `github.branches` say); else the open ones in the ledger
+/// names with --ask-github; else those that its text says it closes (`Closes #12`); else the one that its branch is named after, if the
+/// ledger has it (12, issue-12, feature/12-title, or as the protocol's `github.branches` say); else the open ones in the ledger
 /// that have this pull request, or the commit that was checked.
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -29,8 +29,8 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let event = read(context, &self.asking.given)?;
-        let closes = self.asking.closes(&event, output);
+        let mut event = read(context, &self.asking.given)?;
+        let closes = self.asking.ask(&mut event, output).closes;
         let (subject, issues) = match context.repository() {
             Ok(repository) => match context.tip(&repository) {
                 Ok(tip) => {
@@ -58,7 +58,7 @@ impl Arguments {
 /// Without a ledger, only the event itself and GitHub can name its issues.
 fn by_itself(event: &Event, closes: &[IssueKey]) -> (Subject, Vec<IssueKey>) {
     let subject = Subject::of(event, &Naming::given(closes));
-    let issues = subject.issues.clone();
+    let issues = subject.named();
     (subject, issues)
 }
 

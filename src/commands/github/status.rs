@@ -5,18 +5,18 @@ use handoff::base::text::continued;
 use handoff::ledger::{Ledger, Snapshot};
 use handoff::model::{Answered, GatePolicy};
 use handoff_cli::output::annotations::{Annotation, Weight};
-use handoff_github::event::Event;
+use handoff_github::event::{Event, Naming, Subject};
 use handoff_github::pull_request::PullRequest;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::given::{Given, read};
+use super::given::{Given, pull_request_of, read};
 use crate::args::gate::PolicyArgs;
 use crate::context::Context;
 use crate::exit;
 use crate::failure::{ErrorCode, Failure};
-use crate::judging::{self, Judged, description, judge, judge_queue};
+use crate::judging::{self, Judged, STATUS, description, judge, judge_queue};
 use crate::output::annotations::Format;
 use crate::output::{Answer, Output, annotations};
 use crate::view::Look;
@@ -25,11 +25,12 @@ use handoff_http::github::{Github, GithubError};
 /// Set the check on pull requests by the ledger, as statuses of their commits
 ///
 /// For each open pull request, or those that are named: its issue is verified and judged as `gate`
-/// does, for its newest commit, and the result is set as a commit status. GitHub is asked which
-/// issues each closes. Only what differs from the newest status of this name is set. A pull request
-/// that names no issue fails, unless the policy exempts it. With --event it is about the event that
-/// started the workflow: a pull request, or the commit of a merge queue, which every pull request in
-/// it must pass. The repository is GITHUB_REPOSITORY at GITHUB_API_URL, the token GH_TOKEN or
+/// does, for its newest commit, and the result is set as a commit status. GitHub is asked what each is
+/// now, and which issues it closes; while it does not say, the gate is closed. Only what differs from the
+/// newest status of this name is set. A pull request that names no issue fails, unless the policy exempts
+/// it; pull requests of one commit pass together. With --event it is about the event that started the
+/// workflow: a pull request and all others about its issues, or the commit of a merge queue, which every
+/// pull request in it must pass. The repository is GITHUB_REPOSITORY at GITHUB_API_URL, the token GH_TOKEN or
 /// GITHUB_TOKEN; it needs `statuses: write`, `pull-requests: read` and `issues: read`. Exits 0 however the pull requests are judged.
 #[derive(Args)]
 #[command(group = ArgGroup::new("subject").args(["pull_requests", "issue", "event"]))]
@@ -45,7 +46,7 @@ pub(crate) struct Arguments {
     /// Those open pull requests that are about this issue
     #[arg(long, value_name = "ISSUE")]
     issue: Option<String>,
-    /// What the event is about: a pull request, or a merge queue's commit
+    /// What the event is about: a pull request as it is now, those of its issues, or a merge queue's commit
     #[arg(long)]
     event: bool,
     #[command(flatten)]
@@ -53,7 +54,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     policy: PolicyArgs,
     /// The name of the status
-    #[arg(long, value_name = "NAME", default_value = "handoff gate")]
+    #[arg(long, value_name = "NAME", default_value = STATUS)]
     context: String,
     /// Set nothing, and show what would be set
     #[arg(long)]
@@ -66,6 +67,8 @@ pub(crate) struct Arguments {
 /// A commit, and the pull requests that its status is about.
 struct Target {
     head: ObjectId,
+    /// The state and the description that the status has, if any, as far as GitHub has said.
+    known: Option<Option<(String, String)>>,
     judged: Result<Vec<Judged>, Failure>,
 }
 
@@ -79,7 +82,17 @@ impl Arguments {
         let tip = ledger.tip()?;
         let targets = self.targets((context, output), &github, &policy, (&ledger, &tip))?;
         let mut statuses = Vec::new();
-        for target in &targets {
+        let is_sweep = self.pull_requests.is_empty() && self.issue.is_none() && !self.event;
+        for (done, target) in targets.iter().enumerate() {
+            if is_sweep && github.is_short() {
+                let text = format!(
+                    "{} of {} statuses are left for the next time: GitHub takes few more requests in this hour",
+                    targets.len() - done,
+                    targets.len()
+                );
+                output.notice("not all pull requests are judged", &text);
+                break;
+            }
             statuses.push(self.set(&github, target)?);
         }
         let failures = targets
@@ -125,64 +138,70 @@ impl Arguments {
         ledger: (&Ledger<'_>, &Snapshot<'_>),
     ) -> Result<Vec<Target>, Failure> {
         let mut asked: Vec<u64> = self.pull_requests.clone();
-        let mut found: Vec<PullRequest> = Vec::new();
+        let mut keys: Vec<IssueKey> = Vec::new();
+        keys.extend(self.issue.as_deref().map(str::parse).transpose()?);
         if self.event {
             let event = read(context, &self.given)?;
             if event.name() == "merge_group" {
                 return Ok(vec![queued(&event, (github, output), policy, ledger)?]);
             }
-            let described = event.at("/pull_request").ok_or_else(|| {
-                let text = format!("the event {} is about no pull request", event.name());
-                Failure::new(ErrorCode::EventRefused, text)
-                    .hint("name pull requests by number, or none for all that are open")
-            })?;
-            found.push(judging::read(described)?);
-        }
-        for number in &self.pull_requests {
-            found.push(judging::pull_request(github, *number)?);
-        }
-        found.retain(|one| one.is_open);
-        let named = !asked.is_empty() || self.event;
-        asked = found.iter().map(|one| one.number).collect();
-        // A status belongs to a commit: every open pull request that has it is judged with it.
-        if !named || !found.is_empty() {
-            let heads: Vec<ObjectId> = found.iter().map(|one| one.head).collect();
-            for described in github.list("pulls?state=open&per_page=100")? {
-                let one = judging::read(&described)?;
-                let is_new = !asked.contains(&one.number);
-                if is_new && (!named || heads.contains(&one.head)) {
-                    found.push(one);
+            // What the event says of it may be long over: a run can be late, or started again.
+            match pull_request_of(&event) {
+                Some(number) => asked.push(number),
+                None => {
+                    let naming = Naming::of(ledger.1, &[])?;
+                    keys = Subject::of(&event, &naming).known(ledger.1, &event)?;
                 }
             }
         }
-        let numbers: Vec<u64> = found.iter().map(|one| one.number).collect();
-        let mut closes = match &self.given.closes[..] {
-            [] => judging::ask_closing(Ok(github), output, &numbers),
-            given => {
-                let own = if named { &asked } else { &numbers };
-                own.iter().map(|one| (*one, given.to_vec())).collect()
+        let open = github.list("pulls?state=open&per_page=100")?;
+        let found: Result<Vec<PullRequest>, Failure> = open.iter().map(judging::read).collect();
+        let mut found = found?;
+        for number in &self.pull_requests {
+            if !found.iter().any(|one| one.number == *number) {
+                // That there is none is told.
+                judging::pull_request(github, *number)?;
             }
-        };
-        for one in &mut found {
-            one.closing(closes.remove(&one.number).unwrap_or_default());
         }
-        let key: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
+        let named = !self.pull_requests.is_empty();
+        if named {
+            // A status belongs to a commit: every open pull request that has it is judged with it.
+            let is_asked = |one: &&PullRequest| asked.contains(&one.number);
+            let heads: Vec<ObjectId> = found.iter().filter(is_asked).map(|one| one.head).collect();
+            found.retain(|one| heads.contains(&one.head));
+        }
+        let known = judging::ask_about(github, output, &mut found, &self.context);
+        if !self.given.closes.is_empty() {
+            for one in &mut found {
+                if !named || asked.contains(&one.number) {
+                    one.closing(self.given.closes.clone());
+                    one.unasked = None;
+                }
+            }
+        }
+        if self.event {
+            for one in found.iter().filter(|one| asked.contains(&one.number)) {
+                keys.extend(one.issues(ledger.1)?);
+            }
+        }
+        let all = !self.event && self.issue.is_none();
         let mut heads: Vec<ObjectId> = Vec::new();
         for one in &found {
-            let is_about = match &key {
-                Some(key) => one.issues(ledger.1)?.contains(key),
-                None => true,
-            };
+            let is_about = all
+                || asked.contains(&one.number)
+                || one.unasked.is_some()
+                || one.issues(ledger.1)?.iter().any(|key| keys.contains(key));
             if is_about && !heads.contains(&one.head) {
                 heads.push(one.head);
             }
         }
-        let judged = heads.into_iter().map(|head| Target {
-            head,
-            judged: {
-                let same = found.iter().filter(|one| one.head == head);
-                same.map(|one| judge(ledger, policy, one, None)).collect()
-            },
+        let judged = heads.into_iter().map(|head| {
+            let same = || found.iter().filter(|one| one.head == head);
+            Target {
+                head,
+                known: same().find_map(|one| known.get(&one.number)).cloned(),
+                judged: same().map(|one| judge(ledger, policy, one, None)).collect(),
+            }
         });
         Ok(judged.collect())
     }
@@ -206,7 +225,7 @@ impl Arguments {
             trouble: None,
             results: target.judged.iter().flatten().flat_map(results).collect(),
         };
-        let answer = self.post(github, &view);
+        let answer = self.post(github, &view, target.known.as_ref());
         match answer {
             Ok(set) => view.set = set,
             // One commit may be gone; whether the others can be set, is seen then.
@@ -224,13 +243,28 @@ impl Arguments {
 
     /// Posts a status, unless the newest one of this name is the same; returns whether it did, or
     /// would in a dry run.
-    fn post(&self, github: &Github, view: &StatusView<'_>) -> Result<bool, GithubError> {
-        let all = github.list(&format!("commits/{}/statuses?per_page=100", view.commit))?;
-        // The newest first.
-        let known = all.iter().find(|one| one["context"] == *self.context);
-        let is_same = known.is_some_and(|known| {
-            known["state"] == view.state && known["description"] == *view.description
-        });
+    fn post(
+        &self,
+        github: &Github,
+        view: &StatusView<'_>,
+        known: Option<&Option<(String, String)>>,
+    ) -> Result<bool, GithubError> {
+        let is_same = match known {
+            Some(known) => {
+                let same = |(state, text): &(String, String)| {
+                    *state == view.state && *text == view.description
+                };
+                known.as_ref().is_some_and(same)
+            }
+            None => {
+                let all = github.list(&format!("commits/{}/statuses?per_page=100", view.commit))?;
+                // The newest first.
+                let mut known = all.iter().filter(|one| one["context"] == *self.context);
+                known.next().is_some_and(|known| {
+                    known["state"] == view.state && known["description"] == *view.description
+                })
+            }
+        };
         if is_same || self.dry_run {
             return Ok(!is_same);
         }
@@ -264,6 +298,7 @@ fn queued(
     };
     Ok(Target {
         head,
+        known: None,
         judged: judge_queue(ledger, policy, github, (name, head, base)),
     })
 }

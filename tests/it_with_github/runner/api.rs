@@ -26,6 +26,8 @@ pub(crate) struct Fault {
 #[derive(Default)]
 struct Kept {
     pulls: Vec<Value>,
+    /// As they were told; the newest counts.
+    issues: Vec<Value>,
     /// The oldest first.
     statuses: Vec<Value>,
     faults: Vec<Fault>,
@@ -99,6 +101,11 @@ impl Api {
         pulls.push(described.clone());
     }
 
+    /// An issue as it is now.
+    pub(crate) fn knows_issue(&self, described: &Value) {
+        self.kept.lock().unwrap().issues.push(described.clone());
+    }
+
     /// Somebody links an issue to a pull request, in the sidebar.
     pub(crate) fn links(&self, pull_request: u64, issue: u64) {
         self.kept.lock().unwrap().linked.push((pull_request, issue));
@@ -157,13 +164,13 @@ impl Kept {
     /// The answer to the one question that is asked of GraphQL: what pull requests close.
     fn closing(&self, body: &str, repository: &Path) -> Value {
         let asked: Value = serde_json::from_str(body).unwrap();
+        let context = asked["variables"]["context"].as_str().unwrap();
         assert_eq!(
             asked["variables"],
-            json!({ "owner": "owner", "name": "desk" })
+            json!({ "owner": "owner", "name": "desk", "context": context })
         );
         let query = asked["query"].as_str().unwrap();
-        let question =
-            "query($owner: String!, $name: String!) { repository(owner: $owner, name: $name) { ";
+        let question = "query($owner: String!, $name: String!, $context: String!) { repository(owner: $owner, name: $name) { ";
         let mut rest = query
             .strip_prefix(question)
             .and_then(|rest| rest.strip_suffix("} }"))
@@ -173,7 +180,8 @@ impl Kept {
         while !rest.is_empty() {
             let (number, after) = rest[1..].split_once(": pullRequest(number: ").unwrap();
             let fields = format!(
-                "{number}) {{ closingIssuesReferences(first: 100) {{ nodes {{ number repository {{ nameWithOwner }} }} }} }} "
+                "{number}) {{ closingIssuesReferences(first: 100) {{ nodes {{ number repository {{ nameWithOwner }} }} }} \
+                 commits(last: 1) {{ nodes {{ commit {{ oid status {{ context(name: $context) {{ state description }} }} }} }} }} }} "
             );
             rest = after.strip_prefix(&fields).unwrap();
             let name = format!("p{number}");
@@ -199,7 +207,19 @@ impl Kept {
                 .collect();
             // One of another repository.
             nodes.push(json!({ "number": 9, "repository": { "nameWithOwner": "owner/other" } }));
-            data[&name] = json!({ "closingIssuesReferences": { "nodes": nodes } });
+            let head = pull["head"]["sha"].as_str().unwrap();
+            let mut statuses = self.statuses.iter().rev().filter(|one| one["sha"] == head);
+            let status = statuses.clone().next().map(|_| {
+                let own = statuses.find(|one| one["context"] == context);
+                let own = own.map(|own| {
+                    let state = own["state"].as_str().unwrap().to_uppercase();
+                    json!({ "state": state, "description": own["description"] })
+                });
+                json!({ "context": own })
+            });
+            let commits = json!({ "nodes": [{ "commit": { "oid": head, "status": status } }] });
+            data[&name] =
+                json!({ "closingIssuesReferences": { "nodes": nodes }, "commits": commits });
         }
         let mut answer = json!({ "data": { "repository": data } });
         if !errors.is_empty() {
@@ -258,6 +278,13 @@ impl Kept {
                 let pulls = self.pulls(repository);
                 let mut pulls = pulls.iter();
                 let found = pulls.find(|pull| pull["number"].as_u64() == number.parse().ok());
+                found.map_or(missing, |found| (200, found.clone(), None))
+            }
+            (Method::Get, ["issues", number]) => {
+                let found = self.issues.iter();
+                let found = found
+                    .rev()
+                    .find(|one| one["number"].as_u64() == number.parse().ok());
                 found.map_or(missing, |found| (200, found.clone(), None))
             }
             (Method::Get, ["commits", sha, "statuses"]) => {

@@ -153,8 +153,14 @@ impl Runner {
     }
 
     pub(crate) fn run_workflow(&self, workflow: &Value, event: &Event) -> Run {
-        if let Some(described) = event.payload.get("pull_request") {
-            self.api.knows(described);
+        // What is told first is how it is; a run that is started again tells what is over.
+        if event.attempt == 1 {
+            if let Some(described) = event.payload.get("pull_request") {
+                self.api.knows(described);
+            }
+            if let Some(described) = event.payload.get("issue") {
+                self.api.knows_issue(described);
+            }
         }
         let mut run = Run::default();
         let mut needs = Map::new();

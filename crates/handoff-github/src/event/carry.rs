@@ -17,7 +17,7 @@ use super::effects::Work;
 use super::outcome::{Carried, Did, EventContext};
 use super::payload::{Event, Fork};
 use super::staleness::News;
-use super::subject::{Naming, Subject};
+use super::subject::{Naming, Subject, issues_of_pull_request};
 use super::values::{facts, lacking, says};
 
 /// Applies the update that follows from an issue as it is, and decides again if another process was
@@ -55,7 +55,18 @@ pub fn carry_out(mut context: EventContext<'_, '_>, event: &Event) -> Result<Car
     let tip = context.ledger.tip()?;
     let naming = Naming::of(&tip, context.closes)?;
     let subject = Subject::of(event, &naming);
-    let keys = subject.known(&tip, event)?;
+    let mut keys = subject.known(&tip, event)?;
+    if context.unasked
+        && let Some(number) = subject.pull_request
+    {
+        // What the ledger knows of it, is not dropped because a text names another.
+        let known = issues_of_pull_request(&tip, number)?;
+        let new: Vec<IssueKey> = known
+            .into_iter()
+            .filter(|key| !keys.contains(key))
+            .collect();
+        keys.extend(new);
+    }
     if keys.is_empty() {
         return Ok(Carried::nothing(of_no_issue(kind, subject.pull_request)));
     }

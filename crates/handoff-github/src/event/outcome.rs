@@ -22,6 +22,8 @@ pub struct EventContext<'a, 'r> {
     pub permission: Option<Permission>,
     /// The issues that GitHub says the pull request closes, if it was asked.
     pub closes: &'a [IssueKey],
+    /// Whether it was asked, and did not say.
+    pub unasked: bool,
 }
 
 /// The outcome of an event.

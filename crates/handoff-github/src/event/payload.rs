@@ -218,6 +218,15 @@ impl Event {
         self.payload.pointer(pointer)
     }
 
+    /// Puts the issue as it is now in the place of the one in the payload, if it is the same one.
+    pub fn replace_issue(&mut self, now: Value) {
+        if let Some(issue) = self.payload.get_mut("issue")
+            && issue["number"] == now["number"]
+        {
+            *issue = now;
+        }
+    }
+
     /// The source, if it is not the repository itself: another repository proves nothing about this
     /// one's branches.
     pub(super) fn fork(&self) -> Option<Fork> {

@@ -26,6 +26,8 @@ const KNOWN: [&str; 3] = ["OWNER", "MEMBER", "COLLABORATOR"];
 pub struct Subject {
     /// The issues that the event names, in that order.
     pub issues: Vec<IssueKey>,
+    /// Those that its branch seems to be named after: `fix-404-page` need not be about issue 404.
+    pub of_branch: Vec<IssueKey>,
     /// The number of the pull request, if any.
     pub pull_request: Option<u64>,
 }
@@ -104,8 +106,9 @@ impl Subject {
             number.to_string().parse::<IssueKey>().ok()
         };
         let of_branch = |branch: &str, pull_request: &str| Self {
-            issues: named(event.text(branch)).into_iter().collect(),
+            of_branch: named(event.text(branch)).into_iter().collect(),
             pull_request: event.number(pull_request),
+            ..Self::default()
         };
         let Some(kind) = event.kind() else {
             return Self::default();
@@ -113,12 +116,12 @@ impl Subject {
         match kind {
             EventKind::Issues => Self {
                 issues: own().into_iter().collect(),
-                pull_request: None,
+                ..Self::default()
             },
             EventKind::IssueComment => match event.payload().pointer("/issue/pull_request") {
                 None | Some(serde_json::Value::Null) => Self {
                     issues: own().into_iter().collect(),
-                    pull_request: None,
+                    ..Self::default()
                 },
                 // The payload does not say which repository the pull request is from, only its
                 // author: a stranger's text must not choose the issue that a comment answers.
@@ -128,16 +131,15 @@ impl Subject {
                     Self {
                         issues: closed.unwrap_or_default(),
                         pull_request: event.number("/issue/number"),
+                        ..Self::default()
                     }
                 }
             },
             EventKind::PullRequest | EventKind::PullRequestReview => {
-                let mut issues = closed(event.text("/pull_request/body"));
-                if issues.is_empty() {
-                    issues.extend(named(event.text("/pull_request/head/ref")));
-                }
+                let branch = event.text("/pull_request/head/ref");
                 Self {
-                    issues,
+                    issues: closed(event.text("/pull_request/body")),
+                    of_branch: named(branch).into_iter().collect(),
                     pull_request: event.number("/pull_request/number"),
                 }
             }
@@ -158,8 +160,8 @@ impl Subject {
                     }
                 }
                 Self {
-                    issues,
-                    pull_request: None,
+                    of_branch: issues,
+                    ..Self::default()
                 }
             }
         }
@@ -167,14 +169,30 @@ impl Subject {
 }
 
 impl Subject {
-    /// The issues that it is about: those that it names, else the open ones of the ledger that have
-    /// its pull request, or its commit.
+    /// The issues that it names, as far as that can be told without a ledger.
+    pub fn named(&self) -> Vec<IssueKey> {
+        let of_branch = self.issues.is_empty().then_some(&self.of_branch);
+        let all = self.issues.iter().chain(of_branch.into_iter().flatten());
+        all.cloned().collect()
+    }
+
+    /// The issues that it is about: those that it names; else the one that its branch is named after, if
+    /// the ledger has it; else the open ones of the ledger that have its pull request, or its commit.
     ///
     /// # Errors
     /// [`LedgerError`] if the ledger cannot be read.
     pub fn known(&self, tip: &Snapshot<'_>, event: &Event) -> Result<Vec<IssueKey>, LedgerError> {
         if !self.issues.is_empty() {
             return Ok(self.issues.clone());
+        }
+        let mut named = Vec::new();
+        for key in &self.of_branch {
+            if tip.issue(key)?.issue()?.is_some() {
+                named.push(key.clone());
+            }
+        }
+        if !named.is_empty() {
+            return Ok(named);
         }
         let found = match self.pull_request {
             Some(number) => issues_of_pull_request(tip, number)?,
@@ -228,7 +246,10 @@ pub fn pull_request_in(issue: &Issue) -> Option<u64> {
 }
 
 /// Finds the open issues whose contracts or notes name this pull request.
-fn issues_of_pull_request(tip: &Snapshot<'_>, number: u64) -> Result<Vec<IssueKey>, LedgerError> {
+pub(super) fn issues_of_pull_request(
+    tip: &Snapshot<'_>,
+    number: u64,
+) -> Result<Vec<IssueKey>, LedgerError> {
     issues_with(tip, |issue| {
         let noted = issue.annotations.iter().rev();
         let noted = noted.filter_map(|note| note.facts.get(PULL_REQUEST));

@@ -5,7 +5,7 @@
 //! that count decides what the fact is.
 
 use handoff_base::Moment;
-use handoff_protocol::{Definition, HEAD, Opinions, PULL_REQUEST};
+use handoff_protocol::{Definition, EventKind, HEAD, Opinions, PULL_REQUEST};
 use serde_json::Value;
 
 use crate::record::{Annotation, Issue};
@@ -62,6 +62,17 @@ impl<'i> Opinion<'i> {
         own < others || own == others && other.withdraws() && !self.withdraws()
     }
 
+    /// What tells of it: a workflow and a status of one name are not the same one.
+    fn told_by(&self) -> Option<EventKind> {
+        let mut kinds = EventKind::ALL.into_iter();
+        kinds.find(|kind| self.note.facts.contains_key(&kind.since_fact()))
+    }
+
+    /// Whether another one is of the same one, on the same commit.
+    fn is_like(&self, other: &Opinion<'_>) -> bool {
+        self.by == other.by && self.told_by() == other.told_by() && is_same_commit(self, other)
+    }
+
     /// How much it weighs in the decision.
     fn weight(&self) -> u8 {
         let agrees = self.rules.agrees.iter().any(|value| value == self.value);
@@ -81,8 +92,7 @@ impl Issue {
         let notes = notes.filter(|note| self.is_current(note));
         let mut found: Vec<Opinion<'_>> = Vec::new();
         for new in notes.filter_map(|note| Opinion::of(rules, note)) {
-            let is_same = |one: &Opinion<'_>| one.by == new.by && is_same_commit(one, &new);
-            match found.iter().position(is_same) {
+            match found.iter().position(|one| one.is_like(&new)) {
                 Some(at) if new.is_older_than(&found[at]) => continue,
                 Some(at) => drop(found.remove(at)),
                 None => {}
@@ -120,7 +130,7 @@ impl Issue {
             .annotations
             .iter()
             .filter_map(|note| Opinion::of(own.rules, note));
-        let same = notes.filter(|one| one.by == own.by && is_same_commit(one, own));
+        let same = notes.filter(|one| one.is_like(own));
         same.reduce(|known, new| {
             if new.is_older_than(&known) {
                 known
