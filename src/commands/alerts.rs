@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 use handoff::base::Moment;
 use handoff::base::ids::IssueKey;
 use handoff::base::text::{continued, word};
+use handoff::ledger::UnpushedCode;
 use handoff::ledger::attention::protocols;
 use handoff::model::Refusal;
 use handoff::protocol::{Level, Side};
@@ -13,6 +14,7 @@ use handoff_report::alerts::{Firing, firing};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::status::unpushed_text;
 use crate::args::duration;
 use crate::context::Context;
 use crate::environment::now;
@@ -94,7 +96,10 @@ impl Arguments {
             .iter()
             .filter(|(_, p)| p.definition().alerts.is_empty());
         let without: Vec<&str> = without.map(|(name, _)| name.as_str()).collect();
+        let remote = ledger.beside_remote()?;
         let view = AlertsView {
+            unpublished: remote.map_or(0, |remote| remote.unpublished),
+            unpushed: ledger.unpushed_code(&tip)?,
             at: now,
             firing,
             without_alerts: &without,
@@ -145,16 +150,26 @@ pub(crate) struct AlertsView<'a> {
     at: Moment,
     /// each crossed threshold, the most severe first
     firing: Vec<Firing>,
+    /// how many commits of the ledger are here and not on its remote, as last seen
+    unpublished: usize,
+    /// the code of open issues that is only here, as far as is known here
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unpushed: Vec<UnpushedCode>,
     /// protocols in force that have no `alerts`
     without_alerts: &'a [&'a str],
 }
 
 impl Answer for AlertsView<'_> {
     fn text(&self, look: &Look) -> String {
+        let mut text: String = self.firing.iter().map(|alert| shown(alert, look)).collect();
         if self.firing.is_empty() {
-            return "no threshold is crossed\n".to_owned();
+            text += "no threshold is crossed\n";
         }
-        let text: String = self.firing.iter().map(|alert| shown(alert, look)).collect();
+        if self.unpublished > 0 {
+            let commits = counted(self.unpublished, "commit");
+            text += &format!("{commits} of the ledger only here: `git handoff sync`\n");
+        }
+        text += &unpushed_text(&self.unpushed);
         look.sentences(&text)
     }
 }

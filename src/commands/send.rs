@@ -85,7 +85,10 @@ impl Arguments {
         let (mut ledger, mut session) = context.requester(&repository, output)?;
         session.usage = self.usage.read(context)?;
         let agent = context.agent(&repository)?;
-        if let Some(left) = context.left_for_worker(&mut ledger, &session) {
+        let left = context.left_for_worker(&mut ledger, &session);
+        let has_more = self.offer.has_more() || self.edit || self.usage.is_given();
+        let unpushed = || context.left_until_pushed(&ledger).filter(|_| !has_more);
+        if let Some(left) = left.or_else(unpushed) {
             return self.leave(&left, context, (&mut ledger, &session), output);
         }
         let mut options = self.offer.read(context, agent)?;

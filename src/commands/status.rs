@@ -2,11 +2,11 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use clap::Args;
 use handoff::base::ids::{AgentName, IssueKey};
-use handoff::base::text::continued;
+use handoff::base::text::{continued, word};
 use handoff::base::{Moment, ObjectId};
 use handoff::ledger::attention::{self, Attention};
 use handoff::ledger::{
-    IssueReport, IssueSurvey, Ledger, LedgerError, Rejected, RemoteDistance, Snapshot,
+    IssueReport, IssueSurvey, Ledger, LedgerError, Rejected, RemoteDistance, Snapshot, UnpushedCode,
 };
 use handoff::model::{IssueStatus, IssueSummary, Paused, Record, Refusal, View};
 use handoff::protocol::{Policy, State};
@@ -61,6 +61,7 @@ impl Arguments {
         let open_states = State::ALL.into_iter().filter(|s| !s.is_terminal());
         let count = |state| records.iter().filter(|r| r.state == state).count();
         let remote = ledger.beside_remote()?;
+        let unpushed = ledger.unpushed_code(&tip)?;
         // A partial clone would have to fetch every issue.
         let is_partial = remote
             .as_ref()
@@ -112,6 +113,7 @@ impl Arguments {
             idle,
             page,
             remote,
+            unpushed,
             rejected: ledger.rejected()?,
             handoffs: ListedHandoff::all(records, now),
             fresh,
@@ -248,6 +250,9 @@ pub(crate) struct StatusView<'a> {
     /// how this clone's ledger compares with its remote's as last seen, beside what `fresh` says; null
     /// if the ledger has no remote
     remote: Option<RemoteDistance>,
+    /// the code of open issues that is only here, as far as is known here
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unpushed: Vec<UnpushedCode>,
     /// the offline steps that were refused and are kept
     rejected: Vec<Rejected>,
     /// whether the remote was asked first; null if the ledger has no remote
@@ -325,11 +330,26 @@ impl Answer for StatusView<'_> {
         if let Some(remote) = &self.remote {
             more += &remote_text(remote, self.fresh.as_ref().is_some_and(Fresh::is_answered));
         }
+        more += &unpushed_text(&self.unpushed);
         let rejected = rejected_text(self.rejected.len());
         more.extend(rejected.map(|line| format!("{line}\n")));
         more += self.page.text();
         table + &look.sentences(&more)
     }
+}
+
+/// The code that is only here, as text.
+pub(super) fn unpushed_text(all: &[UnpushedCode]) -> String {
+    let line = |one: &UnpushedCode| {
+        format!(
+            "issue {}: {} of {} not on origin: `git push origin {}`\n",
+            one.issue,
+            counted(one.commits, "commit"),
+            continued(&one.branch),
+            word(&one.branch)
+        )
+    };
+    all.iter().map(line).collect()
 }
 
 /// How a ledger compares with its remote's, as text.

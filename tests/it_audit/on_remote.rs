@@ -2,11 +2,17 @@
 
 use insta::assert_snapshot;
 
-use crate::desk::{BRANCH, Desk, merged};
+use test_support::contracts::{Format, prepared, sample};
+
+use crate::desk::{BRANCH, Desk, fixed, merged};
 
 /// A desk whose ledger and main branch are shared through `origin`.
 fn shared() -> Desk {
-    let desk = Desk::new("enforce");
+    shared_under("enforce")
+}
+
+fn shared_under(policy: &str) -> Desk {
+    let desk = Desk::new(policy);
     desk.git(&["init", "-q", "--bare", "../origin.git"]);
     desk.git(&["remote", "add", "origin", "../origin.git"]);
     desk.git(&["push", "-q", "origin", "main"]);
@@ -93,4 +99,123 @@ fn a_ledger_of_one_repository_asks_for_no_push() {
         .send(desk.implemented(2, &[&first, &second]))
         .success();
     assert_eq!(desk.check("87.3", "branch"), "passed");
+}
+
+/// A shared desk, and the contract with which the implementer's commits, pushed or not, are handed on.
+fn handed_on(policy: &str, pushes: bool) -> (Desk, String) {
+    let desk = shared_under(policy);
+    let [first, second] = desk.work();
+    if pushes {
+        desk.git(&["push", "-q", "origin", BRANCH]);
+    }
+    let contract = desk.implemented(2, &[&first, &second]);
+    (desk, contract)
+}
+
+/// Changes a branch of the remote from elsewhere: this clone does not know of it.
+fn elsewhere(desk: &Desk, args: &[&str]) {
+    desk.env.git(&desk.env.root().join("origin.git"), args);
+}
+
+#[test]
+fn code_that_is_only_here_is_refused_under_warn_too() {
+    let (desk, contract) = handed_on("warn", false);
+    let sent = desk.env.send(&contract).exits(3);
+    sent.says(&format!("push it: `git push origin {BRANCH}`"));
+    desk.git(&["push", "-q", "origin", BRANCH]);
+    desk.env.send(&contract).success();
+    desk.env.claim("87.3", "reviewer-agent").success();
+    desk.env
+        .send(sample("reviewer-agent-to-fixer-agent", Format::Xml, 87))
+        .success();
+    desk.env.claim("87.4", "fixer-agent").success();
+    desk.commit(BRANCH, &[("src/export.py", "fixed\n")], "export: fix");
+    let found = desk.env.send(fixed(1)).exits(3);
+    found.says(&format!("is only here: it is not on origin's \"{BRANCH}\""));
+    desk.git(&["push", "-q", "origin", BRANCH]);
+    desk.env.send(fixed(1)).success();
+    desk.env.assert_sound();
+}
+
+#[test]
+fn a_branch_that_the_remote_lost_or_rewrote_is_not_what_this_clone_knows() {
+    let (desk, contract) = handed_on("warn", true);
+    elsewhere(&desk, &["branch", "-D", BRANCH]);
+    let sent = desk.env.send(&contract).exits(3);
+    sent.says(&format!("is only here: origin has no branch \"{BRANCH}\""));
+    elsewhere(&desk, &["branch", BRANCH, "main"]);
+    let sent = desk.env.send(&contract).exits(3);
+    sent.says(&format!("is only here: it is not on origin's \"{BRANCH}\""));
+    desk.git(&["push", "-q", "origin", BRANCH]);
+    desk.env.send(&contract).success();
+}
+
+#[test]
+fn a_branch_without_commits_of_its_own_needs_no_push() {
+    let desk = shared();
+    desk.env
+        .send(test_support::contracts::opening(88))
+        .success();
+    desk.env.claim("88.1", "prep-agent").success();
+    desk.git(&["branch", "enhancement/88-csv-export", "main"]);
+    desk.env.send(prepared(88)).success();
+    assert_eq!(desk.check("88.2", "branch"), "passed");
+}
+
+#[test]
+fn a_claim_says_that_the_commit_it_was_handed_on_with_is_gone() {
+    let (desk, contract) = handed_on("warn", true);
+    desk.env.send(&contract).success();
+    elsewhere(&desk, &["branch", "-D", BRANCH]);
+    let args = ["claim", "87.3", "--as", "reviewer-agent", "--json"];
+    let claimed = desk.env.handoff(&args).success().json();
+    let warning = &claimed["data"]["warnings"][0];
+    assert_eq!(warning["code"], "code.missing", "{claimed}");
+    let message = warning["message"].as_str().unwrap();
+    assert!(
+        message.ends_with(&format!("{BRANCH}\": origin has no branch {BRANCH}")),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_gate_that_is_asked_for_no_commit_judges_only_one_that_the_remote_has() {
+    let (desk, contract) = handed_on("warn", true);
+    desk.env.send(&contract).success();
+    desk.env.claim("87.3", "reviewer-agent").success();
+    desk.env
+        .send(sample("reviewer-agent-to-validator-agent", Format::Xml, 87))
+        .success();
+    desk.env.handoff(&["gate", "87"]).success();
+    elsewhere(&desk, &["branch", "-D", BRANCH]);
+    desk.git(&["fetch", "-q", "--prune", "origin"]);
+    let closed = desk.env.handoff(&["gate", "87"]).exits(1).stdout;
+    let why = format!("origin has no branch {BRANCH}: `git push origin {BRANCH}`");
+    assert!(closed.contains(&why), "{closed}");
+    desk.env
+        .handoff(&["gate", "87", "--head", BRANCH])
+        .success();
+    let only_here =
+        format!("issue 87: 2 commits of {BRANCH} not on origin: `git push origin {BRANCH}`\n");
+    for command in ["status", "alerts"] {
+        let shown = desk.env.handoff(&[command]).stdout;
+        assert!(shown.contains(&only_here), "{shown}");
+    }
+}
+
+#[test]
+fn an_invented_merge_passes_no_gate_where_nothing_is_checked() {
+    let desk = Desk::new("off");
+    let [first, second] = desk.work();
+    desk.approved(&[&first, &second]);
+    desk.env
+        .send(merged("1234567890123456789012345678901234567890", "squash"))
+        .success();
+    let gate = ["gate", "87", "--require", "validated"];
+    let closed = desk.env.handoff(&gate).exits(1);
+    assert!(
+        closed.stdout.contains("commit 1234567890 is not on main"),
+        "{}",
+        closed.shown
+    );
 }

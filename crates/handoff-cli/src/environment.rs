@@ -159,6 +159,8 @@ pub struct Run {
     pub id: HandoffId,
     /// The file in which its contract may be left.
     pub contract: PathBuf,
+    /// The branch that it works on.
+    pub branch: Option<String>,
 }
 
 /// The run of `work` that this process is part of, if it is.
@@ -167,6 +169,7 @@ pub fn run_of_work() -> Option<Run> {
     Some(Run {
         id: env::var("GIT_HANDOFF_ID").ok()?.parse().ok()?,
         contract: PathBuf::from(contract),
+        branch: env::var("GIT_HANDOFF_BRANCH").ok(),
     })
 }
 

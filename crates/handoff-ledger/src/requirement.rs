@@ -5,16 +5,21 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use handoff_base::ids::AgentName;
-use handoff_base::{Code, ObjectId};
-use handoff_git::{Stored, Tree, undone_by_rebase};
+use handoff_base::text::word;
+use handoff_base::{Code, ObjectId, short_id};
+use handoff_git::{Named, Repository, Stored, Tree, undone_by_rebase};
 use handoff_model::branches::short_name;
+use handoff_model::value::scalar;
 use handoff_model::{
-    Answered, GatePolicy, Issue, JudgedCode, LookupRefusal, Refusal, Remedy, Said, StepEvent, View,
-    layout, trailers,
+    Answered, Evidence, GatePolicy, Issue, JudgedCode, LookupRefusal, Refusal, Remedy, Said,
+    StepEvent, Verdict, View, layout, trailers,
 };
-use handoff_protocol::{BASE, Event, HEAD, Identity, PULL_REQUEST_STATE, Signers};
+use handoff_protocol::{BASE, Check, Event, HEAD, Identity, PULL_REQUEST_STATE, Signers};
 
+use super::base_branch::base_branch;
+use super::context::contract_value;
 use super::error::LedgerError;
+use super::origin_code::{OnOrigin, on_origin};
 use super::recorded_step::StepReader;
 use super::signing::{By, Demand, judge};
 use super::snapshot::{IssueFolder, Rules, Snapshot};
@@ -176,6 +181,11 @@ pub fn judge_gate(
             }
         }
     }
+    for one in requirements.iter_mut().filter(|one| one.met) {
+        if let Some(why) = not_there(tip, folder, issue, rules, one, head.is_none())? {
+            (one.met, one.why) = (false, format!("{}; {why}", one.why));
+        }
+    }
     if let Some(damage) = &request.damage {
         let sound = Judgement::single(head, "sound", false, damage.clone());
         requirements.extend(sound.requirements);
@@ -209,6 +219,68 @@ fn retargeted(
     let before = bases.iter().rfind(|(noted, _)| *noted <= at);
     let base = before.or(bases.first()).map(|(_, base)| short_name(base));
     Ok(base.filter(|base| *base != into).map(str::to_owned))
+}
+
+/// Why a requirement is met by a commit that others do not have: a merge that is not on its base, or,
+/// if no commit was asked for, one that is not on the remote's branch.
+fn not_there(
+    tip: &Snapshot<'_>,
+    folder: &IssueFolder<'_>,
+    issue: &Issue,
+    rules: &Rules<'_>,
+    one: &Answered,
+    is_any: bool,
+) -> Result<Option<String>, LedgerError> {
+    let record = match &one.by {
+        Some(by) => folder.record(by.number())?,
+        None => None,
+    };
+    let Some(record) = record else {
+        return Ok(None);
+    };
+    let (repository, protocol) = (tip.repository(), rules.protocol());
+    let known = Some((issue, protocol.definition()));
+    let kind = protocol.contract_type(&record.contract_type);
+    let claims = kind.and_then(|kind| kind.claims.as_ref());
+    if let Some(claim) = claims.and_then(|claims| claims.merge.as_ref()) {
+        let passed = |one: &Evidence| one.check == Check::Merge && one.result == Verdict::Passed;
+        if record.evidence.iter().any(passed) {
+            return Ok(None);
+        }
+        let value = contract_value(rules, &record, &folder.contract(&record)?)?;
+        let merged = value.and_then(|value| value.pointer(&claim.commit).and_then(scalar));
+        let code = merged.map(|commit| Code {
+            branch: String::new(),
+            commit: commit.to_ascii_lowercase(),
+            tree: None,
+        });
+        let base = base_branch(repository, known, None, None);
+        return Ok(code.zip(base).and_then(|(code, base)| {
+            let is_there = is_on(repository, &code, &base);
+            (!is_there).then(|| format!("commit {} is not on {base}", short_id(&code.commit)))
+        }));
+    }
+    let is_shared = repository.config("handoff.remote").is_some();
+    let has_origin = is_shared && repository.remote_url("origin").is_some();
+    let Some(code) = record.code.as_ref().filter(|_| is_any && has_origin) else {
+        return Ok(None);
+    };
+    let base = base_branch(repository, known, Some(&code.branch), None);
+    Ok(match on_origin(repository, code, base.as_deref(), false) {
+        OnOrigin::There => None,
+        OnOrigin::Not(why) => Some(format!("{why}: `git push origin {}`", word(&code.branch))),
+        OnOrigin::Unknown(why) => Some(format!("{why}: name the commit with `--head COMMIT`")),
+    })
+}
+
+/// Whether a commit, by the beginning of its id, is on a branch, here or on `origin`.
+fn is_on(repository: &Repository, code: &Code, branch: &str) -> bool {
+    let Ok(Named::Commit(commit)) = repository.named(&code.commit) else {
+        return false;
+    };
+    let tip = repository.base_code(branch).ok().flatten();
+    let tip = tip.and_then(|tip| tip.commit.parse().ok());
+    tip.is_some_and(|tip| repository.is_in_history(commit, tip).unwrap_or_default())
 }
 
 /// The same for who asks about any issue: a requirement that its protocol does not know is not met.

@@ -25,6 +25,7 @@ use super::draft::{Decided, Draft};
 use super::error::{ContractError, LedgerError};
 use super::evidence::{Ground, Judge, Judged, Merged, OnRemote, changed};
 use super::ledger::Ledger;
+use super::origin_code::asked;
 use super::session::Session;
 use super::shared_resources::shared_resources;
 use super::snapshot::{IssueFolder, Rules, Snapshot};
@@ -427,7 +428,7 @@ impl<'r> Ledger<'r> {
             merged,
             base: base.as_ref().and_then(id),
             since: since.filter(own).as_ref().and_then(id),
-            remote: self.on_remote(prepared, base_branch.as_deref()),
+            remote: self.on_remote(prepared, base_branch.as_deref(), demanded),
             branch,
             base_branch,
         };
@@ -442,31 +443,45 @@ impl<'r> Ledger<'r> {
         let mut judged = judge.judge(demanded)?;
         let policy = |check| protocol.policy(check, tip.manifest().evidence);
         judged.refuse(judge.misnamed(policy)?);
+        judged.refuse(judge.unpushed(demanded)?.into_iter().collect());
         let findings = std::mem::take(&mut judged.findings);
         judged.findings = placed(protocol, rules, kind, prepared.offer.input, findings)?;
         judged.findings.sort_by_key(|f| (f.line, f.column));
         Ok(judged)
     }
 
-    /// What `origin` has of the code, if the ledger is shared and this clone has an `origin`.
-    ///
-    /// Only this clone's knowledge is used, which every push and fetch updates: a check makes
-    /// nobody wait for the network.
+    /// What `origin` has of the code, if the ledger is shared and this clone has an `origin`. It is
+    /// asked for the branch that is handed on: a deleted or rewritten one is not what this clone knows
+    /// of it. `check` makes nobody wait for the network.
     fn on_remote(
         &self,
         prepared: &PreparedContract<'_, '_>,
         base: Option<&str>,
+        demanded: &[(Check, Policy)],
     ) -> Option<OnRemote> {
         let repository = self.repository();
         if !self.is_shared() || repository.remote_url("origin").is_none() {
             return None;
         }
         let at = |branch: Option<&str>| repository.on_origin(branch?);
-        Some(OnRemote {
+        let mut known = OnRemote {
             branch: at(prepared.branch.as_deref()),
             base: at(base),
             is_out_of_reach: prepared.session.offline || self.out_of_reach().is_some(),
-        })
+        };
+        let of_code = |(check, _): &(Check, Policy)| {
+            matches!(check, Check::Branch | Check::Commits | Check::CommitsAdded)
+        };
+        let asks = !known.is_out_of_reach && !self.is_rehearsed() && demanded.iter().any(of_code);
+        if let Some(branch) = prepared.branch.as_deref().filter(|_| asks) {
+            match asked(repository, branch) {
+                Ok(tip) if tip.is_none_or(|tip| repository.has(tip)) => known.branch = tip,
+                // Its history is cut off here.
+                Ok(_) => {}
+                Err(_) => known.is_out_of_reach = true,
+            }
+        }
+        Some(known)
     }
 
     /// The commit a branch was at when it was merged: its tip, here or on `origin`; if it was

@@ -1,15 +1,20 @@
 //! Changes of existing work: claims, and every other update.
 
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_model::{EventArgs, Request, Update, View};
-use handoff_protocol::Event;
+use handoff_base::short_id;
+use handoff_base::text::quoted;
+use handoff_model::{EventArgs, Record, Request, Update, View};
+use handoff_protocol::{Check, Event, Policy};
 
+use super::base_branch::base_branch;
 use super::claim_queue::claimable;
 use super::error::{ContractError, LedgerError};
 use super::evidence::changed;
 use super::ledger::Ledger;
+use super::origin_code::{OnOrigin, on_origin};
 use super::session::Session;
+use super::snapshot::Snapshot;
 use super::write::Done;
 
 /// The handoff to claim: a given one, or the next in the queue.
@@ -55,11 +60,55 @@ impl<'r> Ledger<'r> {
                     let findings = std::mem::take(&mut warnings);
                     return Err(ContractError::Delivered(findings).into());
                 }
+                warnings.extend(ledger.missing_code(tip, session, &receipt.record)?);
             }
             Ok(decided)
         })?;
         done.warnings.extend(warnings);
         Ok(done)
+    }
+
+    /// The finding that others could not go on with the code of a handoff: the commit that it was
+    /// handed on with is on no branch of the remote that counts. It is asked, and what is missing here
+    /// is fetched from it.
+    fn missing_code(
+        &self,
+        tip: &Snapshot<'r>,
+        session: &Session,
+        record: &Record,
+    ) -> Result<Option<Finding>, LedgerError> {
+        let repository = self.repository();
+        let has_remote = self.is_shared() && repository.remote_url("origin").is_some();
+        let is_reached = !session.offline && self.out_of_reach().is_none();
+        let Some(code) = record.code.as_ref().filter(|_| has_remote && is_reached) else {
+            return Ok(None);
+        };
+        let rules = tip.rules(record.protocol.as_str())?;
+        let protocol = rules.protocol();
+        let kind = protocol.contract_type(&record.contract_type);
+        let claims = kind.and_then(|kind| kind.claims.as_ref());
+        let is_merged = claims.is_some_and(|claims| claims.merge.is_some());
+        // Where nothing is checked, a branch may be a name.
+        if is_merged || protocol.policy(Check::Branch, tip.manifest().evidence) == Policy::Off {
+            return Ok(None);
+        }
+        let issue = tip.issue(record.id.issue())?.issue()?;
+        let issue = issue.as_ref().map(|issue| (issue, protocol.definition()));
+        let base = base_branch(repository, issue, Some(&code.branch), None);
+        let OnOrigin::Not(why) = on_origin(repository, code, base.as_deref(), true) else {
+            return Ok(None);
+        };
+        let (id, short) = (&record.id, short_id(&code.commit));
+        let text = format!(
+            "{id} was handed on with commit {short} of {}: {why}",
+            quoted(&code.branch)
+        );
+        let mut finding = Finding::error(FindingCode::CodeMissing, code.branch.clone(), text);
+        finding.severity = Severity::Warning;
+        let push = format!("git push origin {}:refs/heads/{}", code.commit, code.branch);
+        Ok(Some(finding.fix(format!(
+            "whoever has it pushes it: `{push}`; or `git handoff reject {id} --reason WHY`"
+        ))))
     }
 
     /// Applies an update to an existing issue.

@@ -313,6 +313,11 @@ codes! {
         /// - verify: A file that was delivered, and that nobody has taken up yet, is not what it was.
         ArtifactChanged = "artifact.changed";
 
+        /// - cause: `claim`: the commit with which the work was handed on is not on the remote, or not on its branch there
+        /// - example: the branch was deleted there, rewritten, or never pushed
+        /// - cure: push it from the clone that has it, or reject the handoff
+        CodeMissing = "code.missing";
+
         /// - cause: the artifact is not of the kind that the request expects
         /// - example: a `diagram`, when a `document` was requested
         /// - cure: deliver the requested kind

@@ -80,12 +80,20 @@ pub fn takeover(remote: &str, branch: &str) -> String {
     format!("git handoff init --remote {}{option}", word(remote))
 }
 
-/// The remote from which a bare clone has copied the ledger, which it does not share: branches are
-/// only copied once, or again at each fetch, over what was written here (`git clone --mirror`).
-pub fn copied_from(repository: &Repository) -> Option<String> {
+/// The remote that has the ledger which this clone has too, and does not share: whose branch was
+/// fetched, or from which a bare clone has copied it. Branches are only copied once, or again at each
+/// fetch, over what was written here (`git clone --mirror`).
+pub fn copied_from(repository: &Repository, branch: &str) -> Option<String> {
     let is_set = |key: &str| matches!(repository.config_bool(key), Ok(Some(true)));
-    if configured_remote(repository).is_some() || !is_set("core.bare") {
+    if configured_remote(repository).is_some() {
         return None;
+    }
+    if !is_set("core.bare") {
+        let is_known = |remote: &String| {
+            let name = format!("refs/remotes/{remote}/{branch}");
+            matches!(repository.resolve(&name), Ok(Some(_)))
+        };
+        return repository.remotes().into_iter().find(is_known);
     }
     let is_copied = |remote: &String| {
         repository

@@ -1,6 +1,7 @@
 //! What an agent in a sandbox leaves for the worker that runs it. Within a run of `work`, a sandbox
 //! may forbid to write the git directory, or the network: then `send`, `block` and `fail` record
-//! nothing, and leave in the run's folder what the worker records once the run ends.
+//! nothing, and leave in the run's folder what the worker records once the run ends. So does `send`
+//! where the branch is not on the remote yet.
 
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -73,6 +74,27 @@ impl Context {
             && ledger.out_of_reach().is_some();
         let why = "the remote is out of reach here";
         is_away.then_some(LeftForWorker { run, why })
+    }
+
+    /// Where to leave a contract whose branch `origin` does not have as it is here: the worker pushes
+    /// it first.
+    pub fn left_until_pushed(&self, ledger: &Ledger<'_>) -> Option<LeftForWorker> {
+        let run = run_of_work().filter(|_| self.call().is_none())?;
+        let repository = ledger.repository();
+        repository
+            .remote_url("origin")
+            .filter(|_| ledger.is_shared())?;
+        let branch = run.branch.as_deref()?;
+        let tip = repository.resolve(&format!("refs/heads/{branch}")).ok()??;
+        let mut known = [Some(branch.to_owned()), repository.base_branch()]
+            .into_iter()
+            .flatten();
+        let is_there = known.any(|name| {
+            let there = repository.on_origin(&name);
+            there.is_some_and(|there| repository.is_in_history(tip, there).unwrap_or(true))
+        });
+        let why = "origin does not have its branch as it is here";
+        (!is_there).then_some(LeftForWorker { run, why })
     }
 }
 

@@ -41,7 +41,7 @@ impl Context {
         // A write that is refused until here leaves nothing behind.
         session.worker = Some(self.acting_worker(repository)?.id);
         output.carry(self.carried(repository));
-        if let Some(remote) = copied_from(repository) {
+        if let Some(remote) = copied_from(repository, ledger.branch()) {
             let share = takeover(&remote, ledger.branch());
             let text = format!("{remote} does not get it; `{share}` shares the ledger");
             output.notice("what is recorded stays in this clone", &text);

@@ -10,7 +10,7 @@ use handoff_base::{Code, ObjectId};
 
 use crate::error::GitError;
 use crate::objects::{ToOid, object_id};
-use crate::repository::Repository;
+use crate::repository::{Repository, Target};
 use crate::tree::{Shape, Tree};
 
 /// The most commits that one query walks.
@@ -330,6 +330,42 @@ impl Repository {
     pub fn on_origin(&self, branch: &str) -> Option<ObjectId> {
         self.resolve(&format!("refs/remotes/origin/{branch}"))
             .ok()?
+    }
+
+    /// The branches here with commits that no branch of `origin` has, as far as they are known here,
+    /// with how many. None in a clone that follows none of them.
+    ///
+    /// # Errors
+    /// [`GitError`] when refs or history can't be read.
+    pub fn only_here(&self) -> Result<Vec<(String, usize)>, GitError> {
+        let ids = |prefix: &str| -> Result<Vec<(String, ObjectId)>, GitError> {
+            let listed = self.list_refs(prefix)?.into_iter();
+            let id = |(name, target): (String, Target)| match target {
+                Target::Id(id) => Some((name.strip_prefix(prefix)?.to_owned(), id)),
+                Target::Symbolic(_) => None,
+            };
+            Ok(listed.filter_map(id).collect())
+        };
+        let there = ids("refs/remotes/origin/")?;
+        let mut found = Vec::new();
+        for (name, tip) in ids("refs/heads/")?
+            .into_iter()
+            .filter(|_| !there.is_empty())
+        {
+            if there.iter().any(|(_, known)| *known == tip) {
+                continue;
+            }
+            let mut walk = self.inner.revwalk()?;
+            walk.push(tip.oid())?;
+            for (_, known) in &there {
+                walk.hide(known.oid())?;
+            }
+            let count = walk.take(MOST_COMMITS).count();
+            if count > 0 {
+                found.push((name, count));
+            }
+        }
+        Ok(found)
     }
 
     /// Whether this clone fetches a branch of `origin`.

@@ -190,6 +190,18 @@ impl Remote {
         Err(broken_off())
     }
 
+    /// Fetches the branch's commits; no ref moves.
+    ///
+    /// # Errors
+    /// [`RemoteError`] when they can't be fetched in time.
+    pub fn bring(&self, patience: &Patience<'_>) -> Result<(), RemoteError> {
+        let mut command = self.fetching();
+        command.args(["--quiet", "--", &self.name, &self.refname]);
+        run(command, patience)?;
+        self.grown.note();
+        Ok(())
+    }
+
     /// Fetches objects that a partial clone lacks: those since a commit, or everything in the last
     /// commit.
     ///

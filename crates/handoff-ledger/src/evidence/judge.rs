@@ -211,6 +211,48 @@ impl Judge<'_> {
         format!("{origin}{base}..{}", self.named_branch())
     }
 
+    /// What is wrong if `origin` does not have the branch that others are to go on with. It is
+    /// refused: nobody can go on with a commit that is only here.
+    pub(crate) fn unpushed(
+        &self,
+        demanded: &[(Check, Policy)],
+    ) -> Result<Option<Finding>, GitError> {
+        let of_code = |(check, policy): &(Check, Policy)| {
+            let is_code = matches!(check, Check::Branch | Check::Commits | Check::CommitsAdded);
+            is_code && *policy != Policy::Off
+        };
+        if !demanded.iter().any(of_code) {
+            return Ok(None);
+        }
+        match self.branch_pushed() {
+            Ok(Some(Pushed::No { why, fix })) => {
+                let at = self.claimed.branch_at().unwrap_or_default();
+                Ok(Some(Finding::error(Check::Branch.code(), at, why).fix(fix)))
+            }
+            Ok(_) | Err(FactError::Unknown(_)) => Ok(None),
+            Err(FactError::Git(error)) => Err(error),
+        }
+    }
+
+    /// Whether `origin` has the branch as it is here; one without commits of its own needs none.
+    fn branch_pushed(&self) -> Result<Option<Pushed>, FactError> {
+        let (Some(branch), Some(tip)) = (self.ground.branch.as_deref(), self.ground.tip) else {
+            return Ok(None);
+        };
+        if let Some(base) = self.ground.remote.and_then(|remote| remote.base)
+            && self.repository.has_commit(base, tip)?
+        {
+            return Ok(Some(Pushed::Yes));
+        }
+        Ok(Some(match self.pushed(Some(branch), tip)? {
+            Pushed::No { why, fix } => {
+                let why = format!("commit {} of {} {why}", tip.short(), quoted(branch));
+                Pushed::No { why, fix }
+            }
+            pushed => pushed,
+        }))
+    }
+
     /// Whether `origin` has a commit of a branch, if it must.
     pub(super) fn pushed(
         &self,
@@ -261,13 +303,12 @@ impl Judge<'_> {
             return Ok(Found::Skipped("no code branch is known".to_owned()));
         };
         let at = self.claimed.branch_at().unwrap_or_default();
-        if let Some(tip) = self.ground.tip {
-            return Ok(match self.pushed(Some(branch), tip)? {
+        if let Some(pushed) = self.branch_pushed()? {
+            return Ok(match pushed {
                 Pushed::Yes => Found::Passed,
                 Pushed::Unknown(why) => Found::Skipped(why),
                 Pushed::No { why, fix } => {
-                    let text = format!("commit {} of {} {why}", tip.short(), quoted(branch));
-                    Found::because(Finding::error(Check::Branch.code(), at, text).fix(fix))
+                    Found::because(Finding::error(Check::Branch.code(), at, why).fix(fix))
                 }
             });
         }
@@ -375,7 +416,14 @@ impl Judge<'_> {
             if counts[0] == 0 {
                 return self.fixed_before(since, tip);
             }
-            return Ok(Found::Passed);
+            return Ok(match self.branch_pushed()? {
+                Some(Pushed::No { why, fix }) => {
+                    let finding = Finding::error(Check::CommitsAdded.code(), at, why);
+                    Found::because(finding.fix(fix))
+                }
+                Some(Pushed::Unknown(why)) => Found::Skipped(why),
+                Some(Pushed::Yes) | None => Found::Passed,
+            });
         }
         let claim = claimed.map_or_else(|| quoted(&value.to_string()), |n| n.to_string());
         let text = format!(

@@ -3,7 +3,7 @@
 use handoff_base::ObjectId;
 use handoff_base::finding::Finding;
 use handoff_base::text::quoted;
-use handoff_git::{FactError, GitError};
+use handoff_git::{FactError, GitError, Named};
 use handoff_protocol::{Check, Policy};
 
 use super::judge::Judge;
@@ -36,7 +36,14 @@ impl Judge<'_> {
         let tips: Vec<ObjectId> = here.into_iter().chain(there).collect();
         let mut findings = Vec::new();
         for (at, text) in named {
-            let mut wrong = None;
+            // Of a branch that is not here, it must at least be a commit.
+            let mut wrong = match (
+                &tips[..],
+                self.repository.named(&text.to_ascii_lowercase())?,
+            ) {
+                ([], Named::Nothing) => Some("is no commit of this repository".to_owned()),
+                _ => None,
+            };
             for tip in &tips {
                 wrong = self.why_not(&text.to_ascii_lowercase(), None, *tip)?;
                 if wrong.is_none() {

@@ -1,0 +1,140 @@
+//! Whether `origin` has the code that others go on with: as this clone knows it, else as it says
+//! itself.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use handoff_base::ids::IssueKey;
+use handoff_base::{Code, ObjectId};
+use handoff_git::{Patience, Remote, RemoteError, Repository};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::error::LedgerError;
+use super::ledger::Ledger;
+use super::snapshot::Snapshot;
+
+/// How long `origin` may take to answer.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// Never set.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// Where a commit of a code branch is.
+pub(super) enum OnOrigin {
+    /// `origin` has it: on its branch, or merged.
+    There,
+    /// `origin` does not have it, for this reason.
+    Not(String),
+    /// That can't be told here, for this reason.
+    Unknown(String),
+}
+
+/// Code of an open issue that is only here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct UnpushedCode {
+    /// The issue.
+    pub issue: IssueKey,
+    /// Its branch.
+    pub branch: String,
+    /// How many commits of it `origin` lacks.
+    pub commits: usize,
+}
+
+impl Ledger<'_> {
+    /// The code of open issues that is only here, in a ledger that is shared.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if the ledger or the repository can't be read.
+    pub fn unpushed_code(&self, tip: &Snapshot<'_>) -> Result<Vec<UnpushedCode>, LedgerError> {
+        let mut only_here = Vec::new();
+        if self.is_shared() {
+            only_here = self.repository().only_here()?;
+            only_here.retain(|(name, _)| name != self.branch());
+        }
+        let mut found = Vec::new();
+        let open = if only_here.is_empty() {
+            Vec::new()
+        } else {
+            tip.open()?
+        };
+        for entry in open {
+            let Some(code) = tip.open_record(&entry)?.code else {
+                continue;
+            };
+            let own = only_here.iter().position(|(name, _)| *name == code.branch);
+            if let Some((branch, commits)) = own.map(|at| only_here.swap_remove(at)) {
+                let issue = entry.id.issue().clone();
+                found.push(UnpushedCode {
+                    issue,
+                    branch,
+                    commits,
+                });
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// A branch's commit on `origin`, with its history unless this clone cuts history off. No ref moves.
+///
+/// # Errors
+/// [`RemoteError`] if `origin` can't be asked.
+pub(super) fn asked(
+    repository: &Repository,
+    branch: &str,
+) -> Result<Option<ObjectId>, RemoteError> {
+    let remote = Remote::new(repository, "origin", &format!("refs/heads/{branch}"));
+    let patience = Patience {
+        deadline: Instant::now().checked_add(LONGEST),
+        interrupted: &NEVER,
+    };
+    let tip = remote.tip(&patience)?;
+    if let Some(tip) = tip
+        && !repository.has(tip)
+        && !repository.is_shallow()
+    {
+        remote.bring(&patience)?;
+    }
+    Ok(tip)
+}
+
+/// Whether `origin` has the commit of a code branch, or its base has it. With `anew`, it is asked,
+/// whatever is known here.
+pub(super) fn on_origin(
+    repository: &Repository,
+    code: &Code,
+    base: Option<&str>,
+    anew: bool,
+) -> OnOrigin {
+    let Ok(commit) = code.commit.parse::<ObjectId>() else {
+        return OnOrigin::Not("it is not named by its whole id".to_owned());
+    };
+    let has = |tip: Option<ObjectId>| {
+        tip.is_some_and(|tip| {
+            let are_here = || repository.has(tip) && repository.has(commit);
+            tip == commit || are_here() && repository.is_in_history(commit, tip).unwrap_or_default()
+        })
+    };
+    let known = |branch: &str| has(repository.on_origin(branch));
+    if base.is_some_and(known) || !anew && known(&code.branch) {
+        return OnOrigin::There;
+    }
+    let branch = &code.branch;
+    match asked(repository, branch) {
+        Ok(tip) if has(tip) => OnOrigin::There,
+        Ok(Some(tip)) if !repository.has(tip) => OnOrigin::Unknown(format!(
+            "origin has {branch} at {}, whose history is not here",
+            tip.short()
+        )),
+        Ok(Some(tip)) => OnOrigin::Not(format!(
+            "origin has {branch} at {}, without it: the branch was rewritten, or the commit was never pushed",
+            tip.short()
+        )),
+        Ok(None) => match base.map(|base| asked(repository, base)) {
+            Some(Ok(tip)) if has(tip) => OnOrigin::There,
+            _ => OnOrigin::Not(format!("origin has no branch {branch}")),
+        },
+        Err(error) => OnOrigin::Unknown(format!("origin can't be asked: {error}")),
+    }
+}
