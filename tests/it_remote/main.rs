@@ -15,6 +15,8 @@ mod faults;
 mod fleet;
 #[cfg(unix)]
 mod fresh;
+#[cfg(all(target_os = "linux", feature = "work"))]
+mod handed_on;
 #[cfg(unix)]
 mod killed;
 mod killing;

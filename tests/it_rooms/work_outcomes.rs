@@ -326,3 +326,33 @@ fn without_a_commit_to_begin_at_the_work_waits_for_one() {
     let ran = once(&env, &send);
     assert_eq!(outcome(&ran).0, "handed_on", "{}", ran.shown);
 }
+
+#[test]
+fn a_provider_that_a_script_names_in_its_last_line_is_waited_for() {
+    let env = opened();
+    let ran = once(
+        &env,
+        "echo 'request failed: HTTP 429 Too Many Requests'; exit 1",
+    );
+    let (came, why) = outcome(&ran);
+    assert_eq!(came, "given_back", "{}", ran.shown);
+    assert!(why.contains("429"), "{why}");
+    let ran = once(&env, "echo 'expected 200, got 429'; exit 1");
+    assert_eq!(outcome(&ran).0, "failed", "{}", ran.shown);
+}
+
+#[test]
+fn at_a_limit_a_person_is_told_what_raises_it() {
+    let env = TestEnvironment::with_ledger();
+    let args = ["protocol", "set", "issue-to-pr", "limits.handoffs", "1"];
+    env.handoff(&args).success();
+    env.send(opening(87)).success();
+    let text = format!("git handoff new {PREPARED} > $GIT_HANDOFF_CONTRACT");
+    let (came, why) = outcome(&once(&env, &text));
+    assert_eq!(came, "blocked", "{why}");
+    assert!(
+        why.contains("`git handoff protocol set issue-to-pr limits.handoffs NUMBER`"),
+        "{why}"
+    );
+    assert_eq!(record(&env)["attempt"], 1);
+}

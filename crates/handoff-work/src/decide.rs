@@ -1,16 +1,66 @@
 //! The steps that need no mind: what the protocol's rules say about work that failed or whose lease
 //! ran out.
 
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
 use handoff::base::Moment;
+use handoff::base::ids::{HandoffId, IssueKey};
 use handoff::ledger::Snapshot;
 use handoff::ledger::attention;
 use handoff::model::{Advice, View, decider, needs_attention};
 use handoff::protocol::{Action, Need};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::Supervisor;
 use super::program::Actor;
 use handoff_cli::failure::Failure;
 use handoff_cli::output::Output;
+
+/// How long what was decided may take to be read here.
+const SHOWN_BY: Duration = Duration::from_secs(60);
+
+/// The worker of a clone that decides, and what it came to.
+#[derive(Default)]
+pub(super) struct Decider {
+    /// Held by the worker of this clone that decides.
+    lock: Option<File>,
+    /// When was decided about a handoff that had so many transitions: whatever a state that is read
+    /// late or a clock says, that is not decided again and again.
+    done: BTreeMap<(HandoffId, usize), Instant>,
+    /// Why nothing was decided when everything was looked at last.
+    pub(super) undecided: Vec<Undecided>,
+}
+
+/// Why nothing was decided about a handoff, or about any.
+#[derive(Clone, Serialize, JsonSchema)]
+pub struct Undecided {
+    /// the handoff; null if it is about all
+    pub id: Option<HandoffId>,
+    /// why
+    pub why: String,
+}
+
+impl Decider {
+    /// Makes this worker the one that decides, unless another one does. If that is killed, the next
+    /// one takes this over.
+    fn take_over(&mut self, folder: &Path) -> Result<(), String> {
+        if self.lock.is_some() {
+            return Ok(());
+        }
+        let path = folder.join("decide.lock");
+        let locked = fs::create_dir_all(folder).and_then(|()| handoff_cli::process::locked(&path));
+        self.lock =
+            locked.map_err(|error| format!("{} can't be locked: {error}", path.display()))?;
+        match self.lock {
+            Some(_) => Ok(()),
+            None => Err("another worker of this clone decides".to_owned()),
+        }
+    }
+}
 
 impl Supervisor<'_> {
     /// Carries out one step that is due. Returns whether the ledger changed.
@@ -20,13 +70,8 @@ impl Supervisor<'_> {
         now: Moment,
         output: &mut Output,
     ) -> Result<bool, Failure> {
-        // One worker of a clone is enough; if it is killed, the next one takes this over.
-        if self.deciding.is_none() {
-            self.deciding = handoff_cli::process::locked(&self.folder.join("decide.lock"))
-                .ok()
-                .flatten();
-        }
-        if self.deciding.is_none() {
+        if let Err(why) = self.decider.take_over(&self.folder) {
+            self.decider.undecided = vec![Undecided { id: None, why }];
             return Ok(false);
         }
         let mut records = Vec::new();
@@ -34,19 +79,19 @@ impl Supervisor<'_> {
             records.push(tip.open_record(&entry)?);
         }
         let protocols = attention::protocols(tip, now)?;
+        let mut undecided = Vec::new();
         for one in attention::of_tip(tip, &records, &protocols, now)? {
-            if self
-                .plan
-                .issue
-                .as_ref()
-                .is_some_and(|key| *key != one.issue)
-            {
+            let is_other = |key: &IssueKey| *key != one.issue;
+            if self.plan.issue.as_ref().is_some_and(is_other) {
                 continue;
             }
             let key = one.issue.to_string();
             let mut agent = one.turn.clone();
+            let record = records.iter().find(|record| record.id == one.id);
             let words = match one.need {
-                Need::LeaseRanOut | Need::Unclaimed if is_over(&records, &one.id, now) => {
+                Need::LeaseRanOut | Need::Unclaimed
+                    if record.is_some_and(|record| record.is_expired(now)) =>
+                {
                     vec!["reap"]
                 }
                 Need::Failed | Need::Dead => {
@@ -60,6 +105,14 @@ impl Supervisor<'_> {
                         continue;
                     };
                     if !needs_no_mind(&advice) {
+                        let why = format!(
+                            "{}: it is for {} to decide: `{}`",
+                            one.need.title(),
+                            one.turn,
+                            one.next
+                        );
+                        let id = Some(one.id.clone());
+                        undecided.push(Undecided { id, why });
                         continue;
                     }
                     // Nothing is done in the name of a person.
@@ -68,6 +121,17 @@ impl Supervisor<'_> {
                 }
                 _ => continue,
             };
+            let transitions = record.map_or(0, |record| record.transitions.len());
+            let about = (one.id.clone(), transitions);
+            let mut left = |why: String| {
+                let id = Some(one.id.clone());
+                undecided.push(Undecided { id, why });
+            };
+            let decided = self.decider.done.get(&about);
+            if decided.is_some_and(|at| at.elapsed() < SHOWN_BY) {
+                left("it is decided, and what is read now does not show that yet".to_owned());
+                continue;
+            }
             let actor = Actor {
                 agent,
                 worker: self.base.clone(),
@@ -79,6 +143,7 @@ impl Supervisor<'_> {
             if matches!(said.exit, 0 | 8) && !is_early {
                 let action = said.data()["action"].as_str().unwrap_or("reap");
                 output.say(&format!("{} {}: {action}", one.id, actor.agent));
+                self.decider.done.insert(about, Instant::now());
                 self.done.decided += 1;
                 return Ok(true);
             }
@@ -86,24 +151,20 @@ impl Supervisor<'_> {
                 // Somebody else was faster.
                 continue;
             }
-            let told = format!("{}: not decided: {}", one.id, said.message());
+            let why = if is_early {
+                "by the clock of its steps its time is not over yet"
+            } else {
+                said.message()
+            };
+            let told = format!("{}: not decided: {why}", one.id);
+            left(why.to_owned());
             if self.told.insert(told.clone()) {
                 output.say(&told);
             }
         }
+        self.decider.undecided = undecided;
         Ok(false)
     }
-}
-
-/// Whether a time ran out that a step records.
-fn is_over(
-    records: &[handoff::model::Record],
-    id: &handoff::base::ids::HandoffId,
-    now: Moment,
-) -> bool {
-    records
-        .iter()
-        .any(|record| record.id == *id && record.is_expired(now))
 }
 
 /// Whether carrying it out takes nobody's judgement, and loses nothing.

@@ -35,7 +35,6 @@ mod usage;
 mod worktree;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -44,7 +43,7 @@ use std::time::{Duration, Instant};
 
 use handoff::base::Moment;
 use handoff::base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
-use handoff::base::text::cut;
+use handoff::base::text::{continued, cut};
 use handoff::git::{Repository, Waker};
 use handoff::ledger::{Snapshot, claimable};
 use handoff::model::{IssueStatus, Record, View};
@@ -53,7 +52,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use breaker::Breakers;
-use piece::{Outcome, Piece};
+use decide::Decider;
+pub use decide::Undecided;
+use piece::{Later, Outcome, Piece};
 use program::{Actor, Program};
 use run::{Notice, Stop};
 use slot::{Note, Slot};
@@ -61,7 +62,7 @@ use slot::{Note, Slot};
 use handoff_cli::context::Context;
 use handoff_cli::context::interruption::Interruption;
 use handoff_cli::context::lookout::{Lookout, Place};
-use handoff_cli::environment::now;
+use handoff_cli::environment::{drawn, now};
 use handoff_cli::failure::{ErrorCode, Failure, hint};
 use handoff_cli::output::{Answer, Output, counted};
 use handoff_cli::process::ProcessGroup;
@@ -109,6 +110,12 @@ pub struct WorkView {
     pub pieces: Vec<PieceView>,
     /// how many decisions it carried out
     pub decided: usize,
+    /// with `--decide`: about what nothing was decided in the end, and why
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub undecided: Vec<Undecided>,
+    /// whether it decides
+    #[serde(skip)]
+    pub decides: bool,
 }
 
 impl WorkView {
@@ -148,8 +155,20 @@ impl Answer for WorkView {
                 text += &format!(", {count} {}", outcome.replace('_', " "));
             }
         }
-        if self.decided > 0 {
-            text += &format!(", {}", counted(self.decided, "decision"));
+        if !self.decides {
+            return text + "\n";
+        }
+        text += &match (self.decided, &self.undecided[..]) {
+            (0, []) => ", no decision: nothing failed or ran out".to_owned(),
+            (0, _) => ", no decision".to_owned(),
+            (count, _) => format!(", {}", counted(count, "decision")),
+        };
+        for one in &self.undecided {
+            let id = one
+                .id
+                .as_ref()
+                .map_or_else(String::new, |id| format!("{id} "));
+            text += &format!("\nnot decided: {id}{}", continued(&one.why));
         }
         text + "\n"
     }
@@ -222,8 +241,7 @@ pub struct Supervisor<'a> {
     abandoned: BTreeMap<usize, Instant>,
     /// The worktrees of ended issues that hold what nothing else has.
     kept: BTreeSet<PathBuf>,
-    /// Held by the worker of this clone that decides.
-    deciding: Option<File>,
+    decider: Decider,
     /// What is told once: what it failed to decide, and budgets that are spent.
     told: BTreeSet<String>,
 }
@@ -267,7 +285,7 @@ impl<'a> Supervisor<'a> {
             breakers: Breakers::default(),
             abandoned: BTreeMap::new(),
             kept: BTreeSet::new(),
-            deciding: None,
+            decider: Decider::default(),
             told: BTreeSet::new(),
         })
     }
@@ -291,6 +309,9 @@ impl<'a> Supervisor<'a> {
             self.stop_all();
         }
         self.finish(output);
+        if worked.is_ok() && lookout.trouble().is_none() {
+            self.publish(output)?;
+        }
         lookout.leave_fetched();
         lookout.stop();
         if interruption.requested().load(Ordering::SeqCst) {
@@ -306,6 +327,8 @@ impl<'a> Supervisor<'a> {
             }
             interruption.pass_on();
         }
+        self.done.undecided = self.decider.undecided;
+        self.done.decides = self.plan.decides;
         worked.map(|()| self.done)
     }
 
@@ -332,14 +355,18 @@ impl<'a> Supervisor<'a> {
                 self.go_on(tip, output);
                 let is_new = last != Some(tip.commit());
                 let is_due = is_new || looked.elapsed() >= GLANCE;
-                if self.plan.decides && is_due && self.decide(tip, now, output)? {
+                let in_time = over.is_none_or(|over| Instant::now() < over);
+                if self.plan.decides && is_due && in_time && self.decide(tip, now, output)? {
                     continue;
                 }
-                if over.is_none_or(|over| Instant::now() < over) && self.claim(tip, now, output)? {
+                if in_time && self.claim(tip, now, output)? {
                     continue;
                 }
                 if is_due {
                     looked = Instant::now();
+                    if lookout.trouble().is_none() {
+                        self.publish(output)?;
+                    }
                 }
                 last = Some(tip.commit());
                 // Also once a piece has ended: its worktree was in use at its last step.
@@ -396,8 +423,12 @@ impl<'a> Supervisor<'a> {
         }
         let profile = self.plan.roles[running.role].profile_name();
         let pause = match &outcome {
-            Outcome::GivenBack(why, after) => Some(self.breakers.open(&profile, why, *after)),
-            Outcome::Left(Some(why)) => Some(self.breakers.open(&profile, why, None)),
+            Outcome::GivenBack(why, later) => {
+                Some(self.breakers.open(&profile, why, *later, drawn()))
+            }
+            Outcome::Left(Some(why)) => {
+                Some(self.breakers.open(&profile, why, Later::default(), drawn()))
+            }
             Outcome::HandedOn(_) | Outcome::Failed(_) | Outcome::Blocked(..) => {
                 self.breakers.close(&profile);
                 None

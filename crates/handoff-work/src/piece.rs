@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
+use handoff::base::finding::FindingCode;
 use handoff::base::ids::HandoffId;
 use handoff::contract::Secrets;
 use handoff::model::{BranchPatterns, ModelUsage};
@@ -78,7 +79,7 @@ pub(super) enum Outcome {
     /// It waits for a person, for this reason; with the command that answers.
     Blocked(String, Option<String>),
     /// It could not be done now, for this reason, and is pending again.
-    GivenBack(String, Option<Duration>),
+    GivenBack(String, Later),
     /// It was paused at once, for this reason, and is pending again.
     Paused(String),
     /// Somebody else has it now, for this reason.
@@ -86,6 +87,15 @@ pub(super) enum Outcome {
     /// It is still claimed, and whoever takes its slot goes on: the worker ended, or what came of it
     /// could not be recorded, for this reason.
     Left(Option<String>),
+}
+
+/// When work may go well that could not be done now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Later {
+    /// After this time, if the program says so.
+    pub(super) after: Option<Duration>,
+    /// Whether what is in its way passes by itself.
+    pub(super) passes: bool,
 }
 
 /// Why a piece of work is given up.
@@ -140,7 +150,19 @@ impl Piece {
         (self.slot, outcome)
     }
 
+    /// What its claim says of the commit that it was handed on with, if that is not on the remote.
+    fn missing_code(&self) -> Option<String> {
+        let mut warnings = self.claimed["warnings"].as_array().into_iter().flatten();
+        let missing = warnings.find(|one| one["code"] == FindingCode::CodeMissing.as_str())?;
+        let text = |name: &str| missing[name].as_str().unwrap_or_default();
+        Some(format!("{}; {}", text("message"), text("fix")))
+    }
+
     fn outcome(&self, say: &dyn Fn(String)) -> Outcome {
+        // Nobody reviews or goes on with a branch that is not what was handed on.
+        if let Some(why) = self.missing_code() {
+            return self.block(&why, None);
+        }
         let place = match self.place() {
             Ok(place) => place,
             Err(Trouble::CheckedOut(path)) => {
@@ -159,7 +181,7 @@ impl Piece {
             }
             Err(Trouble::Other(why)) => {
                 let why = format!("there is no worktree for it: {}", one_line(&why));
-                return self.give_back(&why, None, None);
+                return self.give_back(&why, Later::default(), None);
             }
         };
         let made = AgentFolder::create(&place.folder).and_then(|agent| {
@@ -171,7 +193,7 @@ impl Piece {
             Ok(files) => files,
             Err(why) => {
                 let why = format!("there is no folder for its files: {}", one_line(&why));
-                return self.give_back(&why, None, None);
+                return self.give_back(&why, Later::default(), None);
             }
         };
         say(format!(
@@ -188,7 +210,7 @@ impl Piece {
         };
         let outcome = self.work(&site);
         if !matches!(outcome, Outcome::Left(_) | Outcome::Lost(_)) {
-            self.publish(say);
+            self.publish(&place, say);
         }
         if !matches!(outcome, Outcome::Left(_)) && self.is_whole(&place) {
             files.agent.discard();
@@ -323,6 +345,7 @@ impl Piece {
             actor: &self.actor,
             branch: &branch,
             detached: self.only_looks,
+            sent: self.claimed["work"]["branch"]["sent"].as_str(),
             restores: has_failed,
             remote: self.remote.as_deref(),
             base: &self.base(),
@@ -494,7 +517,7 @@ impl Piece {
         let end = started.map(|started| self.watched(&room, started, group, &mut lease, &[]));
         let failed = |why: &str| {
             let why = format!("its worktree can't be set up: {}", one_line(why));
-            Err(self.give_back(&why, None, None))
+            Err(self.give_back(&why, Later::default(), None))
         };
         match end {
             Ok(end) if end.went_well() => Ok(()),
@@ -628,7 +651,11 @@ impl Piece {
         if let Some(now) = self.role.unavailable(code, &end.tail)
             && (is_over || end.stopped.is_none())
         {
-            return Ok(self.give_back(&now.reason, now.retry_after, used));
+            let later = Later {
+                after: now.retry_after,
+                passes: now.passes,
+            };
+            return Ok(self.give_back(&now.reason, later, used));
         }
         if end.stopped.is_none()
             && let Some(question) = self.role.question(&end.tail)
@@ -712,7 +739,7 @@ impl Piece {
                 let answer = answer.and_then(|one| one["command"].as_str());
                 Outcome::Blocked(one_line(&reason), answer.map(str::to_owned))
             }
-            "pending" => Outcome::GivenBack(one_line(&reason), None),
+            "pending" => Outcome::GivenBack(one_line(&reason), Later::default()),
             _ => Outcome::HandedOn(Vec::new()),
         })
     }
@@ -727,6 +754,12 @@ impl Piece {
         self.commit(site)?;
         match self.push(site) {
             Pushed::Done => {}
+            // A rule there, which no agent changes.
+            Pushed::Refused(why) if why.contains("[remote rejected]") => {
+                let (branch, why) = (self.branch(), one_line(&why));
+                let reason = format!("branch {branch} can't be pushed, a rule refuses it: {why}");
+                return Ok(self.block(&reason, used));
+            }
             Pushed::Refused(why) => {
                 return Err(Refusal {
                     message: format!("branch {} can't be pushed", self.branch()),
@@ -761,6 +794,11 @@ impl Piece {
             0 | 8 => Ok(Outcome::HandedOn(contradictions(&said))),
             5 => Ok(Outcome::Lost(said.message().to_owned())),
             _ if said.may_pass() => Ok(self.kept(&said)),
+            // Another run would end there too: a person raises the limit, or ends the work.
+            _ if said.is_at_limit() => {
+                let reason = format!("{}: {}", said.message(), said.hint());
+                Ok(self.block(&reason, used))
+            }
             _ => Err(Refusal {
                 message: said.message().to_owned(),
                 findings: said.findings(),
@@ -914,23 +952,23 @@ impl Piece {
         })
     }
 
-    /// Gives the claim back: the work could not be done now, through no fault of its agent.
     /// Gives back what is paused: it is not its profile's fault.
     fn pause(&self, why: &str, used: Option<&str>) -> Outcome {
-        match self.give_back(why, None, used) {
+        match self.give_back(why, Later::default(), used) {
             Outcome::GivenBack(why, _) => Outcome::Paused(why),
             other => other,
         }
     }
 
-    fn give_back(&self, reason: &str, after: Option<Duration>, used: Option<&str>) -> Outcome {
+    /// Gives the claim back: the work could not be done now, through no fault of its agent.
+    fn give_back(&self, reason: &str, later: Later, used: Option<&str>) -> Outcome {
         let reason = recordable(reason);
         let words = [
             "release",
             &self.id.to_string(),
             &format!("--reason={reason}"),
         ];
-        self.step(&words, used, |_| Outcome::GivenBack(reason.clone(), after))
+        self.step(&words, used, |_| Outcome::GivenBack(reason.clone(), later))
     }
 
     fn step(

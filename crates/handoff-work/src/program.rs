@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::checkout::Checkout;
 use handoff_cli::environment;
+use handoff_cli::failure::ErrorCode;
 use handoff_cli::process::{MARK, ProcessGroup};
 
 /// The variables by which git leads a process to another repository than its folder's.
@@ -99,6 +100,17 @@ impl Said {
     /// that were made offline came out differently, which is told once.
     pub(super) fn may_pass(&self) -> bool {
         matches!(self.exit, 7 | 9) || matches!(self.code(), "rejected" | "renamed")
+    }
+
+    /// Whether a limit of the protocol is reached.
+    pub(super) fn is_at_limit(&self) -> bool {
+        let limits = [ErrorCode::LimitReached, ErrorCode::Cycle];
+        limits.iter().any(|limit| limit.as_str() == self.code())
+    }
+
+    /// What can be done about it.
+    pub(super) fn hint(&self) -> &str {
+        self.document["error"]["hint"].as_str().unwrap_or_default()
     }
 
     /// What went wrong, in one line.

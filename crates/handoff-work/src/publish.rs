@@ -8,10 +8,13 @@ use std::thread;
 use handoff::base::text::{one_line, quoted};
 use handoff::model::{BranchContext, BranchPatterns, branch_for_agents};
 
-use super::agent_folder;
-use super::piece::{PAUSE, Piece, Refusal, Site, TRIES};
-use super::program::{Program, config_variables, word};
+use handoff_cli::failure::Failure;
+use handoff_cli::output::{Output, counted};
+
+use super::piece::{PAUSE, Piece, Place, Refusal, Site, TRIES};
+use super::program::{Actor, Program, config_variables, word};
 use super::roles::Commits;
+use super::{Supervisor, agent_folder};
 
 /// How many changed files are named.
 const NAMED: usize = 10;
@@ -129,7 +132,7 @@ impl Piece {
             } else {
                 String::new()
             };
-            let count = handoff_cli::output::counted(changed.len(), "uncommitted file");
+            let count = counted(changed.len(), "uncommitted file");
             return Err(Refusal {
                 message: format!("its worktree has {count}"),
                 findings: format!(
@@ -196,12 +199,23 @@ impl Piece {
     pub(super) fn tell_left_behind(&self, site: &Site<'_>) {
         let changed = self.uncommitted(site);
         if !changed.is_empty() {
-            let count = handoff_cli::output::counted(changed.len(), "uncommitted file");
+            let count = counted(changed.len(), "uncommitted file");
             (site.say)(format!(
                 "{}: handed on, but its worktree has {count} that nobody else gets",
                 self.id
             ));
         }
+    }
+
+    /// Whether the branch that was worked on has commits that the remote lacks.
+    fn is_unpushed(&self, place: &Place) -> bool {
+        let pushes = self.role.bounds.pushes && !self.only_looks && place.worktree.is_some();
+        let remote = self.remote.as_deref().filter(|_| pushes);
+        let name = format!("refs/heads/{}", self.branch());
+        remote.is_some_and(|remote| {
+            self.worktrees.has_branch(&self.branch())
+                && !self.program.has_none_of_its_own(&name, remote)
+        })
     }
 
     /// Pushes the branch that the worktree is on, never by force.
@@ -240,10 +254,15 @@ impl Piece {
     }
 
     /// Brings to the remote what was only recorded here: the agent's own steps too, which may have
-    /// been made where the remote could not be reached.
-    pub(super) fn publish(&self, say: &dyn Fn(String)) {
+    /// been made where the remote could not be reached. What hands code on that is only here stays
+    /// here, too, until the worker has pushed it.
+    pub(super) fn publish(&self, place: &Place, say: &dyn Fn(String)) {
         if !self.is_shared {
             return;
+        }
+        if self.is_unpushed(place) {
+            let branch = self.branch();
+            return say(format!("{}: {branch} is not on the remote yet", self.id));
         }
         let said = self
             .program
@@ -269,6 +288,68 @@ impl Piece {
             (format!("url.{whole}.insteadOf"), url.to_owned())
         });
         config_variables(settings)
+    }
+}
+
+impl Supervisor<'_> {
+    /// Brings to the remote what is only here: first the branches that were worked on, then steps.
+    pub(super) fn publish(&mut self, output: &mut Output) -> Result<(), Failure> {
+        let ledger = self.context.ledger(self.repository)?;
+        let Some(beside) = ledger.beside_remote()? else {
+            return Ok(());
+        };
+        let mut is_away = false;
+        let remote = self.remote.clone();
+        let pushes = self.plan.roles.iter().any(|role| role.bounds.pushes);
+        if let Some(remote) = remote.filter(|_| pushes) {
+            for (issue, branch) in self.worktrees.branches_begun() {
+                let is_busy = self.running.values().any(|run| *run.id.issue() == issue);
+                let name = format!("refs/heads/{branch}");
+                let is_there = || {
+                    !self.worktrees.has_branch(&branch)
+                        || self.program.has_none_of_its_own(&name, &remote)
+                };
+                if is_busy || is_there() {
+                    continue;
+                }
+                let refspec = format!("{name}:{name}");
+                let told = match self.program.git(&["push", "--quiet", &remote, &refspec]) {
+                    Ok(_) => format!("issue {issue}: {branch} is on {remote} now"),
+                    Err(why) => {
+                        is_away |= !is_refusal(&why);
+                        format!(
+                            "issue {issue}: {branch} can't be pushed: {}",
+                            one_line(&why)
+                        )
+                    }
+                };
+                if self.told.insert(told.clone()) {
+                    output.say(&told);
+                }
+            }
+        }
+        if beside.unpublished == 0 || is_away {
+            return Ok(());
+        }
+        let agent = self.plan.roles.first().map(|role| role.agent.clone());
+        let Some(agent) = agent.or_else(|| "worker".parse().ok()) else {
+            return Ok(());
+        };
+        let worker = self.base.clone();
+        let said = self.program.run(&Actor { agent, worker }, &["sync"]);
+        if said.exit == 0 {
+            let steps = counted(beside.unpublished, "step");
+            output.say(&format!(
+                "{steps} made here while {} was away: published",
+                beside.remote
+            ));
+        } else {
+            let told = format!("recorded here only: {}; `git handoff sync`", said.message());
+            if self.told.insert(told.clone()) {
+                output.say(&told);
+            }
+        }
+        Ok(())
     }
 }
 

@@ -36,6 +36,8 @@ pub struct Unavailable {
     pub reason: String,
     /// When it may go well, if the program says so.
     pub retry_after: Option<Duration>,
+    /// Whether that passes by itself: its provider is busy.
+    pub passes: bool,
 }
 
 /// What a person has to decide.
@@ -204,6 +206,7 @@ impl Sign {
                 .or_else(|| asked_to_wait(said, now))
                 .map(|wait| wait.min(LONGEST_WAIT)),
             reason: reason_of(status.as_deref(), &reason),
+            passes: status.as_deref().is_some_and(is_busy),
         })
     }
 }
@@ -220,12 +223,20 @@ fn group(found: Option<&Captures<'_>>, name: &str) -> Option<String> {
     Some(text.to_owned()).filter(|text| !text.is_empty())
 }
 
+/// How a command of one's own tells in its last line that its provider is busy.
+const BUSY: &str = r"(?i)\b(?<status>429|503|529)\b.*\b(?:too many requests|unavailable|overloaded|rate.?limit)|\b(?:too many requests|overloaded_error|rate.?limited|rate.?limit (?:was )?(?:exceeded|reached))\b";
+
 /// Whether a status of HTTP says that the same request may go well later, or for another login.
 fn passes(status: &str) -> bool {
     matches!(
         status,
         "401" | "402" | "403" | "407" | "408" | "425" | "429" | "500" | "502" | "503" | "504"
     ) || status.len() == 3 && status.starts_with("52")
+}
+
+/// Whether a status of HTTP says that the provider is busy now.
+fn is_busy(status: &str) -> bool {
+    matches!(status, "408" | "425" | "429") || status.starts_with('5')
 }
 
 fn reason_of(status: Option<&str>, reason: &str) -> String {
@@ -315,6 +326,18 @@ pub(super) fn unavailable(
         return Some(Unavailable {
             reason: reason_of(None, said.trim_end_matches([':', ' '])),
             retry_after: asked_to_wait(line, now),
+            passes: false,
+        });
+    }
+    // A command of one's own says it in words.
+    if signs.is_empty()
+        && let Some(line) = last.first()
+        && let Some(found) = Regex::new(BUSY).ok().and_then(|busy| busy.captures(line))
+    {
+        return Some(Unavailable {
+            reason: reason_of(group(Some(&found), "status").as_deref(), line),
+            retry_after: asked_to_wait(line, now),
+            passes: true,
         });
     }
     // It did nothing else.
@@ -350,6 +373,7 @@ fn refused_option(command: &[String], output: &str) -> Option<Unavailable> {
             ),
         ),
         retry_after: None,
+        passes: false,
     })
 }
 

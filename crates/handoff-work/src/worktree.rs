@@ -5,7 +5,7 @@
 //! has: one with unfinished work of another handoff is set aside, and so is one that is no longer
 //! what was made (`checkout`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -64,6 +64,8 @@ pub(super) struct Wanted<'a> {
     pub(super) branch: &'a str,
     /// Whether its newest commit is only looked at.
     pub(super) detached: bool,
+    /// The commit that the work was handed on with.
+    pub(super) sent: Option<&'a str>,
     /// Whether the ledger keeps unfinished work of an earlier attempt.
     pub(super) restores: bool,
     /// The remote that the code is pushed to.
@@ -437,7 +439,16 @@ impl Worktrees {
         match (own, theirs) {
             (Some(own), Some(theirs)) => {
                 let remote = wanted.remote.unwrap_or_default();
-                if self.program.has_none_of_its_own(&own, remote) {
+                let has = |branch: &str| {
+                    let sent = wanted
+                        .sent
+                        .map(|sent| ["rev-list", "--count", sent, "--not", branch]);
+                    let lacks = sent.and_then(|words| self.program.git(&words).ok());
+                    lacks.is_some_and(|lacks| lacks == "0")
+                };
+                // A branch of the same name that was made elsewhere is not what is looked at.
+                let is_other = wanted.detached && !has(&own) && has(&theirs);
+                if is_other || self.program.has_none_of_its_own(&own, remote) {
                     theirs
                 } else {
                     own
@@ -513,6 +524,16 @@ impl Worktrees {
         let all = self.all().into_iter();
         all.filter_map(|found| found.remembered.begun.get(id).cloned())
             .next_back()
+    }
+
+    /// The branches of what was begun here, with their issues.
+    pub(super) fn branches_begun(&self) -> BTreeSet<(IssueKey, String)> {
+        let own = |found: Found| {
+            let issue = found.remembered.issue;
+            let branches = found.remembered.begun.into_values();
+            branches.map(move |branch| (issue.clone(), branch))
+        };
+        self.all().into_iter().flat_map(own).collect()
     }
 
     /// The branches of the repository.

@@ -1,0 +1,177 @@
+//! Work that is handed on between two clones: the next one has its code and its steps, or is told.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use test_support::agents::{PREPARED, agent, now, outcome};
+use test_support::contracts::opening;
+use test_support::remote::{bare, clone, hook};
+use test_support::{Ran, TestEnvironment};
+
+/// Two clones of a remote with a ledger in which issue 87 waits for prep-agent.
+fn two() -> (TestEnvironment, PathBuf, [PathBuf; 2]) {
+    let env = TestEnvironment::with_repository();
+    let origin = bare(&env, "origin.git");
+    let address = origin.to_str().unwrap().to_owned();
+    env.git(
+        &env.repo(),
+        &["push", "-q", &address, "HEAD:refs/heads/main"],
+    );
+    let clones = ["a", "b"].map(|name| clone(&env, &address, name));
+    for folder in &clones {
+        env.handoff_in(folder, &["init", "--remote", "origin"])
+            .success();
+    }
+    let args = ["send", "-"];
+    let mut command = env.program(&args);
+    command.current_dir(&clones[0]);
+    env.run(command, &args, Some(opening(87).as_bytes()))
+        .success();
+    (env, origin, clones)
+}
+
+/// Runs a worker of a clone.
+fn work(env: &TestEnvironment, folder: &Path, options: &[&str], command: &[&str]) -> Ran {
+    let mut args = vec!["work", "--json", "--env", "OUT", "--poll", "1s"];
+    args.extend(options);
+    if !command.is_empty() {
+        args.push("--");
+    }
+    args.extend(command);
+    let mut program = now(env, &args);
+    program.current_dir(folder).env("OUT", env.root());
+    env.run(program, &args, None)
+}
+
+const IMPLEMENTED: &str = "--to reviewer-agent --issue 87 --set summary=done --set tests_added=1 --set coverage=90% \
+     --set pr_number=88 --set pr_url=https://github.com/quayside/parcel-desk/pull/88";
+
+#[test]
+fn code_is_pushed_before_its_agent_hands_it_on_and_who_lacks_it_is_not_run() {
+    let (env, origin, [a, b]) = two();
+    let enforced = ["protocol", "set", "issue-to-pr", "evidence", "enforce"];
+    env.handoff_in(&a, &enforced).success();
+    let prep = agent(&env, &format!("git handoff send {PREPARED}"));
+    let options = ["--as", "prep-agent", "--once"];
+    let ran = work(&env, &a, &options, &[prep.to_str().unwrap()]);
+    assert_eq!(outcome(&ran).0, "handed_on", "{}", ran.shown);
+    assert_eq!(
+        ran.json()["data"]["pieces"][0]["contradicted"],
+        serde_json::json!([])
+    );
+    // It hands on itself, and pushes nothing.
+    let text = format!(
+        "echo 1 > w.txt; git add w.txt; git commit -q -m w; git handoff send {IMPLEMENTED}"
+    );
+    let implementer = agent(&env, &text);
+    let options = ["--as", "implementer-agent", "--once"];
+    let ran = work(&env, &a, &options, &[implementer.to_str().unwrap()]);
+    assert_eq!(outcome(&ran).0, "handed_on", "{}", ran.shown);
+    let pushed = env.git(&origin, &["rev-parse", "handoff/87"]);
+    assert_eq!(pushed, env.git(&a, &["rev-parse", "handoff/87"]));
+    // Somebody deletes the branch, and another clone has an empty one of that name.
+    env.git(&origin, &["branch", "-D", "handoff/87"]);
+    env.git(&b, &["branch", "handoff/87"]);
+    let reviewer = agent(&env, "touch $OUT/ran");
+    let options = ["--as", "reviewer-agent", "--once"];
+    let ran = work(&env, &b, &options, &[reviewer.to_str().unwrap()]);
+    let (what, why) = outcome(&ran);
+    assert_eq!(what, "blocked", "{}", ran.shown);
+    assert!(why.contains("origin has no branch handoff/87"), "{why}");
+    assert!(!env.root().join("ran").exists());
+}
+
+#[test]
+fn a_branch_that_a_rule_of_the_remote_refuses_is_for_a_person() {
+    let (env, origin, [a, _]) = two();
+    let rule = "case $1 in refs/heads/handoff/*) echo 'no such branches here'; exit 1;; esac";
+    hook(&origin, "update", rule);
+    let text = format!(
+        "echo 1 > w.txt; git add w.txt; git commit -q -m w; git handoff new {PREPARED} > $GIT_HANDOFF_CONTRACT"
+    );
+    let prep = agent(&env, &text);
+    let options = ["--as", "prep-agent", "--once"];
+    let ran = work(&env, &a, &options, &[prep.to_str().unwrap()]);
+    let (what, why) = outcome(&ran);
+    assert_eq!(what, "blocked", "{}", ran.shown);
+    assert!(why.contains("no such branches here"), "{why}");
+}
+
+#[test]
+fn an_idle_worker_publishes_what_was_recorded_while_the_remote_was_away() {
+    let (env, origin, [a, _]) = two();
+    let gone = env.root().join("gone.git");
+    fs::rename(&origin, &gone).unwrap();
+    let claim = ["claim", "87.1", "--as", "prep-agent"];
+    env.handoff_in(&a, &claim).exits(8);
+    let alerts = env.handoff_in(&a, &["alerts"]).success().stdout;
+    let only_here = "1 commit of the ledger only here: `git handoff sync`";
+    assert!(alerts.contains(only_here), "{alerts}");
+    let there = || env.git(&gone, &["rev-parse", "handoffs"]);
+    let before = there();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_secs(2));
+            fs::rename(&gone, &origin).unwrap();
+        });
+        let options = ["--as", "closer-agent", "--timeout", "6s"];
+        work(&env, &a, &options, &["true"]).success();
+    });
+    let after = env.git(&origin, &["rev-parse", "handoffs"]);
+    assert_ne!(before, after);
+    assert_eq!(after, env.git(&a, &["rev-parse", "handoffs"]));
+}
+
+#[test]
+fn a_clone_that_never_claimed_decides_and_says_why_not() {
+    let (env, _, [a, b]) = two();
+    let claim = ["claim", "87.1", "--as", "prep-agent"];
+    let fail = [
+        "fail",
+        "87.1",
+        "--as",
+        "prep-agent",
+        "--message",
+        "no network",
+        "--recoverable",
+    ];
+    let in_a = |args: &[&str]| {
+        let mut command = now(&env, args);
+        command.current_dir(&a);
+        env.run(command, args, None).success();
+    };
+    in_a(&claim);
+    in_a(&fail);
+    let decide = ["--decide", "--until-idle"];
+    let ran = work(&env, &b, &decide, &[]).success().json();
+    assert_eq!(ran["data"]["decided"], 1);
+    assert_eq!(ran["data"]["undecided"], serde_json::Value::Null);
+    in_a(&claim);
+    in_a(&fail[..6]);
+    // A person is called, and then it is theirs.
+    let ran = work(&env, &b, &decide, &[]).success().json();
+    assert_eq!(ran["data"]["decided"], 1);
+    let ran = work(&env, &b, &decide, &[]).success().json();
+    let undecided = &ran["data"]["undecided"][0];
+    assert_eq!(
+        (&ran["data"]["decided"], &undecided["id"]),
+        (&0.into(), &"87.1".into()),
+        "{ran}"
+    );
+    let args = ["work", "--decide", "--until-idle"];
+    let told = env.handoff_in(&b, &args).success().stdout;
+    let none = "no piece of work was done, no decision\nnot decided: 87.1 ";
+    assert!(told.starts_with(none), "{told}");
+}
+
+#[test]
+fn a_clone_that_fetched_the_ledger_and_does_not_share_it_is_told() {
+    let (env, origin, _) = two();
+    let copy = clone(&env, origin.to_str().unwrap(), "copy");
+    env.git(&copy, &["fetch", "-q", "origin", "handoffs:handoffs"]);
+    env.handoff_in(&copy, &["claim", "87.1", "--as", "prep-agent"])
+        .success()
+        .says("`git handoff init --remote origin` shares the ledger");
+}
