@@ -375,14 +375,36 @@ impl Answer for AgentsChangeView {
     }
 }
 
+/// What would not run of what is installed for harnesses.
+pub(super) fn faults(context: &Context, repository: &Repository) -> Result<Vec<Finding>, Failure> {
+    let examined = examined(context, repository, &[])?.into_iter();
+    Ok(examined.flat_map(|harness| harness.findings).collect())
+}
+
 fn doctor(
     context: &Context,
     output: &mut Output,
     harnesses: &[&'static Harness],
 ) -> Result<(), Failure> {
-    let repository = context.repository()?;
-    let root = worktree(&repository)?;
-    let git = Program::new(&repository);
+    let examined = examined(context, &*context.repository()?, harnesses)?;
+    let view = AgentsDoctorView {
+        faults: examined.iter().map(ExaminedHarness::faults).sum(),
+        harnesses: examined,
+    };
+    output.answer(&view)?;
+    match view.faults {
+        0 => Ok(()),
+        _ => Err(Failure::reported(exit::NO)),
+    }
+}
+
+fn examined(
+    context: &Context,
+    repository: &Repository,
+    harnesses: &[&'static Harness],
+) -> Result<Vec<ExaminedHarness>, Failure> {
+    let root = worktree(repository)?;
+    let git = Program::new(repository);
     let named = match harnesses {
         [] => installed(&root),
         named => named.to_vec(),
@@ -401,8 +423,8 @@ fn doctor(
         }),
         version: own_version().to_owned(),
         home: home(),
-        agent: context.agent(&repository)?.map(|agent| agent.to_string()),
-        agents: agents_of(context, &repository),
+        agent: context.agent(repository)?.map(|agent| agent.to_string()),
+        agents: agents_of(context, repository),
         harness_program: None,
         ignored: git.ignored(&paths).unwrap_or_default(),
         root,
@@ -417,16 +439,7 @@ fn doctor(
             note: harness.note.as_deref(),
         }
     });
-    let examined: Vec<ExaminedHarness> = examined.collect();
-    let view = AgentsDoctorView {
-        faults: examined.iter().map(ExaminedHarness::faults).sum(),
-        harnesses: examined,
-    };
-    output.answer(&view)?;
-    match view.faults {
-        0 => Ok(()),
-        _ => Err(Failure::reported(exit::NO)),
-    }
+    Ok(examined.collect())
 }
 
 /// What would run, and what would not.

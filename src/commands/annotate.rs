@@ -79,10 +79,17 @@ impl Arguments {
             Some(id) => id.issue().clone(),
             None => self.id.parse()?,
         };
+        let facts = self.facts()?;
+        if let Some(value) = facts.get("priority") {
+            let text = "the queue goes by the priority: a note of it would have no effect";
+            let word = value.as_str().unwrap_or("WORD");
+            let hint = format!("`git handoff set {issue} priority={word} --reason WHY` sets it");
+            return Err(Failure::usage(text).hint(hint));
+        }
         let annotate = Update::Annotate {
             handoff: handoff.as_ref().map(HandoffId::number),
             note,
-            facts: self.facts()?,
+            facts,
             approval: None,
         };
         let repository = context.repository()?;

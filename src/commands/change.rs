@@ -6,7 +6,8 @@ use handoff::base::text::quoted;
 use handoff::contract::{Allowance, Input};
 use handoff::ledger::{Ledger, Offer, Session, Snapshot};
 use handoff::model::{
-    EventArgs, ModelUsage, Question, Record, SendOptions, Update, View, another_attempt, state_at,
+    EventArgs, ModelUsage, Question, Record, Refusal, SendOptions, Update, View, another_attempt,
+    state_at,
 };
 use handoff::protocol::{Event, State};
 
@@ -14,6 +15,7 @@ use crate::args::duration;
 use crate::args::text::{self, OptionalReason, Reason};
 use crate::args::usage::UsageReport;
 use crate::commands::approve;
+use crate::commands::each::{Target, Where, each, found, issues, of};
 use crate::commands::send::deliver;
 use crate::context::left_for_worker::BLOCKED;
 use crate::context::writer::catch_up;
@@ -117,15 +119,23 @@ pub(crate) struct Release {
 #[command(after_help = "Examples:
   git handoff retry 123.2 --as orchestrator \\
       --reason 'the module is published now'
-  git handoff retry 123.2 --with corrected.xml")]
+  git handoff retry 123.2 --with corrected.xml
+  git handoff retry --where 'to=fixer-agent' --as orchestrator \\
+      --reason 'the provider is back'")]
 pub(crate) struct Retry {
     /// The handoff
-    #[arg(value_name = "ID")]
-    id: String,
+    #[arg(
+        value_name = "ID",
+        required_unless_present = "query",
+        conflicts_with = "query"
+    )]
+    id: Option<String>,
+    #[command(flatten)]
+    which: Where,
     #[command(flatten)]
     why: OptionalReason,
     /// The corrected contract; - reads standard input
-    #[arg(long, value_name = "FILE", conflicts_with = "reason")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["reason", "query"])]
     with: Option<String>,
     /// Accept text that a rule takes for a secret
     #[arg(long, value_name = "RULE[@PLACE]", requires = "with")]
@@ -143,8 +153,14 @@ pub(crate) struct Retry {
 )]
 pub(crate) struct Reassign {
     /// The handoff
-    #[arg(value_name = "ID")]
-    id: String,
+    #[arg(
+        value_name = "ID",
+        required_unless_present = "query",
+        conflicts_with = "query"
+    )]
+    id: Option<String>,
+    #[command(flatten)]
+    which: Where,
     /// The new receiver
     #[arg(long, value_name = "AGENT")]
     to: String,
@@ -181,11 +197,27 @@ pub(crate) struct Reject {
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff cancel 123.2 --as prep-agent --reason 'wrong branch'
-  git handoff cancel 124 --as issue-manager --reason 'no longer needed'")]
+  git handoff cancel 124 --as issue-manager --reason 'no longer needed'
+  git handoff cancel 124 --all --as orchestrator --reason 'the customer left'
+  git handoff cancel 124 --duplicate-of 123 --as orchestrator
+  git handoff cancel --where 'title~csv' --all --as orchestrator \\
+      --reason 'dropped'")]
 pub(crate) struct Cancel {
     /// The handoff, or the issue
-    #[arg(value_name = "ID")]
-    id: String,
+    #[arg(
+        value_name = "ID",
+        required_unless_present = "query",
+        conflicts_with = "query"
+    )]
+    id: Option<String>,
+    #[command(flatten)]
+    which: Where,
+    /// All that is open in the issue, also what an agent works on, and the issue itself
+    #[arg(long)]
+    all: bool,
+    /// The same, since this issue is about the same; both say so
+    #[arg(long, value_name = "ISSUE", conflicts_with = "query")]
+    duplicate_of: Option<String>,
     #[command(flatten)]
     why: OptionalReason,
 }
@@ -232,44 +264,59 @@ impl Reassign {
             receiver: Some(context.named(&repository, &self.to)?),
             ..because(self.why.reason.clone())
         };
+        let Some(id) = &self.id else {
+            let args = EventArgs {
+                reason: args.reason.as_deref().map(text::kept).transpose()?,
+                ..args
+            };
+            let states = [State::Pending, State::Failed];
+            return self.which.change(context, output, &states, |_, record| {
+                Ok(Update::change(
+                    record.id.number(),
+                    Event::Reassign,
+                    args.clone(),
+                ))
+            });
+        };
         let change_to = (Event::Reassign, args);
-        change(context, output, &self.id, change_to, Vec::new())
+        change(context, output, id, change_to, Vec::new())
     }
 }
 
 impl Retry {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        if let Some(file) = &self.with {
-            return self.corrected(context, output, file);
-        }
         let reason = self.why.reason.as_deref().map(text::kept).transpose()?;
+        let jitter = drawn();
+        let Some(id) = &self.id else {
+            let states = [State::Failed, State::Dead];
+            return self.which.change(context, output, &states, |tip, record| {
+                let (event, args) = attempt(tip, Some(record), reason.clone(), jitter)?;
+                Ok(Update::change(record.id.number(), event, args))
+            });
+        };
+        if let Some(file) = &self.with {
+            return self.corrected(context, output, (id, file));
+        }
         let repository = context.repository()?;
         let writer = context.requester(&repository, output)?;
-        let jitter = drawn();
-        act(writer, context, output, &self.id, |tip, id| {
-            let event = match tip.issue(id.issue())?.record(id.number())? {
-                Some(record) => {
-                    let rules = tip.rules(record.protocol.as_str())?;
-                    let state = state_at(rules.protocol(), &record, now()?);
-                    another_attempt(&record, state, reason.is_some())
-                }
-                None => Event::Retry,
-            };
-            let args = EventArgs {
-                jitter: (event == Event::Retry).then_some(jitter),
-                ..because(reason.clone())
-            };
-            Ok((event, args))
+        act(writer, context, output, id, |tip, id| {
+            let record = tip.issue(id.issue())?.record(id.number())?;
+            attempt(tip, record.as_ref(), reason, jitter)
         })
     }
 
     /// Sends the corrected contract.
-    fn corrected(&self, context: &Context, output: &mut Output, file: &str) -> Result<(), Failure> {
+    fn corrected(
+        &self,
+        context: &Context,
+        output: &mut Output,
+        (id, file): (&str, &str),
+    ) -> Result<(), Failure> {
         let repository = context.repository()?;
         let (mut ledger, session) = context.writer(&repository, output)?;
         let agent = context.agent(&repository)?;
         let bytes = input::contract(context, file)?;
-        let id = handoff_id(&ledger.tip()?, &self.id, agent.as_ref())?;
+        let id = handoff_id(&ledger.tip()?, id, agent.as_ref())?;
         let offer = Offer {
             input: &Input::read(&bytes),
             agent: agent.as_ref(),
@@ -286,6 +333,48 @@ impl Retry {
     }
 }
 
+/// The event that gives a handoff another attempt.
+fn attempt(
+    tip: &Snapshot<'_>,
+    record: Option<&Record>,
+    reason: Option<String>,
+    jitter: u32,
+) -> Result<(Event, EventArgs), Failure> {
+    let event = match record {
+        Some(record) => {
+            let rules = tip.rules(record.protocol.as_str())?;
+            let state = state_at(rules.protocol(), record, now()?);
+            another_attempt(record, state, reason.is_some())
+        }
+        None => Event::Retry,
+    };
+    let args = EventArgs {
+        jitter: (event == Event::Retry).then_some(jitter),
+        ..because(reason)
+    };
+    Ok((event, args))
+}
+
+impl Where {
+    /// Changes each handoff in these states that meets the conditions.
+    fn change(
+        &self,
+        context: &Context,
+        output: &mut Output,
+        states: &[State],
+        update: impl Fn(&Snapshot<'_>, &Record) -> Result<Update, Failure>,
+    ) -> Result<(), Failure> {
+        let Some(query) = &self.query else {
+            return Ok(());
+        };
+        each(context, output, |tip, _| {
+            let found = found(tip, query, states)?;
+            let target = |record: &Record| Ok(of(&record.id, update(tip, record)?));
+            found.iter().map(target).collect()
+        })
+    }
+}
+
 /// What a cancel ends.
 enum Cancelled {
     /// A handoff.
@@ -299,10 +388,20 @@ enum Cancelled {
 impl Cancel {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let reason = self.why.reason.as_deref().map(text::kept).transpose()?;
+        let id = match &self.id {
+            Some(id) if !self.all && self.duplicate_of.is_none() => id,
+            None if !self.all => {
+                return self.which.change(context, output, &[], |_, record| {
+                    let args = because(reason.clone());
+                    Ok(Update::change(record.id.number(), Event::Cancel, args))
+                });
+            }
+            _ => return self.whole(context, output, reason),
+        };
         let repository = context.repository()?;
         let agent = context.acting_agent(&repository)?;
         let (mut ledger, session) = context.writer(&repository, output)?;
-        let cancelled = self.cancelled(&ledger.tip()?, &agent, reason.as_deref())?;
+        let cancelled = cancelled(&ledger.tip()?, id, &agent, reason.as_deref())?;
         let (issue, update) = match &cancelled {
             Cancelled::Handoff(id) | Cancelled::Repeated(id) => {
                 let change = Update::change(id.number(), Event::Cancel, because(reason));
@@ -337,38 +436,96 @@ impl Cancel {
         Ok(())
     }
 
-    /// What is cancelled: if an issue is named, its open handoff, or itself if nothing in it is
-    /// open. A command that is sent twice must not go on to give up the issue, so a cancel of the
-    /// same agent for the same reason is a repeat.
-    fn cancelled(
+    /// Cancels all that is open in an issue, and gives it up.
+    fn whole(
         &self,
-        tip: &Snapshot<'_>,
-        agent: &AgentName,
-        reason: Option<&str>,
-    ) -> Result<Cancelled, Failure> {
-        let handoff = || handoff_id(tip, &self.id, Some(agent)).map(Cancelled::Handoff);
-        if self.id.contains('.') {
-            return handoff();
-        }
-        let key: IssueKey = self.id.parse()?;
-        let folder = tip.issue(&key)?;
-        let Some(issue) = folder.issue()?.filter(|issue| issue.open.is_empty()) else {
-            return handoff();
-        };
-        for awaiting in &issue.awaiting {
-            let record = folder.record(awaiting.id.number())?;
-            let last = record.as_ref().and_then(Record::latest);
-            let is_repeat = last.is_some_and(|last| {
-                last.event == Some(Event::Cancel)
-                    && last.by == *agent
-                    && last.reason.as_deref() == reason
-            });
-            if is_repeat {
-                return Ok(Cancelled::Repeated(awaiting.id.clone()));
+        context: &Context,
+        output: &mut Output,
+        reason: Option<String>,
+    ) -> Result<(), Failure> {
+        let other = self.duplicate_of.as_deref();
+        let other = other.map(str::parse::<IssueKey>).transpose()?;
+        let duplicates = other
+            .as_ref()
+            .map(|other| format!("a duplicate of issue {other}"));
+        let reason = reason.or(duplicates);
+        each(context, output, |tip, _| {
+            let keys = match (&self.id, &self.which.query) {
+                (Some(id), _) => vec![id.parse::<IssueKey>()?],
+                (None, Some(query)) => issues(tip, query)?.into_iter().collect(),
+                (None, None) => Vec::new(),
+            };
+            let mut targets = Vec::new();
+            for key in keys {
+                let issue = tip.issue(&key)?.issue()?;
+                let issue = issue.ok_or_else(|| Refusal::no_issue(&key))?;
+                if let Some(other) = &other {
+                    targets.extend(duplicate(tip, &key, other, reason.as_deref())?);
+                }
+                for open in &issue.open {
+                    let args = because(reason.clone());
+                    let cancel = Update::change(open.id.number(), Event::Cancel, args);
+                    targets.push(of(&open.id, cancel));
+                }
+                let end = given_up(&key, reason.clone())?;
+                targets.push((format!("issue {key}"), key, end));
             }
-        }
-        Ok(Cancelled::Issue(key))
+            Ok(targets)
+        })
     }
+}
+
+/// That an issue is about the same as another one: both say so.
+fn duplicate(
+    tip: &Snapshot<'_>,
+    key: &IssueKey,
+    other: &IssueKey,
+    reason: Option<&str>,
+) -> Result<[Target; 2], Failure> {
+    if key == other || tip.issue(other)?.issue()?.is_none() {
+        return Err(Refusal::no_issue(other).into());
+    }
+    let facts = [("duplicate_of".to_owned(), other.as_str().into())];
+    let set = Update::Set {
+        facts: facts.into_iter().collect(),
+        reason: reason.unwrap_or_default().to_owned(),
+    };
+    let about = |key: &IssueKey, update| (format!("issue {key}"), key.clone(), update);
+    let said = format!("issue {key} is a duplicate of this one");
+    Ok([about(key, set), about(other, Update::note(said))])
+}
+
+/// What is cancelled: if an issue is named, its open handoff, or itself if nothing in it is
+/// open. A command that is sent twice must not go on to give up the issue, so a cancel of the
+/// same agent for the same reason is a repeat.
+fn cancelled(
+    tip: &Snapshot<'_>,
+    named: &str,
+    agent: &AgentName,
+    reason: Option<&str>,
+) -> Result<Cancelled, Failure> {
+    let handoff = || handoff_id(tip, named, Some(agent)).map(Cancelled::Handoff);
+    if named.contains('.') {
+        return handoff();
+    }
+    let key: IssueKey = named.parse()?;
+    let folder = tip.issue(&key)?;
+    let Some(issue) = folder.issue()?.filter(|issue| issue.open.is_empty()) else {
+        return handoff();
+    };
+    for awaiting in &issue.awaiting {
+        let record = folder.record(awaiting.id.number())?;
+        let last = record.as_ref().and_then(Record::latest);
+        let is_repeat = last.is_some_and(|last| {
+            last.event == Some(Event::Cancel)
+                && last.by == *agent
+                && last.reason.as_deref() == reason
+        });
+        if is_repeat {
+            return Ok(Cancelled::Repeated(awaiting.id.clone()));
+        }
+    }
+    Ok(Cancelled::Issue(key))
 }
 
 /// The update that gives up an issue, for which a reason is required.

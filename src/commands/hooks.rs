@@ -210,6 +210,28 @@ pub(super) fn uninstall(repository: &Repository) -> Result<Vec<String>, Failure>
     carried_out(plan, &git, &folder)
 }
 
+/// What is wrong with the hooks that are there.
+pub(super) fn faults(repository: &Repository) -> Result<Vec<Finding>, Failure> {
+    let git = Program::new(repository);
+    let (_, version) = git.version()?;
+    let settings = git.settings(SETTINGS)?;
+    let hooks_folder = HooksFolder::find(repository, &git, &settings)?;
+    let around = Surroundings {
+        hooks_folder: &hooks_folder,
+        version,
+        settings: &settings,
+        program: program(&git)?,
+    };
+    let mut found = Vec::new();
+    for hook in Hook::ALL {
+        let report = Report::of(hook, &around)?;
+        if report.state != State::Missing {
+            found.extend(report.findings);
+        }
+    }
+    Ok(found)
+}
+
 fn carried_out(plan: Plan, git: &Program, folder: &HooksFolder) -> Result<Vec<String>, Failure> {
     let changed = plan
         .changes()

@@ -17,7 +17,9 @@ pub(crate) mod claim;
 mod completions;
 pub(crate) mod context;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod document;
+pub(crate) mod each;
 pub(crate) mod exchange;
 pub(crate) mod explain;
 pub(crate) mod export;
@@ -63,6 +65,7 @@ mod resume;
 mod send;
 #[cfg(feature = "report")]
 pub(crate) mod serve;
+mod set;
 pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod sync;
@@ -73,6 +76,7 @@ pub(crate) mod watch;
 pub(crate) mod words;
 #[cfg(feature = "work")]
 pub(crate) mod work;
+pub(crate) mod workers;
 
 use std::ffi::OsString;
 
@@ -183,6 +187,7 @@ commands! {
         sends "answer" Answer(Write<answer::Arguments>),
         sends "retry" Retry(Write<change::Retry>),
         sends "reassign" Reassign(Write<change::Reassign>),
+        sends "set" Set(Write<set::Arguments>),
         sends "cancel" Cancel(Write<change::Cancel>),
         sends "pause" Pause(Write<pause::Arguments>),
         sends "resume" Resume(Write<resume::Arguments>),
@@ -194,6 +199,7 @@ commands! {
     "See where things are" {
         reads "status" Status(status::Arguments),
         reads "show" Show(show::Arguments),
+        reads "workers" Workers(workers::Arguments),
         reads "list" List(list::Arguments),
         reads "log" Log(log::Arguments),
         reads "context" Context(context::Arguments),
@@ -216,6 +222,7 @@ commands! {
         reads "explain" Explain(explain::Arguments),
     }
     "Trust it" {
+        works "doctor" Doctor(doctor::Arguments),
         works "verify" Verify(verify::Arguments),
         reads "gate" Gate(gate::Arguments),
     }

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::args::text::{self, Reason};
+use crate::commands::each::{Where, each, issues};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Answer, Output};
@@ -24,11 +25,14 @@ use crate::view::Look;
   git handoff pause 123 --as orchestrator --reason 'code freeze' \\
       --except validator-agent,closer-agent
   git handoff pause --all --as orchestrator --reason 'the provider is down'
-  git handoff pause --agent fixer-agent --now --as orchestrator --reason 'it loops'")]
+  git handoff pause --agent fixer-agent --now --as orchestrator \\
+      --reason 'it loops'")]
 pub(crate) struct Arguments {
     /// The issue
-    #[arg(value_name = "ISSUE", required_unless_present_any = ["all", "of_agent", "protocol"], conflicts_with_all = ["all", "of_agent", "protocol", "now"])]
+    #[arg(value_name = "ISSUE", required_unless_present_any = ["all", "of_agent", "protocol", "query"], conflicts_with_all = ["all", "of_agent", "protocol", "now", "query"])]
     issue: Option<String>,
+    #[command(flatten)]
+    which: Where,
     #[command(flatten)]
     scope: ScopeArgs,
     /// Also end what workers run, and give its work back
@@ -39,7 +43,7 @@ pub(crate) struct Arguments {
         long,
         value_name = "AGENT,…",
         value_delimiter = ',',
-        requires = "issue"
+        conflicts_with_all = ["all", "of_agent", "protocol"]
     )]
     except: Vec<String>,
     #[command(flatten)]
@@ -139,6 +143,21 @@ impl ScopeArgs {
 
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        if let Some(query) = &self.which.query {
+            let repository = context.repository()?;
+            let pause = Update::Pause {
+                reason: text::kept(&self.why.reason)?,
+                except: context.all_named(&repository, &self.except)?,
+                after: Vec::new(),
+                said_at: None,
+            };
+            return each(context, output, |tip, _| {
+                let keys = issues(tip, query)?.into_iter();
+                Ok(keys
+                    .map(|key| (format!("issue {key}"), key, pause.clone()))
+                    .collect())
+            });
+        }
         let Some(issue) = &self.issue else {
             let pause = (Some(self.now), self.why.reason.as_str());
             return self.scope.change(context, pause, output);
@@ -148,6 +167,7 @@ impl Arguments {
         let pause = Update::Pause {
             reason: text::kept(&self.why.reason)?,
             except: context.all_named(&repository, &self.except)?,
+            after: Vec::new(),
             said_at: None,
         };
         let agent = context.acting_agent(&repository)?;

@@ -118,6 +118,11 @@ fn before(command: &str, line: &str) -> &'static str {
             "handed 123.2; I=124; sent opening.xml; \
              git handoff reject 124 --as prep-agent --reason no"
         }
+        "set" => "handed 123.2; I=124; sent opening.xml",
+        "resume" if has("--all") => {
+            "handed 123.4; git handoff pause --all --as orchestrator --reason no"
+        }
+        "resume" => "handed 123.4; git handoff pause 123 --as orchestrator --reason no",
         "reject" | "cancel" => "handed 123.2",
         "next" if has("--task") => "tasks environment",
         "next" if has("--apply") => "failed --recoverable",

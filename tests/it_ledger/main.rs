@@ -12,6 +12,7 @@ mod archive;
 mod attention;
 mod briefing;
 mod checking;
+mod doctor;
 mod exchange;
 #[cfg(unix)]
 mod failure_context;
@@ -39,6 +40,7 @@ mod repository_formats;
 #[cfg(unix)]
 mod restore;
 mod retries;
+mod set;
 mod wait;
 #[cfg(unix)]
 mod watch;

@@ -46,15 +46,19 @@ fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
         "agents install", "agents uninstall" => commands::agents::AgentsChangeView;
         "agents list" => commands::agents::AgentsListView;
         "alerts" => commands::alerts::AlertsView;
-         "annotate", "answer", "approve", "cancel", "complete", "extend", "reassign", "reject",
-         "release", "reopen", "retry" => ReceiptView, ReplayedView;
-        "pause", "resume" => ReceiptView, commands::pause::PausesView, ReplayedView;
+         "annotate", "answer", "approve", "complete", "extend", "reject",
+         "release", "reopen" => ReceiptView, ReplayedView;
+        "cancel", "reassign", "retry" => ReceiptView, commands::each::EachView, ReplayedView;
+        "set" => commands::each::EachView, ReplayedView;
+        "pause" => ReceiptView, commands::pause::PausesView, commands::each::EachView, ReplayedView;
+        "resume" => ReceiptView, commands::pause::PausesView, ReplayedView;
          "block", "fail", "send" => ReceiptView, ReplayedView, LeftView;
         "archive" => commands::archive::ArchiveView, ReplayedView;
         "check" => commands::check::CheckView;
         "claim" => commands::claim::ClaimView, ReplayedView;
         "context" => commands::context::ContextView;
         "demo" => commands::demo::DemoView;
+        "doctor" => commands::doctor::DoctorView;
         "document list" => commands::document::DocumentsView;
         "document set" => commands::document::DocumentSetView, ReplayedView;
         "document show" => commands::document::DocumentView;
@@ -109,6 +113,7 @@ fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
         "verify" => commands::verify::VerifyView;
         "wait" => commands::wait::WaitView;
         "work" => handoff_work::WorkView, handoff_work::Listing;
+        "workers" => commands::workers::WorkersView;
     };
     let documents = answers.into_iter().flat_map(|(commands, answers)| {
         let document = |command: &str| document(command, &answers);
@@ -168,6 +173,7 @@ fn document(command: &str, answers: &[Value]) -> Value {
             "schema": { "const": SCHEMA },
             "ok": { "type": "boolean" },
             "error": { "$ref": "definitions.json#/$defs/Error" },
+            "work_paused": { "type": "array", "items": { "$ref": "definitions.json#/$defs/Halt" } },
             "data": { "anyOf": answers },
         },
         "required": ["schema", "ok"],

@@ -147,7 +147,10 @@ pub fn of_record(
     protocol: &Protocol,
     now: Moment,
 ) -> Result<Option<Attention>, LedgerError> {
-    if tip.holds_back(record.id.issue(), awaited.unwrap_or(&record.to))? {
+    let (key, agent) = (record.id.issue(), awaited.unwrap_or(&record.to));
+    // What a person has to decide can be decided while no work is handed out.
+    let is_handed_out = !record.state.is_stuck();
+    if tip.is_paused_for(key, agent)? || is_handed_out && tip.holds_back(key, agent)? {
         return Ok(None);
     }
     let key = record.id.issue();

@@ -19,7 +19,7 @@ impl<'r> Ledger<'r> {
         let now = Moment::from(session.clock.author());
         let tip = self.tip()?;
         for entry in tip.open()? {
-            if tip.holds_back(entry.id.issue(), &entry.to)? {
+            if tip.is_paused_for(entry.id.issue(), &entry.to)? {
                 continue;
             }
             if tip.open_record(&entry)?.is_expired(now) {

@@ -117,6 +117,7 @@ impl Act {
             Asked::Update(Update::GiveUp { .. }) => "give up".to_owned(),
             Asked::Update(Update::Reopen { .. }) => "reopen".to_owned(),
             Asked::Update(Update::Pause { .. }) => "pause".to_owned(),
+            Asked::Update(Update::Set { .. }) => "set".to_owned(),
             Asked::Update(Update::Refuse { .. }) => "refuse".to_owned(),
         }
     }
@@ -498,6 +499,7 @@ impl Chooser<'_> {
                 said_at: None,
             },
             6 => Update::Pause {
+                after: Vec::new(),
                 reason: text,
                 except: (0..self.dice.below(3)).map(|_| self.anybody()).collect(),
                 said_at: None,

@@ -19,8 +19,8 @@ use handoff_git::{
 use handoff_model::layout::DEFINITION;
 use handoff_model::open_entry::id_in;
 use handoff_model::{
-    ArchivedIssue, DaySpending, FileChanges, Halt, Issue, Manifest, OpenEntry, Paused, Record,
-    Schemas, View, has_settings, layout, only_setting_changed, record,
+    ArchivedIssue, DaySpending, FileChanges, Halt, Issue, IssueStatus, Manifest, OpenEntry, Paused,
+    Record, Schemas, View, has_settings, layout, only_setting_changed, record,
 };
 use handoff_protocol::{Protocol, SIGNERS, Signers};
 
@@ -368,11 +368,23 @@ impl<'r> Snapshot<'r> {
         Ok(self.paused.get_or_init(|| found))
     }
 
-    /// The pause of an issue, if it is paused. Reads no issue.
+    /// The pause of an issue, if it is paused. Reads no issue but those that it comes after.
     ///
     /// # Errors
     /// [`LedgerError`] when it can't be read.
     pub fn paused(&self, key: &IssueKey) -> Result<Option<Paused>, LedgerError> {
+        let Some(paused) = self.recorded_pause(key)? else {
+            return Ok(None);
+        };
+        let mut lasts = paused.after.is_empty();
+        for before in &paused.after {
+            lasts |= self.issue(key)?.ended(before)? != Some(true);
+        }
+        Ok(Some(paused).filter(|_| lasts))
+    }
+
+    /// The pause of an issue as its file has it, which may be over.
+    pub(super) fn recorded_pause(&self, key: &IssueKey) -> Result<Option<Paused>, LedgerError> {
         let Some(id) = self.paused_issues()?.get(key) else {
             return Ok(None);
         };
@@ -415,6 +427,14 @@ impl<'r> Snapshot<'r> {
                 return Ok(true);
             }
         }
+        self.is_paused_for(key, agent)
+    }
+
+    /// Whether the issue's own pause keeps an agent from being handed work of it.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it can't be read.
+    pub fn is_paused_for(&self, key: &IssueKey, agent: &AgentName) -> Result<bool, LedgerError> {
         let paused = self.paused(key)?;
         Ok(paused.is_some_and(|paused| paused.holds_back(agent)))
     }
@@ -874,6 +894,18 @@ impl View<LedgerError> for IssueFolder<'_> {
 
     fn spent_on(&self, day: &str) -> Result<Option<DaySpending>, LedgerError> {
         self.top.as_ref().map_or(Ok(None), |top| spent_on(top, day))
+    }
+
+    fn ended(&self, key: &IssueKey) -> Result<Option<bool>, LedgerError> {
+        let Some(top) = self.top else {
+            return Ok(None);
+        };
+        let issue = Self::open(self.repository, top, key)?.shared_issue()?;
+        match issue {
+            Some(issue) => Ok(Some(issue.status != IssueStatus::Open)),
+            // Only what ended is archived.
+            None => Ok(archived_in(top, key)?.map(|_| true)),
+        }
     }
 
     fn halts(&self) -> Result<Vec<Halt>, LedgerError> {

@@ -674,6 +674,10 @@ impl View<LedgerError> for Before<'_> {
         self.folder.spent_on(day)
     }
 
+    fn ended(&self, key: &IssueKey) -> Result<Option<bool>, LedgerError> {
+        self.folder.ended(key)
+    }
+
     fn halts(&self) -> Result<Vec<Halt>, LedgerError> {
         self.folder.halts()
     }

@@ -114,7 +114,7 @@ impl Tip<'_, '_> {
             if !is_covered || unknown.contains(&(key.clone(), None)) {
                 continue;
             }
-            let right = match (paused.remove(key), snapshot.paused(key)) {
+            let right = match (paused.remove(key), snapshot.recorded_pause(key)) {
                 (Some(known), Ok(Some(listed))) => known == listed,
                 _ => false,
             };

@@ -70,6 +70,9 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         if event.is_claim() || event == Event::Expire && record.state == State::Pending {
             self.ensure_not_halted(&record.to)?;
         }
+        if event.is_claim() || event == Event::Expire {
+            self.ensure_preceded(&issue, &record.to)?;
+        }
         self.ensure_allowed(&issue, &record, event, &args)?;
         if event.is_claim() {
             self.within_budgets(&issue, &record)?;
@@ -87,6 +90,11 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         if matches!(event, Event::Retry | Event::Reassign) && record.state != State::Pending {
             self.count_attempt(&mut issue, &record);
         }
+        let resumed = if event.is_claim() {
+            self.go_on_after(&mut issue)
+        } else {
+            Vec::new()
+        };
         let held = self.held_seconds(&record);
         let waited = self.waited_seconds(&issue, &record, event)?;
         self.advance(&mut record, event, None, &args)?;
@@ -111,6 +119,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.await_somebody(&mut changed)?;
         let mut step = self.commit(changed, &account)?;
         step.files.extend(folder);
+        step.files.extend(resumed);
         Ok(Planned::Write(Box::new(step)))
     }
 

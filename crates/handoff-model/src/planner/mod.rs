@@ -34,6 +34,7 @@ mod refuse;
 mod reopen;
 mod retry;
 mod send;
+mod set;
 mod tasks;
 mod trail;
 mod usage;
@@ -231,8 +232,10 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             Update::Pause {
                 reason,
                 except,
+                after,
                 said_at,
-            } => self.pause(issue, reason, except, *said_at),
+            } => self.pause(issue, reason, (except, after), *said_at),
+            Update::Set { facts, reason } => self.set(issue, facts, reason),
             Update::Refuse { kind, code, why } => {
                 let refused = RefusedContract {
                     at: self.step.at,

@@ -3,7 +3,7 @@
 //! No handoff changes: what is held goes on and can be handed on, and what can be claimed waits. No
 //! time runs out for what a pause holds back.
 
-use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Edit, Moment};
 use handoff_protocol::State;
 
@@ -19,7 +19,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         &self,
         mut issue: Issue,
         reason: &str,
-        except: &[AgentName],
+        (except, after): (&[AgentName], &[IssueKey]),
         said_at: Option<Moment>,
     ) -> Result<Planned, Stop<E>> {
         let record = self.record(&self.id(issue.handoffs))?;
@@ -31,6 +31,11 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
         agents.sort();
         agents.dedup();
+        for key in after {
+            if self.ended(key)?.is_none() || key == self.key {
+                return Err(Refusal::no_issue(key).into());
+            }
+        }
         let paused = Paused {
             version: VERSION,
             at: self.step.at,
@@ -38,6 +43,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             reason: reason.to_owned(),
             said_at,
             except: agents,
+            after: after.to_vec(),
         };
         let again = |known: &Paused| {
             let at = known.at;
@@ -174,6 +180,14 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         issue: &Issue,
         agent: &AgentName,
     ) -> Result<(), StateRefusal> {
+        // What comes after other issues depends on those.
+        match issue.held_back(agent) {
+            Some(paused) if paused.after.is_empty() => self.ensure_going(issue, agent),
+            _ => Ok(()),
+        }
+    }
+
+    fn ensure_going(&self, issue: &Issue, agent: &AgentName) -> Result<(), StateRefusal> {
         match issue.held_back(agent) {
             None => Ok(()),
             Some(paused) => Err(StateRefusal::Paused {
@@ -196,6 +210,32 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             }
             .into()),
         }
+    }
+
+    /// Refuses to hand an agent work of an issue that goes on after others.
+    pub(super) fn ensure_preceded(&self, issue: &Issue, agent: &AgentName) -> Result<(), Stop<E>> {
+        let Some(paused) = issue.held_back(agent) else {
+            return Ok(());
+        };
+        for key in &paused.after {
+            if self.ended(key)? != Some(true) {
+                self.ensure_going(issue, agent)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn ended(&self, key: &IssueKey) -> Result<Option<bool>, Stop<E>> {
+        self.view.ended(key).map_err(Stop::Unreadable)
+    }
+
+    /// Ends the pause of an issue that goes on after others, with its next claim.
+    pub(super) fn go_on_after(&self, issue: &mut Issue) -> FileChanges {
+        let Some(paused) = issue.paused.take_if(|paused| !paused.after.is_empty()) else {
+            return Vec::new();
+        };
+        self.resumed(issue, Some(paused), "the issues before it have ended", None);
+        vec![(layout::paused_file(self.key), Edit::Gone)]
     }
 
     /// The pause of more than this issue that holds an agent back, if one does.
@@ -236,7 +276,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
     }
 
-    fn ensure_may_pause(&self, last: &Record) -> Result<(), Stop<E>> {
+    pub(super) fn ensure_may_pause(&self, last: &Record) -> Result<(), Stop<E>> {
         let first = match last.id.number() {
             1 => last.clone(),
             _ => self.record(&self.id(1))?,

@@ -36,6 +36,11 @@ pub trait View<E> {
     /// What was spent on the claims that began on a day, if anything was.
     fn spent_on(&self, day: &str) -> Result<Option<DaySpending>, E>;
 
+    /// Whether an issue has ended; `None` if there is no such issue.
+    fn ended(&self, _: &IssueKey) -> Result<Option<bool>, E> {
+        Ok(None)
+    }
+
     /// What is paused beyond single issues.
     fn halts(&self) -> Result<Vec<Halt>, E> {
         Ok(Vec::new())

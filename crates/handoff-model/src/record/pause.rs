@@ -1,7 +1,7 @@
 //! Pauses of an issue, and their ends.
 
 use handoff_base::Moment;
-use handoff_base::ids::AgentName;
+use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::continued;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,9 @@ pub struct Paused {
     /// The agents that go on all the same, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub except: Vec<AgentName>,
+    /// The issues with whose end it is over; it ends by a resumption alone, if there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<IssueKey>,
 }
 
 impl Paused {
@@ -49,6 +52,10 @@ impl std::fmt::Display for Paused {
         if !self.except.is_empty() {
             let names: Vec<&str> = self.except.iter().map(AgentName::as_str).collect();
             write!(f, " except for {}", names.join(", "))?;
+        }
+        if !self.after.is_empty() {
+            let keys: Vec<&str> = self.after.iter().map(IssueKey::as_str).collect();
+            write!(f, " until issue {} has ended", keys.join(", "))?;
         }
         write!(f, ": {reason}")
     }

@@ -25,6 +25,9 @@ pub enum RequestRefusal {
         /// The other.
         other: IssueKey,
     },
+    /// It is none of what can be set.
+    #[error("{what} can't be set")]
+    NotSettable { what: String, known: Vec<String> },
     /// The report of what the work took can't be recorded.
     #[error("the usage cannot be recorded")]
     Usage(#[source] NoUsage),
@@ -98,6 +101,9 @@ impl Explained for RequestRefusal {
                 "nothing was written; name the issue as it was opened, {}, or use another key",
                 other
             )),
+            Self::NotSettable { known, .. } => {
+                ErrorCode::Usage.hint(hint!("nothing was written; known are: {}", known.join(", ")))
+            }
             Self::Usage(_) => ErrorCode::UsageRefused.hint(
                 "nothing was written; give an object, or a list of one for each model, with provider, model, input_tokens, output_tokens, cached_tokens, cost and currency, turns, wall_seconds or working_seconds",
             ),

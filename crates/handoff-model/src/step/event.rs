@@ -45,6 +45,8 @@ pub enum StepEvent {
     GiveUp,
     /// An issue was paused.
     Pause,
+    /// What the queue goes by was set.
+    Set,
     /// A refused contract was put on record.
     Refuse,
     /// Issues that ended were taken out of the tip.
@@ -62,7 +64,13 @@ impl StepEvent {
             .chain(lifecycle.map(Self::Lifecycle))
             .chain([Self::Decide, Self::Annotate])
             .chain([Self::Approve, Self::Disapprove])
-            .chain([Self::Reopen, Self::GiveUp, Self::Pause, Self::Refuse])
+            .chain([
+                Self::Reopen,
+                Self::GiveUp,
+                Self::Pause,
+                Self::Set,
+                Self::Refuse,
+            ])
             .chain([Self::Archive, Self::Unarchive])
     }
 
@@ -78,6 +86,7 @@ impl StepEvent {
             Self::Reopen => "reopen",
             Self::GiveUp => "give_up",
             Self::Pause => "pause",
+            Self::Set => "set",
             Self::Refuse => "refuse",
             Self::Archive => "archive",
             Self::Unarchive => "unarchive",

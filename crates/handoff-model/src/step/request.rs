@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use handoff_base::ids::{AgentName, WorkerId};
+use handoff_base::ids::{AgentName, IssueKey, WorkerId};
 use handoff_base::{Code, Moment};
 use handoff_contract::Allowance;
 use handoff_protocol::{Action, Event, OnRecord, Policy};
@@ -254,8 +254,18 @@ pub enum Update {
         /// The agents that go on all the same.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         except: Vec<AgentName>,
+        /// The issues with whose end the pause is over.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        after: Vec<IssueKey>,
         /// When that was said, if that was earlier and elsewhere.
         said_at: Option<Moment>,
+    },
+    /// Sets what the queue goes by, or what an issue is beside another.
+    Set {
+        /// The facts, by name.
+        facts: Map<String, Value>,
+        /// Why.
+        reason: String,
     },
     /// Records that a contract of the agent was refused.
     Refuse {
@@ -320,6 +330,16 @@ impl Update {
         }
     }
 
+    /// A note about a whole issue.
+    pub fn note(note: String) -> Self {
+        Self::Annotate {
+            handoff: None,
+            note,
+            facts: Map::new(),
+            approval: None,
+        }
+    }
+
     /// The number of the handoff that it is about; `None` if it is about the whole issue.
     pub fn handoff(&self) -> Option<u32> {
         match self {
@@ -328,6 +348,7 @@ impl Update {
             Self::GiveUp { .. }
             | Self::Reopen { .. }
             | Self::Pause { .. }
+            | Self::Set { .. }
             | Self::Refuse { .. } => None,
         }
     }
@@ -341,6 +362,7 @@ impl Update {
             Self::GiveUp { .. }
             | Self::Reopen { .. }
             | Self::Pause { .. }
+            | Self::Set { .. }
             | Self::Refuse { .. } => {}
         }
         self
@@ -369,6 +391,7 @@ impl Update {
             | Self::Annotate { note: text, .. }
             | Self::GiveUp { reason: text }
             | Self::Reopen { reason: text, .. }
+            | Self::Set { reason: text, .. }
             | Self::Pause { reason: text, .. } => vec![text],
             Self::Refuse { code, why, .. } => vec![code, why],
         }

@@ -77,6 +77,8 @@ const ANNOTATE: &[Member] = &[
 const ISSUE: &[Member] = &[
     ("/reason", "Reason", Text),
     ("/except", "Except", Json),
+    ("/after", "After", Json),
+    ("/facts", "Facts", Json),
     ("/said_at", "Said-At", Text),
 ];
 
@@ -120,6 +122,7 @@ fn event(request: &Request) -> StepEvent {
             Update::GiveUp { .. } => StepEvent::GiveUp,
             Update::Reopen { .. } => StepEvent::Reopen,
             Update::Pause { .. } => StepEvent::Pause,
+            Update::Set { .. } => StepEvent::Set,
             Update::Refuse { .. } => StepEvent::Refuse,
         },
     }
@@ -154,7 +157,10 @@ pub(crate) fn write(step: &Step, led_to: StepEvent) -> Vec<Trailer> {
                 put(members, ANNOTATE, &mut found);
             }
             Update::Refuse { .. } => put(members, REFUSE, &mut found),
-            Update::GiveUp { .. } | Update::Reopen { .. } | Update::Pause { .. } => {
+            Update::GiveUp { .. }
+            | Update::Reopen { .. }
+            | Update::Set { .. }
+            | Update::Pause { .. } => {
                 put(members, ISSUE, &mut found);
             }
         },
@@ -258,6 +264,7 @@ fn requested<'m>(
         }
         StepEvent::Refuse => ("refuse", object(find, &[REFUSE])?.into()),
         StepEvent::Pause => ("pause", issue(find)?),
+        StepEvent::Set => ("set", issue(find)?),
         StepEvent::Reopen => ("reopen", issue(find)?),
         StepEvent::GiveUp => ("giveup", issue(find)?),
     };

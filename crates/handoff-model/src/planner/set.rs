@@ -1,0 +1,95 @@
+//! Setting what the queue goes by, and what an issue is beside another one.
+
+use handoff_base::text::quoted;
+use serde_json::{Map, Value};
+
+use crate::planner::{Changed, Planner, trail};
+use crate::record::{Annotation, Issue, View};
+use crate::refusal::{Refusal, RequestRefusal};
+use crate::step::{Planned, StepEvent, Stop};
+
+/// What can be set.
+const SETTABLE: [&str; 5] = [
+    "priority",
+    "labels",
+    "duplicate_of",
+    "split_from",
+    "split_into",
+];
+
+impl<E, V: View<E>> Planner<'_, E, V> {
+    /// Sets facts of an open issue; a priority is that of all that is open in it, and of what follows.
+    pub(super) fn set(
+        &self,
+        mut issue: Issue,
+        facts: &Map<String, Value>,
+        reason: &str,
+    ) -> Result<Planned, Stop<E>> {
+        let about = self.record(&self.id(issue.handoffs))?;
+        let unset = |what: String, known: Vec<String>| {
+            let refused = RequestRefusal::NotSettable { what, known };
+            Err(Stop::Refused(refused.into()))
+        };
+        if let Some(name) = facts.keys().find(|name| !SETTABLE.contains(&name.as_str())) {
+            return unset(quoted(name), SETTABLE.map(str::to_owned).to_vec());
+        }
+        let words = &self.protocol.definition().priorities;
+        let priority = facts
+            .get("priority")
+            .map(|word| word.as_str().unwrap_or_default());
+        if let Some(word) = priority.filter(|word| words.iter().all(|known| known != word)) {
+            return unset(format!("the priority {}", quoted(word)), words.clone());
+        }
+        self.ensure_open(&issue)?;
+        self.ensure_may_pause(&about)?;
+        let mut moved = Vec::new();
+        if let Some(word) = priority {
+            issue.facts.insert("priority".to_owned(), word.into());
+            for open in &issue.open {
+                let mut record = self.record(&open.id)?;
+                if record.priority.as_deref() != Some(word) {
+                    record.priority = Some(word.to_owned());
+                    moved.push(record);
+                }
+            }
+        }
+        let definition = self.protocol.definition();
+        let is_known = |(name, value): (&String, &Value)| {
+            issue
+                .fact(definition, name)
+                .is_some_and(|known| known.value == value)
+        };
+        if moved.is_empty() && facts.iter().all(is_known) {
+            return Ok(Planned::Repeat(Box::new(self.repeated(about, issue))));
+        }
+        let note = Annotation {
+            at: self.step.at,
+            by: self.step.by.clone(),
+            id: None,
+            note: reason.to_owned(),
+            event: None,
+            facts: facts.clone(),
+            approval: None,
+            worker: None,
+        };
+        self.add_note(&mut issue, note).map_err(Refusal::from)?;
+        let each = facts.iter().map(|(name, value)| match value {
+            Value::String(text) => format!("{name}={}", quoted(text)),
+            other => format!("{name}={other}"),
+        });
+        let done = format!("set {}", each.collect::<Vec<_>>().join(" "));
+        let account = trail::remark(StepEvent::Set, self.key, &done, reason);
+        let status = issue.status.as_str();
+        let Some(first) = moved.first() else {
+            let transition = format!("{} {status}..{status}", self.key);
+            let message = self.message(&issue, &about, &[transition], &account);
+            return self.in_the_issue(issue, about, message);
+        };
+        let mut changed = Changed {
+            quiet: moved.clone(),
+            ..Changed::of(issue, first.id.clone(), Vec::new())
+        };
+        self.await_somebody(&mut changed)?;
+        Ok(Planned::Write(Box::new(self.commit(changed, &account)?)))
+    }
+}

@@ -1,0 +1,303 @@
+use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::thread;
+
+use clap::Args;
+use handoff::base::finding::{Finding, FindingCode};
+use handoff::base::text::continued;
+use handoff::git::{REPAIR, Repository};
+use handoff::ledger::{AuditScope, Ledger, Snapshot};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::args::remote::AskArgs;
+use crate::commands::{agents, hooks, status};
+use crate::context::Context;
+use crate::environment::{self, now};
+use crate::exit;
+use crate::failure::Failure;
+use crate::output::{Answer, Output, counted};
+use crate::view::Look;
+
+/// How much of one kind is listed.
+const EACH: usize = 5;
+
+/// Say what is wrong with this clone, its remote, its ledger, hooks, harnesses and clocks, and what cures it
+///
+/// One line for each fault, the worst first, with the command that cures it. Nothing is changed. History is audited from
+/// the last commit that this clone verified on; `--full` audits all of it. Exits 1 if anything is wrong.
+#[derive(Args)]
+#[command(after_help = "Example:\n  git handoff doctor")]
+pub(crate) struct Arguments {
+    /// Audit all of history
+    #[arg(long)]
+    full: bool,
+    #[command(flatten)]
+    asks: AskArgs,
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Weight {
+    /// work or the record of it is at stake
+    Error,
+    /// something does not go on, or will not
+    Warning,
+    /// somebody has to know
+    Note,
+}
+
+/// Something that is wrong.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DoctorFault")]
+struct Fault {
+    /// how bad it is
+    weight: Weight,
+    /// where: `ledger`, `remote`, `work`, `clock`, `hooks` or `harness`
+    place: &'static str,
+    /// what is wrong
+    what: String,
+    /// the command that cures it, with what to know of it
+    cure: String,
+}
+
+/// What is wrong, and what cures it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Doctor")]
+pub(crate) struct DoctorView {
+    /// each fault, the worst first
+    faults: Vec<Fault>,
+}
+
+impl Answer for DoctorView {
+    fn text(&self, _: &Look) -> String {
+        if self.faults.is_empty() {
+            return "nothing is wrong\n".to_owned();
+        }
+        let line = |fault: &Fault| {
+            let weight = match fault.weight {
+                Weight::Error => "error",
+                Weight::Warning => "warning",
+                Weight::Note => "note",
+            };
+            let (what, cure) = (continued(&fault.what), continued(&fault.cure));
+            format!("{weight} {}: {what}\n    {cure}\n", fault.place)
+        };
+        self.faults.iter().map(line).collect()
+    }
+}
+
+#[derive(Default)]
+struct Found(Vec<Fault>);
+
+impl Found {
+    fn add(&mut self, weight: Weight, place: &'static str, what: String, cure: impl Into<String>) {
+        self.0.push(Fault {
+            weight,
+            place,
+            what,
+            cure: cure.into(),
+        });
+    }
+
+    /// What can't be looked at is a fault, too.
+    fn failed(&mut self, place: &'static str, failure: &Failure) {
+        let cure = failure.next().to_string();
+        self.add(Weight::Error, place, failure.message.clone(), cure);
+    }
+
+    /// The findings of each code together: the first tells what it is.
+    fn findings(
+        &mut self,
+        place: &'static str,
+        findings: &[Finding],
+        cure: impl Fn(&Finding) -> String,
+    ) {
+        let mut codes: BTreeMap<&str, Vec<&Finding>> = BTreeMap::new();
+        for finding in findings.iter().filter(|finding| finding.is_error()) {
+            codes
+                .entry(finding.code.as_str())
+                .or_default()
+                .push(finding);
+        }
+        for (code, all) in codes {
+            let first = all[0];
+            let commit = first.commit.as_deref().map(|id| &id[..id.len().min(10)]);
+            let commit = commit.map(|id| format!(" at {id}")).unwrap_or_default();
+            let more = match all.len() {
+                1 => String::new(),
+                n => format!(", and {} more", n - 1),
+            };
+            let path = match first.path.as_str() {
+                "" => String::new(),
+                path => format!(" {path}"),
+            };
+            let what = format!("{code}{commit}{path}: {}{more}", first.message);
+            self.add(Weight::Error, place, what, cure(first));
+        }
+    }
+}
+
+impl Arguments {
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        output.paged();
+        let repository = context.repository()?;
+        let mut found = Found::default();
+        let fresh = context.fresh(&repository, self.asks.offline, output);
+        match fresh {
+            Ok(reading) => {
+                let trouble = reading.fresh.as_ref().filter(|fresh| !fresh.is_answered());
+                if let Some(text) = trouble.and_then(|fresh| fresh.text()) {
+                    let cure =
+                        "`git handoff fetch` says more; what is recorded meanwhile is sent later";
+                    found.add(Weight::Warning, "remote", text, cure);
+                }
+                if let Err(failure) = self.ledger(&reading.ledger, &mut found) {
+                    found.failed("ledger", &failure);
+                }
+                if let Err(failure) = work(&reading.tip, &repository, output, &mut found) {
+                    found.failed("work", &failure);
+                }
+            }
+            Err(failure) => {
+                found.failed("ledger", &failure);
+                let ledger = context.ledger(&repository);
+                if let Some(failure) = ledger
+                    .and_then(|ledger| self.ledger(&ledger, &mut found))
+                    .err()
+                    .filter(|second| second.message != failure.message)
+                {
+                    found.failed("ledger", &failure);
+                }
+            }
+        }
+        match hooks::faults(&repository) {
+            Ok(faults) => found.findings("hooks", &faults, |_| {
+                "`git handoff hooks status` says which; `git handoff hooks install` puts them right".to_owned()
+            }),
+            Err(failure) => found.failed("hooks", &failure),
+        }
+        if repository.workdir().is_some() {
+            match agents::faults(context, &repository) {
+                Ok(faults) => found.findings("harness", &faults, |finding| {
+                    let fix = finding.fix.as_ref().map(|fix| format!("; {fix}"));
+                    format!(
+                        "`git handoff agents doctor` says which{}",
+                        fix.unwrap_or_default()
+                    )
+                }),
+                Err(failure) => found.failed("harness", &failure),
+            }
+        }
+        let mut faults = found.0;
+        faults.sort_by_key(|fault| fault.weight);
+        let is_wrong = faults.iter().any(|fault| fault.weight != Weight::Note);
+        for fault in &mut faults {
+            fault.cure = output.sentence(fault.cure.as_str()).to_string();
+        }
+        output.answer(&DoctorView { faults })?;
+        if is_wrong {
+            return Err(Failure::reported(exit::NO));
+        }
+        Ok(())
+    }
+
+    /// What is wrong with the record itself, and with what this clone has of it.
+    fn ledger(&self, ledger: &Ledger<'_>, found: &mut Found) -> Result<(), Failure> {
+        let scope = AuditScope {
+            since: ledger.verified().filter(|_| !self.full),
+            ..AuditScope::whole(environment::system_time())
+        };
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        let audit = ledger.audit(scope, threads, false)?;
+        found.findings("ledger", &audit.findings, |finding| {
+            let is_lost = [FindingCode::HistoryBroken, FindingCode::ObjectUnreadable];
+            match &finding.fix {
+                Some(fix) => fix.clone(),
+                None if is_lost.contains(&finding.code) => REPAIR.to_owned(),
+                None => "write nothing, and compare with another clone: `git handoff verify` has all of it; docs/recovery.md".to_owned(),
+            }
+        });
+        let rejected = ledger.rejected()?.len();
+        if rejected > 0 {
+            let what = format!(
+                "{} made here offline were refused",
+                counted(rejected, "step")
+            );
+            let cure = "`git handoff refused` lists them: retry or drop each";
+            found.add(Weight::Warning, "remote", what, cure);
+        }
+        if let Some(beside) = ledger.beside_remote()? {
+            let (own, remote) = (beside.unpublished, &beside.remote);
+            if own > 0 {
+                let what = format!("{} not on {remote}", counted(own, "commit"));
+                found.add(
+                    Weight::Warning,
+                    "remote",
+                    what,
+                    "`git handoff sync` brings them there",
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What does not go on, and who is wanted.
+fn work(
+    tip: &Snapshot<'_>,
+    repository: &Repository,
+    output: &Output,
+    found: &mut Found,
+) -> Result<(), Failure> {
+    let now = now()?;
+    let recorded = repository
+        .commit(tip.commit())
+        .map(|commit| commit.committer.at);
+    let ahead = recorded.map(|at| (at.to_utc() - now.to_utc()).num_seconds());
+    if let Some(ahead) = ahead.ok().filter(|ahead| *ahead > 60) {
+        let what = format!("the newest step is dated {ahead} s after this machine's clock");
+        let cure =
+            "set the clock that is wrong, here or where that step was made: `git handoff log -n 1`";
+        found.add(Weight::Warning, "clock", what, cure);
+    }
+    let (records, mut attention, _) = status::needs(tip, now)?;
+    output.complete(&mut attention);
+    let mut expired = 0;
+    for record in records.iter().filter(|record| record.is_expired(now)) {
+        expired += usize::from(!tip.is_paused_for(record.id.issue(), &record.to)?);
+    }
+    if expired > 0 {
+        let what = format!(
+            "{} ran out of time, which nobody recorded",
+            counted(expired, "handoff")
+        );
+        found.add(
+            Weight::Warning,
+            "work",
+            what,
+            "`git handoff reap` records it",
+        );
+    }
+    for one in attention.iter().take(EACH) {
+        let what = format!(
+            "{} {}, {}'s turn: {}",
+            one.id,
+            one.need.as_str(),
+            one.turn,
+            one.why
+        );
+        found.add(Weight::Warning, "work", what, format!("`{}`", one.next));
+    }
+    if let Some(more) = attention.len().checked_sub(EACH).filter(|more| *more > 0) {
+        let what = format!("{} more", counted(more, "handoff"));
+        found.add(
+            Weight::Warning,
+            "work",
+            what,
+            "`git handoff status` lists them",
+        );
+    }
+    Ok(())
+}

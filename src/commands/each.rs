@@ -1,0 +1,146 @@
+//! The same change of many handoffs or issues: a step for each, in one command.
+
+use std::collections::BTreeSet;
+
+use clap::Args;
+use handoff::base::ObjectId;
+use handoff::base::ids::{AgentName, HandoffId, IssueKey};
+use handoff::ledger::Snapshot;
+use handoff::model::{Record, Update};
+use handoff::protocol::State;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::args::filter::Query;
+use crate::context::Context;
+use crate::exit;
+use crate::failure::Failure;
+use crate::output::{Answer, Output, counted};
+use crate::view::Look;
+
+// No doc comment: it would become the help of the commands.
+#[derive(Args)]
+pub(super) struct Where {
+    /// Instead of naming it: all that meets these conditions, `title~csv and state=pending`, as `list --where` shows it
+    #[arg(long = "where", value_name = "QUERY")]
+    pub(super) query: Option<Query>,
+}
+
+/// A change, and what it is of.
+pub(super) type Target = (String, IssueKey, Update);
+
+/// What was changed.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Each")]
+pub(crate) struct EachView {
+    /// each handoff or issue that was changed, or was so already
+    changed: Vec<Changed>,
+    /// each that was refused: exit 1 if there are any
+    refused: Vec<Refused>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "EachChanged")]
+struct Changed {
+    /// the handoff or the issue
+    about: String,
+    /// the commit that was written; null if it was so already
+    commit: Option<ObjectId>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "EachRefused")]
+struct Refused {
+    /// the handoff or the issue
+    about: String,
+    /// why
+    why: String,
+}
+
+impl Answer for EachView {
+    fn text(&self, _: &Look) -> String {
+        if self.changed.is_empty() && self.refused.is_empty() {
+            return "nothing meets these conditions; nothing was written\n".to_owned();
+        }
+        let changed = self.changed.iter().map(|one| match one.commit {
+            Some(commit) => format!("{}: done  commit {}\n", one.about, commit.short()),
+            None => format!("{}: was so already\n", one.about),
+        });
+        let refused = self.refused.iter();
+        let refused = refused.map(|one| format!("{}: refused: {}\n", one.about, one.why));
+        let counts = match self.refused.len() {
+            0 => String::new(),
+            n => format!(
+                "{n} of {} refused\n",
+                counted(n + self.changed.len(), "change")
+            ),
+        };
+        changed.chain(refused).collect::<String>() + &counts
+    }
+}
+
+/// Makes a change of each; one that is refused keeps none of the others from being made.
+pub(super) fn each(
+    context: &Context,
+    output: &mut Output,
+    targets: impl FnOnce(&Snapshot<'_>, &AgentName) -> Result<Vec<Target>, Failure>,
+) -> Result<(), Failure> {
+    let repository = context.repository()?;
+    let agent = context.acting_agent(&repository)?;
+    let (mut ledger, session) = context.writer(&repository, output)?;
+    let targets = targets(&ledger.tip()?, &agent)?;
+    let mut view = EachView {
+        changed: Vec::new(),
+        refused: Vec::new(),
+    };
+    for (about, issue, update) in targets {
+        match ledger.update(&session, &agent, &issue, &update) {
+            Ok(done) => view.changed.push(Changed {
+                about,
+                commit: done.commit,
+            }),
+            Err(error) => {
+                let failure = Failure::from(error);
+                let why = format!("{}; {}", failure.message, failure.next());
+                view.refused.push(Refused { about, why });
+            }
+        }
+    }
+    output.follow(&ledger);
+    output.answer(&view)?;
+    match view.refused.len() {
+        0 => Ok(()),
+        _ => Err(Failure::reported(exit::NO)),
+    }
+}
+
+/// The open handoffs that meet the conditions and are in one of these states; in any open one, if
+/// none is named.
+pub(super) fn found(
+    tip: &Snapshot<'_>,
+    query: &Query,
+    states: &[State],
+) -> Result<Vec<Record>, Failure> {
+    let query = query.clone().known(tip)?;
+    let mut records = Vec::new();
+    for entry in tip.open()? {
+        records.push(tip.open_record(&entry)?);
+    }
+    records.retain(|record| states.is_empty() || states.contains(&record.state));
+    query.retain(tip, &mut records)?;
+    Ok(records)
+}
+
+/// The issues of what meets the conditions.
+pub(super) fn issues(tip: &Snapshot<'_>, query: &Query) -> Result<BTreeSet<IssueKey>, Failure> {
+    let found = found(tip, query, &[])?;
+    Ok(found
+        .iter()
+        .map(|record| record.id.issue().clone())
+        .collect())
+}
+
+/// The change of a handoff.
+pub(super) fn of(id: &HandoffId, update: Update) -> Target {
+    (id.to_string(), id.issue().clone(), update)
+}

@@ -1,0 +1,155 @@
+use clap::Args;
+use handoff::base::ids::IssueKey;
+use handoff::base::text::quoted;
+use handoff::ledger::Snapshot;
+use handoff::model::{EventArgs, Update, View};
+use handoff::protocol::Event;
+use serde_json::{Map, Value, json};
+
+use crate::args::text::{self, Reason};
+use crate::commands::each::{Target, Where, each, issues, of};
+use crate::context::{Context, handoff_id};
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Set the priority, the assignee or the labels of issues, and how they relate to others
+///
+/// One command, one step an issue. The priority is that of all that is open in the issue and of what follows; the queue goes by it at once.
+/// `assignee` gives the open handoff to another agent. What has `after` is handed to nobody before those issues have ended.
+/// `duplicate_of` and `split_from` are links, which both issues show. An orchestrator, a person and who opened the issue can set them.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  git handoff set 123 124 priority=high --as orchestrator \\
+      --reason 'a customer waits'
+  git handoff set --where 'title~csv and state=pending' priority=low \\
+      --as orchestrator --reason 'after the release'
+  git handoff set 124 after=123 --as orchestrator --reason 'it needs 123'
+  git handoff set 124 split_from=123 --as orchestrator --reason 'two subjects'")]
+pub(crate) struct Arguments {
+    /// Issues, then what to set: priority=WORD, assignee=AGENT, labels=A,B, after=ISSUE,…, duplicate_of=ISSUE, split_from=ISSUE
+    #[arg(value_name = "ISSUE… NAME=VALUE", required = true)]
+    words: Vec<String>,
+    #[command(flatten)]
+    which: Where,
+    #[command(flatten)]
+    why: Reason,
+}
+
+impl Arguments {
+    pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let (set, named): (Vec<_>, Vec<_>) = self.words.iter().partition(|word| word.contains('='));
+        if set.is_empty() || named.is_empty() == self.which.query.is_none() {
+            let text = "name issues or give --where, and what to set";
+            return Err(Failure::usage(text).hint("such as `git handoff set 12 priority=high`"));
+        }
+        let reason = text::kept(&self.why.reason)?;
+        let named = named.iter().map(|issue| Ok(issue.parse()?));
+        let named: Vec<IssueKey> = named.collect::<Result<_, Failure>>()?;
+        each(context, output, |tip, _| {
+            let keys = match &self.which.query {
+                Some(query) => issues(tip, query)?.into_iter().collect(),
+                None => named,
+            };
+            let mut targets = Vec::new();
+            for key in &keys {
+                let (mut facts, first) = (Map::new(), targets.len());
+                for (name, value) in set.iter().filter_map(|word| word.split_once('=')) {
+                    targets.extend(change(tip, key, (name, value, &reason), &mut facts)?);
+                }
+                if !facts.is_empty() {
+                    let reason = reason.clone();
+                    let update = Update::Set { facts, reason };
+                    targets.insert(first, (format!("issue {key}"), key.clone(), update));
+                }
+            }
+            Ok(targets)
+        })
+    }
+}
+
+/// What setting a name takes besides facts of the issue.
+fn change(
+    tip: &Snapshot<'_>,
+    key: &IssueKey,
+    (name, value, reason): (&str, &str, &str),
+    facts: &mut Map<String, Value>,
+) -> Result<Vec<Target>, Failure> {
+    let other = || -> Result<IssueKey, Failure> {
+        let other: IssueKey = value.parse()?;
+        if other == *key || tip.issue(&other)?.issue()?.is_none() {
+            return Err(handoff::model::Refusal::no_issue(&other).into());
+        }
+        Ok(other)
+    };
+    let note = |other: IssueKey, note: String| {
+        let note = Update::note(format!("{note}: {reason}"));
+        vec![(format!("issue {other}"), other, note)]
+    };
+    Ok(match name {
+        "assignee" => {
+            let id = handoff_id(tip, key.as_str(), None)?;
+            let args = EventArgs {
+                receiver: Some(tip.receiver(&value.parse()?)?),
+                ..EventArgs::because(reason)
+            };
+            vec![of(&id, Update::change(id.number(), Event::Reassign, args))]
+        }
+        "after" => {
+            let after = value.split(',').map(|one| Ok(one.trim().parse()?));
+            let after: Vec<IssueKey> = after.collect::<Result<_, Failure>>()?;
+            for before in &after {
+                ensure_no_circle(tip, key, before)?;
+            }
+            let update = Update::Pause {
+                reason: reason.to_owned(),
+                except: Vec::new(),
+                after,
+                said_at: None,
+            };
+            vec![(format!("issue {key}"), key.clone(), update)]
+        }
+        "label" | "labels" => {
+            let labels = value
+                .split(',')
+                .map(str::trim)
+                .filter(|one| !one.is_empty());
+            facts.insert("labels".to_owned(), json!(labels.collect::<Vec<_>>()));
+            Vec::new()
+        }
+        "duplicate_of" | "split_from" => {
+            let other = other()?;
+            facts.insert(name.to_owned(), other.as_str().into());
+            let what = match name {
+                "split_from" => format!("issue {key} was split from this one"),
+                _ => format!("issue {key} is a duplicate of this one"),
+            };
+            note(other, what)
+        }
+        // The planner knows the words.
+        _ => {
+            facts.insert(name.to_owned(), value.into());
+            Vec::new()
+        }
+    })
+}
+
+/// Refuses an issue that would come after itself.
+fn ensure_no_circle(tip: &Snapshot<'_>, key: &IssueKey, before: &IssueKey) -> Result<(), Failure> {
+    let mut next = vec![before.clone()];
+    let mut seen = Vec::new();
+    while let Some(one) = next.pop() {
+        if one == *key {
+            let text = format!(
+                "issue {key} would come after itself, by {}",
+                quoted(before.as_str())
+            );
+            return Err(Failure::usage(text).hint("nothing was written; name another issue"));
+        }
+        if !seen.contains(&one) {
+            let paused = tip.paused(&one)?;
+            next.extend(paused.into_iter().flat_map(|paused| paused.after));
+            seen.push(one);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! Setting what the queue goes by, for one issue or for all that meet a query; issues that come after
+//! others, end together, or are about the same.
+
+use test_support::TestEnvironment;
+use test_support::contracts::opening;
+
+const WHY: [&str; 4] = ["--as", "orchestrator", "--reason", "the customer waits"];
+
+fn with_three() -> TestEnvironment {
+    let env = TestEnvironment::with_ledger();
+    for issue in [7, 8, 10] {
+        env.send(opening(issue)).success();
+    }
+    env
+}
+
+fn with(args: &[&'static str]) -> Vec<&'static str> {
+    [args, &WHY[..]].concat()
+}
+
+#[test]
+fn the_queue_goes_by_a_priority_that_was_set() {
+    let env = with_three();
+    let first = |env: &TestEnvironment| {
+        let inbox = env.data(&["inbox", "--as", "prep-agent"]);
+        inbox["handoffs"][0]["id"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(first(&env), "7.1");
+    env.handoff(&with(&["set", "10", "priority=critical"]))
+        .success();
+    assert_eq!(first(&env), "10.1");
+    env.handoff(&with(&["set", "10", "priority=critical"]))
+        .success()
+        .says("was so already");
+    env.handoff(&with(&["set", "7", "priority=soon"]))
+        .exits(1)
+        .says("known are: critical, high, medium, low");
+    env.handoff(&with(&["set", "7", "colour=red"])).exits(1);
+    env.handoff(&[
+        "set",
+        "7",
+        "priority=low",
+        "--as",
+        "fixer-agent",
+        "--reason",
+        "x",
+    ])
+    .exits(1);
+    let args = [
+        "annotate",
+        "7",
+        "--fact",
+        "priority=high",
+        "--note",
+        "urgent",
+    ];
+    env.handoff(&args)
+        .exits(2)
+        .says("git handoff set 7 priority=high");
+    // What follows has it, too.
+    env.handoff(&with(&[
+        "set",
+        "--where",
+        "priority=medium and title~csv",
+        "priority=high",
+    ]))
+    .success()
+    .says("issue 7: done");
+    let list = env.data(&["list", "--priority", "high"]);
+    assert_eq!(list["total"], 2);
+    env.handoff(&["verify"]).success();
+}
+
+#[test]
+fn an_issue_that_comes_after_another_is_handed_out_once_that_has_ended() {
+    let env = with_three();
+    env.handoff(&with(&["set", "8", "after=7,10"])).success();
+    env.handoff(&with(&["set", "7", "after=8"]))
+        .exits(2)
+        .says("after itself");
+    env.handoff(&["claim", "8.1", "--as", "prep-agent"])
+        .exits(4)
+        .says("until issue 7, 10 has ended");
+    env.handoff(&with(&["cancel", "7", "--all"])).success();
+    env.handoff(&["claim", "8.1", "--as", "prep-agent"])
+        .exits(4);
+    env.handoff(&with(&["cancel", "10", "--all"])).success();
+    env.handoff(&["claim", "--next", "--as", "prep-agent"])
+        .success();
+    let issue = env.data(&["status", "8"]);
+    assert!(issue["record"]["paused"].is_null(), "{issue:#}");
+    env.handoff(&["verify"]).success();
+}
+
+#[test]
+fn a_running_issue_ends_as_a_duplicate_in_one_command() {
+    let env = with_three();
+    env.handoff(&["claim", "8.1", "--as", "prep-agent"])
+        .success();
+    env.handoff(&["cancel", "8", "--duplicate-of", "7", "--as", "orchestrator"])
+        .success();
+    env.handoff(&["status", "8"])
+        .says("cancelled")
+        .says("duplicate_of");
+    env.handoff(&["status", "7"])
+        .says("issue 8 is a duplicate of this one");
+    env.handoff(&with(&["set", "10", "split_from=7"])).success();
+    env.handoff(&["status", "7"])
+        .says("issue 10 was split from this one");
+    env.handoff(&["verify"]).success();
+}
+
+#[test]
+fn a_query_cancels_retries_reassigns_and_pauses() {
+    let env = with_three();
+    for id in ["7.1", "8.1"] {
+        env.handoff(&["claim", id, "--as", "prep-agent"]).success();
+        env.handoff(&["fail", id, "--as", "prep-agent", "--reason", "no network"])
+            .success();
+    }
+    env.handoff(&with(&["retry", "--where", "state=failed"]))
+        .success()
+        .says("7.1: done")
+        .says("8.1: done");
+    env.handoff(&with(&["pause", "--where", "issue=7|8"]))
+        .success();
+    env.handoff(&with(&["cancel", "--where", "issue!=8", "--all"]))
+        .success();
+    env.handoff(&["cancel", "--where", "state=nowhere"])
+        .exits(2);
+    let open = env.data(&["status"]);
+    assert_eq!(open["total"], 1, "{open:#}");
+    env.handoff(&["verify"]).success();
+}
+
+#[test]
+fn workers_are_shown_with_what_they_hold() {
+    let env = with_three();
+    env.handoff(&["claim", "7.1", "--as", "prep-agent", "--lease", "1m"])
+        .success();
+    env.wait_minutes(10);
+    let workers = env.data(&["workers"]);
+    assert_eq!(workers["workers"][0]["holds"], "7.1");
+    assert_eq!(workers["workers"][0]["lost"], true);
+    env.handoff(&["workers"]).says("lost");
+}
