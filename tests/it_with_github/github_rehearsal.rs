@@ -1,6 +1,7 @@
 //! A rehearsal: workflows from the event's file to the summary, by the templates' own steps, with agents in between.
 
 use std::fs;
+use std::path::Path;
 use std::thread;
 
 use crate::runner::{Event, Runner, TOKEN, files};
@@ -634,5 +635,125 @@ fn an_approving_review_can_approve_in_the_ledger() {
     assert!(
         replies.contains("<!-- git-handoff-reply:review-51 -->"),
         "{replies}"
+    );
+}
+
+/// With one job for each step and the gate beside the intake, they were about thrice as many jobs, and twice as many requests.
+#[test]
+fn a_pull_request_of_one_round_takes_few_jobs_and_requests() {
+    let runner = desk();
+    let (env, repo) = (&runner.env, runner.env.repo());
+    let github = env.root().join("github");
+    fs::write(
+        github.join("collaborators.json"),
+        json!([["maintainer", "write"]]).to_string(),
+    )
+    .unwrap();
+    let (mut jobs, mut number) = (0, 0);
+    let mut play = |name: &'static str, payload: Value| {
+        number += 1;
+        for file in ["handoff-intake.yml", "handoff-gate.yml"] {
+            let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("templates/github")
+                .join(file);
+            let file = crate::yaml(&file);
+            let event = Event::new(name, number, payload.clone());
+            if crate::runner::is_started(&file, &event) {
+                let run = runner.run_workflow(&file, &event);
+                assert!(
+                    !run.jobs.values().any(|result| result == "failure"),
+                    "{}",
+                    run.log
+                );
+                jobs += run
+                    .jobs
+                    .values()
+                    .filter(|result| *result == "success")
+                    .count();
+            }
+        }
+    };
+    let later = || {
+        env.wait_minutes(1);
+        let at = chrono::DateTime::from_timestamp(env.now() + 3600, 0).unwrap();
+        at.format("%Y-%m-%dT%H:%M:%SZ").to_string()
+    };
+    let commit = |text: &str| {
+        fs::write(repo.join("export.txt"), text).unwrap();
+        env.git(&repo, &["add", "."]);
+        env.git(&repo, &["commit", "-q", "-m", "Export"]);
+    };
+    let handed = |agent: &str, contract: &str| {
+        env.handoff(&["fetch"]).success();
+        step(&runner, agent, sample(contract, Format::Xml, 87));
+    };
+    play("issues", opened(87, 1).payload);
+    env.handoff(&["fetch"]).success();
+    step(&runner, "prep-agent", prepared(87));
+    env.git(
+        &repo,
+        &["checkout", "-q", "-b", "enhancement/87-csv-export"],
+    );
+    commit("a,b\n");
+    let told = |action: &str| {
+        let mut payload = pull(&runner, action, 0).payload;
+        payload["pull_request"]["updated_at"] = json!(later());
+        payload["pull_request"]["head"]["ref"] = json!("enhancement/87-csv-export");
+        payload
+    };
+    let ci = |conclusion: &str| {
+        let head = env.git(&repo, &["rev-parse", "HEAD"]);
+        let run = json!({ "id": env.now(), "run_attempt": 1, "name": "CI", "event": "pull_request", "conclusion": conclusion,
+            "head_branch": "enhancement/87-csv-export", "head_sha": head.trim(), "head_repository": here(), "pull_requests": [],
+            "run_started_at": later(), "updated_at": later(), "html_url": "https://github.com/owner/desk/actions/runs/1" });
+        json!({ "action": "completed", "workflow_run": run, "repository": here(), "sender": person("octocat") })
+    };
+    let review = |says: &str, id: u32| {
+        let mut payload = told("submitted");
+        payload["review"] = json!({ "id": id, "state": says, "body": "", "user": person("maintainer"),
+            "commit_id": payload["pull_request"]["head"]["sha"], "submitted_at": later(),
+            "html_url": "https://github.com/owner/desk/pull/7#r" });
+        payload
+    };
+    play("pull_request_target", told("opened"));
+    handed("implementer-agent", "implementer-agent-to-reviewer-agent");
+    play("workflow_run", ci("success"));
+    for id in 41..44 {
+        play(
+            "issue_comment",
+            said(&runner, id, "What do you think?").payload,
+        );
+    }
+    play("pull_request_review", review("changes_requested", 1));
+    handed("reviewer-agent", "reviewer-agent-to-fixer-agent");
+    commit("a,b,c\n");
+    play("pull_request_target", told("synchronize"));
+    handed("fixer-agent", "fixer-agent-to-reviewer-agent");
+    play("workflow_run", ci("success"));
+    play("pull_request_review", review("approved", 2));
+    let approval = sample("reviewer-agent-to-validator-agent", Format::Xml, 87);
+    step(&runner, "reviewer-agent", approval);
+    play("workflow_dispatch", json!({ "inputs": { "issue": "87" } }));
+    let mut merged = told("closed");
+    merged["pull_request"]["merged"] = json!(true);
+    merged["pull_request"]["state"] = json!("closed");
+    merged["pull_request"]["merge_commit_sha"] = merged["pull_request"]["head"]["sha"].clone();
+    play("pull_request_target", merged);
+    let mut closed = opened(87, 1).payload;
+    closed["action"] = json!("closed");
+    closed["issue"]["state"] = json!("closed");
+    closed["issue"]["state_reason"] = json!("completed");
+    closed["issue"]["closed_at"] = json!(later());
+    play("issues", closed);
+    // What `gh` asks the stand-in of the API for is not counted twice.
+    let calls = fs::read_to_string(github.join("calls.txt")).unwrap();
+    let requests = runner.api.asked().len()
+        + calls
+            .lines()
+            .filter(|line| !line.contains("/pulls/"))
+            .count();
+    assert!(
+        jobs <= 10 && requests <= 75,
+        "{jobs} jobs, {requests} requests"
     );
 }

@@ -299,6 +299,14 @@ impl Play {
         }
     }
 
+    /// What `github setup` says, with these words.
+    fn setup(&self, words: &[&str]) -> String {
+        self.run(
+            &format!("git handoff github setup {}", words.join(" ")),
+            self.env().repo(),
+        )
+    }
+
     fn status(&self) -> String {
         self.runner.api.status(&self.head()).unwrap().0
     }
@@ -384,6 +392,47 @@ fn agents_on_actions_begin_as_described() {
     let said = play.env().data(&["status", "87"]);
     assert_eq!(said["handoffs"].as_array().unwrap().len(), 3, "{said:#}");
     play.env().assert_sound();
+}
+
+#[test]
+fn setup_shows_what_is_missing_and_does_it() {
+    let play = Play::new();
+    for step in steps(&part("From nothing to a gated repository")) {
+        if ["1.", "2."]
+            .iter()
+            .any(|number| step.title.starts_with(number))
+        {
+            play.play(&step);
+        }
+    }
+    let before = play.setup(&["--agents"]);
+    for line in [
+        "✓ the workflows name a commit of the action\n",
+        "✓ owner/desk: the workflows are on the default branch\n",
+        "✗ owner/desk: the ledger's branch is never rewritten\n    gh api repos/owner/desk/rulesets --method POST --input .github/ruleset-ledger.json\n",
+        "✗ owner/desk: the status is required on the default branch\n",
+        "✗ owner/desk: it has the agents' key (gh: Not Found (HTTP 404))\n    gh secret set HANDOFF_AGENT_KEY ",
+    ] {
+        assert!(before.contains(line), "no {line} in\n{before}");
+    }
+    assert_eq!(play.runner.kept("rulesets.json"), json!([]));
+    let after = play.setup(&["--agents", "--apply"]);
+    // The key is a person's to give.
+    assert_eq!(after.matches("✗").count(), 1, "{after}");
+    assert_eq!(play.setup(&["--agents", "--apply"]), after);
+    assert_eq!(
+        play.runner.kept("rulesets.json").as_array().unwrap().len(),
+        2
+    );
+    let intake = play
+        .env()
+        .repo()
+        .join(".github/workflows/handoff-intake.yml");
+    let text = fs::read_to_string(&intake).unwrap();
+    fs::write(&intake, text.replace("LEDGER: handoffs", "LEDGER: other")).unwrap();
+    let wrong = play.setup(&["owner/desk"]);
+    let line = "✗ the workflows name the ledger's branch (handoff-intake.yml)\n    set LEDGER to handoffs in each\n";
+    assert!(wrong.contains(line), "{wrong}");
 }
 
 #[test]

@@ -72,6 +72,7 @@ fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
         "github status" => commands::github::status::StatusesView;
         "github event" => commands::github::event::EventView, ReplayedView;
         "github issue" => commands::github::issue::SubjectView;
+        "github setup" => commands::github::setup::SetupView;
         "github output" => commands::github::output::ValuesView;
         "github summary" => commands::github::summary::SummaryView;
         "graph" => commands::graph::GraphView;

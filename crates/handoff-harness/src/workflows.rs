@@ -18,6 +18,9 @@ const FOLDER: &str = ".github";
 /// The line that says where the action is, which each repository sets for itself.
 pub const ACTION: &str = "uses: OWNER/git-handoff/action@0000000000000000000000000000000000000000";
 
+/// The environment in which it has the agents' key.
+pub const ENVIRONMENT: &str = "handoff-agents";
+
 /// The ledger's branch, if nothing else is said.
 const USUAL_BRANCH: &str = "handoffs";
 

@@ -6,6 +6,7 @@ mod given;
 pub(crate) mod issue;
 pub(crate) mod output;
 mod page;
+pub(crate) mod setup;
 pub(crate) mod status;
 pub(crate) mod summary;
 mod whole_ledger;
@@ -20,7 +21,8 @@ use crate::output::Output;
 /// Report the ledger's state to GitHub workflows, and act on GitHub events
 ///
 /// `output` sets values for later steps, `summary` adds a page to the run, and `comment` writes
-/// the body of a comment that is updated in place. `status` sets the check on pull requests. docs/github.md describes the complete setup of
+/// the body of a comment that is updated in place. `status` sets the check on pull requests, and `setup` checks
+/// what all of it needs of a repository. docs/github.md describes the complete setup of
 /// a repository; the workflows are in templates/github.
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -41,6 +43,8 @@ enum Verb {
     Summary(summary::Arguments),
     Comment(comment::Arguments),
     Status(status::Arguments),
+    #[command(visible_alias = "doctor")]
+    Setup(setup::Arguments),
 }
 
 impl Arguments {
@@ -52,6 +56,7 @@ impl Arguments {
             Verb::Summary(a) => a.run(context, output),
             Verb::Comment(a) => a.run(context, output),
             Verb::Status(a) => a.run(context, output),
+            Verb::Setup(a) => a.run(context, output),
         }
     }
 }

@@ -542,7 +542,7 @@ pub(crate) fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 /// Whether an event starts a workflow, by its name, what it is about, and which workflow ran.
-fn is_started(workflow: &Value, event: &Event) -> bool {
+pub(crate) fn is_started(workflow: &Value, event: &Event) -> bool {
     // YAML takes the key `on` for true.
     let Some(when) = workflow["true"].get(event.name) else {
         return false;
