@@ -386,7 +386,8 @@ fn doctor(
     output: &mut Output,
     harnesses: &[&'static Harness],
 ) -> Result<(), Failure> {
-    let examined = examined(context, &*context.repository()?, harnesses)?;
+    let repository = context.repository()?;
+    let examined = examined(context, &repository, harnesses)?;
     let view = AgentsDoctorView {
         faults: examined.iter().map(ExaminedHarness::faults).sum(),
         harnesses: examined,

@@ -67,12 +67,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             Some(context) => Some(self.kept(&record, context)?),
             None => None,
         };
-        if event.is_claim() || event == Event::Expire && record.state == State::Pending {
-            self.ensure_not_halted(&record.to)?;
-        }
-        if event.is_claim() || event == Event::Expire {
-            self.ensure_preceded(&issue, &record.to)?;
-        }
+        self.ensure_handed_out(&issue, &record, event)?;
         self.ensure_allowed(&issue, &record, event, &args)?;
         if event.is_claim() {
             self.within_budgets(&issue, &record)?;
@@ -90,11 +85,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         if matches!(event, Event::Retry | Event::Reassign) && record.state != State::Pending {
             self.count_attempt(&mut issue, &record);
         }
-        let resumed = if event.is_claim() {
-            self.go_on_after(&mut issue)
-        } else {
-            Vec::new()
-        };
+        let resumed = self.go_on_after(&mut issue, event);
         let held = self.held_seconds(&record);
         let waited = self.waited_seconds(&issue, &record, event)?;
         self.advance(&mut record, event, None, &args)?;

@@ -5,7 +5,7 @@
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Edit, Moment};
-use handoff_protocol::State;
+use handoff_protocol::{Event, State};
 
 use crate::layout;
 use crate::planner::{Changed, Planner, lease, trail};
@@ -200,7 +200,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     }
 
     /// Refuses to hand an agent work that a pause of more than this issue holds back.
-    pub(super) fn ensure_not_halted(&self, agent: &AgentName) -> Result<(), Stop<E>> {
+    fn ensure_not_halted(&self, agent: &AgentName) -> Result<(), Stop<E>> {
         match self.halted(agent)? {
             None => Ok(()),
             Some(halt) => Err(StateRefusal::Halted {
@@ -212,8 +212,26 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
     }
 
+    /// Refuses to hand out, or to expire, what a pause of more than this issue holds back, or an issue
+    /// before it.
+    pub(super) fn ensure_handed_out(
+        &self,
+        issue: &Issue,
+        record: &Record,
+        event: Event,
+    ) -> Result<(), Stop<E>> {
+        let expires = event == Event::Expire;
+        if event.is_claim() || expires && record.state == State::Pending {
+            self.ensure_not_halted(&record.to)?;
+        }
+        if event.is_claim() || expires {
+            self.ensure_preceded(issue, &record.to)?;
+        }
+        Ok(())
+    }
+
     /// Refuses to hand an agent work of an issue that goes on after others.
-    pub(super) fn ensure_preceded(&self, issue: &Issue, agent: &AgentName) -> Result<(), Stop<E>> {
+    fn ensure_preceded(&self, issue: &Issue, agent: &AgentName) -> Result<(), Stop<E>> {
         let Some(paused) = issue.held_back(agent) else {
             return Ok(());
         };
@@ -230,8 +248,9 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     }
 
     /// Ends the pause of an issue that goes on after others, with its next claim.
-    pub(super) fn go_on_after(&self, issue: &mut Issue) -> FileChanges {
-        let Some(paused) = issue.paused.take_if(|paused| !paused.after.is_empty()) else {
+    pub(super) fn go_on_after(&self, issue: &mut Issue, event: Event) -> FileChanges {
+        let is_over = |paused: &mut Paused| event.is_claim() && !paused.after.is_empty();
+        let Some(paused) = issue.paused.take_if(is_over) else {
             return Vec::new();
         };
         self.resumed(issue, Some(paused), "the issues before it have ended", None);
