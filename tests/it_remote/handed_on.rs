@@ -161,7 +161,9 @@ fn a_clone_that_never_claimed_decides_and_says_why_not() {
         "{ran}"
     );
     let args = ["work", "--decide", "--until-idle"];
-    let told = env.handoff_in(&b, &args).success().stdout;
+    let mut command = now(&env, &args);
+    command.current_dir(&b);
+    let told = env.run(command, &args, None).success().stdout;
     let none = "no piece of work was done, no decision\nnot decided: 87.1 ";
     assert!(told.starts_with(none), "{told}");
 }

@@ -7,10 +7,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use handoff::base::Moment;
-use handoff::base::ids::{HandoffId, IssueKey};
+use handoff::base::ids::{AgentName, HandoffId, IssueKey};
 use handoff::ledger::Snapshot;
-use handoff::ledger::attention;
-use handoff::model::{Advice, View, decider, needs_attention};
+use handoff::ledger::attention::{self, Attention};
+use handoff::model::{Advice, Record, View, decider, needs_attention};
 use handoff::protocol::{Action, Need};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -85,48 +85,22 @@ impl Supervisor<'_> {
             if self.plan.issue.as_ref().is_some_and(is_other) {
                 continue;
             }
-            let key = one.issue.to_string();
-            let mut agent = one.turn.clone();
             let record = records.iter().find(|record| record.id == one.id);
-            let words = match one.need {
-                Need::LeaseRanOut | Need::Unclaimed
-                    if record.is_some_and(|record| record.is_expired(now)) =>
-                {
-                    vec!["reap"]
-                }
-                Need::Failed | Need::Dead => {
-                    let folder = tip.issue(&one.issue)?;
-                    let Some(issue) = folder.issue()? else {
-                        continue;
-                    };
-                    let rules = tip.rules(issue.protocol.as_str())?;
-                    let advised = needs_attention(rules.protocol(), &folder, &issue, now)?;
-                    let Some((advice, record)) = advised else {
-                        continue;
-                    };
-                    if !needs_no_mind(&advice) {
-                        let why = format!(
-                            "{}: it is for {} to decide: `{}`",
-                            one.need.title(),
-                            one.turn,
-                            one.next
-                        );
-                        let id = Some(one.id.clone());
-                        undecided.push(Undecided { id, why });
-                        continue;
-                    }
-                    // Nothing is done in the name of a person.
-                    agent = decider(rules.protocol(), &record.from).clone();
-                    vec!["next", &key, "--apply"]
-                }
-                _ => continue,
-            };
-            let transitions = record.map_or(0, |record| record.transitions.len());
-            let about = (one.id.clone(), transitions);
             let mut left = |why: String| {
                 let id = Some(one.id.clone());
                 undecided.push(Undecided { id, why });
             };
+            let (agent, words) = match due(tip, &one, record, now)? {
+                Due::Step(agent, words) => (agent, words),
+                Due::Judgement(why) => {
+                    left(why);
+                    continue;
+                }
+                Due::Nothing => continue,
+            };
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let transitions = record.map_or(0, |record| record.transitions.len());
+            let about = (one.id.clone(), transitions);
             let decided = self.decider.done.get(&about);
             if decided.is_some_and(|at| at.elapsed() < SHOWN_BY) {
                 left("it is decided, and what is read now does not show that yet".to_owned());
@@ -165,6 +139,56 @@ impl Supervisor<'_> {
         self.decider.undecided = undecided;
         Ok(false)
     }
+}
+
+/// What is due about something that needs somebody.
+enum Due {
+    /// A step of this agent.
+    Step(AgentName, Vec<String>),
+    /// A judgement, which is left: by whom.
+    Judgement(String),
+    Nothing,
+}
+
+fn due(
+    tip: &Snapshot<'_>,
+    one: &Attention,
+    record: Option<&Record>,
+    now: Moment,
+) -> Result<Due, Failure> {
+    match one.need {
+        Need::LeaseRanOut | Need::Unclaimed
+            if record.is_some_and(|record| record.is_expired(now)) =>
+        {
+            Ok(Due::Step(one.turn.clone(), vec!["reap".to_owned()]))
+        }
+        Need::Failed | Need::Dead => {
+            let folder = tip.issue(&one.issue)?;
+            let Some(issue) = folder.issue()? else {
+                return Ok(Due::Nothing);
+            };
+            let rules = tip.rules(issue.protocol.as_str())?;
+            let advised = needs_attention(rules.protocol(), &folder, &issue, now)?;
+            let Some((advice, record)) = advised else {
+                return Ok(Due::Nothing);
+            };
+            if !needs_no_mind(&advice) {
+                return Ok(judgement(one));
+            }
+            // Nothing is done in the name of a person.
+            let agent = decider(rules.protocol(), &record.from).clone();
+            let key = one.issue.to_string();
+            let words = ["next", &key, "--apply"].map(str::to_owned);
+            Ok(Due::Step(agent, words.to_vec()))
+        }
+        Need::Blocked | Need::Escalated | Need::Stranded => Ok(judgement(one)),
+        _ => Ok(Due::Nothing),
+    }
+}
+
+fn judgement(one: &Attention) -> Due {
+    let (what, turn, next) = (one.need.title(), &one.turn, &one.next);
+    Due::Judgement(format!("{what}: it is for {turn} to decide: `{next}`"))
 }
 
 /// Whether carrying it out takes nobody's judgement, and loses nothing.
