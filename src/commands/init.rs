@@ -1,11 +1,13 @@
+use std::io::{IsTerminal, stderr, stdin};
+
 use clap::{Args, ValueEnum};
 use handoff::base::ObjectId;
 use handoff::base::finding::Finding;
 use handoff::base::ids::AgentName;
-use handoff::base::text::{continued, word};
+use handoff::base::text::{continued, quoted, word};
 use handoff::git::{Repository, masked};
 use handoff::ledger::{DEFAULT_BRANCH, Founding, Ledger, ProtocolError, Rules, Synced};
-use handoff::model::check_protocol;
+use handoff::model::{Assignment, check_protocol};
 use handoff::protocol::Policy;
 use handoff::templates::BUILT_IN;
 use handoff_harness::workflows::{self, WorkflowFile};
@@ -29,6 +31,9 @@ use crate::view::Look;
 /// other than `handoffs` is saved in the repository's configuration as
 /// handoff.branch.
 ///
+/// On a terminal, asks which protocol issues follow, and what happens to statements
+/// that the repository contradicts, unless --protocol or --evidence says it.
+///
 /// --hooks, --github and --agents also install Git hooks, GitHub workflows, and
 /// what harnesses of agents read, in this clone's files; `git handoff uninstall`
 /// removes all of it again.
@@ -49,7 +54,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "REMOTE")]
     remote: Option<String>,
     /// Whether statements about the repository are checked when a contract is sent
-    /// [default: warn]
+    /// [default: what the protocol says, else warn]
     #[arg(long, value_name = "POLICY")]
     evidence: Option<Evidence>,
     /// Also install the Git hooks
@@ -94,7 +99,9 @@ const README: &str = include_str!("ledger-readme.md");
 
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let named = self.protocol.as_deref().unwrap_or(BUILT_IN[0]);
+        let repository = context.repository()?;
+        let (named, policy) = self.chosen(context, &repository, output)?;
+        let named = &*named;
         let folder = protocols::folder(named)?;
         let protocol = protocols::load(&folder)?;
         let files = folder.into_files();
@@ -102,7 +109,6 @@ impl Arguments {
         if findings.iter().any(Finding::is_error) {
             return Err(ProtocolError::Refused(findings).into());
         }
-        let repository = context.repository()?;
         let named_remote = self
             .remote
             .clone()
@@ -121,7 +127,7 @@ impl Arguments {
         let synced = ledger.catch_up(&session)?;
         let founding = Founding {
             protocol: protocol.definition().name.clone(),
-            evidence: self.evidence.map_or(Policy::Warn, Policy::from),
+            evidence: policy.unwrap_or(Policy::Warn),
             files,
             readme: README.replace("{{branch}}", ledger.branch()),
         };
@@ -137,12 +143,24 @@ impl Arguments {
             repository.set_config("handoff.branch", branch)?;
         }
         say_synced(&synced, output);
+        // What the protocol itself says comes before what the ledger does.
+        let own = protocol.usual_policy(founding.evidence);
+        if let Some(policy) = policy.filter(|policy| commit.is_some() && *policy != own) {
+            let assignment = Assignment::new("evidence", policy.as_str());
+            let name = founding.protocol.to_string();
+            let assignment =
+                assignment.map_err(|source| ProtocolError::Setting { name, source })?;
+            ledger.set_in_protocol(&session, founding.protocol.as_str(), &assignment, true)?;
+        }
         let tip = ledger.tip()?;
-        let (protocol, evidence) = (&tip.manifest().default_protocol, tip.manifest().evidence);
+        let protocol = &tip.manifest().default_protocol;
+        let rules = tip.rules(protocol.as_str())?;
+        let evidence = rules.protocol().usual_policy(tip.manifest().evidence);
         if self.protocol.is_some() && *protocol != founding.protocol {
             return Err(other_protocol(protocol, named));
         }
-        if let Some(wanted) = self.evidence.map(Policy::from).filter(|p| *p != evidence) {
+        let given = self.evidence.map(Policy::from);
+        if let Some(wanted) = given.filter(|wanted| *wanted != evidence) {
             return Err(other_evidence(protocol, evidence, wanted));
         }
         if let Some(name) = &named_remote {
@@ -173,6 +191,49 @@ impl Arguments {
             say_next(&tip.default_rules()?, output);
         }
         Ok(())
+    }
+
+    /// The protocol, and the policy for contradicted statements; asks for both on a terminal, before
+    /// there is a ledger.
+    fn chosen(
+        &self,
+        context: &Context,
+        repository: &Repository,
+        output: &mut Output,
+    ) -> Result<(String, Option<Policy>), Failure> {
+        let usual = || self.protocol.as_deref().unwrap_or(BUILT_IN[0]).to_owned();
+        let evidence = self.evidence.map(Policy::from);
+        let is_new = || Ok::<_, Failure>(context.ledger(repository)?.tip_id()?.is_none());
+        let is_terminal = stdin().is_terminal() && stderr().is_terminal();
+        if self.protocol.is_some() || evidence.is_some() || output.is_json() || !is_terminal {
+            return Ok((usual(), evidence));
+        }
+        if !is_new()? {
+            return Ok((usual(), evidence));
+        }
+        let protocols = [
+            "review: a coder, a reviewer, and you",
+            "issue-to-pr: seven agents, from an issue to a merged pull request",
+        ];
+        let protocol = match ask("Which protocol do issues follow?", protocols, output) {
+            Ok(0) => "review".to_owned(),
+            Ok(_) => "issue-to-pr".to_owned(),
+            Err(other) => other,
+        };
+        let policies = ["refuse the contract", "note it, and go on"];
+        let policy = match ask(
+            "If the repository contradicts a contract:",
+            policies,
+            output,
+        ) {
+            Ok(0) => Policy::Enforce,
+            Ok(_) => Policy::Warn,
+            Err(other) => {
+                let text = format!("{} is neither 1 nor 2", quoted(&other));
+                return Err(Failure::usage(text).hint("nothing was written; run it again"));
+            }
+        };
+        Ok((protocol, Some(policy)))
     }
 
     /// Installs what else is requested; returns each hook and file that was changed.
@@ -343,6 +404,23 @@ fn other_evidence(protocol: &AgentName, evidence: Policy, wanted: Policy) -> Fai
         wanted.as_str()
     );
     Failure::new(ErrorCode::OtherEvidence, text).hint(hint)
+}
+
+/// Asks on a terminal; the first choice if nothing is answered. Returns its number from 0, or what was
+/// typed.
+fn ask(question: &str, choices: [&str; 2], output: &mut Output) -> Result<usize, String> {
+    output.say(&format!("{question} (Enter: 1)"));
+    for (i, choice) in choices.iter().enumerate() {
+        output.say(&format!("  {}  {choice}", i + 1));
+    }
+    let mut line = String::new();
+    // What can't be read is not answered.
+    let _ = stdin().read_line(&mut line);
+    match line.trim() {
+        "" | "1" => Ok(0),
+        "2" => Ok(1),
+        other => Err(other.to_owned()),
+    }
 }
 
 /// Refuses to start a second ledger if a remote has one: the two could never be merged. Says so if

@@ -278,7 +278,7 @@ fn a_policy_outside_the_ledger_says_all_that_counts() {
     ");
     assert_snapshot!(asked(&json!({"format": 1, "require": ["validated"]})), @"
     $ git handoff gate 7 --policy [root]/policy.json
-    ✗ not validated: it has to be shown after 7.4 (reviewer-agent-to-validator-agent)
+    ✗ not validated: nobody has validated 7.4 (reviewer-agent-to-validator-agent) yet; it waits for validator-agent
       contracts' statements are checked: warn
     --- stderr
     error: issue 7 is not validated

@@ -200,7 +200,7 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
     --- exit 4
     $ git handoff claim 87.2 --as implementer-agent
     --- stderr
-    error: 87.2: a handoff that is failed does not accept `claim`
+    error: 87.2 is failed: `claim` is not possible
     hint: possible now: cancel, retry, reassign; see `git handoff explain illegal_transition`
     --- exit 4
     $ git handoff status 87
@@ -535,7 +535,7 @@ fn nothing_is_added_after_completion_unless_reopened_with_a_reason() {
     --- exit 4
     $ git handoff cancel 87.12 --as closer-agent
     --- stderr
-    error: 87.12: a handoff that is completed does not accept `cancel`
+    error: 87.12 is completed: `cancel` is not possible
     hint: completed is final; see `git handoff show 87.12`
     --- exit 4
     $ git handoff reopen 87 --as closer-agent

@@ -157,7 +157,7 @@ fn a_server_that_ran_has_a_port() {
     $ git handoff send -
     --- stderr
     error: the contract was refused
-      9:3 /handoff/port field.pattern `n/a` is not valid here
+      9:3 /handoff/port field.pattern `n/a` must match ^n/a: [^ \\t\\n\\r]
           Port of the development server, from 1 to 65535, or `n/a: ` and the reason; optional if `dev_server` says that there is none
     hint: fix the contract (see `git handoff check FILE`) and send it again
     --- exit 3

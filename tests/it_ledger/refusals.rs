@@ -464,7 +464,7 @@ fn what_was_rejected_or_cancelled_may_be_sent_again() {
     next: git handoff new --issue 87 --from prep-agent --to implementer-agent
     $ git handoff claim 87.2 --as implementer-agent
     --- stderr
-    error: 87.2: a handoff that is rejected does not accept `claim`
+    error: 87.2 is rejected: `claim` is not possible
     hint: rejected is final; see `git handoff show 87.2`
     --- exit 4
     $ git handoff send -
@@ -533,12 +533,12 @@ fn an_illegal_event_names_the_legal_ones() {
     insta::assert_snapshot!(text, @"
     $ git handoff complete 87.1 --as prep-agent
     --- stderr
-    error: 87.1: a handoff that is pending does not accept `complete`
+    error: 87.1 is pending: `complete` is not possible
     hint: possible now: claim, reject, cancel, reassign; see `git handoff explain illegal_transition`
     --- exit 4
     $ git handoff retry 87.1 --as prep-agent
     --- stderr
-    error: 87.1: a handoff that is pending does not accept `retry`
+    error: 87.1 is pending: `retry` is not possible
     hint: possible now: claim, reject, cancel, reassign; see `git handoff explain illegal_transition`
     --- exit 4
     $ git handoff answer 87.1 yes --as prep-agent
@@ -548,7 +548,7 @@ fn an_illegal_event_names_the_legal_ones() {
     --- exit 4
     $ git handoff block 87.1 --as prep-agent --reason why
     --- stderr
-    error: 87.1: a handoff that is pending does not accept `block`
+    error: 87.1 is pending: `block` is not possible
     hint: possible now: claim, reject, cancel, reassign; see `git handoff explain illegal_transition`
     --- exit 4
     $ git handoff fail 87.1 --as issue-manager --message no

@@ -28,7 +28,7 @@ fn a_ledger_starts_with_any_protocol() {
             (&first["default"], &first["in_force"]),
             (&json!(true), &json!(true))
         );
-        assert_eq!(data["protocols"].as_array().unwrap().len(), 5);
+        assert_eq!(data["protocols"].as_array().unwrap().len(), BUILT_IN.len());
         let shown = env.data(&["protocol", "show"]);
         assert_eq!(shown["definition"]["name"], name);
         env.assert_sound();
@@ -76,6 +76,7 @@ fn what_is_in_force_is_listed_and_shown() {
     issue-to-pr              1.7.0  built in  From a GitHub issue to a merged pull request
     orchestrator-specialist  1.4.0  built in  Orchestrators call technology specialists
     delegation               1.4.0  built in  Agents that delegate what they cannot handle
+    review                   1.0.0  built in  Code, a review, done
     $ git handoff protocol show directive
     directive 1.4.0: Specialists whose every handoff is evaluated first
       relay: sending on completes the handoff that the sender held

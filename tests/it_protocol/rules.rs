@@ -75,7 +75,7 @@ impl Rules {
             })
             .collect();
         samples.sort_by(|a, b| a.name.cmp(&b.name));
-        assert!(samples.len() > 15, "{} {folder} has its samples", self.name);
+        assert!(samples.len() > 5, "{} {folder} has its samples", self.name);
         samples
     }
 }

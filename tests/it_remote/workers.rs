@@ -278,7 +278,7 @@ fn a_takeover_is_on_record_and_fences_off_the_old_worker() {
     let late = line(env, &repo, "complete 87.1 --as prep-agent").exits(5);
     late.says(&theirs).says("that machine is gone");
     let nothing = take(&repo, "and back").exits(4);
-    nothing.says("does not accept `take_over`");
+    nothing.says("`take_over` is not possible");
     clones.assert_sound(&repo);
 }
 

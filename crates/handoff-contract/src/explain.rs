@@ -14,6 +14,9 @@ use super::source::{Format, Source};
 use super::value::scalar_text;
 use super::{MAX_FINDINGS, pattern, text};
 
+/// The longest pattern that a message shows beside a description, in bytes.
+const READABLE: usize = 48;
+
 /// Collects the findings of one check.
 pub(super) struct Explainer<'a> {
     pub(super) source: &'a Source,
@@ -167,10 +170,10 @@ impl Explainer<'_> {
         let blank = value.as_str().is_some_and(text::is_blank);
         let message = if blank {
             "the text is blank".to_owned()
-        } else if self.described(pointer).is_some() {
-            format!("`{}` is not valid here", shown)
+        } else if self.described(pointer).is_some() && pattern.len() > READABLE {
+            format!("`{shown}` is not valid here")
         } else {
-            format!("`{}` does not match {}", shown, text::short(pattern))
+            format!("`{shown}` must match {}", text::short(pattern))
         };
         self.add(FindingCode::FieldPattern, pointer, message, None);
     }

@@ -98,7 +98,7 @@ impl Budget {
         self.0.load(Ordering::Relaxed) == 0
     }
 
-    /// Whether so much is left, which it takes.
+    /// Spends `bytes` from the budget; false if too little is left.
     fn takes(&self, bytes: usize) -> bool {
         let left = self.0.load(Ordering::Relaxed).saturating_sub(bytes + 1);
         self.0.store(left, Ordering::Relaxed);

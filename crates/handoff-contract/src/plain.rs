@@ -82,7 +82,7 @@ impl<'a> Plain<'a> {
         let items = value.as_array();
         let members = value.as_object();
         match key {
-            // What they say about a value binds nobody.
+            // Annotations: they constrain nothing.
             "$comment" | "$defs" | "$schema" | "default" | "description" | "examples" | "title"
             | "x-json" | "xml" => Some(true),
             // These belong to another keyword.

@@ -19,21 +19,23 @@ pub(crate) static TEMPLATES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/te
 
 /// The contracts' schemas of each built-in protocol. What is beside them in `schemas/` describes the
 /// program's own output, which it does not read.
-static SCHEMAS: [Dir<'static>; 5] = [
+static SCHEMAS: [Dir<'static>; 6] = [
     include_dir!("$CARGO_MANIFEST_DIR/schemas/issue-to-pr"),
     include_dir!("$CARGO_MANIFEST_DIR/schemas/orchestrator-specialist"),
     include_dir!("$CARGO_MANIFEST_DIR/schemas/task-breakdown"),
     include_dir!("$CARGO_MANIFEST_DIR/schemas/delegation"),
     include_dir!("$CARGO_MANIFEST_DIR/schemas/directive"),
+    include_dir!("$CARGO_MANIFEST_DIR/schemas/review"),
 ];
 
 /// The names of the built-in protocols, in the order of their schemas; the first is the default.
-pub const BUILT_IN: [&str; 5] = [
+pub const BUILT_IN: [&str; 6] = [
     "issue-to-pr",
     "orchestrator-specialist",
     "task-breakdown",
     "delegation",
     "directive",
+    "review",
 ];
 
 /// A protocol's files by path: `protocol.json`, `schemas/…`, `templates/…`.

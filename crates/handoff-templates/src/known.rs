@@ -111,6 +111,8 @@ fn on_branch(
     if let Some(commits) = repository.own_commits(base, branch, COMMITS)?
         && !commits.is_empty()
     {
+        let ids = commits.iter().map(|commit| commit.id.to_string());
+        set("commit_ids", ids.collect());
         set("commits", json!(listed(commits)));
     }
     // The branch's commit when the newest contract was sent.

@@ -220,7 +220,7 @@ impl<'a> Composer<'a> {
         Ok(Some(NotTold {
             pointers: self
                 .wanted
-                .places_of(&self.rules, &self.known, &[COMMITS])?,
+                .places_of(&self.rules, &self.known, &[COMMITS, "commit_ids"])?,
             why: format!("branch {branch} has no commits of its own yet"),
             fix: "commit the work on it first, or name the right branch with --set branch=NAME"
                 .to_owned(),

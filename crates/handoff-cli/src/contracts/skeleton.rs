@@ -19,8 +19,13 @@ use crate::output::Answer;
 use crate::view::Look;
 
 /// The values that depend on the work: what is known of them before it is done is wrong.
-pub(super) const OF_THE_WORK: [&str; 4] =
-    ["commits", "commits_added", "files_changed", "merge_sha"];
+pub(super) const OF_THE_WORK: [&str; 5] = [
+    "commits",
+    "commit_ids",
+    "commits_added",
+    "files_changed",
+    "merge_sha",
+];
 
 /// What is known before the work is done: what depends on it is left to `send`, and so is what only
 /// the repository can tell.

@@ -163,7 +163,7 @@ fn make_divided(
     skip: usize,
 ) -> Result<Option<(Mode, ObjectId)>, GitError> {
     let edits = edits.iter().map(|(path, file)| (&path[skip..], *file));
-    // There is no folder in a divided one but those that divide it.
+    // A divided folder contains only its parts.
     let mut edits: Vec<_> = edits.filter(|(name, _)| !name.contains(&b'/')).collect();
     edits.dedup_by_key(|(name, _)| *name);
     let node = divided_folder::edited(repository, (b"", before), &edits)?;

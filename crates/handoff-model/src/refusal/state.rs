@@ -68,7 +68,7 @@ pub enum StateRefusal {
     #[error("issue {0} is open")]
     NotCompleted(IssueKey),
     /// The lifecycle has no such transition.
-    #[error("{id}: {illegal}")]
+    #[error("{id} {}", cannot(illegal))]
     Illegal {
         id: HandoffId,
         illegal: IllegalEvent,
@@ -174,6 +174,15 @@ fn reopen(issue: &IssueKey) -> Hint {
     hint!("`git handoff reopen {} --reason WHY` reopens it", issue)
 }
 
+/// Why an event is refused: `12.3 waits for an answer and can't be claimed`.
+fn cannot(illegal: &IllegalEvent) -> String {
+    let is = match illegal.state {
+        State::Blocked => "waits for an answer".to_owned(),
+        state => format!("is {state}"),
+    };
+    format!("{is}: `{}` is not possible", illegal.event)
+}
+
 /// What is possible in place of an event.
 fn instead(id: &HandoffId, illegal: &IllegalEvent) -> Hint {
     let events = illegal.state.accepts();
@@ -185,6 +194,13 @@ fn instead(id: &HandoffId, illegal: &IllegalEvent) -> Hint {
             "an attempt is running: `git handoff show {}` says who holds it, until when; wait for its end with `git handoff wait {}`",
             id,
             id
+        );
+    }
+    if illegal.state == State::Blocked {
+        return hint!(
+            "answer it: `git handoff answer {} ANSWER`; possible, too: {}",
+            id,
+            events.join(", ")
         );
     }
     if events.is_empty() {

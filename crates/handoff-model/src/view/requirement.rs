@@ -107,7 +107,7 @@ pub fn required<E>(
         }
         let types = [&requirement.shown_by, &requirement.undone_by];
         let deciding = newest_of(view, protocol, issue.handoffs, types)?;
-        let (mut met, mut why) = weigh(protocol, requirement, deciding.as_ref(), code);
+        let (mut met, mut why) = weigh(protocol, (name, requirement), deciding.as_ref(), code);
         if let Some(record) = deciding.as_ref().filter(|_| met)
             && let Some(one) = objection(view, protocol, requirement, record)?
         {
@@ -403,7 +403,7 @@ fn not_apart<E>(
 
 fn weigh(
     protocol: &Protocol,
-    requirement: &Requirement,
+    (name, requirement): (&str, &Requirement),
     deciding: Option<&Record>,
     code: Option<&JudgedCode<'_>>,
 ) -> (bool, String) {
@@ -413,7 +413,13 @@ fn weigh(
     };
     let said = format!("{} ({})", record.id, record.contract_type);
     if !requirement.shown_by.contains(&record.contract_type) {
-        return (false, format!("it has to be shown after {said}"));
+        // `approved` and `validated` are words for it, other names may not be.
+        let done = if name.ends_with("ed") { name } else { "shown it for" };
+        let with = match record.state {
+            State::Pending => format!("waits for {}", record.to),
+            state => format!("is {state} with {}", record.to),
+        };
+        return (false, format!("nobody has {done} {said} yet; it {with}"));
     }
     let word = record.status.as_deref();
     let state = word.and_then(|word| protocol.definition().status.get(word));

@@ -73,7 +73,8 @@ pub(super) fn differs(text: &str, counts: TestCounts) -> Option<String> {
             let wrong = own
                 .iter()
                 .find(|claim| claim.number != Some(count.of(counts)));
-            return wrong.map(|claim| format!("{} is not so", claim.shown));
+            let known = count.of(counts);
+            return wrong.map(|claim| format!("\"{}\": the report says {known}", claim.shown));
         }
     }
     let told = claims.iter().any(|claim| claim.count == Count::Failed);
@@ -326,30 +327,30 @@ mod tests {
     #[test]
     fn the_number_that_differs_is_named() {
         for (text, counts, why) in [
-            ("1 passed, 0 failed", counts(0, 1, 0), "1 passed is not so"),
-            ("1 failed, 0 passed", counts(1, 0, 0), "0 passed is not so"),
+            ("1 passed, 0 failed", counts(0, 1, 0), "\"1 passed\": the report says 0"),
+            ("1 failed, 0 passed", counts(1, 0, 0), "\"0 passed\": the report says 1"),
             (
                 "passed: 1; failed: 0",
                 counts(1, 1, 0),
-                "failed 0 is not so",
+                "\"failed 0\": the report says 1",
             ),
             ("1 passed", counts(1, 1, 0), "it does not say that 1 failed"),
-            ("0 failed, 1 failing", counts(0, 1, 0), "0 failed is not so"),
+            ("0 failed, 1 failing", counts(0, 1, 0), "\"0 failed\": the report says 1"),
             (
                 "passed (156/156)",
                 counts(150, 6, 0),
-                "passed 156 is not so",
+                "\"passed 156\": the report says 150",
             ),
             (
                 "passed (150/150)",
                 counts(150, 0, 1),
-                "150 in all is not so",
+                "\"150 in all\": the report says 151",
             ),
-            ("2 tests, 1 failed", counts(0, 1, 0), "2 tests is not so"),
+            ("2 tests, 1 failed", counts(0, 1, 0), "\"2 tests\": the report says 1"),
             (
                 "1 failed, 5 skipped",
                 counts(9, 1, 4),
-                "5 skipped is not so",
+                "\"5 skipped\": the report says 4",
             ),
             ("all 430 green", counts(431, 0, 0), "430 is none of these"),
             (
@@ -360,7 +361,7 @@ mod tests {
             (
                 "99999999999999999999999 passed",
                 counts(11, 0, 0),
-                "99999999999999999999999 passed is not so",
+                "\"99999999999999999999999 passed\": the report says 11",
             ),
         ] {
             assert_eq!(differs(text, counts).as_deref(), Some(why), "{text}");
