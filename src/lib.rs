@@ -31,7 +31,7 @@ use handoff_cli::{context, contracts, environment, failure, output, render, view
 
 use std::ffi::OsString;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, FromArgMatches, Parser};
 
 use crate::context::{Context, Global};
@@ -239,13 +239,31 @@ fn misused(error: &clap::Error, arguments: &[OsString]) -> u8 {
         let mut message = error.to_string();
         mask(&mut message, arguments);
         let help = format!("see {}", help_of(arguments));
-        let message = message.replace("try '--help'", &help);
+        let mut message = message.replace("try '--help'", &help);
+        if let Some(which) = which(error, arguments) {
+            message = format!("error: {which}\n\nFor more information, {help}.");
+        }
         Output::new(false, anstream::ColorChoice::Never).say(message.trim_end());
         return exit::USAGE;
     }
     // A closed pipe is the reader's choice.
     let _ = error.print();
     exit::DONE
+}
+
+/// The question for which handoff, if its id is missing.
+fn which(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
+    let missing = error.get(ContextKind::InvalidArg);
+    let is_id =
+        |missing: &ContextValue| matches!(missing, ContextValue::Strings(all) if all == &["<ID>"]);
+    if error.kind() != ErrorKind::MissingRequiredArgument || !missing.is_some_and(is_id) {
+        return None;
+    }
+    let next = match arguments.iter().any(|argument| argument == "claim") {
+        true => "`git handoff claim --next` takes the most urgent",
+        false => "`git handoff inbox` lists yours",
+    };
+    Some(format!("which handoff? Name it, such as 12.3; {next}"))
 }
 
 /// The command that shows the usage of the command among the arguments.
@@ -269,7 +287,8 @@ fn misuse(error: &clap::Error, arguments: &[OsString]) -> Failure {
         .take_while(|line| !line.starts_with("Usage:"))
         .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
         .collect();
-    let mut failure = Failure::usage(lines.join(" "));
+    let text = which(error, arguments).unwrap_or_else(|| lines.join(" "));
+    let mut failure = Failure::usage(text);
     match commands::words::answer(arguments) {
         Some((_, instead)) if error.kind() == ErrorKind::InvalidSubcommand => failure.hint(instead),
         _ => {

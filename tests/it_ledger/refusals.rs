@@ -223,10 +223,7 @@ fn claiming() {
     --- exit 4
     $ git handoff claim --as prep-agent
     --- stderr
-    error: the following required arguments were not provided:
-      <ID>
-
-    Usage: git handoff claim --as <AGENT> <ID>
+    error: which handoff? Name it, such as 12.3; `git handoff claim --next` takes the most urgent
 
     For more information, see `git handoff claim -h`.
     --- exit 2

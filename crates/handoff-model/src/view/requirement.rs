@@ -414,7 +414,11 @@ fn weigh(
     let said = format!("{} ({})", record.id, record.contract_type);
     if !requirement.shown_by.contains(&record.contract_type) {
         // `approved` and `validated` are words for it, other names may not be.
-        let done = if name.ends_with("ed") { name } else { "shown it for" };
+        let done = if name.ends_with("ed") {
+            name
+        } else {
+            "shown it for"
+        };
         let with = match record.state {
             State::Pending => format!("waits for {}", record.to),
             state => format!("is {state} with {}", record.to),

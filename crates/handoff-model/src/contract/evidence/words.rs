@@ -327,15 +327,27 @@ mod tests {
     #[test]
     fn the_number_that_differs_is_named() {
         for (text, counts, why) in [
-            ("1 passed, 0 failed", counts(0, 1, 0), "\"1 passed\": the report says 0"),
-            ("1 failed, 0 passed", counts(1, 0, 0), "\"0 passed\": the report says 1"),
+            (
+                "1 passed, 0 failed",
+                counts(0, 1, 0),
+                "\"1 passed\": the report says 0",
+            ),
+            (
+                "1 failed, 0 passed",
+                counts(1, 0, 0),
+                "\"0 passed\": the report says 1",
+            ),
             (
                 "passed: 1; failed: 0",
                 counts(1, 1, 0),
                 "\"failed 0\": the report says 1",
             ),
             ("1 passed", counts(1, 1, 0), "it does not say that 1 failed"),
-            ("0 failed, 1 failing", counts(0, 1, 0), "\"0 failed\": the report says 1"),
+            (
+                "0 failed, 1 failing",
+                counts(0, 1, 0),
+                "\"0 failed\": the report says 1",
+            ),
             (
                 "passed (156/156)",
                 counts(150, 6, 0),
@@ -346,7 +358,11 @@ mod tests {
                 counts(150, 0, 1),
                 "\"150 in all\": the report says 151",
             ),
-            ("2 tests, 1 failed", counts(0, 1, 0), "\"2 tests\": the report says 1"),
+            (
+                "2 tests, 1 failed",
+                counts(0, 1, 0),
+                "\"2 tests\": the report says 1",
+            ),
             (
                 "1 failed, 5 skipped",
                 counts(9, 1, 4),
