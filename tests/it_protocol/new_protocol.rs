@@ -277,7 +277,7 @@ fn what_cannot_be_made_is_refused_with_a_way_on() {
     $ git handoff protocol new own --from nothing
     --- stderr
     error: no built-in protocol or folder is named "nothing"
-    hint: built in: issue-to-pr, orchestrator-specialist, task-breakdown, delegation, directive; see `git handoff explain no_protocol`
+    hint: built in: issue-to-pr, orchestrator-specialist, task-breakdown, delegation, directive, review; see `git handoff explain no_protocol`
     --- exit 6
     $ git handoff protocol new own --from directive --agents a,b
     --- stderr

@@ -28,7 +28,7 @@ fn a_ledger_starts_with_any_protocol() {
             (&first["default"], &first["in_force"]),
             (&json!(true), &json!(true))
         );
-        assert_eq!(data["protocols"].as_array().unwrap().len(), BUILT_IN.len());
+        assert_eq!(data["protocols"].as_array().unwrap().len(), 6);
         let shown = env.data(&["protocol", "show"]);
         assert_eq!(shown["definition"]["name"], name);
         env.assert_sound();

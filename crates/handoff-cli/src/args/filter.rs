@@ -276,9 +276,10 @@ impl Query {
             for value in &mut one.values {
                 match one.field {
                     Field::Agent | Field::From | Field::To | Field::Person => {
+                        if let Some(own) = tip.own_name(value)? {
+                            *value = String::from(own);
+                        }
                         ensure_agent(tip, value)?;
-                        let own = tip.own_name(value)?;
-                        *value = own.map_or(value.clone(), String::from);
                     }
                     Field::Type => known(value, &types, "contract type", "types")?,
                     Field::Priority => known(value, &priorities, "priority", "priorities")?,
