@@ -9,7 +9,7 @@ use handoff::git::{Repository, masked};
 use handoff::ledger::{DEFAULT_BRANCH, Founding, Ledger, ProtocolError, Rules, Synced};
 use handoff::model::{Assignment, check_protocol};
 use handoff::protocol::Policy;
-use handoff::templates::BUILT_IN;
+use handoff::templates::{BUILT_IN, SMALL};
 use handoff_harness::workflows::{self, WorkflowFile};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -211,13 +211,16 @@ impl Arguments {
         if !is_new()? {
             return Ok((usual(), evidence));
         }
-        let protocols = [
-            "review: a coder, a reviewer, and you",
-            "issue-to-pr: seven agents, from an issue to a merged pull request",
-        ];
-        let protocol = match ask("Which protocol do issues follow?", protocols, output) {
-            Ok(0) => "review".to_owned(),
-            Ok(_) => "issue-to-pr".to_owned(),
+        let offered = [SMALL, BUILT_IN[0]];
+        let titled = offered.map(|name| {
+            let protocol = protocols::load(&protocols::folder(name)?)?;
+            Ok::<_, Failure>(format!("{name}: {}", protocol.definition().title))
+        });
+        let [small, usual] = titled;
+        let titles = [small?, usual?];
+        let titles = titles.each_ref().map(String::as_str);
+        let protocol = match ask("Which protocol do issues follow?", titles, output) {
+            Ok(number) => offered[number].to_owned(),
             Err(other) => other,
         };
         let policies = ["refuse the contract", "note it, and go on"];

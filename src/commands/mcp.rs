@@ -123,7 +123,11 @@ mod tests {
                 line.push("1".to_owned());
             }
             // Some need one of several arguments, which clap does not say of any of them.
-            if ["claim", "gate", "graph", "send", "wait"].contains(&verb.words[0]) {
+            if [
+                "cancel", "claim", "gate", "graph", "pause", "reassign", "retry", "send", "wait",
+            ]
+            .contains(&verb.words[0])
+            {
                 line.push("1".to_owned());
             }
             if verb.words[0] == "annotate" {

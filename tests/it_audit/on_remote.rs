@@ -1,8 +1,11 @@
 //! In a shared ledger, others go on with what is on the remote: claims hold only if it is there.
 
+use std::fs;
+
 use insta::assert_snapshot;
 
 use test_support::contracts::{Format, prepared, sample};
+use test_support::remote::hook;
 
 use crate::desk::{BRANCH, Desk, fixed, merged};
 
@@ -21,30 +24,39 @@ fn shared_under(policy: &str) -> Desk {
 }
 
 #[test]
-fn a_branch_and_its_commits_must_be_on_the_remote() {
+fn a_branch_and_its_commits_are_pushed_as_they_are_handed_on() {
     let desk = shared();
     let [first, second] = desk.work();
     let contract = desk.implemented(2, &[&first, &second]);
-    let codes = ["evidence.branch", "evidence.commits"];
-    let mut found = desk.refused(&contract, &codes);
-    // Half of it is there.
-    desk.git(&[
-        "push",
-        "-q",
-        "origin",
-        &format!("{first}:refs/heads/{BRANCH}"),
-    ]);
-    found.extend(desk.refused(&contract, &codes));
-    assert_snapshot!(desk.env.filtered(&found.join("\n")), @r#"
-    /handoff/branch commit [commit] of "enhancement/87-csv-export" is only here: origin has no branch "enhancement/87-csv-export"
-    /handoff/commits commit [commit] is only here: origin has no branch "enhancement/87-csv-export"
-    /handoff/branch commit [commit] of "enhancement/87-csv-export" is only here: it is not on origin's "enhancement/87-csv-export"
-    /handoff/commits commit [commit] is only here: it is not on origin's "enhancement/87-csv-export"
-    "#);
-    let sent = desk.env.send(&contract).exits(3);
-    sent.says(&format!("push it: `git push origin {BRANCH}`"));
-    desk.git(&["push", "-q", "origin", BRANCH]);
+    let origin = desk.env.root().join("origin.git");
+    hook(
+        &origin,
+        "update",
+        "case $1 in refs/heads/enhancement/*) echo 'not this name'; exit 1;; esac",
+    );
+    let mut refused = desk.env.send(&contract).exits(3);
+    for said in [
+        "evidence.branch",
+        "evidence.commits",
+        "is only here, and can't be pushed",
+        "a hook of the remote refused it",
+        &format!("push it: `git push origin {BRANCH}`"),
+    ] {
+        refused = refused.says(said);
+    }
+    fs::remove_file(origin.join("hooks/update")).unwrap();
+    let heads = desk.git(&["for-each-ref", "refs/heads", "refs/tags", "HEAD"]);
+    // `check` pushes nothing, and says the same as `send`.
+    desk.env.handoff_with(&["check", "-"], &contract).success();
+    assert_eq!(desk.env.git(&origin, &["branch", "--list", BRANCH]), "");
     desk.env.send(&contract).success();
+    assert_eq!(desk.env.git(&origin, &["rev-parse", BRANCH]).trim(), second);
+    assert_eq!(
+        desk.git(&["for-each-ref", "refs/heads", "refs/tags", "HEAD"])
+            .lines()
+            .count(),
+        heads.lines().count()
+    );
     assert_eq!(desk.check("87.3", "branch"), "passed");
     assert_eq!(desk.check("87.3", "commits"), "passed");
     desk.env.assert_sound();
@@ -118,11 +130,18 @@ fn elsewhere(desk: &Desk, args: &[&str]) {
 }
 
 #[test]
-fn code_that_is_only_here_is_refused_under_warn_too() {
+fn what_is_fixed_is_pushed_under_warn_too_but_no_branch_of_somebody_else() {
     let (desk, contract) = handed_on("warn", false);
-    let sent = desk.env.send(&contract).exits(3);
-    sent.says(&format!("push it: `git push origin {BRANCH}`"));
-    desk.git(&["push", "-q", "origin", BRANCH]);
+    desk.env
+        .send(test_support::contracts::opening(88))
+        .success();
+    desk.env.claim("88.1", "prep-agent").success();
+    desk.git(&["branch", "notes", BRANCH]);
+    desk.git(&["checkout", "-q", "main"]);
+    // Named after nothing, and checked out nowhere.
+    let other = prepared(88).replace("enhancement/88-csv-export", "notes");
+    let refused = desk.env.send(other).exits(3);
+    refused.says("push it: `git push origin notes`");
     desk.env.send(&contract).success();
     desk.env.claim("87.3", "reviewer-agent").success();
     desk.env
@@ -130,10 +149,10 @@ fn code_that_is_only_here_is_refused_under_warn_too() {
         .success();
     desk.env.claim("87.4", "fixer-agent").success();
     desk.commit(BRANCH, &[("src/export.py", "fixed\n")], "export: fix");
-    let found = desk.env.send(fixed(1)).exits(3);
-    found.says(&format!("is only here: it is not on origin's \"{BRANCH}\""));
-    desk.git(&["push", "-q", "origin", BRANCH]);
     desk.env.send(fixed(1)).success();
+    let origin = desk.env.root().join("origin.git");
+    let there = desk.env.git(&origin, &["rev-parse", BRANCH]);
+    assert_eq!(there.trim(), desk.git(&["rev-parse", BRANCH]));
     desk.env.assert_sound();
 }
 

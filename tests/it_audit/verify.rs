@@ -518,7 +518,7 @@ fn a_changed_protocol_is_found() {
 fn a_protocol_changed_within_a_step_is_found() {
     let ledger = Ledger::new();
     let path = "protocols/issue-to-pr/protocol.json";
-    let altered = replaced(&ledger, path, "1.7.0", "1.7.1");
+    let altered = replaced(&ledger, path, "1.8.0", "1.8.1");
     ledger.rewrite(5, |_, commit| {
         commit.tree = ledger.edited(&commit.tree, &[set(path, &*altered)]);
     });
@@ -556,7 +556,7 @@ fn a_missing_or_altered_manifest_is_found() {
     ledger.add(&[remove("ledger.json")]);
     assert_snapshot!(ledger.damage(&[]).join("\n"), @"
     9 file.altered ledger.json
-    10 step.none ledger.json
+    10 file.unreadable ledger.json
     10 file.missing ledger.json
     ");
 }

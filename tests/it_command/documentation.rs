@@ -537,8 +537,11 @@ fn what_is_read_first_stays_short() {
 #[test]
 fn every_rule_names_a_test_that_there_is() {
     let rules = |heading: &str| tables_under("docs/rules.md", heading);
+    // The small one follows no document.
+    let documented = |name: &&str| *name != handoff::templates::SMALL;
     let tables: Vec<Table> = handoff::templates::BUILT_IN
         .into_iter()
+        .filter(documented)
         .flat_map(rules)
         .collect();
     let attacks = tables_under("docs/security.md", "Attacks on the ledger");

@@ -97,6 +97,8 @@ fn every_answer_about_a_handoff_or_an_issue_has_the_same_of_it() {
         ("retry 87.1 --as orchestrator", "pending"),
         ("approve 87.1 --as maintainer", "pending"),
         ("pause 87 --as orchestrator --reason so", "pending"),
+        ("resume 87 --as orchestrator --reason so", "pending"),
+        ("pause 87 --as orchestrator --reason so", "pending"),
         ("reopen 87 --as orchestrator --reason so", "pending"),
         ("cancel 88.1 --as issue-manager --reason so", "cancelled"),
         ("reject 89.1 --as prep-agent --reason so", "rejected"),

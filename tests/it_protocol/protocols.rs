@@ -73,10 +73,10 @@ fn what_is_in_force_is_listed_and_shown() {
     $ git handoff protocol list
     task-breakdown           1.6.0  default   From a fresh environment to finished subtasks
     directive                1.4.0  in force  Specialists whose every handoff is evaluated first
-    issue-to-pr              1.7.0  built in  From a GitHub issue to a merged pull request
+    issue-to-pr              1.8.0  built in  From a GitHub issue to a merged pull request
     orchestrator-specialist  1.4.0  built in  Orchestrators call technology specialists
     delegation               1.4.0  built in  Agents that delegate what they cannot handle
-    review                   1.0.0  built in  Code, a review, done
+    review                   1.0.0  built in  A coder, a reviewer and a person
     $ git handoff protocol show directive
     directive 1.4.0: Specialists whose every handoff is evaluated first
       relay: sending on completes the handoff that the sender held
@@ -166,20 +166,20 @@ fn a_policy_is_set_with_one_command_and_one_commit() {
     text += &run(&env, "log -n 3").shown;
     insta::assert_snapshot!(text, @"
     $ git handoff protocol set issue-to-pr evidence enforce
-    updated protocol issue-to-pr from 1.7.0 to 1.7.0+1
+    updated protocol issue-to-pr from 1.8.0 to 1.8.0+1
       commit [commit]
     $ git handoff protocol set issue-to-pr evidence.coverage off
-    updated protocol issue-to-pr from 1.7.0+1 to 1.7.0+2
+    updated protocol issue-to-pr from 1.8.0+1 to 1.8.0+2
       commit [commit]
     $ git handoff protocol set issue-to-pr evidence enforce
-    protocol issue-to-pr 1.7.0+2 is already in force; nothing changed
+    protocol issue-to-pr 1.8.0+2 is already in force; nothing changed
     $ git handoff protocol set issue-to-pr consistency.cycle-time enforce
-    updated protocol issue-to-pr from 1.7.0+2 to 1.7.0+3
+    updated protocol issue-to-pr from 1.8.0+2 to 1.8.0+3
       commit [commit]
     $ git handoff log -n 3
-    [commit]  2026-03-02 09:09:00Z  Robin Doe    Set consistency.cycle-time to enforce in protocol issue-to-pr, version 1.7.0+3
-    [commit]  2026-03-02 09:07:00Z  Robin Doe    Set evidence.coverage to off in protocol issue-to-pr, version 1.7.0+2
-    [commit]  2026-03-02 09:06:00Z  Robin Doe    Set evidence to enforce in protocol issue-to-pr, version 1.7.0+1
+    [commit]  2026-03-02 09:09:00Z  Robin Doe    Set consistency.cycle-time to enforce in protocol issue-to-pr, version 1.8.0+3
+    [commit]  2026-03-02 09:07:00Z  Robin Doe    Set evidence.coverage to off in protocol issue-to-pr, version 1.8.0+2
+    [commit]  2026-03-02 09:06:00Z  Robin Doe    Set evidence to enforce in protocol issue-to-pr, version 1.8.0+1
     3 shown; the rest: git handoff log -n 3 --after [commit]
     --- stderr
     the same with git: git log -n 3 handoffs
@@ -207,7 +207,7 @@ fn a_policy_is_set_with_one_command_and_one_commit() {
         &env.repo(),
         &["show", "handoffs:protocols/issue-to-pr/protocol.json"],
     );
-    let after: Value = serde_json::from_str(&after.replace("1.7.0+6", "1.7.0")).unwrap();
+    let after: Value = serde_json::from_str(&after.replace("1.8.0+6", "1.8.0")).unwrap();
     assert_eq!(after, serde_json::from_str::<Value>(&before).unwrap());
     env.assert_sound();
 }
@@ -435,7 +435,7 @@ fn an_update_is_one_commit_and_takes_nothing_away_from_history() {
     folder.put("update").success();
     assert_eq!(commits(&env), before + 1);
     let subject = env.git(&env.repo(), &["log", "-1", "--format=%s", "handoffs"]);
-    assert_eq!(subject, "Update protocol issue-to-pr from 1.7.0 to 2.0.0\n");
+    assert_eq!(subject, "Update protocol issue-to-pr from 1.8.0 to 2.0.0\n");
     let changed = ["diff", "--name-only", "handoffs~1", "handoffs"];
     assert_eq!(
         env.git(&env.repo(), &changed),

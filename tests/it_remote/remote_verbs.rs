@@ -58,6 +58,14 @@ fn opened(clones: &Clones) {
     ledger(clones, "issue-to-pr", &[OPEN]);
 }
 
+fn paused(clones: &Clones) {
+    ledger(
+        clones,
+        "issue-to-pr",
+        &[OPEN, "pause 87 --as orchestrator --reason later"],
+    );
+}
+
 fn claimed(clones: &Clones) {
     ledger(clones, "issue-to-pr", &[OPEN, CLAIM]);
 }
@@ -139,7 +147,7 @@ const fn verb(
 const REQUEST: &str = "3f6e0a58-94c1-4d27-8a3b-5e1d7c90b264.1";
 
 /// Every command that writes. `{…}` is replaced before it runs.
-const VERBS: [Verb; 28] = [
+const VERBS: [Verb; 30] = [
     verb("init", nothing, "init --remote origin", "branch"),
     verb("send", claimed, "send ../prepared.xml", "handoff"),
     verb("claim", opened, CLAIM, "record"),
@@ -214,6 +222,18 @@ const VERBS: [Verb; 28] = [
         "handoff",
     ),
     verb(
+        "resume",
+        paused,
+        "resume 87 --as orchestrator --reason later",
+        "issue",
+    ),
+    verb(
+        "set",
+        opened,
+        "set 87 --as orchestrator priority=low --reason later",
+        "changed",
+    ),
+    verb(
         "annotate",
         opened,
         "annotate 87.1 --as prep-agent --note 88",
@@ -258,8 +278,10 @@ const VERBS: [Verb; 28] = [
 /// What takes `--offline` and makes no step: `wait`, `watch` and what asks the remote
 /// first look here alone, the others only have it from the command that they are part of.
 #[cfg(feature = "all")]
-const READERS: [&str; 18] = [
+const READERS: [&str; 20] = [
     "board",
+    "doctor",
+    "workers",
     "notify",
     "prime",
     "inbox",

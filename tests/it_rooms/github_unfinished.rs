@@ -124,7 +124,7 @@ fn what_is_missing_changes_with_the_issue_until_nothing_is() {
     // What was taken away is missing again, and is not sent as if it still held.
     let body = "## Requirements\n- none is lost";
     let data = event(&env, "issues", &issues("unlabeled", with(&[], "Please")));
-    assert_eq!(did(&data), ["noted 12.1"]);
+    assert_eq!(did(&data), ["noted 12.1", "noted 12.1"]);
     let data = event(&env, "issues", &issues("edited", with(&["p1"], body)));
     assert_eq!(did(&data), ["noted 12.1", "noted 12.1"], "{data:#}");
     let shown = env.data(&["show", "12.1"]);
@@ -153,17 +153,16 @@ fn what_somebody_says_counts_for_what_the_issue_lacks() {
     let body = "## Requirements\n- none is lost";
     let opened = issues("opened", with(&["bug"], body));
     assert_eq!(did(&event(&env, "issues", &opened)), ["sent 12.1"]);
-    let note = [
-        "annotate",
+    let set = [
+        "set",
         "12",
         "--as",
         "maintainer",
-        "--fact",
         "priority=high",
-        "--note",
+        "--reason",
         "agreed on the phone",
     ];
-    env.handoff(&note).success();
+    env.handoff(&set).success();
     let edited = issues("edited", with(&["bug"], &format!("{body}\n")));
     let data = event(&env, "issues", &edited);
     assert_eq!(did(&data), ["noted 12.1", "sent 12.2"], "{data:#}");

@@ -74,11 +74,11 @@ fn the_tools_are_the_verbs() {
     handoff_fail (writes): id! message! code="FAILED" details recoverable:boolean suggested_action attach[] snapshot:boolean allow_secret[] usage token:integer offline:boolean as
     handoff_block (writes): id! reason! needs[] token:integer offline:boolean as
     handoff_reject (writes): id! reason! offline:boolean as
-    handoff_cancel (writes): id! reason offline:boolean as
+    handoff_cancel (writes): id reason offline:boolean as
     handoff_answer (writes): id! answer![] allow_secret[] offline:boolean as
-    handoff_retry (writes): id! reason with allow_secret[] offline:boolean as
-    handoff_reassign (writes): id! to! reason offline:boolean as
-    handoff_pause (writes): issue! except[] reason! offline:boolean as
+    handoff_retry (writes): id reason with allow_secret[] offline:boolean as
+    handoff_reassign (writes): id to! reason offline:boolean as
+    handoff_pause (writes): issue except[] reason! offline:boolean as
     handoff_reopen (writes): issue! reason! offline:boolean as
     handoff_annotate (writes): id! note fact[] offline:boolean as
     handoff_restore (writes): id! attempt:integer worktree new_branch attachments as

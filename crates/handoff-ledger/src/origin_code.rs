@@ -4,9 +4,9 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use handoff_base::ids::IssueKey;
+use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::{Code, ObjectId};
-use handoff_git::{Patience, Remote, RemoteError, Repository};
+use handoff_git::{Patience, Pushed, Remote, RemoteError, Repository};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -97,6 +97,27 @@ pub(super) fn asked(
         remote.bring(&patience)?;
     }
     Ok(tip)
+}
+
+/// Pushes the commit of a code branch to `origin`, for an agent, never by force. No branch here moves.
+///
+/// # Errors
+/// Why `origin`, or a hook, did not take it.
+pub(super) fn push(
+    repository: &Repository,
+    (branch, commit): (&str, ObjectId),
+    agent: &AgentName,
+) -> Result<(), String> {
+    let remote = Remote::new(repository, "origin", &format!("refs/heads/{branch}"));
+    let patience = Patience {
+        deadline: Instant::now().checked_add(LONGEST),
+        interrupted: &NEVER,
+    };
+    match remote.push_code(commit, agent.as_str(), &patience) {
+        Ok(Pushed::Done | Pushed::Already) => Ok(()),
+        Ok(Pushed::Behind) => Err("origin's branch moved".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// Whether `origin` has the commit of a code branch, or its base has it. With `anew`, it is asked,

@@ -10,9 +10,9 @@ use handoff_model::evidence::{Claimed, Demanded, demanded};
 use handoff_model::intake::placed;
 use handoff_model::planner::{Holder, held, reviewed_commit};
 use handoff_model::{
-    Artifact, Contract, ContractRefusal, Contradiction, Evidence, LeaseRefusal, Planned,
-    PlannedStep, Receipt, Record, Refusal, Reports, Request, RequestRefusal, RoleRefusal,
-    SendOptions, SendRequest, Step, View, plan,
+    Artifact, BranchContext, Contract, ContractRefusal, Contradiction, Evidence, LeaseRefusal,
+    Planned, PlannedStep, Receipt, Record, Refusal, Reports, Request, RequestRefusal, RoleRefusal,
+    SendOptions, SendRequest, Step, View, branch_for_agents, plan,
 };
 use handoff_protocol::{Check, Event, Gate, Policy, Protocol, State};
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ use super::draft::{Decided, Draft};
 use super::error::{ContractError, LedgerError};
 use super::evidence::{Ground, Judge, Judged, Merged, OnRemote, changed};
 use super::ledger::Ledger;
-use super::origin_code::asked;
+use super::origin_code::{asked, push};
 use super::session::Session;
 use super::shared_resources::shared_resources;
 use super::snapshot::{IssueFolder, Rules, Snapshot};
@@ -428,7 +428,7 @@ impl<'r> Ledger<'r> {
             merged,
             base: base.as_ref().and_then(id),
             since: since.filter(own).as_ref().and_then(id),
-            remote: self.on_remote(prepared, base_branch.as_deref(), demanded),
+            remote: self.on_remote(prepared, tip, base_branch.as_deref(), demanded)?,
             branch,
             base_branch,
         };
@@ -452,36 +452,106 @@ impl<'r> Ledger<'r> {
 
     /// What `origin` has of the code, if the ledger is shared and this clone has an `origin`. It is
     /// asked for the branch that is handed on: a deleted or rewritten one is not what this clone knows
-    /// of it. `check` makes nobody wait for the network.
+    /// of it. What only this clone has of the issue's own branch is pushed. `check` makes nobody wait for
+    /// the network.
     fn on_remote(
         &self,
         prepared: &PreparedContract<'_, '_>,
+        snapshot: &Snapshot<'_>,
         base: Option<&str>,
         demanded: &[(Check, Policy)],
-    ) -> Option<OnRemote> {
+    ) -> Result<Option<OnRemote>, LedgerError> {
         let repository = self.repository();
         if !self.is_shared() || repository.remote_url("origin").is_none() {
-            return None;
+            return Ok(None);
         }
         let at = |branch: Option<&str>| repository.on_origin(branch?);
         let mut known = OnRemote {
             branch: at(prepared.branch.as_deref()),
             base: at(base),
             is_out_of_reach: prepared.session.offline || self.out_of_reach().is_some(),
+            refused: None,
         };
         let of_code = |(check, _): &(Check, Policy)| {
             matches!(check, Check::Branch | Check::Commits | Check::CommitsAdded)
         };
-        let asks = !known.is_out_of_reach && !self.is_rehearsed() && demanded.iter().any(of_code);
-        if let Some(branch) = prepared.branch.as_deref().filter(|_| asks) {
-            match asked(repository, branch) {
-                Ok(tip) if tip.is_none_or(|tip| repository.has(tip)) => known.branch = tip,
-                // Its history is cut off here.
-                Ok(_) => {}
-                Err(_) => known.is_out_of_reach = true,
+        let asks = !known.is_out_of_reach && demanded.iter().any(of_code);
+        let Some(branch) = prepared.branch.as_deref().filter(|_| asks) else {
+            return Ok(Some(known));
+        };
+        let is_rehearsed = self.is_rehearsed();
+        let tracked = known.branch;
+        match (!is_rehearsed).then(|| asked(repository, branch)) {
+            None => {}
+            Some(Ok(tip)) if tip.is_none_or(|tip| repository.has(tip)) => known.branch = tip,
+            // Its history is cut off here.
+            Some(Ok(_)) => return Ok(Some(known)),
+            Some(Err(_)) => {
+                known.is_out_of_reach = true;
+                return Ok(Some(known));
             }
         }
-        Some(known)
+        // What somebody deleted or rewrote is told, not made again.
+        let goes_on = match (tracked, known.branch) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(tracked), Some(tip)) => repository.is_in_history(tracked, tip)?,
+        };
+        if let Some((agent, commit)) = self.to_push(prepared, snapshot, base, &known)?
+            && goes_on
+        {
+            let done = if is_rehearsed {
+                Ok(())
+            } else {
+                push(repository, (branch, commit), agent)
+            };
+            match done {
+                Ok(()) => known.branch = Some(commit),
+                Err(why) => known.refused = Some(why),
+            }
+        }
+        Ok(Some(known))
+    }
+
+    /// The commit of the branch that is handed on, if `origin` lacks it and agents may write to the
+    /// branch: it is named after the issue, or is the one that this working tree is on.
+    fn to_push<'p>(
+        &self,
+        prepared: &'p PreparedContract<'_, '_>,
+        snapshot: &Snapshot<'_>,
+        base: Option<&str>,
+        known: &OnRemote,
+    ) -> Result<Option<(&'p AgentName, ObjectId)>, LedgerError> {
+        let (repository, contract) = (self.repository(), &prepared.contract);
+        let (Some(agent), Some(code)) = (&prepared.actor, &prepared.gathered.code) else {
+            return Ok(None);
+        };
+        let kind = prepared.rules.protocol().contract_type(&contract.kind);
+        let is_review = kind.is_some_and(|kind| kind.reviews.is_some());
+        let Some(commit) = code.commit.parse().ok().filter(|_| !is_review) else {
+            return Ok(None);
+        };
+        let has = |tip: ObjectId| repository.is_in_history(commit, tip);
+        if known.branch.map(has).transpose()? == Some(true)
+            || known.base.map(has).transpose()? == Some(true)
+        {
+            return Ok(None);
+        }
+        let patterns = snapshot.branch_patterns()?;
+        let default = repository.base_branch();
+        let context = BranchContext {
+            issue: &contract.issue,
+            ledger_branch: self.branch(),
+            default_branch: default.as_deref(),
+            base,
+            patterns: &patterns,
+            made_here: repository.current_branch().as_ref() == Some(&code.branch),
+        };
+        let goes_on = known
+            .branch
+            .map(|tip| repository.is_in_history(tip, commit));
+        let may = branch_for_agents(&code.branch, &context).is_ok();
+        Ok((may && goes_on.transpose()? != Some(false)).then_some((agent, commit)))
     }
 
     /// The commit a branch was at when it was merged: its tip, here or on `origin`; if it was

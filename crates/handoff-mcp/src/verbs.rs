@@ -160,18 +160,24 @@ pub const VERBS: &[Verb] = &[
     Verb::writes(&["fail"]).worker().without(&["run_failure"]),
     Verb::writes(&["block"]).worker().without(&["usage"]),
     Verb::writes(&["reject"]).lead(),
-    Verb::writes(&["cancel"]).lead(),
+    Verb::writes(&["cancel"])
+        .lead()
+        .without(&["query", "all", "duplicate_of"]),
     Verb::writes(&["answer"]).worker(),
-    Verb::writes(&["retry"]).lead(),
-    Verb::writes(&["reassign"]).lead(),
-    Verb::writes(&["pause"]).lead(),
+    Verb::writes(&["retry"]).lead().without(&["query"]),
+    Verb::writes(&["reassign"]).lead().without(&["query"]),
+    Verb::writes(&["pause"])
+        .lead()
+        .without(&["query", "all", "of_agent", "protocol", "now"]),
     Verb::writes(&["reopen"]).lead(),
     Verb::writes(&["annotate"]).worker().without(&["usage"]),
     Verb::writes(&["restore"]).lead(),
     Verb::reads(&["status"]).lead(),
     Verb::reads(&["show"]).worker().without(&["contract"]),
     Verb::reads(&["context"]).worker(),
-    Verb::reads(&["list"]).lead().without(&["archived"]),
+    Verb::reads(&["list"]).lead().without(&[
+        "archived", "person", "label", "title", "on", "priority", "query",
+    ]),
     Verb::reads(&["log"]).lead(),
     Verb::writes(&["next"]).lead(),
     Verb::reads(&["wait"])

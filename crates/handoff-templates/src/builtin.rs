@@ -38,6 +38,9 @@ pub const BUILT_IN: [&str; 6] = [
     "review",
 ];
 
+/// The smallest of them.
+pub const SMALL: &str = BUILT_IN[5];
+
 /// A protocol's files by path: `protocol.json`, `schemas/…`, `templates/…`.
 #[derive(Clone, Debug, Default)]
 pub struct Folder {

@@ -9,7 +9,7 @@ mod known;
 mod scaffold;
 mod skeleton;
 
-pub use builtin::{BUILT_IN, Folder, FolderError, FolderSchemas, built_in, shipped};
+pub use builtin::{BUILT_IN, Folder, FolderError, FolderSchemas, SMALL, built_in, shipped};
 pub use contract::{left_to_fill, skeleton, usual_format, written};
 pub use known::{known, known_at_tip, with_current_branch, with_workspace};
 pub use scaffold::{ADDED, file_part, relay, renamed};

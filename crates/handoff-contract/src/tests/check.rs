@@ -98,11 +98,11 @@ fn xml_findings_have_places_and_cures() {
     5:3 field.unknown /handoff/too: `too` is unknown here (did you mean `to`?)
     6:3 field.type /handoff/count: expected a whole number, not `many` (How many files changed)
     7:3 field.format /handoff/at: `yesterday` is not a valid date-time (write it like 2026-01-31T12:00:00Z)
-    8:3 field.pattern /handoff/branch: `UPPER` does not match ^[a-z/-]+$
+    8:3 field.pattern /handoff/branch: `UPPER` must match ^[a-z/-]+$
     9:3 field.type /handoff/done: expected true or false, not `yes`
     9:12 xml.unexpected_element /handoff/done: `done` holds text, not elements such as `b` (write < as &lt; if it is meant as text)
     10:3 field.length /handoff/tag: the list has more than 3 items
-    13:13 field.pattern /handoff/commits/commit[2]/@sha: `nope` does not match ^[0-9a-f]{4,40}$
+    13:13 field.pattern /handoff/commits/commit[2]/@sha: `nope` must match ^[0-9a-f]{4,40}$
     13:24 field.unknown /handoff/commits/commit[2]/@by: the attribute `by` is unknown here (remove it)
     14:5 field.missing /handoff/commits/commit[3]/@sha: `sha` is missing (add the attribute `sha="…"`)
     15:5 field.unknown /handoff/commits/change: `commits` holds `commit` elements, not `change` (write `<commit>…</commit>`)
@@ -125,7 +125,7 @@ fn json_findings_have_places_and_cures() {
     2:21 field.value /handoff/to: `Reviewer` is not one of `reviewer`, `closer` (did you mean `reviewer`?)
     3:12 field.type /handoff/count: expected a whole number, not `1.5` (How many files changed)
     4:48 field.missing /handoff/commits/1/message: `message` is missing (add `"message": "…"`)
-    4:56 field.pattern /handoff/commits/1/sha: `zz` does not match ^[0-9a-f]{4,40}$
+    4:56 field.pattern /handoff/commits/1/sha: `zz` must match ^[0-9a-f]{4,40}$
     4:71 field.unknown /handoff/commits/1/extra: `extra` is unknown here (remove it)
     5:13 field.missing /handoff/checks/build: `build` is missing (add `"build": "passing|failing"`)
     5:26 field.unknown /handoff/brnch: `brnch` is unknown here (did you mean `branch`?)

@@ -375,7 +375,7 @@ fn findings_say_how_to_write_it_in_markdown() {
     2:1 field.missing /step_list: `step_list` is missing (add the section `STEP LIST:` with a list)
     4:9 field.type /status: expected an object, not the text `plan is ready` (write bullets such as `- Key: …`, or JSON, on the lines below the heading)
     6:1 field.missing /release/built_on: `built_on` is missing (add `- Built on: …`)
-    7:12 field.pattern /release/version: `4.2.0` does not match ^v (-)
+    7:12 field.pattern /release/version: `4.2.0` must match ^v (-)
     9:15 field.type /release/steps_done: expected a whole number, not the text `3\u{a}of 5` (write the section as JSON: a section's text and its bullets are always text)
     22:1 field.type /notes: expected a list, not the text `The first line.\u{a}  The second: indented.\u{a}\u{a}The third.` (write bullets such as `- …`, or JSON, on the lines below the heading)
     27:14 field.length /next_action: the text has more than 3 characters (-)

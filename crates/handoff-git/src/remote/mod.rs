@@ -14,7 +14,7 @@ use std::time::Duration;
 use handoff_base::ObjectId;
 
 use crate::objects::Grown;
-use crate::process::{self, Ended, Patience, ProcessError, git_alone};
+use crate::process::{self, Ended, Patience, ProcessError, git, git_alone};
 use crate::repository::Repository;
 
 /// How much history is fetched.
@@ -304,12 +304,35 @@ impl Remote {
         }
     }
 
+    /// Pushes an agent's code: as [`Self::push`], but the user's own hooks look at it.
+    ///
+    /// # Errors
+    /// [`RemoteError`], as for [`Self::push`].
+    pub fn push_code(
+        &self,
+        commit: ObjectId,
+        agent: &str,
+        patience: &Patience<'_>,
+    ) -> Result<Pushed, RemoteError> {
+        let mut command = self.set_up(git(&self.git_dir, None), "push", &[]);
+        command.env("GIT_HANDOFF_AGENT", agent);
+        self.pushed(command, commit, patience)
+    }
+
     fn push_once(&self, commit: ObjectId, patience: &Patience<'_>) -> Result<Pushed, RemoteError> {
         let mut command = self.git("push");
+        command.args(["--no-verify", "--no-signed"]);
+        self.pushed(command, commit, patience)
+    }
+
+    fn pushed(
+        &self,
+        mut command: Command,
+        commit: ObjectId,
+        patience: &Patience<'_>,
+    ) -> Result<Pushed, RemoteError> {
         command.args([
             "--porcelain",
-            "--no-verify",
-            "--no-signed",
             "--no-follow-tags",
             "--recurse-submodules=no",
             "--",
@@ -352,7 +375,10 @@ impl Remote {
     fn git_with(&self, verb: &str, settings: &[&str]) -> Command {
         // What is fetched and pushed moves none of the user's own refs: their hooks have nothing to
         // check.
-        let mut command = git_alone(&self.git_dir, None);
+        self.set_up(git_alone(&self.git_dir, None), verb, settings)
+    }
+
+    fn set_up(&self, mut command: Command, verb: &str, settings: &[&str]) -> Command {
         command.args(["-c", "color.remote=never"]);
         let durable = self.durable_refs.iter().map(String::as_str);
         for setting in settings.iter().copied().chain(durable) {

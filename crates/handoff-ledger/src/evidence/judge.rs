@@ -2,7 +2,7 @@
 
 use handoff_base::ObjectId;
 use handoff_base::finding::{Finding, Severity};
-use handoff_base::text::{quoted, word};
+use handoff_base::text::{one_line, quoted, word};
 use handoff_git::{FactError, GitError, Named, Repository};
 use handoff_model::evidence::{
     Claimed, Found, check_coverage, check_tests, check_tests_added, count,
@@ -41,12 +41,14 @@ pub(crate) struct Ground {
 
 /// What `origin` has, as far as this clone knows, if the ledger is shared: what others are to go on
 /// with must be there.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct OnRemote {
     pub(crate) branch: Option<ObjectId>,
     pub(crate) base: Option<ObjectId>,
     /// Whether it can't be pushed to now: the caller is offline, or it could not be reached.
     pub(crate) is_out_of_reach: bool,
+    /// Why it did not take what was pushed.
+    pub(crate) refused: Option<String>,
 }
 
 /// Whether `origin` has a commit.
@@ -239,7 +241,7 @@ impl Judge<'_> {
         let (Some(branch), Some(tip)) = (self.ground.branch.as_deref(), self.ground.tip) else {
             return Ok(None);
         };
-        if let Some(base) = self.ground.remote.and_then(|remote| remote.base)
+        if let Some(base) = self.ground.remote.as_ref().and_then(|remote| remote.base)
             && self.repository.has_commit(base, tip)?
         {
             return Ok(Some(Pushed::Yes));
@@ -259,7 +261,7 @@ impl Judge<'_> {
         branch: Option<&str>,
         commit: ObjectId,
     ) -> Result<Pushed, FactError> {
-        let (Some(remote), Some(branch)) = (self.ground.remote, branch) else {
+        let (Some(remote), Some(branch)) = (&self.ground.remote, branch) else {
             return Ok(Pushed::Yes);
         };
         let there = if self.ground.base_branch.as_deref() == Some(branch) {
@@ -290,9 +292,10 @@ impl Judge<'_> {
             let text = format!("this clone does not follow branch {branch} of origin");
             return Ok(Pushed::Unknown(text));
         }
-        let why = match there {
-            None => format!("is only here: origin has no branch {}", quoted(branch)),
-            Some(_) => format!("is only here: it is not on origin's {}", quoted(branch)),
+        let why = match (there, &remote.refused) {
+            (_, Some(why)) => format!("is only here, and can't be pushed: {}", one_line(why)),
+            (None, _) => format!("is only here: origin has no branch {}", quoted(branch)),
+            (Some(_), _) => format!("is only here: it is not on origin's {}", quoted(branch)),
         };
         let fix = format!("push it: `git push origin {}`", word(branch));
         Ok(Pushed::No { why, fix })
