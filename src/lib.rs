@@ -259,9 +259,10 @@ fn which(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
     if error.kind() != ErrorKind::MissingRequiredArgument || !missing.is_some_and(is_id) {
         return None;
     }
-    let next = match arguments.iter().any(|argument| argument == "claim") {
-        true => "`git handoff claim --next` takes the most urgent",
-        false => "`git handoff inbox` lists yours",
+    let next = if arguments.iter().any(|argument| argument == "claim") {
+        "`git handoff claim --next` takes the most urgent"
+    } else {
+        "`git handoff inbox` lists yours"
     };
     Some(format!("which handoff? Name it, such as 12.3; {next}"))
 }

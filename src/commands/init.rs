@@ -6,9 +6,9 @@ use handoff::base::finding::Finding;
 use handoff::base::ids::AgentName;
 use handoff::base::text::{continued, quoted, word};
 use handoff::git::{Repository, masked};
-use handoff::ledger::{DEFAULT_BRANCH, Founding, Ledger, ProtocolError, Rules, Synced};
+use handoff::ledger::{DEFAULT_BRANCH, Founding, Ledger, ProtocolError, Rules, Session, Synced};
 use handoff::model::{Assignment, check_protocol};
-use handoff::protocol::Policy;
+use handoff::protocol::{Policy, Protocol};
 use handoff::templates::{BUILT_IN, SMALL};
 use handoff_harness::workflows::{self, WorkflowFile};
 use schemars::JsonSchema;
@@ -102,13 +102,7 @@ impl Arguments {
         let repository = context.repository()?;
         let (named, policy) = self.chosen(context, &repository, output)?;
         let named = &*named;
-        let folder = protocols::folder(named)?;
-        let protocol = protocols::load(&folder)?;
-        let files = folder.into_files();
-        let findings = check_protocol(&files);
-        if findings.iter().any(Finding::is_error) {
-            return Err(ProtocolError::Refused(findings).into());
-        }
+        let (protocol, files) = sound(named)?;
         let named_remote = self
             .remote
             .clone()
@@ -146,11 +140,7 @@ impl Arguments {
         // What the protocol itself says comes before what the ledger does.
         let own = protocol.usual_policy(founding.evidence);
         if let Some(policy) = policy.filter(|policy| commit.is_some() && *policy != own) {
-            let assignment = Assignment::new("evidence", policy.as_str());
-            let name = founding.protocol.to_string();
-            let assignment =
-                assignment.map_err(|source| ProtocolError::Setting { name, source })?;
-            ledger.set_in_protocol(&session, founding.protocol.as_str(), &assignment, true)?;
+            set_policy(&mut ledger, &session, &founding.protocol, policy)?;
         }
         let tip = ledger.tip()?;
         let protocol = &tip.manifest().default_protocol;
@@ -179,10 +169,7 @@ impl Arguments {
             synced: &synced,
         })?;
         if let Some(before) = before {
-            output.say(&format!(
-                "this branch held another ledger before, and it was deleted: `git branch {} {before}` keeps what this clone saw of it; verify reports it as missing until you run `git handoff verify --accept-rewritten`",
-                word(&format!("{branch}-before"))
-            ));
+            say_before(branch, before, output);
         }
         if self.github.is_some() {
             say_action(&repository, output)?;
@@ -407,6 +394,43 @@ fn other_evidence(protocol: &AgentName, evidence: Policy, wanted: Policy) -> Fai
         wanted.as_str()
     );
     Failure::new(ErrorCode::OtherEvidence, text).hint(hint)
+}
+
+/// A protocol, and its files by path.
+type Whole = (Protocol, Vec<(String, Vec<u8>)>);
+
+/// A protocol that has no fault.
+fn sound(name: &str) -> Result<Whole, Failure> {
+    let folder = protocols::folder(name)?;
+    let protocol = protocols::load(&folder)?;
+    let files = folder.into_files();
+    let findings = check_protocol(&files);
+    if findings.iter().any(Finding::is_error) {
+        return Err(ProtocolError::Refused(findings).into());
+    }
+    Ok((protocol, files))
+}
+
+/// Sets a protocol's own policy for statements that the repository contradicts.
+fn set_policy(
+    ledger: &mut Ledger<'_>,
+    session: &Session,
+    protocol: &AgentName,
+    policy: Policy,
+) -> Result<(), Failure> {
+    let assignment = Assignment::new("evidence", policy.as_str());
+    let name = protocol.to_string();
+    let assignment = assignment.map_err(|source| ProtocolError::Setting { name, source })?;
+    ledger.set_in_protocol(session, protocol.as_str(), &assignment, true)?;
+    Ok(())
+}
+
+/// Says how to keep what this clone saw of an earlier ledger of the branch.
+fn say_before(branch: &str, before: ObjectId, output: &mut Output) {
+    output.say(&format!(
+        "this branch held another ledger before, and it was deleted: `git branch {} {before}` keeps what this clone saw of it; verify reports it as missing until you run `git handoff verify --accept-rewritten`",
+        word(&format!("{branch}-before"))
+    ));
 }
 
 /// Asks on a terminal; the first choice if nothing is answered. Returns its number from 0, or what was

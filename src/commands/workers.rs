@@ -60,7 +60,7 @@ impl Worker {
             end.checked_sub_signed(chrono::TimeDelta::seconds(seconds.try_into().ok()?))
         });
         let reported = record.progress.last().map(|progress| progress.at);
-        let seen = [extended.map(Moment::from), reported];
+        let seen = [extended, reported];
         Some(Self {
             worker: lease.worker.clone(),
             agent: lease.holder.clone(),
