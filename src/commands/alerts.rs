@@ -16,7 +16,9 @@ use serde::Serialize;
 
 use super::status::unpushed_text;
 use crate::args::duration;
+use crate::args::remote::AskArgs;
 use crate::context::Context;
+use crate::context::fresh::{Fresh, Reading};
 use crate::environment::now;
 use crate::exit;
 use crate::failure::{ErrorCode, Failure};
@@ -47,6 +49,8 @@ pub(crate) struct Arguments {
     /// The output format
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     format: Format,
+    #[command(flatten)]
+    asks: AskArgs,
 }
 
 /// The severity of an alert.
@@ -74,9 +78,9 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let is_github = self.format.is_github(output);
         let repository = context.repository_to_survey()?;
-        let ledger = context.ledger(&repository)?;
-        let tip = ledger.tip()?;
-        output.tell_pauses(&tip);
+        let Reading { ledger, tip, fresh } =
+            context.fresh(&repository, self.asks.offline, output)?;
+        let fault = fresh.as_ref().and_then(Fresh::fault);
         let now = now()?;
         let key: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
         let mut rules = protocols(&tip, now)?;
@@ -100,11 +104,12 @@ impl Arguments {
         let view = AlertsView {
             unpublished: remote.map_or(0, |remote| remote.unpublished),
             unpushed: ledger.unpushed_code(&tip)?,
+            remote_fault: fault,
             at: now,
             firing,
             without_alerts: &without,
         };
-        if view.firing.is_empty() && without.len() == rules.len() {
+        if fault.is_none() && view.firing.is_empty() && without.len() == rules.len() {
             let which = without.join(", ");
             let text = format!("nothing is watched: no thresholds are set in {which}");
             let hints: Vec<String> = without.iter().map(|name| to_watch(name)).collect();
@@ -118,7 +123,7 @@ impl Arguments {
             ));
         }
         output.paged();
-        if view.firing.is_empty() {
+        if fault.is_none() && view.firing.is_empty() {
             return output.answer(&view);
         }
         if is_github {
@@ -131,7 +136,8 @@ impl Arguments {
         if output.is_json() {
             let count = view.firing.len();
             let is = if count == 1 { "is" } else { "are" };
-            let text = format!("{} {is} crossed", counted(count, "threshold"));
+            let crossed = || format!("{} {is} crossed", counted(count, "threshold"));
+            let text = fault.map_or_else(crossed, str::to_owned);
             let failure = Failure::new(ErrorCode::Alert, text);
             return Err(failure
                 .hint("the `action` of each says what to do")
@@ -155,6 +161,9 @@ pub(crate) struct AlertsView<'a> {
     /// the code of open issues that is only here, as far as is known here
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unpushed: Vec<UnpushedCode>,
+    /// what is wrong with the remote's ledger: it was rewritten, or is none
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remote_fault: Option<&'a str>,
     /// protocols in force that have no `alerts`
     without_alerts: &'a [&'a str],
 }
@@ -164,6 +173,9 @@ impl Answer for AlertsView<'_> {
         let mut text: String = self.firing.iter().map(|alert| shown(alert, look)).collect();
         if self.firing.is_empty() {
             text += "no threshold is crossed\n";
+        }
+        if let Some(fault) = self.remote_fault {
+            text += &format!("{}: `git handoff fetch` says more\n", continued(fault));
         }
         if self.unpublished > 0 {
             let commits = counted(self.unpublished, "commit");

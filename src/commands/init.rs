@@ -45,7 +45,7 @@ use crate::view::Look;
   git log handoffs")]
 pub(crate) struct Arguments {
     /// The protocol that issues follow: a built-in one (see `git handoff protocol
-    /// list`) or a folder [default: issue-to-pr]
+    /// list`) or a folder [default: what is answered on a terminal, else issue-to-pr]
     #[arg(long, value_name = "NAME|FOLDER")]
     protocol: Option<String>,
     /// Share the ledger through this remote, given by name or address: a step counts
@@ -206,23 +206,15 @@ impl Arguments {
         let [small, usual] = titled;
         let titles = [small?, usual?];
         let titles = titles.each_ref().map(String::as_str);
-        let protocol = match ask("Which protocol do issues follow?", titles, output) {
-            Ok(number) => offered[number].to_owned(),
-            Err(other) => other,
-        };
+        let protocol = ask("Which protocol do issues follow?", titles, output)?;
         let policies = ["refuse the contract", "note it, and go on"];
-        let policy = match ask(
+        let policy = ask(
             "If the repository contradicts a contract:",
             policies,
             output,
-        ) {
-            Ok(0) => Policy::Enforce,
-            Ok(_) => Policy::Warn,
-            Err(other) => {
-                let text = format!("{} is neither 1 nor 2", quoted(&other));
-                return Err(Failure::usage(text).hint("nothing was written; run it again"));
-            }
-        };
+        )?;
+        let policy = [Policy::Enforce, Policy::Warn][policy];
+        let protocol = offered[protocol].to_owned();
         Ok((protocol, Some(policy)))
     }
 
@@ -433,20 +425,31 @@ fn say_before(branch: &str, before: ObjectId, output: &mut Output) {
     ));
 }
 
-/// Asks on a terminal; the first choice if nothing is answered. Returns its number from 0, or what was
-/// typed.
-fn ask(question: &str, choices: [&str; 2], output: &mut Output) -> Result<usize, String> {
-    output.say(&format!("{question} (Enter: 1)"));
-    for (i, choice) in choices.iter().enumerate() {
-        output.say(&format!("  {}  {choice}", i + 1));
-    }
-    let mut line = String::new();
-    // What can't be read is not answered.
-    let _ = stdin().read_line(&mut line);
-    match line.trim() {
-        "" | "1" => Ok(0),
-        "2" => Ok(1),
-        other => Err(other.to_owned()),
+/// Asks on a terminal, until one of two choices is named by its number or its first word; the first is
+/// meant if nothing is typed. Returns its place in the list.
+fn ask(question: &str, choices: [&str; 2], output: &mut Output) -> Result<usize, Failure> {
+    loop {
+        output.say(&format!("{question} (Enter: 1)"));
+        for (i, choice) in choices.iter().enumerate() {
+            output.say(&format!("  {}  {choice}", i + 1));
+        }
+        let mut line = String::new();
+        // What can't be read is as good as the end of it.
+        if stdin().read_line(&mut line).unwrap_or(0) == 0 {
+            let text = "nothing was answered, and nothing was written";
+            let how = "`git handoff init --protocol NAME` asks nothing";
+            return Err(Failure::usage(text).hint(how));
+        }
+        let typed = line.trim();
+        let is_meant = |choice: &&str| choice.split([' ', ':']).next() == Some(typed);
+        match typed {
+            "" | "1" => return Ok(0),
+            "2" => return Ok(1),
+            _ => match choices.iter().position(|choice| is_meant(choice)) {
+                Some(place) => return Ok(place),
+                None => output.say(&format!("{} is neither 1 nor 2", quoted(typed))),
+            },
+        }
     }
 }
 

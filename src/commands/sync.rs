@@ -6,6 +6,7 @@ use handoff::ledger::{Ledger, LedgerError, Rejected, Renamed, UpstreamError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::status::unpushed_text;
 use crate::args::remote::Timeout;
 use crate::context::Context;
 use crate::context::writer::say_synced;
@@ -55,6 +56,11 @@ impl Arguments {
         if synced.rejected.is_empty() {
             output.answer(&view)?;
             say_synced(&synced, output);
+            // What was handed on while the remote was away is there now, and its code may not be.
+            let unpushed = ledger.unpushed_code(&ledger.tip()?)?;
+            if !unpushed.is_empty() {
+                output.say(unpushed_text(&unpushed).trim_end());
+            }
             return Ok(());
         }
         let text = view.text(&output.look(now()?));

@@ -177,3 +177,19 @@ fn a_clone_that_fetched_the_ledger_and_does_not_share_it_is_told() {
         .success()
         .says("`git handoff init --remote origin` shares the ledger");
 }
+
+#[test]
+fn a_ledger_that_was_rewritten_is_an_alert() {
+    let (env, origin, [a, _]) = two();
+    env.handoff_in(&a, &["alerts"]).success();
+    env.git(
+        &origin,
+        &["update-ref", "refs/heads/handoffs", "handoffs~1"],
+    );
+    let alerts = env.handoff_in(&a, &["alerts"]).exits(1);
+    alerts.says("the remote's branch was rewritten: `git handoff fetch` says more");
+    let document = env.handoff_in(&a, &["alerts", "--json"]).exits(1).json();
+    let message = document["error"]["message"].as_str().unwrap();
+    assert!(message.contains("rewritten"), "{document}");
+    env.handoff_in(&a, &["alerts", "--offline"]).success();
+}

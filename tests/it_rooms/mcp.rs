@@ -93,7 +93,7 @@ fn the_tools_are_the_verbs() {
     handoff_gate (reads): issue require[] head as
     handoff_graph (reads): issue tasks:boolean protocol since as
     handoff_metrics (reads): since by:agent|route|type|protocol|issue as
-    handoff_alerts (reads): issue severity:info|warning|critical="info" as
+    handoff_alerts (reads): issue severity:info|warning|critical="info" offline:boolean as
     handoff_reap (writes once): offline:boolean as
     handoff_sync (writes once): set_aside:boolean as
     handoff_fetch (writes once): full:boolean as

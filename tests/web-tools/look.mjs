@@ -19,13 +19,15 @@ const address = process.argv[3];
 const require = createRequire(join(folder, '/'));
 const { chromium } = require('playwright-core');
 const plan = JSON.parse(await text(process.stdin));
-const browser = await chromium.launch({
+const launch = () => chromium.launch({
   executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
   args: [
     '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
     '--disable-background-networking', '--disable-component-update', '--disable-sync',
   ],
 });
+// On a busy machine it can crash before it answers.
+const browser = await launch().catch(launch);
 // A browser that hangs is a failure, not a wait.
 setTimeout(() => {
   console.error('the browser takes too long');

@@ -107,7 +107,8 @@ impl<'r> Ledger<'r> {
         finding.severity = Severity::Warning;
         let push = format!("git push origin {}:refs/heads/{}", code.commit, code.branch);
         Ok(Some(finding.fix(format!(
-            "whoever has it pushes it: `{push}`; or `git handoff reject {id} --reason WHY`"
+            "whoever has it pushes it: `{push}`; until then give it back: `git handoff release {id} --as {} --reason WHY`",
+            record.to
         ))))
     }
 

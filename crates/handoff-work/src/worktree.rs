@@ -503,9 +503,14 @@ impl Worktrees {
         let tracking = format!("refs/remotes/{remote}/{branch}");
         let refspec = format!("+refs/heads/{branch}:{tracking}");
         // Out of reach, what is known of it is used.
-        let _ = self
-            .program
-            .git(&["fetch", "--quiet", "--no-tags", remote, &refspec]);
+        let _ = self.program.git(&[
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--no-write-fetch-head",
+            remote,
+            &refspec,
+        ]);
         let known = self
             .program
             .git(&["rev-parse", "--verify", "--quiet", &tracking]);

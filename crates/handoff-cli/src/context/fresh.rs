@@ -64,6 +64,12 @@ impl Fresh {
         self.asked && self.trouble.is_none()
     }
 
+    /// What is wrong with the remote's ledger, if it answered: it was rewritten, or is none.
+    pub fn fault(&self) -> Option<&str> {
+        let is_fault = self.asked && !self.is_out_of_reach;
+        self.trouble.as_deref().filter(|_| is_fault)
+    }
+
     /// The name of the remote.
     pub fn remote(&self) -> &str {
         &self.remote
