@@ -445,7 +445,7 @@ fn ask(question: &str, choices: [&str; 2], output: &mut Output) -> Result<usize,
         match typed {
             "" | "1" => return Ok(0),
             "2" => return Ok(1),
-            _ => match choices.iter().position(|choice| is_meant(choice)) {
+            _ => match choices.iter().position(is_meant) {
                 Some(place) => return Ok(place),
                 None => output.say(&format!("{} is neither 1 nor 2", quoted(typed))),
             },
