@@ -443,6 +443,51 @@ fn what_follows_from_a_contract_is_said_as_the_evaluator_has_it() {
     }
 }
 
+/// "IF status == failed AND retry_count >= MAX_RETRIES: TERMINATE workflow" (line 100): after the third
+/// retry, nothing that is printed offers another.
+#[test]
+fn after_the_third_retry_no_other_is_offered() {
+    let env = with_protocol("directive");
+    sent(
+        &env,
+        handoff("research-1", "ResearchGPT", "DesignGPT", "failed").to_string(),
+    );
+    let id = format!("{KEY}.1");
+    let mut last = String::new();
+    for attempt in 0..4 {
+        if attempt > 0 {
+            run(&env, &format!("next {KEY} --apply --as MetaGPT"));
+        }
+        run(&env, &format!("claim {id} --as MetaGPT"));
+        last = run(
+            &env,
+            &format!("fail {id} --as MetaGPT --message unreadable"),
+        )
+        .shown;
+    }
+    assert_eq!(record(&env, &id)["state"], "dead");
+    let next = format!("next: git handoff next {KEY}\n");
+    assert!(last.contains(&next), "{last}");
+    for view in [
+        "next",
+        "status",
+        "show",
+        "inbox --as MetaGPT",
+        "prime --as MetaGPT",
+    ] {
+        let line = match view {
+            "next" | "status" => format!("{view} {KEY}"),
+            "show" => format!("show {id}"),
+            view => view.to_owned(),
+        };
+        last += &run(&env, &line).shown;
+    }
+    assert!(!last.contains("git handoff retry"), "{last}");
+    run(&env, &format!("retry {id} --as USER --reason again"));
+    assert_eq!(record(&env, &id)["state"], "pending");
+    env.assert_sound();
+}
+
 #[test]
 fn a_failure_may_end_the_workflow() {
     let env = designing();

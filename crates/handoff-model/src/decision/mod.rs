@@ -121,10 +121,18 @@ impl Receipt {
         };
         let mut rules = protocol.definition().decisions.iter();
         self.needs_decision = kinds.any(|kind| spent(&kind.name).is_some())
-            || self.record.answers.is_some() && rules.any(is_other);
+            || self.record.answers.is_some() && rules.any(is_other)
+            || is_to_end(protocol, &self.issue, &self.record);
         self.lead = Some(decides(protocol, &self.issue, &self.record));
         self
     }
+}
+
+/// Whether the protocol's rules end stuck work, so that no agent can give it another attempt.
+pub(crate) fn is_to_end(protocol: &Protocol, issue: &Issue, record: &Record) -> bool {
+    let last = record.latest().filter(|_| record.state.is_stuck());
+    let advice = last.and_then(|last| advise(protocol, issue, record, None, last.at));
+    advice.is_some_and(|advice| advice.action == Action::Terminate)
 }
 
 /// The default rules: for a protocol that has none, and after a protocol's own.

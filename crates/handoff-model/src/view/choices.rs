@@ -2,7 +2,7 @@
 
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
-use handoff_protocol::{Event, Protocol, State, Style};
+use handoff_protocol::{AgentKind, Event, Protocol, State, Style};
 
 use crate::decision::{self, Choice};
 use crate::planner::plan;
@@ -23,7 +23,13 @@ pub fn choices<E>(
     at: Moment,
 ) -> Result<Vec<Choice>, E> {
     let mut accepted = Vec::new();
-    for choice in decision::choices(protocol, record, at) {
+    let issue = view.shared_issue()?;
+    let is_to_end = issue.is_some_and(|issue| decision::is_to_end(protocol, &issue, record));
+    // New attempts for what the rules end are a person's to give.
+    let is_theirs = is_to_end && !protocol.is_kind(by.as_str(), AgentKind::Human);
+    let mut choices = decision::choices(protocol, record, at);
+    choices.retain(|choice| *choice != Choice::Redrive || !is_theirs);
+    for choice in choices {
         if is_accepted(protocol, view, record, by, at, &choice)? {
             accepted.push(choice);
         }
