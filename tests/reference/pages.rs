@@ -236,67 +236,78 @@ fn explained() -> String {
 const METRICS: &str = "\
 # Metrics and alerts
 
-[Views, traces and events](observability.md#metrics) says how they are measured and what for. The figures of `git handoff metrics` are
-described with its [JSON](json.md#metrics).
+[Views, traces and events](observability.md#metrics) says how they are measured, [JSON](json.md#metrics) describes the other figures.
 
 ## OpenMetrics
 
-What `git handoff metrics --format openmetrics` prints. Each sample has the label `protocol`, except those about this clone: refused steps
-and the last audit.
+What `git handoff metrics --format openmetrics` prints: gauges, and for each distribution a histogram and a summary of exact quantiles. Each
+sample has the label `protocol`, except those about this clone: refused steps and the last audit.
 
-| family | type | unit | meaning |
-|---|---|---|---|
+| family | meaning |
+|---|---|
 ";
 
 const WATCHED: &str = "
 ## What an alert can watch
 
-| metric | counts | window or grace period |
-|---|---|---|
+| metric | counts |
+|---|---|
 ";
 
 const ALERTS: &str = "
 ## Alerts of the built-in protocols
 
-| protocol | alert | severity | fires when | what to do |
-|---|---|---|---|---|
+An alarm that is printed says what to do.
+
+| alert | severity | fires when | in |
+|---|---|---|---|
 ";
 
 fn metrics(definitions: &Map<String, Value>) -> String {
     let mut page = generated("what the program prints and the protocols in templates") + METRICS;
-    for [name, kind, unit, help] in families() {
-        writeln!(page, "| `{name}` | {kind} | {unit} | {} |", meaning(&help)).unwrap();
+    let all = families();
+    for same in all.chunk_by(|a, b| a[2] == b[2]) {
+        let kinds: Vec<&str> = same.iter().map(|[_, kind, _]| kind.as_str()).collect();
+        assert!([&["gauge"][..], &["histogram", "summary"]].contains(&&kinds[..]));
+        let names: Vec<String> = same.iter().map(|[name, ..]| format!("`{name}`")).collect();
+        writeln!(page, "| {} | {} |", names.join(", "), meaning(&same[0][2])).unwrap();
     }
     page += WATCHED;
+    let mut before = "";
     for known in definitions["Metric"]["oneOf"].as_array().unwrap() {
         let name = known["const"].as_str().unwrap();
         let metric: Metric = serde_json::from_value(known["const"].clone()).unwrap();
         let window = match metric.measure() {
-            Measure::Events => "`within_seconds`",
-            Measure::WaitStatus => "`longer_than_seconds`",
-            Measure::Times => "`within_seconds`; the average, or a `quantile`",
+            Measure::Events => "`within_seconds`:",
+            Measure::WaitStatus => "for `longer_than_seconds`:",
+            Measure::Times => "`within_seconds`, the average or a `quantile`:",
             Measure::Share if metric == Metric::AcknowledgmentRate => {
-                "`within_seconds`; a handoff counts `longer_than_seconds` after it could be claimed"
+                "`within_seconds`, of what could be claimed for `longer_than_seconds`:"
             }
-            Measure::Share => "`within_seconds`",
-            Measure::Level => "",
+            Measure::Share => "`within_seconds`, a share:",
+            Measure::Level => "now:",
         };
+        if window != before {
+            writeln!(page, "| | {window} |").unwrap();
+            before = window;
+        }
         let about = meaning(known["description"].as_str().unwrap());
-        writeln!(page, "| `{name}` | {about} | {window} |").unwrap();
+        writeln!(page, "| `{name}` | {about} |").unwrap();
     }
     page += ALERTS;
+    let mut rows: Vec<(String, Vec<&str>)> = Vec::new();
     for (name, protocol) in built_in_protocols() {
         for alert in &protocol.definition().alerts {
-            writeln!(
-                page,
-                "| `{name}` | `{}` | {} | {} | {} |",
-                alert.name,
-                alert.severity.as_str(),
-                fires_when(alert),
-                cell(&alert.action)
-            )
-            .unwrap();
+            let severity = alert.severity.as_str();
+            let row = format!("| `{}` | {severity} | {} |", alert.name, fires_when(alert));
+            match rows.iter_mut().find(|(known, _)| *known == row) {
+                Some((_, protocols)) => protocols.push(name),
+                None => rows.push((row, vec![name])),
+            }
         }
+    }
+    for (row, protocols) in rows {
+        writeln!(page, "{row} {} |", protocols.join(", ")).unwrap();
     }
     page
 }
@@ -335,8 +346,8 @@ fn built_in_protocols() -> impl Iterator<Item = (&'static str, Protocol)> {
     })
 }
 
-/// Name, type, unit and help of each family, as they are printed of a ledger without a handoff.
-fn families() -> Vec<[String; 4]> {
+/// Name, type and help of each family, as they are printed of a ledger without a handoff.
+fn families() -> Vec<[String; 3]> {
     let survey = Survey {
         tip: ObjectId::zero(ObjectFormat::Sha1),
         issues: Issues::default(),
@@ -353,16 +364,16 @@ fn families() -> Vec<[String; 4]> {
         None,
         now,
     );
-    let mut families: Vec<[String; 4]> = Vec::new();
+    let mut families: Vec<[String; 3]> = Vec::new();
     for line in openmetrics(&metrics, None).lines() {
         let Some((what, rest)) = line.strip_prefix("# ").and_then(|l| l.split_once(' ')) else {
             continue;
         };
         let (name, value) = rest.split_once(' ').unwrap();
         match what {
-            "TYPE" => families.push([name.into(), value.into(), String::new(), String::new()]),
-            "UNIT" => families.last_mut().unwrap()[2] = value.into(),
-            _ => families.last_mut().unwrap()[3] = value.into(),
+            "TYPE" => families.push([name.into(), value.into(), String::new()]),
+            "UNIT" => {}
+            _ => families.last_mut().unwrap()[2] = value.into(),
         }
     }
     families
