@@ -56,6 +56,13 @@ impl Table {
     }
 }
 
+/// The cells of a row, in which `\\|` is no border.
+fn cells(row: &str) -> Vec<String> {
+    let row = row.replace("\\|", "\0");
+    let cells = row.split('|');
+    cells.map(|cell| cell.trim().replace('\0', "\\|")).collect()
+}
+
 /// What is set as code in a text.
 fn coded(text: &str) -> Vec<String> {
     let parts = text.split('`').skip(1).step_by(2);
@@ -68,13 +75,15 @@ fn tables(document: &str) -> Vec<Table> {
         if let Some(title) = line.strip_prefix('#') {
             heading = title.trim_start_matches('#').trim().to_owned();
         }
-        let Some(row) = line.strip_prefix("| ").and_then(|l| l.strip_suffix(" |")) else {
-            inside = inside && line.starts_with("|-");
+        let Some(row) = line.strip_prefix('|').and_then(|l| l.strip_suffix('|')) else {
+            inside = false;
             continue;
         };
+        if inside && row.starts_with("---") {
+            continue;
+        }
         if inside {
-            let cells = row.split(" | ").map(|cell| cell.trim().to_owned());
-            found.last_mut().unwrap().rows.push(cells.collect());
+            found.last_mut().unwrap().rows.push(cells(row));
         } else {
             let heading = heading.clone();
             found.push(Table {
@@ -251,13 +260,75 @@ fn every_answer_is_described_and_every_example_is_json() {
             said.remove("work_paused");
         } else {
             let rows = &described(&heading)[0].rows;
-            said.retain(|name| {
-                let row = rows.iter().find(|row| row[0] == format!("`{name}`"));
-                !row.unwrap()[1].ends_with("optional") || value.get(name).is_some()
-            });
+            let is_optional = |name: &String| {
+                rows.iter()
+                    .any(|row| row[0].contains(&format!("`{name}`?")))
+            };
+            said.retain(|name| !is_optional(name) || value.get(name).is_some());
         }
         assert_eq!(keys(&value), said, "the example under {heading}");
     }
+}
+
+#[test]
+fn every_member_word_code_and_option_is_named() {
+    fn words(schema: &Value, names: &mut BTreeSet<String>) {
+        names.extend(schema["const"].as_str().map(str::to_owned));
+        for list in ["oneOf", "enum"] {
+            for word in schema[list].as_array().into_iter().flatten() {
+                names.extend(word.as_str().map(str::to_owned));
+                words(word, names);
+            }
+        }
+    }
+    let folder = fs::read_dir(root().join("schemas/output")).unwrap();
+    let files = folder.map(|file| fs::read_to_string(file.unwrap().path()).unwrap());
+    let answers: String = files.collect();
+    let schema: Value = serde_json::from_str(&read("schemas/output/definitions.json")).unwrap();
+    let mut names = BTreeSet::new();
+    let definitions = schema["$defs"].as_object().unwrap();
+    let printed = |name: &str| answers.contains(&format!("#/$defs/{name}\""));
+    for (_, definition) in definitions.iter().filter(|(name, _)| printed(name)) {
+        words(definition, &mut names);
+        let members = definition["properties"].as_object().into_iter();
+        names.extend(members.flat_map(|all| all.keys().cloned()));
+    }
+    let codes = handoff::base::codes::all().filter(|code| code.kind != "Exit codes");
+    let codes: BTreeSet<String> = codes.map(|code| code.code.to_owned()).collect();
+    assert!(names.len() > 400 && codes.len() > 400);
+    for (page, names) in [("docs/json.md", names), ("docs/codes.md", codes)] {
+        let said: BTreeSet<String> = coded(&read(page).replace("```", "")).into_iter().collect();
+        let missing: Vec<_> = names.difference(&said).collect();
+        assert!(missing.is_empty(), "{page} lacks {missing:?}");
+    }
+    fn of(command: &clap::Command, page: &str) {
+        let name = command.get_bin_name().unwrap_or("git handoff");
+        let name = name.trim_start_matches("git handoff ");
+        let section = page.split(&format!("# `{name}`\n")).nth(1);
+        let section = section.map_or(page, |rest| rest.split("\n## ").next().unwrap());
+        let mut own = command
+            .get_arguments()
+            .filter(|arg| !arg.is_hide_set() && arg.get_id() != "help" && !arg.is_global_set());
+        let missing = own.find(|arg| {
+            let long = arg.get_long().map(|long| format!("--{long}"));
+            let is_said = |long: String| {
+                ["`", " <"]
+                    .iter()
+                    .any(|end| section.contains(&(long.clone() + end)))
+            };
+            !long.is_none_or(is_said)
+        });
+        assert!(
+            missing.is_none(),
+            "docs/commands.md lacks {name} {missing:?}"
+        );
+        let subs = command.get_subcommands();
+        let subs = subs.filter(|sub| sub.get_name() != "help" && !sub.is_hide_set());
+        subs.for_each(|sub| of(sub, page));
+    }
+    let mut command = git_handoff::command();
+    command.build();
+    of(&command, &read("docs/commands.md"));
 }
 
 /// The JSON examples of a document with the headings above them.

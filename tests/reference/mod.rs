@@ -235,6 +235,9 @@ struct Page<'a> {
     heading: String,
     /// What is to be described beneath the table that is written.
     pending: Vec<String>,
+    /// For a page that leaves all but the answers' own members to the schemas: the members that many
+    /// types share, each with its type and its meaning.
+    shared: Option<BTreeMap<String, (String, String)>>,
 }
 
 impl<'a> Page<'a> {
@@ -253,6 +256,7 @@ impl<'a> Page<'a> {
             headings,
             heading: String::new(),
             pending: Vec::new(),
+            shared: shared(text),
         }
     }
 
@@ -275,9 +279,72 @@ impl<'a> Page<'a> {
     fn fields(&mut self, name: &str, other: Option<&str>) -> String {
         let mut text = self.table(name, other);
         while let Some(name) = self.pending.pop() {
-            text += &format!("\n`{name}`:\n\n{}", self.table(&name, None));
+            text += &match self.shared {
+                Some(_) => format!("\n`{name}`: {}.\n", self.listed(&name)),
+                None => format!("\n`{name}`:\n\n{}", self.table(&name, None)),
+            };
         }
         text
+    }
+
+    /// The members of a type or its words, for whose meaning the schema is the reference.
+    fn listed(&mut self, name: &str) -> String {
+        let definition = &self.definitions[name];
+        if let Some(words) = words(definition) {
+            return words;
+        }
+        let properties = definition["properties"].as_object();
+        let members = properties.into_iter().flatten().map(|(field, schema)| {
+            let kind = self.kind(schema);
+            let kind = kind.trim_end_matches("/null");
+            let optional = if is_required(definition, field) {
+                ""
+            } else {
+                "?"
+            };
+            if kind.contains('`') || kind.contains('[') {
+                format!("`{field}`{optional} ({kind})")
+            } else {
+                format!("`{field}`{optional}")
+            }
+        });
+        members.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The table of a page with shared members, which it names and does not describe again.
+    fn brief(&mut self, name: &str, others: Option<&Value>) -> String {
+        let definition = &self.definitions[name];
+        let (mut text, mut known) = (String::new(), Vec::new());
+        for (field, schema) in definition["properties"].as_object().into_iter().flatten() {
+            if others.is_some_and(|others| others.get(field).is_some()) {
+                continue;
+            }
+            let optional = if is_required(definition, field) {
+                ""
+            } else {
+                "?"
+            };
+            let mut kind = self.kind(schema);
+            if !optional.is_empty() {
+                kind = kind.replace("/null", "");
+            }
+            let about = clause(&meaning(schema["description"].as_str().unwrap()), 9);
+            let shared = self.shared.as_ref().and_then(|shared| shared.get(field));
+            // A longer text says more than the shared one.
+            let is_shared = shared.is_some_and(|(of, meaning)| {
+                *of == kind.trim_end_matches("/null")
+                    && (about == *meaning || about.split_whitespace().count() <= 4)
+            });
+            if is_shared {
+                known.push(format!("`{field}`{optional}"));
+            } else {
+                text += &format!("|`{field}`{optional}|{kind}|{about}|\n");
+            }
+        }
+        if !known.is_empty() {
+            text += &format!("|{}||[shared](#shared-members)|\n", known.join(", "));
+        }
+        format!("|member|type|meaning|\n|---|---|---|\n{text}")
     }
 
     fn table(&mut self, name: &str, other: Option<&str>) -> String {
@@ -286,14 +353,16 @@ impl<'a> Page<'a> {
             .definitions
             .get(name)
             .unwrap_or_else(|| panic!("no type {name}"));
-        let required = definition["required"].as_array();
+        if self.shared.is_some() {
+            return self.brief(name, others);
+        }
         let mut text = "| name | type | meaning |\n|---|---|---|\n".to_owned();
         let properties = definition["properties"].as_object();
         for (field, schema) in properties.into_iter().flatten() {
             if others.is_some_and(|others| others.get(field).is_some()) {
                 continue;
             }
-            let is_required = required.is_some_and(|names| names.iter().any(|n| n == field));
+            let is_required = is_required(definition, field);
             let optional = if is_required { "" } else { ", optional" };
             let mut kind = self.kind(schema);
             if !is_required {
@@ -323,7 +392,7 @@ impl<'a> Page<'a> {
                 let (null, mut kinds): (Vec<_>, Vec<_>) =
                     kinds.into_iter().partition(|kind| kind == "null");
                 kinds.extend(null);
-                return kinds.join(" or ");
+                return kinds.join(self.or());
             }
         }
         let format = schema["format"].as_str();
@@ -334,11 +403,16 @@ impl<'a> Page<'a> {
                 let kinds: Vec<String> = kinds
                     .map(|kind| self.simple(kind, format, schema))
                     .collect();
-                kinds.join(" or ")
+                kinds.join(self.or())
             }
             _ if schema["const"].is_string() => "text".to_owned(),
             _ => "any".to_owned(),
         }
+    }
+
+    /// What stands between the types that a value may have.
+    fn or(&self) -> &'static str {
+        self.shared.as_ref().map_or(" or ", |_| "/")
     }
 
     fn simple(&mut self, kind: &str, format: Option<&str>, schema: &Value) -> String {
@@ -349,12 +423,14 @@ impl<'a> Page<'a> {
             "object" if schema["additionalProperties"].is_object() => {
                 match self.kind(&schema["additionalProperties"]).as_str() {
                     "any" => "object".to_owned(),
+                    value if self.shared.is_some() => format!("{{{value}}}"),
                     value => format!("object of {}", plural(value)),
                 }
             }
             "array" if schema["prefixItems"].is_array() => "pair".to_owned(),
             "array" => match self.kind(&schema["items"]).as_str() {
                 "any" => "list".to_owned(),
+                item if self.shared.is_some() => format!("{item}[]"),
                 item => format!("list of {}", plural(item)),
             },
             other => other.to_owned(),
@@ -363,8 +439,13 @@ impl<'a> Page<'a> {
 
     fn named(&mut self, name: &str) -> String {
         let definition = &self.definitions[name];
-        if definition["properties"].is_null() {
+        let is_long = |words: String| words.split(", ").count() > 3;
+        let is_listed = self.shared.is_some() && words(definition).is_some_and(is_long);
+        if definition["properties"].is_null() && !is_listed {
             return self.kind(&definition.clone());
+        }
+        if is_listed && self.headings.contains_key(name) {
+            return format!("`{name}`");
         }
         let Some(heading) = self.headings.get(name) else {
             self.pending.push(name.to_owned());
@@ -378,6 +459,25 @@ impl<'a> Page<'a> {
             .collect();
         format!("[{name}](#{anchor})")
     }
+}
+
+/// The members of the table beneath a page's heading `Shared members`, each with its type and meaning.
+fn shared(text: &str) -> Option<BTreeMap<String, (String, String)>> {
+    let (_, section) = text.split_once("\n### Shared members\n")?;
+    let (section, _) = section.split_once("\n#").unwrap_or((section, ""));
+    let rows = section.lines().filter_map(|line| line.strip_prefix("|`"));
+    let member = |row: &str| {
+        let mut cells = row.split('|');
+        let name = cells.next()?.strip_suffix('`')?;
+        let (kind, about) = (cells.next()?, cells.next()?);
+        Some((name.to_owned(), (kind.to_owned(), about.to_owned())))
+    };
+    rows.map(member).collect()
+}
+
+fn is_required(definition: &Value, field: &str) -> bool {
+    let names = definition["required"].as_array();
+    names.is_some_and(|names| names.iter().any(|name| name == field))
 }
 
 /// The words that a text may be.
@@ -417,6 +517,40 @@ pub(super) fn meaning(about: &str) -> String {
     } else {
         line.to_owned()
     }
+}
+
+/// The first clause of a text, without what follows a comma if it has more words than these.
+pub(super) fn clause(text: &str, most: usize) -> String {
+    let is_even = |at: &usize| {
+        let count = |mark: char| text[..*at].matches(mark).count();
+        count('`') % 2 == 0 && count('(') == count(')')
+    };
+    let words = |text: &str| text.split_whitespace().count();
+    // What precedes a colon may be the commands that a text is about.
+    let is_end = |at: usize, end: &str| {
+        end != ": "
+            || words(&text[..at]) > 3 && !(text.starts_with('`') && text[..at].ends_with('`'))
+    };
+    let ends = ["; ", ". ", ": "];
+    let ends = ends.into_iter().flat_map(|end| text.match_indices(end));
+    let ends = ends.filter(|(at, end)| is_even(at) && is_end(*at, end));
+    let mut kept = &text[..ends.map(|(at, _)| at).min().unwrap_or(text.len())];
+    // A list stays whole, and so does a unit.
+    let is_list = [", or ", ", and ", ", but "]
+        .iter()
+        .any(|word| kept.contains(word));
+    while !is_list && words(kept) > most {
+        let mut commas = kept.rmatch_indices(", ").map(|(at, _)| at);
+        let at = commas.find(|at| {
+            is_even(at)
+                && words(&kept[*at..]) > 3
+                && words(&kept[..*at]) > 2
+                && !kept[..*at].ends_with('`')
+        });
+        let Some(at) = at else { break };
+        kept = &kept[..at];
+    }
+    kept.trim_end_matches('.').to_owned()
 }
 
 /// The first line of each generated page.

@@ -19,7 +19,7 @@ use handoff_report::metrics::{Local, Metrics};
 use handoff_report::openmetrics::openmetrics;
 use serde_json::{Map, Value};
 
-use super::{generated, meaning};
+use super::{clause, generated, meaning};
 use crate::commands::GROUPS;
 
 /// Adds the pages; the definitions are those of `protocol.json`.
@@ -36,36 +36,78 @@ pub(super) fn files(definitions: &Map<String, Value>, files: &mut BTreeMap<PathB
 const COMMANDS: &str = "\
 # Commands
 
-What `git handoff COMMAND -h` prints, for every command, with the examples that a test runs. `git handoff` alone says where you are and what
-to do next.
+Every command with its options, in a line each. `git handoff help COMMAND` has the long form, with more examples; `git handoff` alone says
+where you are and what to do next.
+
 ";
+
+/// How many commands have an option in the same words before these are said once.
+const MANY: usize = 3;
 
 fn commands() -> String {
     let mut command = crate::command();
     command.build();
     let mut page = generated("the command line's definition") + COMMANDS;
     for (group, names) in GROUPS {
+        let names: Vec<String> = names
+            .iter()
+            .map(|name| format!("[`{name}`](#{name})"))
+            .collect();
+        writeln!(page, "- {group}: {}", names.join(", ")).unwrap();
+    }
+    page += "\n## Exit codes\n\n|exit|meaning|\n|---|---|\n";
+    for code in codes::all().filter(|code| code.kind == "Exit codes") {
+        writeln!(page, "|{}|{}|", code.code, code.cause).unwrap();
+    }
+    let mut count = BTreeMap::new();
+    count_rows(&command, &mut count);
+    let many = shared(&count);
+    let all = command.get_arguments().filter(|arg| !arg.is_hide_set());
+    let all: Vec<String> = all.map(whole).collect();
+    let of_many: Vec<String> = many.values().cloned().collect();
+    for (heading, rows) in [
+        ("Options of every command", all),
+        ("Shared options", of_many),
+    ] {
+        let rows = rows.concat();
         write!(
             page,
-            "\n**{group}**\n\n| command | what it does |\n|---|---|\n"
+            "\n## {heading}\n\n|option|meaning|\n|---|---|\n{rows}"
         )
         .unwrap();
-        for name in *names {
-            let about = text(command.find_subcommand(name).unwrap().get_about());
-            let about = cell(&about);
-            writeln!(page, "| [`{name}`](#git-handoff-{name}) | {about} |").unwrap();
-        }
     }
-    page += "\n## Exit codes\n\n| exit | meaning |\n|---|---|\n";
-    for code in codes::all().filter(|code| code.kind == "Exit codes") {
-        writeln!(page, "| {} | {} |", code.code, code.cause).unwrap();
-    }
-    page += "\n## Options of every command\n\n";
-    page += &table(command.get_arguments().filter(|a| a.is_global_set()));
     for name in GROUPS.iter().flat_map(|(_, names)| *names) {
-        page += &section(command.find_subcommand(name).unwrap(), "##");
+        page += &section(command.find_subcommand(name).unwrap(), "##", &many);
     }
     page
+}
+
+/// The arguments that a command does not have in common with all others.
+fn own(command: &Command) -> impl Iterator<Item = &Arg> {
+    command
+        .get_arguments()
+        .filter(|arg| !arg.is_global_set() && !arg.is_hide_set() && arg.get_id().as_str() != "help")
+}
+
+/// How many commands have an option in the same words, for those of a command and of all below it.
+fn count_rows(command: &Command, count: &mut BTreeMap<String, (String, usize)>) {
+    for option in own(command).filter(|arg| !arg.is_positional()) {
+        let long = option.get_long().unwrap().to_owned();
+        count.entry(whole(option)).or_insert((long, 0)).1 += 1;
+    }
+    named(command).for_each(|sub| count_rows(sub, count));
+}
+
+/// The row of each option that many commands have, in the words that most of them have.
+fn shared(count: &BTreeMap<String, (String, usize)>) -> BTreeMap<String, String> {
+    let mut many: Vec<_> = count
+        .iter()
+        .filter(|(_, (_, count))| *count >= MANY)
+        .collect();
+    many.sort_by_key(|(_, (_, count))| *count);
+    many.into_iter()
+        .map(|(row, (long, _))| (long.clone(), row.clone()))
+        .collect()
 }
 
 /// The commands below this one, in their order, without clap's own.
@@ -75,73 +117,93 @@ fn named(command: &Command) -> impl Iterator<Item = &Command> {
 }
 
 /// A command, and those below it.
-fn section(command: &Command, level: &str) -> String {
+fn section(command: &Command, level: &str, many: &BTreeMap<String, String>) -> String {
     let path = command.get_bin_name().unwrap_or_else(|| command.get_name());
-    let mut page = format!("\n{level} `{path}`\n\n");
-    let about = command.get_long_about().or(command.get_about());
-    page += &prose(&text(about));
-    page.push('\n');
-    let aliases: Vec<String> = command
-        .get_visible_aliases()
-        .map(|alias| format!("`{alias}`"))
-        .collect();
+    let name = path.trim_start_matches("git handoff ");
+    let about = prose(&text(command.get_about()));
+    let mut page = format!("\n{level} `{name}`\n\n{}.", about.trim_end_matches('.'));
+    let aliases = command.get_visible_aliases();
+    let aliases: Vec<String> = aliases.map(|alias| format!("`{alias}`")).collect();
     if !aliases.is_empty() {
-        writeln!(page, "\nAlso: {}.", aliases.join(", ")).unwrap();
+        write!(page, " Also: {}.", aliases.join(", ")).unwrap();
     }
     let usage = command.clone().render_usage().to_string();
-    writeln!(page, "\n```text\n{}\n```", usage.trim()).unwrap();
-    let own =
-        |arg: &&Arg| !arg.is_global_set() && !arg.is_hide_set() && arg.get_id().as_str() != "help";
-    if command.get_arguments().any(|arg| own(&arg)) {
-        page += &format!("\n{}", table(command.get_arguments().filter(own)));
+    let usage = usage
+        .trim()
+        .trim_start_matches("Usage: ")
+        .replace("[OPTIONS] ", "");
+    let usage = usage.trim_end_matches(" [OPTIONS]");
+    let examples = text(command.get_after_help()).replace("\\\n", " ");
+    let mut examples = examples.lines().filter(|line| line.starts_with("  "));
+    let example = examples
+        .find(|line| line.contains(path))
+        .unwrap_or_default();
+    let example = example.trim().split("  ").next().unwrap();
+    write!(page, "\n`{usage}`").unwrap();
+    if example != usage {
+        write!(page, ", such as `{example}`").unwrap();
     }
-    if let Some(examples) = command.get_after_help() {
-        writeln!(page, "\n```text\n{}\n```", examples.to_string().trim_end()).unwrap();
+    page.push('\n');
+    let is_shared =
+        |arg: &&Arg| arg.get_long().and_then(|long| many.get(long)) == Some(&whole(arg));
+    let (shared, others): (Vec<&Arg>, Vec<&Arg>) = own(command).partition(is_shared);
+    if !(shared.is_empty() && others.is_empty()) {
+        page += "\n|option|meaning|\n|---|---|\n";
+    }
+    page.extend(
+        others
+            .into_iter()
+            .map(|arg| row(arg, |help| clause(help, 18))),
+    );
+    if !shared.is_empty() {
+        let names = shared.into_iter().filter_map(Arg::get_long);
+        let names: Vec<String> = names.map(|name| format!("`--{name}`")).collect();
+        writeln!(page, "|{}|[shared](#shared-options)|", names.join(", ")).unwrap();
     }
     for sub in named(command) {
-        page += &section(sub, &format!("{level}#"));
+        page += &section(sub, &format!("{level}#"), many);
     }
     page
 }
 
-/// Arguments with what they mean.
-fn table<'a>(arguments: impl Iterator<Item = &'a Arg>) -> String {
-    let mut rows = "| argument | meaning |\n|---|---|\n".to_owned();
-    for argument in arguments {
-        let names = argument.get_value_names().unwrap_or_default();
-        let takes_values = argument.get_action().takes_values();
-        let values = names.iter().filter(|_| takes_values);
-        let values: String = values.map(|name| format!(" <{name}>")).collect();
-        let mut shown: Vec<String> = Vec::new();
-        shown.extend(argument.get_short().map(|short| format!("-{short}")));
-        shown.extend(argument.get_long().map(|long| format!("--{long}")));
-        let shown = format!("{}{values}", shown.join(", "));
-        let help = argument.get_long_help().or(argument.get_help());
-        let mut about = text(help);
-        let choices: Vec<String> = argument
-            .get_possible_values()
-            .iter()
-            .filter(|_| takes_values)
-            .map(|choice| match choice.get_help() {
-                Some(help) => format!("`{}`: {help}", choice.get_name()),
-                None => format!("`{}`", choice.get_name()),
-            })
-            .collect();
-        if !choices.is_empty() {
-            about += &format!(". One of {}", choices.join("; "));
-        }
-        let defaults: Vec<String> = argument
-            .get_default_values()
-            .iter()
-            .filter(|_| takes_values)
-            .map(|value| format!("`{}`", value.to_string_lossy()))
-            .collect();
-        if !defaults.is_empty() {
-            about += &format!(". Default: {}", defaults.join(", "));
-        }
-        writeln!(rows, "| `{}` | {} |", shown.trim(), cell(&about)).unwrap();
+/// An argument with its meaning in full.
+fn whole(argument: &Arg) -> String {
+    row(argument, str::to_owned)
+}
+
+/// An argument with what is told of its meaning.
+fn row(argument: &Arg, told: impl Fn(&str) -> String) -> String {
+    let names = argument.get_value_names().unwrap_or_default();
+    let takes_values = argument.get_action().takes_values();
+    let values = names.iter().filter(|_| takes_values);
+    let values: String = values.map(|name| format!(" <{name}>")).collect();
+    let mut shown: Vec<String> = Vec::new();
+    shown.extend(argument.get_short().map(|short| format!("-{short}")));
+    shown.extend(argument.get_long().map(|long| format!("--{long}")));
+    let shown = format!("{}{values}", shown.join(", ")).replace('|', "\\|");
+    let help = text(argument.get_long_help().or(argument.get_help()));
+    let (meant, default) = help.split_once(" [").unwrap_or((&help, ""));
+    let mut about = told(meant);
+    if !default.is_empty() {
+        write!(about, "; {}", default.trim_end_matches(']')).unwrap();
     }
-    rows
+    let choices = argument.get_possible_values();
+    let choices = choices.iter().filter(|_| takes_values);
+    let choices: Vec<String> = choices
+        .map(|choice| format!("`{}`", choice.get_name()))
+        .collect();
+    if !choices.is_empty() {
+        write!(about, ": {}", choices.join(", ")).unwrap();
+    }
+    let defaults = argument
+        .get_default_values()
+        .iter()
+        .filter(|_| takes_values);
+    let defaults: Vec<_> = defaults.map(|value| value.to_string_lossy()).collect();
+    if !defaults.is_empty() {
+        write!(about, "; default: `{}`", defaults.join(", ")).unwrap();
+    }
+    format!("|`{}`|{}|\n", shown.trim(), cell(&about))
 }
 
 fn text(styled: Option<&StyledStr>) -> String {
@@ -173,13 +235,12 @@ fn cell(text: &str) -> String {
 const CODES: &str = "\
 # Codes
 
-Every error, finding and exit code: its cause, an example, and what to do about it. `git handoff explain CODE` prints the same, and
-`git handoff explain` lists them all. Codes are public: programs branch on them, and a published code keeps its meaning.
+Every error, finding and exit code, in a line each: `git handoff explain CODE` has its cause in full, an example and the cure. Programs branch on
+codes; a published one keeps its meaning.
 
-- An **error** ends a command. With `--json` it is `error.code`, and the process exits with the code listed here. After exit 2 to 7
-  the ledger is unchanged, except that every write first records the leases of the issue that ran out. `import` takes many steps:
-  those that were not refused stay.
-- A **finding** is one fault in the input that was checked, with its place. Its `fix` is more exact than the cure here.
+- An **error** ends a command. With `--json` it is `error.code`, and the process exits with the number beside it. After 2 to 7 the ledger is
+  unchanged, but for leases that ran out; `import` keeps the steps that were not refused.
+- A **finding** is one fault in the input that was checked, with its place. Its `fix` is more exact than what stands here.
 ";
 
 /// What precedes the codes of a kind.
@@ -192,25 +253,26 @@ Found by `check` and `send`. `verify` reports them for contracts committed by ha
         }
         "Findings in protocols" => {
             "
-Found by `protocol check`, `protocol add`, `protocol update` and `init`, and with the error `protocol_broken`, in a ledger. The place is a
-JSON Pointer into `protocol.json`, or a file in the folder.
+Found by `protocol check`, `add` and `update`, `init`, and with the error `protocol_broken`. The place is a JSON Pointer or a file.
 "
         }
         "Findings in hooks" => {
             "
-Found by `hooks status`, and by `hooks install` and `hooks uninstall` with the error `hooks_refused`. Findings in harnesses come from
-`agents doctor`, and from `agents install` and `agents uninstall` with the error `agents_refused`. The place is the file.
+Found by `hooks status` and `agents doctor`, and with the errors `hooks_refused` and `agents_refused`. The place is the file.
 "
         }
         "Findings in ledgers" => {
             "
-Found by `verify`, with the error `ledger_damaged`. The program fixes nothing: find out who changed what, and fetch the branch from a clone
-in which `git handoff verify` finds nothing.
+Found by `verify`, with the error `ledger_damaged`. Where nothing is said of what to do: find out who wrote the commit, and fetch the branch
+from a clone in which `git handoff verify` finds nothing.
 "
         }
         _ => "",
     }
 }
+
+/// How many words a page has of the cause or the cure of a code.
+const LONG: usize = 12;
 
 /// What `explain` knows.
 fn explained() -> String {
@@ -218,19 +280,40 @@ fn explained() -> String {
     let all: Vec<_> = codes::all().collect();
     for of_kind in all.chunk_by(|a, b| a.kind == b.kind) {
         let kind = of_kind[0].kind;
-        write!(page, "\n## {kind}\n{}", found_by(kind)).unwrap();
+        let exit = if kind == "Errors" { "exit|" } else { "" };
+        let rule = if kind == "Errors" { "---|" } else { "" };
+        write!(
+            page,
+            "\n## {kind}\n{}\n|code|{exit}what is wrong|what to do|\n|---|{rule}---|---|\n",
+            found_by(kind)
+        )
+        .unwrap();
         for code in of_kind {
-            write!(page, "\n### `{}`\n\n", code.code).unwrap();
-            if !code.exit.is_empty() {
-                let exits: Vec<String> = code.exit.iter().map(u8::to_string).collect();
-                writeln!(page, "- exit: {}", exits.join(", ")).unwrap();
-            }
-            writeln!(page, "- cause: {}", code.cause).unwrap();
-            writeln!(page, "- example: {}", code.example).unwrap();
-            writeln!(page, "- cure: {}", code.cure).unwrap();
+            let exits: Vec<String> = code.exit.iter().map(u8::to_string).collect();
+            let exits = exits.join(",") + if exits.is_empty() { "" } else { "|" };
+            let [cause, cure] = [code.cause, code.cure].map(|text| cell(&brief(text)));
+            let cure = if cure == "find out who wrote the commit" {
+                ""
+            } else {
+                &cure
+            };
+            writeln!(page, "|`{}`|{exits}{cause}|{cure}|", code.code).unwrap();
         }
     }
     page
+}
+
+/// The first clause of an explanation, of a long one as far as `explain` has to say the rest.
+fn brief(text: &str) -> String {
+    let text = clause(text, LONG);
+    let is_long = text.split_whitespace().count() > LONG;
+    match text
+        .rsplit_once(", or ")
+        .filter(|(before, _)| is_long && !before.ends_with('`'))
+    {
+        Some((before, _)) => format!("{before} …"),
+        None => text,
+    }
 }
 
 const METRICS: &str = "\
