@@ -311,9 +311,14 @@ impl<'a> Page<'a> {
         members.collect::<Vec<_>>().join(", ")
     }
 
-    /// The table of a page with shared members, which it names and does not describe again.
-    fn brief(&mut self, name: &str, others: Option<&Value>) -> String {
-        let definition = &self.definitions[name];
+    /// The fields of a type that another does not have. What a page shares is named there and not
+    /// described again.
+    fn table(&mut self, name: &str, other: Option<&str>) -> String {
+        let others = other.map(|other| &self.definitions[other]["properties"]);
+        let definition = &self
+            .definitions
+            .get(name)
+            .unwrap_or_else(|| panic!("no type {name}"));
         let (mut text, mut known) = (String::new(), Vec::new());
         for (field, schema) in definition["properties"].as_object().into_iter().flatten() {
             if others.is_some_and(|others| others.get(field).is_some()) {
@@ -328,7 +333,12 @@ impl<'a> Page<'a> {
             if !optional.is_empty() {
                 kind = kind.replace("/null", "");
             }
-            let about = clause(&meaning(schema["description"].as_str().unwrap()), 9);
+            let about = schema["description"].as_str();
+            let about = about.unwrap_or_else(|| panic!("{name}.{field} has no description"));
+            let mut about = meaning(about);
+            if self.shared.is_some() {
+                about = clause(&about, 9);
+            }
             let shared = self.shared.as_ref().and_then(|shared| shared.get(field));
             // A longer text says more than the shared one.
             let is_shared = shared.is_some_and(|(of, meaning)| {
@@ -347,37 +357,6 @@ impl<'a> Page<'a> {
         format!("|member|type|meaning|\n|---|---|---|\n{text}")
     }
 
-    fn table(&mut self, name: &str, other: Option<&str>) -> String {
-        let others = other.map(|other| &self.definitions[other]["properties"]);
-        let definition = &self
-            .definitions
-            .get(name)
-            .unwrap_or_else(|| panic!("no type {name}"));
-        if self.shared.is_some() {
-            return self.brief(name, others);
-        }
-        let mut text = "| name | type | meaning |\n|---|---|---|\n".to_owned();
-        let properties = definition["properties"].as_object();
-        for (field, schema) in properties.into_iter().flatten() {
-            if others.is_some_and(|others| others.get(field).is_some()) {
-                continue;
-            }
-            let is_required = is_required(definition, field);
-            let optional = if is_required { "" } else { ", optional" };
-            let mut kind = self.kind(schema);
-            if !is_required {
-                // It is left out instead.
-                kind = kind.replace(" or null", "");
-            }
-            let about = schema["description"].as_str();
-            let about = about.unwrap_or_else(|| panic!("{name}.{field} has no description"));
-            let none = if is_required { "null" } else { "left out" };
-            let about = meaning(about).replace("`None`", none);
-            text += &format!("| `{field}` | {kind}{optional} | {about} |\n");
-        }
-        text
-    }
-
     /// The type of a field, in words.
     fn kind(&mut self, schema: &Value) -> String {
         if let Some(name) = referred(schema) {
@@ -392,7 +371,7 @@ impl<'a> Page<'a> {
                 let (null, mut kinds): (Vec<_>, Vec<_>) =
                     kinds.into_iter().partition(|kind| kind == "null");
                 kinds.extend(null);
-                return kinds.join(self.or());
+                return kinds.join("/");
             }
         }
         let format = schema["format"].as_str();
@@ -403,16 +382,11 @@ impl<'a> Page<'a> {
                 let kinds: Vec<String> = kinds
                     .map(|kind| self.simple(kind, format, schema))
                     .collect();
-                kinds.join(self.or())
+                kinds.join("/")
             }
             _ if schema["const"].is_string() => "text".to_owned(),
             _ => "any".to_owned(),
         }
-    }
-
-    /// What stands between the types that a value may have.
-    fn or(&self) -> &'static str {
-        self.shared.as_ref().map_or(" or ", |_| "/")
     }
 
     fn simple(&mut self, kind: &str, format: Option<&str>, schema: &Value) -> String {
@@ -423,15 +397,13 @@ impl<'a> Page<'a> {
             "object" if schema["additionalProperties"].is_object() => {
                 match self.kind(&schema["additionalProperties"]).as_str() {
                     "any" => "object".to_owned(),
-                    value if self.shared.is_some() => format!("{{{value}}}"),
-                    value => format!("object of {}", plural(value)),
+                    value => format!("{{{value}}}"),
                 }
             }
             "array" if schema["prefixItems"].is_array() => "pair".to_owned(),
             "array" => match self.kind(&schema["items"]).as_str() {
                 "any" => "list".to_owned(),
-                item if self.shared.is_some() => format!("{item}[]"),
-                item => format!("list of {}", plural(item)),
+                item => format!("{item}[]"),
             },
             other => other.to_owned(),
         }
@@ -486,13 +458,6 @@ fn words(schema: &Value) -> Option<String> {
     let word = |part: &Value| Some(format!("`{}`", part["const"].as_str().or(part.as_str())?));
     let words: Option<Vec<String>> = parts.iter().map(word).collect();
     Some(words?.join(", "))
-}
-
-fn plural(kind: &str) -> String {
-    match kind {
-        "text" | "number" | "time" | "pair" | "list" | "object" => format!("{kind}s"),
-        other => other.to_owned(),
-    }
 }
 
 /// The type whose fields begin, and the type whose fields are left out of them.
