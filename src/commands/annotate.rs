@@ -13,13 +13,12 @@ use crate::render::receipt::ReceiptView;
 
 /// Correct what is recorded by adding a note
 ///
-/// What was handed over stays unchanged; the note states the correction. It is an ordinary step:
-/// one commit, by an agent, that `show`, `status`, `context` and `log` show. Any agent may add one
-/// at any time, even to finished work; no state changes.
+/// What was handed over stays unchanged; the note states the correction, in a step of its own. Any
+/// agent may add one at any time, even to finished work; no state changes.
 ///
 /// With `--fact`, the note also changes what is known of the issue: the next contracts must say the
 /// same. A fact is for its source to note: what events of GitHub prove for them or a person, what
-/// contracts state for an orchestrator too; docs/gate.md. With `--usage` alone, it only says what the
+/// contracts state for an orchestrator too (docs/gate.md). With `--usage` alone, it only says what the
 /// work took.
 #[derive(Args)]
 #[command(after_help = "Examples:

@@ -23,21 +23,17 @@ use crate::view::Look;
 
 /// Claim a handoff that is waiting for you, and print its contract
 ///
-/// A claim is the acknowledgment: from now on you hold the handoff. It prints everything that you
-/// need to start: what is required, open findings, answers, the workspace and the branch, what
-/// earlier attempts left, the contract, what is known about the issue, the files that were
-/// delivered, and whose work it continues.
+/// From now on you hold the handoff. Prints what you need to start: requirements, findings, answers,
+/// workspace, branch, what earlier attempts left, the contract, and the files that were delivered.
 ///
-/// A claim is held by an agent and a worker, which is this working tree unless `--worker` says
-/// otherwise. If several claim the same handoff, one succeeds and the others exit 5; whatever
-/// another worker sends, completes, fails, blocks or extends is refused with exit 5. To claim again
-/// what you hold writes nothing. If the worker that holds it is gone for good, `--take-over` takes
-/// the handoff from it, on record.
+/// A claim is held by an agent and a worker: this working tree, or `--worker`. If several claim the
+/// same handoff, one succeeds and the others exit 5, as does what another worker sends or reports. To
+/// claim again what you hold writes nothing. If its worker is gone for good, `--take-over` takes it
+/// over, on record.
 ///
-/// The claim lasts for a limited time, its lease; `git handoff extend` prolongs it while you work.
-/// Once the lease has run out, the handoff has failed with TIMEOUT, and what you send is refused
-/// (exit 5). If several processes share a worker, give the claim's token to `send`, `complete`,
-/// `fail`, `block` and `extend`.
+/// A claim lasts for its lease; `git handoff extend` prolongs it. After that the handoff has failed
+/// with TIMEOUT, and what you send is refused (exit 5). Where processes share a worker, give the
+/// claim's token to `send`, `complete`, `fail`, `block` and `extend`.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff claim 123.4 --as fixer-agent

@@ -23,13 +23,12 @@ use crate::render::receipt::ReceiptView;
 
 /// Report that you cannot finish a handoff that you hold
 ///
-/// The handoff has then failed but stays open: it can be retried or cancelled. The issue's folder
-/// keeps what happened, the branch and the commit that you are on, the files that you attach and,
-/// with --snapshot, your unfinished work: every changed, added and untracked file of this worktree
-/// that is not ignored, what is staged and what was deleted. The worktree and its index are only
-/// read. The next claim shows all of it, and `git handoff restore` restores the work.
+/// The handoff has then failed but stays open: it can be retried or cancelled. The issue keeps what
+/// happened, your branch and commit, the files that you attach and, with --snapshot, your unfinished
+/// work: changed, added, untracked, staged and deleted files that are not ignored. The worktree is only
+/// read. The next claim shows it, and `git handoff restore` restores it.
 ///
-/// Within a run of `work` whose sandbox forbids to record it, its text is left for the worker.
+/// In a run of `work` whose sandbox forbids to record it, its text is left for the worker.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff fail 123.2 --as implementer-agent --code BuildError \\

@@ -14,14 +14,13 @@ use crate::view::Look;
 
 /// Fetch the remote's ledger, and send nothing
 ///
-/// Only the ledger's branch is fetched: no other branch, no tags. A shallow clone gets only the
-/// last commit, which is enough for reading and writing, and so does any clone with `--shallow` at its
-/// first fetch; `--full` fetches the whole history for
-/// `log` and `verify`. A clone that was made with a filter gets objects when a command reads them.
-/// Steps that were made offline stay as they are until `git handoff sync`.
+/// Only the ledger's branch is fetched. A shallow clone, and with `--shallow` any clone at its first
+/// fetch, gets only the last commit, which is enough to read and write; `--full` fetches the history
+/// for `log` and `verify`. A clone made with a filter gets objects when a command reads them. Offline
+/// steps stay as they are until `git handoff sync`.
 ///
-/// `--repair` removes empty files of objects and of the branch, fetches what is missing, and moves
-/// the branch to its last commit that is here with all its objects.
+/// `--repair` removes empty files of objects and of the branch, fetches what is missing, and moves the
+/// branch to its last commit that is whole here.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff fetch

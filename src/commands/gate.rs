@@ -21,15 +21,15 @@ use crate::view::Look;
 
 /// Check whether an issue meets the requirements of a merge
 ///
-/// Exits 0 if it does, and 1 if it does not. The protocol defines each requirement
-/// (`requirements`) and which ones apply by default (those with `merge`): the newest contract that
-/// meets or undoes a requirement decides. Every protocol has `completed`. Only the ledger's last
-/// commit is read, so a depth-1 fetch of the ledger is enough, unless a requirement tells senders
-/// apart by committer or by key, or with --signed. An approval holds for another commit if that is
-/// what a clean merge of the approved changes with a newer base branch gives. Where the ledger lists keys, an issue that follows
-/// another protocol than its default one meets nothing, unless --protocol names it. The gate trusts the ledger: if
-/// others can push to it, run `git handoff verify ISSUE` first. docs/gate.md explains how to make it a
-/// required check on GitHub.
+/// Exits 0 if it does, and 1 if it does not. The protocol defines the requirements, and which apply by
+/// default (`merge`): the newest contract that meets or undoes one decides. Every protocol has
+/// `completed`. A depth-1 fetch of the ledger is enough, unless a requirement or --signed looks at
+/// committers or keys.
+///
+/// An approval holds for another commit if a clean merge of the approved changes with a newer base
+/// branch gives it. Where the ledger lists keys, an issue of another protocol than the default one
+/// meets nothing without --protocol. If others can push to the ledger, run `git handoff verify ISSUE`
+/// first. docs/gate.md makes it a required check on GitHub.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff gate 123

@@ -21,13 +21,11 @@ use crate::view::Look;
 
 /// List what you hold, what waits for you, and what came back to you
 ///
-/// What needs you comes first, with the reason and the command to run: a handoff
-/// of yours that was rejected or cancelled, an answer to your question, work that
-/// you completed and did not hand on, a lease that is about to end; for an
-/// orchestrator also what failed, is dead or is blocked. Then the handoffs that
-/// you hold, and those that wait for you to claim them, the most urgent first,
-/// then the oldest. Exits 0 even if the list is empty. If the ledger has a remote,
-/// asks it first, for at most 2 seconds.
+/// What needs you comes first, with the reason and the command: what was rejected or cancelled, an
+/// answer, work that you did not hand on, a lease that is about to end; for an orchestrator also what
+/// failed, is dead or is blocked. Then what you hold, and what waits for you, the most urgent first,
+/// then the oldest. Exits 0 even if the list is empty. Asks the ledger's remote first, for at most 2
+/// seconds.
 #[derive(Args)]
 #[command(after_help = "Example:\n  git handoff inbox --as reviewer-agent")]
 pub(crate) struct Arguments {

@@ -23,18 +23,14 @@ use crate::view::Look;
 
 /// Show what should happen next in an issue, and why
 ///
-/// Handoffs that need attention come first: if one failed, is blocked or its
-/// lease ran out, the protocol's rules choose whether to ask, retry, reassign it
-/// to another agent, continue with what there is, skip it, do it by hand, let a
-/// person decide, or end it. With --apply, the action is carried out and recorded
-/// with its rationale.
+/// If a handoff failed, is blocked or its lease ran out, the protocol's rules choose whether to ask,
+/// retry, reassign it, continue with what there is, skip it, do it by hand, let a person decide, or end
+/// it. With --apply, that is carried out and recorded with its rationale.
 ///
-/// If nothing needs attention, the answer is whose turn it is. If several agents
-/// could act, the protocol's rules for the state of the task decide; if it has
-/// none, the agent in the lower phase goes first and the others yield.
+/// If nothing needs attention, the answer is whose turn it is. If several agents could act, the rules
+/// for the task's state decide; without one, the agent in the lower phase goes first.
 ///
-/// If the ledger has a remote, asks it first, for at most 2 seconds; not with
-/// --offline.
+/// Asks the ledger's remote first, for at most 2 seconds; not with --offline.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff next 123

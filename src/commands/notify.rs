@@ -14,15 +14,13 @@ use handoff_notify::{Channel, Form, Plan};
 
 /// Tell a person what needs somebody, once, and again when it changed or is settled
 ///
-/// It follows what needs attention, as `git handoff status` shows it, not each step. A notice is
-/// `opened` when something needs the person, `updated` when the reason changed, and `settled` when it
-/// does not any more. What was delivered is noted in the git directory: after a crash or a restart,
-/// nothing is sent twice, unless it was killed during a delivery; then the notice comes again with the
-/// same `delivery`. What could not be delivered is tried again, at growing
-/// intervals, as long as it still holds.
+/// Follows what needs attention, as `git handoff status` shows it. A notice is `opened` when something
+/// needs the person, `updated` when the reason changed, and `settled` when it does not any more.
+/// Nothing is sent twice, but for a kill during a delivery: then it comes again with the same
+/// `delivery`. What could not be delivered is tried again as long as it holds.
 ///
-/// By default, persons are told: of what the protocol's `attention` says they are. Texts of contracts
-/// are shortened in a notice, and nothing in it looks like a secret.
+/// By default, persons are told what the protocol's `attention` says. Texts of contracts are shortened,
+/// and nothing in a notice looks like a secret.
 #[derive(Args)]
 #[command(
     group(ArgGroup::new("channel").required(true).args(["exec", "webhook", "desktop"])),

@@ -22,25 +22,21 @@ use crate::render::receipt::ReceiptView;
 
 /// Send a contract that hands work to another agent
 ///
-/// Checks the contract and records the step as one commit: the handoff that the
-/// sender held is completed (or failed or blocked, if the contract says so), and
-/// a new one waits for its receiver. A sender must have claimed the handoff it
-/// received. Sending the same contract again changes nothing and prints the first
-/// receipt.
+/// Checks the contract and records one commit: the handoff that the sender held is completed (or failed
+/// or blocked, if the contract says so), and a new one waits for its receiver. A sender must have
+/// claimed what it received. Sending the same contract again prints the first receipt.
 ///
-/// A place marked `{{fill by send: …}}` is filled in from the repository and the issue: commits,
-/// their number, the files that changed, the merge. A byte order mark and a Markdown fence around
-/// the whole contract are removed.
+/// `{{fill by send: …}}` is filled in from the repository and the issue: commits, files, the merge. A
+/// byte order mark and a Markdown fence around the contract are removed.
 ///
-/// With --to, the contract is written here: what the ledger and the repository know is filled in,
-/// --set gives the rest, and what is still missing is listed. With --edit, it is opened in the
-/// editor, and again with the findings beside the lines if it is refused.
+/// With --to, the contract is written here: what is known is filled in, --set gives the rest, and what
+/// is missing is listed. --edit opens it in the editor, and again with the findings if it is refused.
 ///
-/// Within a run of `work` whose sandbox forbids to write the git directory or to reach the remote,
-/// the contract is checked and left for the worker, which sends it when the run ends.
+/// In a run of `work` whose sandbox forbids to record it, the contract is checked and left for the
+/// worker.
 ///
-/// If the ledger or the protocol requires it, the contract's statements are checked
-/// against the repository first: branch, commits, counts, the merge, artifacts.
+/// Where the protocol requires it, statements are checked against the repository first: branch,
+/// commits, counts, the merge, artifacts.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff send contract.xml

@@ -29,20 +29,15 @@ use crate::{exit, render};
 
 /// Wait until handoffs or issues are done, or until something waits for you
 ///
-/// A handoff ends the wait when it is completed (exit 0), or when it is failed,
-/// dead, rejected or cancelled (exit 1); a handoff whose lease
-/// or time to claim it ran out has failed.
-/// An issue ends the wait when it is completed, or when it can no longer progress: no
-/// handoff in it is being worked on or can be claimed or sent on, and no question is
-/// open. With several targets, all must end. With --inbox, the wait ends when you can
-/// claim something, or when it is your turn to take something up: a handoff of yours
-/// that was rejected, an answer, a failure that you decide about; or when a request of
-/// yours ends that was open when the wait began. Exits 7 on timeout.
+/// A handoff ends the wait when it is completed (exit 0), or when it is failed, dead, rejected or
+/// cancelled, or its time ran out (exit 1). An issue ends it when it is completed, or can no longer
+/// progress: nothing in it is worked on, can be claimed or is to be answered. With several targets, all
+/// must end. With --inbox, it ends when you can claim something, when it is your turn, or when a
+/// request of yours ends that was open. Exits 7 on timeout.
 ///
-/// Returns as soon as something changes on this machine. If the ledger has a remote
-/// (handoff.remote), it is polled too: changes by others are seen within the poll
-/// interval. At the end, the branch here has what was fetched, unless steps here are
-/// not on the remote yet: then `git handoff sync` brings both together.
+/// Returns as soon as something changes here; a remote (handoff.remote) is polled. At the end, the
+/// branch here has what was fetched, unless steps here are not on the remote yet: then `git handoff
+/// sync`.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff wait 123.4

@@ -22,16 +22,13 @@ use crate::output::{Output, SCHEMA};
 
 /// Print the ledger's events, one JSON document per line
 ///
-/// Runs until it is interrupted or its output is closed, and then exits 0. Through
-/// `git handoff`, git itself exits with the signal's code (130, 143). Every line names
-/// the commit that it comes from. The lines of a commit are printed together and
-/// numbered (`n` of `of`): after the last of them, `--from COMMIT` continues with what
-/// came next, and nothing is lost or repeated.
+/// Runs until it is interrupted or its output is closed, and then exits 0; through `git handoff`, git
+/// exits with the signal's code (130, 143). The lines of a commit are printed together and numbered
+/// (`n` of `of`): after the last of them, `--from COMMIT` goes on, and nothing is lost or repeated.
 ///
-/// If the ledger has a remote (handoff.remote), the remote's steps are printed,
-/// including those of other clones: it is polled every few seconds. A step made
-/// offline is printed once the remote has it. At the end, the branch here has what
-/// was fetched, unless steps here are not on the remote yet.
+/// With a remote (handoff.remote), its steps are printed, those of other clones included: it is polled
+/// every few seconds. An offline step is printed once the remote has it. At the end, the branch here
+/// has what was fetched, unless steps here are not on the remote yet.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff watch
