@@ -3,15 +3,16 @@ use std::num::NonZero;
 use std::thread;
 
 use clap::Args;
-use handoff::base::finding::{Finding, FindingCode};
+use handoff::base::finding::Finding;
 use handoff::base::text::continued;
-use handoff::git::{REPAIR, Repository};
+use handoff::git::Repository;
 use handoff::ledger::{AuditScope, Ledger, Snapshot};
+use handoff::model::view::commands;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::args::remote::AskArgs;
-use crate::commands::{agents, hooks, status};
+use crate::commands::{agents, hooks, status, verify};
 use crate::context::Context;
 use crate::environment::{self, now};
 use crate::exit;
@@ -212,12 +213,9 @@ impl Arguments {
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let audit = ledger.audit(scope, threads, false)?;
         found.findings("ledger", &audit.findings, |finding| {
-            let is_lost = [FindingCode::HistoryBroken, FindingCode::ObjectUnreadable];
-            match &finding.fix {
-                Some(fix) => fix.clone(),
-                None if is_lost.contains(&finding.code) => REPAIR.to_owned(),
-                None => "write nothing, and compare with another clone: `git handoff verify` has all of it; docs/recovery.md".to_owned(),
-            }
+            let rest = "write nothing, and compare with another clone: `git handoff verify` has all of it; docs/recovery.md";
+            let cure = || verify::cure(finding, ledger).map(|cure| cure.to_string());
+            finding.fix.clone().or_else(cure).unwrap_or_else(|| rest.to_owned())
         });
         let rejected = ledger.rejected()?.len();
         if rejected > 0 {
@@ -226,6 +224,10 @@ impl Arguments {
                 counted(rejected, "step")
             );
             let cure = "`git handoff refused` lists them: retry or drop each";
+            found.add(Weight::Warning, "remote", what, cure);
+        }
+        for code in ledger.unpushed_code(&ledger.tip()?)? {
+            let (what, cure) = status::unpushed(&code);
             found.add(Weight::Warning, "remote", what, cure);
         }
         if let Some(beside) = ledger.beside_remote()? {
@@ -289,6 +291,15 @@ fn work(
             one.why
         );
         found.add(Weight::Warning, "work", what, format!("`{}`", one.next));
+    }
+    for (key, paused) in tip.paused_among(records.iter().map(|record| record.id.issue()))? {
+        let cure = format!("`{}`", commands::resume(&key, &paused.by, "WHY"));
+        found.add(
+            Weight::Warning,
+            "work",
+            format!("issue {key} is {paused}"),
+            cure,
+        );
     }
     if let Some(more) = attention.len().checked_sub(EACH).filter(|more| *more > 0) {
         let what = format!("{} more", counted(more, "handoff"));

@@ -3,11 +3,13 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use clap::Args;
 use handoff::base::ids::{AgentName, IssueKey};
 use handoff::base::text::{continued, word};
-use handoff::base::{Moment, ObjectId};
+use handoff::base::{Moment, ObjectId, short_id};
 use handoff::ledger::attention::{self, Attention};
 use handoff::ledger::{
-    IssueReport, IssueSurvey, Ledger, LedgerError, Rejected, RemoteDistance, Snapshot, UnpushedCode,
+    Audited, IssueReport, IssueSurvey, Ledger, LedgerError, Rejected, RemoteDistance, Snapshot,
+    UnpushedCode,
 };
+use handoff::model::view::commands;
 use handoff::model::{IssueStatus, IssueSummary, Paused, Record, Refusal, View};
 use handoff::protocol::{Policy, State};
 use schemars::JsonSchema;
@@ -62,6 +64,7 @@ impl Arguments {
         let count = |state| records.iter().filter(|r| r.state == state).count();
         let remote = ledger.beside_remote()?;
         let unpushed = ledger.unpushed_code(&tip)?;
+        let damage = ledger.damage(&tip, now);
         // A partial clone would have to fetch every issue.
         let is_partial = remote
             .as_ref()
@@ -114,6 +117,7 @@ impl Arguments {
             page,
             remote,
             unpushed,
+            damage,
             rejected: ledger.rejected()?,
             handoffs: ListedHandoff::all(records, now),
             fresh,
@@ -253,6 +257,9 @@ pub(crate) struct StatusView<'a> {
     /// the code of open issues that is only here, as far as is known here
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unpushed: Vec<UnpushedCode>,
+    /// what is known to be wrong with the ledger itself, by its newest commits or the last audit here
+    #[serde(skip_serializing_if = "Option::is_none")]
+    damage: Option<Audited>,
     /// the offline steps that were refused and are kept
     rejected: Vec<Rejected>,
     /// whether the remote was asked first; null if the ledger has no remote
@@ -311,10 +318,20 @@ impl Answer for StatusView<'_> {
             }
         };
         head += &render::policy_line(&checked);
+        if let Some(damage) = &self.damage {
+            let (commit, codes) = (short_id(&damage.commit), damage.codes.join(", "));
+            head += &format!(
+                "the ledger is damaged: {codes} at {commit}: `git handoff verify` says what cures it\n"
+            );
+        }
         let table = look.sentences(&head)
             + &attention_text(&self.attention, (self.printed, self.attention_total), look)
             + &rows::table(self.handoffs.iter().map(ListedHandoff::record), look);
-        let mut more = render::pauses_text(&self.paused);
+        let mut more = String::new();
+        for (key, paused) in &self.paused {
+            let resume = commands::resume(key, &paused.by, "WHY");
+            more += &format!("issue {key} is {paused}: `{resume}`\n");
+        }
         if self.expired > 0 {
             let expired = self.expired;
             more += &format!("{expired} whose time ran out: `git handoff reap` records it\n");
@@ -340,16 +357,21 @@ impl Answer for StatusView<'_> {
 
 /// The code that is only here, as text.
 pub(super) fn unpushed_text(all: &[UnpushedCode]) -> String {
-    let line = |one: &UnpushedCode| {
-        format!(
-            "issue {}: {} of {} not on origin: `git push origin {}`\n",
-            one.issue,
-            counted(one.commits, "commit"),
-            continued(&one.branch),
-            word(&one.branch)
-        )
-    };
-    all.iter().map(line).collect()
+    let each = all.iter().map(unpushed);
+    each.map(|(what, cure)| format!("{what}: {cure}\n"))
+        .collect()
+}
+
+/// Code that is only here, and what publishes it.
+pub(super) fn unpushed(one: &UnpushedCode) -> (String, String) {
+    let UnpushedCode {
+        issue,
+        branch,
+        commits,
+    } = one;
+    let (commits, shown) = (counted(*commits, "commit"), continued(branch));
+    let what = format!("issue {issue}: {commits} of {shown} not on origin");
+    (what, format!("`git push origin {}`", word(branch)))
 }
 
 /// How a ledger compares with its remote's, as text.

@@ -7,7 +7,9 @@ use handoff::base::finding::{Finding, FindingCode};
 use handoff::base::ids::{AgentName, IssueKey};
 use handoff::base::text::quoted;
 use handoff::git::{LEFT_OUT, REPAIR};
-use handoff::ledger::{Audit, AuditScope, BranchError, Ledger, LedgerError, OtherProtocol, Tally};
+use handoff::ledger::{
+    Audit, AuditScope, BranchError, Ledger, LedgerError, OtherProtocol, Quarantine, Tally,
+};
 use handoff::model::{Refusal, View};
 use handoff_cli::output::annotations::Annotation;
 use schemars::JsonSchema;
@@ -15,10 +17,11 @@ use serde::Serialize;
 
 use crate::args::moment;
 use crate::args::page::{Page, PageArgs};
+use crate::args::text::{self, OptionalReason};
 use crate::context::Context;
 use crate::environment::{self, now};
 use crate::exit;
-use crate::failure::{ErrorCode, Failure};
+use crate::failure::{ErrorCode, Failure, Hint, hint};
 use crate::output::annotations::Format;
 use crate::output::{Answer, Output, annotations};
 use crate::render::{self, audit};
@@ -41,6 +44,7 @@ use crate::view::Look;
   git handoff verify 123 --json
   git handoff verify --incremental         (only commits since the last time)
   git handoff verify --since 2026-03-01    (or a commit, or 2d)
+  git handoff verify --quarantine 3f2a9c1 --as maintainer --reason 'committed by hand'
   git handoff verify --format github       (annotations in a GitHub workflow)")]
 pub(crate) struct Arguments {
     /// Verify only the commits that touch this issue, or the rules that all issues share
@@ -55,6 +59,14 @@ pub(crate) struct Arguments {
     /// Accept the branch as it is, although this clone saw another history of it
     #[arg(long, conflicts_with_all = ["since", "incremental"])]
     accept_rewritten: bool,
+    /// Take back a commit that is no step, on record: its content does not count any more. A person signs that off
+    #[arg(long, value_name = "COMMIT", requires = "reason", conflicts_with_all = ["issue", "since", "incremental"])]
+    quarantine: Option<String>,
+    /// With --quarantine: also undo the later steps that stand on it
+    #[arg(long, requires = "quarantine")]
+    with_later: bool,
+    #[command(flatten)]
+    why: OptionalReason,
     /// The output format
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     format: Format,
@@ -67,6 +79,9 @@ impl Arguments {
         let is_github = self.format.is_github(output);
         output.paged();
         let repository = context.repository()?;
+        if let Some(commit) = &self.quarantine {
+            self.take_back(commit, context, output)?;
+        }
         let ledger = context.ledger(&repository)?;
         let key: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
         if let Some(key) = &key {
@@ -112,7 +127,7 @@ impl Arguments {
         if is_github && !is_left_out {
             return annotated(&audit, output);
         }
-        let (verdict, hint) = (audit::verdict(&audit), hint_for(&audit.findings));
+        let (verdict, hint) = (audit::verdict(&audit), hint_for(&audit.findings, &ledger));
         let is_clean = audit.is_clean();
         let page = self.cut(&mut audit, output)?;
         let other_protocols = other_protocols(&ledger, key.as_ref());
@@ -145,6 +160,44 @@ impl Arguments {
             output.answer(&view)?;
         }
         Err(failure)
+    }
+
+    /// Quarantines a commit.
+    fn take_back(
+        &self,
+        commit: &str,
+        context: &Context,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        let repository = context.repository()?;
+        let unknown = || {
+            let text = format!("{} is no commit here", quoted(commit));
+            Failure::new(ErrorCode::NoCommit, text).hint("`git handoff verify` names each")
+        };
+        let request = Quarantine {
+            by: context.acting_agent(&repository)?,
+            reason: text::kept(self.why.reason.as_deref().unwrap_or_default())?,
+            commit: repository.commit_named(commit)?.ok_or_else(unknown)?,
+            with_later: self.with_later,
+        };
+        let (mut ledger, session) = context.writer(&repository, output)?;
+        let (later, written) = ledger.quarantine(&session, &request)?;
+        let stray = request.commit.short();
+        output.say(&match written {
+            None => format!("commit {stray} was quarantined already; nothing was written"),
+            Some(step) => format!(
+                "commit {stray} does not count any more; commit {}",
+                step.short()
+            ),
+        });
+        if !later.is_empty() {
+            let later: Vec<String> = later.iter().map(|id| id.short()).collect();
+            output.say(&format!(
+                "nor does what stood on it; make it again: {}",
+                later.join(", ")
+            ));
+        }
+        Ok(())
     }
 
     /// Leaves the findings of one page; the cursor is a finding's number.
@@ -227,13 +280,41 @@ fn since(ledger: &Ledger<'_>, text: &str) -> Result<Option<ObjectId>, Failure> {
 }
 
 /// What to do about a damaged ledger.
-fn hint_for(findings: &[Finding]) -> &'static str {
-    let is_lost = |finding: &Finding| {
-        use FindingCode::{HistoryBroken, ObjectUnreadable};
-        matches!(finding.code, HistoryBroken | ObjectUnreadable)
-    };
-    if findings.iter().any(is_lost) {
-        return REPAIR;
+fn hint_for(findings: &[Finding], ledger: &Ledger<'_>) -> Hint {
+    if let Some(fix) = findings
+        .iter()
+        .rev()
+        .find_map(|finding| cure(finding, ledger))
+    {
+        return fix;
     }
-    "nothing was changed: compare with another clone's branch before you write to this one; if a step is legal but wrong, correct it with a new step: `git handoff annotate`"
+    "nothing was changed: compare with another clone's branch before you write to this one".into()
+}
+
+/// What puts a finding of an audit right.
+pub(super) fn cure(finding: &Finding, ledger: &Ledger<'_>) -> Option<Hint> {
+    use FindingCode::{HistoryBroken, HistoryRewritten, ObjectLeftOut, ObjectUnreadable};
+    if [HistoryBroken, ObjectUnreadable].contains(&finding.code) {
+        return Some(REPAIR.into());
+    }
+    if [HistoryRewritten, ObjectLeftOut].contains(&finding.code) || !finding.is_error() {
+        return None;
+    }
+    let commit: ObjectId = finding.commit.as_deref()?.parse().ok()?;
+    let parents = ledger.repository().commit(commit).ok()?.parents;
+    parents.first()?;
+    let person = signer(ledger).unwrap_or("PERSON".to_owned());
+    Some(hint!(
+        "compare with another clone; `git handoff verify --quarantine {} --as {} --reason WHY` takes what is no step back, on record",
+        commit.short(),
+        person
+    ))
+}
+
+/// Who signs off a quarantine.
+fn signer(ledger: &Ledger<'_>) -> Option<String> {
+    let rules = ledger.tip().ok()?.default_rules().ok()?;
+    let protocol = rules.protocol();
+    let person = protocol.people().next().or(protocol.lead());
+    person.map(ToString::to_string)
 }

@@ -23,6 +23,7 @@ mod on_remote;
 #[cfg(unix)]
 mod openpgp;
 mod pause_forged;
+mod quarantine;
 mod reports;
 #[cfg(unix)]
 mod signatures;

@@ -82,7 +82,7 @@ fn a_branch_that_is_no_ledger() {
     let said = all_exit_9(&env, &env.repo(), "not_a_ledger");
     insta::assert_snapshot!(said, @"
     error: branch handoffs is not a ledger: it has no ledger.json
-    hint: name the ledger's branch with --branch, or start one on another branch; see `git handoff explain not_a_ledger`
+    hint: name the ledger's branch with --branch, or start one on another branch; if it was one, `git handoff verify` names the commit that destroyed it; see `git handoff explain not_a_ledger`
     ");
     env.handoff(&["init"]).exits(9).says("is not a ledger");
     assert_eq!(env.tip(), tip);

@@ -124,7 +124,7 @@ fn nobody_is_handed_the_work_of_a_paused_issue() {
     ledger handoffs at [commit]: 1 pending
     7.1  pending  issue-manager → prep-agent  medium  10 minutes ago
       | Export delivery history as CSV
-    issue 7 is paused since 2026-03-02 09:07:00Z by orchestrator: closed on GitHub
+    issue 7 is paused since 2026-03-02 09:07:00Z by orchestrator: closed on GitHub: `git handoff reopen 7 --as orchestrator --reason WHY`
     $ git handoff show 7.1
     7.1 issue-manager → prep-agent: pending
       summary   Dispatchers ask for their delivery history as a file

@@ -78,6 +78,7 @@ impl Ledger<'_> {
         let now = session.clock.author();
         let manifest = Manifest {
             paused: Vec::new(),
+            quarantined: Vec::new(),
             resumed: None,
             version: VERSION,
             default_protocol: founding.protocol.clone(),

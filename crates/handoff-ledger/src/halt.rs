@@ -17,7 +17,7 @@ use super::signing::{By, Demand};
 use super::snapshot::Snapshot;
 
 /// How many bytes the manifest has at most with its pauses: every command reads it.
-const MOST: usize = 48 * 1024;
+pub(super) const MOST: usize = 48 * 1024;
 
 /// A change of what is paused.
 #[derive(Clone, Debug)]

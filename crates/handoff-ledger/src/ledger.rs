@@ -29,6 +29,8 @@ pub struct Ledger<'r> {
     /// The offline commit that the next step replaces.
     origin: Option<ObjectId>,
     known: KnownProtocols,
+    /// The sound commit whose settings stand in where those of a tip can't be read.
+    mends: Option<ObjectId>,
     /// Where to get what this clone lacks.
     on_demand: Option<Rc<OnDemand>>,
 }
@@ -65,6 +67,7 @@ impl<'r> Ledger<'r> {
             branch: branch.to_owned(),
             refname,
             chain: None,
+            mends: None,
             upstream: None,
             reconcile: None,
             origin: None,
@@ -155,6 +158,7 @@ impl<'r> Ledger<'r> {
             branch: self.branch.clone(),
             refname: self.refname.clone(),
             chain: None,
+            mends: None,
             upstream: None,
             reconcile: None,
             origin: None,
@@ -365,10 +369,26 @@ impl<'r> Ledger<'r> {
         if let Some(on_demand) = &self.on_demand {
             on_demand.ensure_frame(self.repository, commit)?;
         }
-        let snapshot = Snapshot::at(self.repository, commit, &self.branch)?;
+        let snapshot = Snapshot::at(self.repository, commit, &self.branch);
+        let snapshot = snapshot.or_else(|error| match self.mends {
+            Some(sound) if error.is_unreadable() => {
+                Snapshot::standing_in(self.repository, commit, sound)
+            }
+            _ => Err(error),
+        })?;
         Ok(snapshot
             .sharing(&self.known)
             .completed_by(self.on_demand.as_ref()))
+    }
+
+    /// Lets the settings before a commit that is no step stand in for those that it destroyed, or no
+    /// longer.
+    pub(super) fn mend(&mut self, stray: Option<ObjectId>) -> Result<(), LedgerError> {
+        let stray = stray
+            .map(|stray| self.repository.commit(stray))
+            .transpose()?;
+        self.mends = stray.and_then(|stray| stray.parents.first().copied());
+        Ok(())
     }
 
     /// Refuses to write where a write does harm: from a hook that receives a push, and if the

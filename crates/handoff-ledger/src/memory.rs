@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// How many commits a writer looks back for the last one this clone saw if others moved the branch.
 /// Reading them costs a tenth of a write. The next audit covers the rest.
-const LOOK_BACK: usize = 16;
+pub(super) const LOOK_BACK: usize = 16;
 
 pub(super) struct Memory<'r> {
     repository: &'r Repository,

@@ -49,8 +49,8 @@ pub use record::{
     ImportSource, Issue, IssueStatus, KnownFact, Lease, Left, MAX_TEXT, Manifest, ModelUsage,
     NoDeliveryName, NoTraceParent, NotApplicable, NotArchivable, OpenEntry, OpenHandoff, Opinion,
     Paused, Progress, Question, Record, RefusedContract, Reopening, ReportFile, Resumed,
-    ReviewFinding, Spending, Spent, StoredError, Task, TaskName, Told, TraceParent, Transition,
-    UNSPECIFIED, Usage, Verdict, View, Witness,
+    ReviewFinding, Scar, Spending, Spent, StoredError, Task, TaskName, Told, TraceParent,
+    Transition, UNSPECIFIED, Usage, Verdict, View, Witness,
 };
 pub use record::{archive, claim_queue, failure, not_applicable, open_entry, spending, usage};
 pub use refusal::{

@@ -87,6 +87,13 @@ impl Protocol {
         lead.map(|a| &a.id)
     }
 
+    /// The agents that are persons, in the definition's order.
+    pub fn people(&self) -> impl Iterator<Item = &AgentName> {
+        let agents = self.definition.agents.iter();
+        let people = agents.filter(|agent| agent.kind == AgentKind::Human);
+        people.map(|agent| &agent.id)
+    }
+
     /// When an issue ends.
     pub fn ends(&self) -> Ends {
         if self.definition.has_end() {

@@ -1231,6 +1231,12 @@ codes! {
         /// - verify: Steps that were here before are gone, or history was written anew.
         HistoryRewritten = "history.rewritten";
 
+        /// - cause: the commit was no step of the ledger; a person signed off that it does not count any more
+        /// - example: `git commit` in a worktree of the ledger's branch, and then `git handoff verify --quarantine`
+        /// - cure: none is needed: it is a note
+        /// - verify: Somebody wrote past the ledger. A person took it back, on record.
+        HistoryQuarantined = "history.quarantined";
+
         /// - cause: the history can't be followed any further
         /// - example: the object of an old commit is missing
         /// - cure: fetch it from another clone

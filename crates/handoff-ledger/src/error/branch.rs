@@ -55,7 +55,7 @@ impl Explained for BranchError {
                 branch
             )),
             Self::NotALedger(_) => ErrorCode::NotALedger
-                .hint("name the ledger's branch with --branch, or start one on another branch"),
+                .hint("name the ledger's branch with --branch, or start one on another branch; if it was one, `git handoff verify` names the commit that destroyed it"),
             Self::Name(_) => ErrorCode::Usage.into(),
             Self::CheckedOut { path, .. } => ErrorCode::CheckedOut.hint(hint!(
                 "the next commit there would undo a step; free the branch: `git -C {} checkout --detach`",

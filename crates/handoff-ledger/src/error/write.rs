@@ -35,6 +35,15 @@ pub enum WriteError {
     /// Damage can't be repaired.
     #[error("the repair cannot go on")]
     Repair(#[source] std::io::Error),
+    /// Only a commit that is no step is quarantined.
+    #[error("commit {0} is a sound step of the ledger")]
+    NoStray(String),
+    /// The commit is not in the ledger's history, or begins it.
+    #[error("commit {0} is not on the ledger's branch after its first commit")]
+    NotOnBranch(String),
+    /// Later steps stand on the commit.
+    #[error("{} stood on commit {commit}, and would not count either: {}", later.len(), later.join(", "))]
+    StoodOn { commit: String, later: Vec<String> },
     /// The commit could not be signed. Nothing was written.
     #[error("the commit could not be signed")]
     Signing(#[source] SignError),
@@ -63,6 +72,14 @@ impl Explained for WriteError {
             Self::Snapshot(error) => error.explanation(),
             Self::Repair(_) => ErrorCode::Git.hint(
                 "check permissions, and that no git is running; then run the command again",
+            ),
+            Self::NoStray(_) => ErrorCode::IllegalTransition.hint(
+                "nothing was written; a legal step that is wrong is corrected by a new one: `git handoff annotate`, or `git handoff cancel`",
+            ),
+            Self::NotOnBranch(_) => ErrorCode::NoCommit
+                .hint("nothing was written; `git handoff verify` names what is no step"),
+            Self::StoodOn { .. } => ErrorCode::IllegalTransition.hint(
+                "nothing was written; look at each with `git show --stat COMMIT`; with --with-later they are undone, too, and have to be made again",
             ),
             Self::Signing(_) => ErrorCode::SigningFailed.hint(
                 "nothing was written; `git commit-tree -S HEAD^{tree} -m test </dev/null` shows whether git can sign here, without moving a branch. Unlock a key with a passphrase first: `ssh-add`, or gpg's agent",

@@ -1,6 +1,6 @@
 //! Reads the steps of a ledger from its history, the oldest first.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
@@ -12,6 +12,7 @@ use super::ExchangeError;
 use super::line::{DocumentLine, IssueLine, Key, Line, Named, ProtocolLine, SentContract};
 use crate::archive_step::{ArchiveStep, archive_step_of, step_changes};
 use crate::error::LedgerError;
+use crate::quarantine::scar_of;
 use crate::recorded_step::{Shared, StepReader, issues_of, shared_of};
 use crate::sending::Gathered;
 use crate::snapshot::{Rules, Snapshot};
@@ -59,6 +60,12 @@ impl<'r> History<'r> {
         for id in self.repository.first_parents(tip) {
             ids.push(id.map_err(LedgerError::from)?);
         }
+        // What was quarantined, and the step that did it, told nothing.
+        let tip = Snapshot::at(self.repository, tip, "")?;
+        let scars = tip.manifest().quarantined.iter();
+        let scars: HashSet<ObjectId> = scars
+            .flat_map(|scar| std::iter::once(scar.commit).chain(scar.undone.iter().copied()))
+            .collect();
         let mut before: Option<ObjectId> = None;
         for id in ids.into_iter().rev() {
             let commit = self.repository.commit(id).map_err(LedgerError::from)?;
@@ -66,6 +73,7 @@ impl<'r> History<'r> {
                 return Err(ExchangeError::CutOff);
             }
             let taken = match before {
+                Some(_) if scars.contains(&id) => None,
                 Some(before) => self.step(&commit, before, &wanted)?,
                 None => Some(self.founding(&commit)?),
             };
@@ -159,6 +167,9 @@ impl<'r> History<'r> {
         let new = Tree::new(self.repository, commit.tree);
         let changes = step_changes(self.repository, before, commit.tree);
         let changes = changes.map_err(LedgerError::from)?;
+        if scar_of(self.repository, (before, commit.tree), &changes).is_some() {
+            return Ok(None);
+        }
         match archive_step_of(&changes) {
             None => {}
             // Where an issue's folder is tells nothing about the issue.

@@ -10,7 +10,8 @@ use handoff_contract::Input;
 use handoff_git::{Commit, Repository, Tree};
 use handoff_model::layout::DEFINITION;
 use handoff_model::{
-    Assignment, Request, Update, View, archived_before, layout, only_setting_changed, trailers,
+    Assignment, Request, Scar, Update, View, archived_before, layout, only_setting_changed,
+    trailers,
 };
 use handoff_protocol::Event;
 use schemars::JsonSchema;
@@ -23,6 +24,7 @@ use crate::failure::kept_for;
 use crate::halt::HaltChange;
 use crate::ledger::Ledger;
 use crate::protocol_store::PutMode;
+use crate::quarantine::{Quarantine, scar_of};
 use crate::recorded_step::{RecordedStep, Shared, StepReader, issues_of, shared_of};
 use crate::sending::Gathered;
 use crate::session::{Session, SetTime};
@@ -220,6 +222,22 @@ impl<'r> Rerun<'r> {
             Tree::new(self.repository, commit.tree),
         );
         let changes = step_changes(self.repository, old.id(), new.id())?;
+        if let Some(scar) = scar_of(self.repository, (old.id(), new.id()), &changes) {
+            let Scar {
+                by,
+                reason,
+                commit: stray,
+                ..
+            } = scar;
+            self.own_time(commit);
+            let request = Quarantine {
+                by,
+                reason,
+                commit: stray,
+                with_later: true,
+            };
+            return self.ledger.quarantine(&self.session, &request).map(drop);
+        }
         if let Some(step) = archive_step_of(&changes) {
             return self.of_archive(commit, step);
         }

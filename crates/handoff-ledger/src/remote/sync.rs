@@ -465,6 +465,7 @@ impl Ledger<'_> {
         let new = self.count(there, here)?;
         match self.move_branch(session, here, there, "handoff: fetch") {
             Ok(()) => {
+                self.notice_strays(session.now());
                 self.memory().wrote(here, there);
                 synced.brought += new;
                 Ok(false)

@@ -74,6 +74,21 @@ impl<'r> Snapshot<'r> {
         Ok(snapshot)
     }
 
+    /// The ledger at a commit, with the settings of another one.
+    pub(super) fn standing_in(
+        repository: &'r Repository,
+        commit: ObjectId,
+        sound: ObjectId,
+    ) -> Result<Self, LedgerError> {
+        let stored = repository.commit(commit)?;
+        Ok(Self {
+            commit,
+            tree: Tree::new(repository, stored.tree),
+            recorded: order::recorded(&stored),
+            ..Self::at(repository, sound, "")?
+        })
+    }
+
     fn read(
         repository: &'r Repository,
         commit: ObjectId,

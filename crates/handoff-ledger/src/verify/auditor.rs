@@ -10,21 +10,22 @@ use handoff_base::{Edit, Moment, ObjectId, to_second};
 use handoff_contract::Input;
 use handoff_git::{Change, EntryKind, MOST_ENTRIES, Person, Repository, Stored, Tree, blob_id};
 use handoff_model::{
-    DaySpending, Halt, Issue, Planned, PlannedStep, Record, Stop, View, archived_before, layout,
-    plan,
+    DaySpending, Halt, Issue, Planned, PlannedStep, Record, Scar, Stop, View, archived_before,
+    layout, plan,
 };
 use handoff_protocol::{Event, Policy};
 
 use super::scope::{Audit, AuditScope, Parent, Part, unreadable};
 use crate::archive_step::{ArchiveStep, archive_step_of, derived, step_changes};
 use crate::draft::Draft;
-use crate::error::{DamageError, LedgerError};
+use crate::error::{DamageError, LedgerError, WriteError};
 use crate::evidence::again;
 use crate::founding::first_message;
 use crate::halt::{HaltChange, halt_step};
 use crate::order;
 use crate::origin::without_origin;
 use crate::protocol_store::{PutMode, document_step, protocol_step};
+use crate::quarantine::{quarantine_step, scar_of};
 use crate::recorded_step::{
     RecordedStep, Shared, States, StepReader, difference, issues_of, shared_of,
 };
@@ -63,6 +64,8 @@ pub(super) struct Auditor<'r, 's> {
     scope: AuditScope<'s>,
     reader: StepReader<'r>,
     current: Option<ObjectId>,
+    /// Whether the commits that a quarantine is about are audited, too.
+    looks_at_strays: bool,
     /// The message that the last commit should have, if it differs.
     pub(super) message: Option<String>,
     pub(super) audit: Audit,
@@ -75,9 +78,36 @@ impl<'r, 's> Auditor<'r, 's> {
             scope,
             reader: StepReader::new(repository),
             current: None,
+            looks_at_strays: true,
             message: None,
             audit: Audit::default(),
         }
+    }
+
+    /// What is wrong with one commit that has a parent.
+    pub(super) fn faults(
+        repository: &Repository,
+        commit: ObjectId,
+        now: Moment,
+    ) -> Result<Vec<Finding>, LedgerError> {
+        let mut auditor = Auditor::new(repository, AuditScope::whole(now));
+        auditor.looks_at_strays = false;
+        let stored = repository.history(commit).next().transpose()?;
+        let Some(stored) = stored.filter(|stored| !stored.commit.cut_off) else {
+            return Ok(Vec::new());
+        };
+        let parent = stored
+            .commit
+            .parents
+            .first()
+            .map(|id| repository.commit(*id));
+        let parent = parent.transpose()?;
+        let before = parent.map(|parent| Parent::read(repository, &parent, now));
+        auditor.part(&Part {
+            before: before.transpose()?,
+            commits: vec![stored],
+        });
+        Ok(auditor.audit.findings)
     }
 
     fn report(&mut self, finding: Finding) {
@@ -141,7 +171,9 @@ impl<'r, 's> Auditor<'r, 's> {
             Some(key) => layout::issue_file(key),
             None => changes.first().map(|c| c.path.clone()).unwrap_or_default(),
         };
+        let scar = scar_of(self.repository, (before.tree, candidate.tree), &changes);
         let expected = match archive_step_of(&changes) {
+            _ if let Some(scar) = &scar => self.quarantine(candidate, before, scar)?,
             Some(step) => self.archive(candidate, before, &step, &changes)?,
             None => self.expected(candidate, before.tree, touched, &changes)?,
         };
@@ -156,6 +188,45 @@ impl<'r, 's> Auditor<'r, 's> {
             self.compare(candidate, before.tree, &expected, &changes)?;
         }
         Ok(true)
+    }
+
+    /// The step that quarantines a commit.
+    fn quarantine(
+        &mut self,
+        candidate: &Candidate<'_>,
+        before: Parent,
+        scar: &Scar,
+    ) -> Result<Option<Draft>, LedgerError> {
+        let decided = quarantine_step(self.repository, before.id, scar);
+        let is_dated = to_second(scar.at) == to_second(candidate.author.at);
+        let (code, text) = match decided {
+            Ok((Some(_), _))
+                if self.looks_at_strays
+                    && Self::faults(self.repository, scar.commit, scar.at)?.is_empty() =>
+            {
+                let refused = WriteError::NoStray(scar.commit.short());
+                (
+                    FindingCode::StepIllegal,
+                    format!("no protocol allows this step: {refused}"),
+                )
+            }
+            Ok((Some(step), _)) if is_dated => {
+                let id = candidate.made.map(|made| made.commit.id);
+                self.audit.scars.extend(id.map(|id| (id, scar.clone())));
+                return Ok(Some(step));
+            }
+            Ok(_) => {
+                let text = "the commit is not a step of any agent".to_owned();
+                (FindingCode::StepNone, text)
+            }
+            Err(error) if error.is_unreadable() => return Err(error),
+            Err(error) => (
+                FindingCode::StepIllegal,
+                format!("no protocol allows this step: {error}"),
+            ),
+        };
+        self.report(Finding::error(code, layout::MANIFEST, text));
+        Ok(None)
     }
 
     /// Reports a commit that is not stored as steps are.

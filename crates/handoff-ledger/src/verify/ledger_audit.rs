@@ -5,11 +5,16 @@ use std::collections::BTreeSet;
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::Repository;
+use handoff_model::Scar;
 
+use super::auditor::Auditor;
 use super::scope::{Audit, AuditScope};
-use crate::error::LedgerError;
+use crate::error::{LedgerError, WriteError};
 use crate::ledger::Ledger;
-use crate::memory::Audited;
+use crate::memory::{Audited, LOOK_BACK};
+use crate::quarantine::{Quarantine, quarantine_step};
+use crate::session::Session;
+use crate::snapshot::Snapshot;
 
 impl Ledger<'_> {
     /// Audits the branch with this many threads, and reports if it lost commits that this clone
@@ -32,13 +37,7 @@ impl Ledger<'_> {
             .any(|f| f.code == FindingCode::HistoryRewritten);
         let seen = memory.seen().filter(|_| !anew && !is_rewritten);
         if let Some(seen) = seen.filter(|seen| self.has_lost(tip, *seen)) {
-            let text = format!(
-                "this clone saw the branch at commit {}, which is not in its history any more: commits were removed, or all of it was written anew",
-                seen.short()
-            );
-            let fix = "compare with another clone; where it was meant to be, `git handoff verify --accept-rewritten`";
-            let finding = Finding::error(FindingCode::HistoryRewritten, "", text).fix(fix);
-            audit.findings.push(finding.in_commit(tip));
+            audit.findings.push(rewritten(tip, seen));
         }
         // An audit of one issue says nothing about the others.
         if audit.is_clean() && scope.issue.is_none() {
@@ -67,18 +66,115 @@ impl Ledger<'_> {
         {
             return;
         }
-        let codes: BTreeSet<&str> = faults().map(|f| f.code.as_str()).collect();
-        self.memory().note_audit(&Audited {
-            commit: audit.tip.clone(),
-            at,
-            faults: faults().count() as u64,
-            codes: codes.iter().map(ToString::to_string).collect(),
-        });
+        self.memory()
+            .note_audit(&Audited::of(audit.tip.clone(), at, &audit.findings));
     }
 
     /// The result of the last audit in this clone, if there was one.
     pub fn audited(&self) -> Option<Audited> {
         self.memory().audited()
+    }
+
+    /// Quarantines a commit that is no step. Returns the later steps that are undone with it, and the
+    /// commit that records it; `None` if it was quarantined already.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the ledger is then unchanged.
+    pub fn quarantine(
+        &mut self,
+        session: &Session,
+        request: &Quarantine,
+    ) -> Result<(Vec<ObjectId>, Option<ObjectId>), LedgerError> {
+        let commit = request.commit;
+        self.mend(Some(commit))?;
+        let written = self.write(session, |ledger, tip, at| {
+            let scar = Scar {
+                at,
+                by: request.by.clone(),
+                reason: request.reason.clone(),
+                commit,
+                undone: Vec::new(),
+            };
+            let (step, later) = quarantine_step(ledger.repository(), tip.commit(), &scar)?;
+            if step.is_some() && Auditor::faults(ledger.repository(), commit, at)?.is_empty() {
+                return Err(WriteError::NoStray(commit.short()).into());
+            }
+            if !later.is_empty() && !request.with_later {
+                let later = later.iter().map(|id| id.short()).collect();
+                return Err(WriteError::StoodOn {
+                    commit: commit.short(),
+                    later,
+                }
+                .into());
+            }
+            Ok((step, later))
+        });
+        self.mend(None)?;
+        written
+    }
+
+    /// What is wrong with the commits after the last that this clone knows, of which only the newest
+    /// are looked at: they are no steps, or the branch was rewritten.
+    fn strays(&self, now: Moment) -> Result<Vec<Finding>, LedgerError> {
+        let tip = self.existing()?;
+        let (mut found, mut is_known) = (Vec::new(), false);
+        let seen = self.memory().seen();
+        let scars = self
+            .at(tip)
+            .map_or(Vec::new(), |tip| tip.manifest().quarantined.clone());
+        for id in self.repository().first_parents(tip).take(LOOK_BACK) {
+            let id = id?;
+            is_known = Some(id) == seen;
+            if is_known {
+                break;
+            }
+            if scars.iter().all(|scar| scar.commit != id) {
+                found.extend(Auditor::faults(self.repository(), id, now)?);
+            }
+        }
+        if let Some(seen) = seen.filter(|seen| !is_known && self.has_lost(tip, *seen)) {
+            found.push(rewritten(tip, seen));
+        }
+        // What can't be judged here, or by this clock, is for `verify` to tell.
+        let unsure = [
+            FindingCode::ObjectLeftOut,
+            FindingCode::SignatureUnverified,
+            FindingCode::StepPostdated,
+        ];
+        found.retain(|finding| finding.is_error() && !unsure.contains(&finding.code));
+        Ok(found)
+    }
+
+    /// Notes what is wrong with the commits that came since this clone last saw the branch.
+    pub(crate) fn notice_strays(&self, now: Moment) {
+        // What can't be read is for whoever needs it to tell.
+        if let Ok(Some(damage)) = self.new_damage(now) {
+            self.memory().note_audit(&damage);
+        }
+    }
+
+    fn new_damage(&self, now: Moment) -> Result<Option<Audited>, LedgerError> {
+        let found = self.strays(now)?;
+        let Some(commit) = found.iter().find_map(|finding| finding.commit.clone()) else {
+            return Ok(None);
+        };
+        Ok(Some(Audited::of(commit, now, &found)))
+    }
+
+    /// What is known to be wrong with the ledger, without an audit: by the commits that this clone has
+    /// not seen before, or by its last audit.
+    pub fn damage(&self, tip: &Snapshot<'_>, now: Moment) -> Option<Audited> {
+        let scars = &tip.manifest().quarantined;
+        let is_over = |known: &Audited| {
+            scars
+                .iter()
+                .any(|scar| scar.commit.to_string() == known.commit)
+        };
+        let known = || {
+            self.audited()
+                .filter(|known| known.faults > 0 && !is_over(known))
+        };
+        self.new_damage(now).ok().flatten().or_else(known)
     }
 
     /// Whether the tip no longer contains a commit that this clone saw. In a shallow clone, missing
@@ -126,4 +222,27 @@ impl Ledger<'_> {
         };
         Ok(self.at(id).ok().map(|_| id))
     }
+}
+
+impl Audited {
+    fn of(commit: String, at: Moment, findings: &[Finding]) -> Self {
+        let faults = || findings.iter().filter(|finding| finding.is_error());
+        let codes: BTreeSet<&str> = faults().map(|fault| fault.code.as_str()).collect();
+        Self {
+            commit,
+            at,
+            faults: faults().count() as u64,
+            codes: codes.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+fn rewritten(tip: ObjectId, seen: ObjectId) -> Finding {
+    let text = format!(
+        "this clone saw the branch at commit {}, which is not in its history any more: commits were removed, or all of it was written anew",
+        seen.short()
+    );
+    let fix = "compare with another clone; where it was meant to be, `git handoff verify --accept-rewritten`";
+    let finding = Finding::error(FindingCode::HistoryRewritten, "", text).fix(fix);
+    finding.in_commit(tip)
 }

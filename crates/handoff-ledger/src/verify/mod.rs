@@ -57,6 +57,7 @@ impl Audit {
             audit.commits += part.commits;
             audit.handoffs += part.handoffs;
             audit.findings.extend(part.findings);
+            audit.scars.extend(part.scars);
         }
         // If every step from the first commit on is valid, the tip is exactly what the steps made.
         // It needs a separate check only after damage, or if the beginning of history is missing.
@@ -71,6 +72,7 @@ impl Audit {
                 }
             }
         }
+        audit.forgive();
         Ok(audit)
     }
 

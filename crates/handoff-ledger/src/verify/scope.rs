@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use handoff_base::explained::chain;
-use handoff_base::finding::{Finding, FindingCode};
+use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::ids::IssueKey;
 use handoff_base::{Moment, ObjectId};
 use handoff_git::{Commit, GitError, Repository, Stored};
-use handoff_model::layout;
+use handoff_model::{Scar, layout};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -108,9 +108,43 @@ pub struct Audit {
     /// Every finding, in the order of history; in an answer without an error, those that are not
     /// errors.
     pub findings: Vec<Finding>,
+    /// The commits that were quarantined by sound steps, each with that step.
+    #[serde(skip)]
+    pub(super) scars: Vec<(ObjectId, Scar)>,
 }
 
 impl Audit {
+    /// Leaves a note in place of what is wrong with a commit that a person quarantined.
+    pub(super) fn forgive(&mut self) {
+        let of = |id: &ObjectId| Some(id.to_string());
+        for (step, scar) in std::mem::take(&mut self.scars) {
+            let mut findings = self.findings.iter();
+            if findings.any(|f| f.is_error() && f.commit == of(&step)) {
+                continue;
+            }
+            let Scar {
+                at,
+                by,
+                reason,
+                commit,
+                undone,
+            } = &scar;
+            let taken: Vec<_> = std::iter::once(commit).chain(undone).map(of).collect();
+            self.findings
+                .retain(|finding| !taken.contains(&finding.commit));
+            let later = match undone.len() {
+                0 => String::new(),
+                n => format!("; undone with it: {n} that stood on it"),
+            };
+            let text =
+                format!("no step of the ledger, quarantined by {by} at {at}: {reason}{later}");
+            let mut note =
+                Finding::error(FindingCode::HistoryQuarantined, "", text).in_commit(commit);
+            note.severity = Severity::Note;
+            self.findings.push(note);
+        }
+    }
+
     /// Whether there are no errors.
     pub fn is_clean(&self) -> bool {
         !self.findings.iter().any(Finding::is_error)

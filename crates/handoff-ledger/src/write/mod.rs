@@ -82,6 +82,9 @@ impl<'r> Ledger<'r> {
         mut decide: impl FnMut(&Self, &Snapshot<'r>, Moment) -> Decided<T>,
     ) -> Result<(T, Option<ObjectId>), LedgerError> {
         let start = Instant::now();
+        if !self.is_chained() {
+            self.notice_strays(session.now());
+        }
         let mut attempts = 0;
         let mut queue = None;
         loop {

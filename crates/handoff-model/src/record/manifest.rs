@@ -1,8 +1,8 @@
 //! `ledger.json`: the ledger's settings, and the pauses of more than one issue.
 
-use handoff_base::Moment;
 use handoff_base::ids::AgentName;
 use handoff_base::text::continued;
+use handoff_base::{Moment, ObjectId};
 use handoff_protocol::Policy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,26 @@ pub struct Manifest {
     pub paused: Vec<Halt>,
     /// The last end of such a pause.
     pub resumed: Option<HaltEnd>,
+    /// The commits on its branch that are no steps, and do not count any more, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub quarantined: Vec<Scar>,
+}
+
+/// A commit that is no step of the ledger, and does not count any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scar {
+    /// When it was quarantined.
+    pub at: Moment,
+    /// The person who signed that off.
+    pub by: AgentName,
+    /// Why.
+    pub reason: String,
+    /// The commit.
+    pub commit: ObjectId,
+    /// The later commits that stood on it, and don't count either, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undone: Vec<ObjectId>,
 }
 
 /// What a pause beyond single issues is about: all work, or only some.

@@ -43,7 +43,7 @@ pub use issue::{
     AnswerGiven, Awaiting, Counted, Decision, GivenUp, Issue, IssueStatus, OpenHandoff,
     RefusedContract, Reopening, Task,
 };
-pub use manifest::{Halt, HaltEnd, HaltScope, Manifest};
+pub use manifest::{Halt, HaltEnd, HaltScope, Manifest, Scar};
 pub use not_applicable::NotApplicable;
 pub use open_entry::{OpenEntry, open_path};
 pub use opinions::Opinion;

@@ -52,6 +52,12 @@ pub enum RoleRefusal {
         agent: AgentName,
         leads: Vec<AgentName>,
     },
+    /// Only a person signs off what is done with a commit that is no step.
+    #[error("{agent} cannot sign off a quarantine")]
+    NoSignOff {
+        agent: AgentName,
+        people: Vec<AgentName>,
+    },
     /// Only a person approves.
     #[error("{agent} is no person: only a person approves or disapproves")]
     NotAPerson {
@@ -103,7 +109,9 @@ impl Explained for RoleRefusal {
                     protocol
                 ))
             }
-            Self::NotLead { leads: people, .. } | Self::NotAPerson { people, .. } => {
+            Self::NotLead { leads: people, .. }
+            | Self::NotAPerson { people, .. }
+            | Self::NoSignOff { people, .. } => {
                 ErrorCode::NotYours.hint(hint!("who can: {}", listed(people, ", ")))
             }
             Self::NotItsFact { .. } => ErrorCode::NotYours

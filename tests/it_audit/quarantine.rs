@@ -1,0 +1,144 @@
+//! Commits on the ledger's branch that are no steps: a person takes them back, and they are named from
+//! then on.
+
+use serde_json::Value;
+use test_support::tamper::{Ledger, folder, remove, set};
+
+const WHY: [&str; 2] = ["--reason", "committed by hand"];
+
+fn quarantined<'a>(commit: &'a str, by: &'a str) -> Vec<&'a str> {
+    [&["--quarantine", commit, "--as", by], &WHY[..]].concat()
+}
+
+fn quarantine(ledger: &Ledger, minute: u32, commit: &str, more: &[&str]) {
+    let args = [&["verify"], &quarantined(commit, "maintainer")[..], more].concat();
+    ledger.handoff(minute, &args, "");
+}
+
+fn codes(answer: &Value) -> Vec<&str> {
+    let findings = answer["data"]["findings"].as_array().unwrap();
+    findings
+        .iter()
+        .map(|one| one["code"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn a_person_takes_a_stray_commit_back_and_it_is_named_from_then_on() {
+    let ledger = Ledger::new();
+    let issue = format!("{}/issue.json", folder(89));
+    let altered = ledger.file(&issue).replace("medium", "low");
+    ledger.add(&[set("stray.txt", "1"), set(&issue, altered.as_str())]);
+    let stray = ledger.tip().id;
+    let before = ledger.commits()[9].tree.clone();
+    // Work on other issues goes on, and every writer and reader is told.
+    ledger.handoff(21, &["claim", "88.2", "--as", "implementer-agent"], "");
+    let status = ledger.git(&["-c", "alias.s=!git-handoff status --offline", "s"]);
+    assert!(status.contains("the ledger is damaged: "), "{status}");
+    assert!(status.contains("`git handoff verify`"), "{status}");
+    let (code, answer) = ledger.verify(&quarantined(&stray, "orchestrator"));
+    assert_eq!(
+        (code, &answer["error"]["code"]),
+        (4, &"not_yours".into()),
+        "{answer}"
+    );
+    let sound = ledger.tip().id;
+    let (_, answer) = ledger.verify(&quarantined(&sound, "maintainer"));
+    assert_eq!(answer["error"]["code"], "illegal_transition", "{answer}");
+    quarantine(&ledger, 22, &stray[..10], &[]);
+    let (code, answer) = ledger.verify(&[]);
+    assert_eq!((code, codes(&answer)), (0, vec!["history.quarantined"]));
+    let finding = &answer["data"]["findings"][0];
+    assert_eq!(finding["commit"], stray);
+    let text = finding["message"].as_str().unwrap();
+    assert!(
+        text.contains("maintainer") && text.contains("by hand"),
+        "{text}"
+    );
+    // The claim counts, and the stray content does not.
+    let changed = ledger.git(&["diff", "--name-only", &before, "handoffs"]);
+    assert!(
+        !changed.contains("stray.txt") && !changed.contains("/89/"),
+        "{changed}"
+    );
+    assert!(
+        changed.contains("/88/") && changed.contains("ledger.json"),
+        "{changed}"
+    );
+    let status = ledger.git(&["-c", "alias.s=!git-handoff status --offline", "s"]);
+    assert!(!status.contains("damaged"), "{status}");
+    let commits = ledger.commits().len();
+    quarantine(&ledger, 23, &stray, &[]);
+    assert_eq!(ledger.commits().len(), commits);
+}
+
+#[test]
+fn what_stands_on_a_stray_commit_is_undone_only_if_the_person_says_so() {
+    let ledger = Ledger::new();
+    let issue = format!("{}/issue.json", folder(89));
+    let altered = ledger.file(&issue).replace("medium", "low");
+    ledger.add(&[set(&issue, altered.as_str())]);
+    let stray = ledger.tip().id;
+    let before = ledger.commits()[9].tree.clone();
+    ledger.handoff(
+        21,
+        &["annotate", "89", "--as", "prep-agent", "-m", "a note"],
+        "",
+    );
+    let later = ledger.tip().id;
+    let (_, answer) = ledger.verify(&quarantined(&stray, "maintainer"));
+    let text = answer["error"]["message"].as_str().unwrap();
+    assert!(text.contains(&later[..10]), "{answer}");
+    quarantine(&ledger, 22, &stray, &["--with-later"]);
+    let changed = ledger.git(&["diff", "--name-only", &before, "handoffs"]);
+    assert_eq!(changed.trim(), "ledger.json");
+    let (code, answer) = ledger.verify(&[]);
+    assert_eq!((code, codes(&answer)), (0, vec!["history.quarantined"]));
+}
+
+#[test]
+fn a_ledger_that_a_commit_destroyed_comes_back() {
+    let ledger = Ledger::new();
+    let before = ledger.tip().tree;
+    ledger.add(&[remove("ledger.json"), set("a.txt", "1")]);
+    let stray = ledger.tip().id;
+    quarantine(&ledger, 22, &stray, &[]);
+    let changed = ledger.git(&["diff", "--name-only", &before, "handoffs"]);
+    assert_eq!(changed.trim(), "ledger.json");
+    assert_eq!(ledger.verify(&[]).0, 0);
+}
+
+#[test]
+fn nobody_forges_a_quarantine() {
+    let quarantined = || {
+        let ledger = Ledger::new();
+        ledger.add(&[set("stray.txt", "1")]);
+        let stray = ledger.tip().id;
+        quarantine(&ledger, 22, &stray, &[]);
+        (ledger, stray)
+    };
+    let (ledger, stray) = quarantined();
+    let manifest = ledger.file("ledger.json");
+    let sound = ledger.commits()[9].id.clone();
+    for (from, to, code) in [
+        (stray.as_str(), sound.as_str(), "step.illegal"),
+        ("\"maintainer\"", "\"prep-agent\"", "step.illegal"),
+        ("by hand", "by nobody", "commit.message"),
+        ("05:22:00Z", "05:21:00Z", "step.none"),
+    ] {
+        let changed = manifest.replace(from, to);
+        assert_ne!(changed, manifest, "{from}");
+        let (ledger, _) = quarantined();
+        ledger.rewrite(11, |_, commit| {
+            commit.tree = ledger.edited(&commit.tree, &[set("ledger.json", changed.as_str())]);
+        });
+        let found = ledger.damage(&[]);
+        // What is forged forgives nothing.
+        for code in ["10 step.none", &format!("11 {code}")] {
+            assert!(
+                found.iter().any(|line| line.starts_with(code)),
+                "{code}: {found:?}"
+            );
+        }
+    }
+}
