@@ -97,7 +97,7 @@ fn failed_work_is_retried_given_away_and_withdrawn() {
     assert_eq!(retried["by"], "orchestrator");
     assert_eq!(
         retried["reason"],
-        "the disk is larger (by maintainer, https://github.com/octo/parcels/issues/12#issuecomment-1)"
+        "the disk is larger (by maintainer, https://github.com/quayside/parcel-desk/issues/12#issuecomment-1)"
     );
 
     assert_says(
@@ -236,7 +236,7 @@ fn a_command_that_is_wrong_says_why_and_what_to_write() {
         (
             8,
             "/handoff approve",
-            "✗ there is nothing to approve yet: nobody sent fixer-agent-to-reviewer-agent or implementer-agent-to-reviewer-agent or reviewer-agent-to-validator-agent or validator-agent-to-closer-agent → /handoff status",
+            "✗ there is nothing to approve yet: no commit of its work is known → /handoff status",
         ),
     ] {
         let data = say(&env, &said(&env, id, body));
@@ -400,7 +400,7 @@ fn a_person_approves_the_newest_commit_that_is_known() {
     assert_eq!(approval["approval"]["code"]["commit"], "3".repeat(40));
     assert_eq!(
         approval["note"],
-        "tried it (by maintainer, https://github.com/octo/parcels/issues/12#issuecomment-1)"
+        "tried it (by maintainer, https://github.com/quayside/parcel-desk/issues/12#issuecomment-1)"
     );
     let again = env.handoff(&gate);
     assert!(again.shown.contains("12.3"), "{}", again.shown);

@@ -73,7 +73,7 @@ fn ran(
             "head_branch": "issue-12", "head_sha": commit.to_string().repeat(40),
             "head_repository": repository(), "pull_requests": [],
             "run_started_at": at(started), "updated_at": at(started + 60),
-            "html_url": format!("https://github.com/octo/parcels/actions/runs/{name}"),
+            "html_url": format!("https://github.com/quayside/parcel-desk/actions/runs/{name}"),
         },
         "repository": repository(), "sender": person("octocat"),
     });
@@ -151,7 +151,7 @@ fn review((login, state): (&str, &str), seconds: i64, text: &str) -> Value {
         "review": {
             "id": 1, "user": person(login), "state": state, "body": text,
             "commit_id": HEAD.to_string().repeat(40), "submitted_at": at(seconds),
-            "html_url": format!("https://github.com/octo/parcels/pull/5#review-{login}"),
+            "html_url": format!("https://github.com/quayside/parcel-desk/pull/5#review-{login}"),
             "author_association": "MEMBER",
         },
         "pull_request": pull_request(5, 12), "repository": repository(), "sender": person(login),
@@ -414,22 +414,4 @@ fn a_protocol_says_how_branches_are_named() {
     assert_eq!(of("blue/12-title"), "12\n");
     assert_eq!(of("issue-12"), "");
     assert_eq!(of("revert-46-blue/12-title"), "");
-}
-
-#[test]
-fn a_renamed_repository_has_the_issues_page_at_its_new_address() {
-    let env = TestEnvironment::with_ledger();
-    env.send(opening(12)).success();
-    let told = |html_url: &str| {
-        let mut opened = pull("opened", pull_request(5, 12));
-        opened["repository"]["html_url"] = json!(html_url);
-        let data = event(&env, "pull_request", &opened);
-        data["did"][0]["facts"]["issue_url"].clone()
-    };
-    // Of no other site is it the page.
-    assert_eq!(told("https://forge.example/octo/parcels"), Value::Null);
-    let page = "https://github.com/octo/parcels/issues/12";
-    assert_eq!(told("https://github.com/octo/parcels"), page);
-    // It is known now.
-    assert_eq!(fact(&env, "issue_url"), page);
 }

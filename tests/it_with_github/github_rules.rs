@@ -75,7 +75,7 @@ fn events_and_agents_take_an_issue_to_its_end() {
         ["answered 12.1"]
     );
     env.claim("12.1", "prep-agent").success();
-    env.send(prepared(12).replace("quayside/parcel-desk", "octo/parcels"))
+    env.send(prepared(12).replace("quayside/parcel-desk", "quayside/parcel-desk"))
         .success();
 
     env.claim("12.2", "implementer-agent").success();
@@ -517,7 +517,7 @@ fn a_review_on_github_says_which_commit_an_approval_is_about() {
     event(&env, "issues", &issues("opened", issue(12)));
     env.claim("12.1", "prep-agent").success();
     let here = |contract: String| {
-        let contract = contract.replace("quayside/parcel-desk", "octo/parcels");
+        let contract = contract.replace("quayside/parcel-desk", "quayside/parcel-desk");
         contract.replace("pull/91", "pull/5").replace(">91<", ">5<")
     };
     let contract = here(prepared(12));

@@ -103,5 +103,12 @@ fn every_sample_leads_to_something_or_is_said_to_lead_to_nothing() {
     insta::assert_snapshot!("samples_without_the_issue", shown(&table(&bare, &samples)));
     assert_eq!(bare.tip(), tip, "a rehearsal writes nothing");
     let env = reviewed();
+    // The issue is of the samples' repository.
+    let ours = |text: String| text.replace("Codertocat/Hello-World", "quayside/parcel-desk");
+    let samples = samples.into_iter().map(|(name, sample)| {
+        let sample = serde_json::from_str(&ours(sample.to_string())).unwrap();
+        (name, sample)
+    });
+    let samples: Vec<(String, Value)> = samples.collect();
     insta::assert_snapshot!("samples_with_the_issue", shown(&table(&env, &samples)));
 }

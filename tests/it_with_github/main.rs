@@ -15,6 +15,7 @@ mod github_gate;
 mod github_out;
 #[cfg(unix)]
 mod github_rehearsal;
+mod github_repositories;
 mod github_rules;
 mod github_samples;
 #[cfg(unix)]

@@ -64,7 +64,7 @@ pub fn at(env: &TestEnvironment, seconds: i64) -> String {
 }
 
 pub fn repository() -> Value {
-    json!({"id": 1, "full_name": "octo/parcels"})
+    json!({"id": 1, "full_name": "quayside/parcel-desk"})
 }
 
 pub fn person(login: &str) -> Value {
@@ -77,7 +77,7 @@ pub fn issue(number: u32) -> Value {
         "number": number,
         "state": "open",
         "title": "Parcels are lost",
-        "html_url": format!("https://github.com/octo/parcels/issues/{number}"),
+        "html_url": format!("https://github.com/quayside/parcel-desk/issues/{number}"),
         "labels": [{"name": "bug"}, {"name": "priority: high"}],
         "body": "They are.\r\n\r\n### Requirements\r\n- [ ] no parcel is lost\r\n- [ ] it is tested\r\n",
         "user": person("octocat"),
@@ -96,7 +96,7 @@ pub fn pull_request(number: u32, issue: u32) -> Value {
         "state": "open",
         "title": "Keep parcels",
         "body": format!("Closes #{issue}"),
-        "html_url": format!("https://github.com/octo/parcels/pull/{number}"),
+        "html_url": format!("https://github.com/quayside/parcel-desk/pull/{number}"),
         "draft": false,
         "merged": false,
         "merge_commit_sha": null,
@@ -121,7 +121,7 @@ pub fn comment(env: &TestEnvironment, issue: Value, body: &str) -> Value {
             "user": person("maintainer"),
             "author_association": "OWNER",
             "created_at": at(env, 0),
-            "html_url": "https://github.com/octo/parcels/issues/12#issuecomment-1",
+            "html_url": "https://github.com/quayside/parcel-desk/issues/12#issuecomment-1",
             "performed_via_github_app": null,
         },
         "repository": repository(),

@@ -7,6 +7,7 @@ use handoff::base::ObjectId;
 use handoff::base::finding::Finding;
 use handoff::base::ids::{AgentName, HandoffId, IssueKey};
 use handoff::base::text::quoted;
+use handoff::git::Repository;
 use handoff::model::DeliveryName;
 use handoff::protocol::Permission;
 use handoff_cli::output::annotations::log;
@@ -69,6 +70,18 @@ pub(crate) struct Arguments {
     output: Option<PathBuf>,
 }
 
+/// The repository that the ledger is in, as `owner/name`, by the address of its remote.
+fn home(repository: &Repository) -> Option<String> {
+    let name = repository.config("handoff.remote");
+    let url = repository.remote_url(name.as_deref().unwrap_or("origin"))?;
+    let url = url.trim_end_matches('/').trim_end_matches(".git");
+    let parts: Vec<&str> = url.rsplit(['/', ':']).take(2).collect();
+    let [name, owner] = parts[..] else {
+        return None;
+    };
+    Some(format!("{owner}/{name}"))
+}
+
 /// Reads a permission by GitHub's word for it.
 fn permission() -> impl TypedValueParser<Value = Permission> {
     PossibleValuesParser::new(Permission::ALL.map(Permission::as_str)).map(|word| {
@@ -96,6 +109,7 @@ impl Arguments {
         } else {
             ledger
         };
+        let home = home(&repository);
         let event_context = EventContext {
             ledger: &mut ledger,
             session: &session,
@@ -103,6 +117,8 @@ impl Arguments {
             permission: self.permission,
             closes: &said.closes,
             unasked: said.unasked.is_some(),
+            head: said.head.as_deref(),
+            home: home.as_deref(),
         };
         let carried = carry_out(event_context, &event)?;
         if !self.dry_run && carried.did.iter().any(|did| did.commit.is_none()) {

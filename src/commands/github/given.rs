@@ -47,6 +47,8 @@ pub(super) struct Said {
     pub(super) closes: Vec<IssueKey>,
     /// Why GitHub does not say all that it was asked.
     pub(super) unasked: Option<String>,
+    /// The newest commit of the pull request.
+    pub(super) head: Option<String>,
 }
 
 impl Asking {
@@ -56,7 +58,7 @@ impl Asking {
     pub(super) fn ask(&self, event: &mut Event, output: &mut Output) -> Said {
         let mut said = Said {
             closes: self.given.closes.clone(),
-            unasked: None,
+            ..Said::default()
         };
         if !self.ask_github {
             return said;
@@ -64,7 +66,11 @@ impl Asking {
         let asked = match pull_request_of(event) {
             Some(number) => Github::from_environment()
                 .and_then(|github| Ok(github.about(&[number], STATUS)?))
-                .map(|mut about| said.closes = about.remove(&number).unwrap_or_default().closes),
+                .map(|mut about| {
+                    let about = about.remove(&number).unwrap_or_default();
+                    said.closes = about.closes;
+                    said.head = about.status.map(|(commit, _)| commit);
+                }),
             None => as_it_is_now(event),
         };
         if let Err(failure) = asked {

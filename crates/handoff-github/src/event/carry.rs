@@ -8,7 +8,7 @@ use handoff::ledger::{
 use handoff::model::{
     ContractRefusal, Delivery, Issue, Refusal, RequestRefusal, RetryRefusal, Update, View,
 };
-use handoff::protocol::{Definition, Effect, EventKind, EventRule, Protocol};
+use handoff::protocol::{Command, Effect, EventKind, EventRule, PULL_REQUEST, Protocol};
 use handoff::templates::built_in;
 use serde_json::{Map, Value};
 
@@ -16,8 +16,9 @@ use super::contract::opens;
 use super::effects::Work;
 use super::outcome::{Carried, Did, EventContext};
 use super::payload::{Event, Fork};
+use super::repository::{moved, of_another, of_another_than_all};
 use super::staleness::News;
-use super::subject::{Naming, Subject, issues_of_pull_request};
+use super::subject::{Naming, Subject, issues_of_pull_request, number_in, pull_request_in};
 use super::values::{facts, lacking, says};
 
 /// Applies the update that follows from an issue as it is, and decides again if another process was
@@ -68,7 +69,9 @@ pub fn carry_out(mut context: EventContext<'_, '_>, event: &Event) -> Result<Car
         keys.extend(new);
     }
     if keys.is_empty() {
-        return Ok(Carried::nothing(of_no_issue(kind, subject.pull_request)));
+        let why = naming.unserved(event);
+        let why = why.unwrap_or_else(|| of_no_issue(kind, subject.pull_request));
+        return Ok(Carried::nothing(why));
     }
     let mut all = Carried {
         issues: keys.clone(),
@@ -77,7 +80,7 @@ pub fn carry_out(mut context: EventContext<'_, '_>, event: &Event) -> Result<Car
     for key in &keys {
         let pull_request = subject.pull_request;
         let about = (key, &*keys, pull_request);
-        let carried = carry_out_in(&mut context, event, kind, about)?;
+        let carried = carry_out_in(&mut context, event, kind, about, naming.is_alone())?;
         let why = carried.why.into_iter();
         all.why.extend(why.map(|why| match keys.len() {
             1 => why,
@@ -107,6 +110,7 @@ fn carry_out_in(
     event: &Event,
     kind: EventKind,
     (key, issues, pull_request): (&IssueKey, &[IssueKey], Option<u64>),
+    is_alone: bool,
 ) -> Result<Carried, LedgerError> {
     let tip = context.ledger.tip()?;
     let mut carried = Carried::default();
@@ -118,6 +122,16 @@ fn carry_out_in(
             return Ok(carried);
         }
     };
+    // Of several repositories, the key says which.
+    let other = match &issue {
+        Some(issue) => of_another(event, (issue, rules.protocol().definition()), context.home),
+        None if is_alone => of_another_than_all(event, &tip, context.home)?,
+        None => None,
+    };
+    if let Some(why) = other {
+        carried.why.push(why);
+        return Ok(carried);
+    }
     if let Some((base, default)) = event.merged_elsewhere() {
         let says = |branch| says(branch).unwrap_or_default();
         let (base, default) = (says(base), says(default));
@@ -232,6 +246,10 @@ fn begins(protocol: &Protocol, rule: &EventRule) -> bool {
     }
 }
 
+fn commands(rule: &EventRule) -> &[Command] {
+    rule.effect.as_ref().map_or(&[], Effect::commands)
+}
+
 /// The rules that apply; `why` gets the reasons against the others.
 fn applying(
     protocol: &Protocol,
@@ -249,6 +267,9 @@ fn applying(
     for rule in &about {
         match (rule.unmet(event.payload()), &fork) {
             (Some(place), _) => unmet.push(format!("{} (`{place}`)", rule.name)),
+            (None, Some(_)) if rule.note.is_some() || !commands(rule).is_empty() => {
+                found.push((*rule).clone());
+            }
             (None, Some(fork)) if !rule.forks => why.push(format!(
                 "{}: {}",
                 rule.name,
@@ -281,12 +302,15 @@ fn applying(
 impl Work<'_, '_, '_> {
     fn follow(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
         // Of a rule with commands, each is judged by itself.
-        let commands = rule.effect.as_ref().map_or(&[][..], Effect::commands);
-        if let Some(needed) = rule.needs.filter(|_| commands.is_empty())
+        if let Some(needed) = rule.needs.filter(|_| commands(rule).is_empty())
             && let Err(why) = self.entitled(needed, "have it recorded")
             && !self.has_effect(rule)?
         {
             return self.refuse(rule, why);
+        }
+        let is_foreign = !rule.forks && self.event.fork().is_some();
+        if is_foreign {
+            return self.note_beside(rule);
         }
         if rule.note.is_some() {
             self.note(rule)?;
@@ -303,7 +327,7 @@ impl Work<'_, '_, '_> {
 
     /// Annotates the issue with the event's facts.
     fn note(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
-        let facts = facts(rule, self.event);
+        let facts = self.facts_of(rule)?;
         if facts.is_empty() && !rule.facts.is_empty() {
             self.not(rule, "the payload has none of what it would note");
             return Ok(());
@@ -315,10 +339,10 @@ impl Work<'_, '_, '_> {
         if self.had(rule, "noted", &delivery)? {
             return Ok(());
         }
-        if self.issue()?.is_none() {
+        let Some(issue) = self.issue()? else {
             self.not(rule, "the ledger does not have this issue yet");
             return Ok(());
-        }
+        };
         let mut sources = rule.facts.values();
         let lacks = sources.find_map(|source| lacking(source, self.event.payload()));
         let session = self.context.session.delivering(delivery);
@@ -328,6 +352,10 @@ impl Work<'_, '_, '_> {
             pull_request: self.pull_request,
             now: self.now(),
         };
+        if let Some(why) = news.of_another(&issue) {
+            self.not(rule, why);
+            return self.note_beside(rule);
+        }
         let definition = self.rules.protocol().definition();
         // Another run may note something newer at the same moment: then it is judged again.
         let (mut noted, mut why) = (Map::new(), None);
@@ -341,7 +369,7 @@ impl Work<'_, '_, '_> {
             });
             match found {
                 Ok(found) => {
-                    let moved = moved(self.event, issue, definition, &found);
+                    let moved = moved(self.event, (issue, definition), &found);
                     noted = found;
                     noted.extend(moved);
                 }
@@ -360,6 +388,26 @@ impl Work<'_, '_, '_> {
         let ledger = &mut self.context.ledger;
         let done = update_if(ledger, &session, &rule.agent, &self.key, decide);
         self.took_note(rule, noted, done, why)
+    }
+
+    /// The facts that a rule takes; of a pull request that replaces the one that is known, all that is told
+    /// of one that is opened.
+    fn facts_of(&self, rule: &EventRule) -> Result<Map<String, Value>, LedgerError> {
+        let mut own = facts(rule, self.event);
+        let number = own.get(PULL_REQUEST).and_then(number_in);
+        let known = self.issue()?.and_then(|issue| pull_request_in(&issue));
+        if number.is_none() || number == known || self.event.fork().is_some() {
+            return Ok(own);
+        }
+        let mut rules = self.rules.protocol().definition().event_rules().iter();
+        let opened = rules.find(|one| {
+            let is_about = one.is_about(EventKind::PullRequest, Some("opened"));
+            is_about && one.agent == rule.agent && one.facts.contains_key(PULL_REQUEST)
+        });
+        for (name, value) in opened.into_iter().flat_map(|one| facts(one, self.event)) {
+            own.entry(name).or_insert(value);
+        }
+        Ok(own)
     }
 
     /// Records the note, or why there is none.
@@ -505,34 +553,4 @@ pub(super) fn too_late(error: &LedgerError) -> Option<String> {
     } else {
         format!("{refusal}: {}", told.join("; "))
     })
-}
-
-/// The addresses of the issue's page that a repository which was renamed or moved made old, as they
-/// are now, where pages of the repository as it is now are noted.
-fn moved(
-    event: &Event,
-    issue: &Issue,
-    definition: &Definition,
-    noted: &Map<String, Value>,
-) -> Map<String, Value> {
-    let home = event.text("/repository/html_url").and_then(says);
-    let home = home.map(|home| format!("{home}/"));
-    let is_here = |home: &String| {
-        let mut texts = noted.values().filter_map(Value::as_str);
-        texts.any(|text| text.starts_with(home.as_str()))
-    };
-    let Some(home) = home.filter(is_here) else {
-        return Map::new();
-    };
-    let page = format!("{home}issues/{}", issue.issue);
-    let is_of_site = |known: &str| known.split('/').take(3).eq(page.split('/').take(3));
-    let ending = format!("/issues/{}", issue.issue);
-    let old = issue.known_facts(definition).filter(|(_, fact)| {
-        fact.value.as_str().is_some_and(|known| {
-            let is_page = known.ends_with(&ending) && is_of_site(known);
-            is_page && !known.eq_ignore_ascii_case(&page)
-        })
-    });
-    old.map(|(name, _)| (name.to_owned(), page.as_str().into()))
-        .collect()
 }

@@ -15,6 +15,7 @@ use handoff::protocol::{AgentKind, Command, Event as Happens, EventKind, EventRu
 use serde_json::{Map, Value};
 
 use super::answer::{AnsweredTwice, answer_args};
+use super::beside;
 use super::carry::too_late;
 use super::commands::{Asked, Said, Unclear, commands};
 use super::effects::Work;
@@ -461,9 +462,14 @@ impl Work<'_, '_, '_> {
             Ok(head) => head,
             Err(refused) => return Ok(Err(refused)),
         };
+        if head.is_none() && record.code.is_none() {
+            let why = "there is nothing to approve yet: no commit of its work is known";
+            return Ok(Err(Refused::new(why).next(STATUS)));
+        }
         let facts = &given.issue.facts;
         let branch = facts.get("branch").and_then(Value::as_str);
         let branch = record.code.as_ref().map(|code| &*code.branch).or(branch);
+        let branch = branch.filter(|_| !self.is_beside(&given.issue));
         let code = head.map(|head| Code {
             branch: branch.unwrap_or(&head).to_owned(),
             tree: self.tree(&head),
@@ -552,6 +558,9 @@ impl Work<'_, '_, '_> {
         named: Option<&str>,
     ) -> Result<Option<String>, Refused> {
         let issue = &given.issue;
+        if self.is_beside(issue) {
+            return self.head_beside(given, named).map(Some);
+        }
         let head = noted(issue, HEAD).and_then(Value::as_str);
         let Some(head) = head.or_else(|| self.event.text("/pull_request/head/sha")) else {
             return match named {
@@ -579,6 +588,41 @@ impl Work<'_, '_, '_> {
             );
         }
         Ok(Some(head.to_owned()))
+    }
+
+    /// The newest commit of a pull request beside the issue's own: as noted; else as the review has it, or
+    /// GitHub says, where the author names it.
+    fn head_beside(&self, given: &Given<'_>, named: Option<&str>) -> Result<String, Refused> {
+        let known = self
+            .pull_request
+            .and_then(|of| beside::head(&given.issue, of));
+        let told = self
+            .event
+            .text("/pull_request/head/sha")
+            .or(self.context.head);
+        let Some(head) = told.or(known.map(|(head, _)| head)) else {
+            return Err(Refused::new(
+                "the pull request's newest commit is not known",
+            ));
+        };
+        let again = format!("/handoff approve {}", short_id(head));
+        let is = format!("the pull request's newest commit is {}", short_id(head));
+        let seen = named.or_else(|| self.event.text("/review/commit_id"));
+        let since = known
+            .filter(|(known, _)| *known == head)
+            .and_then(|(_, since)| since);
+        match seen {
+            Some(seen) if head.starts_with(&seen.to_ascii_lowercase()) => Ok(head.to_owned()),
+            Some(seen) => {
+                Err(Refused::new(format!("{is}, and not {}", short_id(seen))).next(again))
+            }
+            None if since.is_some_and(|since| since <= given.said_at.timestamp()) => {
+                Ok(head.to_owned())
+            }
+            None => Err(
+                Refused::new(format!("{is}, which may have come after this was said")).next(again),
+            ),
+        }
     }
 
     /// The tree of a commit, if the repository has it.

@@ -269,7 +269,7 @@ impl Work<'_, '_, '_> {
             if facts.is_empty() && *last == note {
                 why = Some("what it lacks is known".to_owned());
             }
-            facts.extend(state_of(news.event, Some(issue)));
+            facts.extend(state_of(news.event, Some((issue, definition))));
             why.is_none().then(|| Update::Annotate {
                 handoff: Some(record.id.number()),
                 note: note.clone(),

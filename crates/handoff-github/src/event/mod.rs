@@ -2,11 +2,12 @@
 //!
 //! [`Event`] is a payload as GitHub delivers it; `subject` finds its issue, `values` reads what a
 //! contract needs, `markdown` finds what people said, `commands` reads the commands in a comment,
-//! and `answer` an answer; `permission` decides whether its author may cause it, and `staleness`
+//! and `answer` an answer; `repository` tells another repository's, `beside` another pull request's; `permission` decides whether its author may cause it, and `staleness`
 //! whether it still counts. [`carry_out`] makes the steps that the rules of the issue's protocol
 //! name (`effects`) and allow (`command_steps`), and returns the `outcome`. A payload is data: it is compared, cut and kept, and nothing in it is run.
 
 mod answer;
+mod beside;
 mod carry;
 mod command_steps;
 mod commands;
@@ -16,6 +17,7 @@ mod markdown;
 mod outcome;
 mod payload;
 mod permission;
+mod repository;
 mod staleness;
 mod subject;
 mod values;

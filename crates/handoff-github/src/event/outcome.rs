@@ -24,6 +24,10 @@ pub struct EventContext<'a, 'r> {
     pub closes: &'a [IssueKey],
     /// Whether it was asked, and did not say.
     pub unasked: bool,
+    /// The newest commit of the event's pull request, if GitHub was asked.
+    pub head: Option<&'a str>,
+    /// The repository that the ledger is in, as `owner/name`, if it has a remote.
+    pub home: Option<&'a str>,
 }
 
 /// The outcome of an event.

@@ -3,18 +3,21 @@
 use handoff::base::Moment;
 use handoff::model::{Annotation, Issue, Opinion, Record};
 use handoff::protocol::{
-    CHANGED_BY, EventKind, EventRule, HEAD, Opinions, PULL_REQUEST, PULL_REQUEST_STATE, Protocol,
+    CHANGED_BY, Definition, EventKind, EventRule, HEAD, Opinions, PULL_REQUEST, PULL_REQUEST_STATE,
+    Protocol,
 };
 use serde_json::{Map, Value, json};
 
 use super::effects::Work;
 use super::payload::Event;
+use super::repository::{REPOSITORY_ID, known_id};
 use super::subject::number_in;
 use super::values::{facts, is_nothing};
 
 /// The facts by which later events are judged: since when an event's facts hold, and whether its
 /// pull request is open, unless something newer is noted of that; and who changed an issue.
-pub(super) fn state_of(event: &Event, issue: Option<&Issue>) -> Map<String, Value> {
+pub(super) fn state_of(event: &Event, known: Option<(&Issue, &Definition)>) -> Map<String, Value> {
+    let issue = known.map(|(issue, _)| issue);
     let mut facts = Map::new();
     if let (Some(kind), Some(at)) = (event.kind(), event.noted_since()) {
         facts.insert(kind.since_fact(), json!(at.rfc3339()));
@@ -31,6 +34,11 @@ pub(super) fn state_of(event: &Event, issue: Option<&Issue>) -> Map<String, Valu
     if let (Some(EventKind::Issues), Some(login)) = (event.kind(), event.text("/sender/login")) {
         facts.insert(CHANGED_BY.to_owned(), json!(login));
     }
+    if let Some(((issue, definition), id)) = known.zip(event.repository_id())
+        && known_id(issue, definition).is_none()
+    {
+        facts.insert(REPOSITORY_ID.to_owned(), json!(id));
+    }
     facts
 }
 
@@ -40,7 +48,7 @@ pub(super) fn noted<'i>(issue: &'i Issue, name: &str) -> Option<&'i Value> {
 }
 
 /// The newest time from which a note of this kind holds.
-fn said_last(issue: &Issue, is_it: impl Fn(&Annotation) -> bool) -> Option<Moment> {
+pub(super) fn said_last(issue: &Issue, is_it: impl Fn(&Annotation) -> bool) -> Option<Moment> {
     let notes = issue.annotations.iter().filter(|note| is_it(note));
     notes.filter_map(Annotation::said_at).max()
 }
@@ -159,7 +167,8 @@ impl News<'_> {
         }
         let is_seen_only = facts.is_empty();
         if !rule.facts.is_empty() {
-            facts.extend(state_of(self.event, Some(issue)));
+            let definition = self.protocol.definition();
+            facts.extend(state_of(self.event, Some((issue, definition))));
         }
         if is_seen_only {
             facts.remove(CHANGED_BY);
@@ -201,7 +210,7 @@ impl News<'_> {
     }
 
     /// Why the event's pull request does not count: the issue has another, which is open.
-    fn of_another(&self, issue: &Issue) -> Option<String> {
+    pub(super) fn of_another(&self, issue: &Issue) -> Option<String> {
         let number = self.pull_request?;
         let told = issue.facts.get(PULL_REQUEST).and_then(number_in);
         let known = noted(issue, PULL_REQUEST).and_then(number_in);
@@ -212,7 +221,7 @@ impl News<'_> {
             return None;
         }
         Some(format!(
-            "issue {} has pull request {known_or_told}, which is open: what is said of {number} does not count until that is closed",
+            "issue {} has pull request {known_or_told}, which is open: what is said of {number} is noted beside it, and does not count until that is closed",
             issue.issue
         ))
     }

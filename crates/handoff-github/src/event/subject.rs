@@ -1,6 +1,6 @@
 //! The issues that an event is about.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use handoff::base::ids::IssueKey;
@@ -10,9 +10,11 @@ use handoff::model::{BranchPatterns, Issue, View};
 use handoff::protocol::{EventKind, HEAD, PULL_REQUEST};
 use regex::Regex;
 
+use super::beside;
 use super::markdown::spoken;
 use super::payload::Event;
 use super::staleness::noted;
+use super::values::says;
 
 /// The limit of open issues to search for a pull request.
 const LOOK_THROUGH: usize = 2000;
@@ -38,6 +40,9 @@ pub struct Naming {
     /// The issues that GitHub says the pull request closes, if it was asked.
     closes: Vec<IssueKey>,
     branches: BranchPatterns,
+    /// The repositories that the ledger serves, and what the keys of their issues begin with; none if it
+    /// serves one.
+    repositories: BTreeMap<String, String>,
 }
 
 impl Naming {
@@ -45,7 +50,7 @@ impl Naming {
     pub fn given(closes: &[IssueKey]) -> Self {
         Self {
             closes: closes.to_vec(),
-            branches: BranchPatterns::default(),
+            ..Self::default()
         }
     }
 
@@ -54,9 +59,44 @@ impl Naming {
     /// # Errors
     /// [`LedgerError`] if the ledger cannot be read.
     pub fn of(tip: &Snapshot<'_>, closes: &[IssueKey]) -> Result<Self, LedgerError> {
-        Ok(Self {
+        let mut naming = Self {
             branches: tip.branch_patterns()?,
             ..Self::given(closes)
+        };
+        for name in tip.protocols()? {
+            let rules = tip.rules(&name)?;
+            let served = rules.protocol().definition().repositories();
+            naming.repositories.extend(served.clone());
+        }
+        Ok(naming)
+    }
+
+    /// Whether the ledger serves one repository.
+    pub(super) fn is_alone(&self) -> bool {
+        self.repositories.is_empty()
+    }
+
+    /// What keys of issues of a repository begin with; `None` if the ledger does not serve it.
+    fn prefix(&self, repository: Option<&str>) -> Option<&str> {
+        if self.is_alone() {
+            return Some("");
+        }
+        let mut all = self.repositories.iter();
+        let own = all.find(|(name, _)| repository.is_some_and(|of| of.eq_ignore_ascii_case(name)));
+        own.map(|(_, prefix)| &**prefix)
+    }
+
+    /// The key of an issue by its number in a repository.
+    fn key(&self, repository: Option<&str>, number: &str) -> Option<IssueKey> {
+        format!("{}{number}", self.prefix(repository)?).parse().ok()
+    }
+
+    /// Why an event is of no repository that the ledger serves, if it is.
+    pub(super) fn unserved(&self, event: &Event) -> Option<String> {
+        let name = event.repository_name();
+        self.prefix(name).is_none().then(|| {
+            let name = name.and_then(says).unwrap_or_default();
+            format!("it is of repository {name}, which is not in `github.repositories` of the protocol: nothing changes")
         })
     }
 }
@@ -95,18 +135,32 @@ impl Subject {
     /// Finds the issues of an event: its own, those that GitHub says are closed, those that the
     /// text of a pull request closes, or the one that the branch is named after.
     pub fn of(event: &Event, naming: &Naming) -> Self {
-        let repository = event.text("/repository/full_name");
-        let closed = |body: Option<&str>| match (&naming.closes[..], body) {
-            ([], Some(body)) => closed_by(body, repository),
-            (closes, _) => closes.to_vec(),
+        let repository = event.repository_name();
+        let numbered = |key: &IssueKey| match key.as_str() {
+            number if number.bytes().all(|b| b.is_ascii_digit()) => naming.key(repository, number),
+            _ => Some(key.clone()),
         };
-        let named = |branch: Option<&str>| branch.and_then(|branch| naming.branches.issue(branch));
+        let closed = |body: Option<&str>| match (&naming.closes[..], body) {
+            ([], Some(body)) => closed_by(body, |of, number| match of {
+                Some(of) if naming.is_alone() => {
+                    let is_own = repository.is_some_and(|own| own.eq_ignore_ascii_case(of));
+                    is_own.then(|| number.parse().ok())?
+                }
+                of => naming.key(of.or(repository), number),
+            }),
+            (closes, _) => closes.iter().filter_map(numbered).collect(),
+        };
+        let named = |branch: Option<&str>| numbered(&naming.branches.issue(branch?)?);
         let own = || {
             let number = event.number("/issue/number").filter(|number| *number > 0)?;
-            number.to_string().parse::<IssueKey>().ok()
+            naming.key(repository, &number.to_string())
         };
+        // The branch of a fork is named by anybody.
+        let is_own = event.fork().is_none();
         let of_branch = |branch: &str, pull_request: &str| Self {
-            of_branch: named(event.text(branch)).into_iter().collect(),
+            of_branch: named(event.text(branch).filter(|_| is_own))
+                .into_iter()
+                .collect(),
             pull_request: event.number(pull_request),
             ..Self::default()
         };
@@ -205,8 +259,9 @@ impl Subject {
     }
 }
 
-/// The issues that a text closes, each once, without those of other repositories.
-fn closed_by(text: &str, repository: Option<&str>) -> Vec<IssueKey> {
+/// The issues that a text closes, each once; `key` names those that count, by their repository, if the text
+/// says it, and their number.
+fn closed_by(text: &str, key: impl Fn(Option<&str>, &str) -> Option<IssueKey>) -> Vec<IssueKey> {
     let lines = spoken(text);
     let mut issues = Vec::new();
     for (i, line) in lines.iter().enumerate() {
@@ -214,11 +269,8 @@ fn closed_by(text: &str, repository: Option<&str>) -> Vec<IssueKey> {
         for found in CLOSING.captures_iter(line) {
             let at = found.get(0).map_or(0, |all| all.start());
             let of = found.name("short").or_else(|| found.name("long"));
-            let is_own = of.is_none_or(|of| {
-                repository.is_some_and(|own| own.eq_ignore_ascii_case(of.as_str()))
-            });
-            let issue = found["number"].parse().ok();
-            let issue = issue.filter(|issue| is_own && !issues.contains(issue));
+            let issue = key(of.map(|of| of.as_str()), &found["number"]);
+            let issue = issue.filter(|issue| !issues.contains(issue));
             issues.extend(issue.filter(|_| !is_negated(last, &line[..at])));
         }
     }
@@ -252,9 +304,13 @@ pub(super) fn issues_of_pull_request(
 ) -> Result<Vec<IssueKey>, LedgerError> {
     issues_with(tip, |issue| {
         let noted = issue.annotations.iter().rev();
+        let is_beside = issue
+            .annotations
+            .iter()
+            .any(|note| beside::number(note) == Some(number));
         let noted = noted.filter_map(|note| note.facts.get(PULL_REQUEST));
         let mut told = issue.facts.get(PULL_REQUEST).into_iter().chain(noted);
-        told.any(|told| number_in(told) == Some(number))
+        is_beside || told.any(|told| number_in(told) == Some(number))
     })
 }
 
@@ -263,7 +319,8 @@ fn issues_at(tip: &Snapshot<'_>, commit: &str) -> Result<Vec<IssueKey>, LedgerEr
     issues_with(tip, |issue| {
         let mut noted = issue.annotations.iter().rev();
         let head = noted.find_map(|note| note.facts.get(HEAD)?.as_str());
-        head.is_some_and(|head| head.eq_ignore_ascii_case(commit))
+        let is_own = head.is_some_and(|head| head.eq_ignore_ascii_case(commit));
+        is_own || beside::number_at(issue, commit).is_some()
     })
 }
 
@@ -288,7 +345,16 @@ fn issues_with(
 
 #[cfg(test)]
 mod tests {
-    use super::closed_by;
+    use handoff::base::ids::IssueKey;
+
+    use super::closed_by as found_by;
+
+    fn closed_by(text: &str, own: Option<&str>) -> Vec<IssueKey> {
+        found_by(text, |of, number| {
+            let is_own = of.is_none_or(|of| own.is_some_and(|own| own.eq_ignore_ascii_case(of)));
+            is_own.then(|| number.parse().ok())?
+        })
+    }
 
     #[test]
     fn a_keyword_names_the_issue() {

@@ -28,6 +28,30 @@ impl Checker<'_> {
                 self.fault(CODE, format!("/github/branches/{i}"), text);
             }
         }
+        let (served, mut prefixes) = (definition.repositories(), BTreeSet::new());
+        for (name, prefix) in served {
+            let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+            let is_one = |name: &str| !name.is_empty() && !name.contains('/');
+            let is_prefix = prefix.is_empty()
+                || prefix.len() <= 40
+                    && prefix.ends_with(['-', '_'])
+                    && prefix.starts_with(|c: char| c.is_ascii_alphabetic())
+                    && prefix.bytes().all(fits);
+            let text = match name.split_once('/') {
+                Some((owner, name)) if is_one(owner) && is_one(name) => {
+                    if !is_prefix {
+                        "keys begin with nothing, or with a letter, up to 40 letters, digits, `-` and `_`, and `-` or `_`"
+                    } else if !prefixes.insert(prefix) {
+                        "keys of another repository begin so"
+                    } else {
+                        continue;
+                    }
+                }
+                _ => "a repository is written owner/name",
+            };
+            let at = name.replace('~', "~0").replace('/', "~1");
+            self.fault(CODE, format!("/github/repositories/{at}"), text);
+        }
         let mut names = BTreeSet::new();
         for (i, rule) in definition.event_rules().iter().enumerate() {
             let at = format!("/github/rules/{i}");

@@ -24,6 +24,11 @@ pub struct Github {
     /// empty: `12`, `issue-12`, `feature/12-title`, `copilot/fix-12`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub branches: Vec<String>,
+    /// The repositories that the ledger serves, if they are several, such as `octo/web`, and what the keys
+    /// of their issues begin with: with `web-`, issue 12 there is `web-12`. What comes from another one
+    /// changes nothing.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub repositories: BTreeMap<String, String>,
 }
 
 /// A kind of event that rules can match, by GitHub's name for it.

@@ -376,6 +376,13 @@ impl Definition {
         rules.unwrap_or_default()
     }
 
+    /// The repositories that the ledger serves, if they are several, and what the keys of their issues begin with.
+    pub fn repositories(&self) -> &BTreeMap<String, String> {
+        static NONE: BTreeMap<String, String> = BTreeMap::new();
+        let github = self.github.as_ref();
+        github.map_or(&NONE, |github| &github.get().repositories)
+    }
+
     /// How branches are named after their issues; the usual ways, if empty.
     pub fn branch_patterns(&self) -> &[String] {
         let branches = self.github.as_ref().map(|github| &*github.get().branches);
