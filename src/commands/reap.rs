@@ -1,4 +1,5 @@
 use clap::Args;
+use handoff::base::ids::HandoffId;
 use handoff::model::Handoff;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,7 +22,11 @@ use crate::view::Look;
 #[command(
     after_help = "Example:\n  git handoff reap        (every few minutes, from cron or a workflow)"
 )]
-pub(crate) struct Arguments {}
+pub(crate) struct Arguments {
+    /// Look at these handoffs only
+    #[arg(value_name = "ID")]
+    handoffs: Vec<HandoffId>,
+}
 
 /// What ran out.
 #[derive(Serialize, JsonSchema)]
@@ -62,7 +67,7 @@ impl Arguments {
         let repository = context.repository()?;
         let (mut ledger, session) = context.writer(&repository, output)?;
         let mut reaped = Vec::new();
-        let outcome = ledger.reap(&session, &mut reaped);
+        let outcome = ledger.reap(&session, &self.handoffs, &mut reaped);
         output.follow(&ledger);
         let now = now()?;
         let handoffs = reaped.iter().map(|done| ReapedView {

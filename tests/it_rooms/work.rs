@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -910,4 +911,31 @@ fn a_run_without_a_result_fails_the_work_in_each_protocol() {
         );
         env.assert_sound();
     }
+}
+
+#[test]
+fn a_lease_that_another_clock_dated_is_given_its_whole_time() {
+    let claimed = |minutes: u64| {
+        let env = opened();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let at = now.as_secs() - minutes * 60;
+        let args = ["claim", "87.1", "--as", "prep-agent", "--lease", "2m"];
+        let mut command = env.program(&args);
+        command.env("GIT_AUTHOR_DATE", format!("@{at} +0000"));
+        command.env_remove("GIT_COMMITTER_DATE");
+        command.env("GIT_HANDOFF_WORKER", "elsewhere");
+        env.run(command, &args, None).success();
+        let args = ["work", "--decide", "--until-idle", "--json"];
+        let mut command = env.program(&args);
+        command
+            .env_remove("GIT_AUTHOR_DATE")
+            .env_remove("GIT_COMMITTER_DATE");
+        env.run(command, &args, None).success().json()["data"].clone()
+    };
+    let data = claimed(10);
+    let why = data["undecided"][0]["why"].as_str().unwrap();
+    assert!(why.contains("may be ahead: it is given 1"), "{data}");
+    assert_eq!(data["decided"], 0, "{data}");
+    // No clocks are that far apart.
+    assert_ne!(claimed(60)["decided"], 0);
 }

@@ -10,19 +10,25 @@ use super::session::Session;
 use super::write::Done;
 
 impl<'r> Ledger<'r> {
-    /// Records every lease and every time to claim that ran out, and adds each to `reaped`. None runs
-    /// out for what a pause holds back.
+    /// Records every lease and every time to claim that ran out, of these handoffs or, if none is
+    /// named, of all, and adds each to `reaped`. None runs out for what a pause holds back.
     ///
     /// # Errors
     /// [`LedgerError`]; expiries recorded before the error stay, and are in `reaped`.
-    pub fn reap(&mut self, session: &Session, reaped: &mut Vec<Done>) -> Result<(), LedgerError> {
+    pub fn reap(
+        &mut self,
+        session: &Session,
+        only: &[HandoffId],
+        reaped: &mut Vec<Done>,
+    ) -> Result<(), LedgerError> {
         let now = Moment::from(session.clock.author());
         let tip = self.tip()?;
-        for entry in tip.open()? {
+        let is_meant = |id: &HandoffId| only.is_empty() || only.contains(id);
+        for entry in tip.open()?.iter().filter(|entry| is_meant(&entry.id)) {
             if tip.is_paused_for(entry.id.issue(), &entry.to)? {
                 continue;
             }
-            if tip.open_record(&entry)?.is_expired(now) {
+            if tip.open_record(entry)?.is_expired(now) {
                 reaped.extend(self.record_expiry(session, &entry.id)?);
             }
         }

@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use chrono::TimeDelta;
 use handoff::base::Moment;
 use handoff::base::ids::{AgentName, HandoffId, IssueKey};
 use handoff::ledger::Snapshot;
@@ -23,6 +24,9 @@ use handoff_cli::output::Output;
 /// How long what was decided may take to be read here.
 const SHOWN_BY: Duration = Duration::from_secs(60);
 
+/// How far two clocks may be apart: a time that ran out longer ago ran out whatever they say.
+const APART: TimeDelta = TimeDelta::minutes(30);
+
 /// The worker of a clone that decides, and what it came to.
 #[derive(Default)]
 pub(super) struct Decider {
@@ -31,6 +35,8 @@ pub(super) struct Decider {
     /// When was decided about a handoff that had so many transitions: whatever a state that is read
     /// late or a clock says, that is not decided again and again.
     done: BTreeMap<(HandoffId, usize), Instant>,
+    /// The end of each lease or time to claim, and since when this worker has seen it.
+    seen: BTreeMap<HandoffId, (Moment, Instant)>,
     /// Why nothing was decided when everything was looked at last.
     pub(super) undecided: Vec<Undecided>,
 }
@@ -62,6 +68,27 @@ impl Decider {
     }
 }
 
+impl Decider {
+    /// How long a handoff whose time ran out by this machine's clock is given beyond that. The clock
+    /// may be ahead of the one that dated the claim, so its whole time has to pass while it is seen.
+    fn left_of(&mut self, record: &Record, now: Moment) -> Option<Duration> {
+        let end = record.expires_at()?;
+        let since = self.seen.entry(record.id.clone());
+        let seen = since.or_insert_with(|| (end, Instant::now()));
+        if seen.0 != end {
+            *seen = (end, Instant::now());
+        }
+        let (lease, sent) = (record.lease.as_ref(), record.latest()?.at);
+        let length = match lease.and_then(|lease| lease.seconds) {
+            Some(seconds) => Duration::from_secs(seconds),
+            None => (end - sent).to_std().unwrap_or_default(),
+        };
+        let left = length.saturating_sub(seen.1.elapsed());
+        let is_long_over = now - end >= APART;
+        (end <= now).then_some(if is_long_over { Duration::ZERO } else { left })
+    }
+}
+
 impl Supervisor<'_> {
     /// Carries out one step that is due. Returns whether the ledger changed.
     pub(super) fn decide(
@@ -78,6 +105,11 @@ impl Supervisor<'_> {
         for entry in tip.open()? {
             records.push(tip.open_record(&entry)?);
         }
+        self.decider
+            .seen
+            .retain(|id, _| records.iter().any(|record| record.id == *id));
+        let left = |record: &Record| Some((record.id.clone(), self.decider.left_of(record, now)?));
+        let times: BTreeMap<HandoffId, Duration> = records.iter().filter_map(left).collect();
         let protocols = attention::protocols(tip, now)?;
         let mut undecided = Vec::new();
         for one in attention::of_tip(tip, &records, &protocols, now)? {
@@ -90,7 +122,7 @@ impl Supervisor<'_> {
                 let id = Some(one.id.clone());
                 undecided.push(Undecided { id, why });
             };
-            let (agent, words) = match due(tip, &one, record, now)? {
+            let (agent, words) = match due(tip, &one, times.get(&one.id), now)? {
                 Due::Step(agent, words) => (agent, words),
                 Due::Judgement(why) => {
                     left(why);
@@ -153,15 +185,21 @@ enum Due {
 fn due(
     tip: &Snapshot<'_>,
     one: &Attention,
-    record: Option<&Record>,
+    left: Option<&Duration>,
     now: Moment,
 ) -> Result<Due, Failure> {
     match one.need {
-        Need::LeaseRanOut | Need::Unclaimed
-            if record.is_some_and(|record| record.is_expired(now)) =>
-        {
-            Ok(Due::Step(one.turn.clone(), vec!["reap".to_owned()]))
-        }
+        Need::LeaseRanOut | Need::Unclaimed => Ok(match left {
+            None => Due::Nothing,
+            Some(&Duration::ZERO) => {
+                let words = vec!["reap".to_owned(), one.id.to_string()];
+                Due::Step(one.turn.clone(), words)
+            }
+            Some(left) => Due::Judgement(format!(
+                "its time is over by this machine's clock, which may be ahead: it is given {} s more",
+                left.as_secs() + 1
+            )),
+        }),
         Need::Failed | Need::Dead => {
             let folder = tip.issue(&one.issue)?;
             let Some(issue) = folder.issue()? else {
