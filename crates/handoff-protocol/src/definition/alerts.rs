@@ -244,8 +244,7 @@ pub struct Alert {
     pub name: String,
     /// The metric, one of [these](metrics.md#what-an-alert-can-watch).
     pub metric: Metric,
-    /// Fires above this: a number of things, seconds (fractions allowed), or a share from 0 to 1.
-    /// An alert has one of the four thresholds.
+    /// Fires above this: a number, seconds, or a share from 0 to 1. One threshold of four.
     pub above: Option<Number>,
     /// Fires at this and above.
     pub at_least: Option<Number>,
@@ -253,13 +252,11 @@ pub struct Alert {
     pub below: Option<Number>,
     /// Fires at this and below.
     pub at_most: Option<Number>,
-    /// For events, times and shares: counts only what happened in this many seconds before now;
-    /// everything, if not given.
+    /// For events, times and shares: only these last seconds count; by default all.
     pub within_seconds: Option<u64>,
-    /// For current states: counts only what has been in that state for this many seconds.
+    /// For current states: counts what has lasted this many seconds.
     pub longer_than_seconds: Option<u64>,
-    /// For times: the quantile that counts, above 0, with 1 for the longest; the average, if not
-    /// given.
+    /// For times: the quantile, up to 1 for the longest; by default the average.
     pub quantile: Option<Number>,
     /// How serious it is.
     pub severity: Level,
@@ -276,8 +273,7 @@ pub(super) struct StoredAlert {
     name: String,
     /// The metric, one of [these](metrics.md#what-an-alert-can-watch).
     metric: Option<Metric>,
-    /// Fires above this: a number of things, seconds (fractions allowed), or a share from 0 to 1.
-    /// An alert has one of the four thresholds.
+    /// Fires above this: a number, seconds, or a share from 0 to 1. One threshold of four.
     above: Option<Number>,
     /// Fires at this and above.
     at_least: Option<Number>,
@@ -285,13 +281,11 @@ pub(super) struct StoredAlert {
     below: Option<Number>,
     /// Fires at this and below.
     at_most: Option<Number>,
-    /// For events, times and shares: counts only what happened in this many seconds before now;
-    /// everything, if not given.
+    /// For events, times and shares: only these last seconds count; by default all.
     within_seconds: Option<u64>,
-    /// For current states: counts only what has been in that state for this many seconds.
+    /// For current states: counts what has lasted this many seconds.
     longer_than_seconds: Option<u64>,
-    /// For times: the quantile that counts, above 0, with 1 for the longest; the average, if not
-    /// given.
+    /// For times: the quantile, up to 1 for the longest; by default the average.
     quantile: Option<Number>,
     /// How serious it is.
     severity: Option<Level>,

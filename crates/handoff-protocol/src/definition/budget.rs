@@ -65,9 +65,9 @@ impl BudgetUnit {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
-    /// What it is for: one claim (`run`), an `issue`, or all claims that began on one `day` (UTC).
+    /// One claim (`run`), an `issue`, or all claims of one `day` (UTC).
     pub per: Per,
-    /// The only agent whose claims count; every agent's count together, if not given.
+    /// The only agent whose claims count; by default all together.
     pub agent: Option<AgentName>,
     /// The most money, as `--usage` reports it.
     pub cost: Option<Amount>,
@@ -77,7 +77,7 @@ pub struct Budget {
     pub tokens: Option<u64>,
     /// The most claims that are not given back.
     pub attempts: Option<u64>,
-    /// The longest time for which work is held, in seconds, added up.
+    /// The longest time for which work is held, added up.
     pub seconds: Option<u64>,
 }
 

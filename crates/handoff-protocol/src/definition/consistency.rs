@@ -63,7 +63,7 @@ impl Comparison {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConsistencyRule {
-    /// Its name, unique in the protocol: up to 64 lower-case letters, digits and `-`.
+    /// Its unique name: up to 64 lower-case letters, digits and `-`.
     pub name: String,
     /// The contract types that it applies to; if empty, all that have the places.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

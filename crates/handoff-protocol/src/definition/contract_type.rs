@@ -87,7 +87,7 @@ pub struct NamedSchema {
 pub struct ExpectedFields {
     /// The kind of artifact.
     pub artifact_type: String,
-    /// The name of the artifact's schema in the protocol's `schemas` folder.
+    /// The artifact's schema in the protocol's `schemas` folder.
     pub schema: String,
     /// Its path, with `{timestamp}` in place of digits.
     pub destination: String,
@@ -98,7 +98,7 @@ pub struct ExpectedFields {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArtifactFields {
-    /// A list with one entry per file; without it, the contract itself is the only entry.
+    /// A list with one entry per file; else the contract is the entry.
     pub list: Option<String>,
     /// The file's path, relative to the entry.
     pub path: String,
@@ -118,17 +118,16 @@ pub struct ArtifactFields {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InputFields {
-    /// The list, with one entry per input.
+    /// The list, with one entry per input; the other pointers are relative to it.
     pub list: String,
-    /// The input's name, relative to the entry; empty if the entry is the name.
+    /// The input's name; empty if the entry is the name.
     pub key: String,
     /// The kind of value, relative to the entry.
     #[serde(rename = "type")]
     pub kind: Option<String>,
     /// What it is used for, relative to the entry.
     pub description: Option<String>,
-    /// Whether the work waits for it, relative to the entry; it does, if not given. Such an input
-    /// becomes a question.
+    /// Whether the work waits for it, by default yes. Such an input becomes a question.
     pub blocking: Option<String>,
 }
 
@@ -137,7 +136,7 @@ pub struct InputFields {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GivenFields {
-    /// An object with a member for each question's key, or a list with one entry per answer.
+    /// An object by the questions' keys, or a list of answers.
     pub at: String,
     /// The question's key, relative to the entry of a list.
     pub key: Option<String>,
@@ -161,8 +160,7 @@ impl GivenFields {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CriticalInputs {
-    /// The place where an answer lists the inputs it could not provide. What was asked and is not
-    /// given counts too, if the type says where that is (`given`).
+    /// The place where an answer lists inputs it could not provide; what `given` lacks counts.
     pub at: String,
     /// The inputs that must not be in that list.
     pub keys: Vec<String>,
@@ -175,7 +173,7 @@ pub struct CriticalInputs {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FailureFields {
-    /// A short, stable code; a text without a leading `/` is the code itself.
+    /// A short, stable code; without a leading `/`, the code itself.
     pub code: String,
     /// A one-sentence message.
     pub message: String,
@@ -224,40 +222,37 @@ pub struct ContractType {
     /// The type's name, unique in its protocol.
     #[serde(rename = "type")]
     pub name: String,
-    /// Its meaning in a few words; used as the summary of a contract that has none.
+    /// Its meaning in a few words; the summary of a contract without one.
     pub title: String,
-    /// The XML root element, and the key of the wrapped JSON form; `handoff`, if not given.
+    /// The XML root element, and the wrapped JSON form's key; by default `handoff`.
     #[serde(default = "usual_root")]
     pub root: String,
-    /// Fields that identify the type: a JSON Pointer, and the text there, a list of texts, or `*`
-    /// for any.
+    /// Fields that identify the type: pointer, and a text, texts, or `*` for any.
     pub when: BTreeMap<String, Words>,
-    /// The formats that it may have, if not all of the protocol's.
+    /// The formats that it may have, if not all.
     pub formats: Vec<String>,
     /// The places of the envelope's fields in this type, if different.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub fields: Fields,
-    /// The types of the requests that it answers: it needs no route, goes back to the requester,
-    /// and carries the request's id if there is one.
+    /// The types of requests that it answers: it goes back to the requester, without a route.
     pub answers: Vec<String>,
     /// Whether it is only recorded: completed on arrival, it moves nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub note: bool,
-    /// The word for it in a log of handoffs: what made its sender hand over. By default the type's
-    /// name.
+    /// The word for it in a log of handoffs; by default the type's name.
     pub trigger: Option<String>,
-    /// For a note: the file of other systems that it comes from, and becomes again in an export.
+    /// For a note: the other systems' file that it comes from and becomes.
     pub foreign: Option<ForeignFile>,
     /// The sender of a contract that does not name one.
     pub implied_from: Option<AgentName>,
     /// The receiver of a contract that does not name one.
     pub implied_to: Option<AgentName>,
-    /// The place of a one-line summary in this type, if not in the envelope's summary.
+    /// The place of a one-line summary, if not the envelope's.
     pub summary: Option<String>,
-    /// The places of failure details, for types that fail or block their sender's handoff.
+    /// The places of failure details, for types that fail or block.
     pub failure: Option<FailureFields>,
-    /// The JSON Schema's file, relative to the protocol's folder; `schemas/TYPE.schema.json`, if not given,
-    /// with `_` for what no file's name has.
+    /// The JSON Schema's file in the protocol's folder; by default `schemas/TYPE.schema.json`, with
+    /// `_` for other signs.
     #[serde(default)]
     pub schema: String,
     /// The XML Schema's file, if contracts may be XML.
@@ -265,20 +260,17 @@ pub struct ContractType {
     /// The skeleton's file; `templates/TYPE.json`, if not given.
     #[serde(default)]
     pub template: String,
-    /// The contracts of this type in which a value may list all its choices with bars between them:
-    /// the examples of a document. Each is the SHA-256, in hexadecimal, of its content as JSON with
-    /// sorted keys and without spaces. In any other contract, such a value is refused.
+    /// A document's examples, in which a value may list its choices: SHA-256 of each as JSON with
+    /// sorted keys, without spaces.
     pub examples: Vec<String>,
-    /// Status words that do something else in this type than their state says: what becomes of the
-    /// handoff that the sender held, or of the request that is answered. By default, a word for
-    /// `failed` or `dead` fails it, one for `blocked` blocks it, and any other completes it. A word
-    /// for `skip` completes it, and the contract approves, merges and fixes nothing.
+    /// Status words that do something else here than their state says: `failed` and `dead` fail,
+    /// `blocked` blocks, others complete. `skip` completes and meets nothing.
     pub outcome: BTreeMap<String, Outcome>,
     /// Data that is checked against a schema that the contract names.
     pub named_schemas: Vec<NamedSchema>,
     /// The places where it states what its answer must deliver.
     pub expects: Option<ExpectedFields>,
-    /// The places where it names the files that it delivers, whose digests are recorded.
+    /// The places of the files that it delivers; their digests are recorded.
     pub artifacts: Option<ArtifactFields>,
     /// The place of its maximum number of retries.
     pub max_retries: Option<String>,
@@ -286,33 +278,28 @@ pub struct ContractType {
     pub retry_delay: Option<TimeField>,
     /// The place of the factor by which each further delay grows.
     pub retry_multiplier: Option<String>,
-    /// The place of the time that its receiver may take, which becomes the length of the claim's
-    /// lease.
+    /// The place of its receiver's time: the length of the lease.
     pub timeout: Option<TimeField>,
-    /// The place of the time in which an agent must claim it; it does not apply to a person.
+    /// The place of the time in which an agent, not a person, must claim it.
     pub acknowledge: Option<TimeField>,
     /// The places where it lists the inputs that its sender lacks.
     pub inputs: Option<InputFields>,
     /// Fields that must name an agent.
     pub agents: Vec<String>,
-    /// The place of the agent that its sender recommends for what follows.
+    /// The place of the agent that its sender recommends next.
     pub recommends: Option<String>,
-    /// The place of a list of its sender's actions. One that its role does not allow fails what it
-    /// held, with `ROLE_VIOLATION`, and sends the work to the orchestrator.
+    /// The place of its sender's actions. A forbidden one fails its work (`ROLE_VIOLATION`), for
+    /// the orchestrator.
     pub actions: Option<String>,
-    /// The place of a list of what the sender of the contract it is about did against its role: that
-    /// contract counts as failed.
+    /// The place of what the other contract's sender did against its role: that contract failed.
     pub violations: Option<String>,
-    /// The places where it gives what its sender was asked: the keys, the kinds of value and their
-    /// completeness are checked against the questions.
+    /// The places where it gives what its sender was asked, which is checked.
     pub given: Option<GivenFields>,
     /// Inputs that an answer must provide.
     pub critical_inputs: Option<CriticalInputs>,
-    /// The place of the id of the contract it is about: the one that its sender works on, or the
-    /// one which that one is about.
+    /// The place of the id of the contract that it is about.
     pub about: Option<String>,
-    /// For the values of a field, the status words that the contract of the sender's work must
-    /// have.
+    /// For values of a field, the status words that the sender's work must have.
     pub after: BTreeMap<String, BTreeMap<String, Vec<String>>>,
     /// The tasks that it opens or completes.
     pub tasks: Option<TaskFields>,
@@ -326,8 +313,7 @@ pub struct ContractType {
     /// that are answered.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub settles: bool,
-    /// The places of statements that can be checked against the repository: see
-    /// [evidence.md](evidence.md).
+    /// The places of statements that are [checked](evidence.md) against the repository.
     pub claims: Option<Claims>,
 }
 

@@ -73,15 +73,15 @@ pub struct Circumstances {
     pub recoverable: Option<bool>,
     /// Whether attempts are left.
     pub retries_left: Option<bool>,
-    /// It has been in its state for at least this many seconds.
+    /// It has been in its state for this many seconds.
     pub after_seconds: Option<u64>,
-    /// It was given new attempts less often than this since it was first dead.
+    /// It was given new attempts less often than this.
     pub redriven_below: Option<u32>,
     /// It was handed to none of these agents.
     pub not_to: Vec<AgentName>,
     /// Its sender recommends one of these agents.
     pub recommends: Vec<AgentName>,
-    /// The issue has no rounds left of these kinds, by name.
+    /// The issue has no rounds left of these kinds.
     pub reached: Vec<String>,
     /// The handoff does not need attention itself: its contract, whose status is tested here, is
     /// with the agent that decides what follows from it.
@@ -99,7 +99,7 @@ pub struct DecisionRule {
     pub when: Circumstances,
     /// The action to take.
     pub action: Action,
-    /// The agent that takes over, if the action moves the work.
+    /// The agent that takes over, if work moves.
     pub to: Option<AgentName>,
     /// The reason, in a few words, recorded with the decision.
     pub why: String,

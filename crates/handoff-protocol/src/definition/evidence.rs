@@ -152,9 +152,9 @@ impl Strategy {
 pub struct CommitsClaim {
     /// The list.
     pub list: String,
-    /// The commit's id, relative to the entry; without it, the entry is the id.
+    /// The commit's id in an entry; else the entry is the id.
     pub id: Option<String>,
-    /// The commit's message or its subject, relative to the entry.
+    /// The commit's message or subject, in an entry.
     pub message: Option<String>,
     /// Whether the list has each of the branch's own commits, once. Merges may be left out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -219,7 +219,7 @@ pub struct Claims {
     pub base: Option<String>,
     /// The commits.
     pub commits: Option<CommitsClaim>,
-    /// The number of paths that the branch changes, or a list of them.
+    /// The number of paths that the branch changes, or a list.
     pub files_changed: Option<String>,
     /// The number of commits that the sender added.
     pub commits_added: Option<String>,

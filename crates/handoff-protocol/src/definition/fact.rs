@@ -70,15 +70,15 @@ impl FactRule {
 pub struct StoredFact {
     /// The value at the first of these pointers that the newest contract has.
     last: Option<Vec<String>>,
-    /// The same in the newest contract of these types, and none if it has none.
+    /// The same in the newest contract of these types, or none.
     newest: Option<Newest>,
-    /// The sum over all contracts of these pointers; a list counts as its length.
+    /// The sum over all contracts; a list counts as its length.
     sum: Option<Vec<String>>,
     /// How many contracts of these types were sent.
     count: Option<Vec<String>>,
     /// The items of the lists at these pointers, each once.
     collect: Option<Vec<String>>,
-    /// The members of the objects at these pointers; of several with one name, the newest.
+    /// The members of objects there; of one name, the newest.
     merge: Option<Vec<String>>,
     /// Whether each open issue needs it for itself, such as a port: a contract that gives its issue
     /// what another open issue has is accepted with a warning that names the other. With `last` only.

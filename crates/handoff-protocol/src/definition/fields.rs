@@ -9,13 +9,11 @@ use serde_with::skip_serializing_none;
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fields {
-    /// The contract's own id: shared by everything about one piece of work, or unique among the
-    /// contracts of its type.
+    /// The contract's own id: unique in its type, or shared by one piece of work.
     pub id: Option<String>,
     /// The issue key.
     pub issue: Option<String>,
-    /// The key of the issue that a contract opens if it names none: a JSON Pointer, or the key
-    /// itself.
+    /// The key of the issue that a contract without one opens: a pointer, or the key.
     pub new_issue: Option<String>,
     /// The sender.
     pub from: Option<String>,

@@ -11,17 +11,15 @@ use super::fields::named;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RaisedFields {
-    /// The list, with one entry per finding.
+    /// The list, with one entry per finding; the other pointers are relative to it.
     pub list: String,
-    /// What is wrong, relative to the entry.
+    /// What is wrong.
     pub text: String,
-    /// Where, relative to the entry; findings without it are answered by their ids, by a location
-    /// that their text begins with, or by the answering contract as a whole.
+    /// Where; findings without it are answered by id, by their text's beginning, or all together.
     pub location: Option<String>,
-    /// How severe it is, or of which kind, relative to the entry.
+    /// How severe it is, or of which kind.
     pub severity: Option<String>,
-    /// The id of an earlier finding whose answer it disputes, relative to the entry. The same text
-    /// at the same location disputes it too.
+    /// The earlier finding whose answer it disputes; so does the same text and location.
     pub finding: Option<String>,
 }
 
@@ -44,17 +42,17 @@ impl RaisedFields {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FixFields {
-    /// The list, with one entry per answer.
+    /// The list, with one entry per answer; the other pointers are relative to it.
     pub list: String,
-    /// What was done, or why nothing was, relative to the entry.
+    /// What was done, or why nothing was.
     pub text: String,
-    /// The location of the findings that it answers, relative to the entry.
+    /// The location of the findings that it answers.
     pub location: Option<String>,
-    /// The id of the finding that it answers, relative to the entry; it comes before the location.
+    /// The id of the finding that it answers, before the location.
     pub finding: Option<String>,
-    /// The commit that fixes it, relative to the entry.
+    /// The commit that fixes it.
     pub commit: Option<String>,
-    /// Whether nothing was done, relative to the entry: `true`.
+    /// Whether nothing was done: `true`.
     pub skipped: Option<String>,
 }
 
@@ -82,7 +80,6 @@ impl FixFields {
 pub struct ReviewFields {
     /// The place of the commit's full id.
     pub commit: Option<String>,
-    /// The fact with the commit's id, which an event noted after the sender was handed the work.
-    /// The contract's own word comes before it.
+    /// The fact with the commit that an event noted meanwhile, if the contract names none.
     pub fact: Option<String>,
 }

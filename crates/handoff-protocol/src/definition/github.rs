@@ -16,7 +16,7 @@ use serde_with::{apply, skip_serializing_none};
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Github {
-    /// The rules; every rule that matches an event is applied, in this order.
+    /// The rules; every one that matches is applied, in order.
     #[serde(default)]
     pub rules: Vec<EventRule>,
     /// How branches are named after their issues, such as `{type}/{issue}-*`: `{issue}` is the
@@ -163,12 +163,10 @@ impl Permission {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EventRule {
-    /// Its name, in lower-case letters, digits and `-`; together with the delivery's id, it
-    /// identifies an effect.
+    /// Its name, in lower-case letters, digits and `-`; with the delivery, it identifies an effect.
     pub name: String,
-    /// The events that it matches, each with a list of actions; an empty list means all of them.
-    /// Events are `issues`, `issue_comment`, `pull_request` (also `pull_request_target`),
-    /// `pull_request_review`, `workflow_run`, `check_suite` and `status` (which has no action).
+    /// Its events, each with actions (all, if empty): `issues`, `issue_comment`, `pull_request`
+    /// (and `…_target`), `pull_request_review`, `workflow_run`, `check_suite`, `status`.
     pub on: BTreeMap<EventKind, Vec<String>>,
     /// JSON Pointers into the payload, each with the required value, or a list of allowed ones;
     /// `null` also matches a missing value. `*` in a pointer is every item of a list, and one match
@@ -179,9 +177,7 @@ pub struct EventRule {
     /// Otherwise they have no effect, since such a branch proves nothing here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forks: bool,
-    /// What the author of the comment or the review must be permitted in the repository: `read`,
-    /// `triage`, `write`, `maintain` or `admin`. Only `--permission` proves it, or that the author
-    /// owns the repository.
+    /// What the author of a comment or review must be permitted, as `--permission` proves.
     pub needs: Option<Permission>,
     /// The agent in whose name the step is recorded.
     #[serde(rename = "as")]
@@ -378,7 +374,7 @@ pub struct ContractRule {
     /// Values from the payload, by their place in the contract: a JSON Pointer.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<String, Source>,
-    /// What becomes of an issue whose first contract this is, if the event lacks something of it.
+    /// What opens an issue if the event lacks something.
     pub unfinished: Option<Unfinished>,
 }
 
@@ -388,9 +384,9 @@ pub struct ContractRule {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Unfinished {
-    /// Its type. It has the same places for the values of `fields`; its summary says what is missing.
+    /// Its type, with the same places; its summary says what is missing.
     pub contract: String,
-    /// The place of the list of what is missing: a JSON Pointer.
+    /// The place of the list of what is missing.
     pub missing: String,
     /// The actions of events that open an issue with it; an empty list means all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -427,22 +423,17 @@ pub enum Source {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SourceRule {
-    /// The JSON Pointers, in which `*` stands for every item of a list; the first one that finds
-    /// something is used.
+    /// The pointers, with `*` for every item; the first that finds something.
     pub at: Vec<String>,
-    /// The part to take: `value` (the value itself; of a text, its first line, cut after 1,000
-    /// characters), `line` (the first line of a Markdown text with content), `text` (all of a text,
-    /// cut after 4,000 characters), `items` (the items of its lists, at most 200) or `each` (a list
-    /// of the values at all places, which may be empty).
+    /// The part: `value` (of a text its first line, 1,000 characters), `line` (the first of a
+    /// Markdown text), `text` (4,000 characters), `items` (of lists, 200) or `each` (all places).
     #[serde(default)]
     pub take: Take,
-    /// Takes only the text under the first heading that consists of one of these words (in any
-    /// case, optionally numbered, with a colon or a trailing `s`).
+    /// Only the text under the first heading of one of these words.
     pub under: Vec<String>,
-    /// Words that may stand before a text of `map`, with `:`, `/`, `-` or blanks after them:
-    /// `priority` for `priority: high`, `priority/high` and `priority::high`.
+    /// Words before a text of `map`: `priority` for `priority: high`, `priority/high`.
     pub prefixes: Vec<String>,
-    /// The value for each text, in any case; other texts do not count.
+    /// The value for each text, in any case; others do not count.
     pub map: BTreeMap<String, Value>,
     /// The value if the payload has none.
     pub default: Option<Value>,

@@ -40,11 +40,11 @@ impl OnRecord {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ItemLimit {
-    /// The place where a contract names its item: a JSON Pointer.
+    /// The place where a contract names its item.
     pub at: String,
     /// The item of a contract that names none.
     pub otherwise: String,
-    /// The maximum number of handoffs about an item. A handoff to a person is never one too many.
+    /// The most handoffs about an item; one to a person is never too many.
     pub handoffs: u32,
 }
 
@@ -52,7 +52,7 @@ pub struct ItemLimit {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CycleLimit {
-    /// The place where a contract gives its reason: a JSON Pointer.
+    /// The place where a contract gives its reason.
     pub reason: String,
     /// The number of newest handoffs to check.
     pub among: u32,
@@ -86,16 +86,16 @@ pub struct Limits {
     pub handoffs: Option<u32>,
     /// The limit on handoffs about one item.
     pub item: Option<ItemLimit>,
-    /// The time in which work may be handed over, in seconds.
+    /// The time in which work may be handed over.
     pub deadline_seconds: Option<u64>,
-    /// How long a sender must wait before it sends to the same receiver again, in seconds.
+    /// How long a sender waits before sending to the same receiver again.
     pub cooldown_seconds: Option<u64>,
-    /// When handoffs count as going in circles: sender, receiver and reason are the same.
+    /// When handoffs go in circles: same sender, receiver and reason.
     pub cycle: Option<CycleLimit>,
     /// The limits on rounds, by a name that is shown.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub rounds: BTreeMap<String, RoundLimit>,
-    /// Why a request must not go to an agent that waits for its sender; it may, if not given.
+    /// Why a request must not go to who waits for its sender; by default it may.
     pub loops: Option<String>,
     /// What work may cost, by a name that is shown; see [work.md](work.md#cost-and-budgets).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

@@ -126,20 +126,15 @@ pub struct Agent {
     pub aliases: Vec<String>,
     /// Its role, in a few words.
     pub role: String,
-    /// What kind of party it is. `orchestrator` decides about failures and gets what violates a
-    /// role; a contract sent to `end` is completed at once and closes its issue. Without an `end`, an
-    /// issue ends when nothing is open in it, every report is taken up, and the last request was
-    /// answered well.
+    /// Its kind. `orchestrator` decides about failures; a contract to `end` closes the issue.
     pub kind: AgentKind,
-    /// Its place in the workflow, from 1; the lower phase goes first if two compete.
+    /// Its place in the workflow, from 1; lower goes first.
     pub phase: Option<u32>,
-    /// The actions it may take, in the words of contracts whose type has `actions`; if empty,
-    /// anything that is not forbidden.
+    /// The `actions` it may take; if empty, any not forbidden.
     pub allowed: Vec<String>,
     /// The actions it must not take.
     pub forbidden: Vec<String>,
-    /// Patterns of the paths that its commits may change, such as `docs/**`; any path, if this is
-    /// empty.
+    /// Patterns of paths that its commits may change, such as `docs/**`; any, if empty.
     pub paths: Vec<String>,
 }
 
@@ -161,7 +156,7 @@ pub struct Forbidden {
 pub struct ErrorCode {
     /// What it means.
     pub meaning: String,
-    /// What to do about it: the advice, if the failure has none.
+    /// What to do: the advice, if the failure has none.
     pub recovery: String,
     /// Whether the contract has to be corrected before another attempt can succeed: then its sender is
     /// offered `git handoff retry ID --with FILE`.
@@ -271,7 +266,7 @@ pub struct SecretRules {
 pub struct AllowedSecret {
     /// The id of the rule that matches it.
     pub rule: String,
-    /// The only place where it is allowed, as findings name it; everywhere, if not given.
+    /// The only place where it is allowed; by default everywhere.
     pub at: Option<String>,
 }
 
@@ -333,7 +328,7 @@ pub struct Definition {
     pub errors: BTreeMap<String, ErrorCode>,
     /// The documents that all issues share, by name.
     pub documents: BTreeMap<AgentName, Document>,
-    /// How files of other systems say less than a contract, by the profile's name.
+    /// How files of other systems say less than contracts, by profile.
     pub imports: BTreeMap<AgentName, ImportProfile>,
     /// How long a claim holds, and other times.
     pub time: Option<Time>,
@@ -341,8 +336,7 @@ pub struct Definition {
     pub retry: Option<Retry>,
     /// Limits on the number, the rate and the cost of handoffs.
     pub limits: Option<Limits>,
-    /// What to do about handoffs that need attention: the first rule that applies and can be
-    /// carried out.
+    /// What to do about handoffs that need attention: the first rule that applies.
     pub decisions: Vec<DecisionRule>,
     /// Who is told of what needs somebody, beginning with the agent whose turn it is: `sender`,
     /// `receiver`, `lead` (the orchestrator), `person` (the one who steps in) or an agent's name;
@@ -352,9 +346,8 @@ pub struct Definition {
     pub consistency: Vec<ConsistencyRule>,
     /// What happens to statements that the repository contradicts.
     pub evidence: Option<EvidenceRules>,
-    /// The requirements that an issue can be checked for, by name; `git handoff gate` checks them.
-    /// The newest contract of all the types that a requirement names decides. By default, it checks
-    /// those with `merge`; if there is none, `completed`, which every protocol has.
+    /// What `git handoff gate` checks, by name: those with `merge`, else `completed`. The newest
+    /// contract of a requirement's types decides.
     pub requirements: BTreeMap<String, Requirement>,
     /// What may be stored although it looks like a secret.
     pub secrets: Option<SecretRules>,

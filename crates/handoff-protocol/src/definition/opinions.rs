@@ -16,24 +16,21 @@ use serde_with::{apply, skip_serializing_none};
 pub struct Opinions {
     /// Their heading, in one line, such as `Reviews on GitHub`.
     pub title: String,
-    /// The fact that names whose opinion a note has, such as `review_by`.
+    /// The fact that names whose opinion it is, such as `review_by`.
     pub by: String,
     /// The fact with the opinion, such as `review_state`.
     pub fact: String,
-    /// The fact with the commit that the opinion is about, if opinions on other commits than the
-    /// newest of the branch (the fact `head`) do not count.
+    /// The fact with an opinion's commit, if only those on the newest (`head`) count.
     pub commit: Option<String>,
-    /// Other facts of such notes, which are taken from the one that decides.
+    /// Other facts, taken from the deciding note.
     pub with: Vec<String>,
-    /// The opinions that ask for something: one of them decides against all others, and whoever
-    /// works on the issue is told of it as of a finding.
+    /// The opinions that ask for something: one decides against all others, like a finding.
     pub asks: Vec<String>,
-    /// The opinions that agree: one of them decides if nobody has another.
+    /// The opinions that agree: one decides if nobody has another.
     pub agrees: Vec<String>,
     /// The values that take an opinion back.
     pub withdraws: Vec<String>,
-    /// Whose opinions count; everybody's, if empty. The fact is not known until all of them gave
-    /// theirs.
+    /// Whose opinions are all needed; by default everybody's count.
     pub required: Vec<String>,
 }
 

@@ -14,19 +14,16 @@ use serde_with::apply;
 pub struct Requirement {
     /// Its meaning, in a few words.
     pub title: String,
-    /// The contract types that meet it; with `approved_by`, those of the handoffs whose approval does, if
-    /// not any.
+    /// The contract types that meet it; with `approved_by`, whose approval counts; by default any.
     pub shown_by: Vec<String>,
-    /// Whose approval of a handoff meets it: agents of kind `human`, or `person` for each of them. The
-    /// disapproval of one leaves it unmet until that one approves.
+    /// Whose approval meets it: agents of kind `human`, or `person`. A disapproval holds until its
+    /// person approves.
     pub approved_by: Vec<String>,
-    /// The status words of which such a contract must have one; if empty, any that is neither a
-    /// failure nor skipped work.
+    /// The status words that count; by default all but failures and skipped work.
     pub status: Vec<String>,
     /// The contract types after which it must be met again.
     pub undone_by: Vec<String>,
-    /// The contract types whose senders must be others than the sender of the contract that meets
-    /// it, or than the person who approved.
+    /// The contract types whose senders must differ from who meets it or approved.
     pub apart_from: Vec<String>,
     /// What tells these senders apart.
     #[serde(default, skip_serializing_if = "Identity::is_worker")]

@@ -21,7 +21,7 @@ pub struct Route {
     pub contracts: Vec<String>,
     /// Whether a contract on this route may open an issue.
     pub opens: bool,
-    /// The agent that gets the contract first and decides before the work moves on.
+    /// The agent that gets the contract first and decides.
     pub via: Option<AgentName>,
     /// The time in which the receiver must claim what comes this way, in seconds.
     pub acknowledge_seconds: Option<u64>,
@@ -50,20 +50,19 @@ pub(crate) struct Places {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Route")]
 pub(super) struct StoredRoute {
-    /// The sender, or a list of senders; `*` means every agent except the receiver.
+    /// The sender, or several; `*` is every agent but the receiver.
     from: Several<String>,
-    /// The receiver, or a list of receivers. No agent of both lists sends to itself.
+    /// The receiver, or several; nobody sends to itself.
     to: Several<AgentName>,
     /// The contract types that may use it.
     contracts: Vec<String>,
     /// Whether a contract on this route may open an issue.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     opens: bool,
-    /// The agent that gets the contract first and decides before the work moves on.
+    /// The agent that gets the contract first and decides.
     via: Option<AgentName>,
-    /// The time in which the receiver must claim what comes this way, in seconds; any time, if not
-    /// given. What is not claimed in time fails with `NOT_ACKNOWLEDGED`. A contract's own time takes
-    /// precedence.
+    /// Seconds in which the receiver must claim, else it fails with `NOT_ACKNOWLEDGED`; by default
+    /// any; a contract's own time precedes.
     acknowledge_seconds: Option<u64>,
 }
 

@@ -12,7 +12,7 @@ use serde_with::skip_serializing_none;
 pub struct TaskFields {
     /// The task that the others are part of.
     pub parent: Option<String>,
-    /// The tasks that are handed over, each as a separate handoff.
+    /// The tasks that are handed over, each as a handoff.
     pub opens: Option<String>,
     /// Their titles, by names that end with theirs, unless `opens` has them.
     pub titles: Option<String>,
@@ -20,11 +20,11 @@ pub struct TaskFields {
     pub weights: Option<String>,
     /// For each of them, the tasks that must be done first.
     pub dependencies: Option<String>,
-    /// All of them, in the order in which they are handed out.
+    /// All of them, in the order of handing out.
     pub order: Option<String>,
     /// The one of them that is handed out first.
     pub start: Option<String>,
-    /// Lists of tasks that can be done at the same time, or a text that lists them.
+    /// Lists of tasks that can be done at once, or a text.
     pub groups: Option<String>,
     /// The task that the sender has done.
     pub completes: Option<String>,

@@ -89,27 +89,24 @@ pub enum Jitter {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retry {
-    /// How many attempts may follow the first; any number, if not given. A contract's own number
-    /// takes precedence.
+    /// How many attempts may follow the first; by default any number; a contract's own precedes.
     pub max_retries: Option<u32>,
     /// The delay before each further attempt, in seconds; the last one also applies to all later
     /// attempts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub delays_seconds: Vec<u64>,
-    /// The delay before the second attempt, in seconds, in place of a list. A contract's own number
-    /// takes precedence.
+    /// The delay before the second attempt, instead of a list; a contract's own precedes.
     pub initial_seconds: Option<u64>,
-    /// The factor by which each further delay grows. A contract's own number takes precedence.
+    /// The factor by which each delay grows; a contract's own precedes.
     pub multiplier: Option<Number>,
     /// The longest delay, in seconds.
     pub cap_seconds: Option<u64>,
-    /// How much of each delay is random: with `full`, it is between zero and the whole delay. None,
-    /// if not given.
+    /// How much of a delay is random: `full` is all; by default none.
     pub jitter: Option<Jitter>,
     /// The codes of failures that another attempt cannot fix.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub never: Vec<String>,
-    /// What a person does by hand when no attempt is left.
+    /// What a person does by hand in the end.
     pub manual: Option<String>,
 }
 

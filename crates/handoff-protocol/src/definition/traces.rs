@@ -22,7 +22,7 @@ pub struct Traces {
     /// Contracts that are events of their handoff, or of the request that they answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<TraceEvent>,
-    /// The fact that names the pull request: the trailer `Pull-Request` of commit messages.
+    /// The fact with the pull request: the trailer `Pull-Request`.
     pub pull_request: Option<String>,
     /// The counts of a review's findings, by name: the trailer `Findings` of commit messages. Each is
     /// the place of a number, or `{"count": POINTER}`; a contract has those that it has the places of.
