@@ -326,14 +326,14 @@ const METRICS: &str = "\
 What `git handoff metrics --format openmetrics` prints: gauges, and for each distribution a histogram and a summary of exact quantiles. Each
 sample has the label `protocol`, except those about this clone: refused steps and the last audit.
 
-| family | meaning |
+|family|meaning|
 |---|---|
 ";
 
 const WATCHED: &str = "
 ## What an alert can watch
 
-| metric | counts |
+|metric|counts|
 |---|---|
 ";
 
@@ -342,7 +342,7 @@ const ALERTS: &str = "
 
 An alarm that is printed says what to do.
 
-| alert | severity | fires when | in |
+|alert|severity|fires when|in|
 |---|---|---|---|
 ";
 
@@ -353,7 +353,7 @@ fn metrics(definitions: &Map<String, Value>) -> String {
         let kinds: Vec<&str> = same.iter().map(|[_, kind, _]| kind.as_str()).collect();
         assert!([&["gauge"][..], &["histogram", "summary"]].contains(&&kinds[..]));
         let names: Vec<String> = same.iter().map(|[name, ..]| format!("`{name}`")).collect();
-        writeln!(page, "| {} | {} |", names.join(", "), meaning(&same[0][2])).unwrap();
+        writeln!(page, "|{}|{}|", names.join(", "), meaning(&same[0][2])).unwrap();
     }
     page += WATCHED;
     let mut before = "";
@@ -371,18 +371,18 @@ fn metrics(definitions: &Map<String, Value>) -> String {
             Measure::Level => "now:",
         };
         if window != before {
-            writeln!(page, "| | {window} |").unwrap();
+            writeln!(page, "||{window}|").unwrap();
             before = window;
         }
         let about = meaning(known["description"].as_str().unwrap());
-        writeln!(page, "| `{name}` | {about} |").unwrap();
+        writeln!(page, "|`{name}`|{about}|").unwrap();
     }
     page += ALERTS;
     let mut rows: Vec<(String, Vec<&str>)> = Vec::new();
     for (name, protocol) in built_in_protocols() {
         for alert in &protocol.definition().alerts {
             let severity = alert.severity.as_str();
-            let row = format!("| `{}` | {severity} | {} |", alert.name, fires_when(alert));
+            let row = format!("|`{}`|{severity}|{}|", alert.name, fires_when(alert));
             match rows.iter_mut().find(|(known, _)| *known == row) {
                 Some((_, protocols)) => protocols.push(name),
                 None => rows.push((row, vec![name])),
@@ -390,7 +390,7 @@ fn metrics(definitions: &Map<String, Value>) -> String {
         }
     }
     for (row, protocols) in rows {
-        writeln!(page, "{row} {} |", protocols.join(", ")).unwrap();
+        writeln!(page, "{row}{}|", protocols.join(", ")).unwrap();
     }
     page
 }
