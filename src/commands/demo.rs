@@ -1,13 +1,14 @@
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::Args;
+use handoff::base::text::word;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::context::Context;
+use crate::environment::now;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::{Answer, Output};
 use crate::view::Look;
@@ -35,14 +36,25 @@ pub(crate) struct Arguments {
 const ISSUE: &str = "7";
 const BRANCH: &str = "feature/issue-7-slugs";
 
-/// What the issue's write-up says, in the order of its fields.
-const WRITE_UP: [&str; 5] = [
-    "Titles become slugs",
-    "feature",
-    "high",
-    "Titles are printed as slugs",
-    "Words are joined by dashes",
+const PULL_REQUEST: &str = "https://github.com/example/slugs/pull/8";
+
+/// A field of a contract, and what an agent writes there.
+type Field<'a> = (&'a str, &'a str);
+
+const WRITE_UP: [Field<'_>; 5] = [
+    ("issue_title", "Titles become slugs"),
+    ("type", "feature"),
+    ("priority", "high"),
+    (
+        "summary",
+        "Print a title as a slug that fits into a web address",
+    ),
+    ("requirements", "Words are joined by single dashes"),
 ];
+
+/// How many seconds pass from step to step, and how many steps there are room for until now.
+const PACE: i64 = 240;
+const STEPS: i64 = 20;
 
 /// The code before the work, after it, and after the review.
 const BEFORE: &str = "#!/bin/sh\n# Prints a title as it is.\nprintf '%s\\n' \"$1\"\n";
@@ -97,6 +109,8 @@ struct Stage<'o> {
     folder: PathBuf,
     program: PathBuf,
     output: &'o mut Output,
+    /// When the last step was made, in seconds.
+    time: std::cell::Cell<i64>,
 }
 
 fn broken(subject: &str, why: impl std::fmt::Display) -> Failure {
@@ -116,6 +130,7 @@ impl<'o> Stage<'o> {
             folder,
             program,
             output,
+            time: std::cell::Cell::new(now()?.timestamp() - STEPS * PACE),
         };
         stage.tell("A scratch repository with a little code")?;
         stage.git(&["init", "--quiet", "--initial-branch=main"])?;
@@ -140,7 +155,7 @@ impl<'o> Stage<'o> {
     fn play_one(&mut self) -> Result<(), Failure> {
         self.init()?;
         self.tell("issue-manager writes the issue up, and hands it to prep-agent")?;
-        self.contract("issue-manager", "prep-agent", &WRITE_UP)?;
+        self.send("issue-manager", "prep-agent", &WRITE_UP)?;
         self.tell("prep-agent claims it")?;
         self.claim("prep-agent")?;
         self.audit()
@@ -149,19 +164,21 @@ impl<'o> Stage<'o> {
     fn play(&mut self) -> Result<(), Failure> {
         self.init()?;
         self.tell("issue-manager writes the issue up; its first contract is incomplete")?;
-        let skeleton = self.new_contract("issue-manager", "prep-agent")?;
-        let some = filled(&skeleton, &WRITE_UP[..2]);
-        self.refused(&["send", "-"], &some)?;
+        self.refused(&sending("issue-manager", "prep-agent", &WRITE_UP[..3]))?;
         self.tell("The same contract, with everything filled in")?;
-        self.fill_and_send(&skeleton, &WRITE_UP)?;
+        self.send("issue-manager", "prep-agent", &WRITE_UP)?;
 
         self.tell("prep-agent claims it, and prepares a branch")?;
         self.claim("prep-agent")?;
         self.git(&["switch", "--quiet", "--create", BRANCH])?;
-        self.contract(
+        self.send(
             "prep-agent",
             "implementer-agent",
-            &["8080", "none needed", "passing", "not used"],
+            &[
+                ("validation.dependencies", "none needed"),
+                ("validation.build", "slug.sh runs"),
+                ("validation.dev_server", "n/a: a shell script"),
+            ],
         )?;
 
         self.implement()?;
@@ -169,17 +186,15 @@ impl<'o> Stage<'o> {
         self.merge_and_close()?;
 
         self.tell("Nothing can be added to a completed issue")?;
-        let late = filled(
-            &skeleton,
-            &["Once more", "chore", "low", "Once more", "Once more"],
-        );
-        self.refused(&["send", "-"], &late)?;
+        let mut late = WRITE_UP;
+        late[3] = ("summary", "Slugs have at most forty letters");
+        self.refused(&sending("issue-manager", "prep-agent", &late))?;
         self.audit()
     }
 
     fn init(&mut self) -> Result<(), Failure> {
         self.tell("The ledger, on its own branch")?;
-        self.handoff(&["init"], None).map(|_| ())
+        self.handoff(&["init"])
     }
 
     fn audit(&mut self) -> Result<(), Failure> {
@@ -187,7 +202,7 @@ impl<'o> Stage<'o> {
             "The audit trail is the branch's history, and `verify` derives every step again",
         )?;
         self.show_git(&["log", "--format=%h %an: %s", "handoffs"])?;
-        self.handoff(&["verify"], None).map(|_| ())
+        self.handoff(&["verify"])
     }
 
     fn implement(&mut self) -> Result<(), Failure> {
@@ -196,15 +211,18 @@ impl<'o> Stage<'o> {
         self.save("slug.sh", AFTER, "feat: print titles as slugs")?;
         self.save("test.sh", TEST, "test: two words")?;
         self.show_git(&["log", "--oneline", "main.."])?;
-        self.contract(
+        self.send(
             "implementer-agent",
             "reviewer-agent",
             &[
-                "https://github.com/example/slugs/pull/8",
-                "8",
-                "slug.sh prints a title as a slug",
-                "1",
-                "80%",
+                ("pr_url", PULL_REQUEST),
+                ("pr_number", "8"),
+                (
+                    "summary",
+                    "slug.sh joins the words of a title by dashes, in lower case",
+                ),
+                ("tests_added", "1"),
+                ("coverage", "n/a: no coverage tool for shell"),
             ],
         )
     }
@@ -212,34 +230,41 @@ impl<'o> Stage<'o> {
     fn review(&mut self) -> Result<(), Failure> {
         self.tell("reviewer-agent asks for changes")?;
         self.claim("reviewer-agent")?;
-        self.contract(
+        self.send(
             "reviewer-agent",
             "fixer-agent",
             &[
-                "1",
-                "0",
-                "0",
-                "slug.sh:3",
-                "critical",
-                "Punctuation ends up in the slug",
+                ("critical_count", "1"),
+                ("important_count", "0"),
+                ("suggestion_count", "0"),
+                (
+                    "blocking_issues",
+                    r#"{"location":"slug.sh:3","severity":"critical","description":"Punctuation ends up in the slug"}"#,
+                ),
             ],
         )?;
 
         self.tell("fixer-agent fixes it; its new commit is counted automatically")?;
         self.claim("fixer-agent")?;
         self.save("slug.sh", FIXED, "fix: keep punctuation out of slugs")?;
-        self.contract(
+        self.send(
             "fixer-agent",
             "reviewer-agent",
-            &["slug.sh:3", "Everything else becomes one dash"],
+            &[(
+                "fixes_applied",
+                r#"{"finding":"F1","location":"slug.sh:3","description":"What is no letter or digit becomes one dash"}"#,
+            )],
         )?;
 
         self.tell("reviewer-agent approves")?;
         self.claim("reviewer-agent")?;
-        self.contract(
+        self.send(
             "reviewer-agent",
             "validator-agent",
-            &["0", "Clean, with a test"],
+            &[(
+                "summary",
+                "Punctuation is gone from slugs, and a test covers two words",
+            )],
         )
     }
 
@@ -255,26 +280,37 @@ impl<'o> Stage<'o> {
             "Merge pull request #8",
             BRANCH,
         ])?;
-        self.contract(
+        self.send(
             "validator-agent",
             "closer-agent",
             &[
-                "merge",
-                "passed (1/1)",
-                "80%",
-                "passed",
-                "not used",
-                "no findings",
+                ("merge_strategy", "merge"),
+                ("validation_summary.tests", "1 passed"),
+                (
+                    "validation_summary.coverage",
+                    "n/a: no coverage tool for shell",
+                ),
+                ("validation_summary.lint", "passed"),
+                ("validation_summary.type_check", "n/a: shell has no types"),
+                ("validation_summary.security", "no findings"),
             ],
         )?;
 
         self.tell("closer-agent closes the issue; reviews and commits are counted automatically")?;
         self.claim("closer-agent")?;
-        self.contract(
+        self.send(
             "closer-agent",
             "workflow-complete",
-            &["Titles are slugs now", "Issue closed"],
+            &[
+                ("summary", "slug.sh prints titles as slugs"),
+                ("actions_taken", "Told the issue's author, and closed it"),
+            ],
         )
+    }
+
+    /// Some minutes pass.
+    fn later(&self) {
+        self.time.set(self.time.get() + PACE);
     }
 
     fn tell(&mut self, text: &str) -> Result<(), Failure> {
@@ -291,12 +327,7 @@ impl<'o> Stage<'o> {
 
     /// Runs a program in the repository, without the variables that a surrounding git or agent
     /// may have set.
-    fn start(
-        &self,
-        program: &Path,
-        arguments: &[&str],
-        input: Option<&str>,
-    ) -> Result<std::process::Output, Failure> {
+    fn start(&self, program: &Path, arguments: &[&str]) -> Result<std::process::Output, Failure> {
         let mut command = Command::new(program);
         command.current_dir(&self.folder).args(arguments);
         for (name, _) in std::env::vars_os() {
@@ -308,23 +339,17 @@ impl<'o> Stage<'o> {
                 command.env_remove(name);
             }
         }
-        command.stdin(if input.is_some() {
-            Stdio::piped()
-        } else {
-            Stdio::null()
-        });
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let date = format!("@{} +0000", self.time.get());
+        command
+            .env("GIT_AUTHOR_DATE", &date)
+            .env("GIT_COMMITTER_DATE", &date);
+        command.stdin(Stdio::null());
         let shown = program.display().to_string();
-        let mut child = command.spawn().map_err(|e| broken(&shown, e))?;
-        if let (Some(input), Some(mut pipe)) = (input, child.stdin.take()) {
-            // A program that refuses early may not read all of its input.
-            let _ = pipe.write_all(input.as_bytes());
-        }
-        child.wait_with_output().map_err(|e| broken(&shown, e))
+        command.output().map_err(|e| broken(&shown, e))
     }
 
     fn git(&self, arguments: &[&str]) -> Result<String, Failure> {
-        let out = self.start(Path::new("git"), arguments, None)?;
+        let out = self.start(Path::new("git"), arguments)?;
         if out.status.success() {
             return Ok(String::from_utf8_lossy(&out.stdout).into_owned());
         }
@@ -337,44 +362,38 @@ impl<'o> Stage<'o> {
 
     fn show_git(&mut self, arguments: &[&str]) -> Result<(), Failure> {
         let out = self.git(arguments)?;
-        let shown: Vec<String> = arguments.iter().map(|a| typed(a)).collect();
+        let shown: Vec<String> = arguments.iter().map(|a| word(a).into_owned()).collect();
         self.print(&format!("$ git {}\n{}", shown.join(" "), indented(&out)))
     }
 
     fn save(&self, file: &str, text: &str, message: &str) -> Result<(), Failure> {
+        self.later();
         fs::write(self.folder.join(file), text).map_err(|e| broken(file, e))?;
         self.git(&["add", file])?;
         self.git(&["commit", "--quiet", "-m", message]).map(|_| ())
     }
 
-    /// Runs one of our own commands, prints it as typed, and returns its answer.
-    fn handoff(&mut self, arguments: &[&str], input: Option<&str>) -> Result<String, Failure> {
-        let out = self.start(&self.program.clone(), arguments, input)?;
+    /// Runs one of our own commands, and prints it as typed, with its answer.
+    fn handoff(&mut self, arguments: &[&str]) -> Result<(), Failure> {
+        let out = self.start(&self.program.clone(), arguments)?;
         let answer = String::from_utf8_lossy(&out.stdout).into_owned();
-        let shown: Vec<String> = arguments.iter().map(|a| typed(a)).collect();
-        self.print(&format!(
-            "$ git handoff {}\n{}",
-            shown.join(" "),
-            indented(&answer)
-        ))?;
+        self.print(&format!("{}{}", prompt(arguments), indented(&answer)))?;
         if out.status.success() {
-            return Ok(answer);
+            return Ok(());
         }
         let message = String::from_utf8_lossy(&out.stderr);
-        Err(broken(
-            &format!("git handoff {}", shown.join(" ")),
-            message.trim(),
-        ))
+        Err(broken(prompt(arguments).trim(), message.trim()))
     }
 
     /// Runs a command that must be refused, and prints why.
-    fn refused(&mut self, arguments: &[&str], input: &str) -> Result<(), Failure> {
-        let out = self.start(&self.program.clone(), arguments, Some(input))?;
+    fn refused(&mut self, arguments: &[String]) -> Result<(), Failure> {
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let out = self.start(&self.program.clone(), &arguments)?;
         let message = String::from_utf8_lossy(&out.stderr);
         let code = out.status.code().unwrap_or(-1);
         self.print(&format!(
-            "$ git handoff {}\n{}  (exit {code})\n",
-            arguments.join(" "),
+            "{}{}  (exit {code})\n",
+            prompt(&arguments),
             indented(&message)
         ))?;
         if out.status.success() {
@@ -383,53 +402,40 @@ impl<'o> Stage<'o> {
         Ok(())
     }
 
+    fn send(&mut self, from: &str, to: &str, fields: &[Field<'_>]) -> Result<(), Failure> {
+        self.later();
+        let arguments = sending(from, to, fields);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        self.handoff(&arguments)
+    }
+
     fn claim(&mut self, agent: &str) -> Result<(), Failure> {
+        self.later();
         let arguments = ["claim", "--next", "--as", agent];
-        let out = self.start(&self.program.clone(), &arguments, None)?;
+        let out = self.start(&self.program.clone(), &arguments)?;
         if !out.status.success() {
             return Err(broken("claim", String::from_utf8_lossy(&out.stderr).trim()));
         }
         // Leave out the contract, which was already shown when it was sent.
         let answer = String::from_utf8_lossy(&out.stdout).into_owned();
         let head = answer.split("\n\n").next().unwrap_or_default().trim_end();
-        self.print(&format!(
-            "$ git handoff {}\n{}",
-            arguments.join(" "),
-            indented(head)
-        ))
-    }
-
-    fn new_contract(&mut self, from: &str, to: &str) -> Result<String, Failure> {
-        let arguments = ["new", "--issue", ISSUE, "--from", from, "--to", to];
-        self.handoff(&arguments, None)
-    }
-
-    fn contract(&mut self, from: &str, to: &str, values: &[&str]) -> Result<(), Failure> {
-        let skeleton = self.new_contract(from, to)?;
-        self.fill_and_send(&skeleton, values)
-    }
-
-    fn fill_and_send(&mut self, skeleton: &str, values: &[&str]) -> Result<(), Failure> {
-        let contract = filled(skeleton, values);
-        self.print(&format!("  … filled in: {}\n", values.join(" | ")))?;
-        self.handoff(&["send", "-"], Some(&contract)).map(|_| ())
+        self.print(&format!("{}{}", prompt(&arguments), indented(head)))
     }
 }
 
-/// Replaces the marks of a skeleton in order; marks without a value stay, and so do those that `send`
-/// fills in.
-fn filled(skeleton: &str, values: &[&str]) -> String {
-    let mut text = skeleton.to_owned();
-    for value in values {
-        let Some(start) = text.find("{{fill: ") else {
-            break;
-        };
-        let end = text[start..]
-            .find("}}")
-            .map_or(text.len(), |at| start + at + 2);
-        text.replace_range(start..end, value);
-    }
-    text
+/// The command that sends a contract with these fields.
+fn sending(from: &str, to: &str, fields: &[Field<'_>]) -> Vec<String> {
+    let head = ["send", "--issue", ISSUE, "--to", to, "--as", from];
+    let fields = fields.iter().map(|(name, value)| format!("{name}={value}"));
+    let fields = fields.flat_map(|field| ["--set".to_owned(), field]);
+    head.into_iter().map(str::to_owned).chain(fields).collect()
+}
+
+/// A command of ours as a person would type it, each field on its own line.
+fn prompt(arguments: &[&str]) -> String {
+    let words: Vec<String> = arguments.iter().map(|a| word(a).into_owned()).collect();
+    let words = words.join(" ").replace(" --set ", " \\\n    --set ");
+    format!("$ git handoff {words}\n")
 }
 
 /// A folder that does not exist yet.
@@ -443,13 +449,4 @@ fn unused(parent: &Path) -> PathBuf {
 
 fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}\n")).collect()
-}
-
-/// An argument as a person would type it.
-fn typed(argument: &str) -> String {
-    if argument.contains(char::is_whitespace) {
-        format!("'{argument}'")
-    } else {
-        argument.to_owned()
-    }
 }

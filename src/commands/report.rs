@@ -8,12 +8,13 @@ use handoff::base::ids::IssueKey;
 use handoff::base::{Moment, ObjectId};
 use handoff::git::Repository;
 use handoff::ledger::attention::{of_survey, protocols};
-use handoff::ledger::{IssueSurvey, Ledger, Snapshot};
+use handoff::ledger::{IssueSurvey, Ledger, Snapshot, Survey};
 use handoff::model::Refusal;
 use handoff_report::report::{Frame, Report, ReportError, Wanted, Written};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::args::filter::Conditions;
 use crate::args::{moment, reference};
 use crate::context::Context;
 use crate::environment::now;
@@ -41,6 +42,7 @@ const DEFAULT: &str = "handoff-report.html";
   git handoff report
   git handoff report --output report.html
   git handoff report --issue 123 --issue 124 --output review.html
+  git handoff report --where 'title~csv and state=failed' --output csv.html
   git handoff report --since 7d --output - | gzip > week.html.gz")]
 pub(crate) struct Arguments {
     /// Write to this file, replacing it atomically; `-` is standard output. By default
@@ -64,16 +66,43 @@ pub(super) struct WantedArguments {
     /// Give every issue a section, however many there are
     #[arg(long)]
     all: bool,
+    /// Show at most this many issues: what is open first, then what moved last
+    #[arg(long, value_name = "COUNT")]
+    limit: Option<usize>,
+    #[command(flatten)]
+    which: Conditions,
 }
 
 impl WantedArguments {
-    /// The selection for the page.
-    pub(super) fn wanted(&self) -> Wanted {
-        Wanted {
-            issues: self.issue.clone(),
+    /// The issues that were named.
+    pub(super) fn named(&self) -> &[IssueKey] {
+        &self.issue
+    }
+
+    /// The selection for the page: of the named issues, or all, those with a handoff that meets the
+    /// conditions.
+    fn wanted(&self, tip: &Snapshot<'_>, survey: &Survey) -> Result<Wanted, Failure> {
+        let query = self.which.query(tip)?;
+        let mut only = (!self.issue.is_empty()).then(|| self.issue.clone());
+        if !query.is_empty() {
+            let all = || survey.issues.iter().map(|issue| issue.key).collect();
+            let mut fitting = Vec::new();
+            for key in only.unwrap_or_else(all) {
+                let mut records = tip.issue(&key)?.records()?;
+                query.retain(tip, &mut records)?;
+                if !records.is_empty() {
+                    fitting.push(key);
+                }
+            }
+            only = Some(fitting);
+        }
+        Ok(Wanted {
+            only,
+            query: query.to_string(),
             since: self.since,
             all: self.all,
-        }
+            limit: self.limit,
+        })
     }
 }
 
@@ -82,7 +111,7 @@ impl Arguments {
         let repository = context.repository_to_survey()?;
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
-        let wanted = self.wanted.wanted();
+        let wanted = &self.wanted;
         let frame = Frame {
             name: name(&repository),
             live: false,
@@ -97,14 +126,14 @@ impl Arguments {
                 output,
                 failed: None,
             };
-            let written = write(&ledger, &tip, &wanted, &frame, &mut out);
+            let written = write(&ledger, &tip, wanted, &frame, &mut out);
             return match out.failed {
                 Some(failure) => Err(failure),
                 None => written.map(drop),
             };
         }
         let written = replace_with(file, |mut out| {
-            write(&ledger, &tip, &wanted, &frame, &mut out)
+            write(&ledger, &tip, wanted, &frame, &mut out)
         })?;
         output.answer(&ReportView {
             file: file.display().to_string(),
@@ -179,19 +208,20 @@ impl Answer for ReportView {
 pub(super) fn write(
     ledger: &Ledger<'_>,
     tip: &Snapshot<'_>,
-    wanted: &Wanted,
+    wanted: &WantedArguments,
     frame: &Frame,
     out: &mut impl Write,
 ) -> Result<Written, Failure> {
     let threads = Context::threads();
     let survey = ledger.survey(tip, threads)?;
     if let Some(key) = wanted
-        .issues
+        .named()
         .iter()
         .find(|key| survey.issues.get(key).is_none())
     {
         return Err(Refusal::no_issue(key).into());
     }
+    let wanted = wanted.wanted(tip, &survey)?;
     let protocols = protocols(tip, now()?)?;
     let issues: Vec<IssueSurvey<'_>> = survey.issues.iter().collect();
     let stuck = of_survey(tip, &survey, &protocols, now()?)?;
@@ -200,7 +230,7 @@ pub(super) fn write(
         stuck,
         &protocols,
         ledger.branch(),
-        wanted,
+        &wanted,
         now()?,
     );
     let policy = in_force(tip, tip.manifest().default_protocol.as_str())?;

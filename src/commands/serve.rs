@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use handoff::git::Repository;
 use handoff::model::{Refusal, View};
-use handoff_report::report::{Frame, Wanted, gone, policy};
+use handoff_report::report::{Frame, gone, policy};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
@@ -63,11 +63,10 @@ const FRESH: Duration = Duration::from_secs(300);
 
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let wanted = self.wanted.wanted();
         let frame = {
             let repository = Repository::open_here()?;
             let tip = context.tip(&repository)?;
-            for key in &wanted.issues {
+            for key in self.wanted.named() {
                 if tip.issue(key)?.issue()?.is_none() {
                     return Err(Refusal::no_issue(key).into());
                 }
@@ -103,7 +102,7 @@ impl Arguments {
         output.answer(&ServeView { address, port })?;
         let mut reader = Reader {
             context,
-            wanted: &wanted,
+            wanted: &self.wanted,
             frame: &frame,
             page: None,
         };
@@ -156,7 +155,7 @@ fn answer(request: &Request, ask: &Sender<PageRequest>) -> Answer {
 /// Reads the ledger, on one thread, because its handles belong to one.
 struct Reader<'a> {
     context: &'a Context,
-    wanted: &'a Wanted,
+    wanted: &'a WantedArguments,
     frame: &'a Frame,
     page: Option<Page>,
 }

@@ -1,3 +1,5 @@
+use std::fs;
+
 use clap::Args;
 use handoff::base::text::{continued, word};
 use handoff_harness::workflows;
@@ -30,7 +32,15 @@ impl Arguments {
         }
         let ledger = context.ledger(&repository)?;
         let branch = ledger.tip_id()?.map(|_| ledger.branch().to_owned());
-        output.answer(&UninstallView { removed, branch })
+        let folder = repository.common_dir().join("handoff/work/worktrees");
+        let has_worktrees = fs::read_dir(folder).is_ok_and(|mut all| all.next().is_some());
+        let delete = branch.as_deref().map(deletion);
+        output.answer(&UninstallView {
+            removed,
+            branch,
+            delete,
+            has_worktrees,
+        })
     }
 }
 
@@ -42,6 +52,24 @@ pub(crate) struct UninstallView {
     removed: Vec<String>,
     /// the ledger's branch, which stays; null if there is none
     branch: Option<String>,
+    /// the shell command that deletes the ledger from this clone, for good; null if there is none
+    delete: Option<String>,
+    #[serde(skip)]
+    has_worktrees: bool,
+}
+
+/// Deletes the refs of the ledger here, this clone's settings and its notes.
+fn deletion(branch: &str) -> String {
+    let [own, remote] = [
+        format!("refs/heads/{branch}"),
+        format!("refs/remotes/*/{branch}"),
+    ];
+    format!(
+        "git for-each-ref --format='delete %(refname)' {} refs/handoff/ {} | git update-ref --stdin && \
+         {{ git config --remove-section handoff 2>/dev/null; rm -rf \"$(git rev-parse --git-common-dir)/handoff\"; }}",
+        word(&own),
+        word(&remote)
+    )
 }
 
 impl Answer for UninstallView {
@@ -54,12 +82,14 @@ impl Answer for UninstallView {
         if self.removed.is_empty() {
             text += "nothing was installed here\n";
         }
-        if let Some(branch) = &self.branch {
+        if let (Some(branch), Some(delete)) = (&self.branch, &self.delete) {
             text += &format!(
-                "the ledger stays: branch {branch}, refs/handoff/, this clone's notes and its settings handoff.*; \
-                 to delete it here for good: git branch -D {} && rm -r \"$(git rev-parse --git-common-dir)/handoff\"\n",
-                word(branch)
+                "the ledger stays: branch {branch}, refs/handoff/, this clone's notes and its settings handoff.*\n"
             );
+            if self.has_worktrees {
+                text += "worktrees of `git handoff work` stay; to remove them first: git handoff work --prune\n";
+            }
+            text += &format!("to delete the ledger here for good: {delete}\n");
         }
         text
     }

@@ -118,6 +118,30 @@ fn it_follows_the_ledger() {
 }
 
 #[test]
+fn the_conditions_of_list_narrow_it_down() {
+    let env = desk();
+    let set = ["set", "88", "labels=bug", "--as", "maintainer"];
+    env.handoff(&[&set[..], &["--reason", "sorted"]].concat())
+        .success();
+    let terminal = Terminal::new(&env, 80).rows(24);
+    let live = terminal.start(&["board", "--label", "bug"]);
+    live.shows("88.1");
+    live.shows("/label=bug");
+    live.lacks("87.2");
+    live.types("\u{1b}");
+    live.shows("87.2");
+    live.types("/state=failed|blocked and title~DELIVERY\r");
+    live.lacks("88.1");
+    live.shows("89.1");
+    live.types("/\u{1b}");
+    live.shows("88.1");
+    live.types("/state=lost\r");
+    live.shows("states are: pending");
+    live.types("\u{1b}");
+    close(live);
+}
+
+#[test]
 fn an_action_is_shown_and_done() {
     let env = desk();
     let live = board(&env, &[]);

@@ -176,11 +176,6 @@ fn a_request_is_answered_and_its_issue_is_complete() {
     ```json
     [request]
     ```
-
-    known about the issue
-      artifact_type: react-components
-      project_id: loan-desk
-      tech_stack_artifact_id: stack-loan-desk-3
     --- stderr
     next: git handoff send --issue loan-list-21 --to @frontend-specialist --type response --as @react-specialist --set execution_time_seconds='{{fill: seconds that the work took}}' --set output.artifact_id='{{fill: id of the artifact}}' --set output.artifact_path='{{fill: path of the artifact}}' --set validation.typescript_errors='{{fill: number of errors of the TypeScript compiler}}' --set validation.eslint_warnings='{{fill: number of warnings of ESLint}}' --set validation.tests_passing='{{fill: true or false}}' --set validation.coverage_percentage='{{fill: test coverage in percent}}' --set validation.accessibility_violations='{{fill: number of accessibility rules that are broken}}' --set metadata.components_generated='{{fill: number of components}}' --set metadata.custom_hooks_generated='{{fill: number of hooks}}' --set metadata.test_files_generated='{{fill: number of test files}}' --set metadata.total_lines_generated='{{fill: number of lines}}' --set next_steps='{{fill: one thing to do next}}'   # Work delivered (one --set for each entry of next_steps)
       or: git handoff new --issue loan-list-21 --from @react-specialist --to @frontend-specialist --type failure   # Work failed

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::json;
 use test_support::contracts::{Format, opening, prepared, sample};
+use test_support::remote::bare;
 use test_support::workflow::{Step, run, workflow};
 use test_support::{Ran, TestEnvironment};
 
@@ -484,7 +486,7 @@ fn what_init_installs_uninstall_removes() {
     let removed = env.handoff(&["uninstall"]).success();
     removed
         .says("the ledger stays: branch handoffs, refs/handoff/, ")
-        .says("to delete it here for good: git branch -D handoffs && ");
+        .says("to delete the ledger here for good: git for-each-ref ");
     assert!(gate.is_file());
     fs::remove_dir_all(env.repo().join(".github")).unwrap();
     assert_eq!(files(), before);
@@ -660,7 +662,6 @@ fn a_role_that_decides_is_told_every_result_with_approval_first() {
     let starts = [
         "choose one: git handoff send --issue 87 --to validator-agent ",
         "  or: git handoff send --issue 87 --to fixer-agent ",
-        "  or: git handoff new --issue 87 --from reviewer-agent --to orchestrator",
     ];
     let next: Vec<&str> = claimed.stderr.lines().collect();
     assert_eq!(next.len(), starts.len(), "{next:?}");
@@ -948,4 +949,70 @@ fn the_issue_is_the_one_whose_branch_is_checked_out() {
     env.git(&env.repo(), &["checkout", "-q", "--detach"]);
     env.handoff(&["gate"]).exits(2).says("no issue is named");
     env.handoff(&["graph", "--since", "30d"]).exits(2);
+}
+
+#[test]
+fn the_command_that_uninstall_prints_leaves_nothing_of_the_ledger() {
+    let env = TestEnvironment::with_repository();
+    let repo = env.repo();
+    let origin = bare(&env, "origin.git");
+    env.git(
+        &repo,
+        &["remote", "add", "origin", origin.to_str().unwrap()],
+    );
+    env.git(&repo, &["push", "-q", "origin", "HEAD:refs/heads/main"]);
+    env.git(&repo, &["fetch", "-q", "origin"]);
+    let before = (
+        env.git(&repo, &["for-each-ref"]),
+        env.git(&repo, &["rev-list", "--all", "--reflog"]),
+    );
+    env.handoff(&["init", "--remote", "origin", "--hooks"])
+        .success();
+    env.send(opening(87)).success();
+    env.claim("87.1", "prep-agent").success();
+    fs::write(repo.join("kept.txt"), "half").unwrap();
+    let fail = ["fail", "87.1", "--as", "prep-agent", "--code", "E"];
+    env.handoff(&[&fail[..], &["--message", "503", "--snapshot"]].concat())
+        .success();
+    env.git(&repo, &["fetch", "-q", "origin"]);
+    env.handoff(&["metrics"]).success();
+    fs::remove_file(repo.join("kept.txt")).unwrap();
+    let said = env.handoff(&["uninstall"]).success().stdout;
+    let (_, command) = said
+        .split_once("to delete the ledger here for good: ")
+        .unwrap();
+    let mut shell = Command::new("sh");
+    let ran = shell.args(["-c", command.trim()]).current_dir(&repo);
+    assert!(ran.status().unwrap().success(), "{command}");
+    // What reads brings nothing back.
+    for reading in [
+        &[][..],
+        &["status"],
+        &["list"],
+        &["log"],
+        &["show", "87.1"],
+        &["prime", "--as", "prep-agent"],
+        &["verify"],
+        &["report"],
+        &["metrics"],
+        &["alerts"],
+        &["doctor"],
+        &["workers"],
+        &["refused"],
+        &["gate", "87"],
+        &["protocol", "list"],
+        &["fetch"],
+    ] {
+        env.handoff(reading);
+    }
+    let after = (
+        env.git(&repo, &["for-each-ref"]),
+        env.git(&repo, &["rev-list", "--all", "--reflog"]),
+    );
+    assert_eq!(after, before);
+    assert!(!repo.join(".git/handoff").exists());
+    let config = fs::read_to_string(repo.join(".git/config")).unwrap();
+    assert!(!config.contains("[handoff"), "{config}");
+    assert_eq!(env.git(&repo, &["worktree", "list"]).lines().count(), 1);
+    assert_eq!(env.git(&repo, &["status", "--porcelain"]), "");
 }

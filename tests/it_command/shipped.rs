@@ -17,8 +17,7 @@ fn the_demo_takes_an_issue_to_its_end_and_leaves_the_repository() {
         "field.unfilled",
         "(exit 3)",
         "7.4 reviewer-agent → fixer-agent: pending",
-        "<commits_added>{{fill by send: ",
-        "<review_iterations>{{fill by send: ",
+        "statements: passed commits_added",
         "7.8 closer-agent → workflow-complete: completed",
         "issue 7 is completed: nothing can be added to it",
         "the ledger is sound: 16 commits, 8 handoffs",
@@ -31,12 +30,58 @@ fn the_demo_takes_an_issue_to_its_end_and_leaves_the_repository() {
     let merge = env.git(&folder, &["log", "-1", "--format=%s", "main"]);
     assert_eq!(merge.trim(), "Merge pull request #8");
     assert_eq!(env.git(&folder, &["status", "--porcelain"]), "");
+    demo_reads_like_a_story(&env, &folder);
     // Nothing there is overwritten.
     env.handoff(&["demo", folder.to_str().unwrap()]).exits(2);
     let json = env.handoff(&["demo", "--json"]).success().json();
     let made = Path::new(json["data"]["folder"].as_str().unwrap()).to_owned();
     assert!(made.join(".git").is_dir());
     fs::remove_dir_all(made).unwrap();
+}
+
+/// What the demo records is what somebody would write, at the pace of an afternoon.
+fn demo_reads_like_a_story(env: &TestEnvironment, folder: &Path) {
+    let subjects = ["log", "--reverse", "--format=%an: %s", "handoffs"];
+    let subjects = env.git(folder, &subjects);
+    let subjects = subjects.lines().filter(|line| !line.contains(" claimed, "));
+    insta::assert_snapshot!(subjects.collect::<Vec<_>>().join("\n"), @"
+    Demo: Start the ledger
+    issue-manager: 7.1 sent to prep-agent: Print a title as a slug that fits into a web address
+    prep-agent: 7.2 sent to implementer-agent: Titles become slugs
+    implementer-agent: 7.3 sent to reviewer-agent: slug.sh joins the words of a title by dashes, in lower case
+    reviewer-agent: 7.4 sent to fixer-agent: critical=1, important=0, suggestion=0
+    fixer-agent: 7.5 sent to reviewer-agent: Titles become slugs
+    reviewer-agent: 7.6 sent to validator-agent: Punctuation is gone from slugs, and a test covers two words
+    validator-agent: 7.7 sent to closer-agent: Titles become slugs
+    closer-agent: 7.8 sent to workflow-complete: slug.sh prints titles as slugs
+    ");
+    let at = folder.to_str().unwrap();
+    let list = env.handoff(&["-C", at, "list", "--json"]).success().json();
+    let handoffs = list["data"]["handoffs"].as_array().unwrap();
+    assert_eq!(handoffs.len(), 8);
+    for handoff in handoffs {
+        let summary = handoff["summary"].as_str().unwrap();
+        assert!(is_sentence(summary), "{handoff}");
+        assert_eq!(handoff["title"], "Titles become slugs");
+    }
+    let status = env.handoff(&["-C", at, "status", "7"]).success().stdout;
+    let found = status.lines().find(|line| line.contains("- F1")).unwrap();
+    assert_eq!(
+        found.trim(),
+        "- F1 (critical, slug.sh:3): Punctuation ends up in the slug; resolved by 7.6; answered by 7.5: \
+         What is no letter or digit becomes one dash"
+    );
+    let log = env.handoff(&["-C", at, "log", "7"]).success().stdout;
+    assert!(!log.contains(" 0s "), "{log}");
+}
+
+/// Whether a summary is at least a word of letters, beginning with a capital or a file's name.
+fn is_sentence(text: &str) -> bool {
+    let words = text
+        .split(' ')
+        .filter(|word| word.chars().all(char::is_alphabetic));
+    let is_path = |word: &str| word.contains(':');
+    words.count() > 0 && !text.split(' ').any(is_path)
 }
 
 #[test]

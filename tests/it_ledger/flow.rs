@@ -67,12 +67,6 @@ fn a_step_prints_its_receipt_and_the_next_command() {
       </requirements>
     </handoff>
     ```
-
-    known about the issue
-      issue_title: Export delivery history as CSV
-      issue_url: https://github.com/quayside/parcel-desk/issues/87
-      priority: medium
-      type: enhancement
     --- stderr
     next: git handoff send --issue 87 --to implementer-agent --as prep-agent --set branch='{{fill: code branch of the work}}' --set workspace_path='{{fill: path of the workspace}}' --set workspace_type='{{fill: worktree, in-place or cloud}}' --set port='{{fill: port of the development server; leave it out if dev_server says n/a}}' --set validation.dependencies='{{fill: outcome of installing the dependencies, or why there are none}}' --set validation.build='{{fill: outcome of the first build and test run}}' --set validation.dev_server='{{fill: outcome of starting the development server, or `n/a: ` and why there is none}}'   # Workspace ready
       or: git handoff new --issue 87 --from prep-agent --to orchestrator   # Agent failed or is blocked

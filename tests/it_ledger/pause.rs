@@ -203,12 +203,6 @@ fn nobody_is_handed_the_work_of_a_paused_issue() {
       </requirements>
     </handoff>
     ```
-
-    known about the issue
-      issue_title: Export delivery history as CSV
-      issue_url: https://github.com/quayside/parcel-desk/issues/7
-      priority: medium
-      type: enhancement
     --- stderr
     next: git handoff send --issue 7 --to implementer-agent --as prep-agent --set branch='{{fill: code branch of the work}}' --set workspace_path='{{fill: path of the workspace}}' --set workspace_type='{{fill: worktree, in-place or cloud}}' --set port='{{fill: port of the development server; leave it out if dev_server says n/a}}' --set validation.dependencies='{{fill: outcome of installing the dependencies, or why there are none}}' --set validation.build='{{fill: outcome of the first build and test run}}' --set validation.dev_server='{{fill: outcome of starting the development server, or `n/a: ` and why there is none}}'   # Workspace ready
       or: git handoff new --issue 7 --from prep-agent --to orchestrator   # Agent failed or is blocked

@@ -588,9 +588,7 @@ fn a_claim_brings_everything_to_begin_with() {
       handoffs: 1
       recommended_next_agent: DesignGPT
       session: meta-1
-      decision: advance
       evaluations: 1
-      rationale: research-1 was read: advance
 
     what was requested, contract by contract
       see `git handoff context ferry-71`

@@ -716,3 +716,145 @@ fn what_work_took_has_charts_and_a_table() {
     let meta = found["answers"][2].as_str().unwrap();
     assert!(meta.contains("2.75 USD, 24,690 tokens"), "{meta}");
 }
+
+/// An issue of which a person noted a branch and labels.
+fn labelled(env: &TestEnvironment, issue: u32, branch: &str, labels: &str) {
+    env.send(opening(issue)).success();
+    let issue = issue.to_string();
+    let by = ["--reason", "sorted", "--as", "maintainer"];
+    let labels = format!("labels={labels}");
+    env.handoff(&[&["set", &issue, &labels][..], &by].concat())
+        .success();
+    let fact = format!("branch={branch}");
+    env.handoff(&[&["annotate", &issue, "--fact", &fact][..], &by].concat())
+        .success();
+}
+
+#[test]
+fn a_page_is_searched_by_title_label_branch_and_person() {
+    let env = TestEnvironment::with_ledger();
+    labelled(&env, 2, "feature/csv", &format!("bug,{HOSTILE}"));
+    labelled(&env, 10, "feature/xml", "docs");
+    env.send(opening(1)).success();
+    let cancel = ["cancel", "1.1", "--as", "maintainer", "--reason", "no need"];
+    env.handoff(&cancel).success();
+    let (path, text) = report(&env, &[]);
+    assert_eq!(text.matches("<script").count(), 1);
+    let at = address(&path);
+    let keys = "[...document.querySelectorAll('#index tbody tr:not([hidden])')].map((row) => row.dataset.k).join(' ')";
+    let found = look(
+        &at,
+        &json!({ "axe": true, "steps": [
+            ["choose", ["#f-label", HOSTILE]],
+            ["evaluate", keys],
+            ["click", "#f-clear"],
+            ["choose", ["#f-branch", "feature/xml"]],
+            ["evaluate", keys],
+            ["click", "#f-clear"],
+            ["choose", ["#f-person", "maintainer"]],
+            ["evaluate", keys],
+            ["click", "#f-clear"],
+            ["type", ["#f-title", "DELIVERY history"]],
+            ["wait", ["#f-count", "3 issues"]],
+            ["type", ["#f-title", "no such"]],
+            ["wait", ["#f-count", "0 of 3"]],
+            ["click", "#f-clear"],
+            ["choose", ["#f-order", "number"]],
+            ["evaluate", keys],
+            ["evaluate", "document.title + document.images.length"],
+            ["text", "#i-2 .meta"],
+        ] }),
+    );
+    assert_quiet(&found, &at);
+    assert_eq!(found["violations"], json!([]));
+    let answers = &found["answers"];
+    assert_eq!(
+        [&answers[1], &answers[4], &answers[7], &answers[14]],
+        ["2", "10", "1", "1 2 10"]
+    );
+    assert!(answers[15].as_str().unwrap().ends_with("Handoffs of repo0"));
+    let meta = answers[16].as_str().unwrap();
+    assert!(meta.contains("branch feature/csv"), "{meta}");
+    // The same by options; what is not known is refused.
+    let (_, text) = report(&env, &["--label", "docs", "--on", "feature/xml"]);
+    assert!(text.contains("<code>label=docs and branch=feature/xml</code>"));
+    assert_eq!(text.matches("<section class=\"issue\"").count(), 1);
+    let (_, text) = report(&env, &["--where", "title~delivery", "--limit", "2"]);
+    assert!(text.contains("It shows the first 2 of 3 issues"), "{text}");
+    assert_eq!(text.matches("<section class=\"issue\"").count(), 2);
+    env.handoff(&["report", "--priority", "hihg", "-o", "no.html"])
+        .exits(2)
+        .says("priorities are:");
+}
+
+#[test]
+fn labels_stand_at_the_lines_of_the_timeline_at_every_width() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(1)).success();
+    // Each form of a label: of hours, of days, of months.
+    for (minutes, issue) in [(5, 2), (60 * 24 * 3, 3), (60 * 24 * 90, 4)] {
+        env.wait_minutes(minutes);
+        env.send(opening(issue)).success();
+        env.wait_minutes(5);
+        let (path, _) = report(&env, &[]);
+        let at = address(&path);
+        let measured = "(() => {
+            const wrong = [];
+            const bars = document.querySelector('.lanes tbody svg').getBoundingClientRect();
+            for (const axis of document.querySelectorAll('.axis')) {
+                let end = -Infinity;
+                [...axis.children].forEach((label, i) => {
+                    const { left, right, width } = label.getBoundingClientRect();
+                    if (!width) return;
+                    const at = [left, (left + right) / 2, (left + right) / 2, (left + right) / 2, right][i];
+                    const line = bars.left + bars.width * i / 4;
+                    if (Math.abs(at - line) > 1) wrong.push(`${label.textContent}: ${at}, not ${line}`);
+                    if (left < end + 4) wrong.push(`${label.textContent} overlaps`);
+                    if (left < bars.left - 1 || right > bars.right + 1) wrong.push(`${label.textContent} sticks out`);
+                    end = right;
+                });
+            }
+            return [wrong, [...document.querySelectorAll('.lanes thead .axis span')].filter((one) => one.getClientRects().length).length];
+        })()";
+        let widths = [320, 360, 480, 640, 735, 800, 991, 1024, 1280, 1920];
+        let mut steps = Vec::new();
+        for width in widths {
+            let seen = "document.querySelector('#timeline').scrollIntoView()";
+            steps.push(json!(["resize", width]));
+            steps.push(json!(["evaluate", seen]));
+            steps.push(json!(["evaluate", measured]));
+        }
+        let found = look(&at, &json!({ "steps": steps }));
+        for (i, width) in widths.into_iter().enumerate() {
+            let [wrong, count] = [0, 1].map(|part| &found["answers"][3 * i + 2][part]);
+            assert_eq!(*wrong, json!([]), "{width}");
+            let least = if width < 480 { 1 } else { 2 };
+            assert!(count.as_u64().unwrap() >= least, "{width}: {count}");
+        }
+    }
+}
+
+#[test]
+fn long_titles_and_labels_fit_at_every_width() {
+    let env = TestEnvironment::with_ledger();
+    let word = "Pneumonoultramicroscopicsilicovolcanoconiosis".repeat(6);
+    let mut contract: Value =
+        serde_json::from_str(&sample("issue-manager-to-prep-agent", Format::Json, 1)).unwrap();
+    contract["issue_title"] = json!(word);
+    env.send(contract.to_string()).success();
+    let labels = format!("labels={}", &word[..60]);
+    let by = ["--reason", "x", "--as", "maintainer"];
+    env.handoff(&[&["set", "1", &labels][..], &by].concat())
+        .success();
+    let (path, _) = report(&env, &[]);
+    for width in [320, 640, 1024, 1920] {
+        let plan = json!({ "viewport": { "width": width, "height": 900 }, "steps": [
+            ["evaluate", "document.querySelectorAll('.issue').forEach((one) => { one.style.contentVisibility = 'visible'; })"],
+            ["evaluate", "document.documentElement.scrollWidth <= innerWidth"],
+            ["evaluate", "[...document.querySelectorAll('h1, h2, h3, h4, .meta')].filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent.slice(0, 60))"],
+        ] });
+        let found = look(&address(&path), &plan);
+        assert_eq!(found["answers"][1], true, "{width}");
+        assert_eq!(found["answers"][2], json!([]), "{width}");
+    }
+}

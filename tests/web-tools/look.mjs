@@ -8,6 +8,7 @@
 //   ["text", selector] the text there; ["count", selector] how many are shown; ["type", [selector, text]];
 //   ["choose", [selector, value]]; ["click", selector]; ["press", key]; ["focused"] what has the focus;
 //   ["evaluate", code]; ["shot", file]; ["wait", [selector, text]] until a text is there; ["tab-through", most];
+//   ["resize", width] of the window;
 //   ["run", program] meanwhile, to its end; ["print"] how many pages it prints on; ["media", kind] as printed, or as on a screen.
 import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';
@@ -50,6 +51,7 @@ const steps = {
   press: (page, key) => page.keyboard.press(key),
   focused: (page) => page.evaluate(() => document.activeElement.outerHTML.slice(0, 200)),
   evaluate: (page, code) => page.evaluate(code),
+  resize: (page, width) => page.setViewportSize({ width, height: 900 }).then(() => null),
   run: (_, program) => { execFileSync(program, { stdio: ['ignore', 'ignore', 'inherit'] }); },
   print: async (page) => {
     const pdf = await page.pdf({ format: 'A4' });

@@ -59,7 +59,7 @@ impl Amount {
         self.0
     }
 
-    /// The amount of so many billionths.
+    /// An amount from its number of billionths.
     pub fn from_billionths(billionths: u64) -> Self {
         Self(billionths)
     }

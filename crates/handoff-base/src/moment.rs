@@ -55,18 +55,18 @@ impl Moment {
         Self::at(milliseconds.clamp(first, last))
     }
 
-    /// The moment so much later; `None` after the last there is.
+    /// The moment plus a duration; `None` past the last moment.
     pub fn checked_add_signed(self, length: TimeDelta) -> Option<Self> {
         let end = self.0.checked_add_signed(length)?;
         Self::from_timestamp_millis(end.timestamp_millis())
     }
 
-    /// The moment so much earlier; `None` before the first there is.
+    /// The moment minus a duration; `None` before the first moment.
     pub fn checked_sub_signed(self, length: TimeDelta) -> Option<Self> {
         self.checked_add_signed(-length)
     }
 
-    /// The moment so many seconds later, at most the last.
+    /// The moment plus seconds, capped at the last moment.
     pub fn later(self, seconds: u64) -> Self {
         let length = i64::try_from(seconds).ok().and_then(TimeDelta::try_seconds);
         let end = length.and_then(|length| self.checked_add_signed(length));

@@ -31,7 +31,7 @@ impl ObjectFormat {
         }
     }
 
-    /// The format whose ids have so many bytes.
+    /// The object format by the length of its ids, in bytes.
     #[inline]
     fn of_length(bytes: usize) -> Option<Self> {
         match bytes {

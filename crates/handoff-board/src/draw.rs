@@ -342,7 +342,8 @@ fn line_style(line: &str, is_diff: bool, paint: Paint) -> Style {
 }
 
 fn footer(frame: &mut Frame<'_>, app: &App, paint: Paint, area: Rect) {
-    if app.is_filtering || !app.filter.text().is_empty() && app.detail.is_none() {
+    let is_shown = app.note.is_none() && !app.filter.text().is_empty() && app.detail.is_none();
+    if app.is_filtering || is_shown {
         let text = format!("/{}", one_line(&app.filter.text()));
         if app.is_filtering {
             let column = u16::try_from(Line::raw(text.as_str()).width()).unwrap_or(u16::MAX);

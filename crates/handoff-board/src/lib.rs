@@ -33,6 +33,7 @@ use self::draw::Paint;
 use self::load::Loader;
 use self::state::{App, Effect};
 use self::terminal::Held;
+use handoff_cli::args::filter::Filter;
 use handoff_cli::args::remote::PollArgs;
 use handoff_cli::context::Context;
 use handoff_cli::context::interruption::Interruption;
@@ -41,7 +42,7 @@ use handoff_cli::failure::{ErrorCode, Failure};
 use handoff_cli::output::Output;
 use handoff_cli::view::is_dumb;
 
-/// How often ages are drawn anew.
+/// The interval at which ages are redrawn.
 const AGES: Duration = Duration::from_secs(10);
 
 /// What happens while the board is shown.
@@ -66,13 +67,18 @@ enum Message {
 ///
 /// # Errors
 /// A [`Failure`] of usage without a terminal, and of the environment without a ledger.
-pub fn run(context: &Context, looks: PollArgs, output: &Output) -> Result<(), Failure> {
+pub fn run(
+    context: &Context,
+    looks: PollArgs,
+    filter: &Filter,
+    output: &Output,
+) -> Result<(), Failure> {
     if output.is_json() || !stdin().is_terminal() || !stdout().is_terminal() || is_dumb() {
         let text = "the board needs a terminal that can move its cursor";
         return Err(Failure::usage(text).hint("`git handoff status` prints what is open"));
     }
     let repository = context.repository()?;
-    context.tip(&repository)?;
+    let query = filter.query(&context.tip(&repository)?)?;
     if !looks.offline {
         context.remote(&repository)?;
     }
@@ -104,12 +110,14 @@ pub fn run(context: &Context, looks: PollArgs, output: &Output) -> Result<(), Fa
         force_color_output(true);
     }
     let held = Held::take(&sender).map_err(|error| failed(&error))?;
-    let loader = Loader::start(context.global(), looks, agent, sender.clone());
+    let from = (context.global(), query.clone());
+    let loader = Loader::start(from, looks, agent, sender.clone());
     let shown = Shown {
         context,
         paint,
         sender,
-        app: App::new(acting, look.now()),
+        loader: &loader,
+        app: App::new(acting, &query, look.now()),
     }
     .show(held, &messages);
     loader.stop();
@@ -128,6 +136,7 @@ struct Shown<'a> {
     context: &'a Context,
     paint: Paint,
     sender: Sender<Message>,
+    loader: &'a Loader,
     app: App,
 }
 
@@ -193,6 +202,7 @@ impl Shown<'_> {
             Effect::Run(invocation) => drop(thread::spawn(move || {
                 let _ = to.send(Message::Ran(invocation.run()));
             })),
+            Effect::Filter(query) => self.loader.filter(query),
             Effect::None | Effect::Redraw | Effect::Quit => {}
         }
     }

@@ -1,8 +1,9 @@
 //! The thread that reads the ledger: once, and again whenever it changed.
 
-use std::sync::Arc;
+use std::cell::OnceCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use handoff::protocol::{AgentKind, Protocol};
 
 use super::Message;
 use super::data::{Board, Card, Found};
+use handoff_cli::args::filter::Query;
 use handoff_cli::args::remote::PollArgs;
 use handoff_cli::context::lookout::{Lookout, Place};
 use handoff_cli::context::{Context, Global};
@@ -31,44 +33,61 @@ const FRESH: Duration = Duration::from_secs(300);
 /// The running thread.
 pub(super) struct Loader {
     stop: Arc<AtomicBool>,
-    waker: Receiver<Waker>,
+    query: Arc<Mutex<Query>>,
+    ready: Receiver<Waker>,
+    waker: OnceCell<Waker>,
     thread: JoinHandle<()>,
 }
 
 impl Loader {
     /// Starts reading for the agent that acts here.
     pub(super) fn start(
-        global: Global,
+        (global, query): (Global, Query),
         looks: PollArgs,
         acting: Option<AgentName>,
         to: Sender<Message>,
     ) -> Self {
         let stop = Arc::<AtomicBool>::default();
-        let (ready, waker) = channel();
+        let (to_wake, ready) = channel();
         let stopped = Arc::clone(&stop);
+        let query = Arc::new(Mutex::new(query));
+        let asked = Arc::clone(&query);
         let thread = thread::spawn(move || {
             let context = Context::new(global);
             let reader = Reader {
                 acting,
                 stopped,
+                query: asked,
                 watched: Watched::default(),
             };
-            if let Err(failure) = reader.follow(&context, looks, &ready, &to) {
+            if let Err(failure) = reader.follow(&context, looks, &to_wake, &to) {
                 // Without a receiver, nobody looks.
                 let _ = to.send(Message::Failed(failure.message));
             }
         });
         Self {
             stop,
-            waker,
+            query,
+            ready,
+            waker: OnceCell::new(),
             thread,
         }
+    }
+
+    /// Reads only what meets a query from now on.
+    pub(super) fn filter(&self, query: Query) {
+        *self.query.lock().unwrap_or_else(PoisonError::into_inner) = query;
+        // A thread that is not ready yet has not looked at it either.
+        if let Ok(waker) = self.ready.try_recv() {
+            let _ = self.waker.set(waker);
+        }
+        self.waker.get().into_iter().for_each(Waker::wake);
     }
 
     /// Ends it.
     pub(super) fn stop(self) {
         self.stop.store(true, Ordering::SeqCst);
-        if let Ok(waker) = self.waker.recv() {
+        if let Some(waker) = self.waker.into_inner().or_else(|| self.ready.recv().ok()) {
             waker.wake();
         }
         // A panic was already reported.
@@ -79,6 +98,7 @@ impl Loader {
 struct Reader {
     acting: Option<AgentName>,
     stopped: Arc<AtomicBool>,
+    query: Arc<Mutex<Query>>,
     watched: Watched,
 }
 
@@ -105,12 +125,18 @@ impl Reader {
             let trouble = heard.or_else(|| lookout.trouble().map(str::to_owned));
             let now = now()?;
             let tip = lookout.ledger().newest();
-            let current = tip.as_ref().ok().map(|tip| (tip.commit(), trouble.clone()));
+            let query = self
+                .query
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone();
+            let current = tip.as_ref().ok();
+            let current = current.map(|tip| (tip.commit(), trouble.clone(), query.clone()));
             let is_same = matches!(&shown, Some((seen, until)) if *seen == current && now < *until);
             if !is_same {
                 let board = tip
                     .map_err(Failure::from)
-                    .and_then(|tip| self.board(lookout.ledger(), &tip, now));
+                    .and_then(|tip| self.board(lookout.ledger(), &tip, query, now));
                 let message = match board {
                     _ if self.stopped.load(Ordering::SeqCst) => break,
                     Ok((board, until)) => {
@@ -142,12 +168,21 @@ impl Reader {
         &mut self,
         ledger: &Ledger<'_>,
         tip: &Snapshot<'_>,
+        query: Query,
         now: Moment,
     ) -> Result<(Board, Moment), Failure> {
         let protocols = protocols(tip, now)?;
         let stopped = || self.stopped.load(Ordering::SeqCst);
-        let standing = self.watched.look(tip, &protocols, now, stopped)?;
-        let attention = standing.needs.into_iter().map(|(found, record)| {
+        let query = query.known(tip)?;
+        let mut standing = self.watched.look(tip, &protocols, now, stopped)?;
+        query.retain(tip, &mut standing.open)?;
+        let mut needs = Vec::new();
+        for (found, record) in standing.needs {
+            if query.holds(tip, &record)? {
+                needs.push((found, record));
+            }
+        }
+        let attention = needs.into_iter().map(|(found, record)| {
             let is_own = self.is_own(&found, &protocols[&record.protocol]);
             let attention = Some(Arc::new(found));
             let card = Card {

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::actions::Acting;
 use super::data::{Board, Card, Found};
 use super::state::App;
+use handoff_cli::args::filter::Query;
 
 pub(super) fn now() -> Moment {
     Moment::from_timestamp_millis(1_772_442_000_000).unwrap_or_default()
@@ -104,7 +105,7 @@ pub(super) fn app() -> App {
             json!({"lease": lease, "title": "\u{1b}]0;x\u{7}Two"}),
         ),
     ];
-    let mut app = App::new(Acting::default(), now());
+    let mut app = App::new(Acting::default(), &Query::default(), now());
     app.load(board(
         records,
         &[("7.2", Need::Failed), ("8.1", Need::Blocked)],

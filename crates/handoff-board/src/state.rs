@@ -10,6 +10,7 @@ use super::actions::{ACTIONS, Acting, Form, Invocation, Outcome};
 use super::data::{Board, Card};
 use super::detail::{Detail, TABS};
 use super::edit::Line;
+use handoff_cli::args::filter::Query;
 
 /// The board, and what is done with it.
 pub(super) struct App {
@@ -50,8 +51,10 @@ pub(super) enum Popup {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     None,
-    /// The terminal is drawn anew.
+    /// Redraws the terminal.
     Redraw,
+    /// Only what meets a query is read.
+    Filter(Query),
     /// A handoff is read.
     Open(HandoffId),
     /// A command is run.
@@ -69,14 +72,16 @@ pub(super) struct Shown<'a> {
 const PAGE: usize = 10;
 
 impl App {
-    pub(super) fn new(acting: Acting, now: Moment) -> Self {
+    pub(super) fn new(acting: Acting, query: &Query, now: Moment) -> Self {
+        let mut filter = Line::default();
+        filter.insert(&query.to_string());
         Self {
             board: None,
             acting,
             now,
             column: 0,
             row: 0,
-            filter: Line::default(),
+            filter,
             is_filtering: false,
             detail: None,
             popup: None,
@@ -86,7 +91,11 @@ impl App {
 
     /// The columns as they are shown.
     pub(super) fn columns(&self) -> Vec<Shown<'_>> {
-        let filter = self.filter.text();
+        let mut filter = self.filter.text();
+        // By a query the ledger is read, once it is typed.
+        if filter.parse::<Query>().is_ok() {
+            filter.clear();
+        }
         let columns = self.board.iter().flat_map(|board| &board.columns);
         columns
             .map(|column| {
@@ -229,10 +238,10 @@ impl App {
 
     fn filter_key(&mut self, key: KeyEvent) -> Effect {
         match key.code {
-            KeyCode::Enter => self.is_filtering = false,
+            KeyCode::Enter => return self.filtered(),
             KeyCode::Esc => {
-                self.is_filtering = false;
                 self.filter = Line::default();
+                return self.filtered();
             }
             _ => self.filter.key(key),
         }
@@ -240,9 +249,26 @@ impl App {
         Effect::None
     }
 
+    /// Applies the filter as it was typed: words at once, a query when the ledger is read.
+    fn filtered(&mut self) -> Effect {
+        self.is_filtering = false;
+        self.clamp();
+        let text = self.filter.text();
+        let query = text.parse::<Query>();
+        if let Err(why) = &query
+            && text.contains(['=', '~'])
+        {
+            self.note = Some(why.clone());
+        }
+        Effect::Filter(query.unwrap_or_default())
+    }
+
     fn board_key(&mut self, key: KeyEvent) -> Effect {
         match key.code {
-            KeyCode::Esc if !self.filter.text().is_empty() => self.filter = Line::default(),
+            KeyCode::Esc if !self.filter.text().is_empty() => {
+                self.filter = Line::default();
+                return self.filtered();
+            }
             KeyCode::Char('q') | KeyCode::Esc => return Effect::Quit,
             KeyCode::Char('/') => self.is_filtering = true,
             KeyCode::Left | KeyCode::Char('h') => self.column = self.column.saturating_sub(1),

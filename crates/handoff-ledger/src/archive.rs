@@ -35,7 +35,7 @@ pub struct ArchiveRequest {
     pub issues: Vec<IssueKey>,
     /// Only issues of this protocol.
     pub protocol: Option<AgentName>,
-    /// At most so many, those first that ended first.
+    /// The oldest by their end, truncated to this number.
     pub limit: Option<usize>,
 }
 

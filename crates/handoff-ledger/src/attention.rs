@@ -258,7 +258,7 @@ pub struct Standing {
 }
 
 impl Watched {
-    /// Reads the tip. If it `is_stopped` meanwhile, the result is not complete.
+    /// Reads the tip. The result is incomplete if `is_stopped` during the read.
     ///
     /// # Errors
     /// [`LedgerError`] if something can't be read.

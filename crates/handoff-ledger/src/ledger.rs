@@ -21,7 +21,7 @@ pub struct Ledger<'r> {
     repository: &'r Repository,
     branch: String,
     refname: String,
-    /// Set if steps are not published one by one.
+    /// Set when steps are published in batches.
     chain: Option<Chain>,
     /// The remote that the ledger is shared through.
     upstream: Option<Box<Upstream<'r>>>,
@@ -175,7 +175,7 @@ impl<'r> Ledger<'r> {
         self.upstream.as_deref_mut()
     }
 
-    /// Runs an operation with the remote, which is apart from the ledger meanwhile.
+    /// Runs an operation with the remote, detached from the ledger for its duration.
     ///
     /// # Errors
     /// [`UpstreamError::NoRemote`], or the operation's.

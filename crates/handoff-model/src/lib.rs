@@ -50,7 +50,7 @@ pub use record::{
     NoDeliveryName, NoTraceParent, NotApplicable, NotArchivable, OpenEntry, OpenHandoff, Opinion,
     Paused, Progress, Question, Record, RefusedContract, Reopening, ReportFile, Resumed,
     ReviewFinding, Scar, Spending, Spent, StoredError, Task, TaskName, Told, TraceParent,
-    Transition, UNSPECIFIED, Usage, Verdict, View, Witness,
+    Transition, UNSPECIFIED, Usage, Verdict, View, Witness, words_of,
 };
 pub use record::{archive, claim_queue, failure, not_applicable, open_entry, spending, usage};
 pub use refusal::{

@@ -61,7 +61,7 @@ fn escape(c: char, value: &mut String) {
     *value += &format!(r"\u{{{:x}}}", u32::from(c));
 }
 
-/// The text that a trailer's value stands for.
+/// The text that a trailer's value encodes.
 pub fn unfolded(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     for (number, line) in value.split('\n').enumerate() {

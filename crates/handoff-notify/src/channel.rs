@@ -45,7 +45,7 @@ pub enum Channel {
         /// How the notice is written.
         form: Form,
     },
-    /// The desktop of whoever is logged in.
+    /// The desktop session of the logged-in user.
     Desktop {
         /// The program that shows it.
         program: PathBuf,

@@ -150,9 +150,9 @@ enum Sum {
 /// Which samples are looked for.
 #[derive(Clone, Copy)]
 enum Extent {
-    /// At least those that count now.
+    /// The active ones, at least.
     Now,
-    /// Also those that no longer do.
+    /// Inactive ones too.
     Ever,
 }
 

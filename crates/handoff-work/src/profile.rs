@@ -142,7 +142,7 @@ impl Profiles {
         Ok(Self { own, shipped })
     }
 
-    /// The names of those that the program ships.
+    /// The names of the built-in ones.
     #[cfg(test)]
     pub(super) fn shipped_names(&self) -> Vec<String> {
         self.shipped.keys().cloned().collect()
@@ -385,7 +385,7 @@ pub(super) fn ensure_variable(name: &str) -> Result<(), String> {
     ))
 }
 
-/// Whether a variable is among those that are listed.
+/// Whether a variable is listed.
 pub(super) fn is_listed(name: &str, listed: &[String]) -> bool {
     listed.iter().any(|one| match one.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),

@@ -560,7 +560,7 @@ impl Worktrees {
         let _ = self.remember(&worktree.name, &known);
     }
 
-    /// The names of those that are remembered.
+    /// The remembered names.
     fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.notes).into_iter().flatten().flatten();
         let name = |entry: fs::DirEntry| {

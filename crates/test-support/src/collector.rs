@@ -68,7 +68,7 @@ impl Collector {
     }
 }
 
-/// A server that says these bytes to whoever comes, and then nothing.
+/// A server that answers every connection with these bytes, then closes.
 pub fn says(bytes: &'static [u8], hangs: bool) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());

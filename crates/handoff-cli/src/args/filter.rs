@@ -1,5 +1,7 @@
 //! Which handoffs a command is about: conditions as options, or as one query.
 
+use std::borrow::Borrow;
+use std::fmt;
 use std::str::FromStr;
 
 use clap::Args;
@@ -7,7 +9,7 @@ use handoff::base::Moment;
 use handoff::base::ids::AgentName;
 use handoff::base::text::quoted;
 use handoff::ledger::Snapshot;
-use handoff::model::{Record, View};
+use handoff::model::{Record, View, words_of};
 use handoff::protocol::State;
 use serde_json::{Map, Value};
 
@@ -51,6 +53,11 @@ impl Field {
         ("since", Self::Since),
         ("until", Self::Until),
     ];
+
+    fn name(self) -> &'static str {
+        let known = Self::ALL.iter().find(|(_, field)| *field == self);
+        known.map_or("", |(name, _)| name)
+    }
 
     /// Whether it is in the issue, which has to be read for it.
     fn is_of_issue(self) -> bool {
@@ -96,7 +103,10 @@ impl Condition {
 
     fn holds(&self, record: &Record, facts: &Map<String, Value>) -> bool {
         let agent = |name: &AgentName| self.has(name.as_str());
-        let fact = |name: &str| facts.get(name).is_some_and(|value| self.has_in(value));
+        let fact = |name: &str| {
+            let words = facts.get(name).map(words_of).unwrap_or_default();
+            words.iter().any(|word| self.has(word))
+        };
         let sent = record.sent_at();
         let found = match self.field {
             Field::Issue => self.has(record.id.issue().as_str()),
@@ -125,14 +135,14 @@ impl Condition {
         };
         found != self.is_negated
     }
+}
 
-    /// Whether a fact has it: as its text, or in its list.
-    fn has_in(&self, value: &Value) -> bool {
-        match value {
-            Value::String(text) => text.split(',').any(|part| self.has(part.trim())),
-            Value::Array(all) => all.iter().any(|one| self.has_in(one)),
-            other => self.has(&other.to_string()),
-        }
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let not = if self.is_negated { "!" } else { "" };
+        let sign = if self.is_part { "~" } else { "=" };
+        let (name, values) = (self.field.name(), self.values.join("|"));
+        write!(f, "{name}{not}{sign}{values}")
     }
 }
 
@@ -190,6 +200,13 @@ fn condition(text: &str) -> Result<Condition, String> {
     Ok(one)
 }
 
+impl fmt::Display for Query {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&all.join(" and "))
+    }
+}
+
 // No doc comment: it would become the help of the commands.
 #[derive(Args, Clone, Debug, Default)]
 #[allow(missing_docs, reason = "clap would take it for the command's help")]
@@ -197,6 +214,20 @@ pub struct Filter {
     /// Only handoffs of this issue
     #[arg(long, value_name = "ISSUE")]
     pub issue: Option<String>,
+    /// Only handoffs sent since then: 2026-03-04T05:06:07Z, a date, or how long ago: 7d
+    #[arg(long, value_name = "TIME", value_parser = moment::parse)]
+    since: Option<Moment>,
+    /// Only handoffs sent before this time
+    #[arg(long, value_name = "TIME", value_parser = moment::parse)]
+    until: Option<Moment>,
+    #[command(flatten)]
+    more: Conditions,
+}
+
+// What is neither an issue nor a time. No doc comment, as above.
+#[derive(Args, Clone, Debug, Default)]
+#[allow(missing_docs, reason = "clap would take it for the command's help")]
+pub struct Conditions {
     /// Only handoffs sent by or to this agent
     #[arg(long = "agent", id = "of_agent", value_name = "AGENT")]
     agent: Option<String>,
@@ -221,12 +252,6 @@ pub struct Filter {
     /// Only handoffs whose code is on this branch
     #[arg(long = "on", value_name = "BRANCH")]
     on: Option<String>,
-    /// Only handoffs sent since then: 2026-03-04T05:06:07Z, a date, or how long ago: 7d
-    #[arg(long, value_name = "TIME", value_parser = moment::parse)]
-    since: Option<Moment>,
-    /// Only handoffs sent before this time
-    #[arg(long, value_name = "TIME", value_parser = moment::parse)]
-    until: Option<Moment>,
     /// Only what meets every condition: `title~csv and state=failed|dead and priority!=high`
     #[arg(long = "where", value_name = "QUERY")]
     query: Option<Query>,
@@ -238,11 +263,28 @@ impl Filter {
     /// # Errors
     /// A [`Failure`] of usage, or if the ledger can't be read.
     pub fn query(&self, tip: &Snapshot<'_>) -> Result<Query, Failure> {
+        let time = |at: Option<Moment>| at.map(|at| at.rfc3339()).into_iter().collect::<Vec<_>>();
+        let issue: Vec<String> = self.issue.iter().cloned().collect();
+        let own = [
+            Condition::is(Field::Issue, &issue),
+            Condition::is(Field::Since, &time(self.since)),
+            Condition::is(Field::Until, &time(self.until)),
+        ];
+        let mut query = self.more.query(tip)?;
+        query.0.extend(own.into_iter().flatten());
+        Ok(query)
+    }
+}
+
+impl Conditions {
+    /// What is asked for, in a ledger: names and words that it does not know are refused.
+    ///
+    /// # Errors
+    /// A [`Failure`] of usage, or if the ledger can't be read.
+    pub fn query(&self, tip: &Snapshot<'_>) -> Result<Query, Failure> {
         let one = |value: &Option<String>| value.iter().cloned().collect::<Vec<_>>();
         let states = self.state.iter().map(|state| state.as_str().to_owned());
-        let time = |at: Option<Moment>| at.map(|at| at.rfc3339()).into_iter().collect::<Vec<_>>();
         let own = [
-            Condition::is(Field::Issue, &one(&self.issue)),
             Condition::is(Field::Agent, &one(&self.agent)),
             Condition::is(Field::Person, &one(&self.person)),
             Condition::is(Field::State, &states.collect::<Vec<_>>()),
@@ -251,8 +293,6 @@ impl Filter {
             Condition::is(Field::Label, &self.label),
             Condition::is(Field::Title, &one(&self.title)),
             Condition::is(Field::Branch, &one(&self.on)),
-            Condition::is(Field::Since, &time(self.since)),
-            Condition::is(Field::Until, &time(self.until)),
         ];
         let more = self.query.iter().flat_map(|query| query.0.iter().cloned());
         Query(own.into_iter().flatten().chain(more).collect()).known(tip)
@@ -302,23 +342,37 @@ impl Query {
         self.0.iter().any(of_open)
     }
 
+    /// Whether every handoff meets it.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a handoff meets every condition.
+    ///
+    /// # Errors
+    /// A [`Failure`] if its issue can't be read.
+    pub fn holds(&self, tip: &Snapshot<'_>, record: &Record) -> Result<bool, Failure> {
+        let mut facts = Map::new();
+        if self.0.iter().any(|one| one.field.is_of_issue())
+            && let Some(issue) = tip.issue(record.id.issue())?.shared_issue()?
+        {
+            facts = issue.known(tip.rules(record.protocol.as_str())?.protocol().definition());
+        }
+        Ok(self.0.iter().all(|one| one.holds(record, &facts)))
+    }
+
     /// Leaves those that meet every condition.
     ///
     /// # Errors
     /// A [`Failure`] if an issue can't be read.
-    pub fn retain(&self, tip: &Snapshot<'_>, records: &mut Vec<Record>) -> Result<(), Failure> {
-        let needs_issue = self.0.iter().any(|one| one.field.is_of_issue());
-        let mut left = Vec::with_capacity(records.len());
-        for record in std::mem::take(records) {
-            let mut facts = Map::new();
-            if needs_issue && let Some(issue) = tip.issue(record.id.issue())?.shared_issue()? {
-                facts = issue.known(tip.rules(record.protocol.as_str())?.protocol().definition());
-            }
-            if self.0.iter().all(|one| one.holds(&record, &facts)) {
-                left.push(record);
-            }
-        }
-        *records = left;
+    pub fn retain<R: Borrow<Record>>(
+        &self,
+        tip: &Snapshot<'_>,
+        records: &mut Vec<R>,
+    ) -> Result<(), Failure> {
+        let holds = records.iter().map(|one| self.holds(tip, one.borrow()));
+        let mut holds = holds.collect::<Result<Vec<_>, _>>()?.into_iter();
+        records.retain(|_| holds.next().unwrap_or_default());
         Ok(())
     }
 }

@@ -36,6 +36,9 @@ pub struct NextContract {
     pub send: Option<String>,
     /// the fields of `send` that are lists: give one `--set` for each entry
     pub lists: Vec<String>,
+    /// The command that opens it in the editor, for a person.
+    #[serde(skip)]
+    pub edit: Option<String>,
     /// Whether it is a usual way on, not one to an agent that steps in.
     #[serde(skip)]
     pub usual: bool,
@@ -111,8 +114,7 @@ impl Onward<'_, '_> {
         }
         for (place, next) in all.iter_mut().enumerate() {
             if place == 0 || next.usual {
-                let (send, lists) = self.send(next, agent, work)?;
-                (next.send, next.lists) = (Some(send), lists);
+                self.add_commands(next, agent, work)?;
             }
         }
         Ok(all)
@@ -172,6 +174,7 @@ impl Onward<'_, '_> {
                 answers: answers.map(|work| work.id.clone()),
                 names_type: kind.is_some(),
                 send: None,
+                edit: None,
                 lists: Vec::new(),
                 command: self
                     .carried
@@ -237,13 +240,13 @@ impl Onward<'_, '_> {
         Ok((key, known))
     }
 
-    /// The command that writes, checks and sends this contract, and the lists among its fields.
-    fn send(
+    /// Adds the commands that write, check and send this contract, and the lists among its fields.
+    fn add_commands(
         &self,
-        next: &NextContract,
+        next: &mut NextContract,
         agent: &AgentName,
         work: Option<&Record>,
-    ) -> Result<(String, Vec<String>), Failure> {
+    ) -> Result<(), Failure> {
         let (key, known) = self.known(next, agent, work)?;
         let known = with_current_branch(self.repository, known);
         let known = with_workspace(self.repository, known);
@@ -254,9 +257,12 @@ impl Onward<'_, '_> {
         let (send, lists) = wanted.command(self.rules, &known, key.as_str())?;
         let answers = next.answers.as_ref();
         let answers = answers.map(|id| format!(" --answers {id}"));
-        let protocol = self.protocol_option(work);
-        let send = format!("{send}{}{protocol}", answers.unwrap_or_default());
-        Ok((self.carried.command(&send), lists))
+        let more = answers.unwrap_or_default() + &self.protocol_option(work);
+        let head = send.split(" --set ").next().unwrap_or_default();
+        next.edit = Some(self.carried.command(&format!("{head} --edit{more}")));
+        next.send = Some(self.carried.command(&(send + &more)));
+        next.lists = lists;
+        Ok(())
     }
 
     /// The option that names the protocol, if an issue is opened and there are several protocols.

@@ -467,7 +467,16 @@ pub fn briefing_text(brief: &Briefing, record: &Record) -> String {
             .map(handoff::model::Left::text)
             .collect(),
     );
-    let facts = brief.facts.iter().map(|(name, value)| fact(name, value));
+    // What the lines above or the contract say is not said again.
+    let is_said = |name: &str, value: &Value| {
+        let title = value.as_str() == Some(record.title.as_str());
+        title || states(&brief.contract.text, name, value)
+    };
+    let facts = brief
+        .facts
+        .iter()
+        .filter(|(name, value)| !is_said(name, value));
+    let facts = facts.map(|(name, value)| fact(name, value));
     section("known about the issue", facts.collect());
     let issue = record.id.issue();
     let before = format!("see `git handoff context {issue}`");
@@ -492,6 +501,17 @@ pub fn briefing_text(brief: &Briefing, record: &Record) -> String {
         documents.map(|(name, value)| fact(name, value)).collect(),
     );
     text
+}
+
+/// Whether a contract has a field of this name with this value, in any of the formats.
+fn states(contract: &str, name: &str, value: &Value) -> bool {
+    let text = inline(value);
+    let forms = [
+        format!("<{name}>{text}</{name}>"),
+        format!("\"{name}\": {value}"),
+        format!("\"{name}\":{value}"),
+    ];
+    forms.iter().any(|form| contract.contains(form.as_str()))
 }
 
 fn fact(name: &str, value: &Value) -> String {

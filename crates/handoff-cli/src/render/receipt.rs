@@ -164,15 +164,19 @@ impl<'a> WrittenView<'a> {
         };
         let is_other = |next: &&String| contracts.iter().all(|c| c.command != **next);
         let others = self.next.iter().filter(is_other).cloned();
-        let sends = contracts.iter().map(|next| {
-            let command = next.send.as_ref().unwrap_or(&next.command);
-            format!(
-                "{command}   # {}{}",
+        // A person fills it in in the editor; an agent has all fields in one command.
+        let is_person = output.is_on_terminal();
+        let sends = contracts.iter().map(|next| match (&next.edit, &next.send) {
+            (Some(edit), _) if is_person => format!("{edit}   # {}", continued(&next.title)),
+            (_, send) => format!(
+                "{}   # {}{}",
+                send.as_ref().unwrap_or(&next.command),
                 continued(&next.title),
                 continued(&next.each_entry())
-            )
+            ),
         });
-        for (i, step) in sends.chain(others).enumerate() {
+        // `git handoff prime` has the rest.
+        for (i, step) in sends.chain(others).take(2).enumerate() {
             let word = if i == 0 { &first } else { "  or:" };
             output.say(&format!("{word} {step}"));
         }

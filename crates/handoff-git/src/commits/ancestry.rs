@@ -86,7 +86,7 @@ impl Repository {
         Ok(commit == of || self.patiently(is_below)?)
     }
 
-    /// Counts the commits that only the first of two histories has, and those that only the second
+    /// Counts the commits that are only in the first of two histories, and only in the second
     /// has.
     ///
     /// # Errors

@@ -25,7 +25,7 @@ pub(crate) struct Bulk {
     packing: Packing,
 }
 
-/// Packs the objects meanwhile.
+/// Packs the objects in the background.
 struct Packing {
     objects: Sender<(ObjectType, Box<[u8]>)>,
     pack: JoinHandle<io::Result<Vec<u8>>>,

@@ -36,7 +36,7 @@ pub struct Recent<V, K = ObjectId> {
 }
 
 impl<V: Clone, K: Copy + Eq + Hash> Recent<V, K> {
-    /// Creates a cache for values of this total weight, plus as much again that is about to be
+    /// Creates a cache for values of this total weight, plus the same again that is about to be
     /// dropped.
     pub fn new(limit: usize) -> Self {
         Self {

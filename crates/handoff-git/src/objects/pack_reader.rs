@@ -341,7 +341,7 @@ fn most_deflated(size: usize) -> usize {
     size + (size >> 10) + 64
 }
 
-/// Inflates bytes that must be exactly so many.
+/// Inflates to exactly this many bytes, or fails.
 fn inflate(
     inflater: &mut Decompressor,
     stored: &[u8],

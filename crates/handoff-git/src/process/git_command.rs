@@ -7,7 +7,7 @@ use std::process::Command;
 /// Settings under which git runs no hook and no monitor of files.
 const NO_PROGRAMS: [&str; 2] = ["core.hooksPath=/dev/null", "core.fsmonitor=false"];
 
-/// The git command for this repository and working tree, whatever the environment and the folder in
+/// The git command for this repository and working tree, independent of the environment and the folder in
 /// which it runs say.
 pub(crate) fn git(git_dir: &Path, work_tree: Option<&Path>) -> Command {
     let mut command = Command::new("git");

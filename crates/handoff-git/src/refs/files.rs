@@ -185,7 +185,7 @@ impl RefStore for RefFiles {
 /// file to do so, half a second for a million refs, and git looks into it by bisection.
 const MOST_PACKED: u64 = 1 << 18;
 
-/// Whether so many refs are packed that git is faster.
+/// Whether the number of packed refs makes git the faster reader.
 fn is_crowded(repository: &Repository) -> bool {
     let packed = repository.common_dir().join("packed-refs");
     fs::metadata(packed).is_ok_and(|found| found.len() > MOST_PACKED)

@@ -261,7 +261,7 @@ impl Remote {
         Ok(missing.filter_map(|id| id.parse().ok()).collect())
     }
 
-    /// Fetches objects with what is below them, whatever is here already.
+    /// Fetches objects and everything below them, even what is already here.
     ///
     /// # Errors
     /// [`RemoteError`] when they can't be fetched in time, or the remote has no such filter.

@@ -49,7 +49,7 @@ pub(crate) trait RefStore {
     /// The refs in a folder that can be discarded: one that can't be read is among them.
     fn discardable(&self, repository: &Repository, folder: &str) -> io::Result<Vec<String>>;
 
-    /// Removes a ref that leads to nothing, whatever it says; what is packed counts again.
+    /// Removes a dangling ref without checking its value; the packed value applies again.
     fn discard(&self, repository: &Repository, refname: &str) -> Result<(), PublishError>;
 
     /// The values that a ref had, by its log, the newest first.

@@ -584,7 +584,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Whatever the edits, the folder is the one that its files alone make, the changes are
+        /// The folder is canonical: it depends on its files alone, not on the edits that led there, the changes are
         /// those of its files, and a rebuilt one is the same.
         #[test]
         fn the_stored_form_follows_from_the_files(

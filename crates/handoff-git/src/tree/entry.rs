@@ -65,7 +65,7 @@ pub const MOST_ENTRIES: usize = 20_000;
 /// The same for a walk through a whole ledger or through the code.
 pub const MOST_IN_ALL: usize = 20_000_000;
 
-/// Refuses to go on after so many entries.
+/// Stops at this many entries, with an error.
 pub(super) fn ensure_few(met: usize, most: usize) -> Result<(), GitError> {
     if met <= most {
         return Ok(());

@@ -115,7 +115,7 @@ pub struct Mcp {
     /// The keys that lead to the servers.
     at: Vec<String>,
     value: Value,
-    /// Members without which the harness writes the file anew.
+    /// Members that the harness requires: without them it rewrites the file.
     #[serde(default)]
     with: Map<String, Value>,
 }

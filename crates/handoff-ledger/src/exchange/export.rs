@@ -113,7 +113,7 @@ impl Out {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).map_err(unwritable(parent))?;
         }
-        // What an interrupted export left of its steps is begun anew.
+        // An interrupted export's steps are discarded and written again.
         if self.shared.is_some() && inside == part() {
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

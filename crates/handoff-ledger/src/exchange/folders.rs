@@ -27,7 +27,7 @@ pub(super) const RETRY_COUNT: &str = "/retry_count";
 /// What was written into folders of states.
 #[derive(Clone, Debug, Default)]
 pub struct PutOut {
-    /// The files that were written, new or anew.
+    /// The files that were written, created or replaced.
     pub written: Vec<String>,
     /// The files of an earlier state that were removed.
     pub removed: Vec<String>,

@@ -23,7 +23,7 @@ const INDEXES: &str = "handoff/folders";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Known {
     pub(super) sha256: String,
-    /// What of the ledger it shows; `None` if that is to be written anew.
+    /// The part of the ledger that it shows; `None` forces a rewrite.
     pub(super) shows: Option<String>,
 }
 
@@ -217,7 +217,7 @@ impl SharedFolder {
         let failed = unwritable(&path);
         let written = fs::write(&new, bytes).and_then(|()| match old {
             Some(_) => fs::rename(&new, &path),
-            // Another program may have put its own there meanwhile.
+            // A concurrent program may have put its own file there.
             None => fs::hard_link(&new, &path).and_then(|()| fs::remove_file(&new)),
         });
         match written {

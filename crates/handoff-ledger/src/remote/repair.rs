@@ -114,7 +114,7 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    /// Fetches the whole ledger, whatever git takes for known.
+    /// Fetches the whole ledger, ignoring what git considers known.
     fn fetch_anew(
         &self,
         session: &Session,

@@ -277,7 +277,7 @@ impl<'r> Rerun<'r> {
         }
     }
 
-    /// Sets the same policy again, or puts the same version in force with what was set meanwhile.
+    /// Sets the same policy again, or puts the same version in force with the settings made since.
     fn of_protocol(
         &mut self,
         commit: &Commit,

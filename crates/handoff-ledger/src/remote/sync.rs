@@ -412,7 +412,7 @@ impl Ledger<'_> {
         match self.move_branch(session, Some(here), tip, "handoff: retry") {
             Ok(()) => self.memory().wrote(Some(here), tip),
             Err(PublishError::Moved) => {
-                // Someone here recorded a step offline meanwhile.
+                // A concurrent process here recorded a step offline.
                 if is_reached {
                     self.with_upstream(|ledger, upstream| ledger.reconcile(session, upstream))?;
                 }
@@ -483,7 +483,7 @@ impl Ledger<'_> {
         there: ObjectId,
     ) -> Result<(), LedgerError> {
         let here = here.map(|here| self.at(here)).transpose()?;
-        // What can't be read is for whoever needs it to tell.
+        // A reader of the broken part reports it.
         let Ok(there) = self.at(there) else {
             return Ok(());
         };

@@ -496,7 +496,7 @@ impl<'r> Snapshot<'r> {
         Ok(OpenFolder { path, entries })
     }
 
-    /// Open issues besides one; if there are more than `most`, only so many.
+    /// Other open issues, truncated to `most`.
     pub(super) fn some_open_issues(
         &self,
         besides: &IssueKey,

@@ -98,7 +98,7 @@ impl Ledger<'_> {
     ) {
         match self.move_branch(session, parent, commit, reflog) {
             Ok(()) => self.memory().wrote(parent, commit),
-            // Someone here recorded a step offline meanwhile.
+            // A concurrent process here recorded a step offline.
             Err(PublishError::Moved) => self.reconcile_later(session, upstream),
             Err(_) => {}
         }

@@ -167,7 +167,7 @@ impl<'t> Operand<'t> {
         })
     }
 
-    /// What it is called in a finding.
+    /// Its name in a finding.
     fn called(&self) -> Cow<'_, str> {
         match self.term.subject() {
             Subject::Place(at) => format!("`{}`", at.trim_start_matches('/')).into(),

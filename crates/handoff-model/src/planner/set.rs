@@ -1,4 +1,4 @@
-//! Setting what the queue goes by, and what an issue is beside another one.
+//! Sets the fields that order the queue, and the links between issues.
 
 use handoff_base::text::quoted;
 use serde_json::{Map, Value};

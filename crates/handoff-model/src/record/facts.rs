@@ -128,6 +128,15 @@ impl KnownFact<'_> {
     }
 }
 
+/// The words of a fact that may be a list: its text at each comma, or those of its parts.
+pub fn words_of(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => text.split(',').map(|part| part.trim().to_owned()).collect(),
+        Value::Array(all) => all.iter().flat_map(words_of).collect(),
+        other => vec![other.to_string()],
+    }
+}
+
 impl Issue {
     /// A fact: what the newest note since the last reopening states, else what its contracts do.
     /// Notes outrank contracts: they are what events proved, or corrections with a reason. Where

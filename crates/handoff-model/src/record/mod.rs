@@ -33,7 +33,7 @@ pub use claim_queue::Claimable;
 pub use contradiction::Contradiction;
 pub use delivery::{Delivered, Delivery, DeliveryName, NoDeliveryName};
 pub use evidence::{Evidence, ReportFile, Verdict};
-pub use facts::{KnownFact, Told, Witness};
+pub use facts::{KnownFact, Told, Witness, words_of};
 pub(crate) use handoff::violation;
 pub use handoff::{
     Artifact, ContractFile, Expected, ImportSource, Lease, MAX_TEXT, Progress, Record, TaskName,

@@ -198,11 +198,11 @@ pub(crate) fn movements(before: Option<&Record>, after: &Record, at: Moment) -> 
 pub struct Left {
     /// The budget's name.
     pub budget: String,
-    /// What it is for: `run`, `issue` or `day`.
+    /// The scope: `run`, `issue` or `day`.
     pub per: Per,
     /// The only agent whose claims count; null if all count.
     pub agent: Option<AgentName>,
-    /// What it is measured in: `cost`, `tokens`, `attempts` or `seconds`.
+    /// The unit: `cost`, `tokens`, `attempts` or `seconds`.
     pub unit: BudgetUnit,
     /// The currency of a cost; null otherwise.
     pub currency: Option<Currency>,

@@ -11,7 +11,7 @@ use crate::refusal::{listed, see_handoff, time};
 /// The work is not ready yet.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum QueueRefusal {
-    /// Nothing that waits for this agent can be claimed.
+    /// No pending handoff of this agent is claimable.
     #[error("nothing waits for {agent}{}", but(found))]
     NothingToClaim {
         agent: AgentName,

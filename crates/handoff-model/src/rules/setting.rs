@@ -8,7 +8,7 @@ use handoff_contract::edit::{self, EditError, Leaf};
 use handoff_protocol::{OnRecord, Policy, renewed};
 use serde_json::{Value, json};
 
-/// The part of a key or a path that stands for a name.
+/// The placeholder for a name in a key or a path.
 const NAME: &str = "*";
 
 /// The word that removes a policy, so that the default applies.
@@ -17,7 +17,7 @@ const DEFAULT: &str = "default";
 /// A policy of `protocol.json` that `git handoff protocol set` changes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Its key on the command line; a last part `*` stands for a name.
+    /// Its key on the command line; a trailing `*` is a placeholder for a name.
     pub key: &'static str,
     /// Its place in `protocol.json`.
     path: &'static [&'static str],

@@ -9,7 +9,7 @@ use crate::trailers::trailers;
 /// The trailer that says before which moment the last step of each archived issue was made.
 const BEFORE: &str = "Archived-Before";
 
-/// The message of a step that archives so many issues.
+/// The message of an archive step, by its number of issues.
 pub fn archive_message(count: usize, before: Moment) -> String {
     let (noun, before) = (
         if count == 1 { "issue" } else { "issues" },

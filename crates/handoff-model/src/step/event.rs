@@ -45,7 +45,7 @@ pub enum StepEvent {
     GiveUp,
     /// An issue was paused.
     Pause,
-    /// What the queue goes by was set.
+    /// A field that orders the queue was set.
     Set,
     /// A refused contract was put on record.
     Refuse,

@@ -260,7 +260,7 @@ pub enum Update {
         /// When that was said, if that was earlier and elsewhere.
         said_at: Option<Moment>,
     },
-    /// Sets what the queue goes by, or what an issue is beside another.
+    /// Sets a field that orders the queue, or a link between issues.
     Set {
         /// The facts, by name.
         facts: Map<String, Value>,

@@ -241,7 +241,7 @@ pub fn sorted(mut found: Vec<Attention>) -> Vec<Attention> {
     found
 }
 
-/// Whether an agent may be told of handoffs that are neither with it nor await it.
+/// Whether an agent may be notified of handoffs that it neither holds nor has to decide about.
 pub fn hears_of_others(protocol: &Protocol, agent: &AgentName) -> bool {
     let kinds = [AgentKind::Orchestrator, AgentKind::Human];
     let named = |told: &Vec<String>| {

@@ -161,7 +161,7 @@ fn cards(page: &mut String, stuck: &[Attention], shown: &Shown<'_>, now: Moment)
             id.to_string()
         };
         *page += &format!(
-            "<li class=\"n {}\" id=\"s-{anchor}\" data-i=\"{}\" data-n=\"{}\"><p class=\"since\"><b>{}</b> <span>since {}</span></p><h3>{what} <b>{}</b> {}</h3><p class=\"why\">{}</p><p class=\"where\">{}</p><p class=\"next\"><code>{}</code></p></li>\n",
+            "<li class=\"n {}\" id=\"s-{anchor}\" data-i=\"{}\" data-n=\"{}\"><p class=\"since\"><b>{}</b> <span>since {}</span></p><h3>{what} <b>{}</b> <small>{}</small></h3><p class=\"why\">{}</p><p class=\"where\">{}</p><p class=\"next\"><code>{}</code></p></li>\n",
             class(one.need),
             one.issue,
             needs(one),

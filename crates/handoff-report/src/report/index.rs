@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use handoff::base::Moment;
 use handoff::base::ids::IssueKey;
 use handoff::base::text::cut;
-use handoff::ledger::IssueSurvey;
-use handoff::ledger::attention::Attention;
+use handoff::ledger::attention::{Attention, Protocols};
+use handoff::ledger::{HandoffSurvey, IssueSurvey};
 use handoff::model::IssueStatus;
-use handoff::protocol::{Need, State};
+use handoff::protocol::{AgentKind, Need, State};
 
 use super::Shown;
 use super::attention::needs;
@@ -72,11 +72,9 @@ fn row(
 ) {
     let key = &issue.key;
     let mut agents: Vec<&str> = Vec::new();
-    for handoff in &issue.handoffs {
-        for agent in [handoff.from.as_str(), handoff.to.as_str()] {
-            if !agents.contains(&agent) {
-                agents.push(agent);
-            }
+    for agent in issue.handoffs.iter().flat_map(acting) {
+        if !agents.contains(&agent) {
+            agents.push(agent);
         }
     }
     let name = if shown.has(key) {
@@ -99,8 +97,14 @@ fn row(
     let newest = issue.handoffs.last().map_or("", |handoff| handoff.summary);
     // The first summary may be the title.
     let newest = if newest == issue.title { "" } else { newest };
+    let first = issue.title.lines().next().unwrap_or_default();
+    let whole = if first.chars().count() > TITLE {
+        format!(" title=\"{}\"", escaped(first))
+    } else {
+        String::new()
+    };
     *page += &format!(
-        "<tr data-k=\"{key}\" data-s=\"{}\" data-a=\"{}\"{needed}><th scope=\"row\">{name} {}</th><td><b class=\"s {status}\">{status}</b>{alarm}</td>\
+        "<tr data-k=\"{key}\" data-s=\"{}\" data-a=\"{}\"{needed}><th scope=\"row\"{whole}>{name} {}</th><td><b class=\"s {status}\">{status}</b>{alarm}</td>\
          <td>{}</td><td>{}</td><td class=\"r\">{}</td><td class=\"r\">{took}</td><td>{}</td><td>{}</td></tr>",
         states(issue),
         escaped(agents.join(" ")),
@@ -113,6 +117,14 @@ fn row(
     );
 }
 
+/// Who has to do with a handoff: its sender, its receiver, and who decided about it.
+fn acting<'a>(handoff: &'a HandoffSurvey<'a>) -> impl Iterator<Item = &'a str> {
+    let by = handoff.changes.iter().map(|change| change.by.as_str());
+    [handoff.from.as_str(), handoff.to.as_str()]
+        .into_iter()
+        .chain(by)
+}
+
 /// As much of a summary as fits into a row.
 fn first_part(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
@@ -121,16 +133,26 @@ fn first_part(text: &str) -> String {
 
 /// Writes the filters, which stay hidden without a script. Each choice names the attribute that it
 /// looks for; what cannot be found is not offered.
-pub(super) fn filters(page: &mut String, issues: &[&IssueSurvey<'_>], stuck: &[Attention]) {
+pub(super) fn filters(
+    page: &mut String,
+    issues: &[&IssueSurvey<'_>],
+    stuck: &[Attention],
+    known: &Protocols,
+) {
     let handoffs = || issues.iter().flat_map(|issue| &issue.handoffs);
-    let agents = handoffs().flat_map(|h| [h.from.as_str(), h.to.as_str()]);
-    let agents: BTreeSet<&str> = agents.collect();
+    let agents: BTreeSet<&str> = handoffs().flat_map(acting).collect();
+    let is_person = |name: &&str| {
+        let mut known = known.values();
+        known.any(|protocol| protocol.is_kind(name, AgentKind::Human))
+    };
+    let persons: BTreeSet<&str> = agents.iter().copied().filter(is_person).collect();
     let protocols = issues.iter().map(|issue| issue.protocol.as_str());
     let protocols: BTreeSet<&str> = protocols.collect();
     let there: BTreeSet<State> = handoffs().map(|h| h.state).collect();
     page.push_str(
         "<div class=\"filters\" id=\"filters\" role=\"search\" hidden>\n\
-         <label>Search <input type=\"search\" id=\"f-text\" autocomplete=\"off\" spellcheck=\"false\" placeholder=\"words of a contract, a title, an agent\"></label>\n",
+         <label>Search <input type=\"search\" id=\"f-text\" autocomplete=\"off\" spellcheck=\"false\" placeholder=\"words of a contract, a title, an agent\"></label>\n\
+         <label>Title <input type=\"search\" id=\"f-title\" autocomplete=\"off\" spellcheck=\"false\"></label>\n",
     );
     if !stuck.is_empty() {
         let needs: BTreeSet<Need> = stuck.iter().map(|one| one.need).collect();
@@ -172,14 +194,24 @@ pub(super) fn filters(page: &mut String, issues: &[&IssueSurvey<'_>], stuck: &[A
     }
     for (about, names) in [
         (("f-agent", "Agent", "a"), agents),
+        (("f-person", "Person", "a"), persons),
         (("f-protocol", "Protocol", "p"), protocols),
     ] {
+        if names.is_empty() {
+            continue;
+        }
         let names: Vec<(String, String)> = names
             .iter()
             .map(|name| ((*name).to_owned(), (*name).to_owned()))
             .collect();
         choice(page, about, &names);
     }
+    // The script finds their choices in the issues' sections.
+    choice(page, ("f-label", "Label", "l"), &[]);
+    choice(page, ("f-branch", "Branch", "b"), &[]);
+    page.push_str(
+        "<label>Order <select id=\"f-order\"><option value=\"\">open first</option><option value=\"number\">by number</option></select></label>\n",
+    );
     *page += &format!(
         "<button type=\"button\" id=\"f-clear\">Clear</button>\n<p id=\"f-count\" role=\"status\" aria-live=\"polite\">{}</p>\n</div>\n",
         counted(issues.len(), "issue")

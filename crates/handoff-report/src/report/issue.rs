@@ -1,10 +1,12 @@
 //! One issue's section: its status, its course, and each handoff.
 
+use std::collections::BTreeSet;
+
 use handoff::base::Moment;
 use handoff::base::text::{cut, fit};
 use handoff::ledger::{HandoffSurvey, IssueSurvey};
-use handoff::model::{Issue, IssueStatus, Spent};
-use handoff::protocol::State;
+use handoff::model::{Issue, IssueStatus, Spent, words_of};
+use handoff::protocol::{Definition, State};
 
 use super::escape::{Escaped, escaped};
 use super::flow::flow;
@@ -26,6 +28,8 @@ pub(super) const FOUND: [(&str, &str); 4] = [
 /// Everything about one issue.
 pub(super) struct Facts<'a> {
     pub(super) issue: &'a Issue,
+    /// Its protocol's, if that is known here.
+    pub(super) definition: Option<&'a Definition>,
     pub(super) survey: &'a IssueSurvey<'a>,
     pub(super) handoffs: &'a [HandoffDetails],
     pub(super) stuck: &'a [Attention],
@@ -33,12 +37,48 @@ pub(super) struct Facts<'a> {
     pub(super) now: Moment,
 }
 
+impl Facts<'_> {
+    /// A fact of the issue, as the words in its list.
+    fn words(&self, name: &str) -> Vec<String> {
+        let fact = match self.definition {
+            Some(definition) => self.issue.fact(definition, name).map(|fact| fact.value),
+            None => self.issue.facts.get(name),
+        };
+        fact.map(words_of).unwrap_or_default()
+    }
+
+    fn labels(&self) -> BTreeSet<String> {
+        let named = ["labels", "label"].iter();
+        named.flat_map(|name| self.words(name)).collect()
+    }
+
+    fn branches(&self) -> BTreeSet<String> {
+        let records = self.handoffs.iter().map(|one| &one.record);
+        let code = records.filter_map(|record| record.code.as_ref());
+        let code = code.map(|code| code.branch.clone());
+        self.words("branch").into_iter().chain(code).collect()
+    }
+}
+
+/// An attribute that filters look at: each value on its own line.
+fn list(name: &str, values: &BTreeSet<String>) -> String {
+    if values.is_empty() {
+        return String::new();
+    }
+    let values = values.iter().map(|value| value.replace('\n', " "));
+    let values: Vec<String> = values.collect();
+    format!(" data-{name}=\"{}\"", escaped(values.join("\n")))
+}
+
 pub(super) fn section(page: &mut String, facts: &Facts<'_>) {
     let (issue, now) = (facts.issue, facts.now);
     let key = &issue.issue;
+    let (labels, branches) = (facts.labels(), facts.branches());
     *page += &format!(
-        "<section class=\"issue\"{ended} id=\"i-{key}\" aria-labelledby=\"t-{key}\">\
+        "<section class=\"issue\"{ended}{}{} id=\"i-{key}\" aria-labelledby=\"t-{key}\">\
          <h3 id=\"t-{key}\">Issue {key} <b class=\"s {status}\">{status}</b> {title}</h3>",
+        list("l", &labels),
+        list("b", &branches),
         ended = if issue.status == IssueStatus::Open {
             ""
         } else {
@@ -80,6 +120,12 @@ fn about(facts: &Facts<'_>) -> String {
         .flat_map(|handoff| &handoff.usage)
         .for_each(|usage| sum.add(&usage.spent));
     parts.extend(sum.text());
+    for (name, words) in [("label", facts.labels()), ("branch", facts.branches())] {
+        let words = words
+            .iter()
+            .map(|word| format!("{name} {}", title(word, 60)));
+        parts.extend(words);
+    }
     parts.join(" · ")
 }
 
@@ -177,7 +223,7 @@ fn known(page: &mut String, issue: &Issue) {
     }
 }
 
-/// An issue's title in at most so many characters.
+/// An issue's title, truncated to `most` characters.
 pub(super) fn title(text: &str, most: usize) -> Escaped<String> {
     escaped(fit(text.lines().next().unwrap_or_default(), most))
 }

@@ -56,12 +56,16 @@ pub enum ReportError {
 /// What to include in a page.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// Only these issues; all if empty.
-    pub issues: Vec<IssueKey>,
+    /// Only these issues.
+    pub only: Option<Vec<IssueKey>>,
+    /// The conditions by which they were found; empty if they were named.
+    pub query: String,
     /// Of the completed issues, only those with a step since then.
     pub since: Option<Moment>,
     /// Whether every issue has a section, however many there are.
     pub all: bool,
+    /// At most so many issues.
+    pub limit: Option<usize>,
 }
 
 /// The content of a page, not written yet.
@@ -72,6 +76,8 @@ pub struct Report<'a> {
     protocols: &'a Protocols,
     /// The issues of the page: open ones first, then by their last step.
     issues: Vec<&'a IssueSurvey<'a>>,
+    /// How many there were before the limit.
+    found: usize,
     /// Those that have a section, in the same order.
     sections: Vec<&'a IssueSurvey<'a>>,
     stuck: Vec<Attention>,
@@ -118,23 +124,27 @@ impl<'a> Report<'a> {
         wanted: &'a Wanted,
         now: Moment,
     ) -> Self {
-        let only: HashSet<&IssueKey> = wanted.issues.iter().collect();
-        let mut issues: Vec<&IssueSurvey<'_>> = all
-            .iter()
-            .filter(|issue| only.is_empty() || only.contains(&issue.key))
-            .collect();
+        let only = wanted.only.as_ref();
+        let only: Option<HashSet<&IssueKey>> = only.map(|keys| keys.iter().collect());
+        let is_wanted = |key: &IssueKey| only.as_ref().is_none_or(|only| only.contains(key));
+        let issues = all.iter().filter(|issue| is_wanted(&issue.key));
+        let mut issues: Vec<&IssueSurvey<'_>> = issues.collect();
         // The sort is stable: ties stay in the order of keys.
         issues.sort_by_key(|issue| {
             let is_done = issue.status != IssueStatus::Open;
             (is_done, std::cmp::Reverse(issue.updated_at))
         });
+        let found = issues.len();
+        issues.truncate(wanted.limit.unwrap_or(usize::MAX));
         let sections = with_sections(&issues, wanted);
-        stuck.retain(|one| only.is_empty() || only.contains(&one.issue));
+        let shown: HashSet<&IssueKey> = issues.iter().map(|issue| &issue.key).collect();
+        stuck.retain(|one| shown.contains(&one.issue));
         Self {
             branch,
             policy: String::new(),
             protocols,
             issues,
+            found,
             sections,
             stuck,
             wanted,
@@ -157,7 +167,7 @@ impl<'a> Report<'a> {
         let shown = Shown(self.sections.iter().map(|issue| &issue.key).collect());
         let mut page = String::new();
         page::head(&mut page, self, frame);
-        index::filters(&mut page, &self.issues, &self.stuck);
+        index::filters(&mut page, &self.issues, &self.stuck, self.protocols);
         attention::section(&mut page, &self.stuck, &self.issues, &shown, self.now);
         open::section(&mut page, &self.issues, &shown, self.now);
         charts::section(&mut page, &self.issues, self.now);
@@ -194,7 +204,7 @@ fn with_sections<'a>(issues: &[&'a IssueSurvey<'a>], wanted: &Wanted) -> Vec<&'a
     for issue in issues {
         let is_open = issue.status == IssueStatus::Open;
         let is_recent = wanted.since.is_none_or(|since| issue.updated_at >= since);
-        let fits = wanted.all || !wanted.issues.is_empty() || issue.handoffs.len() <= room;
+        let fits = wanted.all || wanted.only.is_some() || issue.handoffs.len() <= room;
         if is_open || is_recent && fits {
             found.push(*issue);
             room = room.saturating_sub(issue.handoffs.len());

@@ -64,7 +64,7 @@ pub(super) fn head(page: &mut String, report: &Report<'_>, frame: &Frame) {
     let title = title(&report.stuck, frame);
     let live = if frame.live { " data-live" } else { "" };
     // Chosen issues are printed whole.
-    let chosen = if report.wanted.issues.is_empty() {
+    let chosen = if report.wanted.only.is_none() {
         ""
     } else {
         " class=\"chosen\""
@@ -144,18 +144,27 @@ fn start(page: &mut String, title: &str, live: bool, attributes: &str) {
 /// What the page leaves out, and how to get it.
 fn limits(report: &Report<'_>) -> Option<String> {
     let mut limits = Vec::new();
-    if !report.wanted.issues.is_empty() {
-        let keys: Vec<&str> = report
-            .wanted
-            .issues
-            .iter()
-            .map(|key| key.as_str())
-            .collect();
+    let wanted = report.wanted;
+    if !wanted.query.is_empty() {
+        limits.push(format!(
+            "This page is about the {} with a handoff that meets <code>{}</code>.",
+            counted(report.found, "issue"),
+            escaped(&wanted.query)
+        ));
+    } else if let Some(only) = &wanted.only {
+        let keys: Vec<&str> = only.iter().map(|key| key.as_str()).collect();
         limits.push(format!("This page is about {} only.", keys.join(", ")));
+    }
+    if report.issues.len() < report.found {
+        limits.push(format!(
+            "It shows the first {} of {}: what is open first, then what moved last.",
+            thousands(report.issues.len()),
+            counted(report.found, "issue")
+        ));
     }
     let left_out = report.issues.len() - report.sections.len();
     if left_out > 0 {
-        let why = match report.wanted.since {
+        let why = match wanted.since {
             Some(since) => format!(
                 "{} and had no step since {} ({})",
                 if left_out == 1 {

@@ -131,6 +131,7 @@ impl<'a, 'r> Reader<'a, 'r> {
         let stuck = stuck.transpose()?;
         let facts = Facts {
             issue: &issue,
+            definition: protocol.map(|protocol| protocol.definition()),
             survey,
             handoffs: &handoffs,
             stuck: &stuck.unwrap_or_default(),

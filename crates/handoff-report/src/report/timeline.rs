@@ -94,7 +94,11 @@ pub(super) fn section(
         };
         *page += &format!("</td><td>{stands}</td></tr>\n");
     }
-    page.push_str("</tbody></table>\n");
+    // Under the last bar again, since the first may be far above.
+    *page += &format!(
+        "</tbody><tfoot aria-hidden=\"true\"><tr><td></td><td>{}</td><td></td></tr></tfoot></table>\n",
+        axis(start, end, now)
+    );
     last_steps(page, issues, tip, shown)?;
     page.push_str("</section>\n");
     Ok(())
