@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use chrono::TimeDelta;
 use handoff::base::Moment;
@@ -14,10 +15,10 @@ use handoff::templates::built_in;
 use handoff_graph as graph;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
-use test_support::TestEnvironment;
 use test_support::contracts::opening;
 use test_support::team::{Folder, Refused, run};
 use test_support::tools::WEB;
+use test_support::{TestEnvironment, program, project};
 
 use crate::ledgers::{
     TRACE, asked, begun, broken_down, called, completed, evaluated, failed, five_parts, hostile,
@@ -800,4 +801,12 @@ fn the_example_in_the_document_is_what_is_drawn() {
         document.contains(&block),
         "docs/observability.md lacks\n{block}"
     );
+}
+
+#[test]
+fn the_drawings_of_the_readme_are_what_the_program_prints() {
+    let mut pictures = Command::new(project().join("scripts/pictures"));
+    let ran = pictures.args([program(), "--check"]).output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{said}");
 }
