@@ -59,7 +59,7 @@ pub(crate) struct Arguments {
     /// Accept the branch as it is, although this clone saw another history of it
     #[arg(long, conflicts_with_all = ["since", "incremental"])]
     accept_rewritten: bool,
-    /// Take back a commit that is no step, on record: its content does not count any more. A person signs that off
+    /// Take back a commit that is not a step, on record: its content does not count any more. A person signs that off
     #[arg(long, value_name = "COMMIT", requires = "reason", conflicts_with_all = ["issue", "since", "incremental"])]
     quarantine: Option<String>,
     /// With --quarantine: also undo the later steps that stand on it
@@ -305,7 +305,7 @@ pub(super) fn cure(finding: &Finding, ledger: &Ledger<'_>) -> Option<Hint> {
     parents.first()?;
     let person = signer(ledger).unwrap_or("PERSON".to_owned());
     Some(hint!(
-        "compare with another clone; `git handoff verify --quarantine {} --as {} --reason WHY` takes what is no step back, on record",
+        "compare with another clone; `git handoff verify --quarantine {} --as {} --reason WHY` takes what is not a step back, on record",
         commit.short(),
         person
     ))

@@ -77,7 +77,7 @@ impl Explained for WriteError {
                 "nothing was written; a legal step that is wrong is corrected by a new one: `git handoff annotate`, or `git handoff cancel`",
             ),
             Self::NotOnBranch(_) => ErrorCode::NoCommit
-                .hint("nothing was written; `git handoff verify` names what is no step"),
+                .hint("nothing was written; `git handoff verify` names what is not a step"),
             Self::StoodOn { .. } => ErrorCode::IllegalTransition.hint(
                 "nothing was written; look at each with `git show --stat COMMIT`; with --with-later they are undone, too, and have to be made again",
             ),
