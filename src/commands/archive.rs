@@ -108,7 +108,7 @@ fn by_protocol(tip: &Snapshot<'_>, now: Moment) -> Result<Vec<ArchiveRequest>, F
         let rules = tip.rules(&name)?;
         let definition = rules.protocol().definition();
         let after = definition
-            .time
+            .limits
             .as_ref()
             .and_then(|time| time.archive_after_seconds);
         requests.extend(after.map(|seconds| ArchiveRequest {

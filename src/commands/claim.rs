@@ -111,7 +111,7 @@ impl Arguments {
         // It is claimed already: no fault of a template or schema may hide that.
         let next = is_held.then(|| onward.contracts(&record.to, Some(record)).ok());
         let contracts = next.flatten().unwrap_or_default();
-        let time = rules.protocol().definition().time.as_ref();
+        let time = rules.protocol().definition().limits.as_ref();
         let party = rules.protocol().agent(record.to.as_str());
         let claimed = ClaimView {
             handoff: Handoff::new(record, now()?),

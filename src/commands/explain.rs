@@ -60,7 +60,7 @@ impl Arguments {
         let mut failures: Vec<FailureCode> = own.map(FailureCode::own).collect();
         let definitions = definitions(context);
         for definition in definitions.iter().filter(|_| is_listed) {
-            let known = definition.errors.iter();
+            let known = definition.words.errors.iter();
             failures.extend(known.filter(|(code, _)| code.starts_with(wanted)).map(
                 |(code, known)| FailureCode {
                     code: code.clone(),
@@ -181,7 +181,7 @@ impl FailureCode {
     fn of_types(definition: &Definition) -> Vec<Self> {
         let types = definition.contracts.iter().filter_map(|kind| {
             let code = &kind.failure.as_ref()?.code;
-            let is_code = !code.starts_with('/') && !definition.errors.contains_key(code);
+            let is_code = !code.starts_with('/') && !definition.words.errors.contains_key(code);
             is_code.then(|| Self {
                 code: code.clone(),
                 protocol: Some(definition.name.to_string()),

@@ -677,7 +677,12 @@ fn bounds(facts: &Facts<'_>, page: &mut Page) {
             lines.push(format!("{title}: {}", foreign(names.join(", "))));
         }
     }
-    for route in definition.forbidden.iter().filter(|f| f.from == party.id) {
+    for route in definition
+        .routes
+        .forbidden
+        .iter()
+        .filter(|f| f.from == party.id.as_str())
+    {
         let (to, why) = (foreign(&route.to), quote(&route.reason, QUOTED));
         lines.push(format!("You may not hand work to {to}: {why}"));
     }

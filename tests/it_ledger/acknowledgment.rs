@@ -295,7 +295,7 @@ fn own_routes_have_their_own_time_and_none_is_the_default() {
     assert_eq!(record(&env, "87.1")["acknowledge_by"], Value::Null);
 
     let env = own("issue-to-pr", |p| {
-        p["errors"] = json!({"NoSuchIssue": {"meaning": "m", "recovery": "r"}});
+        p["words"]["errors"] = json!({"NoSuchIssue": {"meaning": "m", "recovery": "r"}});
         for route in p["routes"].as_array_mut().unwrap() {
             route["acknowledge_seconds"] = json!(90);
         }

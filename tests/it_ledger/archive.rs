@@ -533,11 +533,11 @@ fn a_rule_about_archiving_that_is_not_one_comes_into_no_ledger() {
         json!({"archive_after": 86_400}),
         json!(86_400),
     ] {
-        folder.define(|definition| definition["time"] = rule.clone());
+        folder.define(|definition| definition["limits"] = rule.clone());
         let refused = folder.refused("update");
         assert_eq!(refused.says(), (3, "protocol_refused"), "{rule}");
         let only = &refused.findings[..];
-        assert!(matches!(only, [one] if one.contains("/time")), "{only:?}");
+        assert!(matches!(only, [one] if one.contains("/limits")), "{only:?}");
     }
     // A rule that says nothing is one, and so is none.
     for (patch, rule) in [
@@ -550,7 +550,7 @@ fn a_rule_about_archiving_that_is_not_one_comes_into_no_ledger() {
     {
         folder.define(|definition| {
             definition["version"] = json!(format!("9.0.{patch}"));
-            definition["time"] = rule;
+            definition["limits"] = rule;
         });
         folder.put("update").success();
         env.handoff(&["archive"]).exits(6).says("no protocol here");

@@ -391,7 +391,7 @@ fn long_names_do_not_break_a_row() {
     folder.write("schemas/note.schema.json", schema.to_string());
     folder.write("templates/note.json", template.to_string());
     let definition = json!({
-        "format": 1, "name": "long", "version": "1.0.0", "title": "Long names", "style": "relay", "formats": ["json"],
+        "format": 1, "name": "long", "version": "1.0.0", "title": "Long names", "formats": ["json"],
         "fields": {"issue": "/key", "from": "/from", "to": "/to", "summary": "/note"},
         "agents": [{"id": from, "role": "Sends", "kind": "specialist"}, {"id": to, "role": "Takes", "kind": "specialist"}],
         "contracts": [{"type": "note", "title": "A note", "root": "note", "schema": "schemas/note.schema.json",

@@ -149,7 +149,8 @@ fn a_lease_is_a_time_within_bounds() {
     assert_eq!(env.tip(), before);
     // A protocol's own bound.
     let env = own("delegation", |p| {
-        p["time"] = json!({"lease_seconds": 60, "longest_lease_seconds": 600});
+        p["limits"]["lease_seconds"] = json!(60);
+        p["limits"]["longest_lease_seconds"] = json!(600);
     });
     env.pace(1);
     env.send(asks(WRITER, RESEARCH, &[])).success();
@@ -667,7 +668,9 @@ fn a_late_holder_is_refused_whatever_became_of_its_work() {
     assert_eq!(env.tip(), before);
     env.assert_sound();
     // Once its attempts are spent, it is dead.
-    let env = own("issue-to-pr", |p| p["retry"]["max_retries"] = json!(0));
+    let env = own("issue-to-pr", |p| {
+        p["limits"]["retry"]["max_retries"] = json!(0)
+    });
     env.send(opening(87)).success();
     done(&env, "claim 87.1 --as prep-agent --lease 10m");
     env.wait_minutes(10);

@@ -6,7 +6,8 @@ use test_support::contracts::{Format, opening, sample as pull_request};
 use test_support::tamper::{Ledger, folder, set};
 use test_support::team::{Folder, Refused, refused, states, with_protocol};
 use test_support::time::{
-    RESEARCH, TRACE, WRITER, answers, asks, assert_goes_there_and_back, done, own, sample, traced,
+    RESEARCH, TRACE, WRITER, answers, asks, assert_goes_there_and_back, done, limit, own, sample,
+    traced,
 };
 
 /// The reasons that a request can have.
@@ -27,7 +28,7 @@ fn delegating() -> TestEnvironment {
 
 /// The same with other limits.
 fn limited(limits: &Value) -> TestEnvironment {
-    let env = own("delegation", |p| p["limits"] = limits.clone());
+    let env = own("delegation", |p| limit(p, limits));
     env.pace(1);
     env
 }
@@ -341,10 +342,10 @@ fn reviews_go_round_so_often() {
 #[test]
 fn an_issue_that_is_opened_again_has_its_time_again() {
     let env = own("issue-to-pr", |p| {
-        p["limits"] = json!({"deadline_seconds": 3600, "handoffs": 5});
+        limit(p, &json!({"deadline_seconds": 3600, "handoffs": 5}));
         // One of them is about rounds.
         p["alerts"] = json!([]);
-        p["time"] = json!({"lease_seconds": 360_000});
+        p["limits"]["lease_seconds"] = json!(360_000);
     });
     env.send(opening(87)).success();
     for (agent, name) in [
@@ -370,7 +371,7 @@ fn an_issue_that_is_opened_again_has_its_time_again() {
 fn raise(env: &TestEnvironment, limits: &Value) {
     let folder = Folder::new(env, "own");
     folder.define(|p| {
-        p["limits"] = limits.clone();
+        limit(p, limits);
         p["version"] = json!("9.0.0");
     });
     folder.put("update").success();
@@ -421,7 +422,7 @@ fn a_handoff_beyond_the_limit_is_found() {
     let ledger = Ledger::new();
     let path = "protocols/issue-to-pr/protocol.json";
     let mut protocol: Value = serde_json::from_str(&ledger.file(path)).unwrap();
-    protocol["limits"] = json!({"deadline_seconds": 360});
+    limit(&mut protocol, &json!({"deadline_seconds": 360}));
     protocol["alerts"] = json!([]);
     let bytes = serde_json::to_string_pretty(&protocol).unwrap();
     ledger.rewrite(0, |_, commit| {

@@ -153,7 +153,7 @@ fn what_is_given_back_for_a_time_is_offered_after_it() {
     assert_eq!(again["handoff"]["attempt"], 1);
     // As long as a claim may last, and no longer.
     let env = own("issue-to-pr", |p| {
-        p["time"]["longest_lease_seconds"] = json!(14_400)
+        p["limits"]["longest_lease_seconds"] = json!(14_400)
     });
     env.send(opening(87)).success();
     done(&env, "claim 87.1 --as prep-agent");
@@ -212,7 +212,7 @@ fn what_is_given_back_keeps_its_place_and_has_its_time_to_be_claimed_anew() {
 #[test]
 fn attempts_and_budgets_count_only_what_was_tried() {
     let env = own("issue-to-pr", |p| {
-        p["retry"]["max_retries"] = json!(1);
+        p["limits"]["retry"]["max_retries"] = json!(1);
         p["limits"]["budgets"] = json!({
             "team": {"per": "issue", "cost": 5, "currency": "USD", "attempts": 3},
             "day": {"per": "day", "agent": "prep-agent", "attempts": 3},

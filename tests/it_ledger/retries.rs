@@ -125,7 +125,7 @@ fn protocols_without_delays_retry_at_once() {
 
 /// The shipped protocol with other rules for retries; issue 87 is opened.
 fn with_retry(retry: &Value) -> TestEnvironment {
-    let env = own("issue-to-pr", |p| p["retry"] = retry.clone());
+    let env = own("issue-to-pr", |p| p["limits"]["retry"] = retry.clone());
     env.pace(0);
     env.send(opening(87)).success();
     env
@@ -661,7 +661,7 @@ fn a_run_without_a_result_has_the_code_that_the_protocol_has_for_it() {
     }
     // What no code stands for fails all the same.
     let env = own("orchestrator-specialist", |p| {
-        let errors = p["errors"].as_object_mut().unwrap();
+        let errors = p["words"]["errors"].as_object_mut().unwrap();
         errors.values_mut().for_each(|code| {
             code.as_object_mut().unwrap().remove("runs");
         });

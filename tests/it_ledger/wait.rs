@@ -494,7 +494,8 @@ fn delaying(seconds: u64) -> TestEnvironment {
         .success();
     let file = folder.join("protocol.json");
     let mut protocol: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
-    protocol["retry"] = serde_json::json!({ "max_retries": 3, "delays_seconds": [seconds] });
+    protocol["limits"]["retry"] =
+        serde_json::json!({ "max_retries": 3, "delays_seconds": [seconds] });
     fs::write(&file, protocol.to_string()).unwrap();
     env.handoff(&["init", "--protocol", shown]).success();
     env

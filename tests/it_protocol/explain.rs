@@ -232,7 +232,10 @@ fn the_codes_of_failures_are_explained() {
     for protocol in BUILT_IN {
         let env = with_protocol(protocol);
         let shown = env.data(&["protocol", "show", protocol])["definition"].take();
-        let codes = shown["errors"].as_object().cloned().unwrap_or_default();
+        let codes = shown["words"]["errors"]
+            .as_object()
+            .cloned()
+            .unwrap_or_default();
         for (code, _) in codes {
             let known = env.data(&["explain", &code])["failures"].take();
             let is_own = |one: &Value| one["code"] == code && one["protocol"] == protocol;

@@ -248,7 +248,7 @@ pub(crate) fn vocabulary(rules: &Rules) -> Vec<Vec<String>> {
     let agents = definition.agents.iter().map(|agent| agent.id.to_string());
     let mut lists = vec![
         agents.collect(),
-        definition.status.keys().cloned().collect(),
+        definition.words.status.keys().cloned().collect(),
     ];
     for kind in &definition.contracts {
         collect(&rules.schema(&kind.name), &mut lists);

@@ -49,7 +49,10 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
                 ("/agents/1/forbidden", json!(["branch"])),
             ],
         ),
-        ("issue-to-pr", vec![("/priorities/1", json!("critical"))]),
+        (
+            "issue-to-pr",
+            vec![("/words/priorities/1", json!("critical"))],
+        ),
         ("issue-to-pr", vec![("/contracts/1/type", json!("error"))]),
         (
             "issue-to-pr",
@@ -264,7 +267,10 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
             "issue-to-pr",
             vec![("/contracts/8/outcome", json!({"ready": "fail"}))],
         ),
-        ("issue-to-pr", vec![("/status/parked", json!("blocked"))]),
+        (
+            "issue-to-pr",
+            vec![("/words/status/parked", json!("blocked"))],
+        ),
         (
             "issue-to-pr",
             vec![("/contracts/0/fields", json!({"from": "/sender"}))],
@@ -306,11 +312,11 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
         ),
         (
             "orchestrator-specialist",
-            vec![("/errors/VALIDATION_FAILED/runs", json!(["SIGNAL"]))],
+            vec![("/words/errors/VALIDATION_FAILED/runs", json!(["SIGNAL"]))],
         ),
         (
             "orchestrator-specialist",
-            vec![("/time/longest_run_seconds", json!(0))],
+            vec![("/limits/longest_run_seconds", json!(0))],
         ),
         (
             "orchestrator-specialist",
@@ -438,8 +444,8 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.duplicate /agents/1/aliases/0: `issue-manager` is another agent's name already
     issue-to-pr /agents/1/allowed = ["branch"]
       protocol.action /agents/1/forbidden/0: `branch` is both allowed and forbidden
-    issue-to-pr /priorities/1 = "critical"
-      protocol.duplicate /priorities/1: priority `critical` is listed twice
+    issue-to-pr /words/priorities/1 = "critical"
+      protocol.duplicate /words/priorities/1: priority `critical` is listed twice
     issue-to-pr /contracts/1/type = "error"
       protocol.duplicate /contracts/8/type: contract type `error` is defined twice
       protocol.unknown_type /routes/1/contracts/0: no contract type is called `prep-agent-to-implementer-agent`
@@ -447,7 +453,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.unknown_field /facts/workspace_path/last/0: `/workspace_path` is a field that the schema does not have
       protocol.unknown_field /facts/workspace_type/last/0: `/workspace_type` is a field that the schema does not have
       protocol.unreachable_state /contracts/1/outcome: no contract of type `error` can have the status `skipped`
-      protocol.unreachable_state /status/ready: no contract can have the status `ready`, so that completed is not reached by it
+      protocol.unreachable_state /words/status/ready: no contract can have the status `ready`, so that completed is not reached by it
     issue-to-pr /contracts/0/root = "hand off"
       protocol.root /contracts/0/root: `hand off` cannot be a root element
     issue-to-pr /contracts/0/when = {"type":"x"}
@@ -502,9 +508,11 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.ambiguous /contracts/7/when: `reviewer-agent-to-fixer-agent` and `validator-agent-to-fixer-agent` can go between the same agents, and no field in `when` tells them apart
       protocol.route /routes/7/contracts: a contract of type `reviewer-agent-to-fixer-agent` can't name `validator-agent`: schemas/reviewer-agent-to-fixer-agent.schema.json lists others at `/from`
     issue-to-pr /forbidden = [{"from":"nobody","to":"noone","reason":"x"}]
+      protocol.moved /forbidden: `forbidden` moved to `routes`: the reason is `forbidden` there
       protocol.unknown_agent /forbidden/0/from: no agent is called `nobody`
       protocol.unknown_agent /forbidden/0/to: no agent is called `noone`
     issue-to-pr /forbidden = [{"from":"fixer-agent","to":"reviewer-agent","reason":"x"}]
+      protocol.moved /forbidden: `forbidden` moved to `routes`: the reason is `forbidden` there
       protocol.route /forbidden/0: a route goes from fixer-agent to reviewer-agent
     issue-to-pr /facts/branch = {"last":["branch"]}
       protocol.pointer /facts/branch/last/0: `branch` is not a JSON Pointer to a field, such as /from
@@ -523,14 +531,12 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.format /contracts/0/formats/0: `md` is not a format that the protocol has
     issue-to-pr /contracts/8/answers = ["error"]
       protocol.answer /contracts/8/answers/0: `error` is an answer or a note, and asks nothing
-      protocol.answer /contracts/8/answers: only a protocol of style `call` has answers
       protocol.route /routes/8/contracts/0: `error` is an answer or a note, which needs no route
     issue-to-pr /contracts/8/answers = ["letter"]
       protocol.unknown_type /contracts/8/answers/0: no contract type is called `letter`
-      protocol.answer /contracts/8/answers: only a protocol of style `call` has answers
       protocol.route /routes/8/contracts/0: `error` is an answer or a note, which needs no route
     issue-to-pr /limits/loops = "x"
-      protocol.loops /limits/loops: only a protocol of style `call` has requests that wait
+      protocol.loops /limits/loops: only a protocol with `answers` has requests that wait
     issue-to-pr /routes/1/from = ["prep-agent","nobody"]
       protocol.unknown_agent /routes/1/from/1: no agent is called `nobody`
     issue-to-pr /routes/1/to = ["no name"]
@@ -572,8 +578,8 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.unknown_field /facts/branch/last/1: `/bough` is a field that the schema does not have
     issue-to-pr /contracts/8/outcome = {"ready":"fail"}
       protocol.unreachable_state /contracts/8/outcome: no contract of type `error` can have the status `ready`
-    issue-to-pr /status/parked = "blocked"
-      protocol.unreachable_state /status/parked: no contract can have the status `parked`, so that blocked is not reached by it
+    issue-to-pr /words/status/parked = "blocked"
+      protocol.unreachable_state /words/status/parked: no contract can have the status `parked`, so that blocked is not reached by it
     issue-to-pr /contracts/0/fields = {"from":"/sender"}
       protocol.unknown_field /contracts/0/fields/from: `/sender` is a field that the schema does not have
     orchestrator-specialist /contracts/0/named_schemas/0/data = "data"
@@ -594,10 +600,10 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.field_type /contracts/0/max_retries: `retries` is not of the type integer
     orchestrator-specialist /contracts/0/max_retries = "/retry_policy/most"
       protocol.unknown_field /contracts/0/max_retries: `/retry_policy/most` is a field that the schema does not have
-    orchestrator-specialist /errors/VALIDATION_FAILED/runs = ["SIGNAL"]
-      protocol.duplicate /errors/VALIDATION_FAILED/runs/0: `SIGNAL` has a code already
-    orchestrator-specialist /time/longest_run_seconds = 0
-      protocol.time /time/longest_run_seconds: a time has from 1 to 316224000 seconds here
+    orchestrator-specialist /words/errors/VALIDATION_FAILED/runs = ["SIGNAL"]
+      protocol.duplicate /words/errors/VALIDATION_FAILED/runs/0: `SIGNAL` has a code already
+    orchestrator-specialist /limits/longest_run_seconds = 0
+      protocol.time /limits/longest_run_seconds: a time has from 1 to 316224000 seconds here
     orchestrator-specialist /contracts/1/note = true
       protocol.note /contracts/1/note: a note answers nothing
     orchestrator-specialist /routes/0/contracts/- = "response"
@@ -696,7 +702,6 @@ fn every_fault_of_a_protocols_files_is_told() {
     protocol.json = {"format": 1, "name": "x"}: 1 protocol_faults
       protocol.syntax: missing field `version`
       protocol.syntax: missing field `title`
-      protocol.syntax: missing field `style`
       protocol.syntax: missing field `formats`
       protocol.syntax: missing field `fields`
       protocol.syntax: missing field `agents`
@@ -757,7 +762,7 @@ fn faults_of_every_kind_are_told_in_one_run() {
         definition["alerts"][0] = json!({"name": "dead-work", "metric": "happiness"});
         definition["alerts"][3] = json!({"name": "left-failed", "severity": "loud"});
         definition["merge"] = json!(["blessed"]);
-        definition["time"]["lease_seconds"] = json!("long");
+        definition["limits"]["lease_seconds"] = json!("long");
     });
     folder.remove("schemas/error.schema.json");
     folder.write("schemas/workflow-complete.schema.json", "{");
@@ -769,16 +774,16 @@ fn faults_of_every_kind_are_told_in_one_run() {
         format!("{text}\n")
     });
     insta::assert_snapshot!(short.collect::<String>(), @r#"
+    protocol.moved /merge: `merge` moved to `requirements.NAME.merge`: true or false
     protocol.syntax /routes/11: expected an object, in braces
     protocol.syntax /agents/1/nickname: unknown field `nickname`
     protocol.syntax /agents/2/kind: unknown variant `king`
     protocol.syntax /contracts/0/roots: unknown field `roots`
     protocol.syntax /routes/2/opens: invalid type: string "yes"
-    protocol.syntax /time/lease_seconds: invalid type: string "long"
+    protocol.syntax /limits/lease_seconds: invalid type: string "long"
     protocol.syntax /alerts/0/metric: unknown variant `happiness`
     protocol.syntax /alerts/3/severity: unknown variant `loud`
     protocol.syntax /colour: unknown field `colour`
-    protocol.moved /merge: `merge` moved to `requirements.NAME.merge`: true or false
     protocol.unknown_agent /routes/1/to: no agent is called `nobody`
     protocol.missing_file /contracts/8/schema: no file schemas/error.schema.json describes it
     protocol.schema schemas/workflow-complete.schema.json: it is not JSON: EOF while parsing an object at line 1 column 1

@@ -270,7 +270,7 @@ fn what_can_be_set_is_listed_and_anything_else_is_refused() {
     $ git handoff protocol set delegation evidence.weather off
     --- stderr
     error: the protocol is invalid
-      147:15 /evidence/checks protocol.syntax unknown variant `weather`, expected one of `branch`, `commits`, `files_changed`, `commits_added`, `merge`, `artifacts`, `paths`, `tests`, `tests_added`, `coverage`
+      140:15 /evidence/checks protocol.syntax unknown variant `weather`, expected one of `branch`, `commits`, `files_changed`, `commits_added`, `merge`, `artifacts`, `paths`, `tests`, `tests_added`, `coverage`
     hint: fix it until `git handoff protocol check FOLDER` finds nothing
     --- exit 3
     $ git handoff protocol set delegation time.lease_seconds default
@@ -460,7 +460,7 @@ fn an_update_keeps_what_was_set_or_says_what_would_be_lost() {
     let folder = Folder::copy(&env, "issue-to-pr", "next");
     folder.define(|d| {
         d["version"] = json!("2.0.0");
-        d["time"]["lease_seconds"] = json!(4321);
+        d["limits"]["lease_seconds"] = json!(4321);
         d["evidence"]["policy"] = json!("warn");
         d["limits"]["handoffs"] = json!(40);
     });
@@ -484,7 +484,7 @@ fn an_update_keeps_what_was_set_or_says_what_would_be_lost() {
     // A second new version keeps them, too, and not what the first one brought.
     folder.define(|d| {
         d["version"] = json!("3.0.0");
-        d["time"]["lease_seconds"] = json!(1234);
+        d["limits"]["lease_seconds"] = json!(1234);
     });
     folder.put("update").success();
     let listed = run(&env, "protocol set issue-to-pr").stdout;
@@ -554,7 +554,10 @@ fn an_update_leaves_no_open_handoff_behind() {
     };
     let mut text = told("agent", &|d| {
         let gone = "implementer-agent";
-        d["status"].as_object_mut().unwrap().remove("ready");
+        d["words"]["status"]
+            .as_object_mut()
+            .unwrap()
+            .remove("ready");
         keep(&mut d["agents"], names(gone));
         keep(&mut d["routes"], names(gone));
         keep(&mut d["contracts"], |c| {
@@ -837,7 +840,6 @@ fn kitchen(env: &TestEnvironment) -> Folder<'_> {
         "name": "kitchen",
         "version": "0.1.0",
         "title": "From the table to the stove",
-        "style": "relay",
         "formats": ["json"],
         "fields": {"issue": "/table", "from": "/from", "to": "/to", "summary": "/dish"},
         "agents": [
@@ -1029,7 +1031,9 @@ fn an_earlier_form_is_read_and_named_and_an_update_replaces_it() {
     let file = format!("{folder}/protocol.json");
     let mut earlier: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
     let members = earlier.as_object_mut().unwrap();
-    members.shift_remove("time");
+    let limits = members["limits"].as_object_mut().unwrap();
+    limits.shift_remove("lease_seconds");
+    limits.shift_remove("longest_run_seconds");
     members.insert("leases".to_owned(), json!({"seconds": 60}));
     members.insert(
         "budgets".to_owned(),
@@ -1042,7 +1046,7 @@ fn an_earlier_form_is_read_and_named_and_an_update_replaces_it() {
     fs::write(&file, serde_json::to_string_pretty(&earlier).unwrap()).unwrap();
     let checked = env.handoff(&["protocol", "check", &folder]).success();
     assert!(
-        checked.shown.contains("`leases` moved to `time`"),
+        checked.shown.contains("`leases` moved to `limits`"),
         "{}",
         checked.shown
     );
@@ -1068,10 +1072,48 @@ fn an_earlier_form_is_read_and_named_and_an_update_replaces_it() {
     earlier["budgets"]["runs"]["tokens"] = json!("many");
     fs::write(&file, serde_json::to_string_pretty(&earlier).unwrap()).unwrap();
     let checked = env.handoff(&["protocol", "check", &folder]).exits(1);
-    checked
-        .says("`budgets` moved")
-        .says("/limits/budgets/runs/tokens");
+    checked.says("`budgets` moved").says("/budgets/runs/tokens");
     env.assert_sound();
+}
+
+/// The built-in protocols in the form that `protocol.json` had before its keys were merged.
+#[test]
+fn what_was_recorded_in_the_form_before_means_the_same() {
+    for protocol in BUILT_IN {
+        let sample = format!(
+            "{}/tests/samples/earlier/{protocol}.json",
+            env!("CARGO_MANIFEST_DIR")
+        );
+        let earlier = fs::read(sample).unwrap();
+        let now = handoff::templates::built_in(protocol).unwrap();
+        let now = now.file("protocol.json").unwrap();
+        let value = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap();
+        let renewed = handoff::protocol::renewed(&earlier).unwrap();
+        assert_eq!(value(&renewed.definition), value(now), "{protocol}");
+        assert!(handoff::protocol::renewed(now).is_none(), "{protocol}");
+
+        let env = TestEnvironment::with_repository();
+        let folder = Folder::copy(&env, protocol, "own");
+        folder.write("protocol.json", String::from_utf8(earlier).unwrap());
+        let checked = env
+            .handoff(&["protocol", "check", &folder.path()])
+            .success();
+        checked.says("`time` moved to `limits`");
+        env.handoff(&["init", "--protocol", &folder.path()])
+            .success();
+        // What ships says the same, so that nothing is to be updated; settings keep their place.
+        let tip = env.tip();
+        env.handoff(&["protocol", "update", protocol]).success();
+        assert_eq!(env.tip(), tip, "{protocol}");
+        for (key, value) in [("time.lease_seconds", "77"), ("retry", "9")] {
+            env.handoff(&["protocol", "set", protocol, key, value])
+                .success();
+        }
+        let shown = env.data(&["protocol", "show", protocol])["definition"].take();
+        assert_eq!(shown["time"]["lease_seconds"], 77, "{shown}");
+        assert_eq!(shown["retry"]["max_retries"], 9, "{shown}");
+        env.assert_sound();
+    }
 }
 
 #[test]

@@ -296,7 +296,7 @@ fn each_fault_of_a_protocol_is_told_with_its_place() {
         contract("/fields/issue", json!("issue_number")),
         contract("/fields/status", json!("")),
         contract("/fields/at", json!("/a~2b")),
-        contract("/priorities/1", json!("critical")),
+        contract("/words/priorities/1", json!("critical")),
         contract("/agents/1/id", json!("issue-manager")),
         contract("/contracts/1/type", json!("error")),
         contract("/contracts/0/root", json!("hand off")),
@@ -339,7 +339,7 @@ fn each_fault_of_a_protocol_is_told_with_its_place() {
     protocol.pointer /fields/issue: `issue_number` is not a JSON Pointer to a field, such as /from
     protocol.pointer /fields/status: `` is not a JSON Pointer to a field, such as /from
     protocol.pointer /fields/at: `/a~2b` is not a JSON Pointer to a field, such as /from
-    protocol.duplicate /priorities/1: priority `critical` is listed twice
+    protocol.duplicate /words/priorities/1: priority `critical` is listed twice
     protocol.duplicate /agents/1/id: agent `issue-manager` is defined twice
     protocol.unknown_agent /routes/0/to: no agent is called `prep-agent`
     protocol.unknown_agent /routes/1/from: no agent is called `prep-agent`
@@ -397,21 +397,19 @@ fn a_protocol_that_is_not_of_the_form_is_told_where() {
         broken(&[("/agents", None)]),
         broken(&[("/agents/0/id", Some(json!("a b")))]),
         broken(&[("/agents/0/kind", Some(json!("king")))]),
-        broken(&[("/style", Some(json!("mail")))]),
-        broken(&[("/status/ready", Some(json!("done")))]),
+        broken(&[("/words/status/ready", Some(json!("done")))]),
         broken(&[("/facts/branch", Some(json!({"first": []})))]),
     ];
     for lines in &cases {
         assert_eq!(lines.len(), 1);
     }
     insta::assert_snapshot!(cases.concat().join("\n"), @r#"
-    protocol.syntax /colour: unknown field `colour`, expected one of `format`, `name`, `version`, `title`, `style`, `formats`, `fields`, `priorities`, `status`, `agents`, `contracts`, `routes`, `forbidden`, `facts`, `briefing`, `traces`, `errors`, `documents`, `imports`, `time`, `retry`, `limits`, `decisions`, `attention`, `consistency`, `evidence`, `requirements`, `secrets`, `alerts`, `opinions`, `github`
+    protocol.syntax /colour: unknown field `colour`, expected one of `format`, `name`, `version`, `title`, `formats`, `fields`, `words`, `agents`, `contracts`, `routes`, `facts`, `traces`, `documents`, `imports`, `limits`, `decisions`, `consistency`, `evidence`, `requirements`, `secrets`, `alerts`, `github`
     protocol.syntax : missing field `agents`
     protocol.syntax /agents/0/id: agent name "a b" may contain only letters, digits, `.`, `_`, `-` and `@`, the first a letter, a digit or `@`, and no `..`
     protocol.syntax /agents/0/kind: unknown variant `king`, expected one of `orchestrator`, `specialist`, `human`, `end`
-    protocol.syntax /style: unknown variant `mail`, expected `relay` or `call`
-    protocol.syntax /status/ready: unknown variant `done`, expected one of `pending`, `in_progress`, `completed`, `failed`, `blocked`, `rejected`, `cancelled`, `dead`
-    protocol.syntax /facts/branch/first: unknown field `first`, expected one of `last`, `newest`, `sum`, `count`, `collect`, `merge`, `exclusive`
+    protocol.syntax /words/status/ready: unknown variant `done`, expected one of `pending`, `in_progress`, `completed`, `failed`, `blocked`, `rejected`, `cancelled`, `dead`
+    protocol.syntax /facts/branch/first: unknown field `first`, expected one of `last`, `newest`, `sum`, `count`, `collect`, `merge`, `exclusive`, `briefing`, `opinions`
     "#);
     for bytes in [&b""[..], b"{", b"[]", b"{} {}", b"\xff"] {
         let findings = Protocol::load(bytes).map(|_| ()).unwrap_err();

@@ -1,6 +1,6 @@
 //! Each threshold of the protocols, crossed and not crossed, in real ledgers with set times.
 
-use handoff::protocol::Protocol;
+use handoff::protocol::{Level, Metric, Protocol};
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
 use test_support::contracts::{Format, opening, prepared, sample as pull_request};
@@ -417,10 +417,9 @@ fn work_that_is_dead_is_critical_in_every_protocol() {
     for protocol in test_support::team::BUILT_IN {
         let definition = handoff::templates::built_in(protocol).unwrap();
         let definition = Protocol::load(definition.file("protocol.json").unwrap()).unwrap();
-        let definition = serde_json::to_value(definition.definition()).unwrap();
-        let alerts = definition["alerts"].as_array().unwrap();
-        let dead = alerts.iter().find(|a| a["metric"] == "dead").unwrap();
-        assert_eq!(dead["severity"], "critical", "{protocol}");
+        let mut alerts = definition.definition().alerts.iter();
+        let dead = alerts.find(|alert| alert.metric == Metric::Dead).unwrap();
+        assert_eq!(dead.severity, Level::Critical, "{protocol}");
     }
     let env = environment();
     for seconds in [1, 2, 5, 10, 0] {

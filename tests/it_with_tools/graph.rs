@@ -569,7 +569,11 @@ fn words_of_a_protocol_are_only_words() {
     let folder = Folder::copy(&env, "delegation", "words");
     let all = hostile().join(" ");
     folder.define(|definition| {
-        definition["forbidden"][0]["reason"] = all.clone().into();
+        let routes = definition["routes"].as_array_mut().unwrap();
+        let forbidden = routes
+            .iter_mut()
+            .find(|route| route.get("forbidden").is_some());
+        forbidden.unwrap()["forbidden"] = all.clone().into();
         // A role is one line of characters that are seen.
         let seen = |c: &char| !c.is_control() && !handoff::base::text::is_misleading(*c);
         definition["agents"][0]["role"] = all.chars().filter(seen).collect::<String>().into();

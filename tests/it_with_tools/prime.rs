@@ -163,7 +163,6 @@ fn write_huge_protocol(folder: &Path, rename: impl Fn(&str) -> String) {
                 .collect();
         }
     }
-    let mut forbidden = Vec::new();
     for n in 10..60 {
         let other = long_name(n);
         let agent = json!({ "id": other, "role": "x", "kind": "specialist" });
@@ -175,11 +174,10 @@ fn write_huge_protocol(folder: &Path, rename: impl Fn(&str) -> String) {
                     json!({ "from": from, "to": to, "contracts": ["handoff"], "opens": true }),
                 );
             } else {
-                forbidden.push(json!({ "from": from, "to": to, "reason": noise(7, 900) }));
+                routes.push(json!({ "from": from, "to": to, "forbidden": noise(7, 900) }));
             }
         }
     }
-    protocol["forbidden"] = json!(forbidden);
     for contract in protocol["contracts"].as_array_mut().unwrap() {
         contract["title"] = json!(line(9, 2000));
     }

@@ -380,7 +380,7 @@ fn metrics(definitions: &Map<String, Value>) -> String {
     page += ALERTS;
     let mut rows: Vec<(String, Vec<&str>)> = Vec::new();
     for (name, protocol) in built_in_protocols() {
-        for alert in &protocol.definition().alerts {
+        for alert in protocol.definition().alerts.iter() {
             let severity = alert.severity.as_str();
             let row = format!("|`{}`|{severity}|{}|", alert.name, fires_when(alert));
             match rows.iter_mut().find(|(known, _)| *known == row) {

@@ -207,8 +207,8 @@ impl<'p> Builder<'p> {
     }
 
     fn forbidden(&mut self) {
-        for forbidden in &self.protocol.definition().forbidden {
-            let from = self.node(forbidden.from.as_str(), Shape::Specialist);
+        for forbidden in &self.protocol.definition().routes.forbidden {
+            let from = self.node(&forbidden.from, Shape::Specialist);
             let to = self.node(forbidden.to.as_str(), Shape::Specialist);
             let mut edge = Edge::new(from, to, EdgeKind::Forbidden);
             edge.notes = vec![forbidden.reason.clone()];

@@ -107,7 +107,7 @@ impl WorkBrief {
         issue: &Issue,
         record: &Record,
     ) -> Self {
-        let named = protocol.definition().briefing.iter();
+        let named = protocol.definition().facts.briefing.iter();
         let definition = protocol.definition();
         let known: Vec<(&String, KnownFact<'_>)> = named
             .filter_map(|name| Some((name, issue.fact(definition, name)?)))

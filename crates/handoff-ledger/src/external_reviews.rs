@@ -26,7 +26,7 @@ pub struct Said {
 impl Said {
     /// Every opinion in an issue that counts.
     pub fn of(issue: &Issue, protocol: &Protocol) -> Vec<Self> {
-        let rules = protocol.definition().opinions.iter();
+        let rules = protocol.definition().facts.opinions.iter();
         let all = rules.flat_map(|rules| issue.opinions(rules));
         all.map(|one| {
             let more = one.rules.commit.iter().chain(&one.rules.with);

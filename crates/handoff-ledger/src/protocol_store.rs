@@ -13,9 +13,9 @@ use handoff_model::screening::{Screen, screen_protocol};
 use handoff_model::semantic::part;
 use handoff_model::{
     Assignment, FileChanges, Issue, IssueStatus, ProtocolFiles, Refusal, Schemas, SettingError,
-    check_protocol, has_settings, keep_settings, layout, only_setting_changed,
+    check_protocol, has_settings, is_earlier, keep_settings, layout, only_setting_changed,
 };
-use handoff_protocol::{AgentKind, ContractType, Protocol, SIGNERS, renewed};
+use handoff_protocol::{AgentKind, ContractType, Protocol, SIGNERS, TaskFields, renewed};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -194,7 +194,8 @@ pub(super) fn protocol_step(
         kept: Vec::new(),
     };
     let changes = differences(known.as_ref(), files)?;
-    if known.is_some() && changes.is_empty() {
+    if known.is_some() && (changes.is_empty() || is_renewed(known.as_ref(), &changes, definition)?)
+    {
         return Ok((None, outcome));
     }
     let mut message = match (&mut outcome.before, change) {
@@ -255,7 +256,7 @@ fn keep_set(
     let files = rules.files()?;
     let in_force = files.iter().find(|(path, _)| path == DEFINITION);
     let in_force = in_force.map_or(&[][..], |(_, bytes)| bytes);
-    if renewed(in_force).is_some() {
+    if serde_json::from_slice(in_force).is_ok_and(|text| is_earlier(&text)) {
         let (name, source) = (name.to_owned(), SettingError::Earlier);
         return Err(ProtocolError::LosesSetting { name, source }.into());
     }
@@ -332,6 +333,23 @@ fn set_alone(
     let before = before.and_then(|(_, bytes)| std::str::from_utf8(bytes).ok());
     let both = before.zip(std::str::from_utf8(definition).ok());
     Ok(both.and_then(|(before, after)| only_setting_changed(before, after)))
+}
+
+/// Whether an update only says what is in force in today's form of `protocol.json`.
+fn is_renewed(
+    known: Option<&Rules<'_>>,
+    changes: &FileChanges,
+    definition: &[u8],
+) -> Result<bool, LedgerError> {
+    let (Some(known), [(path, _)]) = (known, &changes[..]) else {
+        return Ok(false);
+    };
+    let files = known.files()?;
+    let before = files.iter().find(|(path, _)| path == DEFINITION);
+    let before = before.and_then(|(_, bytes)| renewed(bytes));
+    let value = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).ok();
+    let is_same = before.is_some_and(|before| value(&before.definition) == value(definition));
+    Ok(is_same && *path == layout::protocol_file(known.protocol().name(), DEFINITION))
 }
 
 /// Whether steps under an active protocol must be signed.
@@ -421,7 +439,7 @@ fn orphans(
                 record.id
             ));
         }
-        if was.definition().style != protocol.definition().style {
+        if was.definition().style() != protocol.definition().style() {
             orphan(format!("{} was handed over in the other style", record.id));
         }
         if let Some(expected) = &record.expects {
@@ -441,12 +459,10 @@ fn orphans(
 }
 
 /// The places of tasks in a protocol's contract types.
-fn task_rules(protocol: &Protocol) -> Vec<(&str, Value)> {
+fn task_rules(protocol: &Protocol) -> Vec<(&str, &TaskFields)> {
     let types = protocol.definition().contracts.iter();
     let rules = types.filter_map(|c| Some((c.name.as_str(), c.tasks.as_ref()?)));
-    rules
-        .map(|(name, tasks)| (name, serde_json::json!(tasks)))
-        .collect()
+    rules.collect()
 }
 
 /// The shared documents that a new definition does not have or refuses.

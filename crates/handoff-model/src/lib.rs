@@ -59,8 +59,8 @@ pub use refusal::{
 };
 pub use rules::{
     ADDED_SIGNER, Assignment, Exemption, GatePolicy, NO_CLAIMS, ProtocolFiles, SETTINGS, Setting,
-    SettingError, Strictness, Weakness, beyond_cost, check_protocol, has_settings, keep_settings,
-    loosened, only_setting_changed, weaker,
+    SettingError, Strictness, Weakness, beyond_cost, check_protocol, has_settings, is_earlier,
+    keep_settings, loosened, only_setting_changed, weaker,
 };
 pub use step::answers::read as read_answer;
 pub use step::screening::{self, Unscreened};

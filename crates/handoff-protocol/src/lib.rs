@@ -33,7 +33,7 @@ mod term;
 
 pub use definition::*;
 pub use lifecycle::{Event, IllegalEvent, State};
-pub use moved::renewed;
+pub use moved::{Renewed, renewed};
 pub use partial_protocol::Partial;
 pub use path_pattern::{PathPattern, PatternError};
 pub use pointers::{schema_has, schema_nodes, schema_types, schema_values};

@@ -113,7 +113,8 @@ impl Partial {
         };
         let mut found = Vec::new();
         for (name, stand_in) in stand_in(at).into_iter().flatten() {
-            if members.contains_key(&name) {
+            let is_forbidden = name == "contracts" && members.contains_key("forbidden");
+            if is_forbidden || members.contains_key(&name) {
                 continue;
             }
             let text = format!("missing field `{name}`");
@@ -229,6 +230,10 @@ impl Partial {
         let travels = || list("contracts", &["type", "answers", "note"]);
         let routes = || list("routes", &["from", "to", "contracts", "opens", "via"]);
         let within = |place: &String| is_within(&finding.path, place);
+        let words = |of: &str| {
+            let mut repaired = self.repaired.iter();
+            repaired.any(|place| is_within(place, of) || is_within(of, place))
+        };
         self.repaired.iter().any(within)
             || match finding.code {
                 F::ProtocolUnknownAgent => agents(),
@@ -238,10 +243,10 @@ impl Partial {
                 }
                 F::ProtocolRoute => finding.path == "/routes" && routes(),
                 F::ProtocolUnknownStatus | F::ProtocolUnreachableState => {
-                    list("status", &[]) || types()
+                    words("/words/status") || types()
                 }
                 F::ProtocolFact => list("facts", &[]),
-                F::ProtocolErrorCode => list("errors", &[]),
+                F::ProtocolErrorCode => words("/words/errors"),
                 F::ProtocolRequirement => list("requirements", &[]),
                 F::ProtocolField => list("fields", &[]),
                 _ => false,
@@ -258,7 +263,7 @@ fn is_within(place: &str, other: &str) -> bool {
 /// Each place that must be an object but is a list, which serde would read as its fields in order,
 /// and what can stand there.
 fn not_objects(definition: &Value) -> Vec<(String, Value)> {
-    let lists = ["agents", "contracts", "routes", "forbidden"].into_iter();
+    let lists = ["agents", "contracts", "routes"].into_iter();
     let items = lists.flat_map(|key| {
         let list = definition[key].as_array().into_iter().flatten();
         list.enumerate()
@@ -287,7 +292,7 @@ fn stand_in(at: &str) -> Option<Map<String, Value>> {
     let unnamed = |n: &str| format!("unnamed-{n}");
     let members = match &place[..] {
         [] => json!({
-            "format": 1, "name": "unnamed", "version": "1", "title": "unnamed", "style": "relay",
+            "format": 1, "name": "unnamed", "version": "1", "title": "unnamed",
             "formats": ["json"], "fields": {}, "agents": [], "contracts": [], "routes": [],
         }),
         ["agents", n] => json!({"id": unnamed(n), "role": "unnamed", "kind": "specialist"}),
@@ -295,7 +300,6 @@ fn stand_in(at: &str) -> Option<Map<String, Value>> {
             "type": unnamed(n), "title": "unnamed",
         }),
         ["routes", _] => json!({"from": "*", "to": "unnamed", "contracts": []}),
-        ["forbidden", _] => json!({"from": "unnamed", "to": "unnamed", "reason": "unnamed"}),
         _ => return None,
     };
     match members {
@@ -326,7 +330,7 @@ mod tests {
     #[test]
     fn faults_of_form_and_others_are_found_together() {
         let definition = json!({
-            "format": 1, "name": "x", "version": "1", "title": "t", "style": "post", "formats": ["json"],
+            "format": 1, "name": "x", "version": "1", "title": "t", "formats": ["json"],
             "colour": "red",
             "fields": {"from": "/from", "to": "/to"},
             "agents": [
@@ -341,21 +345,20 @@ mod tests {
                 {"from": "a", "to": "b", "contracts": ["c"], "opens": true},
                 {"from": "b", "to": "nobody", "contracts": ["letter"]},
             ],
-            "time": {"lease_seconds": "long", "second": 1},
+            "limits": {"lease_seconds": "long", "second": 1},
             "alerts": [
                 {"name": "one", "metric": "nothing", "above": 0, "severity": "info", "action": "x"},
                 {"name": "two", "metric": "dead", "severity": "info", "action": "x"},
             ],
         });
         insta::assert_snapshot!(told(&definition).join("\n"), @r#"
-        /style: unknown variant `post`
         /colour: unknown field `colour`
         /agents/0/nickname: unknown field `nickname`
         /agents/1/kind: unknown variant `king`
         /agents/2: missing field `role`
         /contracts/0/note: invalid type: string "yes"
-        /time/lease_seconds: invalid type: string "long"
-        /time/second: unknown field `second`
+        /limits/lease_seconds: invalid type: string "long"
+        /limits/second: unknown field `second`
         /alerts/0/metric: unknown variant `nothing`
         /routes/1/to: no agent is called `nobody`
         /routes/1/contracts/0: no contract type is called `letter`
@@ -369,7 +372,6 @@ mod tests {
         insta::assert_snapshot!(told(&definition).join("\n"), @"
         : missing field `version`
         : missing field `title`
-        : missing field `style`
         : missing field `formats`
         : missing field `fields`
         : missing field `agents`

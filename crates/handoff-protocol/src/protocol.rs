@@ -50,11 +50,25 @@ impl Protocol {
     /// # Errors
     /// If it does not have the form of a protocol.
     pub fn with_faults(bytes: &[u8]) -> Result<(Self, Vec<Finding>), Vec<Finding>> {
-        // A file that was written for an earlier form says the same.
-        let definition = read(bytes).or_else(|finding| {
-            let now = renewed(bytes).and_then(|now| read(&now).ok());
-            now.ok_or_else(|| vec![*finding])
-        })?;
+        let definition = match read(bytes) {
+            Ok(definition) => definition,
+            Err(finding) => {
+                // A file that was written for an earlier form says the same.
+                let Some(now) = renewed(bytes) else {
+                    return Err(vec![*finding]);
+                };
+                let placed = |mut finding: Finding| {
+                    finding.path = now.as_written(&finding.path);
+                    (finding.line, finding.column) = (None, None);
+                    finding
+                };
+                let read = read(&now.definition);
+                let definition = read.map_err(|finding| vec![placed(*finding)])?;
+                let found = faults(&definition).into_iter().map(placed);
+                let found = found.collect();
+                return Ok((Self { definition }, found));
+            }
+        };
         let found = faults(&definition);
         Ok((Self { definition }, found))
     }
@@ -280,7 +294,7 @@ impl Protocol {
     /// Why failed work is not retried: the code of its failure, or the number of retries it had.
     /// `most` is the maximum that its contract allows.
     pub fn why_spent(&self, code: Option<&str>, retries: u32, most: Option<u32>) -> Option<String> {
-        let policy = self.definition.retry.as_ref();
+        let policy = self.definition.retry();
         let never = policy.map_or(&[][..], |policy| &policy.never);
         if let Some(code) = code.filter(|code| never.iter().any(|n| n == code)) {
             return Some(format!("what fails with {code} is not tried again"));
@@ -306,7 +320,7 @@ impl Protocol {
     ) -> Option<u64> {
         let mut routes = self.routes(from, to);
         let route = routes.find(|route| route.contracts.iter().any(|c| c == kind))?;
-        let time = self.definition.time.as_ref();
+        let time = self.definition.limits.as_ref();
         let usual = || time.and_then(|time| time.acknowledge_seconds);
         if self.is_kind(to, AgentKind::Human) {
             return route.acknowledge_seconds;
@@ -317,7 +331,7 @@ impl Protocol {
     /// The usual length of an agent's claim, in seconds; `own` is the contract's own time, which does
     /// not bind a person that the protocol gives another. `None` if it has no end.
     pub fn lease_seconds(&self, agent: &str, own: Option<u64>) -> Option<u64> {
-        let time = self.definition.time.as_ref();
+        let time = self.definition.limits.as_ref();
         let person = time.and_then(|time| time.person_lease_seconds);
         let person = person.filter(|_| self.is_kind(agent, AgentKind::Human));
         person.or(own).or(time.and_then(|time| time.lease_seconds))
@@ -369,8 +383,8 @@ impl Protocol {
 
     /// The rule that forbids a route, if there is one.
     pub fn forbidden(&self, from: &str, to: &str) -> Option<&Forbidden> {
-        let mut forbidden = self.definition.forbidden.iter();
-        forbidden.find(|f| f.from.as_str() == from && f.to.as_str() == to)
+        let mut forbidden = self.definition.routes.forbidden.iter();
+        forbidden.find(|f| f.from == from && f.to.as_str() == to)
     }
 
     fn is_end(&self, name: &str) -> bool {
@@ -380,7 +394,7 @@ impl Protocol {
     /// The rank of a priority word, with 0 the most urgent; unknown or missing words rank in the
     /// middle of the list.
     pub fn priority_rank(&self, word: Option<&str>) -> usize {
-        let words = &self.definition.priorities;
+        let words = &self.definition.words.priorities;
         word.and_then(|w| words.iter().position(|p| p == w))
             .unwrap_or(words.len() / 2)
     }
@@ -392,7 +406,7 @@ impl Protocol {
             return Outcome::Complete;
         };
         let own = kind.outcome.get(word).copied();
-        own.unwrap_or_else(|| match self.definition.status.get(word) {
+        own.unwrap_or_else(|| match self.definition.words.status.get(word) {
             Some(State::Failed | State::Dead) => Outcome::Fail,
             Some(State::Blocked) => Outcome::Block,
             _ => Outcome::Complete,

@@ -254,7 +254,7 @@ impl Trial<'_> {
         let cycle = limits.cycle.as_ref().map(|cycle| cycle.most);
         let least = [limits.handoffs, item, cycle].into_iter().flatten().min();
         if let Some(most) = least {
-            let outcome = match self.protocol.definition().style {
+            let outcome = match self.protocol.definition().style() {
                 Style::Call => self.requests(most),
                 Style::Relay => self.circles(most),
             };
@@ -363,11 +363,11 @@ impl Trial<'_> {
     /// Fails at the first handoff as often as it may be retried, and gives it new attempts then.
     fn failures(&mut self) -> Outcome {
         let opened = self.open().map_err(|failure| said(&failure))?;
-        let retry = self.protocol.definition().retry.clone();
+        let retry = self.protocol.definition().retry().cloned();
         let own = opened.record.max_retries;
         let most = own.or(retry.as_ref().and_then(|retry| retry.max_retries));
         let never = retry.map(|retry| retry.never).unwrap_or_default();
-        let mut codes = self.protocol.definition().errors.keys();
+        let mut codes = self.protocol.definition().words.errors.keys();
         let code = codes.find(|code| !never.contains(code)).cloned();
         let failure = Reported {
             code: code.unwrap_or_else(|| "TRIAL".to_owned()),

@@ -21,7 +21,7 @@ pub fn own(protocol: &str, change: impl FnOnce(&mut Value)) -> TestEnvironment {
     let env = TestEnvironment::with_repository();
     let folder = Folder::copy(&env, protocol, "own");
     folder.define(|definition| {
-        if let Some(time) = definition["time"].as_object_mut() {
+        if let Some(time) = definition["limits"].as_object_mut() {
             time.remove("acknowledge_seconds");
         }
         change(definition);
@@ -29,6 +29,16 @@ pub fn own(protocol: &str, change: impl FnOnce(&mut Value)) -> TestEnvironment {
     env.handoff(&["init", "--protocol", &folder.path(), "--evidence", "off"])
         .success();
     env
+}
+
+/// Gives a definition other limits. Those of leases and retries stay.
+pub fn limit(definition: &mut Value, limits: &Value) {
+    let own = definition["limits"].as_object_mut().unwrap();
+    own.retain(|name, _| {
+        let is_time = name.ends_with("lease_seconds") || name == "longest_run_seconds";
+        is_time || name == "acknowledge_seconds" || name == "retry"
+    });
+    own.extend(limits.as_object().unwrap().clone());
 }
 
 /// A request for help in the trace.

@@ -267,7 +267,7 @@ impl ListedProtocol {
             name: definition.name.clone(),
             version: definition.version.clone(),
             title: definition.title.clone(),
-            style: definition.style,
+            style: definition.style(),
             in_force: false,
             default: false,
             open_issues: 0,
@@ -513,7 +513,7 @@ impl Answer for ContractTypeView<'_> {
 
 /// A protocol as a page of text.
 fn described(definition: &Definition, schemas: &[NamedSchemaView]) -> String {
-    let style = match definition.style {
+    let style = match definition.style() {
         Style::Relay => "relay: sending on completes the handoff that the sender held",
         Style::Call => "call: the receiver of a request answers its requester",
     };
@@ -529,8 +529,8 @@ fn described(definition: &Definition, schemas: &[NamedSchemaView]) -> String {
     };
     section("agents", &agents(definition));
     section("routes", &routes(definition));
-    if !definition.forbidden.is_empty() {
-        let forbidden = definition.forbidden.iter();
+    if !definition.routes.forbidden.is_empty() {
+        let forbidden = definition.routes.forbidden.iter();
         let rows = forbidden.map(|f| vec![format!("  {} → {}", f.from, f.to), one_line(&f.reason)]);
         section("forbidden", &rows.collect::<Vec<_>>());
     }
@@ -543,8 +543,8 @@ fn described(definition: &Definition, schemas: &[NamedSchemaView]) -> String {
         let rows = rows.map(|(check, policy)| vec![format!("  {check}"), policy.to_owned()]);
         section("statements about the repository", &rows.collect::<Vec<_>>());
     }
-    if !definition.errors.is_empty() {
-        let rows = definition.errors.iter().map(|(code, error)| {
+    if !definition.words.errors.is_empty() {
+        let rows = definition.words.errors.iter().map(|(code, error)| {
             let recovery = format!("{}; {}", error.meaning, error.recovery);
             vec![format!("  {}", one_line(code)), one_line(&recovery)]
         });

@@ -444,7 +444,7 @@ impl Chooser<'_> {
     }
 
     fn failure(&mut self) -> Failure {
-        let known = &self.world.protocol.definition().errors;
+        let known = &self.world.protocol.definition().words.errors;
         let mut codes: Vec<&str> = known.keys().map(String::as_str).collect();
         codes.extend(["FAILED", "TIMEOUT", "BuildError"]);
         let code = (*self.dice.one(&codes)).to_owned();

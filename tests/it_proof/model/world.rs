@@ -128,7 +128,7 @@ fn varied(
         );
         set(protocol.field(kind, |f| &f.to), dice.one(&agents).as_str());
     }
-    let words: Vec<&str> = definition.status.keys().map(String::as_str).collect();
+    let words: Vec<&str> = definition.words.status.keys().map(String::as_str).collect();
     if dice.percent(30) && !words.is_empty() {
         let word: &&str = dice.one(&words);
         set(protocol.field(kind, |f| &f.status), word);

@@ -310,7 +310,7 @@ impl Query {
             let rules = tip.rules(&name)?;
             let definition = rules.protocol().definition();
             types.extend(definition.contracts.iter().map(|c| c.name.clone()));
-            priorities.extend(definition.priorities.iter().cloned());
+            priorities.extend(definition.words.priorities.iter().cloned());
         }
         for one in self.0.iter_mut().filter(|one| !one.is_part) {
             for value in &mut one.values {

@@ -68,7 +68,11 @@ pub fn only_notes(rules: &Rules<'_>, work: &Record) -> bool {
 fn may_refuse(rules: &Rules<'_>) -> bool {
     let definition = rules.protocol().definition();
     let mut kinds = definition.contracts.iter();
-    definition.limits.is_some() || kinds.any(|kind| kind.tasks.is_some())
+    definition
+        .limits
+        .as_ref()
+        .is_some_and(|limits| limits.refuse())
+        || kinds.any(|kind| kind.tasks.is_some())
 }
 
 /// Makes the contracts that could be sent next.

@@ -77,7 +77,7 @@ impl News<'_> {
         let at = self.event.noted_since()?;
         if let Some(note) = self.opinion(kind) {
             // What others say is no newer word of the same one.
-            let mut all = self.protocol.definition().opinions.iter();
+            let mut all = self.protocol.definition().facts.opinions.iter();
             return all.find_map(|rules| {
                 let own = Opinion::of(rules, &note)?;
                 let known = issue.opinion_like(&own)?;
@@ -123,7 +123,7 @@ impl News<'_> {
         {
             return Some(older(at, newest));
         }
-        let opinions = &self.protocol.definition().opinions;
+        let opinions = &self.protocol.definition().facts.opinions;
         let (before, mut newer) = (facts.len(), None);
         facts.retain(|name, value| {
             let newest = said_last(issue, |note| note.facts.contains_key(name));
@@ -190,7 +190,7 @@ impl News<'_> {
         let action = self.event.action();
         let mut rules = definition.event_rules().iter().filter(|rule| {
             let gives = |opinions: &Opinions| rule.facts.contains_key(&opinions.by);
-            definition.opinions.iter().any(gives)
+            definition.facts.opinions.iter().any(gives)
                 && rule.is_about(kind, action)
                 && rule.unmet(self.event.payload()).is_none()
         });

@@ -392,7 +392,7 @@ impl<'a, 'r> Document<'a, 'r> {
         folder: &str,
         own: Option<&Value>,
     ) -> Option<String> {
-        let words = &self.protocol().definition().status;
+        let words = &self.protocol().definition().words.status;
         let fits = |word: &str| {
             words
                 .get(word)
@@ -453,7 +453,7 @@ impl<'a, 'r> Document<'a, 'r> {
     fn failure(&self, fields: &FailureFields, value: &mut Value) {
         let record = self.record;
         let failure = record.failure();
-        let codes = &self.protocol().definition().errors;
+        let codes = &self.protocol().definition().words.errors;
         let mut code = failure
             .map_or("", |failure| failure.code.as_str())
             .to_owned();

@@ -383,7 +383,7 @@ fn misplaced(
 ) -> Option<Fault> {
     let folder = STATES[folder?];
     let word = scalar(value.pointer(protocol.field(kind, |f| &f.status)?)?)?;
-    let own = state_folder(*protocol.definition().status.get(&word)?);
+    let own = state_folder(*protocol.definition().words.status.get(&word)?);
     if own == folder {
         return None;
     }

@@ -549,11 +549,11 @@ fn closes_badly(
 fn unfinished(protocol: &Protocol, kind: &ContractType, value: &Value) -> Option<Finding> {
     let at = protocol.field(kind, |f| &f.status)?;
     let word = scalar(lookup(value, at)?)?;
-    let state = *protocol.definition().status.get(&word)?;
+    let state = *protocol.definition().words.status.get(&word)?;
     if !matches!(state, State::Pending | State::InProgress) {
         return None;
     }
-    if protocol.definition().style == Style::Call && kind.travels() {
+    if protocol.definition().style() == Style::Call && kind.travels() {
         let text = format!("status `{word}` says that the receiver is at work already");
         let mut finding = Finding::error(FindingCode::StatusClaimed, at, text);
         finding.severity = Severity::Warning;

@@ -66,7 +66,7 @@ pub fn faults<S: Schemas>(
     {
         found.push(refusal.finding(at));
     }
-    let codes = &protocol.definition().errors;
+    let codes = &protocol.definition().words.errors;
     if let Some(failure) = &kind.failure
         && let Some(code) = value.pointer(&failure.code).and_then(scalar)
         && !codes.is_empty()

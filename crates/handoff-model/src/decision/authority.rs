@@ -26,7 +26,7 @@ pub fn person(protocol: &Protocol) -> Option<&AgentName> {
 /// The status word that counts for what follows from a handoff: the one of its contract; work that
 /// violates a role, or lacks a file that it delivers, has failed, whatever its sender says.
 pub(crate) fn standing_status<'a>(protocol: &'a Protocol, record: &'a Record) -> Option<&'a str> {
-    let mut words = protocol.definition().status.iter();
+    let mut words = protocol.definition().words.status.iter();
     let failed = words.find(|(_, state)| **state == State::Failed);
     let failed = failed.filter(|_| record.fault().is_some());
     failed.map_or(record.status.as_deref(), |(word, _)| Some(word))

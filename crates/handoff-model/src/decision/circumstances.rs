@@ -43,7 +43,7 @@ impl<'a> Case<'a> {
         let spent = record.why_spent(protocol, code);
         let state = match (expired, &spent) {
             (false, _) => record.state,
-            (true, Some(_)) if protocol.definition().retry.is_some() => State::Dead,
+            (true, Some(_)) if protocol.definition().retry().is_some() => State::Dead,
             (true, _) => State::Failed,
         };
         Self {
@@ -183,7 +183,7 @@ impl<'a> Case<'a> {
             }
             Action::FallBack => {
                 agent = rule.to.as_ref().unwrap_or_else(person);
-                let policy = self.protocol.definition().retry.as_ref();
+                let policy = self.protocol.definition().retry();
                 instructions = policy.and_then(|policy| policy.manual.clone());
             }
             Action::ProceedPartial | Action::Advance if self.state == State::Completed => {

@@ -186,7 +186,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let turned_down = [State::Rejected, State::Cancelled].contains(&earlier.state);
         let again = match basis {
             // A request does not change what its sender holds.
-            _ if self.protocol.definition().style == Style::Call => turned_down,
+            _ if self.protocol.definition().style() == Style::Call => turned_down,
             // The sender keeps a task that it breaks down. A report is about its task, whatever
             // else its sender holds.
             Some(held) if self.breaks_down(kind, contract, held) => {
@@ -234,7 +234,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             return self.opened(contract);
         };
         let issue = self.resume(issue, contract, opens)?;
-        if basis.is_some() || opens && self.protocol.definition().style == Style::Call {
+        if basis.is_some() || opens && self.protocol.definition().style() == Style::Call {
             return Ok(issue);
         }
         if opens && issue.open.is_empty() {

@@ -353,7 +353,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             return;
         };
         let Some(run) = failure.run else { return };
-        let codes = &self.protocol.definition().errors;
+        let codes = &self.protocol.definition().words.errors;
         let mut known = codes.iter().filter(|(_, code)| code.runs.contains(&run));
         failure.code = match known.next() {
             Some((code, _)) => code.clone(),
@@ -369,7 +369,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         &self,
         failure: Option<&Failure>,
     ) -> Result<Option<Failure>, RetryRefusal> {
-        let codes = &self.protocol.definition().errors;
+        let codes = &self.protocol.definition().words.errors;
         let own = [UNSPECIFIED, TIMED_OUT, NOT_ACKNOWLEDGED];
         let Some(failure) = failure.filter(|_| !codes.is_empty()) else {
             return Ok(failure.cloned());

@@ -72,7 +72,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         new.attempt = retry.attempt;
         new.redriven_at = failed.redriven_at;
         new.not_before = not_before;
-        if self.protocol.definition().style == Style::Call {
+        if self.protocol.definition().style() == Style::Call {
             expect_answer(&mut new, kind, contract);
         }
         let account = self.corrected_account(&new, kind, contract);

@@ -29,7 +29,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
 
     /// Whether a request was given up that is not all of its issue: its requester goes on without it.
     fn is_given_up(&self, record: &Record) -> bool {
-        let calls = self.protocol.definition().style == Style::Call;
+        let calls = self.protocol.definition().style() == Style::Call;
         let cancel = record.latest().filter(|t| t.event == Some(Event::Cancel));
         calls
             && cancel.is_some_and(|t| t.sent.is_none())
@@ -46,7 +46,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
 
     fn end_if_idle(&self, issue: &mut Issue) {
         // In a call, the requester has what was completed, and need not send anything on.
-        let calls = self.protocol.definition().style == Style::Call;
+        let calls = self.protocol.definition().style() == Style::Call;
         if self.protocol.ends() == Ends::NothingOpen
             && issue.status == IssueStatus::Open
             && issue.open.is_empty()

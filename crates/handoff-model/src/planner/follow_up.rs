@@ -74,7 +74,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         };
         // Work that starts over leaves what ended before behind.
         let restarts = |new: &Record| {
-            let relays = self.protocol.definition().style == Style::Relay;
+            let relays = self.protocol.definition().style() == Style::Relay;
             let begins = new.follows.is_none() && !new.state.is_terminal();
             relays && begins && changed.issue.open.len() == 1
         };
@@ -98,7 +98,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     fn to_tell(&self, changed: &Changed, after: &[Awaiting]) -> Vec<Awaiting> {
         let mut found = changed.issue.to_tell.clone();
         let is_over = changed.issue.status == IssueStatus::Completed;
-        let calls = self.protocol.definition().style == Style::Call;
+        let calls = self.protocol.definition().style() == Style::Call;
         for record in &changed.records {
             let is_answer = is_new(record) && record.answers.is_some();
             let agent = match record.state {

@@ -160,7 +160,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
 
     /// The longest that a lease may be, in seconds.
     fn longest(&self, record: &Record) -> u64 {
-        let time = self.protocol.definition().time.as_ref();
+        let time = self.protocol.definition().limits.as_ref();
         let longest = time.and_then(|time| time.longest_lease_seconds);
         let longest = longest.unwrap_or(LONGEST);
         // A length that the contract or the protocol sets is allowed, however long.

@@ -398,7 +398,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             _ => {}
         }
         let args = args.clone();
-        let retry = self.protocol.definition().retry.as_ref();
+        let retry = self.protocol.definition().retry();
         let draws = retry.is_some_and(|retry| retry.jitter.is_some());
         record.transitions.push(Transition {
             at: self.step.at,

@@ -19,7 +19,7 @@ impl<E, V> Planner<'_, E, V> {
     /// Gives up a failed handoff that has no attempt left.
     pub(super) fn exhaust(&self, record: &mut Record) {
         // If the protocol has no retry rules, that is up to the agent that retries.
-        if self.protocol.definition().retry.is_none() {
+        if self.protocol.definition().retry().is_none() {
             return;
         }
         let Some(why) = self.why_spent(record) else {
@@ -38,7 +38,7 @@ impl<E, V> Planner<'_, E, V> {
 
     /// When a handoff that is retried now can be claimed, if that is later.
     pub(super) fn not_before(&self, record: &Record, args: &EventArgs) -> Option<Moment> {
-        let policy = self.protocol.definition().retry.as_ref()?;
+        let policy = self.protocol.definition().retry()?;
         let own = record.retry.clone().unwrap_or_default();
         let whole = policy.delay(&own, record.retries());
         let seconds = match (policy.jitter, args.jitter) {

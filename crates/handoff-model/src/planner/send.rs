@@ -176,7 +176,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         basis: Option<Record>,
     ) -> Result<Planned, Stop<E>> {
         let contract = send.contract;
-        let calls = self.protocol.definition().style == Style::Call;
+        let calls = self.protocol.definition().style() == Style::Call;
         if let Some(issue) = &issue {
             if let Some(earlier) = self.sent_before(issue, kind, contract, basis.as_ref())? {
                 let receipt = self.repeated(earlier, issue.clone());
@@ -268,7 +268,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let SentOn {
             kind, contract, id, ..
         } = *sent;
-        let calls = self.protocol.definition().style == Style::Call;
+        let calls = self.protocol.definition().style() == Style::Call;
         let mut left = Left::default();
         issue.unfollowed.retain(|id| *id != held.id);
         let is_news = self.report_usage(&mut held)?;

@@ -33,7 +33,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         if let Some(name) = facts.keys().find(|name| !SETTABLE.contains(&name.as_str())) {
             return unset(quoted(name), SETTABLE.map(str::to_owned).to_vec());
         }
-        let words = &self.protocol.definition().priorities;
+        let words = &self.protocol.definition().words.priorities;
         let priority = facts
             .get("priority")
             .map(|word| word.as_str().unwrap_or_default());

@@ -173,7 +173,7 @@ impl OpenEntry {
 
     /// How urgent it is under its protocol: 0 for the most urgent.
     pub fn rank(&self, protocol: &Protocol) -> usize {
-        let mut words = protocol.definition().priorities.iter();
+        let mut words = protocol.definition().words.priorities.iter();
         let word = words.find(|word| **word == self.priority || label(Some(word)) == self.priority);
         protocol.priority_rank(word.map(String::as_str))
     }

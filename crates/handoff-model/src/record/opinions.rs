@@ -160,6 +160,7 @@ impl Issue {
         name: &str,
     ) -> Option<Option<(&'i Value, &'i Annotation)>> {
         let rules = definition
+            .facts
             .opinions
             .iter()
             .find(|rules| rules.covers(name))?;

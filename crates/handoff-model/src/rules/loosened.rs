@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use handoff_protocol::{ContractType, SIGNERS, renewed};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::protocol_check::ProtocolFiles;
 use crate::layout::DEFINITION;
@@ -15,10 +15,8 @@ use crate::layout::DEFINITION;
 pub const ADDED_SIGNER: &str = "signers.added";
 
 /// The keys of `protocol.json` that refuse nothing: names, texts, what is shown, told or traced.
-const SAYS: [&str; 10] = [
+const SAYS: [&str; 8] = [
     "alerts",
-    "attention",
-    "briefing",
     "decisions",
     "format",
     "name",
@@ -30,6 +28,9 @@ const SAYS: [&str; 10] = [
 
 /// The keys whose comparison knows more than this one.
 const ELSEWHERE: [&str; 2] = ["evidence", "secrets"];
+
+/// The times among the limits of an issue.
+const LIMITS: [&str; 2] = ["cooldown_seconds", "deadline_seconds"];
 
 /// The members of a rule that are for people, or refuse nothing.
 const TEXTS: [&str; 12] = [
@@ -65,8 +66,9 @@ pub fn loosened(new: &ProtocolFiles, old: &ProtocolFiles) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let definition = |files: &ProtocolFiles| {
         let (_, text) = files.iter().find(|(path, _)| path == DEFINITION)?;
-        let renewed = renewed(text);
-        serde_json::from_slice::<Value>(renewed.as_deref().unwrap_or(text)).ok()
+        let renewed = renewed(text).map(|renewed| renewed.definition);
+        let definition = serde_json::from_slice(renewed.as_deref().unwrap_or(text));
+        definition.ok().map(parted)
     };
     let definition = |files| definition(files).unwrap_or_default();
     let (is, was) = (definition(new), definition(old));
@@ -98,6 +100,59 @@ pub fn loosened(new: &ProtocolFiles, old: &ProtocolFiles) -> BTreeSet<String> {
         found.insert(ADDED_SIGNER.to_owned());
     }
     found
+}
+
+/// A definition by the parts that are compared and named, which recorded steps do.
+fn parted(mut definition: Value) -> Value {
+    let calls = named(definition.get("contracts")).any(|(_, kind)| kind.get("answers").is_some());
+    let Some(parts) = definition.as_object_mut() else {
+        return definition;
+    };
+    parts.insert(
+        "style".to_owned(),
+        if calls { "call" } else { "relay" }.into(),
+    );
+    if let Some(Value::Object(words)) = parts.shift_remove("words") {
+        parts.extend(words);
+    }
+    if let Some(limits) = parts.get_mut("limits").and_then(Value::as_object_mut) {
+        let retry = limits.shift_remove("retry");
+        let is_time = |name: &str| name.contains("_seconds") && !LIMITS.contains(&name);
+        let all = std::mem::take(limits).into_iter();
+        let (time, others): (Map<_, _>, Map<_, _>) = all.partition(|(name, _)| is_time(name));
+        if others.is_empty() {
+            parts.shift_remove("limits");
+        } else {
+            parts.insert("limits".to_owned(), others.into());
+        }
+        let time = (!time.is_empty()).then(|| Value::from(time));
+        parts.extend(time.map(|time| ("time".to_owned(), time)));
+        parts.extend(retry.map(|retry| ("retry".to_owned(), retry)));
+    }
+    if let Some(routes) = parts.get_mut("routes").and_then(Value::as_array_mut) {
+        let (forbidden, allowed) = std::mem::take(routes)
+            .into_iter()
+            .partition(|route| route.get("forbidden").is_some());
+        *routes = allowed;
+        let forbidden: Vec<Value> = forbidden;
+        let forbidden = forbidden.iter().map(|route| without(route, "forbidden"));
+        parts.insert("forbidden".to_owned(), forbidden.collect());
+    }
+    if let Some(facts) = parts.get_mut("facts").and_then(Value::as_object_mut) {
+        let mut opinions = Vec::new();
+        facts.retain(|name, fact| {
+            let Some(fact) = fact.as_object_mut() else {
+                return true;
+            };
+            let briefing = fact.shift_remove("briefing");
+            let opinion = fact.shift_remove("opinions");
+            let is_noted = briefing.is_some() || opinion.is_some();
+            opinions.extend(opinion.map(|opinion| json!([name, opinion])));
+            !fact.is_empty() || !is_noted
+        });
+        parts.insert("opinions".to_owned(), opinions.into());
+    }
+    definition
 }
 
 /// The lines of the list of keys.
@@ -202,7 +257,7 @@ fn part(key: &str, is: Option<&Value>, was: Option<&Value>, found: &mut BTreeSet
             }
         }
         "routes" if !is_subset(each_route(is).as_ref(), each_route(was).as_ref()) => add(None),
-        "forbidden" if !is_subset(was, is) => add(None),
+        "forbidden" if !is_subset(each_route(was).as_ref(), each_route(is).as_ref()) => add(None),
         "routes" | "forbidden" => {}
         _ => {
             let same = match (is, was) {

@@ -11,6 +11,7 @@ pub use gate_policy::{Exemption, GatePolicy};
 pub use loosened::{ADDED_SIGNER, loosened};
 pub use protocol_check::{NO_CLAIMS, ProtocolFiles, beyond_cost, check_protocol};
 pub use setting::{
-    Assignment, SETTINGS, Setting, SettingError, has_settings, keep_settings, only_setting_changed,
+    Assignment, SETTINGS, Setting, SettingError, has_settings, is_earlier, keep_settings,
+    only_setting_changed,
 };
 pub use strictness::{Strictness, Weakness, weaker};

@@ -29,31 +29,24 @@ pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
     let Some(now) = file(files, DEFINITION).and_then(renewed) else {
         return check(files);
     };
-    let mut renewed_files = files.to_vec();
-    for (_, definition) in renewed_files
-        .iter_mut()
-        .filter(|(path, _)| path == DEFINITION)
-    {
-        definition.clone_from(&now);
+    let (written, mut renewed_files) = (file(files, DEFINITION), files.to_vec());
+    let definitions = renewed_files.iter_mut();
+    for (_, definition) in definitions.filter(|(path, _)| path == DEFINITION) {
+        definition.clone_from(&now.definition);
     }
-    let mut found = check(&renewed_files);
-    let mut as_written = check(files);
-    if found.iter().any(Finding::is_error) {
-        // What a fault in a key of the earlier form hides is told, too.
-        let is_new = |one: &Finding| as_written.iter().all(|known| known.path != one.path);
-        found.retain(is_new);
-    } else {
-        as_written.retain(|finding| finding.code == FindingCode::ProtocolMoved);
-        for finding in &mut as_written {
-            finding.severity = Severity::Warning;
+    let mut found: Vec<Finding> = now.findings().collect();
+    for finding in &mut found {
+        (finding.severity, finding.line) = (Severity::Warning, Some(0));
+    }
+    found.extend(check(&renewed_files));
+    for finding in &mut found {
+        finding.path = now.as_written(&finding.path);
+        if finding.line.is_some() {
+            let position = written.and_then(|text| position(text, &finding.path));
+            (finding.line, finding.column) = position.unzip();
         }
     }
-    // These have their places in another text.
-    for finding in &mut found {
-        (finding.line, finding.column) = (None, None);
-    }
-    as_written.extend(found);
-    as_written
+    found
 }
 
 /// Checks a folder whose definition has today's form.
@@ -362,10 +355,14 @@ impl Checker<'_> {
                 }
             }
         }
-        for (i, name) in self.definition.briefing.iter().enumerate() {
+        for name in &self.definition.facts.briefing {
             if !self.definition.facts.contains_key(name) {
                 let text = format!("no fact is called `{name}`");
-                found.push((FindingCode::ProtocolFact, format!("/briefing/{i}"), text));
+                found.push((
+                    FindingCode::ProtocolFact,
+                    format!("/facts/{}/briefing", escaped_part(name)),
+                    text,
+                ));
             }
         }
         for (code, at, text) in found {
@@ -578,14 +575,14 @@ impl Checker<'_> {
             }
             said.extend(words);
         }
-        for (word, state) in &definition.status {
+        for (word, state) in &definition.words.status {
             // These words are known so that contracts with them can be refused.
             let unfinished = matches!(state, State::Pending | State::InProgress);
             if !open && !unfinished && !said.contains(word) {
                 let text = format!(
                     "no contract can have the status `{word}`, so that {state} is not reached by it"
                 );
-                faults.push((format!("/status/{word}"), text));
+                faults.push((format!("/words/status/{word}"), text));
             }
         }
         for (at, text) in faults {

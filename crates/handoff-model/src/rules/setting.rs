@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use handoff_base::Amount;
 use handoff_base::text::quoted;
 use handoff_contract::edit::{self, EditError, Leaf};
-use handoff_protocol::{OnRecord, Policy, renewed};
+use handoff_protocol::{OnRecord, Policy};
 use serde_json::{Value, json};
 
 /// The placeholder for a name in a key or a path.
@@ -66,35 +66,35 @@ pub const SETTINGS: [Setting; 19] = [
     },
     Setting {
         key: "time.lease_seconds",
-        path: &["time", "lease_seconds"],
+        path: &["limits", "lease_seconds"],
         takes: Takes::Count,
         optional: false,
         about: "how long a claim holds, in seconds",
     },
     Setting {
         key: "time.longest_run_seconds",
-        path: &["time", "longest_run_seconds"],
+        path: &["limits", "longest_run_seconds"],
         takes: Takes::Count,
         optional: true,
         about: "how long a worker lets an agent run for one claim",
     },
     Setting {
         key: "time.person_lease_seconds",
-        path: &["time", "person_lease_seconds"],
+        path: &["limits", "person_lease_seconds"],
         takes: Takes::Count,
         optional: true,
         about: "how long a claim of a person holds, in seconds",
     },
     Setting {
         key: "time.acknowledge_seconds",
-        path: &["time", "acknowledge_seconds"],
+        path: &["limits", "acknowledge_seconds"],
         takes: Takes::Count,
         optional: true,
         about: "in how many seconds an agent must claim what it gets",
     },
     Setting {
         key: "retry",
-        path: &["retry", "max_retries"],
+        path: &["limits", "retry", "max_retries"],
         takes: Takes::Count,
         optional: true,
         about: "how many attempts may follow the first",
@@ -171,7 +171,7 @@ pub const SETTINGS: [Setting; 19] = [
     },
     Setting {
         key: "time.archive_after_seconds",
-        path: &["time", "archive_after_seconds"],
+        path: &["limits", "archive_after_seconds"],
         takes: Takes::Count,
         optional: true,
         about: "how long after its end an issue is archived, in seconds",
@@ -354,12 +354,13 @@ impl Assignment {
     /// # Errors
     /// [`SettingError`] if the definition lists nothing of this name, or has another form.
     pub fn applied(&self, definition: &str) -> Result<Option<String>, SettingError> {
-        if renewed(definition.as_bytes()).is_some() {
+        let before = edit::read(definition).map_err(SettingError::Edit)?;
+        if is_earlier(&before) {
             return Err(SettingError::Earlier);
         }
-        let before = edit::read(definition).map_err(SettingError::Edit)?;
         let missing = || SettingError::Missing(self.key.clone());
-        let path = indexed(&before, &self.path, self.given).ok_or_else(missing)?;
+        let path = placed(self.path.clone(), &self.key, &[&before]);
+        let path = indexed(&before, &path, self.given).ok_or_else(missing)?;
         if at(&before, &path) == self.value.as_ref() {
             return Ok(None);
         }
@@ -428,6 +429,7 @@ pub fn keep_settings(
     for key in keys {
         let mut settings = SETTINGS.iter();
         let path = settings.find_map(|setting| setting.path_of(key));
+        let path = path.map(|path| placed(path, key, &[&before]));
         let value = shown(path.and_then(|path| at(&before, &path)));
         if let Some(changed) = Assignment::new(key, &value)?.applied(&text)? {
             text = changed;
@@ -452,6 +454,7 @@ pub fn has_settings(version: &str) -> bool {
 fn keys(setting: &Setting, before: &Value, after: &Value) -> Vec<Assignment> {
     let Some(prefix) = setting.key.strip_suffix(NAME) else {
         let path = setting.path_of(setting.key).unwrap_or_default();
+        let path = placed(path, setting.key, &[before, after]);
         return vec![setting.assignment(setting.key, path)];
     };
     let above = setting.path.iter().take_while(|part| **part != NAME);
@@ -469,6 +472,27 @@ fn keys(setting: &Setting, before: &Value, after: &Value) -> Vec<Assignment> {
         Some(setting.assignment(&key, setting.path_of(&key)?))
     });
     named.collect()
+}
+
+/// The path of a setting that one of these definitions has outside `limits`, where it was.
+fn placed(path: Vec<String>, key: &str, definitions: &[&Value]) -> Vec<String> {
+    let part = key.split('.').next().unwrap_or_default();
+    let is_there = || definitions.iter().any(|one| one.get(part).is_some());
+    match path.split_first() {
+        Some((first, rest)) if first == "limits" && part != "limits" && is_there() => {
+            let rest = rest.strip_prefix(&[part.to_owned()]).unwrap_or(rest);
+            std::iter::once(part.to_owned())
+                .chain(rest.iter().cloned())
+                .collect()
+        }
+        _ => path,
+    }
+}
+
+/// Whether a definition has settings in an earlier form, in which they have other keys.
+pub fn is_earlier(definition: &Value) -> bool {
+    let keys = ["archive", "budgets", "leases", "on_record"];
+    keys.iter().any(|key| definition.get(key).is_some())
 }
 
 /// The names in an object, or of the objects in a list.

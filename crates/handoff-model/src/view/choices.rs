@@ -71,7 +71,7 @@ fn is_accepted<E>(
 /// That an agent holds nothing in an issue, where only what is held can be sent on.
 pub fn not_held_in(issue: &Issue, protocol: &Protocol, agent: &AgentName) -> Option<LeaseRefusal> {
     let agent = &protocol.agent(agent.as_str())?.id;
-    let style = protocol.definition().style;
+    let style = protocol.definition().style();
     // After a completion or a rejection, its agent sends without a claim; so does who asks.
     if issue.open.is_empty() || !issue.unfollowed.is_empty() || style == Style::Call {
         return None;

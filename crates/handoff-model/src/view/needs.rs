@@ -244,18 +244,15 @@ pub fn sorted(mut found: Vec<Attention>) -> Vec<Attention> {
 /// Whether an agent may be notified of handoffs that it neither holds nor has to decide about.
 pub fn hears_of_others(protocol: &Protocol, agent: &AgentName) -> bool {
     let kinds = [AgentKind::Orchestrator, AgentKind::Human];
-    let named = |told: &Vec<String>| {
-        let mut parties = told.iter();
-        parties.any(|party| party == SENDER || party == agent.as_str())
-    };
+    let named = |party: &String| party == SENDER || party == agent.as_str();
     let definition = protocol.definition();
-    definition.style == Style::Call
+    definition.style() == Style::Call
         || protocol.lead().is_none()
         || kinds
             .into_iter()
             .any(|kind| protocol.is_kind(agent.as_str(), kind))
         || person(protocol) == Some(agent)
-        || definition.attention.values().any(named)
+        || definition.alerts.all_told().any(named)
 }
 
 /// A handoff that is judged.
@@ -450,7 +447,7 @@ impl Judged<'_> {
         if let Some(agent) = self.awaited.filter(|_| self.takes_nothing) {
             return vec![agent.clone()];
         }
-        let own = self.protocol.definition().attention.get(&need);
+        let own = self.protocol.definition().alerts.told(need);
         let (from, to) = (self.handoff.from.to_name(), self.handoff.to.to_name());
         let lead = decider(self.protocol, &from);
         if self.is_terminated() {
@@ -581,7 +578,7 @@ fn ready_at(handoff: &HandoffSurvey<'_>, last: &ChangeSurvey<'_>) -> Moment {
 
 /// How long a handoff of a protocol may stay unclaimed.
 pub fn patience(protocol: &Protocol) -> TimeDelta {
-    let time = protocol.definition().time.as_ref();
+    let time = protocol.definition().limits.as_ref();
     let seconds = time.and_then(|time| i64::try_from(time.lease_seconds?).ok());
     let lease = seconds.and_then(TimeDelta::try_seconds);
     lease.unwrap_or(PATIENCE)

@@ -426,7 +426,7 @@ fn weigh(
         return (false, format!("nobody has {done} {said} yet; it {with}"));
     }
     let word = record.status.as_deref();
-    let state = word.and_then(|word| protocol.definition().status.get(word));
+    let state = word.and_then(|word| protocol.definition().words.status.get(word));
     let kind = protocol.contract_type(&record.contract_type);
     let is_skipped = kind.is_some_and(|kind| protocol.outcome(kind, word) == Outcome::Skip);
     let right = match &requirement.status[..] {

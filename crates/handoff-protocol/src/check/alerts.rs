@@ -10,7 +10,8 @@ use crate::definition::{Alert, LONGEST, Measure, Metric, Threshold};
 impl Checker<'_> {
     pub(super) fn alerts(&mut self) {
         let mut names = BTreeSet::new();
-        for (i, alert) in self.definition.alerts.iter().enumerate() {
+        let alerts = &self.definition.alerts;
+        for (alert, i) in alerts.iter().zip(&alerts.places) {
             if !names.insert(&alert.name) {
                 let text = format!("alert `{}` is defined twice", alert.name);
                 let path = format!("/alerts/{i}/name");

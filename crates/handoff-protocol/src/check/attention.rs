@@ -1,5 +1,7 @@
 //! Checks who is told of what needs somebody.
 
+use std::collections::BTreeSet;
+
 use handoff_base::finding::FindingCode;
 
 use super::checker::Checker;
@@ -7,8 +9,13 @@ use crate::definition::PARTIES;
 
 impl Checker<'_> {
     pub(super) fn attention(&mut self) {
-        for (need, told) in &self.definition.attention {
-            let at = format!("/attention/{}", need.as_str());
+        let mut seen = BTreeSet::new();
+        for (place, need, told) in &self.definition.alerts.told {
+            let at = format!("/alerts/{place}/tell");
+            if !seen.insert(need) {
+                let text = format!("who is told of `{}` is said twice", need.as_str());
+                self.fault(FindingCode::ProtocolDuplicate, at.as_str(), text);
+            }
             if told.is_empty() {
                 let text = "somebody has to be told; leave it out for the usual ones";
                 self.fault(FindingCode::ProtocolUnknownAgent, at.as_str(), text);

@@ -73,7 +73,7 @@ impl Checker<'_> {
 
     fn known_words<'w>(&mut self, at: &str, words: impl Iterator<Item = &'w String>) {
         for (j, word) in words.enumerate() {
-            if !self.definition.status.contains_key(word) {
+            if !self.definition.words.status.contains_key(word) {
                 let text = format!("`{word}` is not a word in `status`");
                 self.fault(
                     FindingCode::ProtocolUnknownStatus,

@@ -197,12 +197,12 @@ impl Checker<'_> {
             }
         }
         let mut seen = BTreeSet::new();
-        for (i, word) in definition.priorities.iter().enumerate() {
+        for (i, word) in definition.words.priorities.iter().enumerate() {
             if !seen.insert(word) {
                 let text = format!("priority `{word}` is listed twice");
                 self.fault(
                     FindingCode::ProtocolDuplicate,
-                    format!("/priorities/{i}"),
+                    format!("/words/priorities/{i}"),
                     text,
                 );
             }
@@ -255,7 +255,7 @@ impl Checker<'_> {
             }
             self.contract_rules(i, contract);
             for word in contract.outcome.keys() {
-                if !definition.status.contains_key(word) {
+                if !definition.words.status.contains_key(word) {
                     let text = format!("`{word}` is not a word in `status`");
                     self.fault(FindingCode::ProtocolUnknownStatus, at("outcome"), text);
                 }
@@ -333,24 +333,21 @@ impl Checker<'_> {
 
     fn forbidden(&mut self) {
         let definition = self.definition;
-        for (i, forbidden) in definition.forbidden.iter().enumerate() {
-            let (from, to) = (forbidden.from.as_str(), forbidden.to.as_str());
-            self.known_agent(format!("/forbidden/{i}/from"), from);
-            self.known_agent(format!("/forbidden/{i}/to"), to);
+        for forbidden in &definition.routes.forbidden {
+            let (from, to, at) = (&*forbidden.from, forbidden.to.as_str(), &forbidden.at);
+            self.known_agent(at.from.clone(), from);
+            self.known_agent(at.to.clone(), to);
             if forbidden.reason.trim().is_empty() {
                 let text = "there is no reason to show";
-                self.fault(
-                    FindingCode::ProtocolRoute,
-                    format!("/forbidden/{i}/reason"),
-                    text,
-                );
+                let at = format!("{}/forbidden", at.route);
+                self.fault(FindingCode::ProtocolRoute, at, text);
             }
             let goes = |route: &Route| {
                 route.to.as_str() == to && (route.from == from || (route.from == "*" && from != to))
             };
             if definition.routes.iter().any(goes) {
                 let text = format!("a route goes from {from} to {to}");
-                self.fault(FindingCode::ProtocolRoute, format!("/forbidden/{i}"), text);
+                self.fault(FindingCode::ProtocolRoute, &at.route, text);
             }
         }
     }
@@ -382,7 +379,6 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks the rules of a contract type other than those of its form.
     /// Checks the lists of a contract type: its formats, what it answers, its examples.
     fn contract_lists(&mut self, i: usize, contract: &ContractType) {
         for (j, format) in contract.formats.iter().enumerate() {
@@ -429,16 +425,16 @@ impl Checker<'_> {
         }
         if let Some(failure) = &contract.failure
             && !failure.code.starts_with('/')
-            && !self.definition.errors.is_empty()
-            && !self.definition.errors.contains_key(&failure.code)
+            && !self.definition.words.errors.is_empty()
+            && !self.definition.words.errors.contains_key(&failure.code)
         {
             let text = format!("`{}` is not a code in `errors`", failure.code);
             self.fault(FindingCode::ProtocolErrorCode, at("failure"), text);
         }
         if let Some(tasks) = &contract.tasks {
             let text = match (&tasks.opens, &tasks.completes) {
-                _ if self.definition.style == Style::Call => {
-                    Some("only a protocol of style `relay` has tasks")
+                _ if self.definition.style() == Style::Call => {
+                    Some("only a protocol without `answers` has tasks")
                 }
                 (Some(_), Some(_)) => Some("a contract opens tasks or completes one, not both"),
                 (None, None) => Some("a contract with tasks opens or completes some"),
@@ -456,10 +452,6 @@ impl Checker<'_> {
             let text = "what a file of another system says is a note";
             self.fault(FindingCode::ProtocolNote, at("foreign"), text);
         }
-        if !contract.answers.is_empty() && self.definition.style == Style::Relay {
-            let text = "only a protocol of style `call` has answers";
-            self.fault(FindingCode::ProtocolAnswer, at("answers"), text);
-        }
         for (key, pointer) in contract_pointers(contract) {
             self.pointer(at(&key), pointer);
         }
@@ -468,7 +460,7 @@ impl Checker<'_> {
             .values()
             .flat_map(|rule| rule.values().flatten())
         {
-            if !self.definition.status.contains_key(word) {
+            if !self.definition.words.status.contains_key(word) {
                 let text = format!("`{word}` is not a word in `status`");
                 self.fault(FindingCode::ProtocolUnknownStatus, at("after"), text);
             }
@@ -514,15 +506,9 @@ impl Checker<'_> {
                 }
             }
         }
-        if definition.style == Style::Call
-            && definition.contracts.iter().all(|c| c.answers.is_empty())
-        {
-            let text = "no type answers a request";
-            self.fault(FindingCode::ProtocolAnswer, "/contracts", text);
-        }
         let loops = definition.limits.as_ref().and_then(|l| l.loops.as_ref());
-        if loops.is_some() && definition.style == Style::Relay {
-            let text = "only a protocol of style `call` has requests that wait";
+        if loops.is_some() && definition.style() == Style::Relay {
+            let text = "only a protocol with `answers` has requests that wait";
             self.fault(FindingCode::ProtocolLoops, "/limits/loops", text);
         }
     }

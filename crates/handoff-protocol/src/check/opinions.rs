@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use handoff_base::finding::FindingCode;
+use handoff_base::pointer::escaped_part;
 
 use super::checker::Checker;
 use crate::definition::Opinions;
@@ -10,8 +11,8 @@ use crate::definition::Opinions;
 impl Checker<'_> {
     pub(super) fn opinions(&mut self) {
         let mut covered = BTreeSet::new();
-        for (i, rules) in self.definition.opinions.iter().enumerate() {
-            let at = format!("/opinions/{i}");
+        for rules in &self.definition.facts.opinions {
+            let at = format!("/facts/{}/opinions", escaped_part(&rules.fact));
             if rules.title.trim().is_empty() || rules.title.contains(char::is_control) {
                 let text = "a title is one line";
                 self.fault(FindingCode::ProtocolFact, format!("{at}/title"), text);

@@ -21,7 +21,7 @@ impl Checker<'_> {
             }
             self.shown_or_approved(&at, requirement);
             for (i, word) in requirement.status.iter().enumerate() {
-                if !definition.status.contains_key(word) {
+                if !definition.words.status.contains_key(word) {
                     let text = format!("the protocol has no status word `{word}`");
                     self.fault(
                         FindingCode::ProtocolUnknownStatus,

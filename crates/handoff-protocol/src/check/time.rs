@@ -7,7 +7,7 @@ use handoff_base::pointer::escaped_part;
 use serde_json::Number;
 
 use super::checker::Checker;
-use crate::definition::{Action, DecisionRule, LONGEST, Limits, Retry, Time};
+use crate::definition::{Action, DecisionRule, LONGEST, Limits, Retry};
 use crate::lifecycle::State;
 
 /// The largest multiplier of delays.
@@ -16,13 +16,11 @@ const STEEPEST: f64 = 1000.0;
 impl Checker<'_> {
     pub(super) fn time_and_failure(&mut self) {
         let definition = self.definition;
-        if let Some(time) = &definition.time {
-            self.times(time);
-        }
-        if let Some(retry) = &definition.retry {
+        if let Some(retry) = definition.retry() {
             self.retry(retry);
         }
         if let Some(limits) = &definition.limits {
+            self.times(limits);
             self.limits(limits);
         }
         self.run_failures();
@@ -75,7 +73,7 @@ impl Checker<'_> {
         }
     }
 
-    fn times(&mut self, time: &Time) {
+    fn times(&mut self, time: &Limits) {
         for (key, seconds) in [
             ("lease_seconds", time.lease_seconds),
             ("longest_lease_seconds", time.longest_lease_seconds),
@@ -84,14 +82,14 @@ impl Checker<'_> {
             ("acknowledge_seconds", time.acknowledge_seconds),
             ("archive_after_seconds", time.archive_after_seconds),
         ] {
-            self.time(&format!("/time/{key}"), seconds, 1);
+            self.time(&format!("/limits/{key}"), seconds, 1);
         }
         let leases = time.longest_lease_seconds.zip(time.lease_seconds);
         if leases.is_some_and(|(longest, usual)| longest < usual) {
             let text = "the longest lease is shorter than the usual one";
             self.fault(
                 FindingCode::ProtocolTime,
-                "/time/longest_lease_seconds",
+                "/limits/longest_lease_seconds",
                 text,
             );
         }
@@ -99,11 +97,11 @@ impl Checker<'_> {
 
     fn run_failures(&mut self) {
         let mut seen = BTreeSet::new();
-        for (code, known) in &self.definition.errors {
+        for (code, known) in &self.definition.words.errors {
             for (i, run) in known.runs.iter().enumerate() {
                 if !seen.insert(*run) {
                     let text = format!("`{}` has a code already", run.as_str());
-                    let at = format!("/errors/{}/runs/{i}", escaped_part(code));
+                    let at = format!("/words/errors/{}/runs/{i}", escaped_part(code));
                     self.fault(FindingCode::ProtocolDuplicate, at, text);
                 }
             }
@@ -115,30 +113,38 @@ impl Checker<'_> {
         let grows =
             retry.initial_seconds.is_some() || self.definition.contracts.iter().any(by_contract);
         for (i, seconds) in retry.delays_seconds.iter().enumerate() {
-            self.time(&format!("/retry/delays_seconds/{i}"), Some(*seconds), 0);
+            self.time(
+                &format!("/limits/retry/delays_seconds/{i}"),
+                Some(*seconds),
+                0,
+            );
         }
-        self.time("/retry/initial_seconds", retry.initial_seconds, 0);
-        self.time("/retry/cap_seconds", retry.cap_seconds, 1);
+        self.time("/limits/retry/initial_seconds", retry.initial_seconds, 0);
+        self.time("/limits/retry/cap_seconds", retry.cap_seconds, 1);
         if !retry.delays_seconds.is_empty() && retry.initial_seconds.is_some() {
             let text = "delays are listed or grow from the first, not both";
-            self.fault(FindingCode::ProtocolRetry, "/retry/initial_seconds", text);
+            self.fault(
+                FindingCode::ProtocolRetry,
+                "/limits/retry/initial_seconds",
+                text,
+            );
         }
         if let Some(multiplier) = retry.multiplier.as_ref().and_then(Number::as_f64) {
             if !(1.0..=STEEPEST).contains(&multiplier) {
                 let text = format!("a delay grows by a number from 1 to {STEEPEST}");
-                self.fault(FindingCode::ProtocolRetry, "/retry/multiplier", text);
+                self.fault(FindingCode::ProtocolRetry, "/limits/retry/multiplier", text);
             } else if !grows {
                 let text = "there is no first delay that could grow";
-                self.fault(FindingCode::ProtocolRetry, "/retry/multiplier", text);
+                self.fault(FindingCode::ProtocolRetry, "/limits/retry/multiplier", text);
             }
         }
-        let codes = &self.definition.errors;
+        let codes = &self.definition.words.errors;
         for (i, code) in retry.never.iter().enumerate() {
             if !codes.is_empty() && !codes.contains_key(code) {
                 let text = format!("`{code}` is not a code in `errors`");
                 self.fault(
                     FindingCode::ProtocolErrorCode,
-                    format!("/retry/never/{i}"),
+                    format!("/limits/retry/never/{i}"),
                     text,
                 );
             }
@@ -149,7 +155,7 @@ impl Checker<'_> {
             .is_some_and(|text| text.trim().is_empty())
         {
             let text = "nothing says what a person does by hand";
-            self.fault(FindingCode::ProtocolRetry, "/retry/manual", text);
+            self.fault(FindingCode::ProtocolRetry, "/limits/retry/manual", text);
         }
     }
 
@@ -220,8 +226,8 @@ impl Checker<'_> {
         for (key, words, what) in lists {
             for (j, word) in words.iter().enumerate() {
                 let known = match key {
-                    "status" => definition.status.contains_key(word),
-                    _ => definition.priorities.contains(word),
+                    "status" => definition.words.status.contains_key(word),
+                    _ => definition.words.priorities.contains(word),
                 };
                 if !known {
                     let text = format!("`{word}` is not {what}");

@@ -1,13 +1,15 @@
 //! Alerts: thresholds of metrics, and what to do when one is crossed.
 
 use std::fmt;
+use std::ops::Deref;
 
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Number;
-use serde_with::skip_serializing_none;
+
+use super::attention::Need;
 
 /// A metric that a threshold can be about; its name is the same in `protocol.json` and in output.
 #[derive(
@@ -237,7 +239,6 @@ impl Threshold {
 }
 
 /// An alert: when it fires, and what to do then.
-#[skip_serializing_none]
 #[derive(Clone, Debug, Serialize)]
 pub struct Alert {
     /// Its name, in lower-case letters, digits and `-`.
@@ -270,7 +271,13 @@ pub struct Alert {
 #[schemars(rename = "Alert")]
 pub(super) struct StoredAlert {
     /// Its name, in lower-case letters, digits and `-`. What one of the usual alerts lacks is as usual.
-    name: String,
+    name: Option<String>,
+    /// In place of an alert: what needs somebody, of whom `tell` says who is told.
+    need: Option<Need>,
+    /// Who is told of `need`, beginning with the agent whose turn it is: `sender`, `receiver`, `lead` (the
+    /// orchestrator), `person` (the one who steps in) or an agent's name; if no entry says it,
+    /// [the defaults](protocols.md#who-is-told).
+    tell: Option<Vec<String>>,
     /// The metric, one of [these](metrics.md#what-an-alert-can-watch).
     metric: Option<Metric>,
     /// Fires above this: a number, seconds, or a share from 0 to 1. One threshold of four.
@@ -396,8 +403,12 @@ impl Alert {
 
 impl StoredAlert {
     /// The alert, with what a usual one of its name has where it says nothing; else the missing key.
-    fn completed(self) -> Result<Alert, &'static str> {
-        let usual = Alert::usual(&self.name);
+    fn completed(self) -> Result<Entry, &'static str> {
+        if let Some(need) = self.need {
+            return Ok(Entry::Told(need, self.tell.ok_or("tell")?));
+        }
+        let name = self.name.ok_or("name")?;
+        let usual = Alert::usual(&name);
         let usual = usual.filter(|usual| self.metric.is_none_or(|own| own == usual.metric));
         let own = [&self.above, &self.at_least, &self.below, &self.at_most];
         let kept = usual
@@ -405,8 +416,8 @@ impl StoredAlert {
             .filter(|_| own.iter().all(|own| own.is_none()));
         let (above, below) = kept.map_or((None, None), |usual| (usual.above, usual.below));
         let of = |usual: &Option<Alert>| usual.as_ref().and_then(|u| u.longer_than_seconds);
-        Ok(Alert {
-            name: self.name,
+        Ok(Entry::Alert(Alert {
+            name,
             metric: self
                 .metric
                 .or(usual.as_ref().map(|u| u.metric))
@@ -423,34 +434,88 @@ impl StoredAlert {
                 .or(usual.as_ref().map(|u| u.severity))
                 .ok_or("severity")?,
             action: self.action.or(usual.map(|u| u.action)).ok_or("action")?,
-        })
+        }))
     }
 }
 
-impl<'de> Deserialize<'de> for Alert {
+/// An entry of the list.
+enum Entry {
+    Alert(Alert),
+    /// Who is told of a need.
+    Told(Need, Vec<String>),
+}
+
+/// The alerts of a protocol, and who is told of what needs somebody.
+#[derive(Clone, Debug, Default)]
+pub struct Alerts {
+    alerts: Vec<Alert>,
+    /// The place of each alert in the list.
+    pub(crate) places: Vec<usize>,
+    /// Who is told of a need, with its place in the list.
+    pub(crate) told: Vec<(usize, Need, Vec<String>)>,
+}
+
+impl Alerts {
+    /// Who is told of a need, if the protocol says it.
+    pub fn told(&self, need: Need) -> Option<&[String]> {
+        let mut told = self.told.iter();
+        told.find_map(|(_, of, told)| (*of == need).then_some(&told[..]))
+    }
+
+    /// Everybody whom it names for some need.
+    pub fn all_told(&self) -> impl Iterator<Item = &String> {
+        self.told.iter().flat_map(|(_, _, told)| told)
+    }
+}
+
+impl Deref for Alerts {
+    type Target = [Alert];
+
+    fn deref(&self) -> &[Alert] {
+        &self.alerts
+    }
+}
+
+impl<'de> Deserialize<'de> for Alerts {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entry;
-        impl<'de> Visitor<'de> for Entry {
-            type Value = Alert;
+        let mut all = Self::default();
+        for (i, entry) in Vec::deserialize(deserializer)?.into_iter().enumerate() {
+            match entry {
+                Entry::Alert(alert) => {
+                    all.alerts.push(alert);
+                    all.places.push(i);
+                }
+                Entry::Told(need, told) => all.told.push((i, need, told)),
+            }
+        }
+        Ok(all)
+    }
+}
+
+impl<'de> Deserialize<'de> for Entry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Entry;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object, in braces, or the name of a usual alert")
             }
 
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<Alert, E> {
-                Alert::usual(name).ok_or_else(|| {
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<Entry, E> {
+                Alert::usual(name).map(Entry::Alert).ok_or_else(|| {
                     let known = USUAL.map(|(name, ..)| name).join(", ");
                     let name = name.escape_debug();
                     E::custom(format!("`{name}` is no usual alert; there are {known}"))
                 })
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Alert, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Entry, A::Error> {
                 let stored = StoredAlert::deserialize(MapAccessDeserializer::new(map))?;
                 stored.completed().map_err(de::Error::missing_field)
             }
         }
-        deserializer.deserialize_any(Entry)
+        deserializer.deserialize_any(Entries)
     }
 }
 

@@ -4,7 +4,6 @@ use handoff_base::ids::AgentName;
 use handoff_base::{Amount, Currency};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
 /// What a budget adds up.
 #[derive(
@@ -61,8 +60,7 @@ impl BudgetUnit {
 
 /// A budget: once as much is spent, nothing more is claimed. It has at least one of `cost`,
 /// `tokens`, `attempts` and `seconds`.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
     /// One claim (`run`), an `issue`, or all claims of one `day` (UTC).

@@ -60,36 +60,28 @@ impl Comparison {
 }
 
 /// A rule that contracts of a protocol must obey.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConsistencyRule {
     /// Its unique name: up to 64 lower-case letters, digits and `-`.
     pub name: String,
     /// The contract types that it applies to; if empty, all that have the places.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub of: Vec<String>,
     /// Fields that a contract must have for the rule to apply: a JSON Pointer, and the text there, a
     /// list of texts, or `*` for any.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub when: BTreeMap<String, Words>,
     /// The comparison, with its two [terms](protocols.md#terms).
     pub compare: Comparison,
     /// What happens to a contract that breaks it: `enforce` (the default) refuses it, `warn` accepts
     /// it and records the contradiction, `off` compares nothing.
-    #[serde(default = "enforce", skip_serializing_if = "is_enforced")]
+    #[serde(default = "enforce")]
     pub policy: Policy,
 }
 
 fn enforce() -> Policy {
     Policy::Enforce
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
-fn is_enforced(policy: &Policy) -> bool {
-    *policy == Policy::Enforce
 }
 
 impl ConsistencyRule {

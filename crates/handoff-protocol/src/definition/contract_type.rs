@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use handoff_base::ids::AgentName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::{apply, skip_serializing_none};
+use serde_with::apply;
 
 use super::evidence::Claims;
 use super::fields::{Fields, named};
@@ -72,7 +72,7 @@ impl Words {
 }
 
 /// The places of data with its own schema in a contract, as JSON Pointers.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NamedSchema {
     /// The data.
@@ -82,7 +82,7 @@ pub struct NamedSchema {
 }
 
 /// The places where a request states what its answer must deliver, as JSON Pointers.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedFields {
     /// The kind of artifact.
@@ -94,8 +94,7 @@ pub struct ExpectedFields {
 }
 
 /// The places where a contract names the files that it delivers.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArtifactFields {
     /// A list with one entry per file; else the contract is the entry.
@@ -106,16 +105,15 @@ pub struct ArtifactFields {
     #[serde(rename = "type")]
     pub kind: Option<String>,
     /// The kinds that are files of the repository; all kinds, if this is empty.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub files: Vec<String>,
     /// The actions that a kind of artifact shows, beside those that the contract lists.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub actions: BTreeMap<String, Vec<String>>,
 }
 
 /// The places where a contract lists the inputs that its sender lacks.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InputFields {
     /// The list, with one entry per input; the other pointers are relative to it.
@@ -132,8 +130,7 @@ pub struct InputFields {
 }
 
 /// The places where an answer gives what was asked.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GivenFields {
     /// An object by the questions' keys, or a list of answers.
@@ -144,7 +141,7 @@ pub struct GivenFields {
     pub value: Option<String>,
     /// The status words of a full answer, which must give everything that was asked. Without any,
     /// every answer must.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub complete: Vec<String>,
 }
 
@@ -157,7 +154,7 @@ impl GivenFields {
 }
 
 /// Inputs that an answer must provide.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CriticalInputs {
     /// The place where an answer lists inputs it could not provide; what `given` lacks counts.
@@ -169,8 +166,7 @@ pub struct CriticalInputs {
 }
 
 /// The places where a contract reports a failure, as JSON Pointers.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FailureFields {
     /// A short, stable code; without a leading `/`, the code itself.
@@ -211,12 +207,11 @@ pub enum ForeignFile {
 }
 
 /// The required content of a contract type.
-#[skip_serializing_none]
 #[apply(
-    Vec => #[serde(default, skip_serializing_if = "Vec::is_empty")],
-    BTreeMap => #[serde(default, skip_serializing_if = "BTreeMap::is_empty")],
+    Vec => #[serde(default)],
+    BTreeMap => #[serde(default)],
 )]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ContractType {
     /// The type's name, unique in its protocol.
@@ -232,12 +227,12 @@ pub struct ContractType {
     /// The formats that it may have, if not all.
     pub formats: Vec<String>,
     /// The places of the envelope's fields in this type, if different.
-    #[serde(default, skip_serializing_if = "is_empty")]
+    #[serde(default)]
     pub fields: Fields,
     /// The types of requests that it answers: it goes back to the requester, without a route.
     pub answers: Vec<String>,
     /// Whether it is only recorded: completed on arrival, it moves nothing.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub note: bool,
     /// The word for it in a log of handoffs; by default the type's name.
     pub trigger: Option<String>,
@@ -311,7 +306,7 @@ pub struct ContractType {
     pub reviews: Option<ReviewFields>,
     /// Whether it approves: it is refused while a finding is open or disputed, and resolves those
     /// that are answered.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub settles: bool,
     /// The places of statements that are [checked](evidence.md) against the repository.
     pub claims: Option<Claims>,
@@ -354,8 +349,4 @@ impl ContractType {
     pub fn travels(&self) -> bool {
         self.answers.is_empty() && !self.note
     }
-}
-
-fn is_empty(fields: &Fields) -> bool {
-    fields.given().next().is_none()
 }

@@ -3,7 +3,6 @@
 use handoff_base::ids::AgentName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::{apply, skip_serializing_none};
 
 use crate::lifecycle::State;
 
@@ -54,11 +53,7 @@ impl Action {
 }
 
 /// When a rule applies: every given condition must hold.
-#[skip_serializing_none]
-#[apply(
-    Vec => #[serde(skip_serializing_if = "Vec::is_empty")],
-)]
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Circumstances {
     /// The handoff's state; `completed` for an answer.
@@ -85,13 +80,11 @@ pub struct Circumstances {
     pub reached: Vec<String>,
     /// The handoff does not need attention itself: its contract, whose status is tested here, is
     /// with the agent that decides what follows from it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub to_decide: bool,
 }
 
 /// What to do about a handoff that needs attention or was answered in part.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DecisionRule {
     /// When the rule applies: all of its conditions hold.

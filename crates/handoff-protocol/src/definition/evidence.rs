@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use handoff_base::finding::FindingCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
 use super::fields::named;
 
@@ -110,14 +109,13 @@ impl Check {
 }
 
 /// A protocol's policies for its contracts' statements.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EvidenceRules {
     /// The policy of every check; the default is the ledger's.
     pub policy: Option<Policy>,
     /// The policies of single checks.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub checks: BTreeMap<Check, Policy>,
 }
 
@@ -146,8 +144,7 @@ impl Strategy {
 }
 
 /// The places where a contract lists commits.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CommitsClaim {
     /// The list.
@@ -157,13 +154,12 @@ pub struct CommitsClaim {
     /// The commit's message or subject, in an entry.
     pub message: Option<String>,
     /// Whether the list has each of the branch's own commits, once. Merges may be left out.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub all: bool,
 }
 
 /// The places where a contract states how its branch was merged.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MergeClaim {
     /// The commit on the base branch.
@@ -171,13 +167,12 @@ pub struct MergeClaim {
     /// The word for the merge strategy.
     pub strategy: Option<String>,
     /// The meaning of the words, if not the common one.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub strategies: BTreeMap<String, Strategy>,
 }
 
 /// The places where a contract states its test results.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TestsClaim {
     /// The number that passed.
@@ -209,8 +204,7 @@ impl TestsClaim {
 }
 
 /// The places of statements that can be checked, as JSON Pointers.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Claims {
     /// The code branch, if not at the envelope's place.

@@ -1,12 +1,15 @@
 //! What is known of an issue, and how it is gathered from its contracts.
 
+use std::collections::{BTreeMap, btree_map};
+use std::ops::Deref;
+
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
+use serde::{Deserialize, Deserializer};
+
+use super::opinions::Opinions;
 
 /// A fact about an issue.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "StoredFact", into = "StoredFact")]
+#[derive(Clone, Debug)]
 pub struct Fact {
     /// How it is gathered.
     pub rule: FactRule,
@@ -62,12 +65,64 @@ impl FactRule {
     }
 }
 
-/// A fact as it is stored: it has one of the first six members.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+/// The facts of a protocol.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    gathered: BTreeMap<String, Fact>,
+    /// Those on which several have an opinion at once.
+    pub opinions: Vec<Opinions>,
+    /// Those that an agent needs to start on a handoff, in the order in which `claim` prints them.
+    pub briefing: Vec<String>,
+}
+
+impl Deref for Facts {
+    type Target = BTreeMap<String, Fact>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.gathered
+    }
+}
+
+impl<'f> IntoIterator for &'f Facts {
+    type Item = (&'f String, &'f Fact);
+    type IntoIter = btree_map::Iter<'f, String, Fact>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.gathered.iter()
+    }
+}
+
+impl<'de> Deserialize<'de> for Facts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (mut all, mut briefing) = (Self::default(), Vec::new());
+        for (name, entry) in BTreeMap::<String, Entry>::deserialize(deserializer)? {
+            briefing.extend(entry.briefing.map(|rank| (rank, name.clone())));
+            all.opinions.extend(entry.opinions.map(|mut opinions| {
+                opinions.fact.clone_from(&name);
+                opinions
+            }));
+            all.gathered.extend(entry.fact.map(|fact| (name, fact)));
+        }
+        briefing.sort();
+        all.briefing = briefing.into_iter().map(|(_, name)| name).collect();
+        Ok(all)
+    }
+}
+
+/// What is said of a fact: how it is gathered, what several say of it, its place in the briefing.
+#[derive(Deserialize)]
+#[serde(try_from = "StoredFact")]
+struct Entry {
+    fact: Option<Fact>,
+    opinions: Option<Opinions>,
+    briefing: Option<u32>,
+}
+
+/// A fact as it is stored: it has one of the first six members, unless only events and notes state it.
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Fact")]
-pub struct StoredFact {
+pub(super) struct StoredFact {
     /// The value at the first of these pointers that the newest contract has.
     last: Option<Vec<String>>,
     /// The same in the newest contract of these types, or none.
@@ -82,12 +137,16 @@ pub struct StoredFact {
     merge: Option<Vec<String>>,
     /// Whether each open issue needs it for itself, such as a port: a contract that gives its issue
     /// what another open issue has is accepted with a warning that names the other. With `last` only.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     exclusive: bool,
+    /// Its place among the facts that `claim` prints before the contract, since an agent needs them to
+    /// start, from 1; it is not printed, if not given.
+    briefing: Option<u32>,
+    /// How it is decided, if several have an opinion at once, such as the reviewers of a pull request.
+    opinions: Option<Opinions>,
 }
 
 /// Where a fact of the newest contract is.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Newest {
     /// The contract types.
@@ -96,7 +155,7 @@ struct Newest {
     at: Vec<String>,
 }
 
-impl TryFrom<StoredFact> for Fact {
+impl TryFrom<StoredFact> for Entry {
     type Error = &'static str;
 
     fn try_from(stored: StoredFact) -> Result<Self, Self::Error> {
@@ -112,27 +171,20 @@ impl TryFrom<StoredFact> for Fact {
             stored.merge.map(FactRule::Merge),
         ];
         let mut rules = rules.into_iter().flatten();
-        match (rules.next(), rules.next()) {
-            (Some(rule), None) => Ok(Self { rule, exclusive }),
-            _ => Err("it has one of `last`, `newest`, `sum`, `count`, `collect` and `merge`"),
-        }
-    }
-}
-
-impl From<Fact> for StoredFact {
-    fn from(Fact { rule, exclusive }: Fact) -> Self {
-        let mut stored = Self {
-            exclusive,
-            ..Self::default()
+        let is_noted = !exclusive && (stored.briefing.is_some() || stored.opinions.is_some());
+        let fact = match (rules.next(), rules.next()) {
+            (Some(rule), None) => Some(Fact { rule, exclusive }),
+            (None, _) if is_noted => None,
+            _ => {
+                return Err(
+                    "it has one of `last`, `newest`, `sum`, `count`, `collect` and `merge`",
+                );
+            }
         };
-        match rule {
-            FactRule::Last(list) => stored.last = Some(list),
-            FactRule::Newest { of, at } => stored.newest = Some(Newest { of, at }),
-            FactRule::Sum(list) => stored.sum = Some(list),
-            FactRule::Count(list) => stored.count = Some(list),
-            FactRule::Collect(list) => stored.collect = Some(list),
-            FactRule::Merge(list) => stored.merge = Some(list),
-        }
-        stored
+        Ok(Self {
+            fact,
+            opinions: stored.opinions,
+            briefing: stored.briefing,
+        })
     }
 }

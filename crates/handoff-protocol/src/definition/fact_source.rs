@@ -42,7 +42,7 @@ impl Definition {
         let reviewed = |name: &Option<String>| name.as_deref() == Some(fact);
         let is_proof = [HEAD, PULL_REQUEST_STATE, CHANGED_BY].contains(&fact)
             || is_since()
-            || self.opinions.iter().any(|rules| rules.covers(fact))
+            || self.facts.opinions.iter().any(|rules| rules.covers(fact))
             || self.contracts.iter().any(|kind| {
                 let reviews = kind.reviews.as_ref();
                 reviews.is_some_and(|reviews| reviewed(&reviews.fact))

@@ -1,12 +1,10 @@
 //! The places of the fields that every protocol knows.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
+use serde::Deserialize;
 
 /// The places of the envelope's fields, as JSON Pointers.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fields {
     /// The contract's own id: unique in its type, or shared by one piece of work.

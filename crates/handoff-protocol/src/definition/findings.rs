@@ -1,14 +1,12 @@
 //! Reviews: the contracts that raise, answer and settle findings, and the commit that one is about.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
+use serde::Deserialize;
 
 use super::fields::named;
 
 /// The places where a contract lists findings that must be answered before the work is approved.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RaisedFields {
     /// The list, with one entry per finding; the other pointers are relative to it.
@@ -38,8 +36,7 @@ impl RaisedFields {
 }
 
 /// The places where a contract answers findings: each as fixed, or as skipped with the reason.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FixFields {
     /// The list, with one entry per answer; the other pointers are relative to it.
@@ -74,8 +71,7 @@ impl FixFields {
 /// What says which commit of the code a contract is about. If none of these is given, that is the
 /// commit that the sender's claim showed. Without it, it is the newest of the code branch when the
 /// contract is sent.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReviewFields {
     /// The place of the commit's full id.

@@ -8,12 +8,12 @@ use handoff_base::pointer::select;
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{IntoDeserializer, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
-use serde_with::{apply, skip_serializing_none};
+use serde_with::apply;
 
 /// The rules for GitHub's events.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Github {
     /// The rules; every one that matches is applied, in order.
@@ -22,7 +22,7 @@ pub struct Github {
     /// How branches are named after their issues, such as `{type}/{issue}-*`: `{issue}` is the
     /// number, any other name in braces a part without `/`, and `*` anything. The usual ones, if
     /// empty: `12`, `issue-12`, `feature/12-title`, `copilot/fix-12`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub branches: Vec<String>,
     /// The repositories that the ledger serves, if they are several, such as `octo/web`, and what the keys
     /// of their issues begin with: with `web-`, issue 12 there is `web-12`. What comes from another one
@@ -159,8 +159,7 @@ impl Permission {
 }
 
 /// A rule for events.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EventRule {
     /// Its name, in lower-case letters, digits and `-`; with the delivery, it identifies an effect.
@@ -171,11 +170,11 @@ pub struct EventRule {
     /// JSON Pointers into the payload, each with the required value, or a list of allowed ones;
     /// `null` also matches a missing value. `*` in a pointer is every item of a list, and one match
     /// is enough.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub when: BTreeMap<String, Condition>,
     /// Whether it also applies to pull requests and runs whose branch is in another repository.
     /// Otherwise they have no effect, since such a branch proves nothing here.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub forks: bool,
     /// What the author of a comment or review must be permitted, as `--permission` proves.
     pub needs: Option<Permission>,
@@ -186,18 +185,13 @@ pub struct EventRule {
     pub note: Option<String>,
     /// Facts that go with the note, by the names that skeletons use, if the payload has them. `new`
     /// fills them in unless a contract says otherwise.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub facts: BTreeMap<String, Source>,
     /// Whether only facts are noted that differ from what is known; if none does, only when that was.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub only_changes: bool,
     /// What else is done: see below.
-    #[serde(
-        default,
-        rename = "do",
-        deserialize_with = "effect",
-        serialize_with = "shortest"
-    )]
+    #[serde(default, rename = "do", deserialize_with = "effect")]
     pub effect: Option<Effect>,
 }
 
@@ -226,7 +220,7 @@ fn effect<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Effect>, 
 }
 
 /// The value that a payload must have at one place.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "expected a text, a number, true, false or null, or a list of them"
@@ -301,7 +295,7 @@ impl Command {
 }
 
 /// An effect besides the note.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 #[schemars(transform = with_short_pause)]
 pub enum Effect {
@@ -326,20 +320,12 @@ pub enum Effect {
 }
 
 /// A pause, which `"pause"` stands for if it has no members.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PauseRule {
     /// The agents that go on all the same.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub except: Vec<AgentName>,
-}
-
-/// Writes an effect as it may be read: a pause without members is one word.
-fn shortest<S: Serializer>(effect: &Option<Effect>, serializer: S) -> Result<S::Ok, S::Error> {
-    match effect {
-        Some(Effect::Pause(pause)) if pause.except.is_empty() => serializer.serialize_str("pause"),
-        effect => effect.serialize(serializer),
-    }
 }
 
 schemars::generated! {
@@ -363,8 +349,7 @@ impl Effect {
 }
 
 /// A contract with the values to take from an event.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ContractRule {
     /// Its type.
@@ -372,7 +357,7 @@ pub struct ContractRule {
     /// The agent to send it to.
     pub to: AgentName,
     /// Values from the payload, by their place in the contract: a JSON Pointer.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub fields: BTreeMap<String, Source>,
     /// What opens an issue if the event lacks something.
     pub unfinished: Option<Unfinished>,
@@ -381,7 +366,7 @@ pub struct ContractRule {
 /// A contract from the rule's agent to itself, which opens the issue with what the event has: the
 /// agent goes on from it with the rule's own contract. What changes until then is noted on it; and
 /// once nothing is missing any more, the rule's contract is sent.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Unfinished {
     /// Its type, with the same places; its summary says what is missing.
@@ -389,7 +374,7 @@ pub struct Unfinished {
     /// The place of the list of what is missing.
     pub missing: String,
     /// The actions of events that open an issue with it; an empty list means all of them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub actions: Vec<String>,
 }
 
@@ -402,7 +387,7 @@ impl Unfinished {
 }
 
 /// The source of a value in a payload.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "expected a JSON Pointer or {\"at\": POINTER or a list of them, …}"
@@ -415,12 +400,11 @@ pub enum Source {
 }
 
 /// How to select a value from a payload.
-#[skip_serializing_none]
 #[apply(
-    Vec => #[serde(default, skip_serializing_if = "Vec::is_empty")],
-    BTreeMap => #[serde(default, skip_serializing_if = "BTreeMap::is_empty")],
+    Vec => #[serde(default)],
+    BTreeMap => #[serde(default)],
 )]
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SourceRule {
     /// The pointers, with `*` for every item; the first that finds something.

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 /// A part of a definition that is kept as text and read when it is needed: the rules about GitHub
@@ -25,12 +25,6 @@ impl<T: DeserializeOwned + Default> Later<T> {
     /// The part as it is stored.
     pub(crate) fn text(&self) -> &str {
         self.text.get()
-    }
-}
-
-impl<T: DeserializeOwned + Default + Serialize> Serialize for Later<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.get().serialize(serializer)
     }
 }
 

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use handoff_base::Moment;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
 use super::Definition;
 use super::budget::Budget;
 use super::contract_type::Words;
+use super::timing::Retry;
 
 /// A kind of refused contract that the ledger keeps on record.
 #[derive(
@@ -37,7 +37,7 @@ impl OnRecord {
 }
 
 /// A limit on handoffs about one item of an issue.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ItemLimit {
     /// The place where a contract names its item.
@@ -49,7 +49,7 @@ pub struct ItemLimit {
 }
 
 /// A limit on handoffs with the same sender, receiver and reason.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CycleLimit {
     /// The place where a contract gives its reason.
@@ -61,27 +61,46 @@ pub struct CycleLimit {
 }
 
 /// A limit on contracts that start another round.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoundLimit {
     /// Their types.
     pub contracts: Vec<String>,
     /// The texts that their fields must have, by JSON Pointer.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub when: BTreeMap<String, Words>,
     /// Whether another attempt at a handoff that a contract of these types began is such a round, too.
     /// Once there are as many as there may be, only a person gives it one.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub attempts: bool,
     /// The maximum number of them in an issue.
     pub most: u32,
 }
 
-/// The limits of an issue. Each counts from when the issue was opened or last reopened.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+/// The limits of work: how long a claim and anything else may take, when failed work is retried, and
+/// those of an issue, which count from when it was opened or last reopened.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
+    /// How long a claim holds, in seconds, unless the contract or the command gives another time;
+    /// without end, if not given.
+    pub lease_seconds: Option<u64>,
+    /// The longest lease that a command may request, in seconds.
+    pub longest_lease_seconds: Option<u64>,
+    /// The longest that a worker lets an agent run for one claim, in seconds, however often it
+    /// extends the lease; any time, if not given.
+    pub longest_run_seconds: Option<u64>,
+    /// How long a claim of a person holds, in seconds, whatever time a contract gives; as that of an
+    /// agent, if not given.
+    pub person_lease_seconds: Option<u64>,
+    /// The time in which an agent must claim what it gets, in seconds, unless the contract or the
+    /// route gives another; any time, if not given. It does not apply to a person.
+    pub acknowledge_seconds: Option<u64>,
+    /// How long after its last step an issue that ended is archived, in seconds, if `git handoff archive` is
+    /// given no time; never, if not given.
+    pub archive_after_seconds: Option<u64>,
+    /// When failed work is retried.
+    pub retry: Option<Retry>,
     /// The maximum number of handoffs in the issue.
     pub handoffs: Option<u32>,
     /// The limit on handoffs about one item.
@@ -93,16 +112,13 @@ pub struct Limits {
     /// When handoffs go in circles: same sender, receiver and reason.
     pub cycle: Option<CycleLimit>,
     /// The limits on rounds, by a name that is shown.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub rounds: BTreeMap<String, RoundLimit>,
     /// Why a request must not go to who waits for its sender; by default it may.
     pub loops: Option<String>,
     /// What work may cost, by a name that is shown; see [work.md](work.md#cost-and-budgets).
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub budgets: BTreeMap<String, Budget>,
     /// The kinds of refused contracts that are kept on record in their issue, without their content,
     /// so that every clone sees who was refused and why; none, if this is empty.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub on_record: Vec<OnRecord>,
 }
 
@@ -115,6 +131,12 @@ impl Definition {
 }
 
 impl Limits {
+    /// Whether these limits may refuse what is sent in an issue.
+    pub fn refuse(&self) -> bool {
+        let others = self.deadline_seconds.is_some() || self.loops.is_some();
+        self.count_all() || others || !self.rounds.is_empty()
+    }
+
     /// Whether these limits need every handoff of an issue recorded, not only those that start a
     /// round.
     pub fn count_all(&self) -> bool {

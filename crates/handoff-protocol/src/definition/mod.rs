@@ -32,11 +32,11 @@ use handoff_base::finding::FindingCode;
 use handoff_base::ids::AgentName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::{apply, skip_serializing_none};
+use serde_with::apply;
 
 use crate::lifecycle::State;
 
-pub use alerts::{Alert, Level, Measure, Metric, Side, Threshold};
+pub use alerts::{Alert, Alerts, Level, Measure, Metric, Side, Threshold};
 pub use attention::{LEAD, Need, PARTIES, PERSON, RECEIVER, SENDER};
 pub use budget::{Budget, BudgetUnit, Per};
 pub use consistency::{Comparison, ConsistencyRule};
@@ -49,7 +49,7 @@ pub use evidence::{
     Check, ClaimedPlace, Claims, CommitsClaim, EvidenceRules, MergeClaim, Policy, Strategy,
     TestsClaim,
 };
-pub use fact::{Fact, FactRule};
+pub use fact::{Fact, FactRule, Facts};
 pub use fact_source::FactSource;
 pub use fields::Fields;
 pub use findings::{FixFields, RaisedFields, ReviewFields};
@@ -61,14 +61,14 @@ pub use lazy_part::Later;
 pub use limits::{CycleLimit, ItemLimit, Limits, OnRecord, RoundLimit};
 pub use opinions::Opinions;
 pub use requirement::{COMPLETED, Identity, Requirement};
-pub use route::Route;
+pub use route::{Forbidden, Route, Routes};
 pub use run_failure::RunFailure;
 pub use tasks::{TaskFields, TaskState};
-pub use timing::{Jitter, LONGEST, OwnRetry, Retry, Time, TimeField, Unit};
+pub use timing::{Jitter, LONGEST, OwnRetry, Retry, TimeField, Unit};
 pub use traces::{TraceEvent, TraceValue, Traces};
 
 /// How work moves from one agent to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Style {
     /// Sending onward completes the handoff that the sender held.
@@ -113,11 +113,10 @@ pub enum Ends {
 }
 
 /// An agent of a protocol.
-#[skip_serializing_none]
 #[apply(
-    Vec => #[serde(default, skip_serializing_if = "Vec::is_empty")],
+    Vec => #[serde(default)],
 )]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Agent {
     /// Its name.
@@ -138,20 +137,8 @@ pub struct Agent {
     pub paths: Vec<String>,
 }
 
-/// A forbidden route, and why.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Forbidden {
-    /// The sender.
-    pub from: AgentName,
-    /// The receiver.
-    pub to: AgentName,
-    /// The reason that is shown.
-    pub reason: String,
-}
-
 /// An error code of failures.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ErrorCode {
     /// What it means.
@@ -160,16 +147,16 @@ pub struct ErrorCode {
     pub recovery: String,
     /// Whether the contract has to be corrected before another attempt can succeed: then its sender is
     /// offered `git handoff retry ID --with FILE`.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub corrected: bool,
     /// The ways in which an agent's run ends without a result that it stands for; `FAILED` stands for
     /// what no code lists.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub runs: Vec<RunFailure>,
 }
 
 /// A document that all issues share.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
     /// Its title, in a few words.
@@ -179,7 +166,7 @@ pub struct Document {
 }
 
 /// How the files of another system differ from the protocol's contracts.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ImportProfile {
     /// Where such files come from, in a few words.
@@ -189,13 +176,12 @@ pub struct ImportProfile {
 }
 
 /// How an imported file differs from a contract type.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ImportedType {
     /// The members that it may lack, each with all that is in it: what it lacks is recorded as
     /// unknown.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub unknown: Vec<String>,
     /// When it was written, if not where the type says.
     pub at: Option<String>,
@@ -252,7 +238,7 @@ impl Gate {
 }
 
 /// What may be stored although it looks like a secret.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SecretRules {
     /// The kinds of value that are allowed.
@@ -260,8 +246,7 @@ pub struct SecretRules {
 }
 
 /// A kind of value that looks like a secret but is not.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AllowedSecret {
     /// The id of the rule that matches it.
@@ -270,13 +255,25 @@ pub struct AllowedSecret {
     pub at: Option<String>,
 }
 
+/// The words of a protocol's contracts.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Vocabulary {
+    /// Priority words, the most urgent first; they order the inbox and `claim --next`.
+    pub priorities: Vec<String>,
+    /// Status words and the lifecycle states they stand for; a contract whose word means unfinished
+    /// work is refused.
+    pub status: BTreeMap<String, State>,
+    /// The error codes that failures may have; any code, if this is empty.
+    pub errors: BTreeMap<String, ErrorCode>,
+}
+
 /// A protocol, as stored in `protocol.json`.
-#[skip_serializing_none]
 #[apply(
-    Vec => #[serde(default, skip_serializing_if = "Vec::is_empty")],
-    BTreeMap => #[serde(default, skip_serializing_if = "BTreeMap::is_empty")],
+    Vec => #[serde(default)],
+    BTreeMap => #[serde(default)],
 )]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Definition {
     /// The version of this file's format: 1.
@@ -287,19 +284,14 @@ pub struct Definition {
     pub version: String,
     /// Its purpose, in one line.
     pub title: String,
-    /// How work moves. `relay`: sending onward completes the handoff that the sender held. `call`:
-    /// a request leaves what its sender holds unchanged, and is answered.
-    pub style: Style,
     /// The formats that contracts may have: `xml`, `json`, `md`.
     #[serde_with(skip_apply)]
     pub formats: Vec<String>,
     /// The places of the envelope's fields.
     pub fields: Fields,
-    /// Priority words, the most urgent first; they order the inbox and `claim --next`.
-    pub priorities: Vec<String>,
-    /// Status words and the lifecycle states they stand for; a contract whose word means unfinished
-    /// work is refused.
-    pub status: BTreeMap<String, State>,
+    /// The words that contracts use.
+    #[serde(default)]
+    pub words: Vocabulary,
     /// The agents.
     #[serde_with(skip_apply)]
     pub agents: Vec<Agent>,
@@ -307,41 +299,27 @@ pub struct Definition {
     #[serde_with(skip_apply)]
     pub contracts: Vec<ContractType>,
     /// The routes.
-    #[serde_with(skip_apply)]
-    #[serde(with = "route::stored")]
     #[schemars(with = "Vec<route::StoredRoute>")]
-    pub routes: Vec<Route>,
-    /// The forbidden routes.
-    pub forbidden: Vec<Forbidden>,
+    pub routes: Routes,
     /// The facts gathered about an issue, by name: `last` (the value at the first of these pointers
     /// that the newest contract has), `newest` (the same in the newest contract of the types `of`,
     /// and none if it has none), `sum` (over all contracts; a list counts as its length),
     /// `count` (of contracts of these types) or `collect` (the items of the lists there, each
     /// once).
-    pub facts: BTreeMap<String, Fact>,
-    /// The facts that an agent needs to start on a handoff, in the order in which `claim` prints
-    /// them before the contract: what is required, the workspace.
-    pub briefing: Vec<String>,
+    #[serde(default)]
+    #[schemars(with = "Option<BTreeMap<String, fact::StoredFact>>")]
+    pub facts: Facts,
     /// What traces and commit messages include from its contracts and facts.
     pub traces: Option<Traces>,
-    /// The error codes that failures may have; any code, if this is empty.
-    pub errors: BTreeMap<String, ErrorCode>,
     /// The documents that all issues share, by name.
     pub documents: BTreeMap<AgentName, Document>,
     /// How files of other systems say less than contracts, by profile.
     pub imports: BTreeMap<AgentName, ImportProfile>,
-    /// How long a claim holds, and other times.
-    pub time: Option<Time>,
-    /// When failed work is retried.
-    pub retry: Option<Retry>,
-    /// Limits on the number, the rate and the cost of handoffs.
+    /// How long a claim holds, when failed work is retried, and limits on the number, the rate and the
+    /// cost of handoffs.
     pub limits: Option<Limits>,
     /// What to do about handoffs that need attention: the first rule that applies.
     pub decisions: Vec<DecisionRule>,
-    /// Who is told of what needs somebody, beginning with the agent whose turn it is: `sender`,
-    /// `receiver`, `lead` (the orchestrator), `person` (the one who steps in) or an agent's name;
-    /// for the needs that are not given, [the defaults](protocols.md#who-is-told).
-    pub attention: BTreeMap<Need, Vec<String>>,
     /// Rules that compare places of a contract with each other and with what is known of its issue.
     pub consistency: Vec<ConsistencyRule>,
     /// What happens to statements that the repository contradicts.
@@ -352,17 +330,31 @@ pub struct Definition {
     /// What may be stored although it looks like a secret.
     pub secrets: Option<SecretRules>,
     /// What `git handoff alerts` watches: alerts, or the names of
-    /// [usual ones](protocols.md#the-usual-alerts).
-    #[schemars(with = "Vec<alerts::StoredEntry>")]
-    pub alerts: Vec<Alert>,
-    /// The facts on which several have an opinion at once, such as the reviewers of a pull request.
-    pub opinions: Vec<Opinions>,
+    /// [usual ones](protocols.md#the-usual-alerts); and [who is told](protocols.md#who-is-told) of what
+    /// needs somebody.
+    #[serde(default)]
+    #[schemars(with = "Option<Vec<alerts::StoredEntry>>")]
+    pub alerts: Alerts,
     /// What follows from events of GitHub.
     #[schemars(with = "Option<Github>")]
     pub github: Option<Later<Github>>,
 }
 
 impl Definition {
+    /// How work moves: a protocol in which some contract answers another one makes calls.
+    pub fn style(&self) -> Style {
+        if self.contracts.iter().any(|kind| !kind.answers.is_empty()) {
+            Style::Call
+        } else {
+            Style::Relay
+        }
+    }
+
+    /// When failed work is retried, if it is.
+    pub fn retry(&self) -> Option<&Retry> {
+        self.limits.as_ref()?.retry.as_ref()
+    }
+
     /// The rules for GitHub's events.
     pub fn event_rules(&self) -> &[EventRule] {
         let rules = self.github.as_ref().map(|github| &*github.get().rules);
@@ -401,7 +393,7 @@ impl Definition {
 
     /// Whether what failed with this code takes a corrected contract.
     pub fn takes_correction(&self, code: Option<&str>) -> bool {
-        let known = code.and_then(|code| self.errors.get(code));
+        let known = code.and_then(|code| self.words.errors.get(code));
         known.is_some_and(|known| known.corrected)
     }
 

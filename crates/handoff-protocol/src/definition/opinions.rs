@@ -2,23 +2,23 @@
 //! pull request.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_with::{apply, skip_serializing_none};
+use serde::Deserialize;
+use serde_with::apply;
 
 /// A fact on which several have an opinion at once: each one's newest note counts, and one of them
 /// decides.
-#[skip_serializing_none]
 #[apply(
-    Vec => #[serde(default, skip_serializing_if = "Vec::is_empty")],
+    Vec => #[serde(default)],
 )]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Opinions {
     /// Their heading, in one line, such as `Reviews on GitHub`.
     pub title: String,
     /// The fact that names whose opinion it is, such as `review_by`.
     pub by: String,
-    /// The fact with the opinion, such as `review_state`.
+    /// The fact with the opinion, such as `review_state`: the one of which they are stored.
+    #[serde(skip)]
     pub fact: String,
     /// The fact with an opinion's commit, if only those on the newest (`head`) count.
     pub commit: Option<String>,

@@ -7,9 +7,9 @@ use serde_with::apply;
 /// A requirement that an issue can meet, by a contract or by a person's approval. The newest contract
 /// of all the types named here decides; an approval counts until a contract of `undone_by` is sent.
 #[apply(
-    Vec => #[serde(default, skip_serializing_if = "Vec::is_empty")],
+    Vec => #[serde(default)],
 )]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Requirement {
     /// Its meaning, in a few words.
@@ -26,10 +26,10 @@ pub struct Requirement {
     /// The contract types whose senders must differ from who meets it or approved.
     pub apart_from: Vec<String>,
     /// What tells these senders apart.
-    #[serde(default, skip_serializing_if = "Identity::is_worker")]
+    #[serde(default)]
     pub apart_by: Identity,
     /// Whether `gate` checks it if no requirement is named.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub merge: bool,
 }
 
@@ -47,10 +47,6 @@ pub enum Identity {
 }
 
 impl Identity {
-    fn is_worker(&self) -> bool {
-        *self == Self::Worker
-    }
-
     /// Its name in `protocol.json`.
     pub fn as_str(self) -> &'static str {
         match self {

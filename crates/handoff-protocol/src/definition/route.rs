@@ -2,13 +2,13 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Deref;
 
 use handoff_base::ids::AgentName;
 use schemars::JsonSchema;
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{self, IntoDeserializer, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_with::skip_serializing_none;
+use serde::{Deserialize, Deserializer};
 
 /// A route from one agent to another.
 #[derive(Clone, Debug)]
@@ -44,9 +44,46 @@ pub(crate) struct Places {
     pub(crate) to: String,
 }
 
+/// A forbidden route, and why.
+#[derive(Clone, Debug)]
+pub struct Forbidden {
+    /// The sender.
+    pub from: String,
+    /// The receiver.
+    pub to: AgentName,
+    /// The reason that is shown.
+    pub reason: String,
+    /// Its place in the definition.
+    pub(crate) at: Places,
+}
+
+/// The routes of a protocol, and those that it forbids.
+#[derive(Clone, Debug, Default)]
+pub struct Routes {
+    routes: Vec<Route>,
+    /// The forbidden ones.
+    pub forbidden: Vec<Forbidden>,
+}
+
+impl Deref for Routes {
+    type Target = [Route];
+
+    fn deref(&self) -> &[Route] {
+        &self.routes
+    }
+}
+
+impl<'r> IntoIterator for &'r Routes {
+    type Item = &'r Route;
+    type IntoIter = std::slice::Iter<'r, Route>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.routes.iter()
+    }
+}
+
 /// A route as it is stored: from one agent or several to one or several, none of which sends to itself.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Route")]
 pub(super) struct StoredRoute {
@@ -54,10 +91,12 @@ pub(super) struct StoredRoute {
     from: Several<String>,
     /// The receiver, or several; nobody sends to itself.
     to: Several<AgentName>,
-    /// The contract types that may use it.
-    contracts: Vec<String>,
+    /// The contract types that may use it; none, if it is `forbidden`.
+    contracts: Option<Vec<String>>,
+    /// Why nothing may go this way. The reason is shown to who tries.
+    forbidden: Option<String>,
     /// Whether a contract on this route may open an issue.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     opens: bool,
     /// The agent that gets the contract first and decides.
     via: Option<AgentName>,
@@ -66,8 +105,27 @@ pub(super) struct StoredRoute {
     acknowledge_seconds: Option<u64>,
 }
 
+/// A stored route that is either allowed or forbidden.
+#[derive(Deserialize)]
+#[serde(try_from = "StoredRoute")]
+struct Entry(StoredRoute);
+
+impl TryFrom<StoredRoute> for Entry {
+    type Error = &'static str;
+
+    fn try_from(stored: StoredRoute) -> Result<Self, Self::Error> {
+        let more = stored.opens || stored.via.is_some() || stored.acknowledge_seconds.is_some();
+        match (&stored.contracts, &stored.forbidden) {
+            (Some(_), None) => Ok(Self(stored)),
+            (None, Some(_)) if !more => Ok(Self(stored)),
+            (None, None) => Err("missing field `contracts`"),
+            _ => Err("a forbidden route has only `from`, `to` and the reason"),
+        }
+    }
+}
+
 /// One or several.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(JsonSchema)]
 #[serde(untagged)]
 enum Several<T> {
     /// One.
@@ -112,61 +170,51 @@ impl<T: Clone> Several<T> {
     }
 }
 
-impl StoredRoute {
-    fn routes(&self, i: usize) -> Vec<Route> {
+impl Routes {
+    /// Adds what a stored route stands for: each sender with each receiver. Of several, none sends to
+    /// itself.
+    fn add(&mut self, i: usize, stored: &StoredRoute) {
         let route = format!("/routes/{i}");
-        let senders = self.from.each(&format!("{route}/from"));
-        let receivers = self.to.each(&format!("{route}/to"));
+        let senders = stored.from.each(&format!("{route}/from"));
+        let receivers = stored.to.each(&format!("{route}/to"));
         let several = senders.len() > 1 && receivers.len() > 1;
-        let mut found = Vec::new();
         for (from_at, from) in &senders {
             let others = receivers.iter();
             for (to_at, to) in others.filter(|(_, to)| !several || to.as_str() != from) {
-                found.push(Route {
-                    from: from.clone(),
-                    to: to.clone(),
-                    contracts: self.contracts.clone(),
-                    opens: self.opens,
-                    via: self.via.clone(),
-                    acknowledge_seconds: self.acknowledge_seconds,
-                    at: Places {
-                        route: route.clone(),
-                        from: from_at.clone(),
-                        to: to_at.clone(),
-                    },
-                });
+                let at = Places {
+                    route: route.clone(),
+                    from: from_at.clone(),
+                    to: to_at.clone(),
+                };
+                let (from, to) = (from.clone(), to.clone());
+                match stored.forbidden.clone() {
+                    Some(reason) => self.forbidden.push(Forbidden {
+                        from,
+                        to,
+                        reason,
+                        at,
+                    }),
+                    None => self.routes.push(Route {
+                        from,
+                        to,
+                        contracts: stored.contracts.clone().unwrap_or_default(),
+                        opens: stored.opens,
+                        via: stored.via.clone(),
+                        acknowledge_seconds: stored.acknowledge_seconds,
+                        at,
+                    }),
+                }
             }
         }
-        found
     }
 }
 
-/// Routes as they are stored.
-pub(super) mod stored {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use super::{Route, Several, StoredRoute};
-
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Vec<Route>, D::Error> {
-        let stored = Vec::<StoredRoute>::deserialize(deserializer)?;
-        let routes = stored.iter().enumerate();
-        Ok(routes.flat_map(|(i, route)| route.routes(i)).collect())
-    }
-
-    pub(in super::super) fn serialize<S: Serializer>(
-        routes: &[Route],
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        let stored = routes.iter().map(|route| StoredRoute {
-            from: Several::One(route.from.clone()),
-            to: Several::One(route.to.clone()),
-            contracts: route.contracts.clone(),
-            opens: route.opens,
-            via: route.via.clone(),
-            acknowledge_seconds: route.acknowledge_seconds,
-        });
-        stored.collect::<Vec<_>>().serialize(serializer)
+impl<'de> Deserialize<'de> for Routes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut all = Self::default();
+        let stored = Vec::<Entry>::deserialize(deserializer)?;
+        let stored = stored.iter().enumerate();
+        stored.for_each(|(i, Entry(route))| all.add(i, route));
+        Ok(all)
     }
 }

@@ -9,30 +9,6 @@ use serde_with::skip_serializing_none;
 /// date that follows from it can be represented.
 pub const LONGEST: u64 = 10 * 366 * 24 * 60 * 60;
 
-/// How long a claim holds, and how long anything else may take.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Time {
-    /// How long a claim holds, in seconds, unless the contract or the command gives another time;
-    /// without end, if not given.
-    pub lease_seconds: Option<u64>,
-    /// The longest lease that a command may request, in seconds.
-    pub longest_lease_seconds: Option<u64>,
-    /// The longest that a worker lets an agent run for one claim, in seconds, however often it
-    /// extends the lease; any time, if not given.
-    pub longest_run_seconds: Option<u64>,
-    /// How long a claim of a person holds, in seconds, whatever time a contract gives; as that of an
-    /// agent, if not given.
-    pub person_lease_seconds: Option<u64>,
-    /// The time in which an agent must claim what it gets, in seconds, unless the contract or the
-    /// route gives another; any time, if not given. It does not apply to a person.
-    pub acknowledge_seconds: Option<u64>,
-    /// How long after its last step an issue that ended is archived, in seconds, if `git handoff archive` is
-    /// given no time; never, if not given.
-    pub archive_after_seconds: Option<u64>,
-}
-
 /// The unit of a time in a contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -44,7 +20,7 @@ pub enum Unit {
 }
 
 /// A time in a contract.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TimeField {
     /// A JSON Pointer to a number.
@@ -85,15 +61,13 @@ pub enum Jitter {
 }
 
 /// When failed work is retried, and what happens when no attempt is left.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retry {
     /// How many attempts may follow the first; by default any number; a contract's own precedes.
     pub max_retries: Option<u32>,
     /// The delay before each further attempt, in seconds; the last one also applies to all later
     /// attempts.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub delays_seconds: Vec<u64>,
     /// The delay before the second attempt, instead of a list; a contract's own precedes.
     pub initial_seconds: Option<u64>,
@@ -104,7 +78,6 @@ pub struct Retry {
     /// How much of a delay is random: `full` is all; by default none.
     pub jitter: Option<Jitter>,
     /// The codes of failures that another attempt cannot fix.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub never: Vec<String>,
     /// What a person does by hand in the end.
     pub manual: Option<String>,

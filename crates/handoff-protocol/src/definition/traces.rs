@@ -3,35 +3,33 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
-use serde_with::skip_serializing_none;
 
 use super::contract_type::Words;
 
 /// What traces and commit messages include from contracts, in addition to what every handoff has.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Traces {
     /// The attributes, by name: a JSON Pointer, or `{"count": POINTER}` for the number of items in
     /// the list or object there. Each contract that has the value sets the attribute on its
     /// handoff, and an answer sets it on its request.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub attributes: BTreeMap<String, TraceValue>,
     /// Contracts that are events of their handoff, or of the request that they answer.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub events: Vec<TraceEvent>,
     /// The fact with the pull request: the trailer `Pull-Request`.
     pub pull_request: Option<String>,
     /// The counts of a review's findings, by name: the trailer `Findings` of commit messages. Each is
     /// the place of a number, or `{"count": POINTER}`; a contract has those that it has the places of.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub findings: BTreeMap<String, TraceValue>,
 }
 
 /// A contract that becomes an event of its handoff; an answer becomes one of the request's.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TraceEvent {
     /// The event's name.
@@ -39,18 +37,18 @@ pub struct TraceEvent {
     /// The contract types that become this event.
     pub contracts: Vec<String>,
     /// The texts that they must have at JSON Pointers, if not all of them match.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub when: BTreeMap<String, Words>,
     /// Whether the event is every way of such a handoff to a person, rather than the contract.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub escalates: bool,
     /// The event's attributes, by name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub attributes: BTreeMap<String, TraceValue>,
 }
 
 /// A value from a contract.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "expected a JSON Pointer or {\"count\": POINTER}"
@@ -63,7 +61,7 @@ pub enum TraceValue {
 }
 
 /// Counts the items of a list or an object.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Count {
     /// The JSON Pointer of the list or object.
