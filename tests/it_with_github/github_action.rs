@@ -374,6 +374,67 @@ fn releases_come_from_a_web_server_and_a_missing_one_is_built() {
 }
 
 #[test]
+fn a_private_mirror_takes_its_own_token_and_a_private_release_the_servers() {
+    let env = TestEnvironment::new();
+    let releases = release(&env, &program(&env, VERSION));
+    let server = tiny_http::Server::http("127.0.0.1:0").unwrap();
+    let address = server.server_addr().to_string();
+    let (tell, told) = std::sync::mpsc::channel();
+    let folder = releases.clone();
+    thread::spawn(move || {
+        for request in server.incoming_requests() {
+            let named = |header: &&tiny_http::Header| header.field.equiv("authorization");
+            let token = request
+                .headers()
+                .iter()
+                .find(named)
+                .map(|header| header.value.to_string());
+            let path = folder.join(request.url().trim_start_matches('/'));
+            let may = token.as_deref() == Some("Bearer mirror-1");
+            tell.send(token.unwrap_or_default()).unwrap();
+            let _ = match fs::read(path).ok().filter(|_| may) {
+                Some(bytes) => request.respond(tiny_http::Response::from_data(bytes)),
+                None => request.respond(tiny_http::Response::empty(404)),
+            };
+        }
+    });
+    let (action, source) = (action_of(&env), format!("http://{address}"));
+    let own = [
+        ("SOURCE", &*source),
+        ("GH_TOKEN", "ghs_0123456789"),
+        ("BUILD", "never"),
+    ];
+    install(&env, &action, &own)
+        .exits(1)
+        .says("there is no release");
+    assert_eq!(told.try_iter().collect::<Vec<_>>(), [""]);
+    install(
+        &env,
+        &action,
+        &[&own[..], &[("SOURCE_TOKEN", "mirror-1")]].concat(),
+    )
+    .success();
+    assert_eq!(told.try_iter().collect::<Vec<_>>(), ["Bearer mirror-1"]);
+    // Without a mirror, the server has the release, and gh the token for it.
+    fs::remove_dir_all(env.root().join("temp")).unwrap();
+    let bin = env.root().join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    let gh = format!(
+        "#!/bin/sh\n[ \"$1 $2 $5\" = 'release download {address}/owner/git-handoff' ] || exit 1\n\
+         [ \"$GH_ENTERPRISE_TOKEN\" = ghs_0123456789 ] && cp '{}'/\"$3/$7\" \"$9\"\n",
+        releases.display()
+    );
+    script(&bin.join("gh"), gh);
+    let server = [
+        ("SERVER", &*source),
+        ("ACTION_REPOSITORY", "owner/git-handoff"),
+    ];
+    install(&env, &action, &[&server[..], &own[1..]].concat()).success();
+    assert_eq!(told.try_iter().collect::<Vec<_>>(), [""]);
+    assert_eq!(origin(&env), "release");
+}
+
+#[test]
 fn the_action_installs_fetches_runs_and_tells() {
     let env = TestEnvironment::with_ledger();
     env.send(opening(87)).success();

@@ -305,14 +305,11 @@ fn what_broke_off_is_done_once_when_it_is_started_again() {
 }
 
 #[test]
-fn runs_at_once_each_do_their_part() {
+fn thirty_runs_at_once_each_do_their_part() {
     let runner = desk();
-    let events = [
-        opened(87, 1),
-        opened(88, 2),
-        opened(89, 3),
-        opened(87, 1).again(),
-    ];
+    // As many as labels, assignments and pushes bring at once.
+    let mut events: Vec<Event> = (0..29).map(|n| opened(87 + n, 1 + n)).collect();
+    events.push(opened(87, 1).again());
     thread::scope(|scope| {
         for event in &events {
             scope.spawn(|| {
@@ -321,7 +318,7 @@ fn runs_at_once_each_do_their_part() {
             });
         }
     });
-    for issue in [87, 88, 89] {
+    for issue in 87..116 {
         assert_eq!(handoffs(&runner, issue), [format!("{issue}.1")]);
     }
     runner.env.assert_sound();

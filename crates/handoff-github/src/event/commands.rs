@@ -45,6 +45,8 @@ pub(super) enum Unclear {
     TooLong,
     #[error("a comment has at most {MOST} commands")]
     TooMany,
+    #[error("it is right below a quotation, and so a part of it: leave a line empty between them")]
+    Quoted,
 }
 
 impl Said {
@@ -66,8 +68,44 @@ impl Said {
     }
 }
 
-/// The commands of a text, in its order. The lines that answer the same handoff are one command.
+/// The commands of a text, in its order. The lines that answer the same handoff are one command. Those
+/// right below a quotation come after them, as what their authors did not mean to quote.
 pub(super) fn commands(text: &str) -> Vec<Said> {
+    let mut all = spoken(text);
+    let mut own = spoken(&below_quotations(text));
+    own.retain(|said| !all.iter().any(|known| known.digest() == said.digest()));
+    all.extend(own.into_iter().map(|said| Said {
+        asked: Err(Unclear::Quoted),
+        ..said
+    }));
+    for (at, said) in all.iter_mut().enumerate() {
+        if said.lines.iter().map(String::len).sum::<usize>() > LONGEST {
+            said.asked = Err(Unclear::TooLong);
+        }
+        if at >= MOST {
+            said.asked = Err(Unclear::TooMany);
+        }
+    }
+    all.truncate(MOST + 1);
+    all
+}
+
+/// A text with an empty line before each command that follows a quotation without one.
+fn below_quotations(text: &str) -> String {
+    let (mut open, mut is_quoted) = (String::new(), false);
+    for line in text.lines() {
+        let start = line.trim_start();
+        is_quoted = !start.is_empty() && (is_quoted || start.starts_with('>'));
+        if is_quoted && line.starts_with('/') {
+            open.push('\n');
+        }
+        open += line;
+        open.push('\n');
+    }
+    open
+}
+
+fn spoken(text: &str) -> Vec<Said> {
     let mut all: Vec<Said> = Vec::new();
     for line in statements(text) {
         let line = line.trim_end();
@@ -86,15 +124,6 @@ pub(super) fn commands(text: &str) -> Vec<Said> {
             }),
         }
     }
-    for (at, said) in all.iter_mut().enumerate() {
-        if said.lines.iter().map(String::len).sum::<usize>() > LONGEST {
-            said.asked = Err(Unclear::TooLong);
-        }
-        if at >= MOST {
-            said.asked = Err(Unclear::TooMany);
-        }
-    }
-    all.truncate(MOST + 1);
     all
 }
 
@@ -189,6 +218,11 @@ mod tests {
             ("/handoffs answer x", &["Unknown"]),
             ("/handof retry", &["Unknown"]),
             ("/hand-off: retry", &["Unknown"]),
+            ("> why?\n/handoff retry", &["Quoted"]),
+            ("> why?\nso\n/handoff retry", &["Quoted"]),
+            ("> why?\n\n/handoff retry", &["retry: "]),
+            ("/handoff retry\n> why?\n/handoff retry", &["retry: "]),
+            ("```\n> x\n/handoff retry\n```", &[]),
         ] {
             assert_eq!(read(text), all, "{text}");
         }
