@@ -4,7 +4,7 @@ use handoff::base::text::continued;
 use handoff::ledger::attention::of_folder;
 use handoff::ledger::{OtherProtocol, judge_gate};
 use handoff::model::{Answered, IssueSummary, Remedy, View};
-use handoff::protocol::{AgentKind, PERSON, Protocol};
+use handoff::protocol::{PERSON, Protocol};
 use handoff_cli::output::annotations::{Annotation, Weight};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -130,12 +130,8 @@ fn person_asked(protocol: &Protocol, view: &GateView) -> Option<String> {
     let one = missing.find(|one| one.remedy != Remedy::None)?;
     let asked = definition.requirements.get(&one.requirement)?;
     let named = asked.approved_by.first()?;
-    let mut agents = definition.agents.iter();
     let person = match named.as_str() {
-        PERSON => agents
-            .find(|agent| agent.kind == AgentKind::Human)?
-            .id
-            .as_str(),
+        PERSON => protocol.people().next()?.as_str(),
         named => named,
     };
     Some(match (&one.remedy, view.head) {

@@ -166,7 +166,7 @@ fn look(
     context: &Context,
     repository: &Repository,
     here: &mut HereView,
-    output: &Output,
+    output: &mut Output,
 ) -> Result<(), Failure> {
     let mut ledger = context.ledger(repository)?;
     here.agent = context.agent(repository)?;
@@ -175,6 +175,7 @@ fn look(
         return Ok(());
     }
     let tip = ledger.tip()?;
+    output.tell_pauses(&tip);
     here.branch = Some(ledger.branch().to_owned());
     here.protocol = Some(tip.manifest().default_protocol.clone());
     here.remote = context.remote(repository)?.map(|remote| masked(&remote));

@@ -4,7 +4,7 @@ use handoff::model::Update;
 
 use crate::args::text::{self, Reason};
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 use crate::render::receipt::ReceiptView;
 
@@ -46,7 +46,23 @@ pub(super) fn reopen(
         said_at: None,
     };
     let (mut ledger, session) = context.writer(&repository, output)?;
-    let done = ledger.update(&session, &agent, &issue, &reopen)?;
+    let done = ledger.update(&session, &agent, &issue, &reopen);
+    let done = done.map_err(|error| {
+        let failure = Failure::from(error);
+        let tip = ledger.tip().ok();
+        let halt = tip.and_then(|tip| tip.manifest().paused.first().cloned());
+        match (failure.code, halt) {
+            (Some(ErrorCode::NotCompleted), Some(halt)) => {
+                let (scope, why) = (&halt.scope, halt.to_string());
+                let resume = format!(
+                    "git handoff resume {} --as {agent} --reason WHY",
+                    scope.option()
+                );
+                failure.hint(format!("{why}: `{resume}`"))
+            }
+            _ => failure,
+        }
+    })?;
     output.follow(&ledger);
     let text = match done.commit {
         Some(commit) => format!("issue {issue} is open again\n  commit {}\n", commit.short()),

@@ -94,6 +94,13 @@ fn change(
             };
             vec![of(&id, Update::change(id.number(), Event::Reassign, args))]
         }
+        "after" if ["", "none"].contains(&value) => {
+            let reopen = Update::Reopen {
+                reason: reason.to_owned(),
+                said_at: None,
+            };
+            vec![(format!("issue {key}"), key.clone(), reopen)]
+        }
         "after" => {
             let after = value.split(',').map(|one| Ok(one.trim().parse()?));
             let after: Vec<IssueKey> = after.collect::<Result<_, Failure>>()?;

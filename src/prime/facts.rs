@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use handoff::base::Moment;
 use handoff::base::ids::{AgentName, HandoffId, IssueKey};
 use handoff::ledger::{Overview, WorkBrief};
-use handoff::model::{Paused, Record};
+use handoff::model::{Halt, Paused, Record};
 use handoff::protocol::{Agent, Protocol};
 
 use crate::context::fresh::Fresh;
@@ -42,6 +42,8 @@ pub(super) struct Facts<'a> {
     pub(super) unpublished: Vec<(HandoffId, String)>,
     /// The pauses of what it holds.
     pub(super) paused: BTreeMap<IssueKey, Paused>,
+    /// What is paused beyond single issues.
+    pub(super) halts: Vec<Halt>,
     /// How many steps made here offline were refused and are kept.
     pub(super) rejected: usize,
     /// The handoff it holds, or would claim next.

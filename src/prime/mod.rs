@@ -245,6 +245,7 @@ pub(crate) fn prime(
         overview,
         unpublished,
         paused,
+        halts: tip.manifest().paused.clone(),
         rejected: ledger.rejected()?.len(),
         contract,
         others,

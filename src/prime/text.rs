@@ -6,7 +6,7 @@ use handoff::contract::BY_SEND;
 use handoff::ledger::attention::Attention;
 use handoff::ledger::{Bucket, Said, failures};
 use handoff::model::view::commands::answer;
-use handoff::model::{Question, Record, ReviewFinding};
+use handoff::model::{Halt, Question, Record, ReviewFinding};
 use handoff::protocol::{AgentKind, State};
 use serde_json::Value;
 
@@ -275,6 +275,13 @@ fn handoffs(
     page.cut.len() > before
 }
 
+/// What is paused beyond single issues and holds the agent's work back.
+fn held_back<'f>(facts: &'f Facts<'_>) -> Option<&'f Halt> {
+    let protocol = facts.protocol.name();
+    let mut halts = facts.halts.iter();
+    halts.find(|halt| halt.holds_back(&facts.agent, protocol))
+}
+
 /// That nothing waits for the agent, as far as that is known: it may stop only if the remote has
 /// nothing more.
 fn nothing_waits(facts: &Facts<'_>) -> String {
@@ -286,6 +293,10 @@ fn nothing_waits(facts: &Facts<'_>) -> String {
             "You hold nothing, and nothing waits for you here. Whether {} has work for you is not known: run `{}`, then prime again.",
             quote(fresh.remote(), QUOTED),
             fresh.command()
+        ),
+        (None, None) if let Some(halt) = held_back(facts) => format!(
+            "You hold nothing, and {} is paused by {}: `git handoff wait --inbox --as {}` ends once work waits for you.",
+            halt.scope, halt.by, facts.agent
         ),
         (None, None) if is_all => {
             "You hold nothing, and nothing waits for you: you may stop.".to_owned()

@@ -73,7 +73,7 @@ fn ten_wrongs_at_once_are_on_one_screen_each_with_its_cure() {
         ("ran out", "git handoff reap"),
         ("2.1 failed", "git handoff next 2"),
         ("3.1 blocked", "git handoff next 3"),
-        ("5.1 escalated", "git handoff next 5"),
+        ("5.1 dead", "git handoff next 5"),
         ("origin", "git handoff fetch"),
         ("not on origin", "git handoff sync"),
     ];

@@ -34,6 +34,7 @@ mod outcomes;
 mod own_needs;
 mod pages;
 mod pause;
+mod people;
 mod refusals;
 mod release;
 mod repository_formats;

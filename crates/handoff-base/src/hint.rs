@@ -120,6 +120,18 @@ impl Command {
     pub fn option(&mut self, name: &str, value: &str) {
         self.0 += &format!(" {name} {}", word(value));
     }
+
+    /// Puts another value in the place of the first one of an option.
+    pub fn instead(&mut self, name: &str, value: &str) {
+        let name = format!(" {name} ");
+        if let Some(at) = self.0.find(&name) {
+            let from = at + name.len();
+            let to = self.0[from..]
+                .find(' ')
+                .map_or(self.0.len(), |end| from + end);
+            self.0.replace_range(from..to, &word(value));
+        }
+    }
 }
 
 impl From<&str> for Command {

@@ -65,6 +65,7 @@ impl Draft {
         step: Step,
         planned: Planned,
     ) -> Decided<Receipt> {
+        let by = step.by.clone();
         let (draft, receipt) = match planned {
             Planned::Repeat(receipt) => (None, *receipt),
             Planned::Write(planned) => {
@@ -74,6 +75,6 @@ impl Draft {
                 (Some(draft), receipt)
             }
         };
-        Ok((draft, receipt.advised(rules.protocol())))
+        Ok((draft, receipt.advised(rules.protocol(), &by)))
     }
 }

@@ -71,6 +71,7 @@ impl Context {
                     && repository.has_linked_worktrees(),
             worker: worker.map(|worker| worker.id),
             branch: self.branch().map(str::to_owned),
+            stands_in_for: Vec::new(),
         }
     }
 
@@ -80,6 +81,12 @@ impl Context {
         if let Some(agent) = &carried.agent {
             let own = tip.own_name(agent.as_str()).ok().flatten();
             carried.agent = own.or(carried.agent);
+        }
+        if let (Some(agent), Ok(rules)) = (&carried.agent, tip.default_rules()) {
+            let protocol = rules.protocol();
+            if protocol.people().any(|person| person == agent) {
+                carried.stands_in_for.extend(protocol.lead().cloned());
+            }
         }
         carried
     }

@@ -1,8 +1,11 @@
 //! Opening the ledger for writing, synchronized with its remote.
 
+use handoff::base::Moment;
 use handoff::base::text::continued;
-use handoff::git::Repository;
+use handoff::git::{Repository, Scratch};
 use handoff::ledger::{Ledger, Rejected, Renamed, Session, Synced, UpstreamError};
+use handoff::model::view::news;
+use handoff::model::{Lease, View};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -129,10 +132,59 @@ pub fn catch_up(
         ));
     }
     if synced.rejected.is_empty() && synced.renamed.is_empty() {
+        // What can't be read is for the command to tell.
+        let _ = tell_news(ledger, output);
         return Ok(());
     }
     say_synced(&synced, output);
     Err(not_as_it_was(&synced))
+}
+
+/// Tells an agent once what others have said about the issues that it works on since it claimed them.
+fn tell_news(ledger: &Ledger<'_>, output: &mut Output) -> Result<(), Failure> {
+    let Some((Some(agent), Some(worker))) = output
+        .carried()
+        .map(|carried| (carried.agent.clone(), carried.worker.clone()))
+    else {
+        return Ok(());
+    };
+    let tip = ledger.tip()?;
+    let note = Scratch::new(ledger.repository().common_dir(), &format!("told/{worker}"));
+    let told = note
+        .read()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let mut last: Option<Moment> = told;
+    for record in tip.held_by(&agent)? {
+        let is_own = |lease: &Lease| lease.worker == worker;
+        let Some(issue) = tip.issue(record.id.issue())?.issue()? else {
+            continue;
+        };
+        if !record.lease.as_ref().is_some_and(is_own) {
+            continue;
+        }
+        for said in news(&issue, &record, told) {
+            let facts = said
+                .facts
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"));
+            let text: Vec<String> = facts
+                .chain(Some(said.note.clone()))
+                .filter(|text| !text.is_empty())
+                .collect();
+            let text = continued(&text.join("; "));
+            output.say(&format!(
+                "{}, new since you claimed it, from {}: {text}",
+                record.id, said.by
+            ));
+            last = last.max(Some(said.at));
+        }
+    }
+    if last != told {
+        let bytes = serde_json::to_vec(&last).unwrap_or_default();
+        // If it can't be noted, it is told again.
+        let _ = note.write(&bytes);
+    }
+    Ok(())
 }
 
 /// The failure of a write whose synchronization renamed or refused offline steps, which the

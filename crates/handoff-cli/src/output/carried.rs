@@ -12,6 +12,11 @@ const OF_WORKER: [&str; 10] = [
     "block", "claim", "complete", "extend", "fail", "inbox", "new", "prime", "release", "send",
 ];
 
+/// The commands that a person may run wherever an orchestrator may.
+const OF_PERSON: [&str; 8] = [
+    "answer", "cancel", "next", "pause", "reassign", "reopen", "resume", "retry",
+];
+
 /// The commands that read no ledger.
 const WITHOUT_LEDGER: [&str; 4] = ["agents", "demo", "explain", "hooks"];
 
@@ -29,6 +34,8 @@ pub struct Carried {
     pub is_worker_named: bool,
     /// The ledger's branch, if the command line names it.
     pub branch: Option<String>,
+    /// The orchestrators whose commands the acting agent is offered in its own name: it is a person.
+    pub stands_in_for: Vec<AgentName>,
 }
 
 impl Carried {
@@ -52,6 +59,13 @@ impl Carried {
         };
         if rest.contains(&"-h") {
             return;
+        }
+        if let Some(person) = &self.agent
+            && OF_PERSON.contains(verb)
+            && let Some(lead) = agent_of(rest)
+            && self.stands_in_for.iter().any(|name| name.as_str() == lead)
+        {
+            command.instead("--as", person.as_str());
         }
         // Without arguments, it is only the name of a command.
         let is_run = match *verb {
@@ -125,6 +139,32 @@ mod tests {
             worker: "tree-1".parse().ok(),
             is_worker_named: true,
             branch: None,
+            stands_in_for: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_person_is_offered_what_an_orchestrator_may_do_in_its_own_name() {
+        let person = Carried {
+            agent: "maintainer".parse().ok(),
+            stands_in_for: vec!["orchestrator".parse().unwrap()],
+            ..Carried::default()
+        };
+        for (command, offered) in [
+            (
+                "git handoff retry 7.1 --as orchestrator --reason 'as orchestrator'",
+                "git handoff retry 7.1 --as maintainer --reason 'as orchestrator'",
+            ),
+            (
+                "git handoff claim 7.1 --as orchestrator",
+                "git handoff claim 7.1 --as orchestrator",
+            ),
+            (
+                "git handoff answer 7.1 ANSWER --as fixer",
+                "git handoff answer 7.1 ANSWER --as fixer",
+            ),
+        ] {
+            assert_eq!(person.command(command), offered);
         }
     }
 

@@ -489,6 +489,21 @@ impl<'r> Snapshot<'r> {
         Ok(listed)
     }
 
+    /// The handoffs that an agent holds.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if they can't be read.
+    pub fn held_by(&self, agent: &AgentName) -> Result<Vec<Record>, LedgerError> {
+        let listed = self.listed_with(layout::OPEN, agent)?;
+        let records = listed.iter().map(|entry| self.open_record(entry));
+        let is_held = |record: &Result<Record, _>| {
+            record
+                .as_ref()
+                .map_or(true, |record| record.lease.is_some())
+        };
+        records.filter(is_held).collect()
+    }
+
     /// The open handoffs that are with an agent.
     pub(super) fn open_with(&self, agent: &AgentName) -> Result<OpenFolder<'r>, LedgerError> {
         let path = format!("{}/{agent}", layout::OPEN);

@@ -17,10 +17,8 @@ pub fn person(protocol: &Protocol) -> Option<&AgentName> {
     let definition = protocol.definition();
     let mut rules = definition.decisions.iter();
     let rule = rules.find(|rule| rule.when.state == Some(State::Dead));
-    let mut agents = definition.agents.iter();
-    let person = agents.find(|agent| agent.kind == AgentKind::Human);
     let named = rule.and_then(|rule| rule.to.as_ref());
-    named.or(person.map(|person| &person.id))
+    named.or_else(|| protocol.people().next())
 }
 
 /// The status word that counts for what follows from a handoff: the one of its contract; work that

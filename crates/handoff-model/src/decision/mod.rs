@@ -103,7 +103,7 @@ pub(crate) fn decides(protocol: &Protocol, issue: &Issue, record: &Record) -> Ag
 impl Receipt {
     /// Adds what the protocol says about how the work goes on: only whoever made the request needs it.
     #[must_use]
-    pub fn advised(mut self, protocol: &Protocol) -> Self {
+    pub fn advised(mut self, protocol: &Protocol, by: &AgentName) -> Self {
         let Record {
             from,
             to,
@@ -123,7 +123,9 @@ impl Receipt {
         self.needs_decision = kinds.any(|kind| spent(&kind.name).is_some())
             || self.record.answers.is_some() && rules.any(is_other)
             || is_to_end(protocol, &self.issue, &self.record);
-        self.lead = Some(decides(protocol, &self.issue, &self.record));
+        // A person goes on in its own name.
+        let person = protocol.people().find(|person| *person == by).cloned();
+        self.lead = person.or_else(|| Some(decides(protocol, &self.issue, &self.record)));
         self
     }
 }

@@ -22,11 +22,9 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let record = self.record(&self.id(number))?;
         let by = &self.step.by;
         if !self.is_person() {
-            let agents = self.protocol.definition().agents.iter();
-            let people = agents.filter(|agent| agent.kind == AgentKind::Human);
             return Err(RoleRefusal::NotAPerson {
                 agent: by.clone(),
-                people: people.map(|agent| agent.id.clone()).collect(),
+                people: self.protocol.people().cloned().collect(),
                 protocol: self.protocol.name().to_owned(),
             }
             .into());

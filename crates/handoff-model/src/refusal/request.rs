@@ -101,6 +101,8 @@ impl Explained for RequestRefusal {
                 "nothing was written; name the issue as it was opened, {}, or use another key",
                 other
             )),
+            Self::NotSettable { known, .. } if known.is_empty() => ErrorCode::Usage
+                .hint("nothing was written; the issue's protocol has no words for it"),
             Self::NotSettable { known, .. } => {
                 ErrorCode::Usage.hint(hint!("nothing was written; known are: {}", known.join(", ")))
             }

@@ -1,0 +1,72 @@
+//! People: what they are offered, and what they change while an agent works.
+
+use test_support::TestEnvironment;
+use test_support::contracts::opening;
+
+#[test]
+fn who_works_is_told_once_of_what_others_change_meanwhile() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(7)).success();
+    env.claim("7.1", "prep-agent").success();
+    let extend = ["extend", "7.1", "--as", "prep-agent"];
+    env.handoff(&extend).success();
+    let maintainer = ["--as", "maintainer"];
+    env.handoff(
+        &[
+            &["annotate", "7", "--note", "without a header line"][..],
+            &maintainer,
+        ]
+        .concat(),
+    )
+    .success();
+    let set = ["set", "7", "priority=critical", "--reason", "it burns"];
+    env.handoff(&[&set[..], &maintainer].concat()).success();
+    let shown = env.handoff(&extend).success().stderr;
+    assert!(
+        shown.contains("7.1, new since you claimed it, from maintainer: without a header line"),
+        "{shown}"
+    );
+    assert!(shown.contains("priority=\"critical\"; it burns"), "{shown}");
+    let again = env.handoff(&extend).success().stderr;
+    assert!(!again.contains("new since"), "{again}");
+}
+
+#[test]
+fn a_person_is_offered_commands_in_its_own_name() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(7)).success();
+    env.claim("7.1", "prep-agent").success();
+    let why = ["--as", "prep-agent", "--reason", "which table?"];
+    env.handoff(&[&["block", "7.1"][..], &why].concat())
+        .success();
+    env.git(&env.repo(), &["config", "handoff.agent", "maintainer"]);
+    for command in [&["next", "7"][..], &["status"], &["doctor"]] {
+        let shown = env.handoff(command).shown;
+        assert!(!shown.contains("--as orchestrator"), "{shown}");
+    }
+    env.handoff(&["next", "7"])
+        .says("git handoff answer 7.1 ANSWER --as maintainer");
+    env.handoff(&["answer", "7.1", "the second", "--as", "maintainer"])
+        .success();
+}
+
+#[test]
+fn a_pause_of_all_is_told_to_who_holds_nothing_and_to_who_resumes_one_issue() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(7)).success();
+    let lead = ["--as", "orchestrator", "--reason", "a freeze"];
+    env.handoff(&[&["pause", "--all"][..], &lead].concat())
+        .success();
+    for command in [
+        &["prime", "--as", "fixer-agent"][..],
+        &["--as", "fixer-agent"],
+    ] {
+        env.handoff(command).success().says("all work is paused");
+    }
+    env.handoff(&[&["resume", "7"][..], &lead].concat())
+        .exits(4)
+        .says("git handoff resume --all --as orchestrator");
+    let after = ["set", "7", "after=none"];
+    env.handoff(&[&after[..], &lead].concat())
+        .says("issue 7 is open");
+}
