@@ -74,7 +74,7 @@ fn ten_wrongs_at_once_are_on_one_screen_each_with_its_cure() {
         ("2.1 failed", "git handoff next 2"),
         ("3.1 blocked", "git handoff next 3"),
         ("5.1 dead", "git handoff next 5"),
-        ("origin", "git handoff fetch"),
+        ("out of reach", "git handoff sync"),
         ("not on origin", "git handoff sync"),
     ];
     for command in ["doctor", "status"] {
