@@ -42,6 +42,7 @@ mod repository_formats;
 mod restore;
 mod retries;
 mod set;
+mod turns;
 mod wait;
 #[cfg(unix)]
 mod watch;

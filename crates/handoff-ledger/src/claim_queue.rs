@@ -12,6 +12,7 @@ use handoff_model::{BudgetSpent, Claimable, Halt, OpenEntry, Refusal, Spending, 
 
 use super::error::LedgerError;
 use super::snapshot::{Listed, OpenFolder, Rules, Snapshot};
+use super::turns::Turns;
 
 /// Chooses among the handoffs that wait for an agent at this moment. The names of their entries tell
 /// nearly all of it, and of each kind only the first are read.
@@ -32,6 +33,7 @@ pub fn claimable(
         best: None,
         found: Claimable::default(),
         budgets: Budgets::new(tip, now),
+        turns: Turns::new(tip, &agent, now),
     };
     choice.look_at_ready(Standing::Ready)?;
     choice.look_at_ready(Standing::Answered)?;
@@ -65,6 +67,7 @@ struct Choice<'a, 'r> {
     best: Option<(usize, OpenEntry)>,
     found: Claimable,
     budgets: Budgets<'a, 'r>,
+    turns: Turns<'a, 'r>,
 }
 
 impl Choice<'_, '_> {
@@ -107,7 +110,7 @@ impl Choice<'_, '_> {
                 self.found.late.get_or_insert(entry.id);
             } else if let Some(spent) = self.budgets.spent(&self.agent, &entry)? {
                 self.found.spent.get_or_insert(spent);
-            } else {
+            } else if has_turn(&self.turns, &mut self.found, &entry)? {
                 oldest = Some(entry);
             }
         }
@@ -122,7 +125,10 @@ impl Choice<'_, '_> {
         for (entry, listed) in self.all(Standing::Paused)? {
             match hindrance(&self.tip.open_record(&listed)?, self.now) {
                 None => match self.budgets.spent(&self.agent, &entry)? {
-                    None => self.offer(entry)?,
+                    None if has_turn(&self.turns, &mut self.found, &entry)? => {
+                        self.offer(entry)?;
+                    }
+                    None => {}
                     Some(spent) => {
                         self.found.spent.get_or_insert(spent);
                     }
@@ -182,6 +188,19 @@ impl Choice<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Whether it is its turn; notes for which other one it has to wait.
+fn has_turn(
+    turns: &Turns<'_, '_>,
+    found: &mut Claimable,
+    entry: &OpenEntry,
+) -> Result<bool, LedgerError> {
+    let before = turns.before(&entry.id, &entry.protocol)?;
+    let is_its = before.is_none();
+    let turn = before.map(|before| (entry.id.clone(), before));
+    found.turn = found.turn.take().or(turn);
+    Ok(is_its)
 }
 
 /// The budgets of a ledger's protocols, and what is spent of them: each is read once.

@@ -58,6 +58,7 @@ mod snapshot;
 mod step_plan;
 mod survey;
 mod tally;
+mod turns;
 mod update;
 mod upstream;
 mod verify;
@@ -103,6 +104,7 @@ pub use survey::{
     Survey, UsageSurvey,
 };
 pub use tally::{Reached, Tally, Work};
+pub use turns::turn_before;
 pub use update::Target;
 pub use upstream::{RemoteLook, Unpublished};
 pub use verify::{Audit, AuditScope, BranchMove, NextCommit};

@@ -15,6 +15,7 @@ use super::attention::of_record;
 use super::claim_queue::Budgets;
 use super::error::LedgerError;
 use super::snapshot::{Listed, Snapshot};
+use super::turns::Turns;
 use handoff_model::view::needs::{
     Attention, ENDING, hears_of_others, is_limited, patience, sorted,
 };
@@ -28,7 +29,8 @@ pub struct Overview {
     pub held_by_others: Bucket,
     /// The handoffs it can claim now, the most urgent first, then the oldest.
     pub waiting: Bucket,
-    /// The handoffs it can't claim or go on with yet, because of other handoffs, a pause or a budget.
+    /// The handoffs it can't claim or go on with yet, because of other handoffs, a pause, a budget or
+    /// another one's turn.
     pub later: Bucket,
     /// Its own handoffs that failed or are blocked or dead.
     pub stuck: Bucket,
@@ -167,6 +169,7 @@ impl Overviewer<'_, '_> {
         let mut candidates = Vec::new();
         let mut held = Vec::new();
         let budgets = Budgets::new(self.tip, self.now);
+        let turns = Turns::new(self.tip, self.who.agent, self.now);
         let mut buckets: [Vec<(usize, OpenEntry, Listed)>; 3] = Default::default();
         let [waiting, later, stuck] = &mut buckets;
         let now = Stamp::of(self.now);
@@ -198,8 +201,10 @@ impl Overviewer<'_, '_> {
                 }
                 Standing::Ready | Standing::Answered | Standing::Paused => {
                     match budgets.spent(self.who.agent, &entry)? {
-                        None => &mut *waiting,
-                        Some(_) => &mut *later,
+                        None if turns.before(&entry.id, &entry.protocol)?.is_none() => {
+                            &mut *waiting
+                        }
+                        _ => &mut *later,
                     }
                 }
             };

@@ -1,5 +1,6 @@
 //! Changes of existing work: claims, and every other update.
 
+use handoff_base::Moment;
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::short_id;
@@ -15,6 +16,7 @@ use super::ledger::Ledger;
 use super::origin_code::{OnOrigin, on_origin};
 use super::session::Session;
 use super::snapshot::Snapshot;
+use super::turns::Turns;
 use super::write::Done;
 
 /// The handoff to claim: a given one, or the next in the queue.
@@ -61,6 +63,9 @@ impl<'r> Ledger<'r> {
                     return Err(ContractError::Delivered(findings).into());
                 }
                 warnings.extend(ledger.missing_code(tip, session, &receipt.record)?);
+                if matches!(target, Target::Handoff(_)) {
+                    warnings.extend(out_of_turn(tip, &receipt.record, at)?);
+                }
             }
             Ok(decided)
         })?;
@@ -157,4 +162,34 @@ impl<'r> Ledger<'r> {
             warnings: Vec::new(),
         }))
     }
+}
+
+/// The finding that a claim by hand passes over what comes before it. It is no refusal: whoever names a
+/// handoff may know that the other one is stuck.
+fn out_of_turn(
+    tip: &Snapshot<'_>,
+    record: &Record,
+    at: Moment,
+) -> Result<Option<Finding>, LedgerError> {
+    let (id, protocol) = (&record.id, record.protocol.as_str());
+    let turns = Turns::new(tip, &record.to, at);
+    let mut before = turns.before(id, protocol)?;
+    if before.is_none()
+        && let Some(first) = claimable(tip, &record.to, at)?.first
+        && first != *id
+        && turns.is_same_base(id, &first, protocol)?
+    {
+        before = Some(first);
+    }
+    Ok(before.map(|before| {
+        let text = format!(
+            "{before} comes before {id} in the order of merges, and may move the base that {id} is judged against"
+        );
+        let mut finding = Finding::error(FindingCode::ClaimTurn, id.to_string(), text);
+        finding.severity = Severity::Warning;
+        finding.fix(format!(
+            "unless {before} is stuck, give it back: `git handoff release {id} --as {} --reason WHY`; `claim --next` keeps the order",
+            record.to
+        ))
+    }))
 }

@@ -45,7 +45,7 @@ use handoff::base::Moment;
 use handoff::base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff::base::text::{continued, cut};
 use handoff::git::{Repository, Waker};
-use handoff::ledger::{Snapshot, claimable};
+use handoff::ledger::{Snapshot, claimable, turn_before};
 use handoff::model::{IssueStatus, Record, View};
 use handoff::protocol::State;
 use schemars::JsonSchema;
@@ -804,9 +804,10 @@ fn waiting_in(
         .filter(|open| open.to == agent)
     {
         let record = folder.record(open.id.number())?;
-        let can = record
-            .is_some_and(|record| handoff::model::claim_queue::hindrance(&record, now).is_none());
-        if can {
+        let Some(record) = record else { continue };
+        if handoff::model::claim_queue::hindrance(&record, now).is_none()
+            && turn_before(tip, &record, now)?.is_none()
+        {
             return Ok(Some(open.id.clone()));
         }
     }

@@ -318,6 +318,11 @@ codes! {
         /// - cure: push it from the clone that has it, or reject the handoff
         CodeMissing = "code.missing";
 
+        /// - cause: `claim ID`: another issue comes before it in the order in which work is merged into one base (`limits.turns`)
+        /// - example: another validator is about to merge into `main`
+        /// - cure: give it back, and use `claim --next`
+        ClaimTurn = "claim.turn";
+
         /// - cause: the artifact is not of the kind that the request expects
         /// - example: a `diagram`, when a `document` was requested
         /// - cure: deliver the requested kind

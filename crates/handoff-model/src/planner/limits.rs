@@ -145,9 +145,7 @@ impl Sending<'_> {
         let text = |at: &str| self.value.pointer(at).and_then(scalar);
         let item = limits.item.as_ref();
         let rounds = limits.rounds.iter().filter(|(_, round)| {
-            let mut when = round.when.iter();
-            round.contracts.iter().any(|kind| kind == self.kind)
-                && when.all(|(at, words)| text(at).is_some_and(|text| words.accept(&text)))
+            round.contracts.iter().any(|kind| kind == self.kind) && round.fits(text)
         });
         Counted {
             number: self.issue.handoffs + 1,

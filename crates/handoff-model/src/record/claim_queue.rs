@@ -19,6 +19,8 @@ pub struct Claimable {
     pub late: Option<HandoffId>,
     /// A handoff for which a budget leaves nothing.
     pub spent: Option<BudgetSpent>,
+    /// A handoff that has to wait for its turn, and the one that has it.
+    pub turn: Option<(HandoffId, HandoffId)>,
     /// The pause of more than an issue that holds the agent back, if nothing can be claimed.
     pub halt: Option<Halt>,
 }

@@ -57,7 +57,14 @@ impl Explained for QueueRefusal {
                     (None, None, Some((id, on))) => {
                         hint!("{} waits for {}; try again later", id, on)
                     }
-                    (None, None, None) => hint!("`git handoff wait --inbox` waits for work"),
+                    (None, None, None) => match &found.turn {
+                        Some((id, before)) => hint!(
+                            "{} is to be merged into the base that {} is being merged into: `git handoff wait --inbox` waits for its turn",
+                            id,
+                            before
+                        ),
+                        None => hint!("`git handoff wait --inbox` waits for work"),
+                    },
                 })
             }
             Self::Waits { id, waits_for } => ErrorCode::Waits.hint(match waits_for.first() {

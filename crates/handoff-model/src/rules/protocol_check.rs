@@ -668,8 +668,10 @@ fn shared_pointers(definition: &Definition) -> Vec<(String, String)> {
         let cycle = limits.cycle.iter();
         found.extend(cycle.map(|cycle| ("/limits/cycle/reason".to_owned(), cycle.reason.clone())));
         for (name, round) in &limits.rounds {
-            let at = format!("/limits/rounds/{name}/when");
-            found.extend(round.when.keys().map(|p| (at.clone(), p.clone())));
+            for (key, fields) in [("when", &round.when), ("unless", &round.unless)] {
+                let at = format!("/limits/rounds/{name}/{key}");
+                found.extend(fields.keys().map(|p| (at.clone(), p.clone())));
+            }
         }
     }
     found

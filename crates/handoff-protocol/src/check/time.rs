@@ -192,6 +192,21 @@ impl Checker<'_> {
             for pointer in round.when.keys() {
                 self.pointer(at("when"), pointer);
             }
+            for pointer in round.unless.keys() {
+                self.pointer(at("unless"), pointer);
+            }
+        }
+        if let Some(turns) = &limits.turns {
+            self.known_agent("/limits/turns/agent".to_owned(), turns.agent.as_str());
+            let round = turns.kept_through.as_ref();
+            if let Some(name) = round.filter(|name| !limits.rounds.contains_key(*name)) {
+                let text = format!("`{name}` is not one of the limits' `rounds`");
+                self.fault(
+                    FindingCode::ProtocolLimit,
+                    "/limits/turns/kept_through",
+                    text,
+                );
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use handoff_base::Moment;
+use handoff_base::ids::AgentName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -69,12 +70,26 @@ pub struct RoundLimit {
     /// The texts that their fields must have, by JSON Pointer.
     #[serde(default)]
     pub when: BTreeMap<String, Words>,
+    /// The texts of which their fields must have none, by JSON Pointer.
+    #[serde(default)]
+    pub unless: BTreeMap<String, Words>,
     /// Whether another attempt at a handoff that a contract of these types began is such a round, too.
     /// Once there are as many as there may be, only a person gives it one.
     #[serde(default)]
     pub attempts: bool,
     /// The maximum number of them in an issue.
     pub most: u32,
+}
+
+/// Work that is taken up in turn, since each piece moves the base of the others: among the issues with
+/// one base, the most urgent first, the oldest of these, and one at a time until it is handed on.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Turns {
+    /// The agent that merges it.
+    pub agent: AgentName,
+    /// The kind of round, one of `rounds`, during which an issue keeps its turn, for as long as a lease.
+    pub kept_through: Option<String>,
 }
 
 /// The limits of work: how long a claim and anything else may take, when failed work is retried, and
@@ -113,6 +128,8 @@ pub struct Limits {
     pub cycle: Option<CycleLimit>,
     /// The limits on rounds, by a name that is shown.
     pub rounds: BTreeMap<String, RoundLimit>,
+    /// What is merged in turn.
+    pub turns: Option<Turns>,
     /// Why a request must not go to who waits for its sender; by default it may.
     pub loops: Option<String>,
     /// What work may cost, by a name that is shown; see [work.md](work.md#cost-and-budgets).
@@ -127,6 +144,14 @@ impl Definition {
     pub fn deadline(&self, since: Moment) -> Option<Moment> {
         let limits = self.limits.as_ref()?;
         limits.deadline_seconds.map(|seconds| since.later(seconds))
+    }
+}
+
+impl RoundLimit {
+    /// Whether a contract with these fields starts such a round, if its type does.
+    pub fn fits(&self, text: impl Fn(&str) -> Option<String>) -> bool {
+        let has = |(at, words): (&String, &Words)| text(at).is_some_and(|text| words.accept(&text));
+        self.when.iter().all(has) && !self.unless.iter().any(has)
     }
 }
 

@@ -58,7 +58,7 @@ pub use github::{
     PULL_REQUEST, PULL_REQUEST_STATE, Permission, Source, SourceRule, Take, Unfinished,
 };
 pub use lazy_part::Later;
-pub use limits::{CycleLimit, ItemLimit, Limits, OnRecord, RoundLimit};
+pub use limits::{CycleLimit, ItemLimit, Limits, OnRecord, RoundLimit, Turns};
 pub use opinions::Opinions;
 pub use requirement::{COMPLETED, Identity, Requirement};
 pub use route::{Forbidden, Route, Routes};
