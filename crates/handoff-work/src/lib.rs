@@ -5,8 +5,8 @@
 //! its own (`piece`), tells it when its work is lost, and removes worktrees that are not needed any
 //! more; `adopt` goes on where a killed worker stopped. `roles` are what to run, `slot` is the note of
 //! what runs, `worktree` and `checkout` where, `run` how, with the words in `prompt`, and `breaker`
-//! when not. `decide` makes the steps that need no mind. Every step on the ledger is a command of the
-//! program (`program`), as a person would run it.
+//! when not. `merging` brings the newest base to whoever merges. `decide` makes the steps that need no
+//! mind. Every step on the ledger is a command of the program (`program`), as a person would run it.
 //!
 //! An agent may be hostile. Its processes are below one of our own (`reaper`, `process`), its output
 //! comes through a pipe (`run_output`), what it leaves is read without following links
@@ -19,6 +19,7 @@ mod checkout;
 mod decide;
 mod documents;
 mod listing;
+mod merging;
 mod piece;
 mod profile;
 mod program;
@@ -54,6 +55,7 @@ use serde::Serialize;
 use breaker::Breakers;
 use decide::Decider;
 pub use decide::Undecided;
+use merging::Merging;
 use piece::{Later, Outcome, Piece};
 use program::{Actor, Program};
 use run::{Notice, Stop};
@@ -680,6 +682,7 @@ impl<'a> Supervisor<'a> {
             worktrees: self.worktrees.marked(&group),
             role: self.plan.roles[role].clone(),
             only_looks: only_looks(tip, &claimed, &actor.agent),
+            merging: Merging::of(tip, &claimed, &actor.agent),
             is_beside,
             remote: self.remote.clone(),
             is_shared: self.is_shared(),

@@ -14,6 +14,7 @@ use handoff::model::{BranchPatterns, ModelUsage};
 use serde_json::Value;
 
 use super::agent_folder::{self, AgentFolder};
+use super::merging::Merging;
 use super::program::{Actor, Program, Said, word};
 use super::prompt::{self, Work};
 use super::publish::Pushed;
@@ -53,6 +54,8 @@ pub(super) struct Piece {
     pub(super) is_beside: bool,
     /// Whether the role only looks at the code.
     pub(super) only_looks: bool,
+    /// What it has to do with merges.
+    pub(super) merging: Merging,
     /// The remote that code is pushed to.
     pub(super) remote: Option<String>,
     /// Whether the ledger has a remote.
@@ -126,7 +129,7 @@ pub(super) struct Refusal {
 /// Where the work is done.
 pub(super) struct Place {
     pub(super) folder: PathBuf,
-    has_earlier_work: bool,
+    pub(super) has_earlier_work: bool,
     /// Held until the work ends; none in the repository's own working tree.
     pub(super) worktree: Option<Worktree>,
 }
@@ -229,6 +232,9 @@ impl Piece {
             );
             fault.recoverable = false;
             return self.fail(site, "", fault, None);
+        }
+        if let Some(outcome) = self.bring_base(site) {
+            return outcome;
         }
         if let Err(why) = self.set_up(site) {
             return why;
@@ -807,7 +813,7 @@ impl Piece {
     }
 
     /// What came of it can't be recorded now: the note and the claim stay for whoever goes on.
-    fn kept(&self, said: &Said) -> Outcome {
+    pub(super) fn kept(&self, said: &Said) -> Outcome {
         Outcome::Left(Some(format!(
             "what came of it can't be recorded: {}",
             said.message()
@@ -943,7 +949,7 @@ impl Piece {
     }
 
     /// Records that only a person can decide something.
-    fn block(&self, reason: &str, used: Option<&str>) -> Outcome {
+    pub(super) fn block(&self, reason: &str, used: Option<&str>) -> Outcome {
         let reason = recordable(reason);
         let words = ["block", &self.id.to_string(), &format!("--reason={reason}")];
         self.step(&words, used, |said| {

@@ -220,17 +220,7 @@ impl Program {
     /// # Errors
     /// What git says, in one line.
     pub(super) fn git_bytes(&self, words: &[&str], input: Stdio) -> Result<Vec<u8>, String> {
-        let off = OFF.iter().flat_map(|setting| ["-c", setting]);
-        let all: Vec<String> = off
-            .chain(words.iter().copied())
-            .map(str::to_owned)
-            .collect();
-        let mut git = self.clone();
-        if !words.first().is_some_and(|word| PLAIN.contains(word)) {
-            git.variables.extend(self.filters_off());
-        }
-        let output = git.start(Path::new("git"), &all, input);
-        let output = output.map_err(|error| format!("git cannot be started: {error}"))?;
+        let output = self.start_git(words, input)?;
         if output.status.success() {
             return Ok(output.stdout);
         }
@@ -243,36 +233,62 @@ impl Program {
         Err(format!("`git {}`: {}", words.join(" "), said.join("; ")))
     }
 
-    /// Variables that switch the filters off that the repository's own configuration has.
-    fn filters_off(&self) -> Vec<(String, String)> {
+    /// Runs git, whose exit code is part of its answer.
+    ///
+    /// # Errors
+    /// Why it can't be run.
+    pub(super) fn git_output(&self, words: &[&str]) -> Result<Output, String> {
+        self.start_git(words, Stdio::null())
+    }
+
+    fn start_git(&self, words: &[&str], input: Stdio) -> Result<Output, String> {
+        let off = OFF.iter().flat_map(|setting| ["-c", setting]);
+        let all: Vec<String> = off
+            .chain(words.iter().copied())
+            .map(str::to_owned)
+            .collect();
+        let mut git = self.clone();
+        if !words.first().is_some_and(|word| PLAIN.contains(word)) {
+            git.variables.extend(self.drivers_off());
+        }
+        let output = git.start(Path::new("git"), &all, input);
+        output.map_err(|error| format!("git cannot be started: {error}"))
+    }
+
+    /// Variables that switch the filters off, and the drivers of merges, that the repository's own
+    /// configuration has: a file with such a driver is in conflict.
+    fn drivers_off(&self) -> Vec<(String, String)> {
         let words = [
             "config",
             "--show-scope",
             "--name-only",
             "-z",
             "--get-regexp",
-            r"^filter\.",
+            r"^(filter|merge)\..*\.",
         ];
         let known = self.git(&words).unwrap_or_default();
         let mut fields = known.split('\0');
         let mut names = BTreeSet::new();
         while let (Some(scope), Some(key)) = (fields.next(), fields.next()) {
-            let name = key
-                .strip_prefix("filter.")
-                .and_then(|key| key.rsplit_once('.'));
+            let name = key.rsplit_once('.');
             if let Some((name, _)) = name.filter(|_| ["local", "worktree"].contains(&scope)) {
                 names.insert(name.to_owned());
             }
         }
         let off = |name: String| {
-            let key = |key: &str| format!("filter.{name}.{key}");
-            [
-                ("clean", ""),
-                ("smudge", ""),
-                ("process", ""),
-                ("required", "false"),
-            ]
-            .map(|(one, value)| (key(one), value.to_owned()))
+            let keys: &[_] = if name.starts_with("merge.") {
+                &[("driver", "false")]
+            } else {
+                &[
+                    ("clean", ""),
+                    ("smudge", ""),
+                    ("process", ""),
+                    ("required", "false"),
+                ]
+            };
+            let keys = keys.iter();
+            let all = keys.map(|(key, value)| (format!("{name}.{key}"), (*value).to_owned()));
+            all.collect::<Vec<_>>()
         };
         config_variables(names.into_iter().flat_map(off))
     }

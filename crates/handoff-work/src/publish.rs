@@ -179,20 +179,16 @@ impl Piece {
         let title = Some(one_line(title)).filter(|title| !title.is_empty());
         let title = title.unwrap_or_else(|| format!("Work on issue {}", self.id.issue()));
         let message = format!("{title}\n\nHandoff-Id: {}\n", self.id);
-        let agent = self.actor.agent.as_str();
-        let author = within.with(&[
-            ("GIT_AUTHOR_NAME".to_owned(), agent.to_owned()),
-            (
-                "GIT_AUTHOR_EMAIL".to_owned(),
-                format!("{agent}@handoff.invalid"),
-            ),
-        ]);
-        let words = ["commit-tree", &tree, "-p", &parent, "-m", &message];
-        let commit = author.git(&words)?;
+        let mut words = vec!["commit-tree", &tree, "-p", &parent, "-m", &message];
+        let begun = self.merge_begun(site.place);
+        words.extend(begun.iter().flat_map(|other| ["-p", other]));
+        let commit = self.as_author(within).git(&words)?;
         let said = format!("handoff work: {}", self.id);
-        within
-            .git(&["update-ref", "-m", &said, "HEAD", &commit, &parent])
-            .map(drop)
+        within.git(&["update-ref", "-m", &said, "HEAD", &commit, &parent])?;
+        if begun.is_some() {
+            within.git(&["merge", "--quit"])?;
+        }
+        Ok(())
     }
 
     /// Tells what an agent that handed on itself left uncommitted.

@@ -460,7 +460,7 @@ impl Worktrees {
     }
 
     /// Where a base stands: on the remote, else here.
-    fn start_of(&self, base: &str, remote: Option<&str>) -> String {
+    pub(super) fn start_of(&self, base: &str, remote: Option<&str>) -> String {
         let theirs = remote.and_then(|remote| {
             let name = base.strip_prefix(&format!("{remote}/")).unwrap_or(base);
             self.fetched(remote, name)
