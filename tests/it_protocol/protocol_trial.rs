@@ -45,6 +45,7 @@ fn every_built_in_protocol_stands_every_scenario() {
     an incomplete contract is refused: without /requirements: contract_refused
     claimed work is not claimed again: already_claimed
     failed validations are limited to 5: limit_reached
+    merge conflicts are limited to 10: limit_reached
     rounds of changes are limited to 5: limit_reached
     failed work is retried until it is dead: dead after 4 attempts, then redriven
     every other type of contract can be sent: error, issue-draft

@@ -231,7 +231,14 @@ fn a_pull_request_has_a_cycle_time_and_rounds() {
             "protocol": "issue-to-pr", "name": name, "issues": 1, "average": 1.0, "most": 1, "limit": 5,
         })
     };
-    let rounds = json!([round("failed validations"), round("rounds of changes")]);
+    let conflicts = json!({
+        "protocol": "issue-to-pr", "name": "merge conflicts", "issues": 1, "average": 0.0, "most": 0, "limit": 10,
+    });
+    let rounds = json!([
+        round("failed validations"),
+        conflicts,
+        round("rounds of changes")
+    ]);
     assert_eq!(all["rounds"], rounds);
     // What closes the issue only tells that it is closed.
     assert_eq!(all["figures"]["notes"], 1);
