@@ -154,7 +154,10 @@ impl<'a, 'r> Turns<'a, 'r> {
         let Some(round) = &rule.kept_through else {
             return Ok(false);
         };
-        let lease = definition.time.as_ref().and_then(|time| time.lease_seconds);
+        let lease = definition
+            .limits
+            .as_ref()
+            .and_then(|limits| limits.lease_seconds);
         let since = chrono::TimeDelta::seconds(i64::try_from(lease.unwrap_or(KEPT)).unwrap_or(0));
         if *sent < Stamp::of(self.now - since) {
             return Ok(false);
