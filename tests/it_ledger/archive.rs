@@ -533,7 +533,11 @@ fn a_rule_about_archiving_that_is_not_one_comes_into_no_ledger() {
         json!({"archive_after": 86_400}),
         json!(86_400),
     ] {
-        folder.define(|definition| definition["limits"] = rule.clone());
+        folder.define(|definition| {
+            definition["limits"] = rule.clone();
+            // One of them is about rounds.
+            definition["alerts"] = json!([]);
+        });
         let refused = folder.refused("update");
         assert_eq!(refused.says(), (3, "protocol_refused"), "{rule}");
         let only = &refused.findings[..];

@@ -97,7 +97,7 @@ fn a_claim_holds_as_long_as_protocol_contract_or_command_says() {
     }
     // Where nothing says how long, a claim has no end.
     let env = own("issue-to-pr", |p| {
-        p.as_object_mut().unwrap().remove("time");
+        p["limits"].as_object_mut().unwrap().remove("lease_seconds");
     });
     env.send(opening(87)).success();
     let told = env.data(&["claim", "87.1", "--as", "prep-agent"]);

@@ -454,6 +454,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.unknown_field /facts/workspace_type/last/0: `/workspace_type` is a field that the schema does not have
       protocol.unreachable_state /contracts/1/outcome: no contract of type `error` can have the status `skipped`
       protocol.unreachable_state /words/status/ready: no contract can have the status `ready`, so that completed is not reached by it
+      protocol.unknown_type /requirements/approved-by-person/shown_by/1: no contract type is called `prep-agent-to-implementer-agent`
     issue-to-pr /contracts/0/root = "hand off"
       protocol.root /contracts/0/root: `hand off` cannot be a root element
     issue-to-pr /contracts/0/when = {"type":"x"}
