@@ -708,7 +708,6 @@ fn usable(rules: &[&EventRule]) -> String {
 fn unclear(why: &Unclear, said: &Said, rules: &[&EventRule]) -> Refused {
     let refused = match why {
         Unclear::None | Unclear::Unknown => Refused::new(format!("{why}: {}", usable(rules))),
-        Unclear::Quoted => return Refused::new(why.to_string()).next(said.lines.join("\n")),
         _ => return Refused::new(why.to_string()),
     };
     let mut words = said.lines[0].split_whitespace().skip(1);

@@ -45,8 +45,6 @@ pub(super) enum Unclear {
     TooLong,
     #[error("a comment has at most {MOST} commands")]
     TooMany,
-    #[error("it is right below a quotation, and so a part of it: leave a line empty between them")]
-    Quoted,
 }
 
 impl Said {
@@ -68,44 +66,8 @@ impl Said {
     }
 }
 
-/// The commands of a text, in its order. The lines that answer the same handoff are one command. Those
-/// right below a quotation come after them, as what their authors did not mean to quote.
+/// The commands of a text, in its order. The lines that answer the same handoff are one command.
 pub(super) fn commands(text: &str) -> Vec<Said> {
-    let mut all = spoken(text);
-    let mut own = spoken(&below_quotations(text));
-    own.retain(|said| !all.iter().any(|known| known.digest() == said.digest()));
-    all.extend(own.into_iter().map(|said| Said {
-        asked: Err(Unclear::Quoted),
-        ..said
-    }));
-    for (at, said) in all.iter_mut().enumerate() {
-        if said.lines.iter().map(String::len).sum::<usize>() > LONGEST {
-            said.asked = Err(Unclear::TooLong);
-        }
-        if at >= MOST {
-            said.asked = Err(Unclear::TooMany);
-        }
-    }
-    all.truncate(MOST + 1);
-    all
-}
-
-/// A text with an empty line before each command that follows a quotation without one.
-fn below_quotations(text: &str) -> String {
-    let (mut open, mut is_quoted) = (String::new(), false);
-    for line in text.lines() {
-        let start = line.trim_start();
-        is_quoted = !start.is_empty() && (is_quoted || start.starts_with('>'));
-        if is_quoted && line.starts_with('/') {
-            open.push('\n');
-        }
-        open += line;
-        open.push('\n');
-    }
-    open
-}
-
-fn spoken(text: &str) -> Vec<Said> {
     let mut all: Vec<Said> = Vec::new();
     for line in statements(text) {
         let line = line.trim_end();
@@ -124,6 +86,15 @@ fn spoken(text: &str) -> Vec<Said> {
             }),
         }
     }
+    for (at, said) in all.iter_mut().enumerate() {
+        if said.lines.iter().map(String::len).sum::<usize>() > LONGEST {
+            said.asked = Err(Unclear::TooLong);
+        }
+        if at >= MOST {
+            said.asked = Err(Unclear::TooMany);
+        }
+    }
+    all.truncate(MOST + 1);
     all
 }
 
@@ -218,11 +189,9 @@ mod tests {
             ("/handoffs answer x", &["Unknown"]),
             ("/handof retry", &["Unknown"]),
             ("/hand-off: retry", &["Unknown"]),
-            ("> why?\n/handoff retry", &["Quoted"]),
-            ("> why?\nso\n/handoff retry", &["Quoted"]),
-            ("> why?\n\n/handoff retry", &["retry: "]),
-            ("/handoff retry\n> why?\n/handoff retry", &["retry: "]),
-            ("```\n> x\n/handoff retry\n```", &[]),
+            // Right below a quotation, what is not quoted itself is meant.
+            ("> why?\n/handoff retry", &["retry: "]),
+            ("> why?\nso\n/handoff retry", &["retry: "]),
         ] {
             assert_eq!(read(text), all, "{text}");
         }
