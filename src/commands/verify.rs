@@ -79,9 +79,7 @@ impl Arguments {
         let is_github = self.format.is_github(output);
         output.paged();
         let repository = context.repository()?;
-        if let Some(commit) = &self.quarantine {
-            self.take_back(commit, context, output)?;
-        }
+        self.take_back(context, output)?;
         let ledger = context.ledger(&repository)?;
         let key: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
         if let Some(key) = &key {
@@ -162,13 +160,11 @@ impl Arguments {
         Err(failure)
     }
 
-    /// Quarantines a commit.
-    fn take_back(
-        &self,
-        commit: &str,
-        context: &Context,
-        output: &mut Output,
-    ) -> Result<(), Failure> {
+    /// Quarantines the commit that is named.
+    fn take_back(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        let Some(commit) = &self.quarantine else {
+            return Ok(());
+        };
         let repository = context.repository()?;
         let unknown = || {
             let text = format!("{} is no commit here", quoted(commit));

@@ -271,7 +271,7 @@ fn the_report_can_be_read_by_people() {
           commit.message the message does not tell a step: it has no trailer Event
     --- stderr
     error: the ledger is damaged: 3 findings in 4 commits, 1 handoff, up to [commit]
-    hint: nothing was changed: compare with another clone's branch before you write to this one; if a step is legal but wrong, correct it with a new step: `git handoff annotate`
+    hint: compare with another clone; `git handoff verify --quarantine [commit] --as maintainer --reason WHY` takes what is not a step back, on record
     --- exit 10
     "#);
 }

