@@ -302,7 +302,7 @@ impl<'a> Page<'a> {
             } else {
                 "?"
             };
-            if kind.contains('`') || kind.contains('[') {
+            if kind.contains('`') || kind.contains("](") {
                 format!("`{field}`{optional} ({kind})")
             } else {
                 format!("`{field}`{optional}")
@@ -500,7 +500,7 @@ pub(super) fn clause(text: &str, most: usize) -> String {
     let ends = ends.into_iter().flat_map(|end| text.match_indices(end));
     let ends = ends.filter(|(at, end)| is_even(at) && is_end(*at, end));
     let mut kept = &text[..ends.map(|(at, _)| at).min().unwrap_or(text.len())];
-    // A list stays whole, and so does a unit.
+    // A list stays whole; so do a unit and what is printed.
     let is_list = [", or ", ", and ", ", but "]
         .iter()
         .any(|word| kept.contains(word));
@@ -510,6 +510,7 @@ pub(super) fn clause(text: &str, most: usize) -> String {
             is_even(at)
                 && words(&kept[*at..]) > 3
                 && words(&kept[..*at]) > 2
+                && !kept[*at..].contains('`')
                 && !kept[..*at].ends_with('`')
         });
         let Some(at) = at else { break };

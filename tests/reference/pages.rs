@@ -153,7 +153,7 @@ fn section(command: &Command, level: &str, many: &BTreeMap<String, String>) -> S
     page.extend(
         others
             .into_iter()
-            .map(|arg| row(arg, |help| clause(help, 18))),
+            .map(|arg| row(arg, |help| clause(help, 14))),
     );
     if !shared.is_empty() {
         let names = shared.into_iter().filter_map(Arg::get_long);
@@ -238,9 +238,9 @@ const CODES: &str = "\
 Every error, finding and exit code, in a line each: `git handoff explain CODE` has its cause in full, an example and the cure. Programs branch on
 codes; a published one keeps its meaning.
 
-- An **error** ends a command. With `--json` it is `error.code`, and the process exits with the number beside it. After 2 to 7 the ledger is
-  unchanged, but for leases that ran out; `import` keeps the steps that were not refused.
-- A **finding** is one fault in the input that was checked, with its place. Its `fix` is more exact than what stands here.
+- An **error** ends a command: with `--json` it is `error.code`, and the process exits with its number. After 2 to 7 the ledger is unchanged, but
+  for leases that ran out; `import` keeps the steps that were not refused.
+- A **finding** is one fault in what was checked, with its place. Its `fix` is more exact than this page.
 ";
 
 /// What precedes the codes of a kind.
@@ -270,9 +270,6 @@ from a clone in which `git handoff verify` finds nothing.
         _ => "",
     }
 }
-
-/// How many words a page has of the cause or the cure of a code.
-const LONG: usize = 12;
 
 /// What `explain` knows.
 fn explained() -> String {
@@ -305,8 +302,9 @@ fn explained() -> String {
 
 /// The first clause of an explanation, of a long one as far as `explain` has to say the rest.
 fn brief(text: &str) -> String {
-    let text = clause(text, LONG);
-    let is_long = text.split_whitespace().count() > LONG;
+    let most = 11;
+    let text = clause(text, most);
+    let is_long = text.split_whitespace().count() > most;
     match text
         .rsplit_once(", or ")
         .filter(|(before, _)| is_long && !before.ends_with('`'))

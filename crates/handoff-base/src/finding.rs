@@ -26,8 +26,7 @@ pub struct Finding {
     pub code: FindingCode,
     /// `error` refuses; `warning` and `note` do not.
     pub severity: Severity,
-    /// The location: an element's path in XML, a JSON Pointer in JSON, a file of the ledger in
-    /// `verify`; may be empty.
+    /// A path in XML, a JSON Pointer or a file of the ledger; may be empty.
     pub path: String,
     /// Line in the contract, from 1.
     pub line: Option<u32>,

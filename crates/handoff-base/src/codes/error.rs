@@ -176,7 +176,7 @@ codes! {
         /// - cure: fix it and set it again
         DocumentRefused = "document_refused", CONTRACT;
 
-        /// - cause: in a ledger with listed keys, a protocol would check less than the ledger's default one
+        /// - cause: a protocol would check less than the default one of a ledger with listed keys
         /// - example: `git handoff protocol add ./lax` without `allowed_signers`, where the default protocol has the file
         /// - cure: make it as strict, or say so on record: `--weaker`
         ProtocolWeaker = "protocol_weaker", PROTOCOL;
@@ -866,7 +866,7 @@ codes! {
         /// - cure: a step is recorded whole or not at all, see `git handoff log`; report what was printed to standard error
         Panicked = "panicked", ENVIRONMENT;
 
-        /// - cause: this working tree's own worker id, in `handoff/worker` of its Git directory, can't be read or written
+        /// - cause: the worker id of this working tree (`handoff/worker` in its Git directory) can't be read or written
         /// - example: `git handoff claim 123.4` in a clone on a read-only file system
         /// - cure: name the worker with `--worker ID`, GIT_HANDOFF_WORKER or `git config handoff.worker ID`
         WorkerFile = "worker_file", ENVIRONMENT;

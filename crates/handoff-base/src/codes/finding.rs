@@ -403,7 +403,7 @@ codes! {
         /// - cure: correct the value that is wrong; if the issue has changed, record that with `git handoff annotate ISSUE --fact NAME=VALUE --note 'WHY'`
         ContractInconsistent = "contract.inconsistent";
 
-        /// - cause: the contract gives its issue a port, a workspace or a branch that another open issue has too; which facts each issue needs for itself says their `exclusive` in the protocol. It is a warning: the contract is accepted
+        /// - cause: two open issues share a port, a workspace or a branch; which facts each issue needs for itself says their `exclusive` in the protocol. It is a warning: the contract is accepted
         /// - example: `<port>3107</port>` for issue 87, while issue 88 is open with port 3107
         /// - cure: use another one, or wait until nobody works on the other issue
         ContractShared = "contract.shared";
@@ -739,7 +739,7 @@ codes! {
         /// - cure: copy the file; one that lists no keys requires no signatures
         ProtocolSigners = "protocol.signers";
 
-        /// - cause: a line of `allowed_signers` does not consist of names, options, type and key
+        /// - cause: a line of `allowed_signers` is not names, options, type and key
         /// - example: a line with a key and no name
         /// - cure: write it as `NAMES [OPTIONS] TYPE KEY`
         SignersSyntax = "signers.syntax";
@@ -1115,7 +1115,7 @@ codes! {
         /// - verify: The step carries technical data that this program never writes.
         CommitHeader = "commit.header";
 
-        /// - cause: the step's files are right, and its folders are not byte for byte those that writing them makes
+        /// - cause: the step's folders are not byte for byte those that writing its files makes
         /// - example: an empty folder, two entries of one name, entries out of order
         /// - cure: find out who wrote the commit
         /// - verify: The step's files lie in folders that are not stored as this program stores them.
@@ -1230,7 +1230,7 @@ codes! {
         /// - verify: Two lines of history were joined, so that the order of the steps is not certain.
         HistoryMerge = "history.merge";
 
-        /// - cause: commits of the branch that this clone saw, or the commit after `--since`, are no longer in its history
+        /// - cause: the branch's history lacks commits that this clone saw, or the one after `--since`
         /// - example: `git push --force` of an older state
         /// - cure: compare with another clone; `verify --accept-rewritten` if it was intended
         /// - verify: Steps that were here before are gone, or history was written anew.
