@@ -44,7 +44,7 @@ use crate::view::Look;
   git handoff verify 123 --json
   git handoff verify --incremental         (only commits since the last time)
   git handoff verify --since 2026-03-01    (or a commit, or 2d)
-  git handoff verify --quarantine 3f2a9c1 --as maintainer --reason 'committed by hand'
+  git handoff verify --quarantine 3f2a9c1 --as maintainer --reason 'by hand'
   git handoff verify --format github       (annotations in a GitHub workflow)")]
 pub(crate) struct Arguments {
     /// Verify only the commits that touch this issue, or the rules that all issues share

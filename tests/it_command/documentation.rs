@@ -189,8 +189,8 @@ fn answers_have_the_fields_that_are_described() {
     assert!(alarms["data"]["firing"][0].is_object());
     let gate = ["gate", "--issue", "87", "--json"];
     env.handoff(&gate).exits(1).json();
-    let payload = json!({"action": "opened", "repository": {"id": 1, "full_name": "octo/parcels"}, "pull_request": {
-        "number": 5, "title": "Keep parcels", "body": "Closes #87", "html_url": "https://github.com/octo/parcels/pull/5",
+    let payload = json!({"action": "opened", "repository": {"id": 1, "full_name": "quayside/parcel-desk"}, "pull_request": {
+        "number": 5, "title": "Keep parcels", "body": "Closes #87", "html_url": "https://github.com/quayside/parcel-desk/pull/5",
         "head": {"ref": "issue-87", "sha": "1".repeat(40), "repo": {"id": 1}}, "base": {"repo": {"id": 1}}}});
     let payload = env.file("event.json", payload.to_string());
     let given = ["--name", "pull_request", "--file", &payload];

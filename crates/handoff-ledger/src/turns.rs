@@ -8,7 +8,7 @@ use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_model::open_entry::{Stamp, Standing};
 use handoff_model::{Issue, Record, View};
-use handoff_protocol::{Definition, State, Turns as Rule};
+use handoff_protocol::{Definition, Turns as Rule};
 
 use super::base_branch::base_branch;
 use super::error::LedgerError;
@@ -171,8 +171,7 @@ impl<'a, 'r> Turns<'a, 'r> {
         };
         for number in begun + 1..id.number() {
             let done = folder.shared_record(number)?;
-            let is_agents = |done: &Record| done.to == self.agent && done.state == State::Completed;
-            if done.is_some_and(|done| is_agents(&done)) {
+            if done.is_some_and(|done| done.is_completed_by(&self.agent)) {
                 return Ok(false);
             }
         }

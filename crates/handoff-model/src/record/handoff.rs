@@ -362,6 +362,11 @@ impl Record {
         self.attempt.saturating_sub(self.redriven_at.unwrap_or(1))
     }
 
+    /// Whether this agent completed it.
+    pub fn is_completed_by(&self, agent: &AgentName) -> bool {
+        self.to == *agent && self.state == State::Completed
+    }
+
     /// The number of claims and takeovers, which is the token of the newest one.
     pub fn claims(&self) -> u32 {
         let claimed = |t: &&Transition| t.event.is_some_and(Event::is_claim);
