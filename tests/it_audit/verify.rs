@@ -518,7 +518,7 @@ fn a_changed_protocol_is_found() {
 fn a_protocol_changed_within_a_step_is_found() {
     let ledger = Ledger::new();
     let path = "protocols/issue-to-pr/protocol.json";
-    let altered = replaced(&ledger, path, "1.8.0", "1.8.1");
+    let altered = replaced(&ledger, path, "1.9.0", "1.9.1");
     ledger.rewrite(5, |_, commit| {
         commit.tree = ledger.edited(&commit.tree, &[set(path, &*altered)]);
     });

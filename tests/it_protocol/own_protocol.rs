@@ -36,7 +36,7 @@ fn followed() -> TestEnvironment {
         "task shed: completed (yard.1)",
         "task roof of shed: completed (yard.4, after walls)",
         "audited: sound",
-        "updated protocol issue-to-pr from 1.8.0 to 1.9.0",
+        "updated protocol issue-to-pr from 1.9.0 to 1.10.0",
         "security-auditor → fixer-agent",
         "the ledger is sound",
     ] {

@@ -73,7 +73,7 @@ fn what_is_in_force_is_listed_and_shown() {
     $ git handoff protocol list
     task-breakdown           1.6.0  default   From a fresh environment to finished subtasks
     directive                1.4.0  in force  Specialists whose every handoff is evaluated first
-    issue-to-pr              1.8.0  built in  From a GitHub issue to a merged pull request
+    issue-to-pr              1.9.0  built in  From a GitHub issue to a merged pull request
     orchestrator-specialist  1.4.0  built in  Orchestrators call technology specialists
     delegation               1.4.0  built in  Agents that delegate what they cannot handle
     review                   1.0.0  built in  A coder, a reviewer and a person
@@ -166,20 +166,20 @@ fn a_policy_is_set_with_one_command_and_one_commit() {
     text += &run(&env, "log -n 3").shown;
     insta::assert_snapshot!(text, @"
     $ git handoff protocol set issue-to-pr evidence enforce
-    updated protocol issue-to-pr from 1.8.0 to 1.8.0+1
+    updated protocol issue-to-pr from 1.9.0 to 1.9.0+1
       commit [commit]
     $ git handoff protocol set issue-to-pr evidence.coverage off
-    updated protocol issue-to-pr from 1.8.0+1 to 1.8.0+2
+    updated protocol issue-to-pr from 1.9.0+1 to 1.9.0+2
       commit [commit]
     $ git handoff protocol set issue-to-pr evidence enforce
-    protocol issue-to-pr 1.8.0+2 is already in force; nothing changed
+    protocol issue-to-pr 1.9.0+2 is already in force; nothing changed
     $ git handoff protocol set issue-to-pr consistency.cycle-time enforce
-    updated protocol issue-to-pr from 1.8.0+2 to 1.8.0+3
+    updated protocol issue-to-pr from 1.9.0+2 to 1.9.0+3
       commit [commit]
     $ git handoff log -n 3
-    [commit]  2026-03-02 09:09:00Z  Robin Doe    Set consistency.cycle-time to enforce in protocol issue-to-pr, version 1.8.0+3
-    [commit]  2026-03-02 09:07:00Z  Robin Doe    Set evidence.coverage to off in protocol issue-to-pr, version 1.8.0+2
-    [commit]  2026-03-02 09:06:00Z  Robin Doe    Set evidence to enforce in protocol issue-to-pr, version 1.8.0+1
+    [commit]  2026-03-02 09:09:00Z  Robin Doe    Set consistency.cycle-time to enforce in protocol issue-to-pr, version 1.9.0+3
+    [commit]  2026-03-02 09:07:00Z  Robin Doe    Set evidence.coverage to off in protocol issue-to-pr, version 1.9.0+2
+    [commit]  2026-03-02 09:06:00Z  Robin Doe    Set evidence to enforce in protocol issue-to-pr, version 1.9.0+1
     3 shown; the rest: git handoff log -n 3 --after [commit]
     --- stderr
     the same with git: git log -n 3 handoffs
@@ -207,7 +207,7 @@ fn a_policy_is_set_with_one_command_and_one_commit() {
         &env.repo(),
         &["show", "handoffs:protocols/issue-to-pr/protocol.json"],
     );
-    let after: Value = serde_json::from_str(&after.replace("1.8.0+6", "1.8.0")).unwrap();
+    let after: Value = serde_json::from_str(&after.replace("1.9.0+6", "1.9.0")).unwrap();
     assert_eq!(after, serde_json::from_str::<Value>(&before).unwrap());
     env.assert_sound();
 }
@@ -321,18 +321,18 @@ fn a_copy_is_the_same_protocol() {
         let taken = env.handoff(&["protocol", "copy", name, &folder.path(), "--json"]);
         assert_eq!(Refused::of(&taken).says(), (2, "usage"));
         let before = folder.read("protocol.json")["version"].clone();
-        folder.define(|d| d["version"] = json!("1.9.0"));
+        folder.define(|d| d["version"] = json!("9.0.0"));
         let exists = folder.refused("add");
         assert_eq!(exists.says(), (4, "protocol_exists"));
         let data = env.data(&["protocol", "update", &folder.path()]);
         assert_eq!(
             (&data["before"], &data["version"]),
-            (&before, &json!("1.9.0"))
+            (&before, &json!("9.0.0"))
         );
         assert_eq!(data["commit"], env.tip());
         // What is in force is what is copied now.
         let other = Folder::copy(&env, name, "other");
-        assert_eq!(other.read("protocol.json")["version"], "1.9.0");
+        assert_eq!(other.read("protocol.json")["version"], "9.0.0");
         env.assert_sound();
     }
 }
@@ -435,7 +435,7 @@ fn an_update_is_one_commit_and_takes_nothing_away_from_history() {
     folder.put("update").success();
     assert_eq!(commits(&env), before + 1);
     let subject = env.git(&env.repo(), &["log", "-1", "--format=%s", "handoffs"]);
-    assert_eq!(subject, "Update protocol issue-to-pr from 1.8.0 to 2.0.0\n");
+    assert_eq!(subject, "Update protocol issue-to-pr from 1.9.0 to 2.0.0\n");
     let changed = ["diff", "--name-only", "handoffs~1", "handoffs"];
     assert_eq!(
         env.git(&env.repo(), &changed),
@@ -542,7 +542,7 @@ fn an_update_leaves_no_open_handoff_behind() {
             d["consistency"] = json!([]);
             d.as_object_mut().unwrap().remove("traces");
             d["github"] = json!({"rules": []});
-            d["version"] = json!("1.9.0");
+            d["version"] = json!("9.0.0");
             change(d);
         });
         let refused = folder.refused("update");
@@ -616,7 +616,7 @@ fn an_update_leaves_no_open_handoff_behind() {
         d["consistency"] = json!([]);
         d.as_object_mut().unwrap().remove("traces");
         d["github"] = json!({"rules": []});
-        d["version"] = json!("1.9.0");
+        d["version"] = json!("9.0.0");
         d["contracts"][1]["type"] = json!("prepared");
         d["contracts"][1]["schema"] = json!("schemas/prep-agent-to-implementer-agent.schema.json");
         d["contracts"][1]["template"] = json!("templates/prep-agent-to-implementer-agent.json");

@@ -175,10 +175,18 @@ impl<'a> WrittenView<'a> {
                 continued(&next.each_entry())
             ),
         });
-        // `git handoff prime` has the rest.
+        let mut rest: Vec<&str> = contracts.iter().skip(2).map(|c| c.to.as_str()).collect();
+        rest.dedup();
+        let rest = match &rest[..] {
+            [] => String::new(),
+            rest => format!("; else to {} (`git handoff prime`)", rest.join(", ")),
+        };
         for (i, step) in sends.chain(others).take(2).enumerate() {
-            let word = if i == 0 { &first } else { "  or:" };
-            output.say(&format!("{word} {step}"));
+            let (word, rest) = match i {
+                0 => (&*first, ""),
+                _ => ("  or:", &*rest),
+            };
+            output.say(&format!("{word} {step}{rest}"));
         }
     }
 }

@@ -277,6 +277,8 @@ fn approved<E>(
     let types = [&none, &requirement.undone_by];
     let undone = newest_of(view, protocol, issue.handoffs, types)?;
     let since = undone.as_ref().map_or(0, |record| record.id.number());
+    // Before anybody hands in code, an approval has to name its commit: else it is one of nothing.
+    let has_code = undone.is_some() || requirement.undone_by.is_empty();
     let counts = |by: &AgentName| {
         let mut named = requirement.approved_by.iter();
         named.any(|one| match one.as_str() {
@@ -294,7 +296,8 @@ fn approved<E>(
         };
         if approval.approved {
             against.remove(&note.by);
-            if id.number() >= since && can_be_approved(view, requirement, id)? {
+            let is_of_code = has_code || approval.code.is_some();
+            if is_of_code && id.number() >= since && can_be_approved(view, requirement, id)? {
                 newest.insert(&note.by, (id, note, approval));
             }
         } else {
@@ -309,7 +312,10 @@ fn approved<E>(
         why,
         remedy,
     };
-    let shown = to_approve(view, requirement, &issue, since)?;
+    let shown = match has_code {
+        true => to_approve(view, requirement, &issue, since)?,
+        false => None,
+    };
     let approve = |by: Option<&AgentName>| match &shown {
         Some(id) => Remedy::Approve(id.clone(), by.cloned()),
         None => Remedy::None,
@@ -339,18 +345,25 @@ fn approved<E>(
     if let Some((by, why, remedy)) = unmet {
         return Ok(answer(false, by, why, remedy));
     }
-    let why = match (&shown, &undone) {
-        (Some(_), Some(undone)) => format!(
+    let why = why_not_approved(requirement, shown.is_some(), undone.as_ref());
+    Ok(answer(false, None, why, approve(None)))
+}
+
+/// Why nobody's approval counts, in a sentence: whether something can be approved, and what was undone.
+fn why_not_approved(requirement: &Requirement, is_shown: bool, undone: Option<&Record>) -> String {
+    let nobody_sent = |types: &[String]| {
+        let types = types.join(" or ");
+        format!("there is nothing to approve yet: nobody sent {types}")
+    };
+    match (is_shown, undone) {
+        (true, Some(undone)) => format!(
             "nobody approved it since {} ({}) was sent",
             undone.id, undone.contract_type
         ),
-        (Some(_), None) => "nobody approved it yet".to_owned(),
-        (None, _) => {
-            let types = requirement.shown_by.join(" or ");
-            format!("there is nothing to approve yet: nobody sent {types}")
-        }
-    };
-    Ok(answer(false, None, why, approve(None)))
+        (true, None) => "nobody approved it yet".to_owned(),
+        (false, None) if !requirement.undone_by.is_empty() => nobody_sent(&requirement.undone_by),
+        (false, _) => nobody_sent(&requirement.shown_by),
+    }
 }
 
 /// Why whoever meets a requirement is not known to be another than the senders of the contracts that
