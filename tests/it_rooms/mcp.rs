@@ -85,7 +85,7 @@ fn the_tools_are_the_verbs() {
     handoff_status (reads): issue idle:boolean limit:integer after offline:boolean as
     handoff_show (reads): id! as
     handoff_context (reads): issue limit:integer after as
-    handoff_list (reads): issue agent state[] type since until limit:integer after as
+    handoff_list (reads): issue since until agent state[] type limit:integer after as
     handoff_log (reads): issue author since until event[] oneline:boolean limit:integer after as
     handoff_next (writes): issue apply:boolean task between[] offline:boolean as
     handoff_wait (reads): targets[] inbox:boolean any:boolean blocked:boolean timeout="50s" offline:boolean as

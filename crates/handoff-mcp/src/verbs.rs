@@ -184,7 +184,13 @@ pub const VERBS: &[Verb] = &[
         .worker()
         .without(&["remote", "poll"])
         .preset("timeout", "50s"),
-    Verb::reads(&["verify"]).without(&["accept_rewritten", "format"]),
+    Verb::reads(&["verify"]).without(&[
+        "accept_rewritten",
+        "format",
+        "quarantine",
+        "with_later",
+        "reason",
+    ]),
     Verb::reads(&["gate"]).lead().without(&[
         "format",
         "named",
@@ -196,7 +202,7 @@ pub const VERBS: &[Verb] = &[
     Verb::reads(&["graph"]).without(&["format"]),
     Verb::reads(&["metrics"]).without(&["format", "output"]),
     Verb::reads(&["alerts"]).lead().without(&["format"]),
-    Verb::once(&["reap"]).lead(),
+    Verb::once(&["reap"]).lead().without(&["handoffs"]),
     Verb::once(&["sync"]).lead(),
     Verb::once(&["fetch"]).without(&["repair", "shallow"]),
     Verb::reads(&["refused", "list"]),

@@ -146,7 +146,11 @@ impl Ledger<'_> {
     }
 
     /// Notes what is wrong with the commits that came since this clone last saw the branch.
+    /// A partial clone would have to ask for them: there, `verify` does.
     pub(crate) fn notice_strays(&self, now: Moment) {
+        if self.repository().is_partial() {
+            return;
+        }
         // What can't be read is for whoever needs it to tell.
         if let Ok(Some(damage)) = self.new_damage(now) {
             self.memory().note_audit(&damage);
