@@ -446,7 +446,10 @@ mod tests {
         // While it is typed, keys are letters.
         assert_eq!(press(&mut app, "q"), Effect::None);
         assert_eq!(shown(&app), [0, 0, 0]);
-        assert_eq!(press(&mut app, "\u{1b}"), Effect::Filter(Query::default()));
+        assert_eq!(
+            press(&mut app, "\u{1b}"),
+            Effect::Filter(super::Query::default())
+        );
         assert_eq!(shown(&app), [2, 3, 1]);
         assert_eq!(press(&mut app, "\u{1b}"), Effect::Quit);
     }

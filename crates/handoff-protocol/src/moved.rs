@@ -151,15 +151,7 @@ impl Mover {
                 let calls = answers.any(|answers| !answers.is_empty());
                 return (style == if calls { "call" } else { "relay" }).then_some(());
             }
-            ("leases" | "time", Value::Object(times)) => {
-                for (name, seconds) in times {
-                    let known = TIMES
-                        .iter()
-                        .find(|(old, _)| key == "leases" && *old == name);
-                    let now = known.map_or(&*name, |(_, now)| now);
-                    self.set(&["limits"], now, seconds, &[key, &name]);
-                }
-            }
+            ("leases" | "time", Value::Object(times)) => self.put_times(key, times),
             ("archive", Value::Object(mut archive)) => {
                 let after = archive.remove("after_seconds").unwrap_or_default();
                 let old = [key, "after_seconds"];
@@ -226,6 +218,16 @@ impl Mover {
             _ => return None,
         }
         Some(())
+    }
+
+    fn put_times(&mut self, key: &str, times: Map<String, Value>) {
+        for (name, seconds) in times {
+            let known = TIMES
+                .iter()
+                .find(|(old, _)| key == "leases" && *old == name);
+            let now = known.map_or(&*name, |(_, now)| now);
+            self.set(&["limits"], now, seconds, &[key, &name]);
+        }
     }
 
     /// Sets a member of the object at a path, which is made if there is none.

@@ -130,6 +130,8 @@ fn agent_of<'a>(arguments: &[&'a str]) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::Carried;
 
     fn carried() -> Carried {

@@ -312,9 +312,10 @@ fn approved<E>(
         why,
         remedy,
     };
-    let shown = match has_code {
-        true => to_approve(view, requirement, &issue, since)?,
-        false => None,
+    let shown = if has_code {
+        to_approve(view, requirement, &issue, since)?
+    } else {
+        None
     };
     let approve = |by: Option<&AgentName>| match &shown {
         Some(id) => Remedy::Approve(id.clone(), by.cloned()),
