@@ -111,7 +111,7 @@ pub fn update(env: &TestEnvironment, protocol: &str) {
     }
     let file = folder.join("protocol.json");
     let mut definition: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
-    definition["version"] = json!("1.9.0");
+    definition["version"] = json!("9.0.0");
     definition["agents"][0]["role"] = json!("Another role");
     fs::write(&file, text(&definition)).unwrap();
     env.handoff(&["protocol", "update", folder.to_str().unwrap()])

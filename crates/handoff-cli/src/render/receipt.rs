@@ -175,7 +175,12 @@ impl<'a> WrittenView<'a> {
                 continued(&next.each_entry())
             ),
         });
-        let mut rest: Vec<&str> = contracts.iter().skip(2).map(|c| c.to.as_str()).collect();
+        let mut rest: Vec<&str> = contracts
+            .iter()
+            .skip(2)
+            .filter(|c| c.usual)
+            .map(|c| c.to.as_str())
+            .collect();
         rest.dedup();
         let rest = match &rest[..] {
             [] => String::new(),
