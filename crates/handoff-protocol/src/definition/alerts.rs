@@ -270,13 +270,12 @@ pub struct Alert {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Alert")]
 pub(super) struct StoredAlert {
-    /// Its name, in lower-case letters, digits and `-`. What one of the usual alerts lacks is as usual.
+    /// Its name, in lower-case letters, digits and `-`; of a usual alert, the rest is usual.
     name: Option<String>,
-    /// In place of an alert: what needs somebody, of whom `tell` says who is told.
+    /// In place of an alert: what needs somebody.
     need: Option<Need>,
-    /// Who is told of `need`, beginning with the agent whose turn it is: `sender`, `receiver`, `lead` (the
-    /// orchestrator), `person` (the one who steps in) or an agent's name; if no entry says it,
-    /// [the defaults](protocols.md#who-is-told).
+    /// Who is told of `need`, the turn first: `sender`, `receiver`, `lead`, `person` or an agent;
+    /// else [the defaults](protocols.md#who-is-told).
     tell: Option<Vec<String>>,
     /// The metric, one of [these](metrics.md#what-an-alert-can-watch).
     metric: Option<Metric>,

@@ -65,17 +65,16 @@ impl Comparison {
 pub struct ConsistencyRule {
     /// Its unique name: up to 64 lower-case letters, digits and `-`.
     pub name: String,
-    /// The contract types that it applies to; if empty, all that have the places.
+    /// The contract types that it applies to; by default all with the places.
     #[serde(default)]
     pub of: Vec<String>,
-    /// Fields that a contract must have for the rule to apply: a JSON Pointer, and the text there, a
-    /// list of texts, or `*` for any.
+    /// Fields that a contract must have: pointer, and a text, texts, or `*` for any.
     #[serde(default)]
     pub when: BTreeMap<String, Words>,
     /// The comparison, with its two [terms](protocols.md#terms).
     pub compare: Comparison,
-    /// What happens to a contract that breaks it: `enforce` (the default) refuses it, `warn` accepts
-    /// it and records the contradiction, `off` compares nothing.
+    /// What breaking it does: `enforce` (the default) refuses, `warn` records, `off` compares
+    /// nothing.
     #[serde(default = "enforce")]
     pub policy: Policy,
 }

@@ -104,10 +104,10 @@ pub struct ArtifactFields {
     /// The kind of artifact, relative to the entry.
     #[serde(rename = "type")]
     pub kind: Option<String>,
-    /// The kinds that are files of the repository; all kinds, if this is empty.
+    /// The kinds that are files of the repository; all, if empty.
     #[serde(default)]
     pub files: Vec<String>,
-    /// The actions that a kind of artifact shows, beside those that the contract lists.
+    /// The actions that a kind of artifact shows, beside those listed.
     #[serde(default)]
     pub actions: BTreeMap<String, Vec<String>>,
 }
@@ -139,8 +139,7 @@ pub struct GivenFields {
     pub key: Option<String>,
     /// The answer, relative to the entry of a list.
     pub value: Option<String>,
-    /// The status words of a full answer, which must give everything that was asked. Without any,
-    /// every answer must.
+    /// The status words of answers that must give everything; all, if empty.
     #[serde(default)]
     pub complete: Vec<String>,
 }
@@ -231,7 +230,7 @@ pub struct ContractType {
     pub fields: Fields,
     /// The types of requests that it answers: it goes back to the requester, without a route.
     pub answers: Vec<String>,
-    /// Whether it is only recorded: completed on arrival, it moves nothing.
+    /// Whether it is only recorded, and moves nothing.
     #[serde(default)]
     pub note: bool,
     /// The word for it in a log of handoffs; by default the type's name.
@@ -304,8 +303,7 @@ pub struct ContractType {
     pub fixes: Option<FixFields>,
     /// What says which commit it is about, if it is a review.
     pub reviews: Option<ReviewFields>,
-    /// Whether it approves: it is refused while a finding is open or disputed, and resolves those
-    /// that are answered.
+    /// Whether it approves: refused while a finding is open or disputed; resolves the others.
     #[serde(default)]
     pub settles: bool,
     /// The places of statements that are [checked](evidence.md) against the repository.

@@ -78,8 +78,7 @@ pub struct Circumstances {
     pub recommends: Vec<AgentName>,
     /// The issue has no rounds left of these kinds.
     pub reached: Vec<String>,
-    /// The handoff does not need attention itself: its contract, whose status is tested here, is
-    /// with the agent that decides what follows from it.
+    /// Its contract, whose status is tested, is with the agent that decides.
     pub to_decide: bool,
 }
 

@@ -153,7 +153,7 @@ pub struct CommitsClaim {
     pub id: Option<String>,
     /// The commit's message or subject, in an entry.
     pub message: Option<String>,
-    /// Whether the list has each of the branch's own commits, once. Merges may be left out.
+    /// Whether it has each of the branch's own commits once, except merges.
     #[serde(default)]
     pub all: bool,
 }

@@ -135,13 +135,12 @@ pub(super) struct StoredFact {
     collect: Option<Vec<String>>,
     /// The members of objects there; of one name, the newest.
     merge: Option<Vec<String>>,
-    /// Whether each open issue needs it for itself, such as a port: a contract that gives its issue
-    /// what another open issue has is accepted with a warning that names the other. With `last` only.
+    /// Whether each open issue needs it for itself, such as a port: sharing warns. With `last`
+    /// only.
     exclusive: bool,
-    /// Its place among the facts that `claim` prints before the contract, since an agent needs them to
-    /// start, from 1; it is not printed, if not given.
+    /// Its place among the facts that `claim` prints before the contract, from 1.
     briefing: Option<u32>,
-    /// How it is decided, if several have an opinion at once, such as the reviewers of a pull request.
+    /// How it is decided, if several have an opinion, such as reviewers.
     opinions: Option<Opinions>,
 }
 

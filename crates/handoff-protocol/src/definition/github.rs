@@ -19,9 +19,8 @@ pub struct Github {
     /// The rules; every one that matches is applied, in order.
     #[serde(default)]
     pub rules: Vec<EventRule>,
-    /// How branches are named after their issues, such as `{type}/{issue}-*`: `{issue}` is the
-    /// number, any other name in braces a part without `/`, and `*` anything. The usual ones, if
-    /// empty: `12`, `issue-12`, `feature/12-title`, `copilot/fix-12`.
+    /// How branches are named, such as `{type}/{issue}-*`; by default `12`, `issue-12`,
+    /// `feature/12-title`, `copilot/fix-12`.
     #[serde(default)]
     pub branches: Vec<String>,
     /// The repositories that the ledger serves, if they are several, such as `octo/web`, and what the keys
@@ -167,13 +166,12 @@ pub struct EventRule {
     /// Its events, each with actions (all, if empty): `issues`, `issue_comment`, `pull_request`
     /// (and `…_target`), `pull_request_review`, `workflow_run`, `check_suite`, `status`.
     pub on: BTreeMap<EventKind, Vec<String>>,
-    /// JSON Pointers into the payload, each with the required value, or a list of allowed ones;
-    /// `null` also matches a missing value. `*` in a pointer is every item of a list, and one match
-    /// is enough.
+    /// Pointers into the payload, with the required value or several; `null` is missing, `*` any
+    /// item.
     #[serde(default)]
     pub when: BTreeMap<String, Condition>,
-    /// Whether it also applies to pull requests and runs whose branch is in another repository.
-    /// Otherwise they have no effect, since such a branch proves nothing here.
+    /// Whether it applies to branches of other repositories, which prove nothing here; by default
+    /// not.
     #[serde(default)]
     pub forks: bool,
     /// What the author of a comment or review must be permitted, as `--permission` proves.
@@ -183,11 +181,10 @@ pub struct EventRule {
     pub agent: AgentName,
     /// A note on the issue, as by `annotate`.
     pub note: Option<String>,
-    /// Facts that go with the note, by the names that skeletons use, if the payload has them. `new`
-    /// fills them in unless a contract says otherwise.
+    /// Facts for the note, by the names of skeletons, if the payload has them.
     #[serde(default)]
     pub facts: BTreeMap<String, Source>,
-    /// Whether only facts are noted that differ from what is known; if none does, only when that was.
+    /// Whether only facts that differ from what is known are noted.
     #[serde(default)]
     pub only_changes: bool,
     /// What else is done: see below.
@@ -356,7 +353,7 @@ pub struct ContractRule {
     pub contract: String,
     /// The agent to send it to.
     pub to: AgentName,
-    /// Values from the payload, by their place in the contract: a JSON Pointer.
+    /// Values from the payload, by their place in the contract.
     #[serde(default)]
     pub fields: BTreeMap<String, Source>,
     /// What opens an issue if the event lacks something.
@@ -373,7 +370,7 @@ pub struct Unfinished {
     pub contract: String,
     /// The place of the list of what is missing.
     pub missing: String,
-    /// The actions of events that open an issue with it; an empty list means all of them.
+    /// The actions of events that open an issue; all, if empty.
     #[serde(default)]
     pub actions: Vec<String>,
 }

@@ -73,8 +73,7 @@ pub struct RoundLimit {
     /// The texts of which their fields must have none, by JSON Pointer.
     #[serde(default)]
     pub unless: BTreeMap<String, Words>,
-    /// Whether another attempt at a handoff that a contract of these types began is such a round, too.
-    /// Once there are as many as there may be, only a person gives it one.
+    /// Whether further attempts at such handoffs count too; beyond, only a person gives one.
     #[serde(default)]
     pub attempts: bool,
     /// The maximum number of them in an issue.
@@ -97,22 +96,18 @@ pub struct Turns {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// How long a claim holds, in seconds, unless the contract or the command gives another time;
-    /// without end, if not given.
+    /// How long a claim holds, by default; without end, if not given.
     pub lease_seconds: Option<u64>,
-    /// The longest lease that a command may request, in seconds.
+    /// The longest lease that a command may request.
     pub longest_lease_seconds: Option<u64>,
-    /// The longest that a worker lets an agent run for one claim, in seconds, however often it
-    /// extends the lease; any time, if not given.
+    /// The longest that `work` lets an agent run for one claim; by default any time.
     pub longest_run_seconds: Option<u64>,
-    /// How long a claim of a person holds, in seconds, whatever time a contract gives; as that of an
-    /// agent, if not given.
+    /// How long a person's claim holds, whatever contracts say; by default as an agent's.
     pub person_lease_seconds: Option<u64>,
-    /// The time in which an agent must claim what it gets, in seconds, unless the contract or the
-    /// route gives another; any time, if not given. It does not apply to a person.
+    /// How soon an agent, not a person, must claim; contracts and routes precede; by default any
+    /// time.
     pub acknowledge_seconds: Option<u64>,
-    /// How long after its last step an issue that ended is archived, in seconds, if `git handoff archive` is
-    /// given no time; never, if not given.
+    /// How long after its last step an ended issue is archived; by default never.
     pub archive_after_seconds: Option<u64>,
     /// When failed work is retried.
     pub retry: Option<Retry>,
@@ -132,10 +127,9 @@ pub struct Limits {
     pub turns: Option<Turns>,
     /// Why a request must not go to who waits for its sender; by default it may.
     pub loops: Option<String>,
-    /// What work may cost, by a name that is shown; see [work.md](work.md#cost-and-budgets).
+    /// What work may cost, [by name](work.md#cost-and-budgets).
     pub budgets: BTreeMap<String, Budget>,
-    /// The kinds of refused contracts that are kept on record in their issue, without their content,
-    /// so that every clone sees who was refused and why; none, if this is empty.
+    /// The kinds of refused contracts kept on record, without content; by default none.
     pub on_record: Vec<OnRecord>,
 }
 

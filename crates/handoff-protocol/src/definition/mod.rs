@@ -145,12 +145,10 @@ pub struct ErrorCode {
     pub meaning: String,
     /// What to do: the advice, if the failure has none.
     pub recovery: String,
-    /// Whether the contract has to be corrected before another attempt can succeed: then its sender is
-    /// offered `git handoff retry ID --with FILE`.
+    /// Whether the contract must be corrected first: `git handoff retry ID --with FILE`.
     #[serde(default)]
     pub corrected: bool,
-    /// The ways in which an agent's run ends without a result that it stands for; `FAILED` stands for
-    /// what no code lists.
+    /// The ends of an agent's run without a result that it stands for, by default `FAILED`.
     #[serde(default)]
     pub runs: Vec<RunFailure>,
 }
@@ -179,8 +177,7 @@ pub struct ImportProfile {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ImportedType {
-    /// The members that it may lack, each with all that is in it: what it lacks is recorded as
-    /// unknown.
+    /// The members that it may lack; they are recorded as unknown.
     #[serde(default)]
     pub unknown: Vec<String>,
     /// When it was written, if not where the type says.
@@ -261,10 +258,9 @@ pub struct AllowedSecret {
 pub struct Vocabulary {
     /// Priority words, the most urgent first; they order the inbox and `claim --next`.
     pub priorities: Vec<String>,
-    /// Status words and the lifecycle states they stand for; a contract whose word means unfinished
-    /// work is refused.
+    /// Status words, and the states they stand for; unfinished ones are refused.
     pub status: BTreeMap<String, State>,
-    /// The error codes that failures may have; any code, if this is empty.
+    /// The error codes of failures; any code, if empty.
     pub errors: BTreeMap<String, ErrorCode>,
 }
 
@@ -301,11 +297,7 @@ pub struct Definition {
     /// The routes.
     #[schemars(with = "Vec<route::StoredRoute>")]
     pub routes: Routes,
-    /// The facts gathered about an issue, by name: `last` (the value at the first of these pointers
-    /// that the newest contract has), `newest` (the same in the newest contract of the types `of`,
-    /// and none if it has none), `sum` (over all contracts; a list counts as its length),
-    /// `count` (of contracts of these types) or `collect` (the items of the lists there, each
-    /// once).
+    /// The facts gathered about an issue, by name.
     #[serde(default)]
     #[schemars(with = "Option<BTreeMap<String, fact::StoredFact>>")]
     pub facts: Facts,
@@ -315,12 +307,11 @@ pub struct Definition {
     pub documents: BTreeMap<AgentName, Document>,
     /// How files of other systems say less than contracts, by profile.
     pub imports: BTreeMap<AgentName, ImportProfile>,
-    /// How long a claim holds, when failed work is retried, and limits on the number, the rate and the
-    /// cost of handoffs.
+    /// Leases, retries, and limits on the number, rate and cost of handoffs.
     pub limits: Option<Limits>,
     /// What to do about handoffs that need attention: the first rule that applies.
     pub decisions: Vec<DecisionRule>,
-    /// Rules that compare places of a contract with each other and with what is known of its issue.
+    /// Rules that compare places of a contract with each other and with facts.
     pub consistency: Vec<ConsistencyRule>,
     /// What happens to statements that the repository contradicts.
     pub evidence: Option<EvidenceRules>,
@@ -329,9 +320,8 @@ pub struct Definition {
     pub requirements: BTreeMap<String, Requirement>,
     /// What may be stored although it looks like a secret.
     pub secrets: Option<SecretRules>,
-    /// What `git handoff alerts` watches: alerts, or the names of
-    /// [usual ones](protocols.md#the-usual-alerts); and [who is told](protocols.md#who-is-told) of what
-    /// needs somebody.
+    /// What `git handoff alerts` watches: alerts, or names of [usual
+    /// ones](protocols.md#the-usual-alerts); and [who is told](protocols.md#who-is-told).
     #[serde(default)]
     #[schemars(with = "Option<Vec<alerts::StoredEntry>>")]
     pub alerts: Alerts,

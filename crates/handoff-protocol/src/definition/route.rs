@@ -91,9 +91,9 @@ pub(super) struct StoredRoute {
     from: Several<String>,
     /// The receiver, or several; nobody sends to itself.
     to: Several<AgentName>,
-    /// The contract types that may use it; none, if it is `forbidden`.
+    /// The contract types that may use it, unless `forbidden`.
     contracts: Option<Vec<String>>,
-    /// Why nothing may go this way. The reason is shown to who tries.
+    /// Why nothing may go this way, for who tries.
     forbidden: Option<String>,
     /// Whether a contract on this route may open an issue.
     #[serde(default)]

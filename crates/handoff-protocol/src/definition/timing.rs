@@ -66,8 +66,7 @@ pub enum Jitter {
 pub struct Retry {
     /// How many attempts may follow the first; by default any number; a contract's own precedes.
     pub max_retries: Option<u32>,
-    /// The delay before each further attempt, in seconds; the last one also applies to all later
-    /// attempts.
+    /// The delay before each further attempt; the last applies to all later ones.
     pub delays_seconds: Vec<u64>,
     /// The delay before the second attempt, instead of a list; a contract's own precedes.
     pub initial_seconds: Option<u64>,

@@ -12,18 +12,16 @@ use super::contract_type::Words;
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Traces {
-    /// The attributes, by name: a JSON Pointer, or `{"count": POINTER}` for the number of items in
-    /// the list or object there. Each contract that has the value sets the attribute on its
-    /// handoff, and an answer sets it on its request.
+    /// Attributes of the handoff, or of the answered request: pointers, or `{"count": POINTER}`.
     #[serde(default)]
     pub attributes: BTreeMap<String, TraceValue>,
-    /// Contracts that are events of their handoff, or of the request that they answer.
+    /// Contracts that are events of their handoff or its request.
     #[serde(default)]
     pub events: Vec<TraceEvent>,
     /// The fact with the pull request: the trailer `Pull-Request`.
     pub pull_request: Option<String>,
-    /// The counts of a review's findings, by name: the trailer `Findings` of commit messages. Each is
-    /// the place of a number, or `{"count": POINTER}`; a contract has those that it has the places of.
+    /// Counts of a review's findings, by name: the trailer `Findings`. Pointers, or `{"count":
+    /// POINTER}`.
     #[serde(default)]
     pub findings: BTreeMap<String, TraceValue>,
 }
@@ -36,10 +34,10 @@ pub struct TraceEvent {
     pub name: String,
     /// The contract types that become this event.
     pub contracts: Vec<String>,
-    /// The texts that they must have at JSON Pointers, if not all of them match.
+    /// The texts that they must have at pointers, if not all match.
     #[serde(default)]
     pub when: BTreeMap<String, Words>,
-    /// Whether the event is every way of such a handoff to a person, rather than the contract.
+    /// Whether any way to a person is the event, rather than the contract.
     #[serde(default)]
     pub escalates: bool,
     /// The event's attributes, by name.
