@@ -141,7 +141,11 @@ pub fn catch_up(
 }
 
 /// Tells an agent once what others have said about the issues that it works on since it claimed them.
+/// A partial clone would have to ask for them.
 fn tell_news(ledger: &Ledger<'_>, output: &mut Output) -> Result<(), Failure> {
+    if ledger.repository().is_partial() {
+        return Ok(());
+    }
     let Some((Some(agent), Some(worker))) = output
         .carried()
         .map(|carried| (carried.agent.clone(), carried.worker.clone()))
@@ -156,12 +160,12 @@ fn tell_news(ledger: &Ledger<'_>, output: &mut Output) -> Result<(), Failure> {
     let mut last: Option<Moment> = told;
     for record in tip.held_by(&agent)? {
         let is_own = |lease: &Lease| lease.worker == worker;
-        let Some(issue) = tip.issue(record.id.issue())?.issue()? else {
-            continue;
-        };
         if !record.lease.as_ref().is_some_and(is_own) {
             continue;
         }
+        let Some(issue) = tip.issue(record.id.issue())?.issue()? else {
+            continue;
+        };
         for said in news(&issue, &record, told) {
             let facts = said
                 .facts
