@@ -75,8 +75,7 @@ fn events_and_agents_take_an_issue_to_its_end() {
         ["answered 12.1"]
     );
     env.claim("12.1", "prep-agent").success();
-    env.send(prepared(12).replace("quayside/parcel-desk", "quayside/parcel-desk"))
-        .success();
+    env.send(prepared(12)).success();
 
     env.claim("12.2", "implementer-agent").success();
     let opened = event(&env, "pull_request", &pull("opened", pull_request(5, 12)));
@@ -516,10 +515,7 @@ fn a_review_on_github_says_which_commit_an_approval_is_about() {
     let env = TestEnvironment::with_ledger();
     event(&env, "issues", &issues("opened", issue(12)));
     env.claim("12.1", "prep-agent").success();
-    let here = |contract: String| {
-        let contract = contract.replace("quayside/parcel-desk", "quayside/parcel-desk");
-        contract.replace("pull/91", "pull/5").replace(">91<", ">5<")
-    };
+    let here = |contract: String| contract.replace("pull/91", "pull/5").replace(">91<", ">5<");
     let contract = here(prepared(12));
     let (_, rest) = contract.split_once("<branch>").unwrap();
     let (branch, _) = rest.split_once("</branch>").unwrap();
