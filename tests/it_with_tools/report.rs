@@ -769,11 +769,11 @@ fn a_page_is_searched_by_title_label_branch_and_person() {
     assert_eq!(found["violations"], json!([]));
     let answers = &found["answers"];
     assert_eq!(
-        [&answers[1], &answers[4], &answers[7], &answers[14]],
+        [&answers[1], &answers[4], &answers[7], &answers[15]],
         ["2", "10", "1", "1 2 10"]
     );
-    assert!(answers[15].as_str().unwrap().ends_with("Handoffs of repo0"));
-    let meta = answers[16].as_str().unwrap();
+    assert!(answers[16].as_str().unwrap().ends_with("Handoffs of repo0"));
+    let meta = answers[17].as_str().unwrap();
     assert!(meta.contains("branch feature/csv"), "{meta}");
     // The same by options; what is not known is refused.
     let (_, text) = report(&env, &["--label", "docs", "--on", "feature/xml"]);
