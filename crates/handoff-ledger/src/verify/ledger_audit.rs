@@ -117,32 +117,31 @@ impl Ledger<'_> {
     /// are looked at: they are no steps, or the branch was rewritten.
     fn strays(&self, now: Moment) -> Result<Vec<Finding>, LedgerError> {
         let tip = self.existing()?;
-        let (mut found, mut is_known) = (Vec::new(), false);
+        let mut found = Vec::new();
         // A clone that knows nothing of it has `verify`.
-        let Some(seen) = self.memory().seen() else {
+        let Some(seen) = self.memory().seen().filter(|seen| *seen != tip) else {
             return Ok(found);
         };
-        if seen == tip {
-            return Ok(found);
-        }
-        let scars = self
-            .at(tip)
-            .map_or(Vec::new(), |tip| tip.manifest().quarantined.clone());
-        for id in self.repository().first_parents(tip).take(LOOK_BACK) {
-            let id = id?;
-            is_known = id == seen;
-            if is_known {
-                break;
+        let history = |from| self.repository().first_parents(from).take(LOOK_BACK);
+        let mut recent: Vec<ObjectId> = history(tip).collect::<Result<_, _>>()?;
+        match recent.iter().position(|id| *id == seen) {
+            Some(known) => recent.truncate(known),
+            None => {
+                // One that is far behind has ancestors that are older than what is recent here.
+                let mut own = history(seen).map_while(Result::ok);
+                if own.any(|id| recent.contains(&id)) {
+                    found.push(rewritten(tip, seen));
+                }
+                recent.truncate(1);
             }
+        }
+        for id in recent {
             // Reading what a step says costs a thousandth of making it again, which `verify` does.
             let message = self.repository().commit(id)?.message;
             let says_its_step = trailers(&message).iter().any(|(name, _)| *name == "Event");
-            if !says_its_step && scars.iter().all(|scar| scar.commit != id) {
+            if !says_its_step && !self.is_quarantined(tip, id) {
                 found.extend(Auditor::faults(self.repository(), id, now)?);
             }
-        }
-        if !is_known && self.has_lost(tip, seen) {
-            found.push(rewritten(tip, seen));
         }
         // What can't be judged here, or by this clock, is for `verify` to tell.
         let unsure = [
@@ -152,6 +151,16 @@ impl Ledger<'_> {
         ];
         found.retain(|finding| finding.is_error() && !unsure.contains(&finding.code));
         Ok(found)
+    }
+
+    fn is_quarantined(&self, tip: ObjectId, commit: ObjectId) -> bool {
+        let tip = self.at(tip).ok();
+        tip.is_some_and(|tip| {
+            tip.manifest()
+                .quarantined
+                .iter()
+                .any(|scar| scar.commit == commit)
+        })
     }
 
     /// Notes what is wrong with the commits that came since this clone last saw the branch.
