@@ -118,20 +118,17 @@ impl Ledger<'_> {
     fn strays(&self, now: Moment) -> Result<Vec<Finding>, LedgerError> {
         let tip = self.existing()?;
         let mut found = Vec::new();
-        // A clone that knows nothing of it has `verify`.
-        let Some(seen) = self.memory().seen().filter(|seen| *seen != tip) else {
-            return Ok(found);
-        };
+        let seen = self.memory().seen();
         let history = |from| self.repository().first_parents(from).take(LOOK_BACK);
         let mut recent: Vec<ObjectId> = history(tip).collect::<Result<_, _>>()?;
-        match recent.iter().position(|id| *id == seen) {
+        match recent.iter().position(|id| Some(*id) == seen) {
             Some(known) => recent.truncate(known),
             None => {
                 // One that is far behind has ancestors that are older than what is recent here.
-                let mut own = history(seen).map_while(Result::ok);
-                if own.any(|id| recent.contains(&id)) {
-                    found.push(rewritten(tip, seen));
-                }
+                let is_recent = |id: ObjectId| recent.contains(&id);
+                let branched =
+                    |seen: &ObjectId| history(*seen).map_while(Result::ok).any(is_recent);
+                found.extend(seen.filter(branched).map(|seen| rewritten(tip, seen)));
                 recent.truncate(1);
             }
         }
