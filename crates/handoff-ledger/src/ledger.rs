@@ -30,7 +30,7 @@ pub struct Ledger<'r> {
     origin: Option<ObjectId>,
     known: KnownProtocols,
     /// The sound commit whose settings stand in where those of a tip can't be read.
-    mends: Option<ObjectId>,
+    settings_from: Option<ObjectId>,
     /// Where to get what this clone lacks.
     on_demand: Option<Rc<OnDemand>>,
 }
@@ -67,7 +67,7 @@ impl<'r> Ledger<'r> {
             branch: branch.to_owned(),
             refname,
             chain: None,
-            mends: None,
+            settings_from: None,
             upstream: None,
             reconcile: None,
             origin: None,
@@ -158,7 +158,7 @@ impl<'r> Ledger<'r> {
             branch: self.branch.clone(),
             refname: self.refname.clone(),
             chain: None,
-            mends: None,
+            settings_from: None,
             upstream: None,
             reconcile: None,
             origin: None,
@@ -370,7 +370,7 @@ impl<'r> Ledger<'r> {
             on_demand.ensure_frame(self.repository, commit)?;
         }
         let snapshot = Snapshot::at(self.repository, commit, &self.branch);
-        let snapshot = snapshot.or_else(|error| match self.mends {
+        let snapshot = snapshot.or_else(|error| match self.settings_from {
             Some(sound) if error.is_unreadable() => {
                 Snapshot::standing_in(self.repository, commit, sound)
             }
@@ -381,13 +381,13 @@ impl<'r> Ledger<'r> {
             .completed_by(self.on_demand.as_ref()))
     }
 
-    /// Lets the settings before a commit that is no step stand in for those that it destroyed, or no
+    /// Takes the settings from before a commit that is not a step, in place of those it destroyed, or no
     /// longer.
     pub(super) fn mend(&mut self, stray: Option<ObjectId>) -> Result<(), LedgerError> {
         let stray = stray
             .map(|stray| self.repository.commit(stray))
             .transpose()?;
-        self.mends = stray.and_then(|stray| stray.parents.first().copied());
+        self.settings_from = stray.and_then(|stray| stray.parents.first().copied());
         Ok(())
     }
 

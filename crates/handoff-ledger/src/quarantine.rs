@@ -1,4 +1,4 @@
-//! Quarantine: a commit on the ledger's branch that is no step stays in its history, and its content
+//! Quarantine: a commit on the ledger's branch that is not a step stays in its history, and its content
 //! does not count any more. A person signs that off, and the ledger's manifest names it from then on.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use super::halt::MOST;
 use super::signing::{By, Demand};
 use super::snapshot::Snapshot;
 
-/// What a person decides about a commit that is no step.
+/// What a person decides about a commit that is not a step.
 #[derive(Clone, Debug)]
 pub struct Quarantine {
     /// The person.

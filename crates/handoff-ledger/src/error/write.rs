@@ -35,7 +35,7 @@ pub enum WriteError {
     /// Damage can't be repaired.
     #[error("the repair cannot go on")]
     Repair(#[source] std::io::Error),
-    /// Only a commit that is no step is quarantined.
+    /// Only a commit that is not a step is quarantined.
     #[error("commit {0} is a sound step of the ledger")]
     NoStray(String),
     /// The commit is not in the ledger's history, or begins it.

@@ -75,7 +75,7 @@ impl Ledger<'_> {
         self.memory().audited()
     }
 
-    /// Quarantines a commit that is no step. Returns the later steps that are undone with it, and the
+    /// Quarantines a commit that is not a step. Returns the later steps that are undone with it, and the
     /// commit that records it; `None` if it was quarantined already.
     ///
     /// # Errors

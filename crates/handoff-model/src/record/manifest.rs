@@ -33,7 +33,7 @@ pub struct Manifest {
     pub quarantined: Vec<Scar>,
 }
 
-/// A commit that is no step of the ledger, and does not count any more.
+/// A commit that is not a step of the ledger, and does not count any more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scar {

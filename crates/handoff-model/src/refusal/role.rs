@@ -52,7 +52,7 @@ pub enum RoleRefusal {
         agent: AgentName,
         leads: Vec<AgentName>,
     },
-    /// Only a person signs off what is done with a commit that is no step.
+    /// Only a person signs off what is done with a commit that is not a step.
     #[error("{agent} cannot sign off a quarantine")]
     NoSignOff {
         agent: AgentName,
