@@ -114,15 +114,20 @@ pub(crate) struct Arguments {
     /// How often to poll the remote [default: 5s]
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     poll: Option<Duration>,
-    /// List the worktrees that were made here, and what only they have
+    /// List the worktrees that were made here, the branches of ended issues, and what only they have
     #[arg(long, conflicts_with_all = ["command", "file", "prune"])]
     list: bool,
-    /// Remove the worktrees that nobody uses, and that have nothing that is not elsewhere
+    /// Remove worktrees that nobody uses and branches of ended issues that have nothing that is not
+    /// elsewhere
     #[arg(long, conflicts_with_all = ["command", "file"])]
     prune: bool,
     /// With --prune: remove those of this issue, with what only they have
     #[arg(long, value_name = "ISSUE", requires = "prune")]
     discard: Option<IssueKey>,
+    /// List or prune the branches on the remote, too: those that are merged into its main branch have
+    /// nothing that is not elsewhere
+    #[arg(long, conflicts_with_all = ["command", "file"])]
+    remote: bool,
 }
 
 impl Arguments {
@@ -132,7 +137,7 @@ impl Arguments {
         }
         let repository = context.repository()?;
         output.carry(context.carried(&repository));
-        if self.list || self.prune {
+        if self.list || self.prune || self.remote {
             let folder = self.folder(&repository, None);
             let listing = Listing::of(context, &repository, folder, self.wanted(), output)?;
             return output.answer(&listing);
@@ -210,10 +215,10 @@ impl Arguments {
     }
 
     fn wanted(&self) -> Wanted {
-        match (&self.discard, self.prune) {
-            (Some(issue), _) => Wanted::Discard(issue.clone()),
-            (None, true) => Wanted::Prune,
-            (None, false) => Wanted::List,
+        Wanted {
+            prunes: self.prune,
+            discarded: self.discard.clone(),
+            on_remote: self.remote,
         }
     }
 

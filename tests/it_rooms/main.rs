@@ -25,6 +25,8 @@ mod usage;
 #[cfg(target_os = "linux")]
 mod work;
 #[cfg(target_os = "linux")]
+mod work_leftovers;
+#[cfg(target_os = "linux")]
 mod work_outcomes;
 #[cfg(target_os = "linux")]
 mod work_parts;

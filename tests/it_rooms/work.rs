@@ -308,7 +308,7 @@ fn worktrees_are_listed_and_nothing_that_only_they_have_is_removed_unasked() {
     assert!(!env.root().join("repo.worktrees").exists());
     assert_eq!(
         env.handoff(&["work", "--list"]).success().stdout,
-        "no worktrees\n"
+        "no worktrees, and no branches of ended issues\n"
     );
 }
 

@@ -14,6 +14,7 @@
 
 mod adopt;
 mod agent_folder;
+mod branches;
 mod breaker;
 mod checkout;
 mod decide;
@@ -32,6 +33,7 @@ mod run;
 mod run_output;
 mod share;
 mod slot;
+mod turn;
 mod usage;
 mod worktree;
 
@@ -47,19 +49,20 @@ use handoff::base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff::base::text::{continued, cut};
 use handoff::git::{Repository, Waker};
 use handoff::ledger::{Snapshot, claimable, turn_before};
-use handoff::model::{IssueStatus, Record, View};
+use handoff::model::{BranchPatterns, IssueStatus, Record, View};
 use handoff::protocol::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use branches::Naming;
 use breaker::Breakers;
 use decide::Decider;
 pub use decide::Undecided;
-use merging::Merging;
 use piece::{Later, Outcome, Piece};
 use program::{Actor, Program};
 use run::{Notice, Stop};
 use slot::{Note, Slot};
+use turn::Merging;
 
 use handoff_cli::context::Context;
 use handoff_cli::context::interruption::Interruption;
@@ -750,7 +753,10 @@ impl<'a> Supervisor<'a> {
             let checkout = found.remembered.checkout.as_ref();
             let loses = checkout.map_or_else(Vec::new, |checkout| self.worktrees.loses(checkout));
             let trouble = if loses.is_empty() {
-                self.worktrees.remove(&found, false).err()
+                let removed = self.worktrees.remove(&found, false);
+                removed
+                    .and_then(|()| self.sweep_branches(&found.remembered.issue))
+                    .err()
             } else {
                 Some(format!("it has {}", loses.join(" and ")))
             };
@@ -763,6 +769,23 @@ impl<'a> Supervisor<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Removes this clone's branches of an ended issue, unless they have what nothing else has.
+    fn sweep_branches(&self, issue: &IssueKey) -> Result<(), String> {
+        // Only those that workers name: a person may have made another one after the issue.
+        let naming = Naming {
+            ledger_branch: &self.ledger,
+            patterns: &BranchPatterns::default(),
+        };
+        let all = self.worktrees.issue_branches(&naming, None)?;
+        let mut own = all.iter().filter(|branch| branch.issue == *issue);
+        own.try_for_each(|branch| {
+            if self.worktrees.has_own_commits(branch) {
+                return Ok(());
+            }
+            self.worktrees.remove_branch(branch)
+        })
     }
 }
 

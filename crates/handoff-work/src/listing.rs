@@ -1,15 +1,17 @@
-//! The worktrees that were made here: listed, and removed.
+//! What runs left here: worktrees, branches of ended issues, and files. It is listed, and removed.
 
 use std::path::PathBuf;
 
 use handoff::base::ids::{HandoffId, IssueKey};
 use handoff::git::Repository;
+use handoff::ledger::Snapshot;
 use handoff::model::{IssueStatus, View};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::branches::Naming;
 use super::program::Program;
-use super::slot;
+use super::slot::{self, Slot};
 use super::worktree::Worktrees;
 use handoff_cli::args::page::Cut;
 use handoff_cli::context::Context;
@@ -17,14 +19,24 @@ use handoff_cli::failure::{ErrorCode, Failure};
 use handoff_cli::output::{Answer, Output};
 use handoff_cli::view::Look;
 
-/// What is done with them.
-pub enum Wanted {
-    /// What there is.
-    List,
-    /// Those that have nothing of their own are removed.
-    Prune,
-    /// Those of this issue are removed, with what they have.
-    Discard(IssueKey),
+/// What is done with what is there.
+pub struct Wanted {
+    /// Whether that which has nothing of its own is removed.
+    pub prunes: bool,
+    /// The issue whose worktrees and branches are removed with what they have.
+    pub discarded: Option<IssueKey>,
+    /// Whether branches on the remote count, too.
+    pub on_remote: bool,
+}
+
+impl Wanted {
+    /// Whether something of an issue goes, and whether that may lose something.
+    fn of(&self, issue: &IssueKey, is_needed: bool) -> (bool, bool) {
+        match &self.discarded {
+            Some(discarded) => (discarded == issue, true),
+            None => (self.prunes && !is_needed, false),
+        }
+    }
 }
 
 /// The worktrees.
@@ -33,8 +45,28 @@ pub enum Wanted {
 pub struct Listing {
     /// each worktree
     worktrees: Vec<WorktreeView>,
+    /// each branch of an ended issue, of the clone and, if asked, of the remote
+    branches: Vec<BranchView>,
     #[serde(skip)]
     cut: Cut,
+}
+
+/// A branch.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "LeftBranch")]
+struct BranchView {
+    /// its name
+    name: String,
+    /// the remote that has it; null for one of the clone
+    remote: Option<String>,
+    /// the issue that it is for
+    issue: IssueKey,
+    /// whether it has commits that nothing else has: no other branch, or not the remote's main one
+    only_here: bool,
+    /// whether it was removed
+    removed: bool,
+    /// why it could not be removed
+    trouble: Option<String>,
 }
 
 /// A worktree.
@@ -72,7 +104,8 @@ impl Listing {
         let home = repository.workdir().unwrap_or(repository.path());
         let failed = |error: String| Failure::new(ErrorCode::Git, error);
         let program = Program::new(home, None).map_err(|error| failed(error.to_string()))?;
-        let trees = Worktrees::new(&program, folder, &slot::folder(repository.common_dir()));
+        let slots = slot::folder(repository.common_dir());
+        let trees = Worktrees::new(&program, folder, &slots);
         let tip = context.tip(repository)?;
         let mut worktrees = Vec::new();
         for found in trees.all() {
@@ -80,66 +113,147 @@ impl Listing {
             let checkout = found.remembered.checkout.as_ref();
             let only_here = checkout.map_or_else(Vec::new, |checkout| trees.loses(checkout));
             let issue = &found.remembered.issue;
-            let state = tip.issue(issue)?.issue()?;
-            let open = state.is_none_or(|state| state.status == IssueStatus::Open);
-            let (goes, may_lose) = match &wanted {
-                Wanted::List => (false, false),
-                Wanted::Prune => (only_here.is_empty(), false),
-                Wanted::Discard(key) => (key == issue, true),
-            };
+            let (goes, may_lose) = wanted.of(issue, !only_here.is_empty());
             let removed = goes && lock.is_some();
             if removed {
                 trees.remove(&found, may_lose).map_err(failed)?;
             }
             worktrees.push(WorktreeView {
                 path: found.remembered.path.clone(),
+                open: !has_ended(&tip, issue)?,
                 issue: issue.clone(),
                 last: found.remembered.last.clone(),
                 used: lock.is_none(),
-                open,
                 only_here,
                 removed,
             });
         }
+        if wanted.prunes {
+            for slot in Slot::left_behind(&slots) {
+                let id = slot.note().and_then(|note| note.id);
+                if id.map_or(Ok(false), |id| has_ended(&tip, id.issue()))? {
+                    slot.clear();
+                }
+            }
+        }
+        let ledger = context.ledger(repository)?.branch().to_owned();
+        let naming = Naming {
+            ledger_branch: &ledger,
+            patterns: &tip.branch_patterns()?,
+        };
+        // After the worktrees: a branch that is checked out stays.
+        let mut places = vec![None];
+        if wanted.on_remote {
+            let remote = super::code_remote(context, repository).ok_or_else(|| {
+                Failure::usage("there is no remote that branches are pushed to".to_owned())
+                    .hint("leave out --remote, or add one: git remote add origin ADDRESS")
+            })?;
+            places.push(Some(remote));
+        }
+        let mut branches = Vec::new();
+        for place in places {
+            let found = trees.issue_branches(&naming, place.as_deref());
+            for branch in found.map_err(failed)? {
+                if !has_ended(&tip, &branch.issue)? {
+                    continue;
+                }
+                let only_here = trees.has_own_commits(&branch);
+                let goes = wanted.of(&branch.issue, only_here).0;
+                let trouble = goes.then(|| trees.remove_branch(&branch).err()).flatten();
+                branches.push(BranchView {
+                    removed: goes && trouble.is_none(),
+                    name: branch.name,
+                    remote: branch.remote,
+                    issue: branch.issue,
+                    only_here,
+                    trouble,
+                });
+            }
+        }
         Ok(Self {
             worktrees,
+            branches,
             cut: Cut::of(output),
         })
     }
 }
 
+/// Whether the ledger knows an issue as ended.
+fn has_ended(tip: &Snapshot<'_>, issue: &IssueKey) -> Result<bool, Failure> {
+    let state = tip.issue(issue)?.issue()?;
+    Ok(state.is_some_and(|state| state.status != IssueStatus::Open))
+}
+
 impl Answer for Listing {
     fn text(&self, _: &Look) -> String {
-        if self.worktrees.is_empty() {
-            return "no worktrees\n".to_owned();
+        if self.worktrees.is_empty() && self.branches.is_empty() {
+            return "no worktrees, and no branches of ended issues\n".to_owned();
         }
-        let line = |one: &WorktreeView| {
+        const NOTHING: &str = "nothing that is not elsewhere";
+        let worktree = |one: &WorktreeView| {
             let state = match one {
                 one if one.removed => "removed".to_owned(),
                 one if one.used => "in use".to_owned(),
                 one if !one.only_here.is_empty() => {
                     format!("only here: {}", one.only_here.join(", "))
                 }
-                _ => "nothing that is not elsewhere".to_owned(),
+                _ => NOTHING.to_owned(),
             };
             let ended = if one.open { "" } else { ", ended" };
+            let path = one.path.display();
+            format!("{path}  issue {}{ended}: {state}\n", one.issue)
+        };
+        let branch = |one: &BranchView| {
+            let state = match one {
+                BranchView { removed: true, .. } => "removed",
+                BranchView {
+                    trouble: Some(why), ..
+                } => why,
+                BranchView {
+                    only_here: true,
+                    remote: None,
+                    ..
+                } => "only here: commits that no other branch has",
+                BranchView {
+                    only_here: true, ..
+                } => "only here: commits that are not merged",
+                _ => NOTHING,
+            };
+            let place = one
+                .remote
+                .as_ref()
+                .map_or_else(String::new, |remote| format!("{remote}/"));
             format!(
-                "{}  issue {}{ended}: {state}\n",
-                one.path.display(),
-                one.issue
+                "branch {place}{}  issue {}, ended: {state}\n",
+                one.name, one.issue
             )
         };
-        let (shown, rest) = self.cut.rows(&self.worktrees);
-        let mut text: String = shown.iter().map(line).collect();
-        text += &rest;
-        let mut left = self
-            .worktrees
-            .iter()
-            .filter(|one| !one.removed && !one.only_here.is_empty());
-        if let Some(one) = left.next() {
+        let rows: Vec<String> = { self.worktrees.iter().map(worktree) }
+            .chain(self.branches.iter().map(branch))
+            .collect();
+        let (shown, rest) = self.cut.rows(&rows);
+        let mut text = shown.concat() + &rest;
+        let trees = self.worktrees.iter();
+        let mut kept = trees
+            .filter(|one| !one.removed && !one.only_here.is_empty())
+            .map(|one| (&one.issue, ""))
+            .chain(
+                { self.branches.iter() }
+                    .filter(|one| !one.removed && one.only_here)
+                    .map(|one| {
+                        (
+                            &one.issue,
+                            if one.remote.is_some() {
+                                " --remote"
+                            } else {
+                                ""
+                            },
+                        )
+                    }),
+            );
+        if let Some((issue, remote)) = kept.next() {
             text += &format!(
-                "remove one with what only it has: git handoff work --prune --discard {}\n",
-                one.issue
+                "remove one with what only it has: git handoff work --prune --discard {issue}{remote}\n"
             );
         }
         text

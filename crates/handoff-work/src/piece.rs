@@ -14,15 +14,14 @@ use handoff::model::{BranchPatterns, ModelUsage};
 use serde_json::Value;
 
 use super::agent_folder::{self, AgentFolder};
-use super::merging::Merging;
 use super::program::{Actor, Program, Said, word};
 use super::prompt::{self, Work};
-use super::publish::Pushed;
 use super::roles::{Commits, Role};
 use super::run::{End, Files, Lease, Line, Notice, Room, Started, Stop, not_started};
 use super::run_output::RunFolder;
 use super::share::Share;
 use super::slot::{Note, Slot};
+use super::turn::Merging;
 use super::usage;
 use super::worktree::{Trouble, Wanted, Worktree, Worktrees};
 use handoff_cli::process::ProcessGroup;
@@ -90,6 +89,17 @@ pub(super) enum Outcome {
     /// It is still claimed, and whoever takes its slot goes on: the worker ended, or what came of it
     /// could not be recorded, for this reason.
     Left(Option<String>),
+}
+
+/// What became of a push.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Pushed {
+    /// The remote has the branch, or it is not to be pushed.
+    Done,
+    /// The remote refuses it, in git's words.
+    Refused(String),
+    /// The remote could not be reached, in git's words.
+    Unreachable(String),
 }
 
 /// When work may go well that could not be done now.

@@ -6,29 +6,18 @@ use std::process::Stdio;
 use std::thread;
 
 use handoff::base::text::{one_line, quoted};
-use handoff::model::{BranchContext, BranchPatterns, branch_for_agents};
+use handoff::model::{BranchContext, BranchPatterns, IssueStatus, View, branch_for_agents};
 
 use handoff_cli::failure::Failure;
 use handoff_cli::output::{Output, counted};
 
-use super::piece::{PAUSE, Piece, Place, Refusal, Site, TRIES};
+use super::piece::{PAUSE, Piece, Place, Pushed, Refusal, Site, TRIES};
 use super::program::{Actor, Program, config_variables, word};
 use super::roles::Commits;
 use super::{Supervisor, agent_folder};
 
 /// How many changed files are named.
 const NAMED: usize = 10;
-
-/// What became of a push.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Pushed {
-    /// The remote has the branch, or it is not to be pushed.
-    Done,
-    /// The remote refuses it, in git's words.
-    Refused(String),
-    /// The remote could not be reached, in git's words.
-    Unreachable(String),
-}
 
 impl Piece {
     /// Refuses a branch that agents may not write to.
@@ -306,6 +295,11 @@ impl Supervisor<'_> {
                         || self.program.has_none_of_its_own(&name, &remote)
                 };
                 if is_busy || is_there() {
+                    continue;
+                }
+                // Its branch may have been removed there on purpose.
+                let state = self.context.tip(self.repository)?.issue(&issue)?.issue()?;
+                if state.is_some_and(|state| state.status != IssueStatus::Open) {
                     continue;
                 }
                 let refspec = format!("{name}:{name}");

@@ -35,7 +35,7 @@ const ENDING: Duration = Duration::from_secs(60);
 /// The worktrees of a clone.
 #[derive(Clone, Debug)]
 pub(super) struct Worktrees {
-    program: Program,
+    pub(super) program: Program,
     /// Where they are.
     folder: PathBuf,
     /// Where their locks and notes are.

@@ -1,0 +1,115 @@
+//! The branches of ended issues, here and on a remote. One that has commits that nothing else has is
+//! removed only if these may be lost.
+
+use handoff::base::ids::{HandoffId, IssueKey};
+use handoff::model::{BranchContext, BranchPatterns, branch_for_agents};
+
+use super::worktree::Worktrees;
+
+/// A branch that agents may write to.
+#[derive(Clone, Debug)]
+pub(super) struct IssueBranch {
+    pub(super) issue: IssueKey,
+    pub(super) name: String,
+    /// The remote that has it; none for a branch of the clone.
+    pub(super) remote: Option<String>,
+    /// The commit that was looked at: what is on another one by then stays.
+    tip: String,
+}
+
+/// What tells the issue of a branch.
+pub(super) struct Naming<'a> {
+    pub(super) ledger_branch: &'a str,
+    pub(super) patterns: &'a BranchPatterns,
+}
+
+impl Worktrees {
+    /// The branches of issues: those of the clone that are checked out nowhere, or those of a remote.
+    ///
+    /// # Errors
+    /// What git says.
+    pub(super) fn issue_branches(
+        &self,
+        naming: &Naming<'_>,
+        remote: Option<&str>,
+    ) -> Result<Vec<IssueBranch>, String> {
+        let format = "--format=%(objectname) %(refname)%(if)%(worktreepath)%(then) used%(end)";
+        let listed = match remote {
+            None => self.program.git(&["for-each-ref", format, "refs/heads"])?,
+            Some(remote) => self.program.git(&["ls-remote", "--heads", remote])?,
+        };
+        let default = self.main(remote.or(Some("origin")));
+        let found = listed.lines().filter_map(|line| {
+            let mut words = line.split_whitespace();
+            let (tip, name) = (words.next()?, words.next()?.strip_prefix("refs/heads/")?);
+            let issue = issue_of(name, naming.patterns).filter(|_| words.next().is_none())?;
+            let context = BranchContext {
+                issue: &issue,
+                ledger_branch: naming.ledger_branch,
+                default_branch: default.as_deref(),
+                base: None,
+                patterns: naming.patterns,
+                made_here: false,
+            };
+            branch_for_agents(name, &context).ok()?;
+            Some(IssueBranch {
+                name: name.to_owned(),
+                remote: remote.map(str::to_owned),
+                tip: tip.to_owned(),
+                issue,
+            })
+        });
+        Ok(found.collect())
+    }
+
+    /// Whether a branch has commits that nothing else has: for one of the clone, no other branch, tag
+    /// or remote; for one of a remote, not the remote's main branch.
+    pub(super) fn has_own_commits(&self, branch: &IssueBranch) -> bool {
+        let count = ["rev-list", "--count", "--max-count=1", &branch.tip, "--not"];
+        let only = match &branch.remote {
+            None => {
+                let except = format!("--exclude=refs/heads/{}", branch.name);
+                let rest = [
+                    "--glob=refs/heads",
+                    "--glob=refs/remotes",
+                    "--glob=refs/tags",
+                ];
+                self.program
+                    .git(&[&count[..], &[except.as_str()], &rest].concat())
+            }
+            Some(remote) => {
+                // Its commits have to be here to be compared.
+                self.refresh(remote, &branch.name);
+                let base = self.start_of(&self.base(Some(remote)), Some(remote));
+                self.program.git(&[&count[..], &[base.as_str()]].concat())
+            }
+        };
+        only.map_or(true, |count| count != "0")
+    }
+
+    /// Removes a branch that is still where it was seen.
+    ///
+    /// # Errors
+    /// What git says.
+    pub(super) fn remove_branch(&self, branch: &IssueBranch) -> Result<(), String> {
+        let name = format!("refs/heads/{}", branch.name);
+        let removed = match &branch.remote {
+            None => self.program.git(&["update-ref", "-d", &name, &branch.tip]),
+            Some(remote) => {
+                let lease = format!("--force-with-lease={name}:{}", branch.tip);
+                self.program
+                    .git(&["push", "--quiet", &lease, remote, &format!(":{name}")])
+            }
+        };
+        removed.map(drop)
+    }
+}
+
+/// The issue that a branch is named after.
+fn issue_of(branch: &str, patterns: &BranchPatterns) -> Option<IssueKey> {
+    let own = branch.strip_prefix("handoff/").and_then(|rest| {
+        let part = rest.parse::<HandoffId>().map(|part| part.issue().clone());
+        part.ok().or_else(|| rest.split('/').next()?.parse().ok())
+    });
+    own.or_else(|| patterns.issue(branch))
+}
