@@ -449,6 +449,9 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
     issue-to-pr /contracts/1/type = "error"
       protocol.duplicate /contracts/8/type: contract type `error` is defined twice
       protocol.unknown_type /routes/1/contracts/0: no contract type is called `prep-agent-to-implementer-agent`
+      protocol.unknown_field /consistency/10: `/validation/build` is a field that the schema does not have
+      protocol.unknown_field /consistency/11: `/validation/dev_server` is a field that the schema does not have
+      protocol.unknown_field /consistency/9: `/validation/dependencies` is a field that the schema does not have
       protocol.unknown_field /facts/port/last/0: `/port` is a field that the schema does not have
       protocol.unknown_field /facts/workspace_path/last/0: `/workspace_path` is a field that the schema does not have
       protocol.unknown_field /facts/workspace_type/last/0: `/workspace_type` is a field that the schema does not have
@@ -865,5 +868,27 @@ fn a_required_field_that_the_template_lacks_is_told() {
         let found = env.data(&["protocol", "check", name]);
         let found = found["findings"].as_array().unwrap();
         assert!(found.iter().all(|f| f["severity"] == "note"), "{found:?}");
+    }
+}
+
+/// Rules that no contract obeys together, by every command that takes a folder.
+#[test]
+fn rules_that_contradict_each_other_are_told_with_both_places() {
+    let env = TestEnvironment::with_repository();
+    let folder = Folder::copy(&env, "delegation", "strict");
+    folder.define(|definition| {
+        let rule = json!({"name": "resolved-leaves-something", "when": {"/status": "resolved"}, "compare": {"at_most": [1, "/unresolved/*|count"]}});
+        change(definition, "/consistency/-", &rule);
+        change(definition, "/limits/retry/max_retries", &json!(0));
+    });
+    let path = folder.path();
+    env.handoff(&["protocol", "check", &path]).exits(1);
+    for args in [
+        vec!["protocol", "check", &path],
+        vec!["protocol", "test", &path],
+        vec!["init", "--protocol", &path],
+    ] {
+        env.handoff(&args).says("protocol.contradiction rule `resolved-leaves-something` contradicts another, so that no `/unresolved/*|count` in a contract of type `response` obeys both: `resolved-leaves-nothing`, in line ")
+            .says("git handoff protocol test FOLDER");
     }
 }

@@ -216,6 +216,25 @@ impl Term {
         matches!(self.subject, Subject::Place(_) | Subject::Fixed(_))
     }
 
+    /// Whether its value is one number from 0 on.
+    pub fn is_count(&self) -> bool {
+        match &self.filters[..] {
+            [] => matches!(self.subject, Subject::Known(Known::Age | Known::Retries, _)),
+            [.., Filter::Count] => true,
+            [Filter::Number | Filter::Failing | Filter::Vulnerable] => self.is_single_place(),
+            _ => false,
+        }
+    }
+
+    /// Whether its value is that at one place of the contract, as it is.
+    pub fn is_whole_place(&self) -> bool {
+        self.filters.is_empty() && self.is_single_place()
+    }
+
+    fn is_single_place(&self) -> bool {
+        self.place().is_some_and(|at| !at.contains("/*"))
+    }
+
     /// Its pointer into the contract.
     pub fn place(&self) -> Option<&str> {
         match &self.subject {

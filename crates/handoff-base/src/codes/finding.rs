@@ -799,6 +799,11 @@ codes! {
         /// - cure: name a fact of `facts` or of a rule in `github`, or a place such as `/pr_number`
         ProtocolConsistency = "protocol.consistency";
 
+        /// - cause: two rules contradict each other, or one can never apply, hold or be met
+        /// - example: one rule wants `/count` to be 0, another at least 1, in the same contracts
+        /// - cure: change one of the two, or narrow its `of` or `when`
+        ProtocolContradiction = "protocol.contradiction";
+
         /// - cause: a duration is 0 where it must not be, longer than ten years, or a maximum lease shorter than the default
         /// - example: `"time": {"lease_seconds": 0}`
         /// - cure: correct it

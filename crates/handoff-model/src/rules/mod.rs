@@ -1,5 +1,6 @@
 //! The files with the rules: a protocol's folder, its settings, how strict it is, and a gate's policy.
 
+mod contradictions;
 mod gate_policy;
 mod loosened;
 mod protocol_check;

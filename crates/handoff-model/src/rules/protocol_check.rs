@@ -15,6 +15,7 @@ use handoff_protocol::{
 use serde_json::Value;
 
 use crate::layout::DEFINITION;
+use crate::rules::contradictions::Contradictions;
 use crate::rules::template_check::lacking;
 
 /// A protocol's files, by path in its folder.
@@ -26,10 +27,11 @@ pub const NO_CLAIMS: &str = "no contract type declares claims, so that `evidence
 /// Checks a protocol's folder. Findings name a file, or for a fault in the definition a JSON
 /// Pointer into it. Keys of an earlier form are read, and named with their new place.
 pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
-    let Some(now) = file(files, DEFINITION).and_then(renewed) else {
-        return check(files);
+    let written = file(files, DEFINITION);
+    let Some(now) = written.and_then(renewed) else {
+        return check(files, |at| position(written?, at));
     };
-    let (written, mut renewed_files) = (file(files, DEFINITION), files.to_vec());
+    let mut renewed_files = files.to_vec();
     let definitions = renewed_files.iter_mut();
     for (_, definition) in definitions.filter(|(path, _)| path == DEFINITION) {
         definition.clone_from(&now.definition);
@@ -38,7 +40,8 @@ pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
     for finding in &mut found {
         (finding.severity, finding.line) = (Severity::Warning, Some(0));
     }
-    found.extend(check(&renewed_files));
+    let placed = |at: &str| position(written?, &now.as_written(at));
+    found.extend(check(&renewed_files, placed));
     for finding in &mut found {
         finding.path = now.as_written(&finding.path);
         if finding.line.is_some() {
@@ -49,8 +52,8 @@ pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
     found
 }
 
-/// Checks a folder whose definition has today's form.
-fn check(files: &ProtocolFiles) -> Vec<Finding> {
+/// Checks a folder whose definition has today's form; `placed` tells where a part of it is written.
+fn check(files: &ProtocolFiles, placed: impl Fn(&str) -> Option<(u32, u32)>) -> Vec<Finding> {
     let Some(definition) = file(files, DEFINITION) else {
         let text = "the folder has no protocol.json";
         let missing = Finding::error(FindingCode::FileMissing, DEFINITION, text);
@@ -81,6 +84,14 @@ fn check(files: &ProtocolFiles) -> Vec<Finding> {
     checker.requirements();
     checker.facts();
     let mut found = checker.found;
+    if !found.iter().any(Finding::is_error) {
+        let contradictions = Contradictions {
+            protocol,
+            schemas: &schemas,
+            position: placed,
+        };
+        found.extend(contradictions.find());
+    }
     if !found.iter().any(Finding::is_error) && protocol.definition().claims_nothing() {
         let mut finding = Finding::error(FindingCode::ProtocolClaims, "/contracts", NO_CLAIMS);
         finding.severity = Severity::Note;
@@ -659,6 +670,12 @@ fn shared_pointers(definition: &Definition) -> Vec<(String, String)> {
                 found.push((format!("/facts/{name}/{key}/{i}"), pointer.clone()));
             }
         }
+    }
+    for (i, rule) in definition.consistency.iter().enumerate() {
+        found.extend(
+            rule.places()
+                .map(|at| (format!("/consistency/{i}"), at.to_owned())),
+        );
     }
     let traces = definition.traces.iter().flat_map(Traces::pointers);
     found.extend(traces.map(|(at, pointer)| (at, pointer.to_owned())));

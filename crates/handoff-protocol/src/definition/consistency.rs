@@ -88,4 +88,11 @@ impl ConsistencyRule {
     pub fn is_own(&self) -> bool {
         self.compare.terms().iter().all(|term| term.is_own())
     }
+
+    /// The places in a contract that it looks at, without what follows a `*`.
+    pub fn places(&self) -> impl Iterator<Item = &str> {
+        let compared = self.compare.terms().into_iter().filter_map(Term::place);
+        let places = compared.chain(self.when.keys().map(String::as_str));
+        places.map(|at| at.split_once("/*").map_or(at, |(list, _)| list))
+    }
 }

@@ -1,0 +1,303 @@
+//! Rules of a protocol that contradict each other, or can never hold: found with both places, and never
+//! where the rules can be obeyed.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+
+use handoff_base::finding::Finding;
+use handoff_model::check_protocol;
+use handoff_templates::{BUILT_IN, Folder, built_in, relay};
+use serde_json::{Value, json};
+
+const CODE: &str = "protocol.contradiction";
+
+fn found(files: &[(String, Vec<u8>)]) -> Vec<Finding> {
+    let found = check_protocol(files).into_iter();
+    found
+        .filter(|finding| finding.code.to_string() == CODE)
+        .collect()
+}
+
+/// What is found in a built-in protocol in which these rules come first in their lists, or are its
+/// members; the text of the definition, too.
+fn with(name: &str, changes: &Value) -> (Vec<Finding>, String) {
+    let agents = ["writer", "editor", "printer"].map(|agent| agent.parse().unwrap());
+    let own = || relay(&name.parse().unwrap(), &agents);
+    let mut files = built_in(name).unwrap_or_else(own).into_files();
+    let (_, file) = files
+        .iter_mut()
+        .find(|(path, _)| path == "protocol.json")
+        .unwrap();
+    let mut definition: Value = serde_json::from_slice(file).unwrap();
+    for (key, value) in changes.as_object().unwrap() {
+        let part = definition
+            .as_object_mut()
+            .unwrap()
+            .entry(key)
+            .or_insert(if value.is_array() {
+                json!([])
+            } else {
+                json!({})
+            });
+        match part {
+            Value::Array(list) => drop(list.splice(0..0, value.as_array().unwrap().clone())),
+            members => members
+                .as_object_mut()
+                .unwrap()
+                .extend(value.as_object().unwrap().clone()),
+        }
+    }
+    let text = serde_json::to_string_pretty(&definition).unwrap();
+    *file = text.clone().into_bytes();
+    let all = check_protocol(&files);
+    let others = all
+        .iter()
+        .filter(|f| f.is_error() && f.code.to_string() != CODE);
+    assert_eq!(others.count(), 0, "{name} {changes}: {all:#?}");
+    (found(&files), text)
+}
+
+#[test]
+fn what_is_built_in_and_shown_contradicts_nothing() {
+    for name in BUILT_IN {
+        assert_eq!(found(&built_in(name).unwrap().into_files()), [], "{name}");
+    }
+    for example in ["bakery", "works"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../examples/protocols")
+            .join(example);
+        assert_eq!(
+            found(&Folder::read(&path).unwrap().into_files()),
+            [],
+            "{example}"
+        );
+    }
+}
+
+#[test]
+fn each_contradiction_is_found_and_what_can_be_obeyed_is_not() {
+    let rule = |compare: Value, when: Value| json!({"consistency": [{"name": "other", "when": when, "compare": compare}]});
+    let of = |kind: &str, compare: Value| json!({"consistency": [{"name": "other", "of": [kind], "compare": compare}]});
+    let decided = |when: Value, action: &str| json!({"decisions": [{"when": when, "action": action, "why": "so"}]});
+    let required = |of: Value| json!({"requirements": {"other": of}});
+    let review = "reviewer-agent-to-validator-agent";
+    // A protocol, a change that contradicts it, what is said, and a change that does not.
+    let table: Vec<(&str, Value, &str, Value)> = vec![
+        (
+            "issue-to-pr",
+            rule(
+                json!({"at_most": [1, "/important_count"]}),
+                json!({"/review_status": "approved"}),
+            ),
+            "rule `approved-without-important` contradicts another, so that no `/important_count` in a contract of type `reviewer-agent-to-validator-agent` obeys both: `other`, in line",
+            rule(
+                json!({"at_most": [1, "/important_count"]}),
+                json!({"/review_status": "changes_requested"}),
+            ),
+        ),
+        (
+            "orchestrator-specialist",
+            of(
+                "response",
+                json!({"same": ["/validation/tests_passing", false]}),
+            ),
+            "rule `delivered-tests` contradicts another, so that no `/validation/tests_passing`",
+            of(
+                "failure",
+                json!({"same": ["/validation/tests_passing", false]}),
+            ),
+        ),
+        (
+            "orchestrator-specialist",
+            of(
+                "response",
+                json!({"at_most": [1, "/validation/typescript_errors"]}),
+            ),
+            "rule `delivered-types` contradicts another, so that no `/validation/typescript_errors`",
+            of(
+                "response",
+                json!({"distinct": ["/validation/status", "text:skipped"]}),
+            ),
+        ),
+        (
+            "delegation",
+            rule(
+                json!({"at_most": [1, "/unresolved/*|count"]}),
+                json!({"/status": ["resolved", "partial"]}),
+            ),
+            "rule `resolved-leaves-nothing` contradicts another, so that no `/unresolved/*|count`",
+            rule(
+                json!({"at_most": [1, "/unresolved/*|count"]}),
+                json!({"/status": ["partial", "failed"]}),
+            ),
+        ),
+        (
+            "directive",
+            rule(
+                json!({"same": ["/missing_inputs/*/blocking|is true|count", 2]}),
+                json!({"/status": "success"}),
+            ),
+            "rule `success-lacks-nothing` contradicts another",
+            rule(
+                json!({"same": ["/missing_inputs/*/blocking|is true|count", 2]}),
+                json!({"/status": "blocked"}),
+            ),
+        ),
+        (
+            "task-breakdown",
+            rule(
+                json!({"distinct": ["/handoff_data/template", "/created/template"]}),
+                json!({}),
+            ),
+            "rule `template` contradicts another, so that no `/created/template`",
+            rule(
+                json!({"distinct": ["/handoff_data/template", "fact:template"]}),
+                json!({}),
+            ),
+        ),
+        // Alone: a word that is not listed, a number beyond the schema's, another type, its own `when`.
+        (
+            "issue-to-pr",
+            rule(
+                json!({"same": ["/review_status", "text:blessed"]}),
+                json!({}),
+            ),
+            "rule `other` can never hold: no `/review_status` that a contract of type",
+            rule(
+                json!({"same": ["/review_status", "text:approved"]}),
+                json!({"/review_status": "approved"}),
+            ),
+        ),
+        (
+            "issue-to-pr",
+            rule(json!({"at_most": ["/important_count", -1]}), json!({})),
+            "rule `other` can never hold: no `/important_count`",
+            rule(json!({"at_most": ["/important_count", 0]}), json!({})),
+        ),
+        (
+            "issue-to-pr",
+            rule(
+                json!({"same": ["/important_count", "text:none"]}),
+                json!({}),
+            ),
+            "rule `other` can never hold: no `/important_count`",
+            rule(json!({"same": ["/important_count", "text:0"]}), json!({})),
+        ),
+        (
+            "delegation",
+            rule(
+                json!({"same": ["/status", "text:partial"]}),
+                json!({"/status": "resolved"}),
+            ),
+            "rule `other` can never hold: no `/status`",
+            rule(json!({"distinct": ["/status", "text:resolved"]}), json!({})),
+        ),
+        (
+            "issue-to-pr",
+            rule(
+                json!({"same": ["/important_count", 0]}),
+                json!({"/review_status": "blessed"}),
+            ),
+            "rule `other` applies to no contract: none can have what its `when` asks",
+            rule(
+                json!({"same": ["/important_count", 0]}),
+                json!({"/review_status": "*"}),
+            ),
+        ),
+        // Decisions.
+        (
+            "review",
+            decided(json!({"state": "failed"}), "escalate"),
+            "decision `retry 3` is never reached: what it asks for meets an earlier one, `escalate 1`, in line",
+            decided(json!({"state": "failed"}), "reassign"),
+        ),
+        (
+            "task-breakdown",
+            decided(json!({"state": "failed"}), "escalate"),
+            "decision `retry 2` is never reached",
+            decided(json!({"state": "failed", "after_seconds": 60}), "escalate"),
+        ),
+        (
+            "issue-to-pr",
+            decided(json!({"state": "blocked", "retries_left": true}), "ask"),
+            "decision `ask 1` never applies: only what failed has retries left",
+            decided(
+                json!({"state": "failed", "retries_left": true, "priority": ["low"]}),
+                "retry",
+            ),
+        ),
+        (
+            "issue-to-pr",
+            decided(json!({"state": "dead", "redriven_below": 0}), "retry"),
+            "decision `retry 1` never applies: nothing got new attempts less than 0 times",
+            decided(json!({"state": "dead", "redriven_below": 1}), "retry"),
+        ),
+        (
+            "review",
+            decided(json!({"to_decide": true}), "escalate"),
+            "decision `escalate 1` never applies: there is no agent of kind `orchestrator`",
+            decided(json!({"state": "dead", "codes": ["TIMEOUT"]}), "escalate"),
+        ),
+        (
+            "issue-to-pr",
+            json!({"limits": {"retry": {"max_retries": 3, "never": ["TIMEOUT"]}}}),
+            "decision `retry 2` never applies: what fails with these codes has no retries left, by `never`, in line",
+            json!({"limits": {"retry": {"max_retries": 3, "never": ["OTHER"]}}}),
+        ),
+        (
+            "task-breakdown",
+            json!({"limits": {"retry": {"max_retries": 0}}}),
+            "decision `retry 1` never applies: nothing has retries left, by `max_retries`, in line",
+            json!({"limits": {"retry": {"max_retries": 1}}}),
+        ),
+        // Requirements and limits.
+        (
+            "orchestrator-specialist",
+            required(json!({"title": "x", "shown_by": ["failure"], "status": ["completed"]})),
+            "requirement `other` can never be met: no `failure` has a status that counts",
+            required(json!({"title": "x", "shown_by": ["failure"], "status": ["failed"]})),
+        ),
+        (
+            "issue-to-pr",
+            required(json!({"title": "x", "shown_by": ["error"]})),
+            "requirement `other` can never be met: no `error`",
+            required(json!({"title": "x", "shown_by": ["error", review]})),
+        ),
+        (
+            "issue-to-pr",
+            required(
+                json!({"title": "x", "merge": true, "shown_by": ["reviewer-agent-to-fixer-agent"], "undone_by": [review]}),
+            ),
+            "requirement `other` and another undo each other, so that nothing can be merged: `approved`, in line",
+            required(
+                json!({"title": "x", "shown_by": ["reviewer-agent-to-fixer-agent"], "undone_by": [review]}),
+            ),
+        ),
+        (
+            "press",
+            json!({"limits": {"handoffs": 1}}),
+            "the end of an issue takes 2 handoffs, more than the limit `handoffs`, in line",
+            json!({"limits": {"handoffs": 2}}),
+        ),
+    ];
+    for (name, contradicts, told, obeyed) in table {
+        let (found, text) = with(name, &contradicts);
+        let [finding, ..] = &found[..] else {
+            panic!("nothing is found in {name} with {contradicts}");
+        };
+        assert!(finding.message.starts_with(told), "{finding:#?}");
+        assert!(finding.fix.is_some(), "{finding:#?}");
+        // What refuses nothing only warns.
+        let warns = told.starts_with("decision") || told.contains("applies to no contract");
+        assert_eq!(finding.is_error(), !warns, "{finding:#?}");
+        let line = finding
+            .line
+            .and_then(|line| text.lines().nth(line as usize - 1));
+        assert!(
+            line.is_some_and(|line| line.trim_end().ends_with('{') || line.contains('[')),
+            "{finding:#?}"
+        );
+        let (found, _) = with(name, &obeyed);
+        assert_eq!(found, [], "{name} {obeyed}");
+    }
+}
