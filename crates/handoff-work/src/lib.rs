@@ -45,6 +45,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use handoff::base::Moment;
+use handoff::base::ObjectId;
 use handoff::base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff::base::text::{continued, cut};
 use handoff::git::{Repository, Waker};
@@ -246,6 +247,8 @@ pub struct Supervisor<'a> {
     abandoned: BTreeMap<usize, Instant>,
     /// The worktrees of ended issues that hold what nothing else has.
     kept: BTreeSet<PathBuf>,
+    /// The commits of branches that were found to be on the remote.
+    pushed: BTreeMap<String, ObjectId>,
     decider: Decider,
     /// What is told once: what it failed to decide, and budgets that are spent.
     told: BTreeSet<String>,
@@ -290,6 +293,7 @@ impl<'a> Supervisor<'a> {
             breakers: Breakers::default(),
             abandoned: BTreeMap::new(),
             kept: BTreeSet::new(),
+            pushed: BTreeMap::new(),
             decider: Decider::default(),
             told: BTreeSet::new(),
         })

@@ -290,11 +290,15 @@ impl Supervisor<'_> {
             for (issue, branch) in self.worktrees.branches_begun() {
                 let is_busy = self.running.values().any(|run| *run.id.issue() == issue);
                 let name = format!("refs/heads/{branch}");
-                let is_there = || {
-                    !self.worktrees.has_branch(&branch)
-                        || self.program.has_none_of_its_own(&name, &remote)
+                let tip = self.repository.resolve(&name)?;
+                let Some(tip) = tip.filter(|tip| self.pushed.get(&branch) != Some(tip)) else {
+                    continue;
                 };
-                if is_busy || is_there() {
+                if is_busy {
+                    continue;
+                }
+                if self.program.has_none_of_its_own(&name, &remote) {
+                    self.pushed.insert(branch, tip);
                     continue;
                 }
                 // Its branch may have been removed there on purpose.

@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use handoff::base::ids::{HandoffId, IssueKey};
+use handoff::git::Repository;
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
@@ -409,10 +410,7 @@ impl Worktrees {
             return;
         };
         let theirs = format!("refs/remotes/{remote}/{}", wanted.branch);
-        let is_there = within
-            .git(&["rev-parse", "--verify", "--quiet", &theirs])
-            .is_ok();
-        if is_there
+        if self.has_ref(&theirs)
             && within.git(&["symbolic-ref", "--quiet", "HEAD"]).is_ok()
             && within.has_none_of_its_own("HEAD", remote)
         {
@@ -422,10 +420,13 @@ impl Worktrees {
     }
 
     pub(super) fn has_branch(&self, branch: &str) -> bool {
-        let name = format!("refs/heads/{branch}");
-        self.program
-            .git(&["rev-parse", "--verify", "--quiet", &name])
-            .is_ok()
+        self.has_ref(&format!("refs/heads/{branch}"))
+    }
+
+    /// Whether the clone has a ref. Asked often, so without a process of git.
+    fn has_ref(&self, name: &str) -> bool {
+        let clone = Repository::open_here();
+        clone.is_ok_and(|clone| matches!(clone.resolve(name), Ok(Some(_))))
     }
 
     /// Where the branch stands: here if it has commits that the remote lacks, else where the remote has
@@ -511,10 +512,7 @@ impl Worktrees {
             remote,
             &refspec,
         ]);
-        let known = self
-            .program
-            .git(&["rev-parse", "--verify", "--quiet", &tracking]);
-        known.is_ok().then_some(tracking)
+        self.has_ref(&tracking).then_some(tracking)
     }
 
     /// Whether a branch was made by runs for an issue.
