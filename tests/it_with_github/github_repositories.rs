@@ -148,6 +148,34 @@ fn where_the_ledger_is_tells_a_rename_before_any_event() {
 }
 
 #[test]
+fn without_a_remote_a_commit_that_is_here_tells_a_rename() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(12)).success();
+    let here = env.git(&env.repo(), &["rev-parse", "HEAD"]);
+    let told = |head: &str, of: &str| {
+        let mut own = opened(&env, 13, 0);
+        own["head"]["sha"] = json!(head);
+        own["head"]["repo"]["full_name"] = json!(of);
+        let payload = pull("opened", own);
+        did(&event(
+            &env,
+            "pull_request",
+            &self::of(payload, "crew/desk", None),
+        ))
+    };
+    let absent = "1".repeat(40);
+    for (head, of) in [
+        (absent.as_str(), "crew/desk"),
+        ("HEAD", "crew/desk"),
+        (here.trim(), "mallory/desk"),
+    ] {
+        assert_eq!(told(head, of), Vec::<String>::new(), "{head} of {of}");
+    }
+    assert_eq!(told(here.trim(), "crew/desk"), ["noted 12.1"]);
+    env.assert_sound();
+}
+
+#[test]
 fn several_repositories_have_keys_of_their_own() {
     // Its keys are text.
     let env = own("task-breakdown", |definition| {

@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 
 use super::given::{Asking, read};
 use super::page::append;
-use crate::context::Context;
+use crate::context::{Context, commit_id};
 use crate::environment;
 use crate::failure::Failure;
 use crate::output::{Answer, Output, counted, pretty, render, replace};
@@ -70,10 +70,15 @@ pub(crate) struct Arguments {
     output: Option<PathBuf>,
 }
 
-/// The repository that the ledger is in, as `owner/name`, by the address of its remote.
-fn home(repository: &Repository) -> Option<String> {
+/// The repository that the ledger is in, as `owner/name`: by the address of its remote, or, without one,
+/// because the event's own commit is here.
+fn home(repository: &Repository, event: &Event) -> Option<String> {
     let name = repository.config("handoff.remote");
-    let url = repository.remote_url(name.as_deref().unwrap_or("origin"))?;
+    let Some(url) = repository.remote_url(name.as_deref().unwrap_or("origin")) else {
+        let (name, head) = event.own_head()?;
+        let is_whole = head.parse::<ObjectId>().is_ok();
+        return (is_whole && commit_id(repository, head).is_ok()).then(|| name.to_owned());
+    };
     let url = url.trim_end_matches('/').trim_end_matches(".git");
     let parts: Vec<&str> = url.rsplit(['/', ':']).take(2).collect();
     let [name, owner] = parts[..] else {
@@ -109,7 +114,7 @@ impl Arguments {
         } else {
             ledger
         };
-        let home = home(&repository);
+        let home = home(&repository, &event);
         let event_context = EventContext {
             ledger: &mut ledger,
             session: &session,

@@ -166,6 +166,14 @@ impl Event {
         }
     }
 
+    /// The event's repository, and the newest commit of the pull request if that is of it and of no fork.
+    pub fn own_head(&self) -> Option<(&str, &str)> {
+        let name = self.text("/repository/full_name")?;
+        let is_own = self.text("/pull_request/head/repo/full_name") == Some(name);
+        let head = self.text("/pull_request/head/sha").filter(|_| is_own)?;
+        Some((name, head))
+    }
+
     /// The branch that a pull request was merged into and the default branch, if they differ.
     pub(super) fn merged_elsewhere(&self) -> Option<(&str, &str)> {
         let merged = self.payload.pointer("/pull_request/merged")?.as_bool()?;
