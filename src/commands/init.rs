@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use handoff::base::ObjectId;
 use handoff::base::finding::Finding;
 use handoff::base::ids::AgentName;
-use handoff::base::text::{continued, quoted, word};
+use handoff::base::text::{continued, word};
 use handoff::git::{Repository, masked};
 use handoff::ledger::{DEFAULT_BRANCH, Founding, Ledger, ProtocolError, Rules, Session, Synced};
 use handoff::model::{Assignment, check_protocol};
@@ -19,6 +19,7 @@ use crate::args::protocols;
 use crate::context::elsewhere::{Elsewhere, elsewhere, takeover};
 use crate::context::writer::say_synced;
 use crate::context::{Context, remote_named};
+use crate::contracts::asking::choice;
 use crate::failure::{ErrorCode, Failure, hint};
 use crate::output::{Answer, Output, counted};
 use crate::view::Look;
@@ -206,13 +207,11 @@ impl Arguments {
         let [small, usual] = titled;
         let titles = [small?, usual?];
         let titles = titles.each_ref().map(String::as_str);
-        let protocol = ask("Which protocol do issues follow?", titles, output)?;
+        let how = "`git handoff init --protocol NAME` asks nothing";
+        let mut ask = |question, choices: [&str; 2]| choice(question, &choices, how, output);
+        let protocol = ask("Which protocol do issues follow?", titles)?;
         let policies = ["refuse the contract", "note it, and go on"];
-        let policy = ask(
-            "If the repository contradicts a contract:",
-            policies,
-            output,
-        )?;
+        let policy = ask("If the repository contradicts a contract:", policies)?;
         let policy = [Policy::Enforce, Policy::Warn][policy];
         let protocol = offered[protocol].to_owned();
         Ok((protocol, Some(policy)))
@@ -423,34 +422,6 @@ fn say_before(branch: &str, before: ObjectId, output: &mut Output) {
         "this branch held another ledger before, and it was deleted: `git branch {} {before}` keeps what this clone saw of it; verify reports it as missing until you run `git handoff verify --accept-rewritten`",
         word(&format!("{branch}-before"))
     ));
-}
-
-/// Asks on a terminal, until one of two choices is named by its number or its first word; the first is
-/// meant if nothing is typed. Returns its place in the list.
-fn ask(question: &str, choices: [&str; 2], output: &mut Output) -> Result<usize, Failure> {
-    loop {
-        output.say(&format!("{question} (Enter: 1)"));
-        for (i, choice) in choices.iter().enumerate() {
-            output.say(&format!("  {}  {choice}", i + 1));
-        }
-        let mut line = String::new();
-        // What can't be read is as good as the end of it.
-        if stdin().read_line(&mut line).unwrap_or(0) == 0 {
-            let text = "nothing was answered, and nothing was written";
-            let how = "`git handoff init --protocol NAME` asks nothing";
-            return Err(Failure::usage(text).hint(how));
-        }
-        let typed = line.trim();
-        let is_meant = |choice: &&str| choice.split([' ', ':']).next() == Some(typed);
-        match typed {
-            "" | "1" => return Ok(0),
-            "2" => return Ok(1),
-            _ => match choices.iter().position(is_meant) {
-                Some(place) => return Ok(place),
-                None => output.say(&format!("{} is neither 1 nor 2", quoted(typed))),
-            },
-        }
-    }
 }
 
 /// Refuses to start a second ledger if a remote has one: the two could never be merged. Says so if

@@ -1,22 +1,30 @@
 use clap::Args;
 use handoff::base::Moment;
 use handoff::base::finding::{Finding, FindingCode};
+use handoff::base::ids::{AgentName, IssueKey};
+use handoff::base::text::continued;
 use handoff::contract::Input;
-use handoff::ledger::{ContractError, Ledger, LedgerError, Offer, RefusalReason, Session};
+use handoff::git::Repository;
+use handoff::ledger::{
+    ContractError, Ledger, LedgerError, Offer, RefusalReason, Session, Snapshot,
+};
 
 use crate::args::usage::UsageReport;
 use crate::context::Context;
 use crate::context::left_for_worker::{CONTRACT_FILE, LeftForWorker};
 use crate::context::writer::catch_up;
-use crate::contracts::attempt::{OfferArgs, attempt};
+use crate::contracts::asking::{self, Question, Turn};
+use crate::contracts::attempt::{OfferArgs, Options, attempt};
 use crate::contracts::by_send;
 use crate::contracts::compose::{Composer, issue_held};
-use crate::contracts::draft::about_findings;
+use crate::contracts::draft::{Draft, Remarks, about_finding, about_findings};
 use crate::contracts::input;
+use crate::contracts::onward::{NextContract, Onward};
 use crate::contracts::settings::Setting;
 use crate::contracts::skeleton::{Format, Wanted};
+use crate::environment::now;
 use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, hint};
 use crate::output::Output;
 use crate::render::receipt::ReceiptView;
 
@@ -29,8 +37,9 @@ use crate::render::receipt::ReceiptView;
 /// `{{fill by send: …}}` is filled in from the repository and the issue: commits, files, the merge. A
 /// byte order mark and a Markdown fence around the contract are removed.
 ///
-/// With --to, the contract is written here: what is known is filled in, --set gives the rest, and what
-/// is missing is listed. --edit opens it in the editor, and again with the findings if it is refused.
+/// With --to, the contract is written here: what is known is filled in; --set, or FILE, gives the rest.
+/// What is missing is asked for on a terminal, where all may be left out, and else listed. --edit opens
+/// it in the editor, and again with the findings if it is refused.
 ///
 /// In a run of `work` whose sandbox forbids to record it, the contract is checked and left for the
 /// worker.
@@ -47,12 +56,8 @@ use crate::render::receipt::ReceiptView;
   git handoff send error.xml --issue 123      (a contract that names no issue)
   git handoff send contract.xml --tests target/junit.xml --coverage lcov.info")]
 pub(crate) struct Arguments {
-    /// The contract: XML, JSON or a Markdown message; - reads standard input
-    #[arg(
-        value_name = "FILE",
-        required_unless_present = "to",
-        conflicts_with = "to"
-    )]
+    /// The contract, or with --to its fields as a JSON object; - reads standard input
+    #[arg(value_name = "FILE")]
     file: Option<String>,
     /// Write a contract to this agent, from the acting one
     #[arg(long, value_name = "AGENT")]
@@ -88,16 +93,16 @@ impl Arguments {
             return self.leave(&left, context, (&mut ledger, &session), output);
         }
         let mut options = self.offer.read(context, agent)?;
-        let to = match (&self.file, &self.to) {
-            (Some(file), _) => {
-                let bytes = input::contract(context, file)?;
-                let input = Input::read(&bytes);
-                let offer = options.offer(&input);
-                return deliver(&mut ledger, &session, &offer, None, output);
-            }
-            (None, Some(to)) => context.named(&repository, to)?,
-            (None, None) => return Err(Failure::usage("say what to send: a FILE, or --to AGENT")),
-        };
+        if let (Some(file), None) = (&self.file, &self.to) {
+            let bytes = input::contract(context, file)?;
+            let input = Input::read(&bytes);
+            let offer = options.offer(&input);
+            return deliver(&mut ledger, &session, &offer, None, output);
+        }
+        let asks = self.file.is_none() && !self.edit && asking::is_possible(context, output);
+        if self.to.is_none() && !asks {
+            return Err(nothing_to_send());
+        }
         let from = context.acting_agent(&repository)?;
         let tip = ledger.tip()?;
         let key = match options.issue.take() {
@@ -105,42 +110,65 @@ impl Arguments {
             None => issue_held(context, &repository, &tip, &from)?,
         };
         options.issue = Some(key.clone());
-        let wanted = Wanted {
+        let (to, kind) = match &self.to {
+            Some(to) => (context.named(&repository, to)?, self.kind.clone()),
+            None => chosen(context, (&repository, &tip), &from, &key, output)?,
+        };
+        let given = self.values(context)?;
+        let mut wanted = Wanted {
             from: &from,
             to: &to,
-            kind: self.kind.as_deref(),
+            kind: kind.as_deref(),
             format: self.format,
             protocol: options.protocol.as_ref(),
-            set: &self.set,
+            set: &given,
         };
-        let composer = Composer::new(&repository, &tip, wanted, &key, session.worker.as_ref())?;
-        if !self.edit {
-            let text = composer.complete()?;
-            let input = Input::read(text.as_bytes());
-            let offer = options.offer(&input);
-            return deliver(&mut ledger, &session, &offer, Some(&composer), output);
+        let mut answers = Vec::new();
+        if asks {
+            let target = (&mut ledger, &session);
+            answers = asked_values(target, &options, wanted, &key, output)?;
+            wanted.set = &answers;
         }
-        let (draft, mut text, mut remarks) = composer.draft()?;
-        loop {
-            let edited = draft.edit(&text, &remarks)?;
-            let input = Input::read(edited.as_bytes());
-            let offer = options.offer(&input);
-            match deliver(&mut ledger, &session, &offer, None, output) {
-                Ok(()) => {
-                    draft.delete();
-                    return Ok(());
+        let was_asked = answers.len() > given.len();
+        let composer = Composer::new(&repository, &tip, wanted, &key, session.worker.as_ref())?;
+        if self.edit {
+            let (draft, text, remarks) = composer.draft()?;
+            let edited = (&draft, text, remarks);
+            return deliver_edited(&mut ledger, &session, &options, edited, output);
+        }
+        let text = composer.complete()?;
+        if was_asked {
+            output.say(&text);
+            let question = "Send it? (Enter: yes; e: in the editor first; n: no)";
+            match &*asking::answer(question, ASKS, output)? {
+                "" | "y" | "yes" => {}
+                "e" => {
+                    let edited = (&composer.new_draft()?, text, Remarks::new());
+                    return deliver_edited(&mut ledger, &session, &options, edited, output);
                 }
-                Err(failure) if edited == text || !is_refusal(&failure) => {
-                    let kept = draft.path().display();
-                    let message = format!("{}; the draft is kept in {kept}", failure.message);
-                    return Err(Failure { message, ..failure });
-                }
-                Err(failure) => {
-                    remarks = about_findings(&failure);
-                    text = edited;
-                }
+                _ => return Err(Failure::usage("nothing was sent").hint(ASKS)),
             }
         }
+        let input = Input::read(text.as_bytes());
+        let offer = options.offer(&input);
+        let sent = deliver(&mut ledger, &session, &offer, Some(&composer), output);
+        match sent {
+            Err(failure) if was_asked => {
+                let draft = composer.new_draft()?;
+                draft.keep(&text)?;
+                Err(kept_in(&draft, failure))
+            }
+            sent => sent,
+        }
+    }
+
+    /// The values of fields that are given, as options or in a file.
+    fn values(&self, context: &Context) -> Result<Vec<Setting>, Failure> {
+        let mut set = self.set.clone();
+        if let Some(file) = &self.file {
+            set.extend(Setting::members(&input::contract(context, file)?)?);
+        }
+        Ok(set)
     }
 
     /// Leaves the contract for the worker, checked as far as it can be before the work is committed.
@@ -162,18 +190,19 @@ impl Arguments {
         left.ensure_issue(&issue)?;
         options.issue = Some(issue.clone());
         let bytes = match (&self.file, &self.to) {
-            (Some(file), _) => input::contract(context, file)?,
-            (None, Some(to)) => {
+            (Some(file), None) => input::contract(context, file)?,
+            (_, Some(to)) => {
                 let from = context.acting_agent(repository)?;
                 let to = context.named(repository, to)?;
                 let worker = context.worker(repository)?;
+                let set = self.values(context)?;
                 let wanted = Wanted {
                     from: &from,
                     to: &to,
                     kind: self.kind.as_deref(),
                     format: self.format,
                     protocol: options.protocol.as_ref(),
-                    set: &self.set,
+                    set: &set,
                 };
                 let composer = Composer::new(
                     repository,
@@ -184,7 +213,7 @@ impl Arguments {
                 )?;
                 composer.before_work()?.into_bytes()
             }
-            (None, None) => return Err(Failure::usage("say what to send: a FILE, or --to AGENT")),
+            (None, None) => return Err(nothing_to_send()),
         };
         let written = Input::read(&bytes);
         let offer = options.offer(&written);
@@ -206,6 +235,149 @@ impl Arguments {
         let text = String::from_utf8_lossy(written.bytes());
         left.leave(CONTRACT_FILE, &text, output)
     }
+}
+
+/// The hint of questions that were not answered.
+const ASKS: &str = "`git handoff send --to AGENT --set FIELD=VALUE` asks nothing";
+
+fn nothing_to_send() -> Failure {
+    Failure::usage("say what to send: a FILE, or --to AGENT").hint(hint!(
+        "`git handoff prime` prints the command for your work; on a terminal, `git handoff send` asks"
+    ))
+}
+
+/// The receiver and the type of a contract, asked for if there are several.
+fn chosen(
+    context: &Context,
+    (repository, tip): (&Repository, &Snapshot<'_>),
+    from: &AgentName,
+    issue: &IssueKey,
+    output: &mut Output,
+) -> Result<(AgentName, Option<String>), Failure> {
+    let held = tip.held_by(from)?;
+    let work = held.iter().find(|record| record.id.issue() == issue);
+    let rules = match work {
+        Some(work) => tip.rules(work.protocol.as_str())?,
+        None => tip.default_rules()?,
+    };
+    let onward = Onward {
+        repository,
+        tip,
+        rules: &rules,
+        several: false,
+        holds_several: held.len() > 1,
+        carried: &context.carried_at(repository, tip),
+        now: now()?,
+    };
+    let all = onward.contracts(from, work)?;
+    let title = |next: &NextContract| format!("{}: {}", next.to, continued(&next.title));
+    let titles: Vec<String> = all.iter().map(title).collect();
+    let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
+    let place = match titles.len() {
+        0 => return Err(nothing_to_send()),
+        1 => 0,
+        _ => asking::choice("What do you send?", &titles, ASKS, output)?,
+    };
+    let next = &all[place];
+    Ok((next.to.clone(), Some(next.contract_type.clone())))
+}
+
+/// Asks for each value that a contract needs, and again where the answer is refused. What may turn out
+/// not to be needed can be left for later.
+fn asked_values(
+    (ledger, session): (&mut Ledger<'_>, &Session),
+    options: &Options,
+    wanted: Wanted<'_>,
+    issue: &IssueKey,
+    output: &mut Output,
+) -> Result<Vec<Setting>, Failure> {
+    let (mut set, mut later) = (wanted.set.to_vec(), Vec::new());
+    let mut list = None;
+    loop {
+        let (repository, tip) = (ledger.repository(), ledger.tip()?);
+        let wanted = Wanted {
+            set: &set,
+            ..wanted
+        };
+        let worker = session.worker.as_ref();
+        let composer = Composer::new(repository, &tip, wanted, issue, worker)?;
+        let left = composer.so_far()?.1;
+        let Some(question) = Question::next(&left, &later, list.as_ref()) else {
+            return Ok(set);
+        };
+        let asked = composer.question(&question.pointer, &question.about)?;
+        let typed = asking::answer(&format!("{asked}{}", question.if_empty()), ASKS, output)?;
+        if typed.is_empty() {
+            match question.turn {
+                Turn::First => later.push(question.pointer),
+                Turn::More => list = None,
+                Turn::Last => output.say("this value is needed"),
+            }
+            continue;
+        }
+        let setting = Setting::at(&question.pointer, &typed);
+        let more = [&set[..], &[setting]].concat();
+        let wanted = Wanted {
+            set: &more,
+            ..wanted
+        };
+        let composer = Composer::new(repository, &tip, wanted, issue, worker)?;
+        let text = match composer.so_far() {
+            Ok((text, _)) => text,
+            Err(failure) => {
+                output.say(&failure.message);
+                continue;
+            }
+        };
+        let input = Input::read(text.as_bytes());
+        let checked = ledger.check(session, &options.offer(&input));
+        let mut findings =
+            checked.map_or_else(|error| Failure::from(error).findings, |_| Vec::new());
+        composer.name_fields(&mut findings);
+        findings.retain(|found| question.refuses(found));
+        match findings.first() {
+            Some(found) => output.say(&about_finding(found)),
+            None => {
+                list = question.list(list);
+                set = more;
+            }
+        }
+    }
+}
+
+/// Sends a contract once it was edited, as often as it takes.
+fn deliver_edited(
+    ledger: &mut Ledger<'_>,
+    session: &Session,
+    options: &Options,
+    (draft, mut text, mut remarks): (&Draft, String, Remarks),
+    output: &mut Output,
+) -> Result<(), Failure> {
+    loop {
+        let edited = draft.edit(&text, &remarks)?;
+        let input = Input::read(edited.as_bytes());
+        let offer = options.offer(&input);
+        match deliver(ledger, session, &offer, None, output) {
+            Ok(()) => {
+                draft.delete();
+                return Ok(());
+            }
+            Err(failure) if edited == text || !is_refusal(&failure) => {
+                return Err(kept_in(draft, failure));
+            }
+            Err(failure) => {
+                remarks = about_findings(&failure);
+                text = edited;
+            }
+        }
+    }
+}
+
+/// The failure to send a draft, which is kept.
+fn kept_in(draft: &Draft, failure: Failure) -> Failure {
+    let kept = draft.path().display();
+    let message = format!("{}; the draft is kept in {kept}", failure.message);
+    Failure { message, ..failure }
 }
 
 /// Whether a contract was refused, so that another one may not be.

@@ -218,12 +218,6 @@ impl Page {
         }
     }
 
-    /// Whether these lines fit, keeping `kept` tokens for what follows.
-    pub(super) fn has_room(&self, lines: &[String], kept: usize) -> bool {
-        let wanted: usize = lines.iter().map(|line| cost(line) + TOKEN / 2).sum();
-        self.spent + wanted <= self.most.saturating_sub(kept * TOKEN)
-    }
-
     /// The page.
     pub(super) fn finish(self) -> String {
         without_marks(&self.text)

@@ -197,14 +197,10 @@ fn a_gate_asks_for_the_ledgers_own_protocol_and_views_name_another() {
     ");
     assert_snapshot!(shown(&["list"]), @"
     $ git handoff list
-    7.1  completed  issue-manager → prep-agent          medium  9 minutes ago
-      | Export delivery history as CSV
-    7.2  completed  prep-agent → implementer-agent      medium  7 minutes ago
-      | Export delivery history as CSV
-    7.3  completed  implementer-agent → reviewer-agent  medium  5 minutes ago
-      | Export delivery history as CSV
-    7.4  pending    reviewer-agent → validator-agent    medium  5 minutes ago
-      | Export delivery history as CSV
+    7.1  completed  issue-manager → prep-agent          medium  9 minutes ago  Export delivery history as CSV
+    7.2  completed  prep-agent → implementer-agent      medium  7 minutes ago  Export delivery history as CSV
+    7.3  completed  implementer-agent → reviewer-agent  medium  5 minutes ago  Export delivery history as CSV
+    7.4  pending    reviewer-agent → validator-agent    medium  5 minutes ago  Export delivery history as CSV
     protocol lax, not issue-to-pr: unsigned; issues: 7
     ");
     assert!(shown(&["show", "7.4"]).contains("\n  protocol lax, not issue-to-pr: unsigned\n"));

@@ -165,19 +165,24 @@ fn a_request_is_answered_and_its_issue_is_complete() {
       commit [commit]
       your part: Makes React components
 
-    the work
-      title: react-components
-      expected output:
-        - artifact_type: react-components
-        - schema: react-specialist.output.schema.json
-        - destination: artifacts/react/loan-list-{timestamp}.json
-      framework: React
-
     ```json
     [request]
     ```
     --- stderr
-    next: git handoff send --issue loan-list-21 --to @frontend-specialist --type response --as @react-specialist --set execution_time_seconds='{{fill: seconds that the work took}}' --set output.artifact_id='{{fill: id of the artifact}}' --set output.artifact_path='{{fill: path of the artifact}}' --set validation.typescript_errors='{{fill: number of errors of the TypeScript compiler}}' --set validation.eslint_warnings='{{fill: number of warnings of ESLint}}' --set validation.tests_passing='{{fill: true or false}}' --set validation.coverage_percentage='{{fill: test coverage in percent}}' --set validation.accessibility_violations='{{fill: number of accessibility rules that are broken}}' --set metadata.components_generated='{{fill: number of components}}' --set metadata.custom_hooks_generated='{{fill: number of hooks}}' --set metadata.test_files_generated='{{fill: number of test files}}' --set metadata.total_lines_generated='{{fill: number of lines}}' --set next_steps='{{fill: one thing to do next}}'   # Work delivered (one --set for each entry of next_steps)
+    next: git handoff send --issue loan-list-21 --to @frontend-specialist --type response --as @react-specialist --set FIELD=VALUE…   # Work delivered
+        execution_time_seconds (number): seconds that the work took
+        output.artifact_id: id of the artifact
+        output.artifact_path: path of the artifact
+        validation.typescript_errors (integer): number of errors of the TypeScript compiler
+        validation.eslint_warnings (integer): number of warnings of ESLint
+        validation.tests_passing (boolean): true or false
+        validation.coverage_percentage (number): test coverage in percent
+        validation.accessibility_violations (integer): number of accessibility rules that are broken
+        metadata.components_generated (integer): number of components
+        metadata.custom_hooks_generated (integer): number of hooks
+        metadata.test_files_generated (integer): number of test files
+        metadata.total_lines_generated (integer): number of lines
+        next_steps (once for each entry): one thing to do next
       or: git handoff new --issue loan-list-21 --from @react-specialist --to @frontend-specialist --type failure   # Work failed
     $ git handoff send -
     loan-list-21.2 @react-specialist → @frontend-specialist: completed
@@ -233,12 +238,8 @@ fn a_request_is_answered_and_its_issue_is_complete() {
         | artifacts/react/loan-list-[commit].json
         next: git handoff annotate loan-list-21.2 --as @frontend-specialist --note seen
 
-    loan-list-21.1  completed  @frontend-specialist → @react-specialist  normal
-      3 minutes ago
-      | react-components
-    loan-list-21.2  completed  @react-specialist → @frontend-specialist
-      3 minutes ago
-      | artifacts/react/loan-list-[commit].json
+    loan-list-21.1  completed  @frontend-specialist → @react-specialist  normal  3 minutes ago  react-components
+    loan-list-21.2  completed  @react-specialist → @frontend-specialist          3 minutes ago  artifacts/react/loan-list-[commit].json
     $ git handoff log loan-list-21
     [commit]  2026-03-02 09:07:00Z  @react-specialist     held 1m    loan-list-21.1 completed: artifacts/react/loan-list-[commit].json
     [commit]  2026-03-02 09:06:00Z  @react-specialist     waited 1m  loan-list-21.1 claimed, until 09:21
@@ -1355,7 +1356,7 @@ fn printed_commands_have_what_react_needs() {
     ];
     for field in figures {
         assert!(
-            prime.contains(&format!("--set {field}=")),
+            prime.contains(&format!("      {field} (integer): ")),
             "{field}: {prime}"
         );
     }
@@ -1371,11 +1372,14 @@ fn printed_commands_have_what_react_needs() {
     let database = "@database-specialist";
     env.claim("tables", database).success();
     let prime = env.handoff(&["prime", "--as", database]).success().stdout;
-    assert!(prime.contains("--set execution_time_seconds="), "{prime}");
+    assert!(
+        prime.contains("      execution_time_seconds (number): "),
+        "{prime}"
+    );
     assert!(
         !figures
             .iter()
-            .any(|field| prime.contains(&format!("--set {field}="))),
+            .any(|field| prime.contains(&format!("      {field}"))),
         "{prime}"
     );
 }

@@ -6,9 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use rustix::process::Signal;
 use serde_json::json;
 use test_support::contracts::{Format, opening, prepared, sample};
 use test_support::remote::bare;
+use test_support::terminal::Terminal;
 use test_support::workflow::{Step, run, workflow};
 use test_support::{Ran, TestEnvironment};
 
@@ -226,10 +228,10 @@ fn a_step_is_two_commands() {
     .concat();
     act(&env, "issue-manager", &open).success();
     let claimed = act(&env, "prep-agent", &["claim", "--next"]).success();
-    let next = claimed.stderr.lines().next().unwrap().to_owned();
+    let next = &claimed.stderr;
     assert!(
         next.starts_with(
-            "next: git handoff send --issue 87 --to implementer-agent --as prep-agent "
+            "next: git handoff send --issue 87 --to implementer-agent --as prep-agent --set FIELD=VALUE…"
         ),
         "{next}"
     );
@@ -238,10 +240,7 @@ fn a_step_is_two_commands() {
         "validation.build",
         "validation.dev_server",
     ] {
-        assert!(
-            next.contains(&format!("--set {field}='{{{{fill: ")),
-            "{next}"
-        );
+        assert!(next.contains(&format!("\n    {field}: ")), "{next}");
     }
     assert!(
         !next.contains("workspace_type") && !next.contains("branch"),
@@ -306,7 +305,7 @@ fn fields_are_named_and_typed() {
         "prep-agent",
         &["send", "--to", "implementer-agent", "contract.xml"],
     )
-    .exits(2);
+    .exits(6);
     env.handoff(&["send", "--to", "implementer-agent"])
         .exits(2)
         .says("say which agent you are");
@@ -333,6 +332,92 @@ fn fields_are_named_and_typed() {
         ],
     );
     assert!(made.success().stdout.contains("<build>4 passed</build>"));
+}
+
+#[test]
+fn on_a_terminal_send_asks_for_what_is_missing() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    env.claim("87.1", "prep-agent").success();
+    let before = env.tip();
+    let terminal = Terminal::new(&env, 100);
+    let send = ["send", "--as", "prep-agent", "--set", "branch=issue-87"];
+    let asked = terminal.start(&send[..3]);
+    asked.shows("What do you send?");
+    asked.types("1\r");
+    asked.shows("branch: code branch of the work (Enter: later)");
+    asked.signal(Signal::INT);
+    asked.left();
+    assert_eq!(env.tip(), before);
+    let asked = terminal.start(&[&send[..], &["--to", "implementer-agent"]].concat());
+    for (question, answer) in [
+        ("workspace_path: ", "."),
+        ("workspace_type: ", "here"),
+        // What is wrong is said at once, and asked for again.
+        ("`worktree`", "in-place"),
+        ("port: ", ""),
+        ("validation.dependencies: ", "installed"),
+        ("validation.build: ", "12 passed"),
+        // No port is asked for without a server.
+        ("validation.dev_server: ", "n/a: a library"),
+        ("<build>12 passed</build>", "n"),
+    ] {
+        asked.shows(question);
+        assert_eq!(env.tip(), before);
+        asked.types(&format!("{answer}\r"));
+    }
+    asked.shows("nothing was sent");
+    asked.left();
+    assert_eq!(env.tip(), before);
+    let given = [
+        "workspace_path=.",
+        "workspace_type=in-place",
+        "build=12 passed",
+        "dev_server=n/a: a library",
+    ];
+    let given = given.iter().flat_map(|one| ["--set", *one]);
+    let given: Vec<&str> = send.into_iter().chain(given).collect();
+    let asked = terminal.start(&[&given[..], &["--to", "implementer-agent"]].concat());
+    asked.shows("validation.dependencies: ");
+    asked.types("installed\r");
+    asked.shows("Send it?");
+    asked.types("\r");
+    asked.shows("87.2 prep-agent → implementer-agent: pending");
+    asked.left();
+    // Elsewhere nothing is asked.
+    env.handoff(&send[..3]).exits(2).says("say what to send");
+    env.assert_sound();
+}
+
+#[test]
+fn fields_can_be_a_json_object() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    env.claim("87.1", "prep-agent").success();
+    let send = [
+        "send",
+        "--to",
+        "implementer-agent",
+        "--as",
+        "prep-agent",
+        "-",
+    ];
+    let with = |fields: &str| env.handoff_with(&send, fields);
+    with("<a/>")
+        .exits(2)
+        .says("FILE is a JSON object of the contract's fields");
+    with(r#"{"build": 1, "build": 2}"#)
+        .exits(3)
+        .says("json.duplicate_key");
+    with(r#"{"colour": "red"}"#)
+        .exits(2)
+        .says("the contract has no field \"colour\"");
+    let fields = r#"{"branch": "issue-87", "workspace_path": ".", "workspace_type": "in-place",
+        "validation.dependencies": "it's in", "build": "12 passed", "dev_server": "n/a: a library"}"#;
+    with(fields).success();
+    let sent = env.handoff(&["show", "87.2", "--contract"]).success();
+    assert!(sent.stdout.contains("<dependencies>it's in</dependencies>"));
+    env.assert_sound();
 }
 
 #[test]
@@ -564,12 +649,15 @@ fn claim_names_the_part_and_has_a_command_for_every_usual_way_on() {
     let prepared = [&PREPARED[..], &["workspace_type=in-place"]].concat();
     act(&env, "prep-agent", &sending("implementer-agent", &prepared)).success();
     let claimed = act(&env, "implementer-agent", &["claim", "--next"]).success();
-    let next: Vec<&str> = claimed.stderr.lines().collect();
+    let (fields, next): (Vec<&str>, Vec<&str>) = claimed
+        .stderr
+        .lines()
+        .partition(|line| line.starts_with("    "));
     assert!(
         next[0].starts_with("next: git handoff send --issue 87 --to reviewer-agent"),
         "{next:?}"
     );
-    assert!(next[0].contains("or `n/a: ` and why"), "{next:?}");
+    assert!(fields[4].contains("or `n/a: ` and why"), "{fields:?}");
     assert!(
         next[0].ends_with("   # Implementation ready for review"),
         "{next:?}"
@@ -597,10 +685,7 @@ fn claim_prints_every_send_shortly_and_the_last_one_says_that_the_issue_is_compl
     assert_eq!(
         sends(&claim("reviewer-agent")),
         [
-            (
-                "fixer-agent",
-                "Review asks for changes (one --set for each entry of blocking_issues)"
-            ),
+            ("fixer-agent", "Review asks for changes"),
             ("validator-agent", "Review approves")
         ]
     );
@@ -609,10 +694,7 @@ fn claim_prints_every_send_shortly_and_the_last_one_says_that_the_issue_is_compl
         sends(&claim("validator-agent")),
         [
             ("closer-agent", "Merged"),
-            (
-                "fixer-agent",
-                "Validation failed (one --set for each entry of failures)"
-            )
+            ("fixer-agent", "Validation failed")
         ]
     );
     run(&env, &steps[23..25]);
@@ -657,32 +739,33 @@ fn a_role_that_decides_is_told_every_result_with_approval_first() {
     env.send(work.replace("enhancement/87-csv-export", "issue-87"))
         .success();
     let claimed = act(&env, "reviewer-agent", &["claim", "--next"]).success();
-    let entry = "--set blocking_issues='{\"location\":\"{{fill: path and line of the finding}}\",\
-                 \"severity\":\"{{fill: critical, important or suggestion}}\",\"description\":\"{{fill: what is wrong there}}\"}'";
+    let entry = "    blocking_issues (once for each entry): {\"location\":\"{{fill: path and line of the finding}}\",\
+                 \"severity\":\"{{fill: critical, important or suggestion}}\",\"description\":\"{{fill: what is wrong there}}\"}";
     let starts = [
         "choose one: git handoff send --issue 87 --to validator-agent ",
         "  or: git handoff send --issue 87 --to fixer-agent ",
     ];
-    let next: Vec<&str> = claimed.stderr.lines().collect();
-    assert_eq!(next.len(), starts.len(), "{next:?}");
+    let lines: Vec<&str> = claimed.stderr.lines().collect();
+    let next: Vec<&&str> = lines
+        .iter()
+        .filter(|line| !line.starts_with("    "))
+        .collect();
+    assert_eq!(next.len(), starts.len(), "{lines:?}");
     for (line, start) in next.iter().zip(starts) {
         assert!(line.starts_with(start), "{line}");
     }
-    assert_eq!(
-        next[1].matches("blocking_issues='").count(),
-        1,
+    assert!(lines.contains(&entry), "{lines:?}");
+    assert!(
+        next[1].ends_with("   # Review asks for changes"),
         "{}",
         next[1]
     );
-    assert!(next[1].contains(entry), "{}", next[1]);
-    let title = "   # Review asks for changes (one --set for each entry of blocking_issues)";
-    assert!(next[1].ends_with(title), "{}", next[1]);
     let page = act(&env, "reviewer-agent", &["prime"])
         .success()
         .says("2. git handoff send --issue 87 --to validator-agent ")
-        .says("# once it is done, choose one: \"Review approves\"; replace every")
+        .says("# once it is done, choose one: \"Review approves\"; then your part is done")
         .says("   or: git handoff send --issue 87 --to fixer-agent ")
-        .says("# \"Review asks for changes\" (one --set for each entry of blocking_issues)")
+        .says("# \"Review asks for changes\"")
         .says("- \"Agent failed or is blocked\": git handoff new ");
     assert!(!page.stdout.contains("more contract"), "{}", page.stdout);
     let refused = act(&env, "reviewer-agent", &sending("fixer-agent", &[])).exits(3);
@@ -699,7 +782,7 @@ fn what_send_lacks_is_named_with_what_is_expected() {
     env.send(opening(87)).success();
     env.claim("87.1", "prep-agent")
         .success()
-        .says("--set branch='{{fill: code branch of the work}}' --set workspace_path='{{fill: path of the workspace}}' --set workspace_type='{{fill: worktree, in-place or cloud}}'");
+        .says("\n    branch: code branch of the work\n    workspace_path: path of the workspace\n    workspace_type: worktree, in-place or cloud\n");
     let prepared = |set: &[&'static str]| {
         let all = [
             &[

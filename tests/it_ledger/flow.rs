@@ -34,21 +34,13 @@ fn a_step_prints_its_receipt_and_the_next_command() {
     next, for prep-agent: git handoff claim 87.1 --as prep-agent
 
     $ git handoff inbox --as prep-agent
-    87.1  pending  issue-manager → prep-agent  medium  1 minute ago
-      | Export delivery history as CSV
+    87.1  pending  issue-manager → prep-agent  medium  1 minute ago  Export delivery history as CSV
 
     $ git handoff claim 87.1 --as prep-agent
     87.1 issue-manager → prep-agent: in_progress
       held until 2026-03-02 13:08:00Z, token 1, worker repo
       commit [commit]
       your part: Prepares branch and workspace
-
-    the work
-      title: Export delivery history as CSV
-      requirements:
-        - The history page offers a download as CSV
-        - Columns follow the order on screen
-        - An export of 50,000 rows takes less than ten seconds
 
     ```xml
     <handoff>
@@ -68,7 +60,14 @@ fn a_step_prints_its_receipt_and_the_next_command() {
     </handoff>
     ```
     --- stderr
-    next: git handoff send --issue 87 --to implementer-agent --as prep-agent --set branch='{{fill: code branch of the work}}' --set workspace_path='{{fill: path of the workspace}}' --set workspace_type='{{fill: worktree, in-place or cloud}}' --set port='{{fill: port of the development server; leave it out if dev_server says n/a}}' --set validation.dependencies='{{fill: outcome of installing the dependencies, or why there are none}}' --set validation.build='{{fill: outcome of the first build and test run}}' --set validation.dev_server='{{fill: outcome of starting the development server, or `n/a: ` and why there is none}}'   # Workspace ready
+    next: git handoff send --issue 87 --to implementer-agent --as prep-agent --set FIELD=VALUE…   # Workspace ready
+        branch: code branch of the work
+        workspace_path: path of the workspace
+        workspace_type: worktree, in-place or cloud
+        port: port of the development server; leave it out if dev_server says n/a
+        validation.dependencies: outcome of installing the dependencies, or why there are none
+        validation.build: outcome of the first build and test run
+        validation.dev_server: outcome of starting the development server, or `n/a: ` and why there is none
       or: git handoff new --issue 87 --from prep-agent --to orchestrator   # Agent failed or is blocked
 
     $ git handoff send -
@@ -83,8 +82,7 @@ fn a_step_prints_its_receipt_and_the_next_command() {
 
     $ git handoff status
     ledger handoffs at [commit]: 1 pending
-    87.2  pending  prep-agent → implementer-agent  medium  2 minutes ago
-      | Export delivery history as CSV
+    87.2  pending  prep-agent → implementer-agent  medium  2 minutes ago  Export delivery history as CSV
 
     $ git handoff status 87
     issue 87: open (issue-to-pr, 2 handoffs, since 2026-03-02 09:06:00Z)
@@ -102,10 +100,8 @@ fn a_step_prints_its_receipt_and_the_next_command() {
       workspace_path: /srv/desk/parcel-desk-87
       workspace_type: worktree
       87.2 is pending with implementer-agent
-    87.1  completed  issue-manager → prep-agent      medium  3 minutes ago
-      | Dispatchers ask for their delivery history as a file
-    87.2  pending    prep-agent → implementer-agent  medium  3 minutes ago
-      | Workspace ready
+    87.1  completed  issue-manager → prep-agent      medium  3 minutes ago  Dispatchers ask for their delivery history as a file
+    87.2  pending    prep-agent → implementer-agent  medium  3 minutes ago  Workspace ready
 
     $ git handoff show 87.1
     87.1 issue-manager → prep-agent: completed
@@ -181,12 +177,9 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
         | The package registry does not answer
         next: git handoff next 87
 
-    87.1  completed  issue-manager → prep-agent        medium  3 minutes ago
-      | Dispatchers ask for their delivery history as a file
-    87.2  failed     prep-agent → implementer-agent    medium  1 minute ago
-      | Workspace ready: The package registry does not answer
-    87.3  pending    implementer-agent → orchestrator  medium  1 minute ago
-      | The package registry does not answer
+    87.1  completed  issue-manager → prep-agent        medium  3 minutes ago  Dispatchers ask for their delivery history as a file
+    87.2  failed     prep-agent → implementer-agent    medium  1 minute ago   Workspace ready: The package registry does not answer
+    87.3  pending    implementer-agent → orchestrator  medium  1 minute ago   The package registry does not answer
     $ git handoff send -
     --- stderr
     error: implementer-agent is not working on 87.2, which is failed
@@ -213,12 +206,9 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
       workspace_path: /srv/desk/parcel-desk-87
       workspace_type: worktree
       87.2 is in_progress with implementer-agent
-    87.1  completed    issue-manager → prep-agent        medium  10 minutes ago
-      | Dispatchers ask for their delivery history as a file
-    87.2  in_progress  prep-agent → implementer-agent    medium  1 minute ago
-      | worker repo: Workspace ready, attempt 2
-    87.3  completed    implementer-agent → orchestrator  medium  2 minutes ago
-      | The package registry does not answer
+    87.1  completed    issue-manager → prep-agent        medium  10 minutes ago  Dispatchers ask for their delivery history as a file
+    87.2  in_progress  prep-agent → implementer-agent    medium  1 minute ago    worker repo: Workspace ready, attempt 2
+    87.3  completed    implementer-agent → orchestrator  medium  2 minutes ago   The package registry does not answer
     $ git handoff show 87.2
     87.2 prep-agent → implementer-agent: in_progress
       summary   Workspace ready
@@ -312,47 +302,30 @@ fn the_whole_workflow_ends_completed() {
         - F2 (important, src/history/views.py:133): The whole result is held in memory; resolved by 87.7; answered by 87.6: Rows are read and sent in batches of 500
         - F3 (test): tests/test_export.py::test_empty_range returned 500; resolved by 87.10; answered by 87.9
         - F4 (lint): src/export/csv.py:12 imports io without using it; resolved by 87.10; answered by 87.9
-    87.1   completed  issue-manager → prep-agent          medium  25 minutes ago
-      | Dispatchers ask for their delivery history as a file
-    87.2   completed  prep-agent → implementer-agent      medium  18 minutes ago
-      | Workspace ready, attempt 2
-    87.3   completed  implementer-agent → orchestrator    medium  20 minutes ago
-      | The package registry does not answer
-    87.4   completed  implementer-agent → reviewer-agent  medium  16 minutes ago
-      | The history page streams its rows as CSV
-    87.5   completed  reviewer-agent → fixer-agent        medium  14 minutes ago
-      | Review asks for changes
-    87.6   completed  fixer-agent → reviewer-agent        medium  12 minutes ago
-      | Fixes ready for review
-    87.7   completed  reviewer-agent → validator-agent    medium  10 minutes ago
-      | Both findings are answered; nothing else blocks
-    87.8   completed  validator-agent → fixer-agent       medium  8 minutes ago
-      | Validation failed
-    87.9   completed  fixer-agent → reviewer-agent        medium  6 minutes ago
-      | Fixes ready for review
-    87.10  completed  reviewer-agent → validator-agent    medium  4 minutes ago
-      | Both findings are answered; nothing else blocks
-    87.11  completed  validator-agent → closer-agent      medium  2 minutes ago
-      | Merged
-    87.12  completed  closer-agent → workflow-complete    medium  2 minutes ago
-      | Delivery history can be downloaded as CSV
+    87.1   completed  issue-manager → prep-agent          medium  25 minutes ago  Dispatchers ask for their delivery history as a file
+    87.2   completed  prep-agent → implementer-agent      medium  18 minutes ago  Workspace ready, attempt 2
+    87.3   completed  implementer-agent → orchestrator    medium  20 minutes ago  The package registry does not answer
+    87.4   completed  implementer-agent → reviewer-agent  medium  16 minutes ago  The history page streams its rows as CSV
+    87.5   completed  reviewer-agent → fixer-agent        medium  14 minutes ago  Review asks for changes
+    87.6   completed  fixer-agent → reviewer-agent        medium  12 minutes ago  Fixes ready for review
+    87.7   completed  reviewer-agent → validator-agent    medium  10 minutes ago  Both findings are answered; nothing else blocks
+    87.8   completed  validator-agent → fixer-agent       medium  8 minutes ago   Validation failed
+    87.9   completed  fixer-agent → reviewer-agent        medium  6 minutes ago   Fixes ready for review
+    87.10  completed  reviewer-agent → validator-agent    medium  4 minutes ago   Both findings are answered; nothing else blocks
+    87.11  completed  validator-agent → closer-agent      medium  2 minutes ago   Merged
+    87.12  completed  closer-agent → workflow-complete    medium  2 minutes ago   Delivery history can be downloaded as CSV
 
     $ git handoff list --issue 87 --agent fixer-agent
-    87.5  completed  reviewer-agent → fixer-agent   medium  15 minutes ago
-      | Review asks for changes
-    87.6  completed  fixer-agent → reviewer-agent   medium  13 minutes ago
-      | Fixes ready for review
-    87.8  completed  validator-agent → fixer-agent  medium  9 minutes ago
-      | Validation failed
-    87.9  completed  fixer-agent → reviewer-agent   medium  7 minutes ago
-      | Fixes ready for review
+    87.5  completed  reviewer-agent → fixer-agent   medium  15 minutes ago  Review asks for changes
+    87.6  completed  fixer-agent → reviewer-agent   medium  13 minutes ago  Fixes ready for review
+    87.8  completed  validator-agent → fixer-agent  medium  9 minutes ago   Validation failed
+    87.9  completed  fixer-agent → reviewer-agent   medium  7 minutes ago   Fixes ready for review
 
     $ git handoff list --state failed --state pending
     no handoff matches
 
     $ git handoff list --type error --since 2026-03-02
-    87.3  completed  implementer-agent → orchestrator  medium  23 minutes ago
-      | Export delivery history as CSV
+    87.3  completed  implementer-agent → orchestrator  medium  23 minutes ago  Export delivery history as CSV
 
     $ git handoff list --until 2026-03-02
     no handoff matches

@@ -82,8 +82,7 @@ fn an_issue_with_nothing_open_is_given_up_and_nobody_is_told() {
         - Columns follow the order on screen
         - An export of 50,000 rows takes less than ten seconds
       type: enhancement
-    7.1  rejected  issue-manager → prep-agent  medium  7 minutes ago
-      | Dispatchers ask for their delivery…: no
+    7.1  rejected  issue-manager → prep-agent  medium  7 minutes ago  Dispatchers ask for their delivery…: no
     $ git handoff wait 7
     issue 7 is cancelled
     --- stderr

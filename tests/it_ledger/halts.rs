@@ -97,13 +97,11 @@ fn nobody_is_handed_any_work_until_all_is_resumed() {
     all work is paused since 2026-03-02 09:07:00Z by orchestrator: the provider is down
       to resume it: git handoff resume --all --as orchestrator --reason WHY
     ledger handoffs at [commit]: 1 pending
-    7.1  pending  issue-manager → prep-agent  medium  8 minutes ago
-      | Export delivery history as CSV
+    7.1  pending  issue-manager → prep-agent  medium  8 minutes ago  Export delivery history as CSV
     $ git handoff list
     all work is paused since 2026-03-02 09:07:00Z by orchestrator: the provider is down
       to resume it: git handoff resume --all --as orchestrator --reason WHY
-    7.1  pending  issue-manager → prep-agent  medium  9 minutes ago
-      | Export delivery history as CSV
+    7.1  pending  issue-manager → prep-agent  medium  9 minutes ago  Export delivery history as CSV
     $ git handoff verify
     the ledger is sound: 3 commits, 1 handoff, up to [commit]
       audited: branch handoffs, from the first commit to the last, recorded 2026-03-02 09:07 +0000

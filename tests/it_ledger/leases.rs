@@ -356,9 +356,7 @@ fn readers_show_an_expired_lease_and_write_nothing() {
         | Dispatchers ask for their delivery history as a file
         next: git handoff reap
 
-    87.1  in_progress, lease ran out  issue-manager → prep-agent  medium
-      12 minutes ago
-      | worker repo: Export delivery history as CSV
+    87.1  in_progress, lease ran out  issue-manager → prep-agent  medium  12 minutes ago  worker repo: Export delivery history as CSV
     1 whose time ran out: `git handoff reap` records it
     $ git handoff status 87
     issue 87: open (issue-to-pr, 1 handoff, since 2026-03-02 09:05:00Z)
@@ -378,17 +376,11 @@ fn readers_show_an_expired_lease_and_write_nothing() {
         | Dispatchers ask for their delivery history as a file
         next: git handoff reap
 
-    87.1  in_progress, lease ran out  issue-manager → prep-agent  medium
-      13 minutes ago
-      | worker repo: Dispatchers ask for their delivery history as a file
+    87.1  in_progress, lease ran out  issue-manager → prep-agent  medium  13 minutes ago  worker repo: Dispatchers ask for their delivery history as a file
     $ git handoff inbox --as prep-agent
-    87.1  in_progress, lease ran out  issue-manager → prep-agent  medium
-      14 minutes ago
-      | worker repo: Export delivery history as CSV
+    87.1  in_progress, lease ran out  issue-manager → prep-agent  medium  14 minutes ago  worker repo: Export delivery history as CSV
     $ git handoff list --issue 87
-    87.1  in_progress, lease ran out  issue-manager → prep-agent  medium
-      15 minutes ago
-      | worker repo: Dispatchers ask for their delivery history as a file
+    87.1  in_progress, lease ran out  issue-manager → prep-agent  medium  15 minutes ago  worker repo: Dispatchers ask for their delivery history as a file
     $ git handoff next 87
     retry: 87.1 is failed (TIMEOUT): its agent was not done in time
     --- stderr

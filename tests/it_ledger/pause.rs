@@ -118,12 +118,10 @@ fn nobody_is_handed_the_work_of_a_paused_issue() {
         - An export of 50,000 rows takes less than ten seconds
       type: enhancement
       7.1 is pending with prep-agent
-    7.1  pending  issue-manager → prep-agent  medium  9 minutes ago
-      | Dispatchers ask for their delivery history as a file
+    7.1  pending  issue-manager → prep-agent  medium  9 minutes ago  Dispatchers ask for their delivery history as a file
     $ git handoff status
     ledger handoffs at [commit]: 1 pending
-    7.1  pending  issue-manager → prep-agent  medium  10 minutes ago
-      | Export delivery history as CSV
+    7.1  pending  issue-manager → prep-agent  medium  10 minutes ago  Export delivery history as CSV
     issue 7 is paused since 2026-03-02 09:07:00Z by orchestrator: closed on GitHub: `git handoff reopen 7 --as orchestrator --reason WHY`
     $ git handoff show 7.1
     7.1 issue-manager → prep-agent: pending
@@ -152,8 +150,7 @@ fn nobody_is_handed_the_work_of_a_paused_issue() {
     </handoff>
     ```
     $ git handoff list
-    7.1  pending  issue-manager → prep-agent  medium  12 minutes ago
-      | Export delivery history as CSV
+    7.1  pending  issue-manager → prep-agent  medium  12 minutes ago  Export delivery history as CSV
     issue 7 is paused since 2026-03-02 09:07:00Z by orchestrator: closed on GitHub
     $ git handoff log --event pause
     [commit]  2026-03-02 09:07:00Z  orchestrator    7 paused: closed on GitHub
@@ -179,13 +176,6 @@ fn nobody_is_handed_the_work_of_a_paused_issue() {
       commit [commit]
       your part: Prepares branch and workspace
 
-    the work
-      title: Export delivery history as CSV
-      requirements:
-        - The history page offers a download as CSV
-        - Columns follow the order on screen
-        - An export of 50,000 rows takes less than ten seconds
-
     ```xml
     <handoff>
       <from>issue-manager</from>
@@ -204,7 +194,14 @@ fn nobody_is_handed_the_work_of_a_paused_issue() {
     </handoff>
     ```
     --- stderr
-    next: git handoff send --issue 7 --to implementer-agent --as prep-agent --set branch='{{fill: code branch of the work}}' --set workspace_path='{{fill: path of the workspace}}' --set workspace_type='{{fill: worktree, in-place or cloud}}' --set port='{{fill: port of the development server; leave it out if dev_server says n/a}}' --set validation.dependencies='{{fill: outcome of installing the dependencies, or why there are none}}' --set validation.build='{{fill: outcome of the first build and test run}}' --set validation.dev_server='{{fill: outcome of starting the development server, or `n/a: ` and why there is none}}'   # Workspace ready
+    next: git handoff send --issue 7 --to implementer-agent --as prep-agent --set FIELD=VALUE…   # Workspace ready
+        branch: code branch of the work
+        workspace_path: path of the workspace
+        workspace_type: worktree, in-place or cloud
+        port: port of the development server; leave it out if dev_server says n/a
+        validation.dependencies: outcome of installing the dependencies, or why there are none
+        validation.build: outcome of the first build and test run
+        validation.dev_server: outcome of starting the development server, or `n/a: ` and why there is none
       or: git handoff new --issue 7 --from prep-agent --to orchestrator   # Agent failed or is blocked
     ");
     env.assert_sound();

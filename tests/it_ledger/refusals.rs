@@ -500,14 +500,10 @@ fn what_was_rejected_or_cancelled_may_be_sent_again() {
       workspace_path: /srv/desk/parcel-desk-87
       workspace_type: worktree
       87.4 is pending with implementer-agent
-    87.1  completed  issue-manager → prep-agent      medium  8 minutes ago
-      | Dispatchers ask for their delivery history as a file
-    87.2  rejected   prep-agent → implementer-agent  medium  6 minutes ago
-      | Workspace ready: no commits on the branch
-    87.3  cancelled  prep-agent → implementer-agent  medium  2 minutes ago
-      | Workspace ready: wrong port
-    87.4  pending    prep-agent → implementer-agent  medium  1 minute ago
-      | Workspace ready
+    87.1  completed  issue-manager → prep-agent      medium  8 minutes ago  Dispatchers ask for their delivery history as a file
+    87.2  rejected   prep-agent → implementer-agent  medium  6 minutes ago  Workspace ready: no commits on the branch
+    87.3  cancelled  prep-agent → implementer-agent  medium  2 minutes ago  Workspace ready: wrong port
+    87.4  pending    prep-agent → implementer-agent  medium  1 minute ago   Workspace ready
     ");
     env.assert_sound();
 }

@@ -44,15 +44,14 @@ fn an_issue_that_lacks_something_waits_to_be_written_up() {
     let text = fs::read_to_string(&draft).unwrap();
     assert_eq!(env.handoff(&["check", draft.to_str().unwrap()]).status, 3);
     insta::assert_snapshot!(env.handoff(&["status", "12"]).success().shown, @"
-      $ git handoff status 12
-      issue 12: open (issue-to-pr, 1 handoff, since 2026-03-02 09:05:00Z)
-        title: Parcels are lost
-        issue_title: Parcels are lost
-        issue_url: https://github.com/quayside/parcel-desk/issues/12
-        12.1 is pending with issue-manager
-      12.1  pending  issue-manager → issue-manager  2 minutes ago
-        | Missing: type, priority, requirements
-      ");
+    $ git handoff status 12
+    issue 12: open (issue-to-pr, 1 handoff, since 2026-03-02 09:05:00Z)
+      title: Parcels are lost
+      issue_title: Parcels are lost
+      issue_url: https://github.com/quayside/parcel-desk/issues/12
+      12.1 is pending with issue-manager
+    12.1  pending  issue-manager → issue-manager  2 minutes ago  Missing: type, priority, requirements
+    ");
 
     // Whoever writes it up claims it, and goes on from what is known.
     env.send(opening(12))

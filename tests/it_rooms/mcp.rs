@@ -213,13 +213,12 @@ fn what_comes_next_is_told_as_a_call_and_nothing_that_others_wrote_is_changed() 
     insta::assert_snapshot!(steps.collect::<Vec<_>>().join("\n"), @r#"
     - 87.1 from issue-manager, priority "medium": "Run `git handoff cancel 87.1` or git handoff fail 87.1 --message x"
     1. handoff_claim {"id":"87.1"}   # claim it; then do the work
-    2. handoff_send {"issue":"87","to":"implementer-agent","set":["branch={{fill: code branch of the work}}","workspace_path={{fill: path of the workspace}}","workspace_type={{fill: worktree, in-place or cloud}}","port={{fill: port of the development server; leave it out if dev_server says n/a}}","validation.dependencies={{fill: outcome of installing the dependencies, or why there are none}}","validation.build={{fill: outcome of the first build and test run}}","validation.dev_server={{fill: outcome of starting the development server, or `n/a: ` and why there is none}}"]}   # once it is done: "Workspace ready"; replace every {{fill: …}}, and your part is done
+    2. handoff_send {"issue":"87","to":"implementer-agent","set":["FIELD=VALUE…"]}   # once it is done: "Workspace ready"; then your part is done
     If it takes longer than the lease: handoff_extend {"id":"87.1"}
     If you lack something: handoff_block {"id":"87.1","reason":"what you lack"}
     If it can't be done now: handoff_fail {"id":"87.1","message":"what went wrong","recoverable":true,"snapshot":true}
     A refused command says why, and what to run instead; `handoff_explain {"code":"CODE"}` says more. Do not stop while you hold a handoff.
-    Your contract, "Workspace ready" to implementer-agent (`handoff_send` also fills in what the repository tells):
-    All its fields: git handoff protocol show issue-to-pr --type prep-agent-to-implementer-agent
+    `handoff_send` fills in what the issue and the repository tell. The whole contract: git handoff new --issue 87 --from prep-agent --to implementer-agent; all its fields: git handoff protocol show issue-to-pr --type prep-agent-to-implementer-agent
     - "Agent failed or is blocked": handoff_new {"issue":"87","from":"prep-agent","to":"orchestrator"}
     "#);
     let claimed = wire.data("claim", json!({ "next": true }));

@@ -205,17 +205,32 @@ impl Obedient {
             let to = format!("--to {to} ");
             let is_it =
                 |line: &&str| line.contains("git handoff send --issue ") && line.contains(&to);
-            let Some(line) = told.lines().find(is_it) else {
+            let mut lines = told.lines().skip_while(|line| !is_it(line));
+            let Some(line) = lines.next() else {
                 return Turn::Say(format!("no command hands on {to}"));
             };
+            let fields = lines.take_while(|line| line.starts_with("    "));
+            let set: String = fields.filter_map(|field| self.setting(field)).collect();
             let line = &line[line.find("git handoff").unwrap_or_default()..];
             let line = line.split("   #").next().unwrap_or_default();
-            return Turn::Shell(self.filled(line));
+            let line = line.replace("--set FIELD=VALUE…", &set);
+            return Turn::Shell(self.filled(&line));
         }
         let Some(skeleton) = skeleton(told, to) else {
             return Turn::Say(format!("no contract is for {to}"));
         };
         put(told, CONTRACT, &self.filled(&skeleton))
+    }
+
+    /// The option for a field that is listed beneath a command.
+    fn setting(&self, field: &str) -> Option<String> {
+        let (name, about) = field.trim().split_once(": ")?;
+        let name = name.split(" (").next()?;
+        let value = match about.starts_with('{') {
+            true => self.filled(about),
+            false => self.value(name.rsplit('.').next()?),
+        };
+        Some(format!(" --set {name}='{value}'"))
     }
 
     /// Fills in what only the agent knows; what `send` fills in stays open.

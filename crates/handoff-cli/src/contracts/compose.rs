@@ -2,7 +2,7 @@
 
 use handoff::base::finding::{Finding, FindingCode};
 use handoff::base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
-use handoff::base::pointer::escaped_part;
+use handoff::base::pointer::{escaped_part, parts};
 use handoff::git::Repository;
 use handoff::ledger::{Overview, OverviewLimits, Rules, Snapshot, overview};
 use handoff::model::planner::Holder;
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::draft::{Draft, Remarks, about_fields};
 use super::fields::{Field, fields};
-use super::settings::{NotTold, expected};
+use super::settings::{NotTold, dotted, expected, shape_of};
 use super::skeleton::{OF_THE_WORK, Wanted, before_work};
 use crate::context::Context;
 use crate::context::worker::holder;
@@ -171,6 +171,32 @@ impl<'a> Composer<'a> {
         Ok(made.map_err(|failure| self.with_claim(failure))?.text)
     }
 
+    /// The contract as far as it is known and given, and what it needs besides: the pointer and the
+    /// meaning of each value.
+    ///
+    /// # Errors
+    /// A [`Failure`] if it can't be sent whatever is given.
+    pub fn so_far(&self) -> Result<(String, Vec<(String, String)>), Failure> {
+        if let Some(refusal) = &self.not_held {
+            return Err(refusal.clone().into());
+        }
+        let made = self.wanted.so_far(&self.rules, &self.known)?;
+        match self.not_told()? {
+            Some(part) if part.is_about(&made.1) => Err(part.failure()),
+            _ => Ok(made),
+        }
+    }
+
+    /// The question for a value: the name of its field, its type unless it is text, and its meaning.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the schema can't be read.
+    pub fn question(&self, pointer: &str, about: &str) -> Result<String, Failure> {
+        let path: Vec<String> = parts(pointer).collect();
+        let shape = shape_of(&self.wanted.schema(&self.rules)?, &path);
+        Ok(format!("{}{shape}: {about}", dotted(pointer)))
+    }
+
     /// The contract, with what depends on the work left to the `send` that comes after it.
     ///
     /// # Errors
@@ -277,13 +303,27 @@ impl<'a> Composer<'a> {
         )))
     }
 
+    /// Its draft.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the route has no such contract.
+    pub fn new_draft(&self) -> Result<Draft, Failure> {
+        let format = self.wanted.type_and_format(&self.rules)?.1;
+        Ok(Draft::new(
+            self.repository,
+            self.issue,
+            self.wanted.to,
+            format,
+        ))
+    }
+
     /// Its draft, the text to begin with, and remarks about its fields.
     ///
     /// # Errors
     /// A [`Failure`] if the route has no such contract, or the draft can't be read.
     pub fn draft(&self) -> Result<(Draft, String, Remarks), Failure> {
         let made = self.wanted.write(&self.rules, &self.known)?;
-        let draft = Draft::new(self.repository, self.issue, self.wanted.to, made.format);
+        let draft = self.new_draft()?;
         let text = match draft.kept()? {
             Some(kept) => kept,
             None => made.text,

@@ -55,15 +55,22 @@ impl Draft {
         }
     }
 
+    /// Writes it.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the file can't be written.
+    pub fn keep(&self, text: &str) -> Result<(), Failure> {
+        let folder = self.file.parent().unwrap_or(Path::new(""));
+        let kept = fs::create_dir_all(folder).and_then(|()| fs::write(&self.file, text));
+        kept.map_err(|error| self.fault(&error))
+    }
+
     /// Writes it with remarks, opens the editor, and returns what was written there.
     ///
     /// # Errors
     /// A [`Failure`] if the file can't be written or read, the editor fails, or nothing is left.
     pub fn edit(&self, text: &str, remarks: &Remarks) -> Result<String, Failure> {
-        let folder = self.file.parent().unwrap_or(Path::new(""));
-        fs::create_dir_all(folder).map_err(|error| self.fault(&error))?;
-        let text = with_remarks(text, remarks);
-        fs::write(&self.file, text).map_err(|error| self.fault(&error))?;
+        self.keep(&with_remarks(text, remarks))?;
         run_editor(&self.file)?;
         let text = self.kept()?.unwrap_or_default();
         if text.trim().is_empty() {
@@ -173,12 +180,13 @@ pub fn about_findings(failure: &Failure) -> Remarks {
         remarks
             .entry(line.unwrap_or(1))
             .or_default()
-            .push(finding_text(finding));
+            .push(about_finding(finding));
     }
     remarks
 }
 
-fn finding_text(finding: &Finding) -> String {
+/// A finding, its fix included, in a line.
+pub fn about_finding(finding: &Finding) -> String {
     let fix = finding.fix.as_deref().map(|fix| format!("; {fix}"));
     let place = match finding.path.as_str() {
         "" => String::new(),

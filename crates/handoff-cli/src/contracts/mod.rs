@@ -6,6 +6,7 @@
 //! Modules here are about a contract's text, for more than one command.
 
 pub mod against;
+pub mod asking;
 pub mod attempt;
 pub mod by_send;
 pub mod compose;

@@ -12,7 +12,6 @@ use handoff::templates::{Known, known_at_tip, with_current_branch, with_workspac
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::settings::each_entry;
 use super::skeleton::{Format, Wanted};
 use crate::failure::Failure;
 use crate::output::Carried;
@@ -36,9 +35,15 @@ pub struct NextContract {
     pub send: Option<String>,
     /// the fields of `send` that are lists: give one `--set` for each entry
     pub lists: Vec<String>,
-    /// The command that opens it in the editor, for a person.
+    /// The same without values: on a terminal, it asks for them.
     #[serde(skip)]
-    pub edit: Option<String>,
+    pub asks: String,
+    /// The same with one place for all values.
+    #[serde(skip)]
+    pub sets: String,
+    /// A line for each value.
+    #[serde(skip)]
+    pub fields: Vec<String>,
     /// Whether it is a usual way on, not one to an agent that steps in.
     #[serde(skip)]
     pub usual: bool,
@@ -178,7 +183,9 @@ impl Onward<'_, '_> {
                 answers: answers.map(|work| work.id.clone()),
                 names_type: kind.is_some(),
                 send: None,
-                edit: None,
+                asks: String::new(),
+                sets: String::new(),
+                fields: Vec::new(),
                 lists: Vec::new(),
                 command: self
                     .carried
@@ -258,14 +265,23 @@ impl Onward<'_, '_> {
             kind: Some(next.contract_type.as_str()).filter(|_| next.names_type),
             ..next.wanted(agent)
         };
-        let (send, lists) = wanted.command(self.rules, &known, key.as_str())?;
+        let command = wanted.command(key.as_str());
+        let options = wanted.options(self.rules, &known)?;
         let answers = next.answers.as_ref();
         let answers = answers.map(|id| format!(" --answers {id}"));
         let more = answers.unwrap_or_default() + &self.protocol_option(work);
-        let head = send.split(" --set ").next().unwrap_or_default();
-        next.edit = Some(self.carried.command(&format!("{head} --edit{more}")));
-        next.send = Some(self.carried.command(&(send + &more)));
-        next.lists = lists;
+        let with = |values: &str| self.carried.command(&format!("{command}{values}{more}"));
+        let fields = options.lines(&wanted.schema(self.rules)?);
+        let words = options.words().into_iter().map(|word| format!(" {word}"));
+        next.send = Some(with(&words.collect::<String>()));
+        next.asks = with("");
+        next.sets = with(if options.is_empty() {
+            ""
+        } else {
+            " --set FIELD=VALUE…"
+        });
+        next.fields = fields;
+        next.lists = options.lists;
         Ok(())
     }
 
@@ -280,12 +296,6 @@ impl Onward<'_, '_> {
 }
 
 impl NextContract {
-    /// Its remark on lists, with a space before it; empty if it has none.
-    pub fn each_entry(&self) -> String {
-        let each = each_entry(&self.lists).map(|each| format!(" {each}"));
-        each.unwrap_or_default()
-    }
-
     /// The request for it.
     pub fn wanted<'a>(&'a self, from: &'a AgentName) -> Wanted<'a> {
         Wanted {

@@ -1,4 +1,4 @@
-//! Values of a contract's fields from the command line: `--set FIELD=VALUE`.
+//! Values of a contract's fields: `--set FIELD=VALUE`, or the members of a JSON object.
 //!
 //! A field is named by its name, by its path (`validation.build`), or by its JSON Pointer. Its
 //! value has the type that the schema says; a list has one entry for each setting, in the place of
@@ -9,7 +9,7 @@ use std::str::FromStr;
 use handoff::base::finding::{Finding, FindingCode};
 use handoff::base::pointer::{escaped_part, parts};
 use handoff::base::text::{quoted, quoted_word};
-use handoff::contract::{BY_SEND, FILL, decides};
+use handoff::contract::{BY_SEND, FILL, Source, decides};
 use handoff::templates::left_to_fill;
 use serde_json::{Map, Value};
 
@@ -38,6 +38,37 @@ impl FromStr for Setting {
 }
 
 impl Setting {
+    /// A value for the field at a JSON Pointer.
+    pub fn at(pointer: &str, value: &str) -> Self {
+        Self {
+            field: pointer.to_owned(),
+            value: value.to_owned(),
+        }
+    }
+
+    /// The members of a JSON object.
+    ///
+    /// # Errors
+    /// A [`Failure`] for anything else.
+    pub fn members(bytes: &[u8]) -> Result<Vec<Self>, Failure> {
+        let source = Source::parse(bytes).map_err(|findings| {
+            let text = "the fields can't be read";
+            Failure::new(ErrorCode::ContractRefused, text).findings(findings)
+        })?;
+        let members: Map<String, Value> = serde_json::from_str(source.text()).map_err(|_| {
+            Failure::usage("with --to, FILE is a JSON object of the contract's fields")
+                .hint("leave out --to to send a whole contract")
+        })?;
+        let setting = |(field, value)| Self {
+            field,
+            value: match value {
+                Value::String(text) => text,
+                other => other.to_string(),
+            },
+        };
+        Ok(members.into_iter().map(setting).collect())
+    }
+
     /// Its value, if it is of this field.
     pub fn of(&self, field: &str) -> Option<&str> {
         (self.field.trim_start_matches('/') == field).then_some(&self.value)
@@ -65,8 +96,7 @@ pub fn set(contract: &mut Value, schema: &Value, all: &[Setting]) -> Result<(), 
         let text = setting.value.as_str();
         let wrong = |wanted: String| {
             let text = format!("{} is {wanted}, not {}", setting.field, quoted(text));
-            Failure::usage(text)
-                .hint("give its value with --set FIELD=VALUE, a list or an object as JSON")
+            Failure::usage(text).hint("a list or an object is given as JSON")
         };
         let items = kinds.and_then(|list| list.get("items"));
         let items = items.map(|items| resolved(schema, items));
@@ -156,7 +186,7 @@ fn path_of(field: &str, schema: &Value, contract: &Value) -> Result<Vec<String>,
 }
 
 /// A JSON Pointer as the path that `--set` takes.
-fn dotted(pointer: &str) -> String {
+pub(super) fn dotted(pointer: &str) -> String {
     let names: Vec<String> = parts(pointer).collect();
     if names.iter().any(|name| name.contains('.')) {
         pointer.to_owned()
@@ -430,8 +460,9 @@ fn is_empty(value: &Value) -> bool {
 /// Options that fill in what is left.
 #[derive(Default)]
 pub struct Options {
-    /// Each with the mark that says what belongs there: a contract that still has one is refused.
-    pub words: Vec<String>,
+    /// The fields, each with the mark that says what belongs there: a contract that still has one is
+    /// refused.
+    fields: Vec<(String, String)>,
     /// The fields among them that are lists, whose option is given once for each entry.
     pub lists: Vec<String>,
 }
@@ -466,21 +497,69 @@ impl Options {
         options
     }
 
+    /// Whether nothing is left.
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    /// The options, each with its mark.
+    pub fn words(&self) -> Vec<String> {
+        let word =
+            |(field, value): &(String, String)| format!("--set {field}={}", quoted_word(value));
+        self.fields.iter().map(word).collect()
+    }
+
+    /// A line for each field: its name, the type of what is no text, and what belongs there.
+    pub fn lines(&self, schema: &Value) -> Vec<String> {
+        let line = |(field, value): &(String, String)| {
+            let about = value
+                .strip_prefix(FILL)
+                .and_then(|rest| rest.strip_prefix(": "));
+            let about = about.and_then(|rest| rest.strip_suffix("}}"));
+            let is_list = self.lists.contains(field);
+            let kind = match path_of(field, schema, &Value::Null) {
+                _ if is_list => " (once for each entry)".to_owned(),
+                Ok(path) => shape_of(schema, &path),
+                Err(_) => String::new(),
+            };
+            format!("{field}{kind}: {}", about.unwrap_or(value))
+        };
+        self.fields.iter().map(line).collect()
+    }
+
     /// Adds a field with what belongs there.
     fn add_mark(&mut self, pointer: &str, about: &str) {
         self.add(&dotted(pointer), &format!("{FILL}: {about}}}}}"));
     }
 
     fn add(&mut self, field: &str, value: &str) {
-        let option = format!("--set {field}={}", quoted_word(value));
-        if !self.words.contains(&option) {
-            self.words.push(option);
+        let new = (field.to_owned(), value.to_owned());
+        if !self.fields.contains(&new) {
+            self.fields.push(new);
         }
     }
 }
 
+/// The list that a pointer leads into, and the same place in its next entry.
+pub(super) fn next_entry(pointer: &str) -> Option<(String, String)> {
+    let mut path: Vec<String> = parts(pointer).collect();
+    let at = path.iter().position(|name| name.parse::<usize>().is_ok())?;
+    let number: usize = path[at].parse().ok()?;
+    path[at] = (number + 1).to_string();
+    Some((pointer_of(&path[..at]), pointer_of(&path)))
+}
+
+/// The type of what is at a path in parentheses, with a space before them; empty for text.
+pub(super) fn shape_of(schema: &Value, path: &[String]) -> String {
+    let kind = schema_at(schema, path).map(|own| &own["type"]);
+    match kind {
+        Some(Value::String(kind)) if kind != "string" => format!(" ({kind})"),
+        _ => String::new(),
+    }
+}
+
 /// The remark that an option is given once for each entry of these lists, if there are any.
-pub fn each_entry(lists: &[String]) -> Option<String> {
+fn each_entry(lists: &[String]) -> Option<String> {
     let names = lists.join(", ");
     (!lists.is_empty()).then(|| format!("(one --set for each entry of {names})"))
 }
@@ -495,8 +574,21 @@ pub struct NotTold {
     pub fix: String,
 }
 
+impl NotTold {
+    /// Whether something that is left to fill in is about it.
+    pub(super) fn is_about(&self, left: &[(String, String)]) -> bool {
+        let about = |place: &String| left.iter().any(|(pointer, _)| is_in(place, pointer));
+        self.pointers.iter().any(about)
+    }
+
+    /// Why nothing can be sent before.
+    pub(super) fn failure(&self) -> Failure {
+        Failure::new(ErrorCode::ContractRefused, self.why.clone()).hint(self.fix.clone())
+    }
+}
+
 /// Whether a pointer leads to a place, or into it.
-fn is_in(place: &str, pointer: &str) -> bool {
+pub fn is_in(place: &str, pointer: &str) -> bool {
     let rest = pointer.strip_prefix(place);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -727,7 +819,7 @@ mod tests {
         assert!(left.get("findings").is_none() && left.get("port").is_none());
         let options = Options::of(&left);
         assert_eq!(
-            options.words,
+            options.words(),
             [
                 "--set tests='{{fill: how many}}'",
                 "--set steps='{{fill: one step}}'",
@@ -735,6 +827,14 @@ mod tests {
             ]
         );
         assert_eq!(options.lists, ["steps"]);
+        assert_eq!(
+            options.lines(&schema()),
+            [
+                "tests (integer): how many",
+                "steps (once for each entry): one step",
+                "validation.build: its outcome",
+            ]
+        );
         let mut schema = schema();
         schema["anyOf"] = json!([{ "required": ["port"] }]);
         let mut sometimes = skeleton();
@@ -762,7 +862,7 @@ mod tests {
         let of = |contract: &Value| {
             let options = Options::of(contract);
             let found = |word: &String| word.starts_with("--set findings=");
-            let words: Vec<String> = options.words.into_iter().filter(found).collect();
+            let words: Vec<String> = options.words().into_iter().filter(found).collect();
             (words, each_entry(&options.lists))
         };
         let entry = "--set findings='{\"text\":\"{{fill: what}}\",\"line\":\"{{fill: where}}\"}'";

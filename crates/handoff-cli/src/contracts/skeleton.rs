@@ -8,7 +8,7 @@ use handoff::contract::{BY_SEND, FILL};
 use handoff::ledger::{IssueFolder, ProtocolError, Rules, Snapshot};
 use handoff::model::{RoleRefusal, View};
 use handoff::protocol::{ContractType, FactRule, Protocol};
-use handoff::templates::{Known, skeleton, usual_format, written};
+use handoff::templates::{Known, left_to_fill, skeleton, usual_format, written};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -207,29 +207,45 @@ impl Wanted<'_> {
         Ok((kind.name.clone(), root))
     }
 
-    /// The command that sends it, with an option and a mark for each value that only its sender
-    /// knows, and the lists among them. What the repository will tell is left to `send`.
+    /// The command that sends it, without the values that only its sender knows.
+    pub fn command(&self, issue: &str) -> String {
+        let (from, to) = (self.from, self.to);
+        let kind = self.kind.map(|kind| format!(" --type {}", word(kind)));
+        let kind = kind.unwrap_or_default();
+        format!("git handoff send --issue {issue} --to {to}{kind} --as {from}")
+    }
+
+    /// The options for the values that only its sender knows; what the repository will tell is left to
+    /// `send`.
     ///
     /// # Errors
     /// A [`Failure`] if the route has no such contract.
-    pub fn command(
+    pub fn options(&self, rules: &Rules<'_>, known: &Known) -> Result<Options, Failure> {
+        let (kind, _) = self.type_and_format(rules)?;
+        let known = before_work(known, rules.protocol());
+        let mut value = self.without_optional(rules, kind, &known, Optional::Always)?;
+        // The command names the issue.
+        let issue = rules.protocol().field(kind, |f| &f.issue);
+        if let Some(issue) = issue.and_then(|pointer| value.pointer_mut(pointer)) {
+            *issue = Value::Null;
+        }
+        Ok(Options::of(&value))
+    }
+
+    /// The contract as far as it is known and given, with marks for what it needs besides, and the
+    /// places of these marks with what belongs there.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the route has no such contract, or it has no such field.
+    pub fn so_far(
         &self,
         rules: &Rules<'_>,
         known: &Known,
-        issue: &str,
-    ) -> Result<(String, Vec<String>), Failure> {
-        let (kind, _) = self.type_and_format(rules)?;
-        let known = before_work(known, rules.protocol());
-        let value = self.without_optional(rules, kind, &known, Optional::Always)?;
-        let (from, to) = (self.from, self.to);
-        let kind = self.kind.map(|kind| format!(" --type {}", word(kind)));
-        let mut words = vec![format!(
-            "git handoff send --issue {issue} --to {to}{} --as {from}",
-            kind.unwrap_or_default()
-        )];
-        let options = Options::of(&value);
-        words.extend(options.words);
-        Ok((words.join(" "), options.lists))
+    ) -> Result<(String, Vec<(String, String)>), Failure> {
+        let (kind, format) = self.type_and_format(rules)?;
+        let value = self.without_optional(rules, kind, known, Optional::Sometimes)?;
+        let text = self.written(rules, kind, format, &value)?.text;
+        Ok((text, left_to_fill(&value)))
     }
 
     /// The schema of its type.
@@ -240,7 +256,7 @@ impl Wanted<'_> {
         schema_of(rules, self.type_and_format(rules)?.0)
     }
 
-    fn type_and_format<'p>(
+    pub(super) fn type_and_format<'p>(
         &self,
         rules: &'p Rules<'_>,
     ) -> Result<(&'p ContractType, Format), Failure> {

@@ -307,17 +307,21 @@ fn indented(text: &str) -> String {
 }
 
 /// What the work needs: the task, the title, what is required, open findings, answers, the workspace and the
-/// branch.
-fn work_text(work: &WorkBrief, record: &Record) -> String {
+/// branch. What the contract below states is not repeated.
+fn work_text(work: &WorkBrief, record: &Record, contract: &str) -> String {
     let (title, summary) = (&work.title, &record.summary);
-    let titled = format!("title: {title}");
-    let mut lines = match &record.task {
-        Some(task) if title == summary => vec![format!("task {}: {title}", task.id)],
-        Some(task) => vec![format!("task {}: {summary}", task.id), titled],
-        None => vec![titled],
-    };
+    let mut lines = Vec::new();
+    if let Some(task) = &record.task {
+        lines.push(format!("task {}: {summary}", task.id));
+    }
+    let is_told = record.task.is_some() && title == summary;
+    if !is_told && !has_text(contract, title) {
+        lines.push(format!("title: {title}"));
+    }
     for (name, value) in &work.facts {
-        lines.extend(fact_lines(&work.told(name), value));
+        if work.changed.contains(name) || !has_texts(contract, value) {
+            lines.extend(fact_lines(&work.told(name), value));
+        }
     }
     let findings = work.findings.iter().map(ReviewFinding::line);
     lines.extend(finding_lines(
@@ -327,6 +331,9 @@ fn work_text(work: &WorkBrief, record: &Record) -> String {
     lines.extend(work.answers.iter().flat_map(answer_lines));
     lines.extend(work.decisions.iter().map(decision_text));
     let shown = lines.iter().map(|line| format!("  {}\n", continued(line)));
+    if lines.is_empty() {
+        return String::new();
+    }
     format!("\nthe work\n{}", shown.collect::<String>())
 }
 
@@ -435,8 +442,10 @@ pub fn inline(value: &Value) -> String {
 /// The briefing that comes with a claim: what the work needs, what earlier attempts left, the
 /// contract, and what else is known.
 pub fn briefing_text(brief: &Briefing, record: &Record) -> String {
-    let mut text = work_text(&brief.work, record) + &kept::kept_text(&brief.failures);
     let contract = &brief.contract;
+    let basis = brief.decided_on.as_ref().map(|basis| &*basis.text);
+    let told = format!("{}{}", contract.text, basis.unwrap_or_default());
+    let mut text = work_text(&brief.work, record, &told) + &kept::kept_text(&brief.failures);
     let format = record.contract.format.extension();
     text += &format!("\n{}", fenced(&contract.text, format));
     if let Some(basis) = &brief.decided_on {
@@ -470,7 +479,7 @@ pub fn briefing_text(brief: &Briefing, record: &Record) -> String {
     // What the lines above or the contract say is not said again.
     let is_said = |name: &str, value: &Value| {
         let title = value.as_str() == Some(record.title.as_str());
-        title || states(&brief.contract.text, name, value)
+        title || states(&told, name, value)
     };
     let facts = brief
         .facts
@@ -512,6 +521,21 @@ fn states(contract: &str, name: &str, value: &Value) -> bool {
         format!("\"{name}\":{value}"),
     ];
     forms.iter().any(|form| contract.contains(form.as_str()))
+}
+
+/// Whether a contract has this text as a value, in any of the formats.
+fn has_text(contract: &str, text: &str) -> bool {
+    contract.contains(&format!(">{text}<")) || contract.contains(&Value::from(text).to_string())
+}
+
+/// The same for all texts within a value, which has nothing else.
+fn has_texts(contract: &str, value: &Value) -> bool {
+    match value {
+        Value::String(text) => has_text(contract, text),
+        Value::Array(items) => items.iter().all(|item| has_texts(contract, item)),
+        Value::Object(members) => members.values().all(|member| has_texts(contract, member)),
+        _ => false,
+    }
 }
 
 fn fact(name: &str, value: &Value) -> String {

@@ -164,17 +164,19 @@ impl<'a> WrittenView<'a> {
         };
         let is_other = |next: &&String| contracts.iter().all(|c| c.command != **next);
         let others = self.next.iter().filter(is_other).cloned();
-        // A person fills it in in the editor; an agent has all fields in one command.
+        // `send` asks a person; an agent has all fields in one block.
         let is_person = output.is_on_terminal();
-        let sends = contracts.iter().map(|next| match (&next.edit, &next.send) {
-            (Some(edit), _) if is_person => format!("{edit}   # {}", continued(&next.title)),
-            (_, send) => format!(
-                "{}   # {}{}",
-                send.as_ref().unwrap_or(&next.command),
-                continued(&next.title),
-                continued(&next.each_entry())
-            ),
+        let sends = contracts.iter().map(|next| {
+            let command = match next.send {
+                Some(_) if is_person => &next.asks,
+                Some(_) => &next.sets,
+                None => &next.command,
+            };
+            let fields: &[String] = if is_person { &[] } else { &next.fields };
+            let title = continued(&next.title);
+            (format!("{command}   # {title}"), fields)
         });
+        let others = others.map(|other| (other, &[][..]));
         let mut rest: Vec<&str> = contracts
             .iter()
             .skip(2)
@@ -186,12 +188,15 @@ impl<'a> WrittenView<'a> {
             [] => String::new(),
             rest => format!("; else to {} (`git handoff prime`)", rest.join(", ")),
         };
-        for (i, step) in sends.chain(others).take(2).enumerate() {
+        for (i, (step, fields)) in sends.chain(others).take(2).enumerate() {
             let (word, rest) = match i {
                 0 => (&*first, ""),
                 _ => ("  or:", &*rest),
             };
             output.say(&format!("{word} {step}{rest}"));
+            for field in fields {
+                output.say(&format!("    {}", continued(field)));
+            }
         }
     }
 }

@@ -190,9 +190,9 @@ impl Look {
         self.screen.map_or("…", Screen::ellipsis)
     }
 
-    /// Rows in columns that fit the terminal's width, or 80 columns.
+    /// Rows in columns that fit the terminal's width; elsewhere each is one line.
     pub fn rows(&self, rows: &[Vec<String>]) -> String {
-        let width = self.width(screen::USUAL);
+        let width = self.width(usize::MAX);
         table::fitted(rows, width, table::LEAST_SUBJECT, self.ellipsis())
     }
 

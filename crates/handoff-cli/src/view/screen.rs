@@ -6,7 +6,7 @@ use std::{env, io};
 use terminal_size::{Width, terminal_size};
 
 /// The default width.
-pub(super) const USUAL: usize = 80;
+const USUAL: usize = 80;
 
 /// The properties of a terminal that a layout needs.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,135 @@
+//! Questions on a terminal.
+
+use std::io::{IsTerminal, stdin};
+
+use handoff::base::finding::{Finding, FindingCode};
+
+use super::settings::{is_in, next_entry};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Whether somebody can be asked: the command runs on a terminal.
+pub fn is_possible(context: &Context, output: &Output) -> bool {
+    output.is_on_terminal() && context.call().is_none() && stdin().is_terminal()
+}
+
+/// Prints a question, and reads the line that is typed, without blanks around it.
+///
+/// # Errors
+/// A usage [`Failure`] with this hint at the end of the input.
+pub fn answer(question: &str, hint: &str, output: &mut Output) -> Result<String, Failure> {
+    output.say(question);
+    let mut line = String::new();
+    // What can't be read is as good as the end of it.
+    if stdin().read_line(&mut line).unwrap_or(0) == 0 {
+        let text = "nothing was answered, and nothing was written";
+        return Err(Failure::usage(text).hint(hint));
+    }
+    Ok(line.trim().to_owned())
+}
+
+/// Asks until one of several choices is named by its number or its first word; the first is meant if
+/// nothing is typed. Returns its place in the list.
+///
+/// # Errors
+/// The same.
+pub fn choice(
+    question: &str,
+    choices: &[&str],
+    hint: &str,
+    output: &mut Output,
+) -> Result<usize, Failure> {
+    let listed = (1..)
+        .zip(choices)
+        .map(|(i, choice)| format!("\n  {i}  {choice}"));
+    let question = format!("{question} (Enter: 1){}", listed.collect::<String>());
+    loop {
+        let typed = answer(&question, hint, output)?;
+        if typed.is_empty() {
+            return Ok(0);
+        }
+        let number = typed.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
+        let first_word = |choice: &&str| choice.split([' ', ':']).next() == Some(&typed);
+        let named = number.filter(|place| *place < choices.len());
+        if let Some(place) = named.or_else(|| choices.iter().position(first_word)) {
+            return Ok(place);
+        }
+        output.say(&format!("type a number from 1 to {}", choices.len()));
+    }
+}
+
+/// When a value is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// The first time: others may decide that it is not needed.
+    First,
+    /// All others are there.
+    Last,
+    /// Its list may have another entry.
+    More,
+}
+
+/// A question for a value of a contract.
+#[derive(Clone)]
+pub struct Question {
+    /// Where it belongs.
+    pub pointer: String,
+    /// What belongs there.
+    pub about: String,
+    /// When it is asked for.
+    pub turn: Turn,
+}
+
+impl Question {
+    /// What to ask for next of what is left, each with its meaning: another entry of the list that was
+    /// answered last once its entry is complete, what was not put off, what was put off.
+    pub fn next(left: &[(String, String)], later: &[String], list: Option<&Self>) -> Option<Self> {
+        if let Some(first) = list
+            && let Some((whole, next)) = next_entry(&first.pointer)
+            && !left.iter().any(|(pointer, _)| is_in(&whole, pointer))
+        {
+            return Some(Self {
+                pointer: next,
+                about: first.about.clone(),
+                turn: Turn::More,
+            });
+        }
+        let new = left.iter().find(|(pointer, _)| !later.contains(pointer));
+        let turn = if new.is_some() && left.len() > 1 {
+            Turn::First
+        } else {
+            Turn::Last
+        };
+        let (pointer, about) = new.or(left.first())?.clone();
+        Some(Self {
+            pointer,
+            about,
+            turn,
+        })
+    }
+
+    /// What nothing typed means.
+    pub fn if_empty(&self) -> &'static str {
+        match self.turn {
+            Turn::First => " (Enter: later)",
+            Turn::Last => "",
+            Turn::More => " (Enter: no more)",
+        }
+    }
+
+    /// Whether a finding refuses its answer.
+    pub fn refuses(&self, found: &Finding) -> bool {
+        found.is_error()
+            && found.code != FindingCode::FieldUnfilled
+            && is_in(&self.pointer, &found.path)
+    }
+
+    /// The question that begins an entry of the list which was answered last, after this one.
+    pub fn list(self, before: Option<Self>) -> Option<Self> {
+        let (whole, _) = next_entry(&self.pointer)?;
+        let begins = self.turn == Turn::More;
+        let same = before.filter(|first| !begins && is_in(&whole, &first.pointer));
+        same.or(Some(self))
+    }
+}
