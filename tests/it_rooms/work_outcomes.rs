@@ -3,11 +3,12 @@
 use std::fs;
 
 use serde_json::Value;
-use test_support::agents::{PREPARED, agent, once, opened, outcome, record, work};
+use test_support::agents::{PREPARED, agent, once, opened, outcome, record, work, work_as, worker};
 use test_support::contracts::opening;
 use test_support::files::script;
 use test_support::remote::bare;
-use test_support::{Ran, TestEnvironment};
+use test_support::running::Running;
+use test_support::{Ran, TestEnvironment, stored, until};
 
 fn run(env: &TestEnvironment, args: &[&str]) -> Ran {
     work(env, &[&["--json", "--grace", "300ms"], args].concat())
@@ -344,15 +345,50 @@ fn a_provider_that_a_script_names_in_its_last_line_is_waited_for() {
 #[test]
 fn at_a_limit_a_person_is_told_what_raises_it() {
     let env = TestEnvironment::with_ledger();
-    let args = ["protocol", "set", "issue-to-pr", "limits.handoffs", "1"];
+    let args = ["protocol", "set", "issue-to-pr", "limits.handoffs", "2"];
     env.handoff(&args).success();
     env.send(opening(87)).success();
     let text = format!("git handoff new {PREPARED} > $GIT_HANDOFF_CONTRACT");
-    let (came, why) = outcome(&once(&env, &text));
+    assert_eq!(outcome(&once(&env, &text)).0, "handed_on");
+    let text = "echo work > work.txt; git add work.txt; git commit -q -m work\n\
+         git handoff new --to reviewer-agent --issue 87 --set summary=done --set tests_added=1 \
+         --set coverage=90% --set pr_number=3 --set pr_url=https://github.com/quayside/parcel-desk/pull/3 \
+         > $GIT_HANDOFF_CONTRACT";
+    let ran = work_as(&env, "implementer-agent", &agent(&env, text), &["--once"]);
+    let (came, why) = outcome(&ran);
     assert_eq!(came, "blocked", "{why}");
     assert!(
         why.contains("`git handoff protocol set issue-to-pr limits.handoffs NUMBER`"),
         "{why}"
     );
-    assert_eq!(record(&env)["attempt"], 1);
+    let held = stored(&env.data(&["show", "87.2"]));
+    assert_eq!(held["attempt"], 1);
+}
+
+#[test]
+fn what_one_worker_meets_pauses_the_others_of_its_clone() {
+    let env = opened();
+    env.send(opening(88)).success();
+    let busy = agent(
+        &env,
+        "echo run >> $OUT/runs; echo 'HTTP 429 Too Many Requests, retry after 600' >&2; exit 1",
+    );
+    let args = ["--as", "prep-agent", "--", busy.to_str().unwrap()];
+    let mut first = Running::silent(worker(&env, &args));
+    let paused = env.repo().join(".git/handoff/work/pauses.json");
+    until("it pauses", || paused.exists());
+    let ran = work(&env, &[&["--timeout", "1s"], &args[..]].concat()).success();
+    assert!(
+        ran.stderr.contains("agent.sh: pauses: HTTP 429"),
+        "{}",
+        ran.shown
+    );
+    let runs = std::fs::read_to_string(env.root().join("runs")).unwrap();
+    assert_eq!(runs.lines().count(), 1);
+    first.child.kill().unwrap();
+    first.child.wait().unwrap();
+    // Nobody else waits any more: whoever starts it again means that it is over.
+    work_as(&env, "prep-agent", &busy, &["--once"]);
+    let runs = std::fs::read_to_string(env.root().join("runs")).unwrap();
+    assert_eq!(runs.lines().count(), 2);
 }

@@ -1,14 +1,20 @@
 //! A pause for each profile whose runs can't take place now: a provider that refuses, a login that is
 //! missing, a machine that is broken. It grows. A provider that says it is busy is asked again for as
 //! long as it takes; after another failure on three pieces of work nothing more is claimed for that
-//! profile.
+//! profile. All workers of a clone pause together: they note it in one file.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use handoff::base::text::one_line;
+use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
 
 use super::piece::Later;
+use super::slot::Slot;
 
 /// The first pause; each further one is three times as long.
 const FIRST: Duration = Duration::from_secs(10);
@@ -19,16 +25,19 @@ const LONGEST: Duration = Duration::from_secs(900);
 /// After how many failures in a row a profile is stopped.
 const MOST: u32 = 3;
 
-/// The pauses of a worker's profiles.
-#[derive(Debug, Default)]
-pub(super) struct Breakers(BTreeMap<String, Breaker>);
+/// The longest pause that is believed: a clock may have been set back since.
+const BELIEVED: Duration = Duration::from_secs(86_400);
 
+/// The pauses of a clone's profiles.
 #[derive(Debug)]
+pub(super) struct Breakers(PathBuf);
+
+#[derive(Debug, Serialize, Deserialize)]
 struct Breaker {
     failures: u32,
     /// How many of them a person may have to end.
     lasting: u32,
-    until: Instant,
+    until: SystemTime,
     why: String,
 }
 
@@ -36,102 +45,155 @@ impl Breaker {
     fn is_stopped(&self) -> bool {
         self.lasting >= MOST
     }
+
+    /// How long it still pauses.
+    fn left(&self) -> Option<Duration> {
+        let left = self.until.duration_since(SystemTime::now()).ok()?;
+        (!left.is_zero() && left <= BELIEVED).then_some(left)
+    }
 }
 
 impl Breakers {
+    /// Those that are noted in this folder. Whoever starts a worker again says that what stopped a
+    /// profile is over; what others of the clone wait for now is not.
+    pub(super) fn of(folder: &Path) -> Self {
+        let all = Self(folder.join("pauses.json"));
+        let is_alone = !Slot::is_any_held(folder);
+        all.change(|noted| noted.retain(|_, one| !is_alone && !one.is_stopped()));
+        all
+    }
+
+    fn noted(&self) -> BTreeMap<String, Breaker> {
+        let bytes = fs::read(&self.0).unwrap_or_default();
+        serde_json::from_slice(&bytes).unwrap_or_default()
+    }
+
+    /// A change that is lost to one made at the same time, or to a full disk, costs a run that can't
+    /// take place, which is noted then.
+    fn change(&self, change: impl FnOnce(&mut BTreeMap<String, Breaker>)) {
+        let mut noted = self.noted();
+        let had = !noted.is_empty();
+        change(&mut noted);
+        if noted.is_empty() {
+            if had {
+                let _ = fs::remove_file(&self.0);
+            }
+            return;
+        }
+        let written = || {
+            let mut new = NamedTempFile::new_in(self.0.parent()?).ok()?;
+            new.write_all(serde_json::to_string(&noted).ok()?.as_bytes())
+                .ok()?;
+            new.persist(&self.0).ok()
+        };
+        let _ = written();
+    }
+
     /// A run took place: what went wrong before is over.
-    pub(super) fn close(&mut self, profile: &str) {
-        self.0.remove(profile);
+    pub(super) fn close(&self, profile: &str) {
+        if self.noted().contains_key(profile) {
+            self.change(|noted| drop(noted.remove(profile)));
+        }
     }
 
     /// A run could not take place. Returns what to say.
-    pub(super) fn open(&mut self, profile: &str, why: &str, later: Later, jitter: u32) -> String {
-        let now = Instant::now();
-        let breaker = self.0.entry(profile.to_owned()).or_insert(Breaker {
-            failures: 0,
-            lasting: 0,
-            until: now,
-            why: String::new(),
+    pub(super) fn open(&self, profile: &str, why: &str, later: Later, jitter: u32) -> String {
+        let mut said = String::new();
+        self.change(|noted| {
+            let now = SystemTime::now();
+            let breaker = noted.entry(profile.to_owned()).or_insert(Breaker {
+                failures: 0,
+                lasting: 0,
+                until: now,
+                why: String::new(),
+            });
+            // What ran at the same time met the same.
+            if breaker.left().is_none() {
+                breaker.failures += 1;
+                breaker.lasting = if later.passes { 0 } else { breaker.lasting + 1 };
+            }
+            breaker.why = one_line(why);
+            if breaker.is_stopped() {
+                said = format!(
+                    "{profile}: nothing more is claimed after {} failures in a row: {}; start it again once that is over",
+                    breaker.failures, breaker.why
+                );
+                return;
+            }
+            let grown = (FIRST * 3_u32.pow((breaker.failures - 1).min(5))).min(LONGEST);
+            // Workers that met the same at once do not come back at once.
+            let spread = if breaker.failures > 1 {
+                grown / 4 * (jitter % 100) / 100
+            } else {
+                Duration::ZERO
+            };
+            let pause = (grown + spread).max(later.after.unwrap_or_default());
+            breaker.until = breaker.until.max(now + pause.min(BELIEVED));
+            let pause = humantime::format_duration(Duration::from_secs(pause.as_secs()));
+            said = format!("{profile}: pauses for {pause}: {}", breaker.why);
         });
-        // What ran at the same time met the same.
-        if now >= breaker.until {
-            breaker.failures += 1;
-            breaker.lasting = if later.passes { 0 } else { breaker.lasting + 1 };
-        }
-        breaker.why = one_line(why);
-        if breaker.is_stopped() {
-            return format!(
-                "{profile}: nothing more is claimed after {} failures in a row: {}; start it again once that is over",
-                breaker.failures, breaker.why
-            );
-        }
-        let grown = (FIRST * 3_u32.pow((breaker.failures - 1).min(5))).min(LONGEST);
-        // Workers that met the same at once do not come back at once.
-        let spread = if breaker.failures > 1 {
-            grown / 4 * (jitter % 100) / 100
-        } else {
-            Duration::ZERO
-        };
-        let pause = (grown + spread).max(later.after.unwrap_or_default());
-        let end = now.checked_add(pause).unwrap_or(now + LONGEST);
-        breaker.until = breaker.until.max(end);
-        let pause = humantime::format_duration(Duration::from_secs(pause.as_secs()));
-        format!("{profile}: pauses for {pause}: {}", breaker.why)
+        said
     }
 
-    /// Whether nothing is claimed for a profile now.
-    pub(super) fn rests(&self, profile: &str) -> bool {
-        let breaker = self.0.get(profile);
-        breaker.is_some_and(|one| one.is_stopped() || Instant::now() < one.until)
+    /// Why nothing is claimed for a profile now.
+    pub(super) fn rests(&self, profile: &str) -> Option<String> {
+        let breaker = self.noted().remove(profile)?;
+        (breaker.is_stopped() || breaker.left().is_some()).then_some(breaker.why)
     }
 
     /// Whether nothing is claimed for a profile any more.
     pub(super) fn is_stopped(&self, profile: &str) -> bool {
-        self.0.get(profile).is_some_and(Breaker::is_stopped)
+        self.noted().get(profile).is_some_and(Breaker::is_stopped)
     }
 
     /// Whether a pause ends before long.
     pub(super) fn is_waiting(&self) -> bool {
-        let soon = Instant::now() + LONGEST;
-        self.next_end().is_some_and(|end| end <= soon)
+        self.next_end().is_some_and(|left| left <= LONGEST)
     }
 
-    /// When the next pause ends; none if there is none.
-    pub(super) fn next_end(&self) -> Option<Instant> {
-        let paused = self.0.values().filter(|one| !one.is_stopped());
-        let now = Instant::now();
-        paused
-            .map(|one| one.until)
-            .filter(|until| *until > now)
-            .min()
+    /// How long the next pause to end still takes; none if there is none.
+    pub(super) fn next_end(&self) -> Option<Duration> {
+        let noted = self.noted();
+        let paused = noted.values().filter(|one| !one.is_stopped());
+        paused.filter_map(Breaker::left).min()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::time::{Duration, SystemTime};
 
-    use super::{Breakers, Later};
+    use super::{Breakers, Later, Slot};
 
     impl Breakers {
         /// Opens one whose pause is over.
-        fn again(&mut self, why: &str, after: Option<Duration>, passes: bool) -> String {
-            if let Some(one) = self.0.get_mut("claude") {
-                one.until = Instant::now();
-            }
+        fn again(&self, why: &str, after: Option<Duration>, passes: bool) -> String {
+            self.change(|noted| {
+                if let Some(one) = noted.get_mut("claude") {
+                    one.until = SystemTime::now();
+                }
+            });
             self.open("claude", why, Later { after, passes }, 0)
         }
     }
 
     #[test]
     fn a_pause_grows_until_the_profile_is_stopped_and_a_run_that_takes_place_ends_it() {
-        let mut all = Breakers::default();
+        let folder = tempfile::tempdir().unwrap();
+        let all = Breakers::of(folder.path());
         let said = all.again("401\nlog in", None, false);
         assert_eq!(said, "claude: pauses for 10s: 401 log in");
-        assert!(all.rests("claude") && !all.rests("codex") && !all.is_stopped("claude"));
+        assert_eq!(all.rests("claude").as_deref(), Some("401 log in"));
+        assert!(all.rests("codex").is_none() && !all.is_stopped("claude"));
+        let slot = Slot::take(folder.path()).unwrap();
+        let beside = Breakers::of(folder.path());
+        assert!(
+            beside.rests("claude").is_some(),
+            "another worker of the clone"
+        );
         assert!(all.next_end().is_some());
         all.close("claude");
-        assert!(!all.rests("claude") && all.next_end().is_none());
+        assert!(beside.rests("claude").is_none() && all.next_end().is_none());
         let wait = Some(Duration::from_secs(3600));
         let said = all.again("429", wait, false);
         assert_eq!(said, "claude: pauses for 1h: 429");
@@ -142,12 +204,19 @@ mod tests {
             said.contains("nothing more is claimed after 3 failures"),
             "{said}"
         );
-        assert!(all.rests("claude") && all.is_stopped("claude") && all.next_end().is_none());
+        assert!(
+            all.rests("claude").is_some() && all.is_stopped("claude") && all.next_end().is_none()
+        );
+        assert!(
+            Breakers::of(folder.path()).rests("claude").is_none(),
+            "started again"
+        );
     }
 
     #[test]
     fn a_busy_provider_is_asked_again_and_what_ran_at_once_counts_once() {
-        let mut all = Breakers::default();
+        let folder = tempfile::tempdir().unwrap();
+        let all = Breakers::of(folder.path());
         all.again("429", None, true);
         let at_once = Later {
             after: None,

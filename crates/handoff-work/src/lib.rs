@@ -47,6 +47,7 @@ use std::time::{Duration, Instant};
 use handoff::base::Moment;
 use handoff::base::ObjectId;
 use handoff::base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
+use handoff::base::text::one_line;
 use handoff::base::text::{continued, cut};
 use handoff::git::{Repository, Waker};
 use handoff::ledger::{Snapshot, claimable, turn_before};
@@ -281,6 +282,7 @@ impl<'a> Supervisor<'a> {
             repository,
             plan,
             program,
+            breakers: Breakers::of(&folder),
             folder,
             base,
             free: Vec::new(),
@@ -290,7 +292,6 @@ impl<'a> Supervisor<'a> {
             done: WorkView::default(),
             claimed: 0,
             resting: BTreeMap::new(),
-            breakers: Breakers::default(),
             abandoned: BTreeMap::new(),
             kept: BTreeSet::new(),
             pushed: BTreeMap::new(),
@@ -390,8 +391,7 @@ impl<'a> Supervisor<'a> {
                     let left = (at - now).to_std().unwrap_or_default();
                     pause = pause.min(left.max(Duration::from_millis(20)));
                 }
-                if let Some(end) = self.breakers.next_end() {
-                    let left = end.saturating_duration_since(Instant::now());
+                if let Some(left) = self.breakers.next_end() {
                     pause = pause.min(left.max(Duration::from_millis(20)));
                 }
             }
@@ -433,6 +433,8 @@ impl<'a> Supervisor<'a> {
         let profile = self.plan.roles[running.role].profile_name();
         let pause = match &outcome {
             Outcome::GivenBack(why, later) => {
+                self.told
+                    .insert(format!("{profile}: pauses: {}", one_line(why)));
                 Some(self.breakers.open(&profile, why, *later, drawn()))
             }
             Outcome::Left(Some(why)) => {
@@ -523,7 +525,20 @@ impl<'a> Supervisor<'a> {
     fn rests(&self, role: usize) -> bool {
         let until = self.resting.get(&role);
         until.is_some_and(|until| Instant::now() < *until)
-            || self.breakers.rests(&self.plan.roles[role].profile_name())
+            || (self.breakers)
+                .rests(&self.plan.roles[role].profile_name())
+                .is_some()
+    }
+
+    /// Tells once that a profile pauses because of what another worker of the clone met.
+    fn tell_pause(&mut self, role: usize, output: &mut Output) {
+        let profile = self.plan.roles[role].profile_name();
+        if let Some(why) = self.breakers.rests(&profile) {
+            let told = format!("{profile}: pauses: {why}");
+            if self.told.insert(told.clone()) {
+                output.say(&told);
+            }
+        }
     }
 
     /// Whether the ledger has a remote.
@@ -549,6 +564,7 @@ impl<'a> Supervisor<'a> {
                 return Ok(false);
             }
             if self.rests(role) || !self.has_room(role) {
+                self.tell_pause(role, output);
                 continue;
             }
             self.resting.remove(&role);

@@ -85,6 +85,16 @@ impl Slot {
         free.filter(|slot| slot.note().is_some()).collect()
     }
 
+    /// Whether another process of this clone works, or waits for work after it had some.
+    pub(super) fn is_any_held(folder: &Path) -> bool {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut locks = entries.map(|entry| entry.path());
+        locks.any(|path| {
+            let is_lock = path.extension().is_some_and(|ending| ending == "lock");
+            is_lock && matches!(locked(&path), Ok(None))
+        })
+    }
+
     fn lock(folder: &Path, number: usize) -> io::Result<Option<Self>> {
         let lock = locked(&folder.join(format!("{number}.lock")))?;
         Ok(lock.map(|lock| Self {
