@@ -160,6 +160,7 @@ impl Breakers {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use std::time::{Duration, SystemTime};
 
@@ -210,6 +211,12 @@ mod tests {
         assert!(
             Breakers::of(folder.path()).rests("claude").is_none(),
             "started again"
+        );
+        all.again("429", None, true);
+        drop(slot);
+        assert!(
+            Breakers::of(folder.path()).rests("claude").is_none(),
+            "nobody else waits"
         );
     }
 
