@@ -451,9 +451,13 @@ fn commands_that_are_named_exist() {
 fn the_tables_of_exit_codes_agree() {
     let known = handoff::base::codes::all().filter(|code| code.kind == "Exit codes");
     let known: BTreeSet<String> = known.map(|code| code.code.to_owned()).collect();
-    let page = "docs/commands.md";
+    let page = "docs/codes.md";
     let table = &tables_under(page, "Exit codes")[0];
-    let said: BTreeSet<String> = table.rows.iter().map(|row| row[0].clone()).collect();
+    let said: BTreeSet<String> = table
+        .rows
+        .iter()
+        .map(|row| row[0].replace('`', ""))
+        .collect();
     assert_eq!(said, known, "{page} on the left, the codes on the right");
 
     let help = git_handoff::full_command();

@@ -36,8 +36,8 @@ pub(super) fn files(definitions: &Map<String, Value>, files: &mut BTreeMap<PathB
 const COMMANDS: &str = "\
 # Commands
 
-Every command with its options, in a line each. `git handoff help COMMAND` has the long form, with more examples; `git handoff` alone says
-where you are and what to do next.
+Every command with its options, in a line each. `git handoff help COMMAND` has the long form, with examples; `git handoff` alone says
+where you are and what to do next. [Codes](codes.md#exit-codes) lists the exit codes.
 
 ";
 
@@ -54,10 +54,6 @@ fn commands() -> String {
             .map(|name| format!("[`{name}`](#{name})"))
             .collect();
         writeln!(page, "- {group}: {}", names.join(", ")).unwrap();
-    }
-    page += "\n## Exit codes\n\n|exit|meaning|\n|---|---|\n";
-    for code in codes::all().filter(|code| code.kind == "Exit codes") {
-        writeln!(page, "|{}|{}|", code.code, code.cause).unwrap();
     }
     let mut count = BTreeMap::new();
     count_rows(&command, &mut count);
@@ -133,17 +129,7 @@ fn section(command: &Command, level: &str, many: &BTreeMap<String, String>) -> S
         .trim_start_matches("Usage: ")
         .replace("[OPTIONS] ", "");
     let usage = usage.trim_end_matches(" [OPTIONS]");
-    let examples = text(command.get_after_help()).replace("\\\n", " ");
-    let mut examples = examples.lines().filter(|line| line.starts_with("  "));
-    let example = examples
-        .find(|line| line.contains(path))
-        .unwrap_or_default();
-    let example = example.trim().split("  ").next().unwrap();
-    write!(page, "\n`{usage}`").unwrap();
-    if example != usage {
-        write!(page, ", such as `{example}`").unwrap();
-    }
-    page.push('\n');
+    writeln!(page, "\n`{usage}`").unwrap();
     let is_shared =
         |arg: &&Arg| arg.get_long().and_then(|long| many.get(long)) == Some(&whole(arg));
     let (shared, others): (Vec<&Arg>, Vec<&Arg>) = own(command).partition(is_shared);
@@ -235,12 +221,12 @@ fn cell(text: &str) -> String {
 const CODES: &str = "\
 # Codes
 
-Every error, finding and exit code, in a line each: `git handoff explain CODE` has its cause in full, an example and the cure. Programs branch on
-codes; a published one keeps its meaning.
+Every error, finding and exit code, in a line each. What to do is printed with each; `git handoff explain CODE` has it too, with the cause in
+full and an example. Programs branch on codes; a published one keeps its meaning.
 
 - An **error** ends a command: with `--json` it is `error.code`, and the process exits with its number. After 2 to 7 the ledger is unchanged, but
   for leases that ran out; `import` keeps the steps that were not refused.
-- A **finding** is one fault in what was checked, with its place. Its `fix` is more exact than this page.
+- A **finding** is one fault in what was checked, with its place and its `fix`.
 ";
 
 /// What precedes the codes of a kind.
@@ -263,8 +249,7 @@ Found by `hooks status` and `agents doctor`, and with the errors `hooks_refused`
         }
         "Findings in ledgers" => {
             "
-Found by `verify`, with the error `ledger_damaged`. Where nothing is said of what to do: find out who wrote the commit, and fetch the branch
-from a clone in which `git handoff verify` finds nothing.
+Found by `verify`, with the error `ledger_damaged`: [recovering](recovery.md).
 "
         }
         _ => "",
@@ -277,11 +262,16 @@ fn explained() -> String {
     let all: Vec<_> = codes::all().collect();
     for of_kind in all.chunk_by(|a, b| a.kind == b.kind) {
         let kind = of_kind[0].kind;
-        let exit = if kind == "Errors" { "exit|" } else { "" };
-        let rule = if kind == "Errors" { "---|" } else { "" };
+        let (before, after) = match kind {
+            "Errors" => ("exit|", ""),
+            "Exit codes" => ("", "what to do|"),
+            _ => ("", ""),
+        };
+        let columns = format!("|code|{before}what is wrong|{after}");
+        let rule = "---|".repeat(columns.matches('|').count() - 1);
         write!(
             page,
-            "\n## {kind}\n{}\n|code|{exit}what is wrong|what to do|\n|---|{rule}---|---|\n",
+            "\n## {kind}\n{}\n{columns}\n|{rule}\n",
             found_by(kind)
         )
         .unwrap();
@@ -289,12 +279,12 @@ fn explained() -> String {
             let exits: Vec<String> = code.exit.iter().map(u8::to_string).collect();
             let exits = exits.join(",") + if exits.is_empty() { "" } else { "|" };
             let [cause, cure] = [code.cause, code.cure].map(|text| cell(&brief(text)));
-            let cure = if cure == "find out who wrote the commit" {
-                ""
+            let cure = if after.is_empty() {
+                String::new()
             } else {
-                &cure
+                cure + "|"
             };
-            writeln!(page, "|`{}`|{exits}{cause}|{cure}|", code.code).unwrap();
+            writeln!(page, "|`{}`|{exits}{cause}|{cure}", code.code).unwrap();
         }
     }
     page
