@@ -62,10 +62,10 @@ pub(crate) struct HereView {
     waits: usize,
     /// how many things need it
     needs: usize,
-    /// what needs somebody, and whom, the three most urgent; empty if an agent is set, and where more
-    /// than 400 handoffs are open
+    /// what needs the agent, or if none is set somebody, the three most urgent; for the latter empty
+    /// where more than 400 handoffs are open
     attention: Vec<Attention>,
-    /// how much needs somebody in all
+    /// how much that is in all
     attention_total: usize,
     /// the next command, then others
     next: Vec<String>,
@@ -73,10 +73,14 @@ pub(crate) struct HereView {
 
 impl Answer for HereView {
     fn text(&self, look: &Look) -> String {
-        let mut lines = vec![format!(
+        let (shown, total) = (self.attention.len(), self.attention_total);
+        let needs = attention_text(&self.attention, (shown, total), look);
+        let needs = needs.lines().filter(|line| !line.is_empty());
+        let mut lines: Vec<String> = needs.map(str::to_owned).collect();
+        lines.push(format!(
             "git-handoff {}: a ledger of handoffs between agents, kept in Git",
             self.version
-        )];
+        ));
         match (&self.branch, &self.protocol) {
             (Some(branch), Some(protocol)) => {
                 let remote = self.remote.as_deref().map(continued);
@@ -86,9 +90,6 @@ impl Answer for HereView {
                 lines.push(format!(
                     "here: the ledger on branch {branch}, protocol {protocol}{shared}; {open}"
                 ));
-                let (shown, total) = (self.attention.len(), self.attention_total);
-                let needs = attention_text(&self.attention, (shown, total), look);
-                lines.extend(needs.lines().filter(|l| !l.is_empty()).map(str::to_owned));
                 lines.push(self.agent_text());
             }
             _ if self.in_repository => {
@@ -114,6 +115,13 @@ impl Answer for HereView {
 }
 
 impl HereView {
+    /// Has the first of what needs somebody.
+    fn needing(&mut self, mut attention: Vec<Attention>) {
+        self.attention_total = attention.len();
+        attention.truncate(LOOK.each);
+        self.attention = attention;
+    }
+
     fn agent_text(&self) -> String {
         let Some(agent) = &self.agent else {
             return "you: no agent is set (--as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`)"
@@ -184,9 +192,7 @@ fn look(
         if here.open <= LOOK.records {
             let mut attention = status::needs(&tip, now()?)?.1;
             output.complete(&mut attention);
-            here.attention_total = attention.len();
-            attention.truncate(LOOK.each);
-            here.attention = attention;
+            here.needing(attention);
         }
         here.next = vec![
             "git handoff status".to_owned(),
@@ -209,7 +215,9 @@ fn look(
     here.agent_known = true;
     let worker = context.worker(repository)?;
     let who = holder(&known.id, worker.as_ref());
-    let found = overview(&tip, who, &knowing, now()?, LOOK)?;
+    let mut found = overview(&tip, who, &knowing, now()?, LOOK)?;
+    found.attention.retain(|one| one.turn == known.id);
+    output.complete(&mut found.attention);
     let carried = context.carried_at(repository, &tip);
     let command = |line: String| carried.command(&line);
     here.held = found.held.count;
@@ -220,11 +228,8 @@ fn look(
         .map(|record: &Record| record.id.clone())
         .collect();
     here.waits = found.waiting.count;
-    here.needs = found
-        .attention
-        .iter()
-        .filter(|one| one.turn == known.id)
-        .count();
+    here.needs = found.attention.len();
+    here.needing(found.attention);
     let name = &known.id;
     here.next = if found.held.count > 0 {
         vec![command(format!("git handoff prime --as {name}"))]
