@@ -20,6 +20,7 @@ mod moment;
 mod object_id;
 pub mod pointer;
 pub mod text;
+mod words;
 
 pub use amount::{Amount, Currency, NoAmount, NoCurrency};
 pub use code::Code;

@@ -1,6 +1,7 @@
 //! What a person is told.
 
 use handoff::base::text::{cut, plain};
+use handoff::base::words;
 use handoff::contract::Secrets;
 use handoff::ledger::attention::Attention;
 use handoff::protocol::State;
@@ -11,25 +12,15 @@ use serde_json::json;
 /// The longest text of somebody else in a notice, in characters.
 const LONGEST: usize = 500;
 
-/// Whether a need is new, changed, or over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// Something needs somebody.
-    Opened,
-    /// It still does, for another reason.
-    Updated,
-    /// It does not any more.
-    Settled,
-}
-
-impl Kind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Opened => "opened",
-            Self::Updated => "updated",
-            Self::Settled => "settled",
-        }
+words! {
+    /// Whether a need is new, changed, or over.
+    pub enum Kind {
+        /// Something needs somebody.
+        Opened = "opened",
+        /// It still does, for another reason.
+        Updated = "updated",
+        /// It does not any more.
+        Settled = "settled",
     }
 }
 

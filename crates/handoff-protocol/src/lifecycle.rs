@@ -1,61 +1,30 @@
 //! The lifecycle of a handoff: the same states and events for every protocol.
 
-use std::fmt;
+use handoff_base::words;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-/// The state of one handoff.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    /// Sent, and waiting for its receiver.
-    Pending,
-    /// Claimed: the receiver works on it.
-    InProgress,
-    /// Done. Terminal.
-    Completed,
-    /// The receiver could not do it; it may be retried.
-    Failed,
-    /// The receiver waits for an answer.
-    Blocked,
-    /// Rejected by its receiver before work began. Terminal.
-    Rejected,
-    /// Cancelled. Terminal.
-    Cancelled,
-    /// Failed, with no attempt left; only a person's redrive revives it.
-    Dead,
+words! {
+    /// The state of one handoff.
+    pub enum State {
+        /// Sent, and waiting for its receiver.
+        Pending = "pending",
+        /// Claimed: the receiver works on it.
+        InProgress = "in_progress",
+        /// The receiver waits for an answer.
+        Blocked = "blocked",
+        /// The receiver could not do it; it may be retried.
+        Failed = "failed",
+        /// Failed, with no attempt left; only a person's redrive revives it.
+        Dead = "dead",
+        /// Done. Terminal.
+        Completed = "completed",
+        /// Rejected by its receiver before work began. Terminal.
+        Rejected = "rejected",
+        /// Cancelled. Terminal.
+        Cancelled = "cancelled",
+    }
 }
 
 impl State {
-    /// Every state, in the order shown to users.
-    pub const ALL: [Self; 8] = [
-        Self::Pending,
-        Self::InProgress,
-        Self::Blocked,
-        Self::Failed,
-        Self::Dead,
-        Self::Completed,
-        Self::Rejected,
-        Self::Cancelled,
-    ];
-
-    /// The state's name as stored and printed.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::InProgress => "in_progress",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Blocked => "blocked",
-            Self::Rejected => "rejected",
-            Self::Cancelled => "cancelled",
-            Self::Dead => "dead",
-        }
-    }
-
     /// Its name in a sentence.
     pub fn words(self) -> &'static str {
         match self {
@@ -114,89 +83,43 @@ impl State {
     }
 }
 
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+words! {
+    /// An event of a handoff.
+    pub enum Event {
+        /// The receiver takes it.
+        Claim = "claim",
+        /// The holder finished.
+        Complete = "complete",
+        /// The holder could not do it.
+        Fail = "fail",
+        /// The holder needs an answer first.
+        Block = "block",
+        /// The receiver rejects it.
+        Reject = "reject",
+        /// It is withdrawn.
+        Cancel = "cancel",
+        /// A failed handoff gets another attempt.
+        Retry = "retry",
+        /// A blocked handoff got its answer.
+        Answer = "answer",
+        /// No attempt is left.
+        Exhaust = "exhaust",
+        /// A dead handoff gets new attempts.
+        Redrive = "redrive",
+        /// Another agent takes over.
+        Reassign = "reassign",
+        /// The holder is still working.
+        Extend = "extend",
+        /// The holder's lease ran out, or nobody claimed it in time.
+        Expire = "expire",
+        /// Another worker of the receiver takes it from the one that holds it.
+        TakeOver = "take_over",
+        /// The holder gives it back: this was no attempt.
+        Release = "release",
     }
-}
-
-/// An event of a handoff.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Event {
-    /// The receiver takes it.
-    Claim,
-    /// The holder finished.
-    Complete,
-    /// The holder could not do it.
-    Fail,
-    /// The holder needs an answer first.
-    Block,
-    /// The receiver rejects it.
-    Reject,
-    /// It is withdrawn.
-    Cancel,
-    /// A failed handoff gets another attempt.
-    Retry,
-    /// A blocked handoff got its answer.
-    Answer,
-    /// No attempt is left.
-    Exhaust,
-    /// A dead handoff gets new attempts.
-    Redrive,
-    /// Another agent takes over.
-    Reassign,
-    /// The holder is still working.
-    Extend,
-    /// The holder's lease ran out, or nobody claimed it in time.
-    Expire,
-    /// Another worker of the receiver takes it from the one that holds it.
-    TakeOver,
-    /// The holder gives it back: this was no attempt.
-    Release,
 }
 
 impl Event {
-    /// Every event.
-    pub const ALL: [Self; 15] = [
-        Self::Claim,
-        Self::Complete,
-        Self::Fail,
-        Self::Block,
-        Self::Reject,
-        Self::Cancel,
-        Self::Retry,
-        Self::Answer,
-        Self::Exhaust,
-        Self::Redrive,
-        Self::Reassign,
-        Self::Extend,
-        Self::Expire,
-        Self::TakeOver,
-        Self::Release,
-    ];
-
-    /// The event's name as stored; with dashes, the command or the option that causes it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Claim => "claim",
-            Self::Complete => "complete",
-            Self::Fail => "fail",
-            Self::Block => "block",
-            Self::Reject => "reject",
-            Self::Cancel => "cancel",
-            Self::Retry => "retry",
-            Self::Answer => "answer",
-            Self::Exhaust => "exhaust",
-            Self::Redrive => "redrive",
-            Self::Reassign => "reassign",
-            Self::Extend => "extend",
-            Self::Expire => "expire",
-            Self::TakeOver => "take_over",
-            Self::Release => "release",
-        }
-    }
-
     /// Whether it starts a lease.
     pub fn is_claim(self) -> bool {
         matches!(self, Self::Claim | Self::TakeOver)
@@ -225,12 +148,6 @@ impl Event {
                 | Self::TakeOver
                 | Self::Release
         )
-    }
-}
-
-impl fmt::Display for Event {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 

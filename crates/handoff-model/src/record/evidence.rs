@@ -1,30 +1,20 @@
 //! The recorded form of a contract's checks.
 
+use handoff_base::words;
 use handoff_protocol::{Check, Policy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-/// The result of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// The repository matches the contract.
-    Passed,
-    /// The repository contradicts the contract.
-    Contradicted,
-    /// The claim could not be checked.
-    Skipped,
-}
-
-impl Verdict {
-    /// The verdict as stored and printed.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Passed => "passed",
-            Self::Contradicted => "contradicted",
-            Self::Skipped => "skipped",
-        }
+words! {
+    /// The result of a check.
+    pub enum Verdict {
+        /// The repository matches the contract.
+        Passed = "passed",
+        /// The repository contradicts the contract.
+        Contradicted = "contradicted",
+        /// The claim could not be checked.
+        Skipped = "skipped",
     }
 }
 

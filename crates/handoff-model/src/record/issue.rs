@@ -1,5 +1,6 @@
 //! `issue.json`: the state of an issue.
 
+use handoff_base::words;
 use std::collections::BTreeMap;
 
 use handoff_base::Moment;
@@ -15,26 +16,15 @@ use crate::record::{
     Annotation, Delivered, Delivery, Paused, Question, Resumed, ReviewFinding, Spending,
 };
 
-/// Whether an issue is open, completed or cancelled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum IssueStatus {
-    /// Work continues.
-    Open,
-    /// The closing contract was sent, or the issue ended by itself.
-    Completed,
-    /// It was given up: nothing can be added until it is reopened.
-    Cancelled,
-}
-
-impl IssueStatus {
-    /// The status as stored and printed.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Completed => "completed",
-            Self::Cancelled => "cancelled",
-        }
+words! {
+    /// Whether an issue is open, completed or cancelled.
+    pub enum IssueStatus {
+        /// Work continues.
+        Open = "open",
+        /// The closing contract was sent, or the issue ended by itself.
+        Completed = "completed",
+        /// It was given up: nothing can be added until it is reopened.
+        Cancelled = "cancelled",
     }
 }
 

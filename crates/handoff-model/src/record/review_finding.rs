@@ -1,38 +1,28 @@
 //! The findings of an issue's reviews, and what became of them.
 
 use handoff_base::ids::{AgentName, HandoffId};
+use handoff_base::words;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-/// What became of a finding of a review.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum FindingState {
-    /// Nobody answered it.
-    Open,
-    /// It was fixed, or skipped with a reason; the next review decides.
-    Answered,
-    /// A later review does not agree with the answer; it needs another one.
-    Disputed,
-    /// A review approved its answer.
-    Resolved,
-    /// Who raised it, or a person, took it back.
-    Withdrawn,
+words! {
+    /// What became of a finding of a review.
+    pub enum FindingState {
+        /// Nobody answered it.
+        Open = "open",
+        /// It was fixed, or skipped with a reason; the next review decides.
+        Answered = "answered",
+        /// A later review does not agree with the answer; it needs another one.
+        Disputed = "disputed",
+        /// A review approved its answer.
+        Resolved = "resolved",
+        /// Who raised it, or a person, took it back.
+        Withdrawn = "withdrawn",
+    }
 }
 
 impl FindingState {
-    /// The state as stored and printed.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Answered => "answered",
-            Self::Disputed => "disputed",
-            Self::Resolved => "resolved",
-            Self::Withdrawn => "withdrawn",
-        }
-    }
-
     /// Whether a review approved its answer, or it no longer counts.
     pub fn is_settled(self) -> bool {
         matches!(self, Self::Resolved | Self::Withdrawn)

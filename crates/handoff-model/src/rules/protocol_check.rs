@@ -8,9 +8,8 @@ use handoff_base::pointer::{self, escaped_part};
 use handoff_base::text::quoted;
 use handoff_contract::{Cost, MAX_FINDINGS, Schema, SchemaError, is_rule, scan};
 use handoff_protocol::{
-    Agent, AgentKind, ClaimedPlace, Claims, ContractType, Definition, Fact, FactRule, InputFields,
-    Partial, Protocol, SIGNERS, Signer, Signers, SigningKey, State, Traces, renewed, schema_types,
-    schema_values,
+    Agent, AgentKind, ContractType, Definition, Fact, FactRule, Partial, Place, Protocol, SIGNERS,
+    Signer, Signers, SigningKey, State, Traces, renewed, schema_types, schema_values,
 };
 use serde_json::Value;
 
@@ -463,31 +462,17 @@ impl Checker<'_> {
         missing.retain(|(_, pointer)| !anywhere(pointer));
         for (i, (kind, schema)) in definition.contracts.iter().zip(schemas).enumerate() {
             let Some(schema) = schema else { continue };
-            for (at, pointer, wanted) in typed_pointers(kind) {
-                let types = schema_types(schema, &pointer);
-                let fits = |types: &BTreeSet<String>| wanted.iter().any(|t| types.contains(*t));
-                let is_listed = schema_values(schema, &pointer).is_some();
-                if has(schema, &pointer) && types.is_none() && !is_listed {
-                    let text = format!(
-                        "no schema says of which type `{pointer}` is, so that this can't be checked"
-                    );
-                    let at = format!("/contracts/{i}/{at}");
-                    let mut finding = Finding::error(FindingCode::ProtocolFieldType, at, text);
-                    finding.severity = Severity::Warning;
-                    self.found
-                        .push(finding.fix(format!("give it a type: {}", wanted.join(" or "))));
-                } else if types.is_some_and(|types| !fits(&types)) {
-                    let text = format!("`{pointer}` is not of the type {}", wanted.join(" or "));
-                    self.fault(
-                        FindingCode::ProtocolFieldType,
-                        format!("/contracts/{i}/{at}"),
-                        text,
-                    );
+            for place in kind.places() {
+                let (at, pointer) = (format!("/contracts/{i}/{}", place.at), place.whole());
+                if has(schema, &pointer) {
+                    self.found.extend(mistyped(&place, &at, &pointer, schema));
+                } else if pointer.starts_with('/') {
+                    missing.push((at, pointer));
                 }
             }
-            for (at, pointer) in own_pointers(kind) {
-                if !has(schema, &pointer) {
-                    missing.push((format!("/contracts/{i}/{at}"), pointer));
+            for (key, pointer) in kind.fields.given() {
+                if pointer.starts_with('/') && !has(schema, pointer) {
+                    missing.push((format!("/contracts/{i}/fields/{key}"), pointer.to_owned()));
                 }
             }
             let implied = kind.implied_from.is_some() && kind.implied_to.is_some();
@@ -602,60 +587,26 @@ impl Checker<'_> {
     }
 }
 
-/// A type's pointers to values of a required JSON type, with the place of each and the types that
-/// fit.
-fn typed_pointers(kind: &ContractType) -> Vec<ClaimedPlace<'static>> {
-    const LIST: &[&str] = &["array"];
-    let mut found: Vec<ClaimedPlace<'static>> = Vec::new();
-    let artifacts = kind.artifacts.as_ref().and_then(|a| a.list.as_ref());
-    let critical = kind.critical_inputs.as_ref().map(|c| &c.at);
-    let failure = kind.failure.as_ref();
-    let single = [
-        ("max_retries", kind.max_retries.as_ref(), &["integer"][..]),
-        (
-            "failure",
-            failure.and_then(|f| f.retry_available.as_ref()),
-            &["boolean"],
-        ),
-        ("actions", kind.actions.as_ref(), LIST),
-        ("violations", kind.violations.as_ref(), LIST),
-        ("artifacts/list", artifacts, LIST),
-        ("critical_inputs/at", critical, LIST),
-    ];
-    for (at, pointer, wanted) in single {
-        found.extend(pointer.map(|p| (at.to_owned(), p.clone(), wanted)));
+/// What is wrong with the type that a schema gives to what is at a place.
+fn mistyped(place: &Place<'_>, at: &str, pointer: &str, schema: &Value) -> Option<Finding> {
+    let wanted = place.types.join(" or ");
+    match schema_types(schema, pointer) {
+        _ if wanted.is_empty() => None,
+        Some(types) if place.types.iter().any(|known| types.contains(*known)) => None,
+        Some(_) => {
+            let text = format!("`{pointer}` is not of the type {wanted}");
+            Some(Finding::error(FindingCode::ProtocolFieldType, at, text))
+        }
+        None if schema_values(schema, pointer).is_some() => None,
+        None => {
+            let text = format!(
+                "no schema says of which type `{pointer}` is, so that this can't be checked"
+            );
+            let mut finding = Finding::error(FindingCode::ProtocolFieldType, at, text);
+            finding.severity = Severity::Warning;
+            Some(finding.fix(format!("give it a type: {wanted}")))
+        }
     }
-    const NUMBER: &[&str] = &["number", "integer"];
-    let times = [
-        ("timeout/at", &kind.timeout),
-        ("retry_delay/at", &kind.retry_delay),
-    ];
-    for (at, field) in times {
-        found.extend(
-            field
-                .as_ref()
-                .map(|f| (at.to_owned(), f.at.clone(), NUMBER)),
-        );
-    }
-    let multiplier = kind.retry_multiplier.clone();
-    found.extend(multiplier.map(|p| ("retry_multiplier".to_owned(), p, NUMBER)));
-    let inputs = kind.inputs.as_ref();
-    found.extend(inputs.map(|i| ("inputs/list".to_owned(), i.list.clone(), LIST)));
-    for (key, pointer) in kind.tasks.iter().flat_map(|tasks| tasks.given()) {
-        let wanted: &[&str] = match key {
-            "parent" | "completes" | "start" => &["string"],
-            "dependencies" | "titles" => &["object"],
-            "weights" => LIST,
-            "groups" => &["array", "string"],
-            // A message's bullets form an object, and a list in one is a text.
-            _ => &["array", "object", "string"],
-        };
-        found.push((format!("tasks/{key}"), pointer.to_owned(), wanted));
-    }
-    let claims = kind.claims.iter().flat_map(Claims::given);
-    let claims = claims.filter(|(_, pointer, _)| pointer.starts_with('/'));
-    found.extend(claims.map(|(at, pointer, wanted)| (format!("claims/{at}"), pointer, wanted)));
-    found
 }
 
 /// The pointers into contracts of any type, with the place of each.
@@ -691,133 +642,6 @@ fn shared_pointers(definition: &Definition) -> Vec<(String, String)> {
             }
         }
     }
-    found
-}
-
-/// The pointers that belong to one type, with the place of each.
-fn own_pointers(kind: &ContractType) -> Vec<(String, String)> {
-    let mut found: Vec<(String, String)> = Vec::new();
-    let mut add = |at: String, pointer: &str| {
-        if pointer.starts_with('/') {
-            found.push((at, pointer.to_owned()));
-        }
-    };
-    for (key, pointer) in kind.fields.given() {
-        add(format!("fields/{key}"), pointer);
-    }
-    kind.when.keys().for_each(|p| add("when".to_owned(), p));
-    kind.after.keys().for_each(|p| add("after".to_owned(), p));
-    let single = [
-        ("summary", &kind.summary),
-        ("max_retries", &kind.max_retries),
-        ("actions", &kind.actions),
-        ("violations", &kind.violations),
-        ("about", &kind.about),
-        ("recommends", &kind.recommends),
-    ];
-    for (key, pointer) in single {
-        pointer.iter().for_each(|p| add(key.to_owned(), p));
-    }
-    if let Some(failure) = &kind.failure {
-        let all = [&*failure.code, &*failure.message].into_iter();
-        all.chain(failure.optional())
-            .for_each(|p| add("failure".to_owned(), p));
-    }
-    for (i, named) in kind.named_schemas.iter().enumerate() {
-        add(format!("named_schemas/{i}/data"), &named.data);
-        add(format!("named_schemas/{i}/schema"), &named.schema);
-    }
-    if let Some(expected) = &kind.expects {
-        add("expects/artifact_type".to_owned(), &expected.artifact_type);
-        add("expects/schema".to_owned(), &expected.schema);
-        add("expects/destination".to_owned(), &expected.destination);
-    }
-    if let Some(artifacts) = &kind.artifacts {
-        let entry = match &artifacts.list {
-            Some(list) => format!("{list}/0"),
-            None => String::new(),
-        };
-        add(
-            "artifacts/path".to_owned(),
-            &format!("{entry}{}", artifacts.path),
-        );
-        let kind = artifacts.kind.iter();
-        kind.for_each(|p| add("artifacts/type".to_owned(), &format!("{entry}{p}")));
-    }
-    for (i, pointer) in kind.agents.iter().enumerate() {
-        add(format!("agents/{i}"), pointer);
-    }
-    if let Some(critical) = &kind.critical_inputs {
-        add("critical_inputs/at".to_owned(), &critical.at);
-    }
-    for (key, pointer) in kind.tasks.iter().flat_map(|tasks| tasks.given()) {
-        add(format!("tasks/{key}"), pointer);
-    }
-    for (key, pointer, _) in kind.claims.iter().flat_map(Claims::given) {
-        add(format!("claims/{key}"), &pointer);
-    }
-    let times = [
-        ("timeout/at", &kind.timeout),
-        ("retry_delay/at", &kind.retry_delay),
-    ];
-    for (key, field) in times {
-        field.iter().for_each(|f| add(key.to_owned(), &f.at));
-    }
-    kind.retry_multiplier
-        .iter()
-        .for_each(|p| add("retry_multiplier".to_owned(), p));
-    let inputs = kind.inputs.iter().flat_map(input_pointers);
-    for (at, pointer) in inputs.chain(entry_pointers(kind)) {
-        add(at, &pointer);
-    }
-    found
-}
-
-/// The pointers to what lists of findings and answers have, with the place of each.
-fn entry_pointers(kind: &ContractType) -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    let mut add = |name: &str, list: &str, key: &str, pointer: &str| {
-        let pointer = match key {
-            "list" | "at" => pointer.to_owned(),
-            _ => format!("{list}/0{pointer}"),
-        };
-        found.push((format!("{name}/{key}"), pointer));
-    };
-    if let Some(raised) = &kind.raises {
-        raised
-            .given()
-            .for_each(|(key, p)| add("raises", &raised.list, key, p));
-    }
-    if let Some(fixes) = &kind.fixes {
-        fixes
-            .given()
-            .for_each(|(key, p)| add("fixes", &fixes.list, key, p));
-    }
-    if let Some(given) = &kind.given {
-        given
-            .given()
-            .for_each(|(key, p)| add("given", &given.at, key, p));
-    }
-    if let Some(commit) = kind.reviews.as_ref().and_then(|r| r.commit.as_ref()) {
-        found.push(("reviews/commit".to_owned(), commit.clone()));
-    }
-    found
-}
-
-fn input_pointers(inputs: &InputFields) -> Vec<(String, String)> {
-    let of_an_entry = [
-        ("key", Some(&inputs.key)),
-        ("type", inputs.kind.as_ref()),
-        ("description", inputs.description.as_ref()),
-        ("blocking", inputs.blocking.as_ref()),
-    ];
-    let mut found = vec![("inputs/list".to_owned(), inputs.list.clone())];
-    found.extend(of_an_entry.into_iter().filter_map(|(key, pointer)| {
-        Some((
-            format!("inputs/{key}"),
-            format!("{}/0{}", inputs.list, pointer?),
-        ))
-    }));
     found
 }
 

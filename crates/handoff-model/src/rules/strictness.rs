@@ -81,8 +81,8 @@ impl Comparison<'_> {
                 continue;
             };
             let given = |claims: &Option<Claims>| -> BTreeSet<String> {
-                let given = claims.as_ref().map_or_else(Vec::new, Claims::given);
-                let names = given.iter().filter_map(|(at, ..)| at.split('/').next());
+                let given = claims.as_ref().map_or_else(Vec::new, Claims::places);
+                let names = given.iter().filter_map(|place| place.at.split('/').next());
                 names.map(str::to_owned).collect()
             };
             for claim in given(&there.claims).difference(&given(&kind.claims)) {

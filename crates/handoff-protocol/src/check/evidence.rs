@@ -3,7 +3,6 @@
 use handoff_base::finding::FindingCode;
 
 use super::checker::Checker;
-use crate::definition::Claims;
 use crate::path_pattern::PathPattern;
 
 impl Checker<'_> {
@@ -12,9 +11,6 @@ impl Checker<'_> {
         let definition = self.definition;
         for (i, kind) in definition.contracts.iter().enumerate() {
             let claims = kind.claims.as_ref();
-            for (at, pointer, _) in claims.map(Claims::given).unwrap_or_default() {
-                self.pointer(format!("/contracts/{i}/claims/{at}"), &pointer);
-            }
             let tests = claims.and_then(|claims| claims.tests.as_ref());
             if tests.is_some_and(|tests| tests.given().next().is_none()) {
                 let text = "nothing says where the tests' counts are";

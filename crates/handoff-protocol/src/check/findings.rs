@@ -3,7 +3,7 @@
 use handoff_base::finding::FindingCode;
 
 use super::checker::Checker;
-use crate::definition::{ContractType, FixFields, GivenFields, RaisedFields};
+use crate::definition::{ContractType, FixFields};
 
 impl Checker<'_> {
     /// Checks where contracts raise, answer and settle findings, and where they give answers.
@@ -13,12 +13,6 @@ impl Checker<'_> {
         let (raised, fixed) = (any(|c| c.raises.is_some()), any(|c| c.fixes.is_some()));
         for (i, kind) in definition.contracts.iter().enumerate() {
             let at = |key: &str| format!("/contracts/{i}/{key}");
-            self.entry_pointers(
-                &at("raises"),
-                kind.raises.iter().flat_map(RaisedFields::given),
-            );
-            self.entry_pointers(&at("fixes"), kind.fixes.iter().flat_map(FixFields::given));
-            self.entry_pointers(&at("given"), kind.given.iter().flat_map(GivenFields::given));
             let does = [
                 ("raises", kind.raises.is_some()),
                 ("fixes", kind.fixes.is_some()),
@@ -51,9 +45,7 @@ impl Checker<'_> {
             }
             self.given(i, kind);
             if let Some(reviews) = &kind.reviews {
-                let commit = reviews.commit.as_deref().map(|pointer| ("commit", pointer));
-                self.entry_pointers(&at("reviews"), commit.into_iter());
-                if commit.is_none() && reviews.fact.is_none() {
+                if reviews.commit.is_none() && reviews.fact.is_none() {
                     let text = "nothing says which commit it is: `commit` or `fact`";
                     self.fault(FindingCode::ProtocolFindings, at("reviews"), text);
                 }
@@ -80,19 +72,6 @@ impl Checker<'_> {
                     format!("{at}/{j}"),
                     text,
                 );
-            }
-        }
-    }
-
-    fn entry_pointers<'p>(
-        &mut self,
-        at: &str,
-        given: impl Iterator<Item = (&'static str, &'p str)>,
-    ) {
-        for (key, pointer) in given {
-            // An empty one is the entry itself.
-            if !pointer.is_empty() || matches!(key, "list" | "at") {
-                self.pointer(format!("{at}/{key}"), pointer);
             }
         }
     }

@@ -25,9 +25,7 @@ use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::pointer::escaped_part;
 use handoff_base::text::{marked, quoted};
 
-use crate::definition::{
-    AgentKind, ContractType, Definition, FactRule, Fields, Route, Style, TaskFields,
-};
+use crate::definition::{AgentKind, ContractType, Definition, FactRule, Fields, Route, Style};
 
 /// The format of `protocol.json` that this program reads.
 const FORMAT: u32 = 1;
@@ -222,17 +220,10 @@ impl Checker<'_> {
                 let text = format!("`{}` cannot be a root element", contract.root);
                 self.fault(FindingCode::ProtocolRoot, at("root"), text);
             }
-            for pointer in contract.when.keys() {
-                self.pointer(at("when"), pointer);
-            }
-            if let Some(pointer) = &contract.summary {
-                self.pointer(at("summary"), pointer);
-            }
-            if let Some(failure) = &contract.failure {
-                let code = Some(&*failure.code).filter(|code| code.starts_with('/'));
-                let pointers = code.into_iter().chain([&*failure.message]);
-                for pointer in pointers.chain(failure.optional()) {
-                    self.pointer(at("failure"), pointer);
+            for place in contract.places() {
+                // An empty one is the entry itself.
+                if !place.is_in_entry() || !place.pointer.is_empty() {
+                    self.pointer(at(&place.at), place.pointer);
                 }
             }
             for (key, file) in [
@@ -452,9 +443,6 @@ impl Checker<'_> {
             let text = "what a file of another system says is a note";
             self.fault(FindingCode::ProtocolNote, at("foreign"), text);
         }
-        for (key, pointer) in contract_pointers(contract) {
-            self.pointer(at(&key), pointer);
-        }
         for word in contract
             .after
             .values()
@@ -512,44 +500,6 @@ impl Checker<'_> {
             self.fault(FindingCode::ProtocolLoops, "/limits/loops", text);
         }
     }
-}
-
-/// The pointers of a contract type other than its envelope's, with the place of each in the type.
-fn contract_pointers(contract: &ContractType) -> Vec<(String, &str)> {
-    let mut pointers: Vec<(String, &str)> = Vec::new();
-    for (j, named) in contract.named_schemas.iter().enumerate() {
-        pointers.push((format!("named_schemas/{j}/data"), &named.data));
-        pointers.push((format!("named_schemas/{j}/schema"), &named.schema));
-    }
-    let expects = contract.expects.as_ref();
-    let artifacts = contract.artifacts.as_ref();
-    let single = [
-        ("expects/artifact_type", expects.map(|e| &e.artifact_type)),
-        ("expects/schema", expects.map(|e| &e.schema)),
-        ("expects/destination", expects.map(|e| &e.destination)),
-        ("artifacts/path", artifacts.map(|a| &a.path)),
-        ("artifacts/list", artifacts.and_then(|a| a.list.as_ref())),
-        ("artifacts/type", artifacts.and_then(|a| a.kind.as_ref())),
-        ("max_retries", contract.max_retries.as_ref()),
-        ("about", contract.about.as_ref()),
-        ("actions", contract.actions.as_ref()),
-        ("violations", contract.violations.as_ref()),
-        ("recommends", contract.recommends.as_ref()),
-    ];
-    pointers.extend(
-        single
-            .into_iter()
-            .filter_map(|(key, pointer)| Some((key.to_owned(), pointer?.as_str()))),
-    );
-    let agents = contract.agents.iter().enumerate();
-    pointers.extend(agents.map(|(j, p)| (format!("agents/{j}"), p.as_str())));
-    let critical = contract.critical_inputs.iter();
-    pointers.extend(critical.map(|c| ("critical_inputs/at".to_owned(), c.at.as_str())));
-    let after = contract.after.keys();
-    pointers.extend(after.map(|p| ("after".to_owned(), p.as_str())));
-    let tasks = contract.tasks.iter().flat_map(TaskFields::given);
-    pointers.extend(tasks.map(|(key, p)| (format!("tasks/{key}"), p)));
-    pointers
 }
 
 /// Whether a text is one line of which every character can be seen.

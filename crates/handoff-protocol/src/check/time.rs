@@ -27,36 +27,6 @@ impl Checker<'_> {
         for (i, rule) in definition.decisions.iter().enumerate() {
             self.decision(i, rule);
         }
-        for (i, contract) in definition.contracts.iter().enumerate() {
-            let at = |key: &str| format!("/contracts/{i}/{key}");
-            let times = [
-                ("timeout", &contract.timeout),
-                ("acknowledge", &contract.acknowledge),
-                ("retry_delay", &contract.retry_delay),
-            ];
-            for (key, field) in times {
-                field
-                    .iter()
-                    .for_each(|f| self.pointer(at(&format!("{key}/at")), &f.at));
-            }
-            let multiplier = contract.retry_multiplier.iter();
-            multiplier.for_each(|p| self.pointer(at("retry_multiplier"), p));
-            if let Some(inputs) = &contract.inputs {
-                let optional = [
-                    ("type", &inputs.kind),
-                    ("description", &inputs.description),
-                    ("blocking", &inputs.blocking),
-                ];
-                self.pointer(at("inputs/list"), &inputs.list);
-                if !inputs.key.is_empty() {
-                    self.pointer(at("inputs/key"), &inputs.key);
-                }
-                for (key, pointer) in optional {
-                    let at = at(&format!("inputs/{key}"));
-                    pointer.iter().for_each(|p| self.pointer(at.clone(), p));
-                }
-            }
-        }
     }
 
     pub(super) fn time(&mut self, path: &str, seconds: Option<u64>, least: u64) {

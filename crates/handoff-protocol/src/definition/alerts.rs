@@ -1,5 +1,6 @@
 //! Alerts: thresholds of metrics, and what to do when one is crossed.
 
+use handoff_base::words;
 use std::fmt;
 use std::ops::Deref;
 
@@ -11,66 +12,64 @@ use serde_json::Number;
 
 use super::attention::Need;
 
-/// A metric that a threshold can be about; its name is the same in `protocol.json` and in output.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Metric {
-    /// Failed attempts, including those whose lease or time to claim them ran out.
-    Failures,
-    /// Attempts whose lease or time to claim them ran out.
-    Timeouts,
-    /// Retries of failed work.
-    Retries,
-    /// Handoffs that were escalated to a person.
-    Escalated,
-    /// Handoffs that their receivers rejected.
-    Rejected,
-    /// Cancelled handoffs.
-    Cancelled,
-    /// Statements of contracts that the repository contradicts.
-    Contradicted,
-    /// Role violations of agents.
-    Violations,
-    /// Contracts refused because the work would have gone in circles.
-    CyclesBlocked,
-    /// Contracts refused for any reason.
-    ContractsRefused,
-    /// The most retries of one handoff.
-    RetriesOfOne,
-    /// The fewest rounds that an open issue has left.
-    RoundsLeft,
-    /// The largest share of a budget that is spent: in an open issue, or today.
-    BudgetSpent,
-    /// Handoffs that wait for their receivers.
-    Pending,
-    /// Handoffs that wait for an answer.
-    Blocked,
-    /// Handoffs that failed and that nobody has decided about.
-    Failed,
-    /// Handoffs without an attempt left.
-    Dead,
-    /// Handoffs in progress whose lease ran out.
-    LeasesExpired,
-    /// Handoffs that wait for a person: escalated, past their issue's deadline, or out of budget.
-    NeedsPerson,
-    /// Open issues without an open handoff.
-    IdleIssues,
-    /// From sending to the end.
-    Duration,
-    /// From sending to the first claim.
-    AcknowledgmentTime,
-    /// From a failure to the claim that resumes the work.
-    RecoveryTime,
-    /// From opening an issue to its completion.
-    CycleTime,
-    /// The share of completed handoffs among those that ended or need attention.
-    SuccessRate,
-    /// The share of sent handoffs that were claimed.
-    AcknowledgmentRate,
-    /// Faults found by the last audit in this clone.
-    Corruption,
+words! {
+    /// A metric that a threshold can be about; its name is the same in `protocol.json` and in output.
+    pub enum Metric {
+        /// Failed attempts, including those whose lease or time to claim them ran out.
+        Failures = "failures",
+        /// Attempts whose lease or time to claim them ran out.
+        Timeouts = "timeouts",
+        /// Retries of failed work.
+        Retries = "retries",
+        /// Handoffs that were escalated to a person.
+        Escalated = "escalated",
+        /// Handoffs that their receivers rejected.
+        Rejected = "rejected",
+        /// Cancelled handoffs.
+        Cancelled = "cancelled",
+        /// Statements of contracts that the repository contradicts.
+        Contradicted = "contradicted",
+        /// Role violations of agents.
+        Violations = "violations",
+        /// Contracts refused because the work would have gone in circles.
+        CyclesBlocked = "cycles_blocked",
+        /// Contracts refused for any reason.
+        ContractsRefused = "contracts_refused",
+        /// The most retries of one handoff.
+        RetriesOfOne = "retries_of_one",
+        /// The fewest rounds that an open issue has left.
+        RoundsLeft = "rounds_left",
+        /// The largest share of a budget that is spent: in an open issue, or today.
+        BudgetSpent = "budget_spent",
+        /// Handoffs that wait for their receivers.
+        Pending = "pending",
+        /// Handoffs that wait for an answer.
+        Blocked = "blocked",
+        /// Handoffs that failed and that nobody has decided about.
+        Failed = "failed",
+        /// Handoffs without an attempt left.
+        Dead = "dead",
+        /// Handoffs in progress whose lease ran out.
+        LeasesExpired = "leases_expired",
+        /// Handoffs that wait for a person: escalated, past their issue's deadline, or out of budget.
+        NeedsPerson = "needs_person",
+        /// Open issues without an open handoff.
+        IdleIssues = "idle_issues",
+        /// From sending to the end.
+        Duration = "duration",
+        /// From sending to the first claim.
+        AcknowledgmentTime = "acknowledgment_time",
+        /// From a failure to the claim that resumes the work.
+        RecoveryTime = "recovery_time",
+        /// From opening an issue to its completion.
+        CycleTime = "cycle_time",
+        /// The share of completed handoffs among those that ended or need attention.
+        SuccessRate = "success_rate",
+        /// The share of sent handoffs that were claimed.
+        AcknowledgmentRate = "acknowledgment_rate",
+        /// Faults found by the last audit in this clone.
+        Corruption = "corruption",
+    }
 }
 
 /// What a metric measures, which determines the settings that a threshold can have.
@@ -89,39 +88,6 @@ pub enum Measure {
 }
 
 impl Metric {
-    /// The metric's name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Failures => "failures",
-            Self::Timeouts => "timeouts",
-            Self::Retries => "retries",
-            Self::Escalated => "escalated",
-            Self::Rejected => "rejected",
-            Self::Cancelled => "cancelled",
-            Self::Contradicted => "contradicted",
-            Self::Violations => "violations",
-            Self::CyclesBlocked => "cycles_blocked",
-            Self::ContractsRefused => "contracts_refused",
-            Self::RetriesOfOne => "retries_of_one",
-            Self::RoundsLeft => "rounds_left",
-            Self::BudgetSpent => "budget_spent",
-            Self::Pending => "pending",
-            Self::Blocked => "blocked",
-            Self::Failed => "failed",
-            Self::Dead => "dead",
-            Self::LeasesExpired => "leases_expired",
-            Self::NeedsPerson => "needs_person",
-            Self::IdleIssues => "idle_issues",
-            Self::Duration => "duration",
-            Self::AcknowledgmentTime => "acknowledgment_time",
-            Self::RecoveryTime => "recovery_time",
-            Self::CycleTime => "cycle_time",
-            Self::SuccessRate => "success_rate",
-            Self::AcknowledgmentRate => "acknowledgment_rate",
-            Self::Corruption => "corruption",
-        }
-    }
-
     /// What the metric measures.
     pub fn measure(self) -> Measure {
         match self {
@@ -175,31 +141,15 @@ impl Metric {
     }
 }
 
-/// How serious an alert is.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// Worth knowing.
-    Info,
-    /// Something is going wrong.
-    Warning,
-    /// Work stops or is lost.
-    Critical,
-}
-
-impl Level {
-    /// Every level, the least serious first.
-    pub const ALL: [Self; 3] = [Self::Info, Self::Warning, Self::Critical];
-
-    /// The level's name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Info => "info",
-            Self::Warning => "warning",
-            Self::Critical => "critical",
-        }
+words! {
+    /// How serious an alert is.
+    pub enum Level {
+        /// Worth knowing.
+        Info = "info",
+        /// Something is going wrong.
+        Warning = "warning",
+        /// Work stops or is lost.
+        Critical = "critical",
     }
 }
 

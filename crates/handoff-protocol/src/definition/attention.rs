@@ -1,83 +1,42 @@
 //! What needs somebody, and who is told of it.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use handoff_base::words;
 
-/// Why something needs somebody, the most urgent first.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Need {
-    /// No attempt is left.
-    Dead,
-    /// It failed, and nobody has decided how to proceed.
-    Failed,
-    /// It waits for a handoff that will never be completed.
-    Stranded,
-    /// Its agent waits for an answer.
-    Blocked,
-    /// It was decided that a person steps in, and nobody has done so.
-    Escalated,
-    /// The deadline has passed, and nothing can be sent in it.
-    PastDeadline,
-    /// A budget leaves nothing for a claim.
-    BudgetSpent,
-    /// The lease ran out.
-    LeaseRanOut,
-    /// Its receiver rejected it, and its sender has not sent another.
-    Rejected,
-    /// It was cancelled, and its sender has not sent another.
-    Cancelled,
-    /// It is completed, and nothing was sent on from it.
-    NotHandedOn,
-    /// Nobody has claimed it in time.
-    Unclaimed,
-    /// The lease is about to end.
-    LeaseEnding,
-    /// The answer that its agent asked for came.
-    Answered,
+words! {
+    /// Why something needs somebody, the most urgent first.
+    pub enum Need {
+        /// No attempt is left.
+        Dead = "dead",
+        /// It failed, and nobody has decided how to proceed.
+        Failed = "failed",
+        /// It waits for a handoff that will never be completed.
+        Stranded = "stranded",
+        /// Its agent waits for an answer.
+        Blocked = "blocked",
+        /// It was decided that a person steps in, and nobody has done so.
+        Escalated = "escalated",
+        /// The deadline has passed, and nothing can be sent in it.
+        PastDeadline = "past_deadline",
+        /// A budget leaves nothing for a claim.
+        BudgetSpent = "budget_spent",
+        /// The lease ran out.
+        LeaseRanOut = "lease_ran_out",
+        /// Its receiver rejected it, and its sender has not sent another.
+        Rejected = "rejected",
+        /// It was cancelled, and its sender has not sent another.
+        Cancelled = "cancelled",
+        /// It is completed, and nothing was sent on from it.
+        NotHandedOn = "not_handed_on",
+        /// Nobody has claimed it in time.
+        Unclaimed = "unclaimed",
+        /// The lease is about to end.
+        LeaseEnding = "lease_ending",
+        /// The answer that its agent asked for came.
+        Answered = "answered",
+    }
 }
 
 impl Need {
-    /// Every need, the most urgent first.
-    pub const ALL: [Self; 14] = [
-        Self::Dead,
-        Self::Failed,
-        Self::Stranded,
-        Self::Blocked,
-        Self::Escalated,
-        Self::PastDeadline,
-        Self::BudgetSpent,
-        Self::LeaseRanOut,
-        Self::Rejected,
-        Self::Cancelled,
-        Self::NotHandedOn,
-        Self::Unclaimed,
-        Self::LeaseEnding,
-        Self::Answered,
-    ];
-
-    /// The need as stored and printed.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Dead => "dead",
-            Self::Failed => "failed",
-            Self::Stranded => "stranded",
-            Self::Blocked => "blocked",
-            Self::Escalated => "escalated",
-            Self::PastDeadline => "past_deadline",
-            Self::BudgetSpent => "budget_spent",
-            Self::LeaseRanOut => "lease_ran_out",
-            Self::Rejected => "rejected",
-            Self::Cancelled => "cancelled",
-            Self::NotHandedOn => "not_handed_on",
-            Self::Unclaimed => "unclaimed",
-            Self::LeaseEnding => "lease_ending",
-            Self::Answered => "answered",
-        }
-    }
-
     /// The need in a few words.
     pub fn title(self) -> &'static str {
         match self {

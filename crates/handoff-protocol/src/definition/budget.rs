@@ -1,60 +1,34 @@
 //! Budgets: what work under a protocol may cost.
 
 use handoff_base::ids::AgentName;
+use handoff_base::words;
 use handoff_base::{Amount, Currency};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-/// What a budget adds up.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Per {
-    /// One claim, from when the work is claimed until its worker no longer holds it.
-    Run,
-    /// All claims in an issue.
-    Issue,
-    /// All claims under the protocol that began on one day, in UTC.
-    Day,
-}
-
-impl Per {
-    /// The word in `protocol.json`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Run => "run",
-            Self::Issue => "issue",
-            Self::Day => "day",
-        }
+words! {
+    /// What a budget adds up.
+    pub enum Per {
+        /// One claim, from when the work is claimed until its worker no longer holds it.
+        Run = "run",
+        /// All claims in an issue.
+        Issue = "issue",
+        /// All claims under the protocol that began on one day, in UTC.
+        Day = "day",
     }
 }
 
-/// What a budget is measured in.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum BudgetUnit {
-    /// Money that was reported.
-    Cost,
-    /// Input and output tokens that were reported.
-    Tokens,
-    /// Claims that were not given back.
-    Attempts,
-    /// The seconds for which the work was held.
-    Seconds,
-}
-
-impl BudgetUnit {
-    /// The word in `protocol.json`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Cost => "cost",
-            Self::Tokens => "tokens",
-            Self::Attempts => "attempts",
-            Self::Seconds => "seconds",
-        }
+words! {
+    /// What a budget is measured in.
+    pub enum BudgetUnit {
+        /// Money that was reported.
+        Cost = "cost",
+        /// Input and output tokens that were reported.
+        Tokens = "tokens",
+        /// Claims that were not given back.
+        Attempts = "attempts",
+        /// The seconds for which the work was held.
+        Seconds = "seconds",
     }
 }
 

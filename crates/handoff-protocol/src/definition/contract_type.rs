@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::apply;
 
 use super::evidence::Claims;
-use super::fields::{Fields, named};
+use super::fields::Fields;
 use super::findings::{FixFields, RaisedFields, ReviewFields};
 use super::tasks::TaskFields;
 use super::timing::TimeField;
@@ -144,14 +144,6 @@ pub struct GivenFields {
     pub complete: Vec<String>,
 }
 
-impl GivenFields {
-    /// Its pointers, with the name of each.
-    pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let (key, value) = (self.key.as_ref(), self.value.as_ref());
-        named([("at", Some(&self.at)), ("key", key), ("value", value)])
-    }
-}
-
 /// Inputs that an answer must provide.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -180,19 +172,6 @@ pub struct FailureFields {
     pub suggested_action: Option<String>,
     /// Whether there is another attempt; `false` ends the retries.
     pub retry_available: Option<String>,
-}
-
-impl FailureFields {
-    /// The places that need not be given.
-    pub fn optional(&self) -> impl Iterator<Item = &str> {
-        let all = [
-            &self.details,
-            &self.recoverable,
-            &self.suggested_action,
-            &self.retry_available,
-        ];
-        all.into_iter().filter_map(|place| place.as_deref())
-    }
 }
 
 /// A file of other systems whose content is a contract, when it is imported.

@@ -1,54 +1,40 @@
 //! What can be done about work that needs attention, and the rules for choosing.
 
 use handoff_base::ids::AgentName;
+use handoff_base::words;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::lifecycle::State;
 
-/// What should happen next to a handoff.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Action {
-    /// The work continues: an agent claims it or sends it on.
-    Advance,
-    /// Somebody must answer.
-    Ask,
-    /// The same agent tries again, with adjusted instructions; what is dead gets new attempts.
-    Retry,
-    /// Another agent tries.
-    Reassign,
-    /// The work continues with what was delivered.
-    ProceedPartial,
-    /// The work continues without it.
-    Skip,
-    /// A person does by hand what no agent completed.
-    FallBack,
-    /// A person decides.
-    Escalate,
-    /// The work ends here.
-    Terminate,
+words! {
+    /// What should happen next to a handoff.
+    pub enum Action {
+        /// The work continues: an agent claims it or sends it on.
+        Advance = "advance",
+        /// Somebody must answer.
+        Ask = "ask",
+        /// The same agent tries again, with adjusted instructions; what is dead gets new attempts.
+        Retry = "retry",
+        /// Another agent tries.
+        Reassign = "reassign",
+        /// The work continues with what was delivered.
+        ProceedPartial = "proceed_partial",
+        /// The work continues without it.
+        Skip = "skip",
+        /// A person does by hand what no agent completed.
+        FallBack = "fall_back",
+        /// A person decides.
+        Escalate = "escalate",
+        /// The work ends here.
+        Terminate = "terminate",
+    }
 }
 
 impl Action {
     /// Whether a person steps in.
     pub fn is_with_person(self) -> bool {
         matches!(self, Self::Escalate | Self::FallBack)
-    }
-
-    /// The action as it is stored and printed.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Advance => "advance",
-            Self::Ask => "ask",
-            Self::Retry => "retry",
-            Self::Reassign => "reassign",
-            Self::ProceedPartial => "proceed_partial",
-            Self::Skip => "skip",
-            Self::FallBack => "fall_back",
-            Self::Escalate => "escalate",
-            Self::Terminate => "terminate",
-        }
     }
 }
 

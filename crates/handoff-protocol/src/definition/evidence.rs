@@ -1,5 +1,6 @@
 //! What contracts claim about the repository, and what happens if a claim does not hold.
 
+use handoff_base::words;
 use std::collections::BTreeMap;
 
 use handoff_base::finding::FindingCode;
@@ -8,89 +9,47 @@ use serde::{Deserialize, Serialize};
 
 use super::fields::named;
 
-/// What happens if the repository contradicts a statement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Policy {
-    /// The contract is refused.
-    Enforce,
-    /// The contract is accepted, and the contradiction is recorded and shown.
-    Warn,
-    /// Claims are recorded unchecked.
-    #[default]
-    Off,
-}
-
-impl Policy {
-    /// The policy as stored and printed.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Enforce => "enforce",
-            Self::Warn => "warn",
-            Self::Off => "off",
-        }
+words! {
+    /// What happens if the repository contradicts a statement.
+    #[derive(Default)]
+    pub enum Policy {
+        /// The contract is refused.
+        Enforce = "enforce",
+        /// The contract is accepted, and the contradiction is recorded and shown.
+        Warn = "warn",
+        /// Claims are recorded unchecked.
+        #[default]
+        Off = "off",
     }
 }
 
-/// A check of a claim.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Check {
-    /// The code branch exists.
-    Branch,
-    /// The commits exist, and the branch added them to its base.
-    Commits,
-    /// The number of changed paths is the claimed one.
-    FilesChanged,
-    /// The number of added commits is the claimed one.
-    CommitsAdded,
-    /// The merge commit is on the base branch and was made as claimed.
-    Merge,
-    /// The delivered files exist.
-    Artifacts,
-    /// The sender changed only what its role allows.
-    Paths,
-    /// The test report has the claimed counts.
-    Tests,
-    /// The test report has as many tests as were added.
-    TestsAdded,
-    /// The coverage report has the claimed percentage.
-    Coverage,
+words! {
+    /// A check of a claim.
+    pub enum Check {
+        /// The code branch exists.
+        Branch = "branch",
+        /// The commits exist, and the branch added them to its base.
+        Commits = "commits",
+        /// The number of changed paths is the claimed one.
+        FilesChanged = "files_changed",
+        /// The number of added commits is the claimed one.
+        CommitsAdded = "commits_added",
+        /// The merge commit is on the base branch and was made as claimed.
+        Merge = "merge",
+        /// The delivered files exist.
+        Artifacts = "artifacts",
+        /// The sender changed only what its role allows.
+        Paths = "paths",
+        /// The test report has the claimed counts.
+        Tests = "tests",
+        /// The test report has as many tests as were added.
+        TestsAdded = "tests_added",
+        /// The coverage report has the claimed percentage.
+        Coverage = "coverage",
+    }
 }
 
 impl Check {
-    /// Every check, in the order of recording.
-    pub const ALL: [Self; 10] = [
-        Self::Branch,
-        Self::Commits,
-        Self::FilesChanged,
-        Self::CommitsAdded,
-        Self::Merge,
-        Self::Artifacts,
-        Self::Paths,
-        Self::Tests,
-        Self::TestsAdded,
-        Self::Coverage,
-    ];
-
-    /// The check as stored and printed.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Branch => "branch",
-            Self::Commits => "commits",
-            Self::FilesChanged => "files_changed",
-            Self::CommitsAdded => "commits_added",
-            Self::Merge => "merge",
-            Self::Artifacts => "artifacts",
-            Self::Paths => "paths",
-            Self::Tests => "tests",
-            Self::TestsAdded => "tests_added",
-            Self::Coverage => "coverage",
-        }
-    }
-
     /// The code of the finding that this check contradicts a contract.
     pub fn code(self) -> FindingCode {
         match self {
@@ -225,52 +184,4 @@ pub struct Claims {
     pub tests_added: Option<String>,
     /// The coverage: a number, or a text such as `96%`.
     pub coverage: Option<String>,
-}
-
-/// A pointer with its place in the claims, and the JSON types allowed at its target.
-pub type ClaimedPlace<'c> = (String, String, &'c [&'c str]);
-
-impl Claims {
-    /// Every pointer from the contract's root, with its place in the claims and the types allowed
-    /// there. A list's first entry stands for all.
-    pub fn given(&self) -> Vec<ClaimedPlace<'static>> {
-        const TEXT: &[&str] = &["string"];
-        const COUNT: &[&str] = &["integer", "number"];
-        let mut found: Vec<ClaimedPlace<'static>> = Vec::new();
-        let mut add = |at: &str, pointer: Option<&String>, types| {
-            found.extend(pointer.map(|pointer| (at.to_owned(), pointer.clone(), types)));
-        };
-        add("branch", self.branch.as_ref(), TEXT);
-        add("base", self.base.as_ref(), TEXT);
-        let countable: &[&str] = &["integer", "number", "array"];
-        add("files_changed", self.files_changed.as_ref(), countable);
-        add("commits_added", self.commits_added.as_ref(), COUNT);
-        add("tests_added", self.tests_added.as_ref(), COUNT);
-        add(
-            "coverage",
-            self.coverage.as_ref(),
-            &["number", "integer", "string"],
-        );
-        if let Some(commits) = &self.commits {
-            add("commits/list", Some(&commits.list), &["array"]);
-            let inside = [("id", &commits.id), ("message", &commits.message)];
-            for (name, pointer) in inside {
-                let pointer = pointer.as_ref().map(|at| format!("{}/0{at}", commits.list));
-                add(&format!("commits/{name}"), pointer.as_ref(), TEXT);
-            }
-        }
-        if let Some(merge) = &self.merge {
-            add("merge/commit", Some(&merge.commit), TEXT);
-            add("merge/strategy", merge.strategy.as_ref(), TEXT);
-        }
-        for (name, pointer) in self.tests.iter().flat_map(TestsClaim::given) {
-            let types: &[&str] = match name {
-                "passing" => &["boolean"],
-                "text" => TEXT,
-                _ => COUNT,
-            };
-            add(&format!("tests/{name}"), Some(&pointer.to_owned()), types);
-        }
-        found
-    }
 }

@@ -3,8 +3,6 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::fields::named;
-
 /// The places where a contract lists findings that must be answered before the work is approved.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -19,20 +17,6 @@ pub struct RaisedFields {
     pub severity: Option<String>,
     /// The earlier finding whose answer it disputes; so does the same text and location.
     pub finding: Option<String>,
-}
-
-impl RaisedFields {
-    /// Its pointers, with the name of each.
-    pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let fields = [
-            ("list", Some(&self.list)),
-            ("text", Some(&self.text)),
-            ("location", self.location.as_ref()),
-            ("severity", self.severity.as_ref()),
-            ("finding", self.finding.as_ref()),
-        ];
-        named(fields)
-    }
 }
 
 /// The places where a contract answers findings: each as fixed, or as skipped with the reason.
@@ -51,21 +35,6 @@ pub struct FixFields {
     pub commit: Option<String>,
     /// Whether nothing was done: `true`.
     pub skipped: Option<String>,
-}
-
-impl FixFields {
-    /// Its pointers, with the name of each.
-    pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let fields = [
-            ("list", Some(&self.list)),
-            ("text", Some(&self.text)),
-            ("location", self.location.as_ref()),
-            ("finding", self.finding.as_ref()),
-            ("commit", self.commit.as_ref()),
-            ("skipped", self.skipped.as_ref()),
-        ];
-        named(fields)
-    }
 }
 
 /// What says which commit of the code a contract is about. If none of these is given, that is the

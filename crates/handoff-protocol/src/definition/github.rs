@@ -1,6 +1,7 @@
 //! Rules for GitHub's events: which events concern an issue, which one, and which agent's step they
 //! become.
 
+use handoff_base::words;
 use std::collections::BTreeMap;
 
 use handoff_base::ids::AgentName;
@@ -30,26 +31,24 @@ pub struct Github {
     pub repositories: BTreeMap<String, String>,
 }
 
-/// A kind of event that rules can match, by GitHub's name for it.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum EventKind {
-    /// An issue changed.
-    Issues,
-    /// Somebody commented on an issue or a pull request.
-    IssueComment,
-    /// A pull request changed.
-    PullRequest,
-    /// A pull request was reviewed.
-    PullRequestReview,
-    /// A workflow ran.
-    WorkflowRun,
-    /// The checks of a commit ran.
-    CheckSuite,
-    /// Something outside GitHub set the status of a commit.
-    Status,
+words! {
+    /// A kind of event that rules can match, by GitHub's name for it.
+    pub enum EventKind {
+        /// An issue changed.
+        Issues = "issues",
+        /// Somebody commented on an issue or a pull request.
+        IssueComment = "issue_comment",
+        /// A pull request changed.
+        PullRequest = "pull_request",
+        /// A pull request was reviewed.
+        PullRequestReview = "pull_request_review",
+        /// A workflow ran.
+        WorkflowRun = "workflow_run",
+        /// The checks of a commit ran.
+        CheckSuite = "check_suite",
+        /// Something outside GitHub set the status of a commit.
+        Status = "status",
+    }
 }
 
 /// The fact: the newest commit of a pull request's branch.
@@ -68,17 +67,6 @@ pub const BASE: &str = "base";
 pub const PULL_REQUEST: &str = "pr_number";
 
 impl EventKind {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::Issues,
-        Self::IssueComment,
-        Self::PullRequest,
-        Self::PullRequestReview,
-        Self::WorkflowRun,
-        Self::CheckSuite,
-        Self::Status,
-    ];
-
     /// The name of the fact that says since when the facts of such an event hold.
     pub fn since_fact(self) -> String {
         format!("{}_at", self.as_str())
@@ -98,62 +86,23 @@ impl EventKind {
             _ => return None,
         })
     }
-
-    /// GitHub's name for the kind.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Issues => "issues",
-            Self::IssueComment => "issue_comment",
-            Self::PullRequest => "pull_request",
-            Self::PullRequestReview => "pull_request_review",
-            Self::WorkflowRun => "workflow_run",
-            Self::CheckSuite => "check_suite",
-            Self::Status => "status",
-        }
-    }
 }
 
-/// What a person may do in a repository, as GitHub says it; each can do what those before can.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum Permission {
-    /// Nothing, or what everybody can.
-    None,
-    /// Read and comment.
-    Read,
-    /// Manage issues and pull requests.
-    Triage,
-    /// Push.
-    Write,
-    /// Manage the repository.
-    Maintain,
-    /// Everything.
-    Admin,
-}
-
-impl Permission {
-    /// All of them, the least first.
-    pub const ALL: [Self; 6] = [
-        Self::None,
-        Self::Read,
-        Self::Triage,
-        Self::Write,
-        Self::Maintain,
-        Self::Admin,
-    ];
-
-    /// GitHub's word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Read => "read",
-            Self::Triage => "triage",
-            Self::Write => "write",
-            Self::Maintain => "maintain",
-            Self::Admin => "admin",
-        }
+words! {
+    /// What a person may do in a repository, as GitHub says it; each can do what those before can.
+    pub enum Permission {
+        /// Nothing, or what everybody can.
+        None = "none",
+        /// Read and comment.
+        Read = "read",
+        /// Manage issues and pull requests.
+        Triage = "triage",
+        /// Push.
+        Write = "write",
+        /// Manage the repository.
+        Maintain = "maintain",
+        /// Everything.
+        Admin = "admin",
     }
 }
 
@@ -247,47 +196,21 @@ impl Condition {
     }
 }
 
-/// A command in a comment or a review: a line `/handoff COMMAND …`.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum Command {
-    /// Answers an open question.
-    Answer,
-    /// Approves what a handoff hands on, in the name of a person.
-    Approve,
-    /// Gives failed or dead work another attempt.
-    Retry,
-    /// Gives a handoff to another agent.
-    Assign,
-    /// Withdraws a handoff.
-    Cancel,
-    /// Changes nothing; the comment about the issue is written again.
-    Status,
-}
-
-impl Command {
-    /// All of them.
-    pub const ALL: [Self; 6] = [
-        Self::Answer,
-        Self::Approve,
-        Self::Retry,
-        Self::Assign,
-        Self::Cancel,
-        Self::Status,
-    ];
-
-    /// The word for it in a comment.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Answer => "answer",
-            Self::Approve => "approve",
-            Self::Retry => "retry",
-            Self::Assign => "assign",
-            Self::Cancel => "cancel",
-            Self::Status => "status",
-        }
+words! {
+    /// A command in a comment or a review: a line `/handoff COMMAND …`.
+    pub enum Command {
+        /// Answers an open question.
+        Answer = "answer",
+        /// Approves what a handoff hands on, in the name of a person.
+        Approve = "approve",
+        /// Gives failed or dead work another attempt.
+        Retry = "retry",
+        /// Gives a handoff to another agent.
+        Assign = "assign",
+        /// Withdraws a handoff.
+        Cancel = "cancel",
+        /// Changes nothing; the comment about the issue is written again.
+        Status = "status",
     }
 }
 

@@ -19,6 +19,7 @@ mod github;
 mod lazy_part;
 mod limits;
 mod opinions;
+mod place;
 mod requirement;
 mod route;
 mod run_failure;
@@ -26,6 +27,7 @@ mod tasks;
 mod timing;
 mod traces;
 
+use handoff_base::words;
 use std::collections::BTreeMap;
 
 use handoff_base::finding::FindingCode;
@@ -46,8 +48,7 @@ pub use contract_type::{
 };
 pub use decision::{Action, Circumstances, DecisionRule};
 pub use evidence::{
-    Check, ClaimedPlace, Claims, CommitsClaim, EvidenceRules, MergeClaim, Policy, Strategy,
-    TestsClaim,
+    Check, Claims, CommitsClaim, EvidenceRules, MergeClaim, Policy, Strategy, TestsClaim,
 };
 pub use fact::{Fact, FactRule, Facts};
 pub use fact_source::FactSource;
@@ -60,6 +61,7 @@ pub use github::{
 pub use lazy_part::Later;
 pub use limits::{CycleLimit, ItemLimit, Limits, OnRecord, RoundLimit, Turns};
 pub use opinions::Opinions;
+pub use place::Place;
 pub use requirement::{COMPLETED, Identity, Requirement};
 pub use route::{Forbidden, Route, Routes};
 pub use run_failure::RunFailure;
@@ -77,29 +79,17 @@ pub enum Style {
     Call,
 }
 
-/// The kind of an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum AgentKind {
-    /// Routes work and decides about failures.
-    Orchestrator,
-    /// Does one kind of work.
-    Specialist,
-    /// A person.
-    Human,
-    /// Not an agent but the end: a contract sent here completes its issue.
-    End,
-}
-
-impl AgentKind {
-    /// The kind as a definition names it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Orchestrator => "orchestrator",
-            Self::Specialist => "specialist",
-            Self::Human => "human",
-            Self::End => "end",
-        }
+words! {
+    /// The kind of an agent.
+    pub enum AgentKind {
+        /// Routes work and decides about failures.
+        Orchestrator = "orchestrator",
+        /// Does one kind of work.
+        Specialist = "specialist",
+        /// A person.
+        Human = "human",
+        /// Not an agent but the end: a contract sent here completes its issue.
+        End = "end",
     }
 }
 
@@ -391,8 +381,8 @@ impl Definition {
     /// `evidence` checks nothing.
     pub fn claims_nothing(&self) -> bool {
         let claims = |kind: &ContractType| {
-            let claims = kind.claims.as_ref().map(Claims::given);
-            claims.is_some_and(|given| !given.is_empty())
+            let claims = kind.claims.as_ref().map(Claims::places);
+            claims.is_some_and(|places| !places.is_empty())
                 || kind.artifacts.is_some()
                 || kind.fields.branch.is_some()
         };

@@ -1,7 +1,8 @@
 //! What an issue must show before something like a merge is allowed.
 
+use handoff_base::words;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_with::apply;
 
 /// A requirement that an issue can meet, by a contract or by a person's approval. The newest contract
@@ -33,27 +34,17 @@ pub struct Requirement {
     pub merge: bool,
 }
 
-/// What tells the senders of contracts apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Identity {
-    /// The worker that sent the contract.
-    #[default]
-    Worker,
-    /// The e-mail address of its commit's committer.
-    Committer,
-    /// The key that signed its commit.
-    Key,
-}
-
-impl Identity {
-    /// Its name in `protocol.json`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Worker => "worker",
-            Self::Committer => "committer",
-            Self::Key => "key",
-        }
+words! {
+    /// What tells the senders of contracts apart.
+    #[derive(Default)]
+    pub enum Identity {
+        /// The worker that sent the contract.
+        #[default]
+        Worker = "worker",
+        /// The e-mail address of its commit's committer.
+        Committer = "committer",
+        /// The key that signed its commit.
+        Key = "key",
     }
 }
 

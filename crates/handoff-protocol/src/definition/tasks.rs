@@ -1,7 +1,8 @@
 //! The places of tasks in contracts, and the states of tasks.
 
+use handoff_base::words;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// The places where a contract opens or completes tasks, as JSON Pointers. A list of tasks is an
 /// array of names or an object with the names as keys.
@@ -30,51 +31,33 @@ pub struct TaskFields {
     pub siblings: Option<String>,
 }
 
-/// The state of a task.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum TaskState {
-    /// It was not handed over yet.
-    None,
-    /// It was handed over and waits to be claimed.
-    Pending,
-    /// It was broken down, and its parts are worked on.
-    BrokenDown,
-    /// An agent works on it.
-    InProgress,
-    /// It is done.
-    Completed,
-    /// It failed, and may get another attempt.
-    Failed,
-    /// It waits for an answer.
-    Blocked,
-    /// It failed for the last time.
-    Dead,
-    /// Its receiver turned it down.
-    Rejected,
-    /// It was given up.
-    Cancelled,
+words! {
+    /// The state of a task.
+    pub enum TaskState {
+        /// It was not handed over yet.
+        None = "none",
+        /// It was handed over and waits to be claimed.
+        Pending = "pending",
+        /// It was broken down, and its parts are worked on.
+        BrokenDown = "broken_down",
+        /// An agent works on it.
+        InProgress = "in_progress",
+        /// It is done.
+        Completed = "completed",
+        /// It failed, and may get another attempt.
+        Failed = "failed",
+        /// It waits for an answer.
+        Blocked = "blocked",
+        /// It failed for the last time.
+        Dead = "dead",
+        /// Its receiver turned it down.
+        Rejected = "rejected",
+        /// It was given up.
+        Cancelled = "cancelled",
+    }
 }
 
 impl TaskState {
-    /// The state as stored and printed.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Pending => "pending",
-            Self::BrokenDown => "broken_down",
-            Self::InProgress => "in_progress",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Blocked => "blocked",
-            Self::Dead => "dead",
-            Self::Rejected => "rejected",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
     /// Whether an agent works on it, or it is done.
     pub fn is_begun(self) -> bool {
         matches!(self, Self::BrokenDown | Self::InProgress | Self::Completed)

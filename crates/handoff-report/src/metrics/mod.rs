@@ -7,6 +7,7 @@ mod distribution;
 mod tally;
 mod usage;
 
+use handoff::base::words;
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -39,43 +40,23 @@ pub struct Local {
     pub audited: Option<Audited>,
 }
 
-/// How rows are grouped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum By {
-    /// By the agent that has the handoffs.
-    Agent,
-    /// By sender and original receiver.
-    Route,
-    /// By contract type.
-    Type,
-    /// By protocol.
-    Protocol,
-    /// By issue.
-    Issue,
+words! {
+    /// How rows are grouped.
+    pub enum By {
+        /// By the agent that has the handoffs.
+        Agent = "agent",
+        /// By sender and original receiver.
+        Route = "route",
+        /// By contract type.
+        Type = "type",
+        /// By protocol.
+        Protocol = "protocol",
+        /// By issue.
+        Issue = "issue",
+    }
 }
 
 impl By {
-    /// Every grouping.
-    pub const ALL: [Self; 5] = [
-        Self::Agent,
-        Self::Route,
-        Self::Type,
-        Self::Protocol,
-        Self::Issue,
-    ];
-
-    /// Its name on the command line and in output.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Agent => "agent",
-            Self::Route => "route",
-            Self::Type => "type",
-            Self::Protocol => "protocol",
-            Self::Issue => "issue",
-        }
-    }
-
     /// Whether each issue belongs to one group.
     fn has_issues(self) -> bool {
         matches!(self, Self::Protocol | Self::Issue)
