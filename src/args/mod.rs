@@ -2,6 +2,4 @@
 
 pub(crate) mod gate;
 
-pub(crate) use handoff_cli::args::{
-    duration, filter, moment, page, protocols, reference, remote, text, usage,
-};
+pub(crate) use handoff_cli::args::{duration, filter, moment, protocols, reference, remote, text};

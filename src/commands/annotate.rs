@@ -5,8 +5,8 @@ use handoff::model::Update;
 use serde_json::{Map, Value};
 
 use crate::args::text;
-use crate::args::usage::UsageReport;
 use crate::context::Context;
+use crate::contracts::usage::UsageReport;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 use crate::render::receipt::ReceiptView;

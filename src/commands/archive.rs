@@ -8,11 +8,11 @@ use handoff::ledger::{ArchiveRequest, ArchivedTogether, Snapshot, end_of_second}
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::args::page::{ROWS, rest};
 use crate::args::{duration, moment as moments};
 use crate::context::Context;
 use crate::environment::now;
 use crate::failure::{ErrorCode, Failure};
+use crate::output::page::{ROWS, rest};
 use crate::output::{Answer, Output, counted};
 use crate::view::{Look, columns};
 

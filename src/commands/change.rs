@@ -13,7 +13,6 @@ use handoff::protocol::{Event, State};
 
 use crate::args::duration;
 use crate::args::text::{self, OptionalReason, Reason};
-use crate::args::usage::UsageReport;
 use crate::commands::approve;
 use crate::commands::each::{Target, Where, each, found, issues, of};
 use crate::commands::send::deliver;
@@ -21,6 +20,7 @@ use crate::context::left_for_worker::BLOCKED;
 use crate::context::writer::catch_up;
 use crate::context::{Context, handoff_id};
 use crate::contracts::input;
+use crate::contracts::usage::UsageReport;
 use crate::environment::{drawn, now};
 use crate::failure::Failure;
 use crate::output::Output;

@@ -5,10 +5,10 @@ use handoff::model::{Refusal, View};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::args::page::{Page, PageArgs};
 use crate::context::Context;
 use crate::environment::now;
 use crate::failure::Failure;
+use crate::output::page::{Page, PageArgs};
 use crate::output::{Answer, Output};
 use crate::render;
 use crate::view::Look;

@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::args::page::{Page, PageArgs};
 use crate::context::Context;
 use crate::contracts::input;
 use crate::failure::{ErrorCode, Failure, hint};
+use crate::output::page::{Page, PageArgs};
 use crate::output::{Answer, Output, pretty};
 use crate::view::{Look, columns};
 

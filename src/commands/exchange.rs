@@ -12,12 +12,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::import::{Refusals, RefusedView, refusal};
-use crate::args::page::Cut;
 use crate::context::Context;
 use crate::context::lookout::{Lookout, Place};
 use crate::context::writer::say_synced;
 use crate::environment::now;
 use crate::failure::{ErrorCode, Failure};
+use crate::output::page::Cut;
 use crate::output::{Answer, Output, SCHEMA};
 use crate::view::Look;
 

@@ -10,10 +10,10 @@ use serde::Serialize;
 use super::formats::Format;
 #[cfg(feature = "report")]
 use super::otlp;
-use crate::args::page::Cut;
 use crate::args::reference;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::output::page::Cut;
 use crate::output::{Answer, Output};
 use crate::view::Look;
 

@@ -3,10 +3,10 @@ use handoff::model::EventArgs;
 use handoff::protocol::Event;
 
 use super::change::act;
-use crate::args::usage::UsageReport;
 use crate::args::{duration, text};
 use crate::context::Context;
 use crate::contracts::compose::handoff_held;
+use crate::contracts::usage::UsageReport;
 use crate::failure::Failure;
 use crate::output::Output;
 

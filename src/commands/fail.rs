@@ -12,10 +12,10 @@ use handoff::model::{EventArgs, Failure as Reported, UNSPECIFIED};
 use handoff::protocol::RunFailure;
 
 use crate::args::text;
-use crate::args::usage::UsageReport;
 use crate::context::left_for_worker::FAILED;
 use crate::context::writer::catch_up;
 use crate::context::{Context, handoff_id};
+use crate::contracts::usage::UsageReport;
 use crate::environment::{host, tools};
 use crate::failure::{ErrorCode, Failure};
 use crate::output::{Output, counted};

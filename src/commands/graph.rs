@@ -10,10 +10,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::args::moment;
-use crate::args::page::Cut;
 use crate::context::Context;
 use crate::environment::now;
 use crate::failure::{ErrorCode, Failure};
+use crate::output::page::Cut;
 use crate::output::{Answer, Output};
 use crate::view::Look;
 

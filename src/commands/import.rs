@@ -12,13 +12,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::formats::Format;
-use crate::args::page::Cut;
 use crate::context::Context;
 use crate::context::writer::say_synced;
 use crate::contracts::not_in_force::diagnosed;
 use crate::environment::now;
 use crate::exit;
 use crate::failure::{ErrorCode, Failure};
+use crate::output::page::Cut;
 use crate::output::{Answer, Output};
 use crate::view::Look;
 

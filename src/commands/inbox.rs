@@ -7,13 +7,13 @@ use handoff::protocol::Protocol;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::args::page::{Page, PageArgs};
 use crate::args::remote::AskArgs;
 use crate::context::fresh::{Fresh, Reading};
 use crate::context::worker::holder;
 use crate::context::{Context, fresh};
 use crate::environment::now;
 use crate::failure::Failure;
+use crate::output::page::{Page, PageArgs};
 use crate::output::{Answer, Output};
 use crate::render::attention::attention_text;
 use crate::render::rows::{self, ListedHandoff};

@@ -8,10 +8,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::args::filter::Filter;
-use crate::args::page::{Page, PageArgs};
 use crate::context::Context;
 use crate::environment::now;
 use crate::failure::Failure;
+use crate::output::page::{Page, PageArgs};
 use crate::output::{Answer, Output};
 use crate::render::pauses_text;
 use crate::render::rows::{self, ListedHandoff};

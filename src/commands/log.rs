@@ -11,10 +11,11 @@ use handoff::model::{Refusal, StepEvent, View, issue_folder, trailers};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::args::page::{Page, PageArgs};
+use crate::args::filter::ensure_agent;
 use crate::args::{duration, moment as moments};
-use crate::context::{Context, ensure_agent};
+use crate::context::Context;
 use crate::failure::{ErrorCode, Failure};
+use crate::output::page::{Page, PageArgs};
 use crate::output::{Answer, Output};
 use crate::view::Look;
 

@@ -11,12 +11,12 @@ use handoff_report::openmetrics::openmetrics;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::args::page::Cut;
 use crate::args::{duration, moment as moments};
 use crate::context::Context;
 use crate::environment::now;
 use crate::failure::Failure;
 use crate::local::local;
+use crate::output::page::Cut;
 use crate::output::replace::is_stdout;
 use crate::output::{Answer, Output, document, replace};
 use crate::view::Look;

@@ -4,10 +4,10 @@ use handoff::model::Handoff;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::args::page::{ROWS, rest};
 use crate::context::Context;
 use crate::environment::now;
 use crate::failure::Failure;
+use crate::output::page::{ROWS, rest};
 use crate::output::{Answer, Output, counted};
 use crate::render::receipt::WrittenView;
 use crate::view::Look;

@@ -5,9 +5,9 @@ use handoff::ledger::{Ledger, Rejected};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::args::page::{Page, PageArgs};
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::output::page::{Page, PageArgs};
 use crate::output::{Answer, Output};
 use crate::view::Look;
 

@@ -9,7 +9,6 @@ use handoff::ledger::{
     ContractError, Ledger, LedgerError, Offer, RefusalReason, Session, Snapshot,
 };
 
-use crate::args::usage::UsageReport;
 use crate::context::Context;
 use crate::context::left_for_worker::{CONTRACT_FILE, LeftForWorker};
 use crate::context::writer::catch_up;
@@ -22,6 +21,7 @@ use crate::contracts::input;
 use crate::contracts::onward::{NextContract, Onward};
 use crate::contracts::settings::Setting;
 use crate::contracts::skeleton::{Format, Wanted};
+use crate::contracts::usage::UsageReport;
 use crate::environment::now;
 use crate::exit;
 use crate::failure::{Failure, hint};

@@ -15,12 +15,12 @@ use handoff::protocol::{Policy, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::args::page::{Page, PageArgs};
 use crate::args::remote::AskArgs;
 use crate::context::fresh::{Fresh, Reading};
 use crate::context::{Context, fresh};
 use crate::environment::now;
 use crate::failure::Failure;
+use crate::output::page::{Page, PageArgs};
 use crate::output::{Answer, Output, as_object, counted};
 use crate::render;
 use crate::render::attention::{attention_text, rejected_text};

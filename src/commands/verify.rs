@@ -16,13 +16,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::args::moment;
-use crate::args::page::{Page, PageArgs};
 use crate::args::text::{self, OptionalReason};
 use crate::context::Context;
 use crate::environment::{self, now};
 use crate::exit;
 use crate::failure::{ErrorCode, Failure, Hint, hint};
 use crate::output::annotations::Format;
+use crate::output::page::{Page, PageArgs};
 use crate::output::{Answer, Output, annotations};
 use crate::render::{self, audit};
 use crate::view::Look;

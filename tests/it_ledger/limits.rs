@@ -71,7 +71,7 @@ fn an_item_has_so_many_handoffs() {
     let full = refused(&env, &[], about("validator", "orchestrator", "tender", 3));
     insta::assert_snapshot!(told(&full), @r#"
     issue TRACE has reached a limit: 3 handoffs about "tender"
-      hand it to human, or end TRACE.1, which you hold, in another way: `git handoff next TRACE` says what is possible; a person can raise the limit with `git handoff protocol set delegation limits.item NUMBER`
+      hand it to human, or end TRACE.1, which you hold: `git handoff fail TRACE.1 --code CODE --message WHY`; then `git handoff next TRACE` says what follows; a person can raise the limit with `git handoff protocol set delegation limits.item NUMBER`
     "#);
     // A repeat is no new handoff; an answer is none either.
     env.send(about(WRITER, "human", "tender", 2))
@@ -293,7 +293,7 @@ fn reviews_go_round_so_often() {
     assert_eq!(full.says(), (4, "limit_reached"));
     insta::assert_snapshot!(told(&full), @"
     issue 87 has reached a limit: 5 rounds of changes
-      use another route of the protocol (`git handoff protocol show`), or end 87.13, which you hold, in another way: `git handoff next 87` says what is possible; a person can raise the limit with `git handoff protocol set issue-to-pr 'limits.rounds.rounds of changes' NUMBER`
+      use another route of the protocol (`git handoff protocol show`), or end 87.13, which you hold: `git handoff fail 87.13 --code CODE --message WHY`; then `git handoff next 87` says what follows; a person can raise the limit with `git handoff protocol set issue-to-pr 'limits.rounds.rounds of changes' NUMBER`
     ");
     // The other way is open. Failed validations are rounds of their own.
     for number in 0..5 {

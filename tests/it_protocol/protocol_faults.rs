@@ -408,7 +408,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.pointer /fields/at: `timestamp` is not a JSON Pointer to a field, such as /from
     issue-to-pr /fields/summary = "/a~2"
       protocol.pointer /fields/summary: `/a~2` is not a JSON Pointer to a field, such as /from
-      protocol.unknown_field /fields/summary: `/a~2` is a field that the schema does not have
+      protocol.unknown_field /fields/summary: no schema has a field `/a~2`
     issue-to-pr /fields/from = null
       protocol.field /contracts/0/fields/from: nothing says where `issue-manager-to-prep-agent` has its `from`
       protocol.field /contracts/1/fields/from: nothing says where `prep-agent-to-implementer-agent` has its `from`
@@ -449,12 +449,12 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
     issue-to-pr /contracts/1/type = "error"
       protocol.duplicate /contracts/8/type: contract type `error` is defined twice
       protocol.unknown_type /routes/1/contracts/0: no contract type is called `prep-agent-to-implementer-agent`
-      protocol.unknown_field /consistency/10: `/validation/build` is a field that the schema does not have
-      protocol.unknown_field /consistency/11: `/validation/dev_server` is a field that the schema does not have
-      protocol.unknown_field /consistency/9: `/validation/dependencies` is a field that the schema does not have
-      protocol.unknown_field /facts/port/last/0: `/port` is a field that the schema does not have
-      protocol.unknown_field /facts/workspace_path/last/0: `/workspace_path` is a field that the schema does not have
-      protocol.unknown_field /facts/workspace_type/last/0: `/workspace_type` is a field that the schema does not have
+      protocol.unknown_field /consistency/10: no schema has a field `/validation/build`
+      protocol.unknown_field /consistency/11: no schema has a field `/validation/dev_server`
+      protocol.unknown_field /consistency/9: no schema has a field `/validation/dependencies`
+      protocol.unknown_field /facts/port/last/0: no schema has a field `/port`
+      protocol.unknown_field /facts/workspace_path/last/0: no schema has a field `/workspace_path`
+      protocol.unknown_field /facts/workspace_type/last/0: no schema has a field `/workspace_type`
       protocol.unreachable_state /contracts/1/outcome: no contract of type `error` can have the status `skipped`
       protocol.unreachable_state /words/status/ready: no contract can have the status `ready`, so that completed is not reached by it
       protocol.unknown_type /requirements/approved-by-person/shown_by/1: no contract type is called `prep-agent-to-implementer-agent`
@@ -480,12 +480,12 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
     issue-to-pr /contracts/9/implied_to = "nobody"
       protocol.unknown_agent /contracts/9/implied_to: no agent is called `nobody`
     issue-to-pr /contracts/8/outcome = {"gone":"fail"}
-      protocol.unknown_status /contracts/8/outcome: `gone` is not a word in `status`
+      protocol.unknown_status /contracts/8/outcome: `gone` is not a word in `words.status`
       protocol.unreachable_state /contracts/8/outcome: no contract of type `error` can have the status `gone`
     issue-to-pr /requirements/approved/shown_by = []
       protocol.requirement /requirements/approved/shown_by: neither a contract nor an approval can show it
     issue-to-pr /requirements/approved/status = ["fine"]
-      protocol.unknown_status /requirements/approved/status/0: the protocol has no status word `fine`
+      protocol.unknown_status /requirements/approved/status/0: `fine` is not a word in `words.status`
     issue-to-pr /requirements/approved/undone_by/0 = "reviewer-agent-to-validator-agent"
       protocol.requirement /requirements/approved/undone_by: `reviewer-agent-to-validator-agent` can't both show and undo it
     issue-to-pr /requirements/completed = {"title":"x","shown_by":["error"]}
@@ -559,7 +559,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.path /documents/map/schema: `../map.json` is not a plain relative path
       protocol.missing_file /documents/map/schema: no file ../map.json describes it
     issue-to-pr /contracts/8/after = {"/status":{"failure":["gone"]}}
-      protocol.unknown_status /contracts/8/after: `gone` is not a word in `status`
+      protocol.unknown_status /contracts/8/after: `gone` is not a word in `words.status`
     issue-to-pr /contracts/0/schema = "schemas/gone.schema.json"
       protocol.missing_file /contracts/0/schema: no file schemas/gone.schema.json describes it
     issue-to-pr /contracts/0/template = "templates/gone.json"
@@ -569,7 +569,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
     issue-to-pr /documents = {"map":{"title":"Map","schema":"schemas/map.json"}}
       protocol.missing_file /documents/map/schema: no file schemas/map.json describes it
     issue-to-pr /fields/branch = "/bough"
-      protocol.unknown_field /fields/branch: `/bough` is a field that the schema does not have
+      protocol.unknown_field /fields/branch: no schema has a field `/bough`
     issue-to-pr /contracts/0/fields = {"at":"/moment"}
       protocol.unknown_field /contracts/0/fields/at: `/moment` is a field that the schema does not have
     issue-to-pr /contracts/0/when = {"/colour":"red"}
@@ -579,7 +579,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
     issue-to-pr /contracts/8/failure/code = "/error/code"
       protocol.unknown_field /contracts/8/failure: `/error/code` is a field that the schema does not have
     issue-to-pr /facts/branch = {"last":["/branch","/bough"]}
-      protocol.unknown_field /facts/branch/last/1: `/bough` is a field that the schema does not have
+      protocol.unknown_field /facts/branch/last/1: no schema has a field `/bough`
     issue-to-pr /contracts/8/outcome = {"ready":"fail"}
       protocol.unreachable_state /contracts/8/outcome: no contract of type `error` can have the status `ready`
     issue-to-pr /words/status/parked = "blocked"
@@ -597,11 +597,11 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
     orchestrator-specialist /contracts/1/artifacts/path = "path"
       protocol.pointer /contracts/1/artifacts/path: `path` is not a JSON Pointer to a field, such as /from
     orchestrator-specialist /contracts/1/artifacts/list = "/outputs"
+      protocol.unknown_field /contracts/1/artifacts/list: `/outputs` is a field that the schema does not have
       protocol.unknown_field /contracts/1/artifacts/path: `/outputs/0/output/artifact_path` is a field that the schema does not have
       protocol.unknown_field /contracts/1/artifacts/type: `/outputs/0/output/artifact_type` is a field that the schema does not have
     orchestrator-specialist /contracts/0/max_retries = "retries"
       protocol.pointer /contracts/0/max_retries: `retries` is not a JSON Pointer to a field, such as /from
-      protocol.field_type /contracts/0/max_retries: `retries` is not of the type integer
     orchestrator-specialist /contracts/0/max_retries = "/retry_policy/most"
       protocol.unknown_field /contracts/0/max_retries: `/retry_policy/most` is a field that the schema does not have
     orchestrator-specialist /words/errors/VALIDATION_FAILED/runs = ["SIGNAL"]
@@ -616,14 +616,12 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.ambiguous /contracts/2/when: `response` and `failure` can go between the same agents, and no field in `when` tells them apart
     task-breakdown /contracts/1/tasks/groups = "groups"
       protocol.pointer /contracts/1/tasks/groups: `groups` is not a JSON Pointer to a field, such as /from
-      protocol.field_type /contracts/1/tasks/groups: `groups` is not of the type array or string
     task-breakdown /contracts/1/tasks/parent = "/data/parent"
       protocol.unknown_field /contracts/1/tasks/parent: `/data/parent` is a field that the schema does not have
     task-breakdown /fields/new_issue = "/data/none"
-      protocol.unknown_field /fields/new_issue: `/data/none` is a field that the schema does not have
+      protocol.unknown_field /fields/new_issue: no schema has a field `/data/none`
     delegation /contracts/1/critical_inputs/at = "open"
       protocol.pointer /contracts/1/critical_inputs/at: `open` is not a JSON Pointer to a field, such as /from
-      protocol.field_type /contracts/1/critical_inputs/at: `open` is not of the type array
     delegation /contracts/1/critical_inputs/at = "/open"
       protocol.unknown_field /contracts/1/critical_inputs/at: `/open` is a field that the schema does not have
     delegation /contracts/2/agents = ["who"]
@@ -634,7 +632,6 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.unknown_type /contracts/1/answers/0: no contract type is called `letter`
     directive /contracts/0/actions = "actions"
       protocol.pointer /contracts/0/actions: `actions` is not a JSON Pointer to a field, such as /from
-      protocol.field_type /contracts/0/actions: `actions` is not of the type array
     directive /contracts/0/actions = "/deeds"
       protocol.unknown_field /contracts/0/actions: `/deeds` is a field that the schema does not have
     directive /contracts/1/after = {"/verdict":{}}

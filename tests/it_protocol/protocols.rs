@@ -1122,6 +1122,58 @@ fn what_was_recorded_in_the_form_before_means_the_same() {
     assert!(same >= 3, "{same}");
 }
 
+/// A step that was recorded in that form names what it made weaker in the words of its time, and `verify`
+/// still finds the same.
+#[test]
+fn what_was_called_weaker_in_the_form_before_is_called_so_now() {
+    type Change = fn(&mut Value);
+    let table: [(&str, Change, &str); 2] = [
+        (
+            "issue-to-pr",
+            |of| {
+                of["time"]["lease_seconds"] = json!(99_999);
+                of["retry"]["max_retries"] = json!(9);
+                of["limits"]["rounds"]["failed validations"]["most"] = json!(9);
+                of["requirements"]["approved"]["undone_by"] = json!([]);
+                of["opinions"] = json!([]);
+            },
+            "Weaker: limits.rounds, opinions, requirements.approved, retry, time\n",
+        ),
+        (
+            "delegation",
+            |of| {
+                of["forbidden"].as_array_mut().unwrap().pop();
+                of["limits"]["handoffs"] = json!(20);
+                of["limits"].as_object_mut().unwrap().shift_remove("loops");
+                of["time"]["person_lease_seconds"] = json!(90_000);
+                of["consistency"].as_array_mut().unwrap().pop();
+                of["retry"]["max_retries"] = json!(5);
+            },
+            "Weaker: consistency.handled-lacks-nothing, forbidden, limits.handoffs, limits.loops, retry, time\n",
+        ),
+    ];
+    for (protocol, change, trailer) in table {
+        let sample = format!(
+            "{}/tests/samples/earlier/{protocol}.json",
+            env!("CARGO_MANIFEST_DIR")
+        );
+        let mut earlier: Value = serde_json::from_slice(&fs::read(sample).unwrap()).unwrap();
+        let env = TestEnvironment::with_repository();
+        let folder = Folder::copy(&env, protocol, "own");
+        folder.write("protocol.json", earlier.to_string());
+        env.handoff(&["init", "--protocol", &folder.path()])
+            .success();
+        change(&mut earlier);
+        earlier["version"] = json!("9.0.0");
+        folder.write("protocol.json", earlier.to_string());
+        env.handoff(&["protocol", "update", &folder.path(), "--weaker"])
+            .success();
+        let message = env.git(&env.repo(), &["log", "-1", "--format=%B", "handoffs"]);
+        assert!(message.contains(trailer), "{message}");
+        env.assert_sound();
+    }
+}
+
 #[test]
 fn a_protocol_that_is_tampered_with_is_found() {
     let file = "protocols/kitchen/protocol.json";

@@ -353,7 +353,7 @@ fn each_fault_of_a_protocol_is_told_with_its_place() {
     protocol.pointer /contracts/0/when: `type` is not a JSON Pointer to a field, such as /from
     protocol.unknown_agent /contracts/9/implied_from: no agent is called `nobody`
     protocol.unknown_agent /contracts/9/implied_to: no agent is called `nobody`
-    protocol.unknown_status /contracts/8/outcome: `gone` is not a word in `status`
+    protocol.unknown_status /contracts/8/outcome: `gone` is not a word in `words.status`
     protocol.unknown_agent /routes/0/from: no agent is called `nobody`
     protocol.github /github/rules/1/do/send/contract: no such contract goes from issue-manager to prep-agent
     protocol.github /github/rules/1/do/send/unfinished: the rule's own contract opens no issue
@@ -408,7 +408,7 @@ fn a_protocol_that_is_not_of_the_form_is_told_where() {
     protocol.syntax : missing field `agents`
     protocol.syntax /agents/0/id: agent name "a b" may contain only letters, digits, `.`, `_`, `-` and `@`, the first a letter, a digit or `@`, and no `..`
     protocol.syntax /agents/0/kind: unknown variant `king`, expected one of `orchestrator`, `specialist`, `human`, `end`
-    protocol.syntax /words/status/ready: unknown variant `done`, expected one of `pending`, `in_progress`, `completed`, `failed`, `blocked`, `rejected`, `cancelled`, `dead`
+    protocol.syntax /words/status/ready: unknown variant `done`, expected one of `pending`, `in_progress`, `blocked`, `failed`, `dead`, `completed`, `rejected`, `cancelled`
     protocol.syntax /facts/branch/first: unknown field `first`, expected one of `last`, `newest`, `sum`, `count`, `collect`, `merge`, `exclusive`, `briefing`, `opinions`
     "#);
     for bytes in [&b""[..], b"{", b"[]", b"{} {}", b"\xff"] {

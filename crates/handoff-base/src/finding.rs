@@ -43,6 +43,15 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// Makes a warning without a place in the source.
+    pub fn warning(code: FindingCode, path: impl Into<String>, message: impl Into<String>) -> Self {
+        let severity = Severity::Warning;
+        Self {
+            severity,
+            ..Self::error(code, path, message)
+        }
+    }
+
     /// Makes an error without a place in the source.
     pub fn error(code: FindingCode, path: impl Into<String>, message: impl Into<String>) -> Self {
         Self {

@@ -1,6 +1,6 @@
 //! Finds what two open issues share although each needs its own: a port, a folder, a branch.
 
-use handoff_base::finding::{Finding, FindingCode, Severity};
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::text::quoted;
 use handoff_contract::Input;
 use handoff_model::intake::placed;
@@ -74,8 +74,7 @@ pub(super) fn shared_resources(
             "{name} {} is also that of {issues} {others}, {are} open",
             quoted(&value)
         );
-        let mut finding = Finding::error(FindingCode::ContractShared, *at, text);
-        finding.severity = Severity::Warning;
+        let finding = Finding::warning(FindingCode::ContractShared, *at, text);
         finding.fix(format!(
             "use another {name}, or wait until nobody works on {issues} {others}"
         ))

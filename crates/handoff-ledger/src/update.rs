@@ -1,7 +1,7 @@
 //! Changes of existing work: claims, and every other update.
 
 use handoff_base::Moment;
-use handoff_base::finding::{Finding, FindingCode, Severity};
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::short_id;
 use handoff_base::text::quoted;
@@ -108,8 +108,7 @@ impl<'r> Ledger<'r> {
             "{id} was handed on with commit {short} of {}: {why}",
             quoted(&code.branch)
         );
-        let mut finding = Finding::error(FindingCode::CodeMissing, code.branch.clone(), text);
-        finding.severity = Severity::Warning;
+        let finding = Finding::warning(FindingCode::CodeMissing, code.branch.clone(), text);
         let push = format!("git push origin {}:refs/heads/{}", code.commit, code.branch);
         Ok(Some(finding.fix(format!(
             "whoever has it pushes it: `{push}`; until then give it back: `git handoff release {id} --as {} --reason WHY`",
@@ -185,8 +184,7 @@ fn out_of_turn(
         let text = format!(
             "{before} comes before {id} in the order of merges, and may move the base that {id} is judged against"
         );
-        let mut finding = Finding::error(FindingCode::ClaimTurn, id.to_string(), text);
-        finding.severity = Severity::Warning;
+        let finding = Finding::warning(FindingCode::ClaimTurn, id.to_string(), text);
         finding.fix(format!(
             "unless {before} is stuck, give it back: `git handoff release {id} --as {} --reason WHY`; `claim --next` keeps the order",
             record.to

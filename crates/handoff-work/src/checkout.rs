@@ -8,8 +8,6 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::program::Program;
-
 /// A worktree of this clone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Checkout {
@@ -25,11 +23,11 @@ pub(super) struct Checkout {
 }
 
 impl Checkout {
-    /// One in which no agent has worked yet.
+    /// One in which no agent has worked yet, of the repository with this git directory.
     ///
     /// # Errors
     /// Why it is none, in a sentence.
-    pub(super) fn of(program: &Program, path: &Path) -> Result<Self, String> {
+    pub(super) fn of(common: &str, path: &Path) -> Result<Self, String> {
         let shown = path.display();
         let failed = |error: io::Error| format!("{shown}: {error}");
         let path = fs::canonicalize(path).map_err(failed)?;
@@ -38,8 +36,7 @@ impl Checkout {
         let git_dir = link.strip_prefix("gitdir: ").map(str::trim_end);
         let git_dir = git_dir.ok_or_else(|| format!("{shown} is not a linked worktree"))?;
         let git_dir = fs::canonicalize(path.join(git_dir)).map_err(failed)?;
-        let words = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
-        let common = fs::canonicalize(program.git(&words)?).map_err(failed)?;
+        let common = fs::canonicalize(common).map_err(failed)?;
         if git_dir.parent() != Some(&common.join("worktrees")) {
             return Err(format!("{shown} is not a worktree of this repository"));
         }

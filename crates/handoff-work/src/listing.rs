@@ -13,9 +13,9 @@ use super::branches::Naming;
 use super::program::Program;
 use super::slot::{self, Slot};
 use super::worktree::Worktrees;
-use handoff_cli::args::page::Cut;
 use handoff_cli::context::Context;
 use handoff_cli::failure::{ErrorCode, Failure};
+use handoff_cli::output::page::Cut;
 use handoff_cli::output::{Answer, Output};
 use handoff_cli::view::Look;
 

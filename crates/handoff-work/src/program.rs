@@ -161,6 +161,15 @@ impl Program {
         &self.own
     }
 
+    /// A worktree of its repository in which no agent has worked yet.
+    ///
+    /// # Errors
+    /// Why it is none, in a sentence.
+    pub(super) fn checkout(&self, path: &Path) -> Result<Checkout, String> {
+        let words = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
+        Checkout::of(&self.git(&words)?, path)
+    }
+
     /// The same, in a worktree, whatever the `.git` in it names by now.
     pub(super) fn within(&self, checkout: &Checkout) -> Self {
         Self {

@@ -286,7 +286,7 @@ impl Worktrees {
     fn create(&self, wanted: &Wanted<'_>, folder: &Path) -> Result<Prepared, Trouble> {
         let path = word(folder);
         let made = |has_earlier_work| {
-            let checkout = Checkout::of(&self.program, folder).map_err(Trouble::Other)?;
+            let checkout = self.program.checkout(folder).map_err(Trouble::Other)?;
             Ok(Prepared {
                 checkout,
                 has_earlier_work,
@@ -659,7 +659,7 @@ impl Worktrees {
         if known.checkout.is_some() || is_empty(&known.path) {
             return Some(known);
         }
-        let checkout = Checkout::of(&self.program, &known.path).ok();
+        let checkout = self.program.checkout(&known.path).ok();
         Some(Remembered { checkout, ..known })
     }
 

@@ -18,12 +18,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::args::page::{Page, PageArgs};
 use crate::args::protocols;
 use crate::context::Context;
 use crate::contracts::fields::{Field, fields};
 use crate::exit;
 use crate::failure::{ErrorCode, Failure, hint};
+use crate::output::page::{Page, PageArgs};
 use crate::output::{Answer, Output, render};
 use crate::render::{in_force, policy_line};
 use crate::view::{Look, columns};

@@ -584,7 +584,7 @@ codes! {
         /// - cure: define it, or correct the name
         ProtocolUnknownType = "protocol.unknown_type";
 
-        /// - cause: an outcome uses a word that is not in `status`
+        /// - cause: a rule uses a word that is not in `words.status`
         /// - example: `"outcome": {"stuck": "block"}`, but `status` has no `stuck`
         /// - cure: add the word
         ProtocolUnknownStatus = "protocol.unknown_status";
@@ -664,7 +664,7 @@ codes! {
         /// - cure: name a text, or `*`
         ProtocolWhen = "protocol.when";
 
-        /// - cause: a failure's fixed code is not in `errors`
+        /// - cause: a failure's code is not in `words.errors`
         /// - example: `"code": {"is": "E7"}`, but `errors` has no E7
         /// - cure: add it
         ProtocolErrorCode = "protocol.error_code";
@@ -685,7 +685,7 @@ codes! {
         ProtocolUnreachableAgent = "protocol.unreachable_agent";
 
         /// - cause: no contract can have the status word
-        /// - example: `"status": {"parked": "blocked"}`, but no schema allows `parked`
+        /// - example: `"words": {"status": {"parked": "blocked"}}`, but no schema allows `parked`
         /// - cure: allow it in a schema, or remove it
         ProtocolUnreachableState = "protocol.unreachable_state";
 
@@ -805,12 +805,12 @@ codes! {
         ProtocolContradiction = "protocol.contradiction";
 
         /// - cause: a duration is 0 where it must not be, longer than ten years, or a maximum lease shorter than the default
-        /// - example: `"time": {"lease_seconds": 0}`
+        /// - example: `"limits": {"lease_seconds": 0}`
         /// - cure: correct it
         ProtocolTime = "protocol.time";
 
         /// - cause: delays are both listed and computed, grow by a factor below 1, or a text is empty
-        /// - example: `"delays"` and `"factor"` in one policy
+        /// - example: `"delays_seconds"` and `"initial_seconds"` in one policy
         /// - cure: correct it
         ProtocolRetry = "protocol.retry";
 
@@ -840,7 +840,7 @@ codes! {
         ProtocolDecision = "protocol.decision";
 
         /// - cause: a fact has no source
-        /// - example: `"facts": {"pr_url": []}`
+        /// - example: `"facts": {"pr_url": {"last": []}}`
         /// - cure: name its source
         ProtocolFact = "protocol.fact";
     }

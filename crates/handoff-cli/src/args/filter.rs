@@ -14,8 +14,7 @@ use handoff::protocol::State;
 use serde_json::{Map, Value};
 
 use crate::args::moment;
-use crate::context::ensure_agent;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 
 /// What a condition compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -297,6 +296,22 @@ impl Conditions {
         let more = self.query.iter().flat_map(|query| query.0.iter().cloned());
         Query(own.into_iter().flatten().chain(more).collect()).known(tip)
     }
+}
+
+/// Refuses an agent that no protocol here has, instead of finding nothing.
+pub fn ensure_agent(tip: &Snapshot<'_>, agent: &str) -> Result<(), Failure> {
+    let mut agents = Vec::new();
+    for name in tip.protocols()? {
+        let rules = tip.rules(&name)?;
+        let defined = rules.protocol().definition().agents.iter();
+        agents.extend(defined.map(|agent| agent.id.to_string()));
+    }
+    if agents.iter().any(|known| known == agent) {
+        return Ok(());
+    }
+    let text = format!("{} is not an agent of any protocol here", quoted(agent));
+    let hint = format!("agents are: {}", agents.join(", "));
+    Err(Failure::new(ErrorCode::UnknownAgent, text).hint(hint))
 }
 
 impl Query {

@@ -6,9 +6,7 @@
 pub mod duration;
 pub mod filter;
 pub mod moment;
-pub mod page;
 pub mod protocols;
 pub mod reference;
 pub mod remote;
 pub mod text;
-pub mod usage;

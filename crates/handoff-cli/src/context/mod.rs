@@ -319,22 +319,6 @@ impl Context {
     }
 }
 
-/// Refuses an agent that no protocol here has, instead of finding nothing.
-pub fn ensure_agent(tip: &Snapshot<'_>, agent: &str) -> Result<(), Failure> {
-    let mut agents = Vec::new();
-    for name in tip.protocols()? {
-        let rules = tip.rules(&name)?;
-        let defined = rules.protocol().definition().agents.iter();
-        agents.extend(defined.map(|agent| agent.id.to_string()));
-    }
-    if agents.iter().any(|known| known == agent) {
-        return Ok(());
-    }
-    let text = format!("{} is not an agent of any protocol here", quoted(agent));
-    let hint = format!("agents are: {}", agents.join(", "));
-    Err(Failure::new(ErrorCode::UnknownAgent, text).hint(hint))
-}
-
 /// The remote that the configuration names; a path is relative to the working tree.
 fn configured_remote(repository: &Repository) -> Option<String> {
     let name = repository.config("handoff.remote")?;

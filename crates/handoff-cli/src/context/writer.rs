@@ -11,10 +11,10 @@ use serde::Serialize;
 
 use super::Context;
 use super::elsewhere::{copied_from, takeover};
-use crate::args::page::{ROWS, rest};
 use crate::environment;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
+use crate::output::page::{ROWS, rest};
 
 impl Context {
     /// Opens the ledger for writing, and synchronizes it with its remote, if it has one.

@@ -17,3 +17,4 @@ pub mod not_in_force;
 pub mod onward;
 pub mod settings;
 pub mod skeleton;
+pub mod usage;

@@ -7,6 +7,7 @@
 pub mod annotations;
 mod answer;
 mod carried;
+pub mod page;
 mod progress;
 pub mod replace;
 
@@ -35,7 +36,6 @@ use annotations::{Annotation, Weight, commands, log};
 pub use answer::{Answer, as_object};
 pub use carried::Carried;
 
-use crate::args::page::retyped;
 use crate::environment::{is_in_workflow, now};
 use crate::failure::{ErrorCode, Failure, Hint, hint};
 use crate::view::{Look, Pager, Screen, Wishes, is_dumb, is_for_git_pager};
@@ -264,7 +264,7 @@ impl Output {
 
     /// The command that was typed, with these options instead of its `--after`.
     pub fn typed(&self, options: &[&str]) -> String {
-        self.command(&retyped(&self.arguments, options))
+        self.command(&page::retyped(&self.arguments, options))
     }
 
     /// Whether answers have colours.

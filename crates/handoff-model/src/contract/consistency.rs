@@ -179,16 +179,7 @@ impl<'t> Operand<'t> {
         match &self.values[..] {
             [one] => shown(one),
             [] => "empty".to_owned(),
-            several => {
-                let texts: Vec<String> = several.iter().take(NAMED).map(shown).collect();
-                let more = several.len().saturating_sub(NAMED);
-                let more = if more == 0 {
-                    String::new()
-                } else {
-                    format!(" and {more} more")
-                };
-                format!("{}{more}", texts.join(", "))
-            }
+            several => listed(several.iter().map(shown)),
         }
     }
 }
@@ -483,23 +474,11 @@ fn told(one: &Operand<'_>, other: &Operand<'_>) -> String {
             part => format!(" ({part})"),
         }
     };
+    let said = format!("{}{} is {}", one.called(), filtered(one), one.shown());
+    let (part, shown) = (filtered(other), other.shown());
     match other.term.subject() {
-        Subject::Fixed(_) => format!(
-            "{}{} is {}, and must be {} here",
-            one.called(),
-            filtered(one),
-            one.shown(),
-            other.shown()
-        ),
-        _ => format!(
-            "{}{} is {}, and {}{} is {}",
-            one.called(),
-            filtered(one),
-            one.shown(),
-            other.called(),
-            filtered(other),
-            other.shown()
-        ),
+        Subject::Fixed(_) => format!("{said}, and must be {shown} here"),
+        _ => format!("{said}, and {}{part} is {shown}", other.called()),
     }
 }
 
@@ -523,22 +502,21 @@ fn not_there(
     of: &Operand<'_>,
     in_: &Operand<'_>,
 ) -> Option<String> {
-    let strange: Vec<String> = strange.map(|item| shown(&Value::from(item))).collect();
-    let more = strange.len().saturating_sub(NAMED);
-    let more = if more == 0 {
-        String::new()
-    } else {
-        format!(" and {more} more")
-    };
-    let named = strange.get(..NAMED.min(strange.len()))?.join(", ");
-    (!strange.is_empty()).then(|| {
-        format!(
-            "{} has {named}{more}, which {} does not have ({})",
-            of.called(),
-            in_.called(),
-            in_.shown()
-        )
-    })
+    let mut strange = strange.map(|item| shown(&Value::from(item))).peekable();
+    strange.peek()?;
+    let strange = listed(strange);
+    let (called, other, has) = (of.called(), in_.called(), in_.shown());
+    Some(format!(
+        "{called} has {strange}, which {other} does not have ({has})"
+    ))
+}
+
+/// The first items, and how many more there are.
+fn listed(items: impl Iterator<Item = String>) -> String {
+    let mut items: Vec<String> = items.collect();
+    let more = items.split_off(NAMED.min(items.len())).len();
+    let more = (more > 0).then(|| format!(" and {more} more"));
+    items.join(", ") + &more.unwrap_or_default()
 }
 
 /// The first item that comes before one that it depends on.

@@ -555,8 +555,7 @@ fn unfinished(protocol: &Protocol, kind: &ContractType, value: &Value) -> Option
     }
     if protocol.definition().style() == Style::Call && kind.travels() {
         let text = format!("status `{word}` says that the receiver is at work already");
-        let mut finding = Finding::error(FindingCode::StatusClaimed, at, text);
-        finding.severity = Severity::Warning;
+        let finding = Finding::warning(FindingCode::StatusClaimed, at, text);
         let fix = "send it as it is: it waits until its receiver claims it";
         return (state == State::InProgress).then(|| finding.fix(fix));
     }

@@ -52,11 +52,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             by: by.clone(),
             id,
             note: note.to_owned(),
-            event: self
-                .step
-                .delivery
-                .as_ref()
-                .map(|delivery| delivery.id.clone()),
+            event: self.step.event_id(),
             facts: facts.clone(),
             approval: None,
             worker: None,

@@ -66,11 +66,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             by: by.clone(),
             id: Some(record.id.clone()),
             note: note.to_owned(),
-            event: self
-                .step
-                .delivery
-                .as_ref()
-                .map(|delivery| delivery.id.clone()),
+            event: self.step.event_id(),
             facts: Map::new(),
             approval: Some(approval),
             worker: self.step.worker.clone(),

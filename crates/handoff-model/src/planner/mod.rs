@@ -42,11 +42,11 @@ mod usage;
 use std::marker::PhantomData;
 use std::rc::Rc;
 
-use handoff_protocol::{AgentKind, Event, IllegalEvent, Protocol, State};
+use handoff_protocol::{AgentKind, Event, IllegalEvent, Protocol, State, TaskState};
 
 use crate::record::{
-    Awaiting, Delivered, Issue, OpenHandoff, Progress, Record, RefusedContract, Transition, View,
-    open_path,
+    Awaiting, Delivered, Issue, OpenHandoff, Progress, Record, RefusedContract, Task, Transition,
+    View, open_path,
 };
 use crate::refusal::{Holding, LeaseRefusal, Refusal, StateRefusal};
 use crate::step::message::Account;
@@ -132,6 +132,13 @@ struct Changed {
 }
 
 impl Changed {
+    /// The handoffs of tasks that wait for others.
+    fn waiting(&self) -> Vec<HandoffId> {
+        let waits = |task: &&Task| task.state == TaskState::Pending && !task.depends_on.is_empty();
+        let waiting = self.issue.tasks.iter().filter(waits);
+        waiting.map(|task| task.handoff.clone()).collect()
+    }
+
     /// Changes of the states of these handoffs, the step being about one of them.
     fn of(issue: Issue, subject: HandoffId, records: Vec<Record>) -> Self {
         Self {
@@ -356,6 +363,11 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             repeated: true,
             ..self.receipt(record, issue, Vec::new())
         }
+    }
+
+    /// Cancels a handoff for what was sent.
+    fn withdraw(&self, record: &mut Record, sent: &HandoffId) -> Result<(), Refusal> {
+        self.advance(record, Event::Cancel, Some(sent), &EventArgs::default())
     }
 
     fn advance(

@@ -304,12 +304,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         for open in issue.open.clone() {
             if !held.contains(&open.id) {
                 let mut record = self.record(&open.id)?;
-                self.advance(
-                    &mut record,
-                    Event::Cancel,
-                    Some(sent),
-                    &EventArgs::default(),
-                )?;
+                self.withdraw(&mut record, sent)?;
                 touched.push(record);
             }
         }
@@ -660,12 +655,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         if !stands.contains(&record.state) || !record.latest().is_some_and(by_report) {
             return Ok(None);
         }
-        self.advance(
-            &mut record,
-            Event::Cancel,
-            Some(sent),
-            &EventArgs::default(),
-        )?;
+        self.withdraw(&mut record, sent)?;
         Ok(Some(record))
     }
 }

@@ -192,14 +192,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         changed: &mut Changed,
         replaced: &[(HandoffId, HandoffId)],
     ) -> Result<(), Stop<E>> {
-        let waiting: Vec<HandoffId> = changed
-            .issue
-            .tasks
-            .iter()
-            .filter(|t| t.state == TaskState::Pending && !t.depends_on.is_empty())
-            .map(|t| t.handoff.clone())
-            .filter(|id| changed.records.iter().all(|r| r.id != *id))
-            .collect();
+        let mut waiting = changed.waiting();
+        waiting.retain(|id| changed.records.iter().all(|r| r.id != *id));
         for id in waiting {
             let mut record = self.record(&id)?;
             let mut waits = false;
@@ -266,14 +260,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
 
     /// Removes a completed handoff from what others wait for.
     fn free(&self, changed: &mut Changed, done: &HandoffId) -> Result<(), Stop<E>> {
-        let waiting: Vec<HandoffId> = changed
-            .issue
-            .tasks
-            .iter()
-            .filter(|t| t.state == TaskState::Pending && !t.depends_on.is_empty())
-            .map(|t| t.handoff.clone())
-            .collect();
-        for id in waiting {
+        for id in changed.waiting() {
             self.change_quietly(changed, &id, |record| {
                 let waited = record.waits_for.len();
                 record.waits_for.retain(|on| on != done);

@@ -1,6 +1,6 @@
 //! Contradictions that contracts were accepted with.
 
-use handoff_base::finding::{Finding, FindingCode, Severity};
+use handoff_base::finding::{Finding, FindingCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,9 +19,6 @@ pub struct Contradiction {
 impl Contradiction {
     /// The warning that says it.
     pub fn finding(&self) -> Finding {
-        let mut finding =
-            Finding::error(FindingCode::ContractInconsistent, &self.path, &self.message);
-        finding.severity = Severity::Warning;
-        finding
+        Finding::warning(FindingCode::ContractInconsistent, &self.path, &self.message)
     }
 }

@@ -26,7 +26,8 @@ impl Explained for LimitReached {
     fn explanation(&self) -> Explanation {
         let rest = match &self.basis {
             Some(id) => hint!(
-                "end {}, which you hold, in another way: `git handoff next {}` says what is possible",
+                "end {}, which you hold: `git handoff fail {} --code CODE --message WHY`; then `git handoff next {}` says what follows",
+                id,
                 id,
                 self.issue
             ),

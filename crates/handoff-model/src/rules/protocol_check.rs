@@ -104,8 +104,7 @@ fn check(files: &ProtocolFiles, placed: impl Fn(&str) -> Option<(u32, u32)>) -> 
         let text = format!(
             "claims that begin at the same time can exceed this together: no budget per run limits their `{of}`"
         );
-        let mut finding = Finding::error(FindingCode::ProtocolLimit, at, text);
-        finding.severity = Severity::Warning;
+        let finding = Finding::warning(FindingCode::ProtocolLimit, at, text);
         found.push(finding.fix("add a budget per run, or claim one at a time"));
     }
     read.settle(&mut found);
@@ -180,8 +179,7 @@ fn lacks(kind: &ContractType, schema: Option<&Value>, template: &[u8]) -> Vec<Fi
     let places = schema.map(|schema| lacking(schema, &template));
     let warnings = places.into_iter().flatten().map(|place| {
         let text = format!("it lacks `{place}`, which {} requires", kind.schema);
-        let mut finding = Finding::error(FindingCode::ProtocolTemplate, &*kind.template, text);
-        finding.severity = Severity::Warning;
+        let finding = Finding::warning(FindingCode::ProtocolTemplate, &*kind.template, text);
         finding.fix("add the field, such as with \"{{fill: what belongs there}}\"")
     });
     warnings.collect()
@@ -269,7 +267,9 @@ impl Checker<'_> {
     fn schema(&mut self, at: String, path: &str, as_xml: bool) -> Option<Value> {
         let Some(bytes) = file(self.files, path) else {
             let text = format!("no file {path} describes it");
-            self.fault(FindingCode::ProtocolMissingFile, at, text);
+            let finding = Finding::error(FindingCode::ProtocolMissingFile, at, text);
+            let fix = "copy schema and template of a type like it, and change agents and fields";
+            self.found.push(finding.fix(fix));
             return None;
         };
         match read_schema(path, bytes) {
@@ -336,49 +336,43 @@ impl Checker<'_> {
                 ("apart_from", &requirement.apart_from),
             ];
             for (key, types) in lists {
-                for (i, kind) in types.iter().enumerate() {
-                    if self.protocol.contract_type(kind).is_some() {
-                        continue;
-                    }
-                    let at = format!("/requirements/{name}/{key}/{i}");
-                    let text = format!("no contract type is called `{kind}`");
-                    let mut finding = Finding::error(FindingCode::ProtocolUnknownType, at, text);
-                    finding.severity = Severity::Warning;
-                    self.found.push(finding);
-                }
+                self.unknown_types(&format!("/requirements/{name}/{key}"), types);
+            }
+        }
+    }
+
+    /// Warns of names in a list that no contract type has.
+    fn unknown_types(&mut self, at: &str, types: &[String]) {
+        for (i, kind) in types.iter().enumerate() {
+            if self.protocol.contract_type(kind).is_none() {
+                let text = format!("no contract type is called `{kind}`");
+                let at = format!("{at}/{i}");
+                self.found
+                    .push(Finding::warning(FindingCode::ProtocolUnknownType, at, text));
             }
         }
     }
 
     /// Warns of facts that no contract states, and of a briefing with facts that are not known.
     fn facts(&mut self) {
-        let mut found = Vec::new();
-        for (name, Fact { rule, .. }) in &self.definition.facts {
-            let types = rule.types().into_iter();
-            for (key, types) in types.filter(|_| matches!(rule, FactRule::Newest { .. })) {
-                for (i, kind) in types.iter().enumerate() {
-                    if self.protocol.contract_type(kind).is_none() {
-                        let text = format!("no contract type is called `{kind}`");
-                        let at = format!("/facts/{name}/{key}/{i}");
-                        found.push((FindingCode::ProtocolUnknownType, at, text));
-                    }
-                }
+        let facts = &self.definition.facts;
+        for (name, Fact { rule, .. }) in facts {
+            let types = rule
+                .types()
+                .filter(|_| matches!(rule, FactRule::Newest { .. }));
+            if let Some((key, types)) = types {
+                self.unknown_types(&format!("/facts/{name}/{key}"), types);
             }
         }
-        for name in &self.definition.facts.briefing {
-            if !self.definition.facts.contains_key(name) {
-                let text = format!("no fact is called `{name}`");
-                found.push((
-                    FindingCode::ProtocolFact,
-                    format!("/facts/{}/briefing", escaped_part(name)),
-                    text,
-                ));
-            }
-        }
-        for (code, at, text) in found {
-            let mut finding = Finding::error(code, at, text);
-            finding.severity = Severity::Warning;
-            self.found.push(finding);
+        for name in facts
+            .briefing
+            .iter()
+            .filter(|name| !facts.contains_key(*name))
+        {
+            let at = format!("/facts/{}/briefing", escaped_part(name));
+            let text = format!("no fact is called `{name}`");
+            self.found
+                .push(Finding::warning(FindingCode::ProtocolFact, at, text));
         }
     }
 
@@ -395,8 +389,7 @@ impl Checker<'_> {
             return;
         }
         let mut warn = |code: FindingCode, text: String, fix: String| {
-            let mut finding = Finding::error(code, SIGNERS, text).fix(fix);
-            finding.severity = Severity::Warning;
+            let finding = Finding::warning(code, SIGNERS, text).fix(fix);
             self.found.push(finding);
         };
         for agent in self.protocol.agent_names() {
@@ -458,15 +451,18 @@ impl Checker<'_> {
             // An unreadable schema was reported already and may have it.
             schemas.iter().any(Option::is_none) || known.any(|s| has(s, pointer))
         };
-        let mut missing = shared_pointers(definition);
-        missing.retain(|(_, pointer)| !anywhere(pointer));
+        let mut shared = shared_pointers(definition);
+        shared.retain(|(_, pointer)| !anywhere(pointer));
+        let mut missing = Vec::new();
         for (i, (kind, schema)) in definition.contracts.iter().zip(schemas).enumerate() {
             let Some(schema) = schema else { continue };
             for place in kind.places() {
                 let (at, pointer) = (format!("/contracts/{i}/{}", place.at), place.whole());
-                if has(schema, &pointer) {
+                if !pointer.starts_with('/') {
+                    continue;
+                } else if has(schema, &pointer) {
                     self.found.extend(mistyped(&place, &at, &pointer, schema));
-                } else if pointer.starts_with('/') {
+                } else {
                     missing.push((at, pointer));
                 }
             }
@@ -487,10 +483,15 @@ impl Checker<'_> {
                 );
             }
         }
-        missing.sort();
-        missing.dedup();
-        for (at, pointer) in missing {
-            let text = format!("`{pointer}` is a field that the schema does not have");
+        let shared = shared.into_iter();
+        let shared = shared.map(|(at, pointer)| (at, format!("no schema has a field `{pointer}`")));
+        let own = missing.into_iter().map(|(at, pointer)| {
+            (
+                at,
+                format!("`{pointer}` is a field that the schema does not have"),
+            )
+        });
+        for (at, text) in shared.chain(own).collect::<BTreeSet<_>>() {
             self.fault(FindingCode::ProtocolUnknownField, at, text);
         }
     }
@@ -602,8 +603,7 @@ fn mistyped(place: &Place<'_>, at: &str, pointer: &str, schema: &Value) -> Optio
             let text = format!(
                 "no schema says of which type `{pointer}` is, so that this can't be checked"
             );
-            let mut finding = Finding::error(FindingCode::ProtocolFieldType, at, text);
-            finding.severity = Severity::Warning;
+            let finding = Finding::warning(FindingCode::ProtocolFieldType, at, text);
             Some(finding.fix(format!("give it a type: {wanted}")))
         }
     }

@@ -20,7 +20,7 @@ pub struct Setting {
     /// Its key on the command line; a trailing `*` is a placeholder for a name.
     pub key: &'static str,
     /// Its place in `protocol.json`.
-    path: &'static [&'static str],
+    path: &'static str,
     takes: Takes,
     /// Whether it can be left out.
     optional: bool,
@@ -41,142 +41,56 @@ enum Takes {
     Kinds,
 }
 
-/// Every setting. A policy that a protocol gets later is settable once it has a line here.
-pub const SETTINGS: [Setting; 19] = [
-    Setting {
-        key: "evidence",
-        path: &["evidence", "policy"],
-        takes: Takes::Policy,
-        optional: true,
-        about: "what happens to statements that the repository contradicts",
-    },
-    Setting {
-        key: "evidence.*",
-        path: &["evidence", "checks", NAME],
-        takes: Takes::Policy,
-        optional: true,
-        about: "the same for one check, such as evidence.coverage",
-    },
-    Setting {
-        key: "consistency.*",
-        path: &["consistency", NAME, "policy"],
-        takes: Takes::Policy,
-        optional: true,
-        about: "what happens to contracts that break this rule",
-    },
-    Setting {
-        key: "time.lease_seconds",
-        path: &["limits", "lease_seconds"],
-        takes: Takes::Count,
-        optional: false,
-        about: "how long a claim holds, in seconds",
-    },
-    Setting {
-        key: "time.longest_run_seconds",
-        path: &["limits", "longest_run_seconds"],
-        takes: Takes::Count,
-        optional: true,
-        about: "how long a worker lets an agent run for one claim",
-    },
-    Setting {
-        key: "time.person_lease_seconds",
-        path: &["limits", "person_lease_seconds"],
-        takes: Takes::Count,
-        optional: true,
-        about: "how long a claim of a person holds, in seconds",
-    },
-    Setting {
-        key: "time.acknowledge_seconds",
-        path: &["limits", "acknowledge_seconds"],
-        takes: Takes::Count,
-        optional: true,
-        about: "in how many seconds an agent must claim what it gets",
-    },
-    Setting {
-        key: "retry",
-        path: &["limits", "retry", "max_retries"],
-        takes: Takes::Count,
-        optional: true,
-        about: "how many attempts may follow the first",
-    },
-    Setting {
-        key: "limits.handoffs",
-        path: &["limits", "handoffs"],
-        takes: Takes::Count,
-        optional: true,
-        about: "how many handoffs an issue may have",
-    },
-    Setting {
-        key: "limits.item",
-        path: &["limits", "item", "handoffs"],
-        takes: Takes::Count,
-        optional: false,
-        about: "how many handoffs may be about one item",
-    },
-    Setting {
-        key: "limits.deadline_seconds",
-        path: &["limits", "deadline_seconds"],
-        takes: Takes::Count,
-        optional: true,
-        about: "how long after its start an issue may be handed on",
-    },
-    Setting {
-        key: "limits.cooldown_seconds",
-        path: &["limits", "cooldown_seconds"],
-        takes: Takes::Count,
-        optional: true,
-        about: "how long a sender waits between two handoffs to one receiver",
-    },
-    Setting {
-        key: "limits.rounds.*",
-        path: &["limits", "rounds", NAME, "most"],
-        takes: Takes::Count,
-        optional: false,
-        about: "how many rounds of this name an issue may have",
-    },
-    Setting {
-        key: "limits.budgets.cost.*",
-        path: &["limits", "budgets", NAME, "cost"],
-        takes: Takes::Money,
-        optional: false,
-        about: "what this budget allows in money",
-    },
-    Setting {
-        key: "limits.budgets.tokens.*",
-        path: &["limits", "budgets", NAME, "tokens"],
-        takes: Takes::Count,
-        optional: false,
-        about: "how many tokens this budget allows",
-    },
-    Setting {
-        key: "limits.budgets.attempts.*",
-        path: &["limits", "budgets", NAME, "attempts"],
-        takes: Takes::Count,
-        optional: false,
-        about: "how many claims this budget allows",
-    },
-    Setting {
-        key: "limits.budgets.seconds.*",
-        path: &["limits", "budgets", NAME, "seconds"],
-        takes: Takes::Count,
-        optional: false,
-        about: "for how long this budget lets work be held, in seconds",
-    },
-    Setting {
-        key: "limits.on_record",
-        path: &["limits", "on_record"],
-        takes: Takes::Kinds,
-        optional: true,
-        about: "the kinds of refused contracts that are kept on record",
-    },
-    Setting {
-        key: "time.archive_after_seconds",
-        path: &["limits", "archive_after_seconds"],
-        takes: Takes::Count,
-        optional: true,
-        about: "how long after its end an issue is archived, in seconds",
-    },
-];
+/// Defines every setting: key and place, what it takes, whether it can be left out, what it sets.
+macro_rules! settings {
+    ($($key:literal at $path:literal: $takes:ident, $optional:literal, $about:literal;)+) => {
+        /// Every setting. A policy that a protocol gets later is settable once it has a line here.
+        pub const SETTINGS: [Setting; [$($key),+].len()] = [$(Setting {
+            key: $key, path: $path, takes: Takes::$takes, optional: $optional, about: $about,
+        }),+];
+    };
+}
+
+settings! {
+    "evidence" at "evidence/policy": Policy, true,
+        "what happens to statements that the repository contradicts";
+    "evidence.*" at "evidence/checks/*": Policy, true,
+        "the same for one check, such as evidence.coverage";
+    "consistency.*" at "consistency/*/policy": Policy, true,
+        "what happens to contracts that break this rule";
+    "time.lease_seconds" at "limits/lease_seconds": Count, false,
+        "how long a claim holds, in seconds";
+    "time.longest_run_seconds" at "limits/longest_run_seconds": Count, true,
+        "how long a worker lets an agent run for one claim";
+    "time.person_lease_seconds" at "limits/person_lease_seconds": Count, true,
+        "how long a claim of a person holds, in seconds";
+    "time.acknowledge_seconds" at "limits/acknowledge_seconds": Count, true,
+        "in how many seconds an agent must claim what it gets";
+    "retry" at "limits/retry/max_retries": Count, true,
+        "how many attempts may follow the first";
+    "limits.handoffs" at "limits/handoffs": Count, true,
+        "how many handoffs an issue may have";
+    "limits.item" at "limits/item/handoffs": Count, false,
+        "how many handoffs may be about one item";
+    "limits.deadline_seconds" at "limits/deadline_seconds": Count, true,
+        "how long after its start an issue may be handed on";
+    "limits.cooldown_seconds" at "limits/cooldown_seconds": Count, true,
+        "how long a sender waits between two handoffs to one receiver";
+    "limits.rounds.*" at "limits/rounds/*/most": Count, false,
+        "how many rounds of this name an issue may have";
+    "limits.budgets.cost.*" at "limits/budgets/*/cost": Money, false,
+        "what this budget allows in money";
+    "limits.budgets.tokens.*" at "limits/budgets/*/tokens": Count, false,
+        "how many tokens this budget allows";
+    "limits.budgets.attempts.*" at "limits/budgets/*/attempts": Count, false,
+        "how many claims this budget allows";
+    "limits.budgets.seconds.*" at "limits/budgets/*/seconds": Count, false,
+        "for how long this budget lets work be held, in seconds";
+    "limits.on_record" at "limits/on_record": Kinds, true,
+        "the kinds of refused contracts that are kept on record";
+    "time.archive_after_seconds" at "limits/archive_after_seconds": Count, true,
+        "how long after its end an issue is archived, in seconds";
+}
 
 /// A setting with its key as given and its new value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -219,7 +133,7 @@ pub enum SettingError {
 impl Setting {
     /// The values that it takes, in words.
     pub fn takes(&self) -> String {
-        let kinds = KINDS.map(|(word, _)| word).join(", ");
+        let kinds = OnRecord::ALL.map(OnRecord::as_str).join(", ");
         let takes = match (&self.takes, self.optional) {
             (Takes::Policy, true) => "enforce, warn, off".to_owned(),
             (Takes::Policy, false) => "enforce, warn or off".to_owned(),
@@ -254,21 +168,16 @@ impl Setting {
             None if key == self.key => None,
             None => return None,
         };
-        let part = |part: &&str| {
-            if *part == NAME {
-                name.unwrap_or_default()
-            } else {
-                part
-            }
-            .to_owned()
-        };
-        Some(self.path.iter().map(part).collect())
+        let path = self.path.split('/');
+        let path = path.map(|part| name.filter(|_| part == NAME).unwrap_or(part));
+        Some(path.map(str::to_owned).collect())
     }
 
     /// The assignment that removes it.
     fn assignment(&self, key: &str, path: Vec<String>) -> Assignment {
-        let named = self.path.iter().position(|part| *part == NAME);
-        let inner = named.filter(|at| at + 1 < self.path.len());
+        let mut parts = self.path.split('/');
+        let named = parts.position(|part| part == NAME);
+        let inner = named.filter(|_| parts.next().is_some());
         Assignment {
             key: key.to_owned(),
             path,
@@ -278,10 +187,10 @@ impl Setting {
     }
 
     fn value(&self, word: &str) -> Option<Value> {
-        let policies = [Policy::Enforce, Policy::Warn, Policy::Off];
         match self.takes {
             Takes::Policy => {
-                let known = policies.into_iter().find(|policy| policy.as_str() == word);
+                let mut policies = Policy::ALL.into_iter();
+                let known = policies.find(|policy| policy.as_str() == word);
                 known.map(|policy| json!(policy))
             }
             Takes::Count => word.parse::<u32>().ok().map(Value::from),
@@ -290,8 +199,8 @@ impl Setting {
                 Amount::try_from(number).ok().map(|amount| json!(amount))
             }
             Takes::Kinds => {
-                let kind = |word: &str| KINDS.into_iter().find(|(known, _)| *known == word);
-                let kinds = word.split(',').map(|word| Some(kind(word)?.1));
+                let kind = |word| OnRecord::ALL.into_iter().find(|kind| kind.as_str() == word);
+                let kinds = word.split(',').map(kind);
                 kinds.collect::<Option<Vec<_>>>().map(|kinds| json!(kinds))
             }
         }
@@ -309,16 +218,14 @@ fn moved(key: &str) -> Option<String> {
         "leases.person_seconds" => "person_lease_seconds",
         "leases.acknowledge_seconds" => "acknowledge_seconds",
         "archive" => "archive_after_seconds",
-        _ => return None,
+        // Its place in `protocol.json` names a setting, too.
+        place => {
+            let is_it = |one: &&Setting| one.path.replace('/', ".") == place;
+            return SETTINGS.iter().find(is_it).map(|one| one.key.to_owned());
+        }
     };
     Some(format!("time.{now}"))
 }
-
-const KINDS: [(&str, OnRecord); 3] = [
-    ("limits", OnRecord::Limits),
-    ("cycles", OnRecord::Cycles),
-    ("refused_contracts", OnRecord::RefusedContracts),
-];
 
 impl Assignment {
     /// Reads a key and a value.
@@ -457,8 +364,8 @@ fn keys(setting: &Setting, before: &Value, after: &Value) -> Vec<Assignment> {
         let path = placed(path, setting.key, &[before, after]);
         return vec![setting.assignment(setting.key, path)];
     };
-    let above = setting.path.iter().take_while(|part| **part != NAME);
-    let above: Vec<String> = above.map(|part| (*part).to_owned()).collect();
+    let above = setting.path.split('/').take_while(|part| *part != NAME);
+    let above: Vec<String> = above.map(str::to_owned).collect();
     let both = [before, after].into_iter();
     let named = both.filter_map(|definition| at(definition, &above));
     let mut names: Vec<&str> = Vec::new();
@@ -657,6 +564,8 @@ mod tests {
         }
         for (key, now) in [
             ("leases", "time.lease_seconds"),
+            ("limits.lease_seconds", "time.lease_seconds"),
+            ("limits.retry.max_retries", "retry"),
             ("budgets.cost.team", "limits.budgets.cost.team"),
         ] {
             assert_eq!(

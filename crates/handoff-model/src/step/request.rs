@@ -15,8 +15,8 @@ use serde_with::skip_serializing_none;
 
 use crate::contract::Contract;
 use crate::record::{
-    Approval, Artifact, Delivery, Failure, FailureContext, ImportSource, ModelUsage, Question,
-    TraceParent, UNSPECIFIED,
+    Approval, Artifact, Delivery, DeliveryName, Failure, FailureContext, ImportSource, ModelUsage,
+    Question, TraceParent, UNSPECIFIED,
 };
 
 /// A step of an issue: what is requested, by whom and when. A caller makes it, the planner takes it, its
@@ -41,6 +41,13 @@ pub struct Step {
     pub delivery: Option<Delivery>,
     /// What is requested.
     pub request: Request,
+}
+
+impl Step {
+    /// The id of the outside event that it carries out.
+    pub fn event_id(&self) -> Option<DeliveryName> {
+        self.delivery.as_ref().map(|delivery| delivery.id.clone())
+    }
 }
 
 /// What a step requests in an issue. It is stored as an object with one member.

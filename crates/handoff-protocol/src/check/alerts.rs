@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use handoff_base::finding::FindingCode;
+use handoff_base::finding::FindingCode as Code;
 
 use super::checker::Checker;
 use crate::definition::{Alert, LONGEST, Measure, Metric, Threshold};
@@ -15,7 +15,7 @@ impl Checker<'_> {
             if !names.insert(&alert.name) {
                 let text = format!("alert `{}` is defined twice", alert.name);
                 let path = format!("/alerts/{i}/name");
-                self.fault(FindingCode::ProtocolDuplicate, path, text);
+                self.fault(Code::ProtocolDuplicate, path, text);
             }
             let limits = self.definition.limits.as_ref();
             let metric = |text: &str| Some(("/metric", text.to_owned()));
@@ -30,7 +30,7 @@ impl Checker<'_> {
             };
             for (key, text) in missing.into_iter().chain(faults(alert)) {
                 let path = format!("/alerts/{i}{key}");
-                self.fault(FindingCode::ProtocolAlert, path, text);
+                self.fault(Code::ProtocolAlert, path, text);
             }
         }
     }

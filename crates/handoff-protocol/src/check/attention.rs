@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use handoff_base::finding::FindingCode;
+use handoff_base::finding::FindingCode as Code;
 
 use super::checker::Checker;
 use crate::definition::PARTIES;
@@ -14,21 +14,18 @@ impl Checker<'_> {
             let at = format!("/alerts/{place}/tell");
             if !seen.insert(need) {
                 let text = format!("who is told of `{}` is said twice", need.as_str());
-                self.fault(FindingCode::ProtocolDuplicate, at.as_str(), text);
+                self.fault(Code::ProtocolDuplicate, at.as_str(), text);
             }
             if told.is_empty() {
                 let text = "somebody has to be told; leave it out for the usual ones";
-                self.fault(FindingCode::ProtocolUnknownAgent, at.as_str(), text);
+                self.fault(Code::ProtocolUnknownAgent, at.as_str(), text);
             }
-            for (i, party) in told.iter().enumerate() {
-                if !PARTIES.contains(&party.as_str()) && !self.agents.contains(party.as_str()) {
-                    let text = format!(
-                        "`{party}` is neither an agent nor one of {}",
-                        PARTIES.join(", ")
-                    );
-                    self.fault(FindingCode::ProtocolUnknownAgent, format!("{at}/{i}"), text);
-                }
-            }
+            let agents = self.agents.clone();
+            self.each(&at, told, Code::ProtocolUnknownAgent, |party| {
+                let is_known = PARTIES.contains(&party.as_str()) || agents.contains(party.as_str());
+                let parties = PARTIES.join(", ");
+                (!is_known).then(|| format!("`{party}` is neither an agent nor one of {parties}"))
+            });
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Checks budgets that limit nothing, or under which nothing can be claimed.
 
 use handoff_base::Amount;
-use handoff_base::finding::FindingCode;
+use handoff_base::finding::FindingCode as Code;
 use handoff_base::pointer::escaped_part;
 
 use super::checker::Checker;
@@ -16,7 +16,7 @@ impl Checker<'_> {
                 self.known_agent(at("/agent"), agent.as_str());
             }
             let mut fault = |key: &str, text: &str| {
-                self.fault(FindingCode::ProtocolLimit, at(key), text);
+                self.fault(Code::ProtocolLimit, at(key), text);
             };
             if name.is_empty() || name.len() > 64 || name.contains(|c: char| c.is_control()) {
                 fault("", "a budget's name is one line of 1 to 64 characters");

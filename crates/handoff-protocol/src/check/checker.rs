@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use handoff_base::finding::{Finding, FindingCode};
+use handoff_base::finding::{Finding, FindingCode as Code};
 use handoff_base::pointer::is_pointer;
 
 use crate::definition::Definition;
@@ -26,7 +26,7 @@ impl<'d> Checker<'d> {
 
     pub(super) fn fault(
         &mut self,
-        code: FindingCode,
+        code: Code,
         path: impl Into<String>,
         message: impl Into<String>,
     ) {
@@ -36,21 +36,78 @@ impl<'d> Checker<'d> {
     pub(super) fn known_agent(&mut self, path: String, name: &str) {
         if !self.agents.contains(name) {
             let text = format!("no agent is called `{name}`");
-            self.fault(FindingCode::ProtocolUnknownAgent, path, text);
+            self.fault(Code::ProtocolUnknownAgent, path, text);
         }
     }
 
     pub(super) fn known_type(&mut self, path: String, name: &str) {
         if !self.types.contains(name) {
             let text = format!("no contract type is called `{name}`");
-            self.fault(FindingCode::ProtocolUnknownType, path, text);
+            self.fault(Code::ProtocolUnknownType, path, text);
         }
     }
 
     pub(super) fn pointer(&mut self, path: String, pointer: &str) {
         if !is_pointer(pointer) {
             let text = format!("`{pointer}` is not a JSON Pointer to a field, such as /from");
-            self.fault(FindingCode::ProtocolPointer, path, text);
+            self.fault(Code::ProtocolPointer, path, text);
         }
     }
+
+    /// Reports the items of a list in which there is a fault.
+    pub(super) fn each<'l, T: 'l>(
+        &mut self,
+        at: &str,
+        list: impl IntoIterator<Item = &'l T>,
+        code: Code,
+        mut fault: impl FnMut(&'l T) -> Option<String>,
+    ) {
+        for (i, item) in list.into_iter().enumerate() {
+            if let Some(text) = fault(item) {
+                self.fault(code, format!("{at}/{i}"), text);
+            }
+        }
+    }
+
+    pub(super) fn known_types(&mut self, at: &str, names: &[String]) {
+        placed(at, names).for_each(|(at, name)| self.known_type(at, name));
+    }
+
+    pub(super) fn pointers<'p>(
+        &mut self,
+        at: &str,
+        pointers: impl IntoIterator<Item = &'p String>,
+    ) {
+        let pointers = pointers.into_iter();
+        pointers.for_each(|pointer| self.pointer(at.to_owned(), pointer));
+    }
+
+    /// Reports words that are not status words, each at its place.
+    pub(super) fn known_status<'w>(
+        &mut self,
+        words: impl IntoIterator<Item = (String, &'w String)>,
+    ) {
+        for (at, word) in words {
+            if !self.definition.words.status.contains_key(word) {
+                let text = format!("`{word}` is not a word in `words.status`");
+                self.fault(Code::ProtocolUnknownStatus, at, text);
+            }
+        }
+    }
+
+    /// Reports codes of failures that are not listed, if any are.
+    pub(super) fn known_code(&mut self, at: String, code: &str) {
+        let codes = &self.definition.words.errors;
+        if !codes.is_empty() && !codes.contains_key(code) {
+            let text = format!("`{code}` is not a code in `words.errors`");
+            self.fault(Code::ProtocolErrorCode, at, text);
+        }
+    }
+}
+
+/// Each item of a list with its place.
+pub(super) fn placed<T>(at: impl Into<String>, list: &[T]) -> impl Iterator<Item = (String, &T)> {
+    let at = at.into();
+    let items = list.iter().enumerate();
+    items.map(move |(i, item)| (format!("{at}/{i}"), item))
 }

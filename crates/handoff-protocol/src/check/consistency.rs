@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use handoff_base::finding::FindingCode;
+use handoff_base::finding::FindingCode as Code;
 use handoff_base::pointer::escaped_part;
 use handoff_base::text::quoted;
 
@@ -25,17 +25,13 @@ impl Checker<'_> {
                     "{} cannot be a rule's name: up to {NAME} lower-case letters, digits and `-`",
                     quoted(&rule.name)
                 );
-                self.fault(FindingCode::ProtocolConsistency, format!("{at}/name"), text);
+                self.fault(Code::ProtocolConsistency, format!("{at}/name"), text);
             } else if !seen.insert(&rule.name) {
                 let text = format!("two rules are called `{}`", rule.name);
-                self.fault(FindingCode::ProtocolConsistency, format!("{at}/name"), text);
+                self.fault(Code::ProtocolConsistency, format!("{at}/name"), text);
             }
-            for (j, kind) in rule.of.iter().enumerate() {
-                self.known_type(format!("{at}/of/{j}"), kind);
-            }
-            for pointer in rule.when.keys() {
-                self.pointer(format!("{at}/when"), pointer);
-            }
+            self.known_types(&format!("{at}/of"), &rule.of);
+            self.pointers(&format!("{at}/when"), rule.when.keys());
             let terms = rule.compare.terms();
             let path = format!("{at}/compare/{}", rule.compare.as_str());
             let is_about = |term: &&Term| {
@@ -46,17 +42,13 @@ impl Checker<'_> {
             };
             if !terms.iter().any(is_about) {
                 let text = "neither term is a place in the contract, or the worker that sends it";
-                self.fault(FindingCode::ProtocolConsistency, path.clone(), text);
+                self.fault(Code::ProtocolConsistency, path.clone(), text);
             }
             for (j, term) in terms.iter().enumerate() {
                 match term.subject() {
                     Subject::Fact(name, _) if !self.states(name) => {
                         let text = format!("no fact is called {}", quoted(name));
-                        self.fault(
-                            FindingCode::ProtocolConsistency,
-                            format!("{path}/{j}"),
-                            text,
-                        );
+                        self.fault(Code::ProtocolConsistency, format!("{path}/{j}"), text);
                     }
                     Subject::Known(Known::Workers, kinds) => {
                         for kind in kinds.split_whitespace() {
@@ -75,7 +67,7 @@ impl Checker<'_> {
             if fact.exclusive && !matches!(fact.rule, FactRule::Last(_)) {
                 let text = "only a fact that is read with `last` can be exclusive";
                 let at = format!("/facts/{}/exclusive", escaped_part(name));
-                self.fault(FindingCode::ProtocolFact, at, text);
+                self.fault(Code::ProtocolFact, at, text);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Checks for claims that can't be compared with anything, and path patterns that match nothing.
 
-use handoff_base::finding::FindingCode;
+use handoff_base::finding::FindingCode as Code;
 
 use super::checker::Checker;
 use crate::path_pattern::PathPattern;
@@ -15,7 +15,7 @@ impl Checker<'_> {
             if tests.is_some_and(|tests| tests.given().next().is_none()) {
                 let text = "nothing says where the tests' counts are";
                 self.fault(
-                    FindingCode::ProtocolClaims,
+                    Code::ProtocolClaims,
                     format!("/contracts/{i}/claims/tests"),
                     text,
                 );
@@ -24,7 +24,7 @@ impl Checker<'_> {
             if merge.is_some_and(|m| m.strategy.is_none() && !m.strategies.is_empty()) {
                 let text = "words stand for strategies, and nothing says where the word is";
                 let at = format!("/contracts/{i}/claims/merge/strategies");
-                self.fault(FindingCode::ProtocolClaims, at, text);
+                self.fault(Code::ProtocolClaims, at, text);
             }
             if let Some(artifacts) = &kind.artifacts
                 && artifacts.kind.is_none()
@@ -32,20 +32,15 @@ impl Checker<'_> {
             {
                 let text = "some kinds are files, and nothing says where the kind is";
                 let at = format!("/contracts/{i}/artifacts/files");
-                self.fault(FindingCode::ProtocolClaims, at, text);
+                self.fault(Code::ProtocolClaims, at, text);
             }
         }
         for (i, agent) in definition.agents.iter().enumerate() {
-            for (j, text) in agent.paths.iter().enumerate() {
-                if let Err(error) = PathPattern::new(text) {
-                    let text = format!("`{text}` is no pattern of paths: {error}");
-                    self.fault(
-                        FindingCode::ProtocolPaths,
-                        format!("/agents/{i}/paths/{j}"),
-                        text,
-                    );
-                }
-            }
+            let at = format!("/agents/{i}/paths");
+            self.each(&at, &agent.paths, Code::ProtocolPaths, |text| {
+                let error = PathPattern::new(text).err()?;
+                Some(format!("`{text}` is no pattern of paths: {error}"))
+            });
         }
     }
 }

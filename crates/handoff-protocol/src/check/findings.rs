@@ -1,9 +1,9 @@
 //! Checks for findings that nobody could answer, and answers that can't be compared with questions.
 
-use handoff_base::finding::FindingCode;
+use handoff_base::finding::FindingCode as Code;
 
-use super::checker::Checker;
-use crate::definition::{ContractType, FixFields};
+use super::checker::{Checker, placed};
+use crate::definition::{ContractType, FixFields, ReviewFields};
 
 impl Checker<'_> {
     /// Checks where contracts raise, answer and settle findings, and where they give answers.
@@ -27,7 +27,7 @@ impl Checker<'_> {
                 let text = format!(
                     "a type has one of `raises`, `fixes` and `settles`, not also `{first}`"
                 );
-                self.fault(FindingCode::ProtocolFindings, at(second), text);
+                self.fault(Code::ProtocolFindings, at(second), text);
             }
             for key in &does {
                 let text = match *key {
@@ -36,19 +36,19 @@ impl Checker<'_> {
                     "fixes" | "settles" if !raised => "no type raises findings with `raises`",
                     _ => continue,
                 };
-                self.fault(FindingCode::ProtocolFindings, at(key), text);
+                self.fault(Code::ProtocolFindings, at(key), text);
             }
             let names = |f: &FixFields| f.location.is_some() || f.finding.is_some();
             if kind.fixes.as_ref().is_some_and(|fixes| !names(fixes)) {
                 let text = "nothing says which finding an entry answers: `location` or `finding`";
-                self.fault(FindingCode::ProtocolFindings, at("fixes"), text);
+                self.fault(Code::ProtocolFindings, at("fixes"), text);
             }
             self.given(i, kind);
-            if let Some(reviews) = &kind.reviews {
-                if reviews.commit.is_none() && reviews.fact.is_none() {
-                    let text = "nothing says which commit it is: `commit` or `fact`";
-                    self.fault(FindingCode::ProtocolFindings, at("reviews"), text);
-                }
+            let of_none =
+                |reviews: &ReviewFields| reviews.commit.is_none() && reviews.fact.is_none();
+            if kind.reviews.as_ref().is_some_and(of_none) {
+                let text = "nothing says which commit it is: `commit` or `fact`";
+                self.fault(Code::ProtocolFindings, at("reviews"), text);
             }
         }
     }
@@ -58,21 +58,8 @@ impl Checker<'_> {
         let at = format!("/contracts/{i}/given");
         if given.key.is_some() != given.value.is_some() {
             let text = "an entry of a list has both a `key` and a `value`";
-            self.fault(FindingCode::ProtocolAnswer, &at, text);
+            self.fault(Code::ProtocolAnswer, &at, text);
         }
-        self.known_words(&format!("{at}/complete"), given.complete.iter());
-    }
-
-    fn known_words<'w>(&mut self, at: &str, words: impl Iterator<Item = &'w String>) {
-        for (j, word) in words.enumerate() {
-            if !self.definition.words.status.contains_key(word) {
-                let text = format!("`{word}` is not a word in `status`");
-                self.fault(
-                    FindingCode::ProtocolUnknownStatus,
-                    format!("{at}/{j}"),
-                    text,
-                );
-            }
-        }
+        self.known_status(placed(format!("{at}/complete"), &given.complete));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use handoff_base::finding::FindingCode;
+use handoff_base::finding::FindingCode as Code;
 use handoff_base::ids::AgentName;
 use handoff_base::pointer::is_pointer;
 use serde_json::Value;
@@ -13,21 +13,19 @@ use crate::definition::{
     Source, Take, Unfinished,
 };
 
-const CODE: FindingCode = FindingCode::ProtocolGithub;
+const CODE: Code = Code::ProtocolGithub;
 
 impl Checker<'_> {
     /// Checks the rules about events.
     pub(super) fn github(&mut self) {
         let definition = self.definition;
-        for (i, pattern) in definition.branch_patterns().iter().enumerate() {
-            if !is_branch_pattern(pattern) {
-                let text = format!(
-                    "`{}` is not a pattern of a branch with `{{issue}}` in it once, such as `{{type}}/{{issue}}-*`",
-                    pattern.escape_debug()
-                );
-                self.fault(CODE, format!("/github/branches/{i}"), text);
-            }
-        }
+        let patterns = definition.branch_patterns();
+        self.each("/github/branches", patterns, CODE, |pattern| {
+            let shown = pattern.escape_debug();
+            (!is_branch_pattern(pattern)).then(|| {
+                format!("`{shown}` is not a pattern of a branch with `{{issue}}` in it once, such as `{{type}}/{{issue}}-*`")
+            })
+        });
         let (served, mut prefixes) = (definition.repositories(), BTreeSet::new());
         for (name, prefix) in served {
             let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
@@ -57,7 +55,7 @@ impl Checker<'_> {
             let at = format!("/github/rules/{i}");
             if !names.insert(&rule.name) {
                 let text = format!("rule `{}` is defined twice", rule.name);
-                self.fault(FindingCode::ProtocolDuplicate, format!("{at}/name"), text);
+                self.fault(Code::ProtocolDuplicate, format!("{at}/name"), text);
             }
             self.event_rule(&at, rule);
         }
@@ -220,7 +218,7 @@ impl Checker<'_> {
     fn field_of(&mut self, at: String, pointer: &str) {
         if !is_pointer(pointer) || pointer.contains('*') {
             let text = format!("`{pointer}` is not a JSON Pointer to a field, such as /from");
-            self.fault(FindingCode::ProtocolPointer, at, text);
+            self.fault(Code::ProtocolPointer, at, text);
         }
     }
 

@@ -17,10 +17,10 @@ mod requirement;
 mod time;
 mod traces;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use checker::Checker;
-use handoff_base::finding::{Finding, FindingCode};
+use checker::{Checker, placed};
+use handoff_base::finding::{Finding, FindingCode as Code};
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::pointer::escaped_part;
 use handoff_base::text::{marked, quoted};
@@ -72,18 +72,18 @@ impl Checker<'_> {
                 "form {} of protocol.json is not known; this program reads {FORMAT}",
                 definition.format
             );
-            self.fault(FindingCode::ProtocolFormat, "/format", text);
+            self.fault(Code::ProtocolFormat, "/format", text);
         }
         if !is_version(&definition.version) {
             let text = format!(
                 "{} cannot be a version: 1 to {VERSION} letters, digits, `.`, `-`, `_` and `+`",
                 quoted(&definition.version)
             );
-            self.fault(FindingCode::ProtocolVersion, "/version", text);
+            self.fault(Code::ProtocolVersion, "/version", text);
         }
         if definition.title.trim().is_empty() || !is_one_line(&definition.title) {
             let text = "the title is one line that says what the protocol is for";
-            self.fault(FindingCode::ProtocolTitle, "/title", text);
+            self.fault(Code::ProtocolTitle, "/title", text);
         }
         self.lines();
         if definition.formats.is_empty() {
@@ -91,17 +91,14 @@ impl Checker<'_> {
                 "there is no format that a contract may have; use {}",
                 FORMATS.join(", ")
             );
-            self.fault(FindingCode::ProtocolFormat, "/formats", text);
+            self.fault(Code::ProtocolFormat, "/formats", text);
         }
-        for (i, format) in definition.formats.iter().enumerate() {
-            if !FORMATS.contains(&format.as_str()) {
-                let text = format!(
-                    "`{format}` is not a contract format; use {}",
-                    FORMATS.join(", ")
-                );
-                self.fault(FindingCode::ProtocolFormat, format!("/formats/{i}"), text);
-            }
-        }
+        let code = Code::ProtocolFormat;
+        self.each("/formats", &definition.formats, code, |format| {
+            let known = FORMATS.join(", ");
+            let is_known = FORMATS.contains(&format.as_str());
+            (!is_known).then(|| format!("`{format}` is not a contract format; use {known}"))
+        });
     }
 
     /// Views show titles and roles beside their own words.
@@ -120,14 +117,14 @@ impl Checker<'_> {
             .filter(|(_, text)| !is_one_line(text))
         {
             let text = "titles and roles are one line, without invisible characters";
-            self.fault(FindingCode::ProtocolTitle, path, text);
+            self.fault(Code::ProtocolTitle, path, text);
         }
     }
 
     fn fields(&mut self) {
-        self.pointers("/fields", &self.definition.fields);
+        self.envelope("/fields", &self.definition.fields);
         for (i, contract) in self.definition.contracts.iter().enumerate() {
-            self.pointers(&format!("/contracts/{i}/fields"), &contract.fields);
+            self.envelope(&format!("/contracts/{i}/fields"), &contract.fields);
             let has = |field: fn(&Fields) -> &Option<String>| {
                 field(&contract.fields).is_some() || field(&self.definition.fields).is_some()
             };
@@ -139,7 +136,7 @@ impl Checker<'_> {
                 if missing {
                     let text = format!("nothing says where `{}` has its `{key}`", contract.name);
                     self.fault(
-                        FindingCode::ProtocolField,
+                        Code::ProtocolField,
                         format!("/contracts/{i}/fields/{key}"),
                         text,
                     );
@@ -148,14 +145,14 @@ impl Checker<'_> {
         }
     }
 
-    fn pointers(&mut self, at: &str, fields: &Fields) {
+    fn envelope(&mut self, at: &str, fields: &Fields) {
         for (key, pointer) in fields.given() {
             // The key of a new issue may be a fixed name.
             if key != "new_issue" || pointer.starts_with('/') {
                 self.pointer(format!("{at}/{key}"), pointer);
             } else if pointer.parse::<IssueKey>().is_err() {
                 let text = format!("`{pointer}` is neither a JSON Pointer nor an issue key");
-                self.fault(FindingCode::ProtocolPointer, format!("{at}/{key}"), text);
+                self.fault(Code::ProtocolPointer, format!("{at}/{key}"), text);
             }
         }
     }
@@ -166,45 +163,24 @@ impl Checker<'_> {
         for (i, agent) in definition.agents.iter().enumerate() {
             if !seen.insert(agent.id.as_str()) {
                 let text = format!("agent `{}` is defined twice", agent.id);
-                self.fault(
-                    FindingCode::ProtocolDuplicate,
-                    format!("/agents/{i}/id"),
-                    text,
-                );
+                self.fault(Code::ProtocolDuplicate, format!("/agents/{i}/id"), text);
             }
-            for (j, alias) in agent.aliases.iter().enumerate() {
-                if !seen.insert(alias) {
-                    let text = format!("`{alias}` is another agent's name already");
-                    self.fault(
-                        FindingCode::ProtocolDuplicate,
-                        format!("/agents/{i}/aliases/{j}"),
-                        text,
-                    );
-                }
-            }
-            let allowed: BTreeSet<&String> = agent.allowed.iter().collect();
-            for (j, action) in agent.forbidden.iter().enumerate() {
-                if allowed.contains(action) {
-                    let text = format!("`{action}` is both allowed and forbidden");
-                    self.fault(
-                        FindingCode::ProtocolAction,
-                        format!("/agents/{i}/forbidden/{j}"),
-                        text,
-                    );
-                }
-            }
+            let (at, code) = (format!("/agents/{i}/aliases"), Code::ProtocolDuplicate);
+            self.each(&at, &agent.aliases, code, |alias| {
+                let is_taken = !seen.insert(alias);
+                is_taken.then(|| format!("`{alias}` is another agent's name already"))
+            });
+            let at = format!("/agents/{i}/forbidden");
+            self.each(&at, &agent.forbidden, Code::ProtocolAction, |action| {
+                let is_allowed = agent.allowed.contains(action);
+                is_allowed.then(|| format!("`{action}` is both allowed and forbidden"))
+            });
         }
         let mut seen = BTreeSet::new();
-        for (i, word) in definition.words.priorities.iter().enumerate() {
-            if !seen.insert(word) {
-                let text = format!("priority `{word}` is listed twice");
-                self.fault(
-                    FindingCode::ProtocolDuplicate,
-                    format!("/words/priorities/{i}"),
-                    text,
-                );
-            }
-        }
+        let (words, code) = (&definition.words.priorities, Code::ProtocolDuplicate);
+        self.each("/words/priorities", words, code, |word| {
+            (!seen.insert(word)).then(|| format!("priority `{word}` is listed twice"))
+        });
     }
 
     fn contracts(&mut self) {
@@ -214,11 +190,11 @@ impl Checker<'_> {
             let at = |key: &str| format!("/contracts/{i}/{key}");
             if !seen.insert(&contract.name) {
                 let text = format!("contract type `{}` is defined twice", contract.name);
-                self.fault(FindingCode::ProtocolDuplicate, at("type"), text);
+                self.fault(Code::ProtocolDuplicate, at("type"), text);
             }
             if !is_name(&contract.root) {
                 let text = format!("`{}` cannot be a root element", contract.root);
-                self.fault(FindingCode::ProtocolRoot, at("root"), text);
+                self.fault(Code::ProtocolRoot, at("root"), text);
             }
             for place in contract.places() {
                 // An empty one is the entry itself.
@@ -233,7 +209,7 @@ impl Checker<'_> {
             ] {
                 if let Some(file) = file.filter(|f| !is_plain_path(f)) {
                     let text = format!("`{file}` is not a plain relative path");
-                    self.fault(FindingCode::ProtocolPath, at(key), text);
+                    self.fault(Code::ProtocolPath, at(key), text);
                 }
             }
             for (key, name) in [
@@ -245,12 +221,7 @@ impl Checker<'_> {
                 }
             }
             self.contract_rules(i, contract);
-            for word in contract.outcome.keys() {
-                if !definition.words.status.contains_key(word) {
-                    let text = format!("`{word}` is not a word in `status`");
-                    self.fault(FindingCode::ProtocolUnknownStatus, at("outcome"), text);
-                }
-            }
+            self.known_status(contract.outcome.keys().map(|word| (at("outcome"), word)));
         }
     }
 
@@ -263,22 +234,14 @@ impl Checker<'_> {
                 self.known_agent(at.from.clone(), &route.from);
             }
             self.known_agent(at.to.clone(), route.to.as_str());
-            if route
-                .via
-                .as_ref()
-                .is_some_and(|via| *via == route.to || via.as_str() == route.from)
-            {
-                let via = route.via.iter().map(AgentName::as_str).collect::<String>();
+            let is_party = |via: &&AgentName| **via == route.to || via.as_str() == route.from;
+            if let Some(via) = route.via.as_ref().filter(is_party) {
                 let text = format!("`{via}` is a party of the route already");
-                self.fault(
-                    FindingCode::ProtocolRoute,
-                    format!("{}/via", at.route),
-                    text,
-                );
+                self.fault(Code::ProtocolRoute, format!("{}/via", at.route), text);
             }
             if self.is_end(&route.from) {
                 let text = format!("`{}` is the end, and sends nothing", route.from);
-                self.fault(FindingCode::ProtocolRoute, &at.from, text);
+                self.fault(Code::ProtocolRoute, &at.from, text);
             }
             if written.insert(&at.route) {
                 self.route(route);
@@ -286,7 +249,7 @@ impl Checker<'_> {
         }
         if !definition.routes.iter().any(|route| route.opens) {
             let text = "no route opens an issue, so that none can begin";
-            self.fault(FindingCode::ProtocolRoute, "/routes", text);
+            self.fault(Code::ProtocolRoute, "/routes", text);
         }
     }
 
@@ -298,28 +261,22 @@ impl Checker<'_> {
         }
         if route.contracts.is_empty() {
             let text = "no contract type travels this route";
-            self.fault(FindingCode::ProtocolRoute, format!("{at}/contracts"), text);
+            self.fault(Code::ProtocolRoute, format!("{at}/contracts"), text);
         }
-        for (j, name) in route.contracts.iter().enumerate() {
-            self.known_type(format!("{at}/contracts/{j}"), name);
-            let mut types = self.definition.contracts.iter();
-            if types.any(|c| c.name == *name && !c.travels()) {
-                let text = format!("`{name}` is an answer or a note, which needs no route");
-                let at = format!("{at}/contracts/{j}");
-                self.fault(FindingCode::ProtocolRoute, at, text);
-            }
-        }
+        let (at_types, definition) = (format!("{at}/contracts"), self.definition);
+        self.known_types(&at_types, &route.contracts);
+        self.each(&at_types, &route.contracts, Code::ProtocolRoute, |name| {
+            let mut types = definition.contracts.iter();
+            let goes_back = types.any(|kind| kind.name == *name && !kind.travels());
+            goes_back.then(|| format!("`{name}` is an answer or a note, which needs no route"))
+        });
         let at = format!("{at}/acknowledge_seconds");
         self.time(&at, route.acknowledge_seconds, 1);
     }
 
     fn is_end(&self, name: &str) -> bool {
-        let named = self
-            .definition
-            .agents
-            .iter()
-            .find(|a| a.id.as_str() == name);
-        named.is_some_and(|agent| agent.kind == AgentKind::End)
+        let mut agents = self.definition.agents.iter();
+        agents.any(|agent| agent.id.as_str() == name && agent.kind == AgentKind::End)
     }
 
     fn forbidden(&mut self) {
@@ -331,14 +288,14 @@ impl Checker<'_> {
             if forbidden.reason.trim().is_empty() {
                 let text = "there is no reason to show";
                 let at = format!("{}/forbidden", at.route);
-                self.fault(FindingCode::ProtocolRoute, at, text);
+                self.fault(Code::ProtocolRoute, at, text);
             }
             let goes = |route: &Route| {
                 route.to.as_str() == to && (route.from == from || (route.from == "*" && from != to))
             };
             if definition.routes.iter().any(goes) {
                 let text = format!("a route goes from {from} to {to}");
-                self.fault(FindingCode::ProtocolRoute, &at.route, text);
+                self.fault(Code::ProtocolRoute, &at.route, text);
             }
         }
     }
@@ -351,58 +308,45 @@ impl Checker<'_> {
             for (key, list) in types.iter().chain(&pointers) {
                 if list.is_empty() {
                     let text = "nothing is gathered from an empty list";
-                    self.fault(FindingCode::ProtocolFact, format!("{at}/{key}"), text);
+                    self.fault(Code::ProtocolFact, format!("{at}/{key}"), text);
                 }
             }
             if let Some((key, list)) = types {
-                for (i, entry) in list.iter().enumerate() {
-                    // A type that is missing from `newest` is a warning.
-                    if matches!(rule, FactRule::Count(_)) {
-                        self.known_type(format!("{at}/{key}/{i}"), entry);
-                    }
+                // A type that is missing from `newest` is a warning.
+                if matches!(rule, FactRule::Count(_)) {
+                    self.known_types(&format!("{at}/{key}"), list);
                 }
             }
             if let Some((key, list)) = pointers {
-                for (i, entry) in list.iter().enumerate() {
-                    self.pointer(format!("{at}/{key}/{i}"), entry);
-                }
+                let pointers = placed(format!("{at}/{key}"), list);
+                pointers.for_each(|(at, pointer)| self.pointer(at, pointer));
             }
         }
     }
 
     /// Checks the lists of a contract type: its formats, what it answers, its examples.
     fn contract_lists(&mut self, i: usize, contract: &ContractType) {
-        for (j, format) in contract.formats.iter().enumerate() {
-            if !self.definition.formats.contains(format) {
-                let text = format!("`{format}` is not a format that the protocol has");
-                self.fault(
-                    FindingCode::ProtocolFormat,
-                    format!("/contracts/{i}/formats/{j}"),
-                    text,
-                );
-            }
-        }
-        for (j, answered) in contract.answers.iter().enumerate() {
-            self.known_type(format!("/contracts/{i}/answers/{j}"), answered);
-            let mut types = self.definition.contracts.iter();
-            if types.any(|c| c.name == *answered && !c.travels()) {
-                let text = format!("`{answered}` is an answer or a note, and asks nothing");
-                self.fault(
-                    FindingCode::ProtocolAnswer,
-                    format!("/contracts/{i}/answers/{j}"),
-                    text,
-                );
-            }
-        }
-        for (j, digest) in contract.examples.iter().enumerate() {
+        let definition = self.definition;
+        let at = |key: &str| format!("/contracts/{i}/{key}");
+        let (formats, code) = (&contract.formats, Code::ProtocolFormat);
+        self.each(&at("formats"), formats, code, |format| {
+            let is_known = definition.formats.contains(format);
+            (!is_known).then(|| format!("`{format}` is not a format that the protocol has"))
+        });
+        self.known_types(&at("answers"), &contract.answers);
+        let (answers, code) = (&contract.answers, Code::ProtocolAnswer);
+        self.each(&at("answers"), answers, code, |answered| {
+            let mut types = definition.contracts.iter();
+            let asks = !types.any(|kind| kind.name == *answered && !kind.travels());
+            (!asks).then(|| format!("`{answered}` is an answer or a note, and asks nothing"))
+        });
+        let (examples, code) = (&contract.examples, Code::ProtocolExample);
+        self.each(&at("examples"), examples, code, |digest| {
             let is_digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
-            if digest.len() != 64 || !digest.bytes().all(is_digit) {
-                let text =
-                    "an example is named by its SHA-256: 64 hexadecimal digits in lower case";
-                let at = format!("/contracts/{i}/examples/{j}");
-                self.fault(FindingCode::ProtocolExample, at, text);
-            }
-        }
+            let is_digest = digest.len() == 64 && digest.bytes().all(is_digit);
+            let text = "an example is named by its SHA-256: 64 hexadecimal digits in lower case";
+            (!is_digest).then(|| text.to_owned())
+        });
     }
 
     fn contract_rules(&mut self, i: usize, contract: &ContractType) {
@@ -411,16 +355,12 @@ impl Checker<'_> {
         for (pointer, words) in &contract.when {
             if words.texts().is_empty() {
                 let text = format!("no text at `{pointer}` would do");
-                self.fault(FindingCode::ProtocolWhen, at("when"), text);
+                self.fault(Code::ProtocolWhen, at("when"), text);
             }
         }
-        if let Some(failure) = &contract.failure
-            && !failure.code.starts_with('/')
-            && !self.definition.words.errors.is_empty()
-            && !self.definition.words.errors.contains_key(&failure.code)
-        {
-            let text = format!("`{}` is not a code in `errors`", failure.code);
-            self.fault(FindingCode::ProtocolErrorCode, at("failure"), text);
+        let code = contract.failure.as_ref().map(|failure| &failure.code);
+        if let Some(code) = code.filter(|code| !code.starts_with('/')) {
+            self.known_code(at("failure"), code);
         }
         if let Some(tasks) = &contract.tasks {
             let text = match (&tasks.opens, &tasks.completes) {
@@ -432,30 +372,22 @@ impl Checker<'_> {
                 _ => None,
             };
             if let Some(text) = text {
-                self.fault(FindingCode::ProtocolTasks, at("tasks"), text);
+                self.fault(Code::ProtocolTasks, at("tasks"), text);
             }
         }
         if contract.note && !contract.answers.is_empty() {
             let text = "a note answers nothing";
-            self.fault(FindingCode::ProtocolNote, at("note"), text);
+            self.fault(Code::ProtocolNote, at("note"), text);
         }
         if contract.foreign.is_some() && !contract.note {
             let text = "what a file of another system says is a note";
-            self.fault(FindingCode::ProtocolNote, at("foreign"), text);
+            self.fault(Code::ProtocolNote, at("foreign"), text);
         }
-        for word in contract
-            .after
-            .values()
-            .flat_map(|rule| rule.values().flatten())
-        {
-            if !self.definition.words.status.contains_key(word) {
-                let text = format!("`{word}` is not a word in `status`");
-                self.fault(FindingCode::ProtocolUnknownStatus, at("after"), text);
-            }
-        }
+        let after = contract.after.values().flat_map(BTreeMap::values).flatten();
+        self.known_status(after.map(|word| (at("after"), word)));
         if contract.actions.is_some() && self.lead().is_none() {
             let text = "no agent is of the kind to whom work goes after a violation";
-            self.fault(FindingCode::ProtocolAction, at("actions"), text);
+            self.fault(Code::ProtocolAction, at("actions"), text);
         }
     }
 
@@ -473,7 +405,7 @@ impl Checker<'_> {
             if !is_plain_path(&document.schema) {
                 let text = format!("`{}` is not a plain relative path", document.schema);
                 self.fault(
-                    FindingCode::ProtocolPath,
+                    Code::ProtocolPath,
                     format!("/documents/{name}/schema"),
                     text,
                 );
@@ -489,15 +421,14 @@ impl Checker<'_> {
                         self.pointer(format!("{at}/{name}"), pointer);
                     }
                 }
-                for (i, pointer) in imported.unknown.iter().enumerate() {
-                    self.pointer(format!("{at}/unknown/{i}"), pointer);
-                }
+                let unknown = placed(format!("{at}/unknown"), &imported.unknown);
+                unknown.for_each(|(at, pointer)| self.pointer(at, pointer));
             }
         }
         let loops = definition.limits.as_ref().and_then(|l| l.loops.as_ref());
         if loops.is_some() && definition.style() == Style::Relay {
             let text = "only a protocol with `answers` has requests that wait";
-            self.fault(FindingCode::ProtocolLoops, "/limits/loops", text);
+            self.fault(Code::ProtocolLoops, "/limits/loops", text);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use handoff_base::finding::FindingCode;
+use handoff_base::finding::FindingCode as Code;
 use handoff_base::pointer::escaped_part;
 
 use super::checker::Checker;
@@ -15,17 +15,17 @@ impl Checker<'_> {
             let at = format!("/facts/{}/opinions", escaped_part(&rules.fact));
             if rules.title.trim().is_empty() || rules.title.contains(char::is_control) {
                 let text = "a title is one line";
-                self.fault(FindingCode::ProtocolFact, format!("{at}/title"), text);
+                self.fault(Code::ProtocolFact, format!("{at}/title"), text);
             }
             let own = [&rules.by, &rules.fact].into_iter();
             for name in own.chain(&rules.commit).chain(&rules.with) {
                 let is_name = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
                 if name.is_empty() || !name.bytes().all(is_name) {
                     let text = format!("`{}` is no name of a fact", name.escape_debug());
-                    self.fault(FindingCode::ProtocolFact, at.clone(), text);
+                    self.fault(Code::ProtocolFact, at.clone(), text);
                 } else if !covered.insert(name) {
                     let text = format!("fact `{name}` is covered twice");
-                    self.fault(FindingCode::ProtocolDuplicate, at.clone(), text);
+                    self.fault(Code::ProtocolDuplicate, at.clone(), text);
                 }
             }
             self.opinion_values(&at, rules);
@@ -43,7 +43,7 @@ impl Checker<'_> {
         {
             if !known.insert(value) {
                 let text = format!("`{}` counts in two ways", value.escape_debug());
-                self.fault(FindingCode::ProtocolFact, at, text);
+                self.fault(Code::ProtocolFact, at, text);
             }
         }
     }

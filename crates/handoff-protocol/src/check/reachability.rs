@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use handoff_base::finding::{Finding, FindingCode};
+use handoff_base::finding::{Finding, FindingCode as Code};
 
 use super::checker::Checker;
 use crate::definition::{AgentKind, ContractType, Definition, Route, Words};
@@ -31,7 +31,7 @@ impl Checker<'_> {
                     one.name, other.name
                 );
                 self.fault(
-                    FindingCode::ProtocolAmbiguous,
+                    Code::ProtocolAmbiguous,
                     format!("/contracts/{b}/when"),
                     text,
                 );
@@ -74,11 +74,7 @@ impl Checker<'_> {
                     "no route reaches `{}` from where issues are opened",
                     agent.id
                 );
-                self.fault(
-                    FindingCode::ProtocolUnreachableAgent,
-                    format!("/agents/{i}"),
-                    text,
-                );
+                self.fault(Code::ProtocolUnreachableAgent, format!("/agents/{i}"), text);
             }
         }
         let sent: BTreeSet<&str> = definition
@@ -89,11 +85,7 @@ impl Checker<'_> {
         for (i, contract) in definition.contracts.iter().enumerate() {
             if contract.travels() && !sent.contains(contract.name.as_str()) {
                 let text = format!("no route has contracts of type `{}`", contract.name);
-                self.fault(
-                    FindingCode::ProtocolUnusedType,
-                    format!("/contracts/{i}"),
-                    text,
-                );
+                self.fault(Code::ProtocolUnusedType, format!("/contracts/{i}"), text);
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Checks for requirements that nothing can meet or that are not defined.
 
-use handoff_base::finding::FindingCode;
+use handoff_base::finding::FindingCode as Code;
 
-use super::checker::Checker;
+use super::checker::{Checker, placed};
 use crate::definition::{AgentKind, COMPLETED, PERSON, Requirement};
 
 impl Checker<'_> {
@@ -13,23 +13,14 @@ impl Checker<'_> {
             let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
             if name.is_empty() || !name.chars().all(plain) {
                 let text = "a requirement's name has letters, digits, `-` and `_`";
-                self.fault(FindingCode::ProtocolRequirement, &at, text);
+                self.fault(Code::ProtocolRequirement, &at, text);
             }
             if name == COMPLETED {
                 let text = "every protocol has `completed`: the issue is completed";
-                self.fault(FindingCode::ProtocolRequirement, &at, text);
+                self.fault(Code::ProtocolRequirement, &at, text);
             }
             self.shown_or_approved(&at, requirement);
-            for (i, word) in requirement.status.iter().enumerate() {
-                if !definition.words.status.contains_key(word) {
-                    let text = format!("the protocol has no status word `{word}`");
-                    self.fault(
-                        FindingCode::ProtocolUnknownStatus,
-                        format!("{at}/status/{i}"),
-                        text,
-                    );
-                }
-            }
+            self.known_status(placed(format!("{at}/status"), &requirement.status));
             // An approval is of what it names, also of what undid the one before.
             let both = requirement
                 .undone_by
@@ -38,11 +29,7 @@ impl Checker<'_> {
                 .find(|t| requirement.shown_by.contains(t));
             if let Some(kind) = both {
                 let text = format!("`{kind}` can't both show and undo it");
-                self.fault(
-                    FindingCode::ProtocolRequirement,
-                    format!("{at}/undone_by"),
-                    text,
-                );
+                self.fault(Code::ProtocolRequirement, format!("{at}/undone_by"), text);
             }
         }
     }
@@ -61,11 +48,7 @@ impl Checker<'_> {
             _ => ("", ""),
         };
         if !text.is_empty() {
-            self.fault(
-                FindingCode::ProtocolRequirement,
-                format!("{at}/{place}"),
-                text,
-            );
+            self.fault(Code::ProtocolRequirement, format!("{at}/{place}"), text);
         }
         let definition = self.definition;
         let people = definition.agents.iter();
@@ -83,7 +66,7 @@ impl Checker<'_> {
                 name => format!("`{name}` is no agent of kind `human`"),
             };
             self.fault(
-                FindingCode::ProtocolRequirement,
+                Code::ProtocolRequirement,
                 format!("{at}/approved_by/{i}"),
                 text,
             );

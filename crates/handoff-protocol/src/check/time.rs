@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use handoff_base::finding::FindingCode;
+use handoff_base::finding::FindingCode as Code;
 use handoff_base::pointer::escaped_part;
 use serde_json::Number;
 
-use super::checker::Checker;
+use super::checker::{Checker, placed};
 use crate::definition::{Action, DecisionRule, LONGEST, Limits, Retry};
 use crate::lifecycle::State;
 
@@ -32,14 +32,14 @@ impl Checker<'_> {
     pub(super) fn time(&mut self, path: &str, seconds: Option<u64>, least: u64) {
         if seconds.is_some_and(|seconds| !(least..=LONGEST).contains(&seconds)) {
             let text = format!("a time has from {least} to {LONGEST} seconds here");
-            self.fault(FindingCode::ProtocolTime, path, text);
+            self.fault(Code::ProtocolTime, path, text);
         }
     }
 
     fn number(&mut self, path: impl Into<String>, most: u32) {
         if most == 0 {
             let text = "a limit of 0 leaves room for nothing";
-            self.fault(FindingCode::ProtocolLimit, path, text);
+            self.fault(Code::ProtocolLimit, path, text);
         }
     }
 
@@ -57,11 +57,7 @@ impl Checker<'_> {
         let leases = time.longest_lease_seconds.zip(time.lease_seconds);
         if leases.is_some_and(|(longest, usual)| longest < usual) {
             let text = "the longest lease is shorter than the usual one";
-            self.fault(
-                FindingCode::ProtocolTime,
-                "/limits/longest_lease_seconds",
-                text,
-            );
+            self.fault(Code::ProtocolTime, "/limits/longest_lease_seconds", text);
         }
     }
 
@@ -72,7 +68,7 @@ impl Checker<'_> {
                 if !seen.insert(*run) {
                     let text = format!("`{}` has a code already", run.as_str());
                     let at = format!("/words/errors/{}/runs/{i}", escaped_part(code));
-                    self.fault(FindingCode::ProtocolDuplicate, at, text);
+                    self.fault(Code::ProtocolDuplicate, at, text);
                 }
             }
         }
@@ -82,58 +78,35 @@ impl Checker<'_> {
         let by_contract = |c: &crate::definition::ContractType| c.retry_delay.is_some();
         let grows =
             retry.initial_seconds.is_some() || self.definition.contracts.iter().any(by_contract);
-        for (i, seconds) in retry.delays_seconds.iter().enumerate() {
-            self.time(
-                &format!("/limits/retry/delays_seconds/{i}"),
-                Some(*seconds),
-                0,
-            );
-        }
+        let delays = placed("/limits/retry/delays_seconds", &retry.delays_seconds);
+        delays.for_each(|(at, seconds)| self.time(&at, Some(*seconds), 0));
         self.time("/limits/retry/initial_seconds", retry.initial_seconds, 0);
         self.time("/limits/retry/cap_seconds", retry.cap_seconds, 1);
         if !retry.delays_seconds.is_empty() && retry.initial_seconds.is_some() {
             let text = "delays are listed or grow from the first, not both";
-            self.fault(
-                FindingCode::ProtocolRetry,
-                "/limits/retry/initial_seconds",
-                text,
-            );
+            self.fault(Code::ProtocolRetry, "/limits/retry/initial_seconds", text);
         }
         if let Some(multiplier) = retry.multiplier.as_ref().and_then(Number::as_f64) {
             if !(1.0..=STEEPEST).contains(&multiplier) {
                 let text = format!("a delay grows by a number from 1 to {STEEPEST}");
-                self.fault(FindingCode::ProtocolRetry, "/limits/retry/multiplier", text);
+                self.fault(Code::ProtocolRetry, "/limits/retry/multiplier", text);
             } else if !grows {
                 let text = "there is no first delay that could grow";
-                self.fault(FindingCode::ProtocolRetry, "/limits/retry/multiplier", text);
+                self.fault(Code::ProtocolRetry, "/limits/retry/multiplier", text);
             }
         }
-        let codes = &self.definition.words.errors;
-        for (i, code) in retry.never.iter().enumerate() {
-            if !codes.is_empty() && !codes.contains_key(code) {
-                let text = format!("`{code}` is not a code in `errors`");
-                self.fault(
-                    FindingCode::ProtocolErrorCode,
-                    format!("/limits/retry/never/{i}"),
-                    text,
-                );
-            }
+        for (at, code) in placed("/limits/retry/never", &retry.never) {
+            self.known_code(at, code);
         }
-        if retry
-            .manual
-            .as_ref()
-            .is_some_and(|text| text.trim().is_empty())
-        {
+        let manual = retry.manual.as_ref();
+        if manual.is_some_and(|text| text.trim().is_empty()) {
             let text = "nothing says what a person does by hand";
-            self.fault(FindingCode::ProtocolRetry, "/limits/retry/manual", text);
+            self.fault(Code::ProtocolRetry, "/limits/retry/manual", text);
         }
     }
 
     fn limits(&mut self, limits: &Limits) {
-        limits
-            .handoffs
-            .iter()
-            .for_each(|&most| self.number("/limits/handoffs", most));
+        self.number("/limits/handoffs", limits.handoffs.unwrap_or(1));
         self.time("/limits/deadline_seconds", limits.deadline_seconds, 1);
         self.time("/limits/cooldown_seconds", limits.cooldown_seconds, 1);
         if let Some(item) = &limits.item {
@@ -145,7 +118,7 @@ impl Checker<'_> {
             self.number("/limits/cycle/most", cycle.most);
             if cycle.among < cycle.most {
                 let text = "more handoffs must be alike than are looked at";
-                self.fault(FindingCode::ProtocolLimit, "/limits/cycle/among", text);
+                self.fault(Code::ProtocolLimit, "/limits/cycle/among", text);
             }
         }
         for (name, round) in &limits.rounds {
@@ -154,29 +127,26 @@ impl Checker<'_> {
             self.number(at("most"), round.most);
             if round.contracts.is_empty() {
                 let text = "no contract type takes the work round";
-                self.fault(FindingCode::ProtocolLimit, at("contracts"), text);
+                self.fault(Code::ProtocolLimit, at("contracts"), text);
             }
-            for (i, kind) in round.contracts.iter().enumerate() {
-                self.known_type(format!("{}/{i}", at("contracts")), kind);
-            }
-            for pointer in round.when.keys() {
-                self.pointer(at("when"), pointer);
-            }
-            for pointer in round.unless.keys() {
-                self.pointer(at("unless"), pointer);
-            }
+            self.known_types(&at("contracts"), &round.contracts);
+            self.pointers(&at("when"), round.when.keys());
+            self.pointers(&at("unless"), round.unless.keys());
         }
         if let Some(turns) = &limits.turns {
             self.known_agent("/limits/turns/agent".to_owned(), turns.agent.as_str());
-            let round = turns.kept_through.as_ref();
-            if let Some(name) = round.filter(|name| !limits.rounds.contains_key(*name)) {
-                let text = format!("`{name}` is not one of the limits' `rounds`");
-                self.fault(
-                    FindingCode::ProtocolLimit,
-                    "/limits/turns/kept_through",
-                    text,
-                );
+            if let Some(name) = &turns.kept_through {
+                let at = "/limits/turns/kept_through".to_owned();
+                self.known_round(Code::ProtocolLimit, at, name);
             }
+        }
+    }
+
+    fn known_round(&mut self, code: Code, at: String, name: &str) {
+        let limits = self.definition.limits.as_ref();
+        if !limits.is_some_and(|limits| limits.rounds.contains_key(name)) {
+            let text = format!("`{name}` is not one of the limits' `rounds`");
+            self.fault(code, at, text);
         }
     }
 
@@ -186,70 +156,44 @@ impl Checker<'_> {
         rule.to
             .iter()
             .for_each(|agent| self.known_agent(at("to"), agent.as_str()));
+        let when = |key: &str| at(&format!("when/{key}"));
         for (key, agents) in [
             ("not_to", &rule.when.not_to),
             ("recommends", &rule.when.recommends),
         ] {
-            for (j, agent) in agents.iter().enumerate() {
-                self.known_agent(
-                    format!("{}/{j}", at(&format!("when/{key}"))),
-                    agent.as_str(),
-                );
+            for (at, agent) in placed(when(key), agents) {
+                self.known_agent(at, agent.as_str());
             }
         }
         if rule.why.trim().is_empty() {
-            self.fault(
-                FindingCode::ProtocolDecision,
-                at("why"),
-                "there is no reason to record",
-            );
+            let text = "there is no reason to record";
+            self.fault(Code::ProtocolDecision, at("why"), text);
         }
-        let lists = [
-            ("status", &rule.when.status, "a word in `status`"),
-            ("priority", &rule.when.priority, "a word in `priorities`"),
-        ];
-        for (key, words, what) in lists {
-            for (j, word) in words.iter().enumerate() {
-                let known = match key {
-                    "status" => definition.words.status.contains_key(word),
-                    _ => definition.words.priorities.contains(word),
-                };
-                if !known {
-                    let text = format!("`{word}` is not {what}");
-                    self.fault(
-                        FindingCode::ProtocolDecision,
-                        format!("{}/{j}", at(&format!("when/{key}"))),
-                        text,
-                    );
-                }
+        self.known_status(placed(when("status"), &rule.when.status));
+        for (at, word) in placed(when("priority"), &rule.when.priority) {
+            if !definition.words.priorities.contains(word) {
+                let text = format!("`{word}` is not a word in `words.priorities`");
+                self.fault(Code::ProtocolDecision, at, text);
             }
         }
-        let limits = definition.limits.as_ref();
-        for (j, name) in rule.when.reached.iter().enumerate() {
-            if !limits.is_some_and(|limits| limits.rounds.contains_key(name)) {
-                let text = format!("`{name}` is not one of the limits' `rounds`");
-                self.fault(
-                    FindingCode::ProtocolDecision,
-                    format!("{}/{j}", at("when/reached")),
-                    text,
-                );
-            }
+        for (at, name) in placed(when("reached"), &rule.when.reached) {
+            self.known_round(Code::ProtocolDecision, at, name);
         }
         if rule.when.to_decide && rule.when.state.is_some() {
             let text = "what is to be decided on stands in no such state";
-            self.fault(FindingCode::ProtocolDecision, at("when/state"), text);
+            self.fault(Code::ProtocolDecision, at("when/state"), text);
         }
         let revives = rule.action == Action::Retry && rule.when.state == Some(State::Dead);
         if revives && rule.when.redriven_below.is_none() {
             let text = "it would retry what is dead for ever: say how often, in `redriven_below`";
-            self.fault(FindingCode::ProtocolDecision, at("when"), text);
+            self.fault(Code::ProtocolDecision, at("when"), text);
         }
         if let Some(state) = rule.when.state
             && !fits(rule.action, state)
         {
             let action = rule.action.as_str();
             let text = format!("`{action}` does not apply to what is {state}");
-            self.fault(FindingCode::ProtocolDecision, at("action"), text);
+            self.fault(Code::ProtocolDecision, at("action"), text);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Checks the names and values of traces: invalid ones, and reserved ones.
 
-use handoff_base::finding::FindingCode;
+use handoff_base::finding::FindingCode as Code;
 use handoff_base::pointer::escaped_part;
 
 use super::checker::Checker;
@@ -29,11 +29,9 @@ impl Checker<'_> {
             }
             if event.contracts.is_empty() {
                 let text = "no contract is such an event";
-                self.fault(FindingCode::ProtocolTrace, format!("{at}/contracts"), text);
+                self.fault(Code::ProtocolTrace, format!("{at}/contracts"), text);
             }
-            for (j, kind) in event.contracts.iter().enumerate() {
-                self.known_type(format!("{at}/contracts/{j}"), kind);
-            }
+            self.known_types(&format!("{at}/contracts"), &event.contracts);
         }
         self.trailers(traces);
     }
@@ -48,12 +46,12 @@ impl Checker<'_> {
                     name.escape_debug()
                 );
                 let at = format!("/traces/findings/{}", escaped_part(name));
-                self.fault(FindingCode::ProtocolTrail, at, text);
+                self.fault(Code::ProtocolTrail, at, text);
             }
         }
         if let Some(name) = traces.pull_request.as_ref().filter(|n| !self.states(n)) {
             let text = format!("no fact is called `{}`", name.escape_debug());
-            self.fault(FindingCode::ProtocolTrail, "/traces/pull_request", text);
+            self.fault(Code::ProtocolTrail, "/traces/pull_request", text);
         }
     }
 
@@ -65,10 +63,10 @@ impl Checker<'_> {
                 "`{}` is no name: up to 128 letters, digits, `.`, `_` and `-`, a letter first",
                 name.escape_debug()
             );
-            self.fault(FindingCode::ProtocolTrace, at, text);
+            self.fault(Code::ProtocolTrace, at, text);
         } else if RESERVED.iter().any(|start| name.starts_with(start)) {
             let text = format!("`{name}` is a name that every protocol's traces have");
-            self.fault(FindingCode::ProtocolTrace, at, text);
+            self.fault(Code::ProtocolTrace, at, text);
         }
     }
 }

@@ -2,28 +2,26 @@
 
 use std::collections::BTreeMap;
 
-use handoff_base::Moment;
 use handoff_base::ids::AgentName;
+use handoff_base::{Moment, words};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::Definition;
 use super::budget::Budget;
 use super::contract_type::Words;
 use super::timing::Retry;
 
-/// A kind of refused contract that the ledger keeps on record.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum OnRecord {
-    /// It would have exceeded a limit.
-    Limits,
-    /// The work would have gone in circles.
-    Cycles,
-    /// It is incomplete, or contradicts its issue, its protocol or the repository.
-    RefusedContracts,
+words! {
+    /// A kind of refused contract that the ledger keeps on record.
+    pub enum OnRecord {
+        /// It would have exceeded a limit.
+        Limits = "limits",
+        /// The work would have gone in circles.
+        Cycles = "cycles",
+        /// It is incomplete, or contradicts its issue, its protocol or the repository.
+        RefusedContracts = "refused_contracts",
+    }
 }
 
 impl OnRecord {

@@ -114,6 +114,17 @@ impl ContractType {
             }
             all.add("failure", failure.retry_available.as_deref(), BOOLEAN);
         }
+        self.work(&mut all);
+        self.reviews(&mut all);
+        for mut place in self.claims.iter().flat_map(Claims::places) {
+            place.at = format!("claims/{}", place.at);
+            all.0.push(place);
+        }
+        all.0
+    }
+
+    /// The places of data, artifacts, tasks and missing inputs.
+    fn work<'d>(&'d self, all: &mut Listed<'d>) {
         for (i, named) in self.named_schemas.iter().enumerate() {
             all.add(format!("named_schemas/{i}/data"), Some(&named.data), ANY);
             all.add(
@@ -173,12 +184,6 @@ impl ContractType {
             ];
             all.list("inputs", &inputs.list, &inside);
         }
-        self.reviews(&mut all);
-        for mut place in self.claims.iter().flat_map(Claims::places) {
-            place.at = format!("claims/{}", place.at);
-            all.0.push(place);
-        }
-        all.0
     }
 
     /// The places of findings, answers and their commits.

@@ -5,8 +5,8 @@ use handoff::base::text::{grouped, quoted, word};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::Output;
 use crate::failure::Failure;
-use crate::output::Output;
 
 /// The rows of a page, and of the list of what a step did, which has only one.
 pub const ROWS: usize = 50;

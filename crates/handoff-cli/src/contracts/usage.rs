@@ -3,8 +3,8 @@
 use clap::Args;
 use handoff::model::{ModelUsage, RequestRefusal, read_usage};
 
+use super::input;
 use crate::context::Context;
-use crate::contracts::input;
 use crate::failure::Failure;
 
 /// A report of what the work took.
