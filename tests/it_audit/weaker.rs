@@ -501,3 +501,30 @@ fn where_nobody_signs_it_is_on_record_too() {
     put(&env, &silent.replace(&format!("{line}\n"), ""));
     assert!(damage(&env).starts_with("commit.message"));
 }
+
+#[test]
+fn a_protocol_that_was_in_force_before_its_rules_were_compared_stays_in_force() {
+    let env = TestEnvironment::with_ledger();
+    let set = |value| ["protocol", "set", "issue-to-pr", "limits.handoffs", value];
+    env.handoff(&set("5")).success();
+    // As an earlier version let it be: an issue can't end within one handoff.
+    let stream = env.git(&env.repo(), &["fast-export", "handoffs"]);
+    let earlier = stream
+        .replace("limits.handoffs to 5", "limits.handoffs to 1")
+        .replace("\"handoffs\": 5", "\"handoffs\": 1");
+    assert_eq!(stream.len(), earlier.len());
+    assert_ne!(stream, earlier);
+    let repo = env.root().join("earlier");
+    env.git(env.root(), &["init", "-q", "earlier"]);
+    fs::write(env.root().join("stream"), earlier).unwrap();
+    let import = "alias.import=!git fast-import --quiet < ../stream";
+    env.git(&repo, &["-c", import, "import"]);
+    env.handoff_in(&repo, &["verify"]).success();
+    let again = env.handoff_in(
+        &repo,
+        &["protocol", "set", "issue-to-pr", "rounds.review", "0"],
+    );
+    assert_eq!(again.status, 3, "{}", again.shown);
+    env.handoff_in(&repo, &set("30")).success();
+    env.handoff_in(&repo, &["verify"]).success();
+}

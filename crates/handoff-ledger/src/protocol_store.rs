@@ -93,7 +93,8 @@ impl<'r> Ledger<'r> {
                 PutMode::Update => keep_set(tip, &mut files)?,
                 PutMode::Add | PutMode::Replace => Vec::new(),
             };
-            let (step, mut outcome) = protocol_step(tip, &files, change, may_be_weaker)?;
+            let (step, mut outcome) =
+                protocol_step(tip, &files, change, may_be_weaker, Faults::All)?;
             outcome.kept = kept;
             Ok((step, outcome))
         })?;
@@ -129,7 +130,7 @@ impl<'r> Ledger<'r> {
                     *bytes = changed.into_bytes();
                 }
             }
-            protocol_step(tip, &files, PutMode::Replace, may_be_weaker)
+            protocol_step(tip, &files, PutMode::Replace, may_be_weaker, Faults::All)
         })?;
         done.commit = commit;
         Ok(done)
@@ -160,6 +161,23 @@ impl<'r> Ledger<'r> {
     }
 }
 
+/// The faults that keep a protocol out of force.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Faults {
+    /// All.
+    All,
+    /// Those of a step on record: rules that contradict each other were not looked for at first.
+    OnRecord,
+}
+
+impl Faults {
+    fn contains(self, finding: &Finding) -> bool {
+        let is_later = finding.code == FindingCode::ProtocolContradiction
+            || finding.path.starts_with("/consistency/");
+        finding.is_error() && (self == Self::All || !is_later)
+    }
+}
+
 /// Plans the activation of a protocol. One that is weaker than the default protocol names in its
 /// message what it checks less, so that nobody puts it in force without saying so.
 pub(super) fn protocol_step(
@@ -167,6 +185,7 @@ pub(super) fn protocol_step(
     files: &ProtocolFiles,
     change: PutMode,
     may_be_weaker: bool,
+    counts: Faults,
 ) -> Decided<ProtocolChange> {
     let definition = files.iter().find(|(path, _)| path == DEFINITION);
     let definition = definition
@@ -175,7 +194,7 @@ pub(super) fn protocol_step(
     let refused = |findings| LedgerError::from(ProtocolError::Refused(findings));
     let protocol = Protocol::load(definition).map_err(refused)?;
     let findings = check_protocol(files);
-    if findings.iter().any(Finding::is_error) {
+    if findings.iter().any(|finding| counts.contains(finding)) {
         return Err(refused(findings));
     }
     let name = protocol.name().to_owned();

@@ -24,7 +24,7 @@ use crate::founding::first_message;
 use crate::halt::{HaltChange, halt_step};
 use crate::order;
 use crate::origin::without_origin;
-use crate::protocol_store::{PutMode, document_step, protocol_step};
+use crate::protocol_store::{Faults, PutMode, document_step, protocol_step};
 use crate::quarantine::{quarantine_step, scar_of};
 use crate::recorded_step::{
     RecordedStep, Shared, States, StepReader, difference, issues_of, shared_of,
@@ -376,7 +376,9 @@ impl<'r, 's> Auditor<'r, 's> {
                 let change = PutMode::of(&old, name)?;
                 let decided = Rules::read(self.repository, new, name)
                     // A weaker one says so in its message, which is compared.
-                    .and_then(|rules| protocol_step(&old, &rules.files()?, change, true));
+                    .and_then(|rules| {
+                        protocol_step(&old, &rules.files()?, change, true, Faults::OnRecord)
+                    });
                 (path, decided.map(|(step, _)| step))
             }
             Shared::Document(protocol, name) => {
