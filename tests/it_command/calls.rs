@@ -1363,7 +1363,7 @@ fn printed_commands_have_what_react_needs() {
     let asks = ["send", "--issue", "more", "--to", REACT, "--as", FRONTEND];
     let told = env.handoff(&asks).exits(3).stderr;
     for part in ["state_management", "styling", "testing"] {
-        let option = format!("--set context.tech_stack.{part} ");
+        let option = format!("--set context.tech_stack.{part}");
         assert!(told.contains(&option), "{part}: {told}");
     }
     // Of another artifact, a compiler of TypeScript is not asked for.

@@ -256,13 +256,10 @@ fn a_step_is_two_commands() {
     .exits(3);
     insta::assert_snapshot!(missing.stderr, @"
     error: the contract is not complete; nothing was written
-      /port field.unfilled this place is not filled in yet
-          write here: port of the development server; leave it out if dev_server says n/a
-      /validation/build field.unfilled this place is not filled in yet
-          write here: outcome of the first build and test run
-      /validation/dev_server field.unfilled this place is not filled in yet
-          write here: outcome of starting the development server, or `n/a: ` and why there is none
-    hint: give --set port (port of the development server; leave it out if dev_server says n/a), --set validation.build (outcome of the first build and test run), --set validation.dev_server (outcome of starting the development server, or `n/a: ` and why there is none); see `git handoff explain contract_refused`
+      /port field.unfilled port of the development server; leave it out if dev_server says n/a
+      /validation/build field.unfilled outcome of the first build and test run
+      /validation/dev_server field.unfilled outcome of starting the development server, or `n/a: ` and why there is none
+    hint: give --set port, --set validation.build, --set validation.dev_server; see `git handoff explain contract_refused`
     ");
     assert_eq!(env.tip(), before);
     act(&env, "prep-agent", &sending("implementer-agent", &PREPARED)).success();
@@ -770,8 +767,7 @@ fn a_role_that_decides_is_told_every_result_with_approval_first() {
     assert!(!page.stdout.contains("more contract"), "{}", page.stdout);
     let refused = act(&env, "reviewer-agent", &sending("fixer-agent", &[])).exits(3);
     refused.says(
-        "--set blocking_issues (a JSON object with location: path and line of the finding; \
-         severity: critical, important or suggestion; description: what is wrong there) \
+        "--set blocking_issues (a JSON object of location, severity, description) \
          (one --set for each entry of blocking_issues)",
     );
 }
@@ -799,7 +795,7 @@ fn what_send_lacks_is_named_with_what_is_expected() {
     let fields = "`git handoff protocol show issue-to-pr --type prep-agent-to-implementer-agent` lists the fields";
     prepared(&["workspace_type=in-place", "dev_server=running"])
         .exits(3)
-        .says("hint: give --set port (port of the development server; ");
+        .says("hint: give --set port; ");
     prepared(&["workspace_type=here", "dev_server=n/a: a library"])
         .exits(3)
         .says(&format!(
@@ -822,9 +818,7 @@ fn what_send_lacks_is_named_with_what_is_expected() {
     )
     .exits(3)
     .says("/commits field.unfilled branch issue-87 has no commits of its own yet")
-    .says(&format!(
-        "hint: give --set summary (what was built, in one line); {none}"
-    ));
+    .says(&format!("hint: give --set summary; {none}"));
     let built = [&built[..], &["summary=Built"]].concat();
     let refused = act(
         &env,

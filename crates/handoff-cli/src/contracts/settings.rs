@@ -611,14 +611,9 @@ pub fn ensure_complete(contract: &Value, not_told: Option<&NotTold>) -> Result<(
         let finding = Finding::error(FindingCode::FieldUnfilled, place.as_str(), &*part.why);
         finding.fix(&*part.fix)
     });
-    let findings = left.iter().map(|(pointer, about)| {
-        let finding = Finding::error(
-            FindingCode::FieldUnfilled,
-            pointer.as_str(),
-            "this place is not filled in yet",
-        );
-        finding.fix(format!("write here: {about}"))
-    });
+    let findings = left
+        .iter()
+        .map(|(pointer, about)| Finding::error(FindingCode::FieldUnfilled, &**pointer, &**about));
     let text = "the contract is not complete; nothing was written".to_owned();
     let failure = Failure::new(ErrorCode::ContractRefused, text);
     let failure = failure.findings(findings.chain(untold).collect());
@@ -630,39 +625,40 @@ pub fn ensure_complete(contract: &Value, not_told: Option<&NotTold>) -> Result<(
     Err(failure.hint(parts.join("; ")))
 }
 
-/// The fields to set, each with what is expected there. These are no options to copy: a contract
-/// with the words of a hint in it would be accepted.
+/// The options for these fields, without values; of a list's entries, with their members.
 pub fn expected(left: &[(String, String)]) -> String {
-    let mut fields: Vec<(String, &str, Vec<String>)> = Vec::new();
+    let mut fields: Vec<(String, Vec<String>)> = Vec::new();
     let mut lists: Vec<String> = Vec::new();
-    for (pointer, about) in left {
+    for (pointer, _) in left {
         let path: Vec<String> = parts(pointer).collect();
         let at = path.iter().position(|name| name.parse::<usize>().is_ok());
-        let (field, form, about) = match at {
-            None => (dotted(pointer), "", about.clone()),
+        let (field, member) = match at {
+            None => (dotted(pointer), String::new()),
             Some(at) => {
                 let list = dotted(&pointer_of(&path[..at]));
                 if !lists.contains(&list) {
                     lists.push(list.clone());
                 }
-                match path[at + 1..].join(".") {
-                    key if key.is_empty() => (list, "", about.clone()),
-                    key => (list, "a JSON object with ", format!("{key}: {about}")),
-                }
+                (list, path[at + 1..].join("."))
             }
         };
-        match fields.iter_mut().find(|(known, ..)| *known == field) {
-            Some((.., all)) if all.contains(&about) => {}
-            Some((.., all)) => all.push(about),
-            None => fields.push((field, form, vec![about])),
+        let place = fields.iter().position(|(known, _)| *known == field);
+        let place = place.unwrap_or_else(|| {
+            fields.push((field, Vec::new()));
+            fields.len() - 1
+        });
+        let members = &mut fields[place].1;
+        if !member.is_empty() && !members.contains(&member) {
+            members.push(member);
         }
     }
-    let fields = fields
-        .iter()
-        .map(|(field, form, about)| format!("--set {field} ({form}{})", about.join("; ")));
-    let fields: Vec<String> = fields.collect();
+    let option = |(field, members): &(String, Vec<String>)| match &members[..] {
+        [] => format!("--set {field}"),
+        members => format!("--set {field} (a JSON object of {})", members.join(", ")),
+    };
+    let options: Vec<String> = fields.iter().map(option).collect();
     let each = each_entry(&lists).map(|each| format!(" {each}"));
-    fields.join(", ") + &each.unwrap_or_default()
+    options.join(", ") + &each.unwrap_or_default()
 }
 
 #[cfg(test)]
