@@ -520,11 +520,8 @@ fn a_protocol_that_was_in_force_before_its_rules_were_compared_stays_in_force() 
     let import = "alias.import=!git fast-import --quiet < ../stream";
     env.git(&repo, &["-c", import, "import"]);
     env.handoff_in(&repo, &["verify"]).success();
-    let again = env.handoff_in(
-        &repo,
-        &["protocol", "set", "issue-to-pr", "rounds.review", "0"],
-    );
-    assert_eq!(again.status, 3, "{}", again.shown);
     env.handoff_in(&repo, &set("30")).success();
+    let again = env.handoff_in(&repo, &set("1"));
+    assert_eq!(again.status, 3, "{}", again.shown);
     env.handoff_in(&repo, &["verify"]).success();
 }
