@@ -19,14 +19,16 @@ use crate::view::Look;
 /// for `log` and `verify`. A clone made with a filter gets objects when a command reads them. Offline
 /// steps stay as they are until `git handoff sync`.
 ///
-/// `--repair` removes empty files of objects and of the branch, fetches what is missing, and moves the
-/// branch to its last commit that is whole here.
+/// `--repair` removes empty files of objects and of the branch, moves damaged files to a folder below
+/// `.git/handoff/damaged`, and fetches what is missing. Where nothing has what a step needs, damaged files
+/// go back, unless `--give-up`.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff fetch
   git handoff fetch --shallow   (the newest state, in a new clone)
   git handoff fetch --full      (the whole history, even in a shallow clone)
-  git handoff fetch --repair    (what a power cut damaged)")]
+  git handoff fetch --repair    (what a power cut or a disk damaged)
+  git handoff fetch --repair --from ../backup.git   (or a bundle)")]
 pub(crate) struct Arguments {
     /// Fetch the whole history with all its objects
     #[arg(long)]
@@ -34,9 +36,15 @@ pub(crate) struct Arguments {
     /// Fetch only the last commit, if nothing of the ledger is here yet
     #[arg(long, conflicts_with_all = ["full", "repair"])]
     shallow: bool,
-    /// Fix what a power cut left empty or missing
+    /// Fix what is empty, damaged or missing
     #[arg(long, conflicts_with = "full")]
     repair: bool,
+    /// With --repair: from this copy and not from the remote: a folder, an address or a bundle
+    #[arg(long, value_name = "COPY", requires = "repair")]
+    from: Option<String>,
+    /// With --repair: go back to the last step that is whole if nothing has what later ones need
+    #[arg(long, requires = "repair")]
+    give_up: bool,
     #[command(flatten)]
     timeout: Timeout,
 }
@@ -47,7 +55,9 @@ impl Arguments {
         let context = context.with(self.timeout.into());
         let (mut ledger, session) = context.writer_apart(&repository, output)?;
         if self.repair {
-            let repaired = output.during(&session.tally, || ledger.repair(&session))?;
+            let from = self.from.as_deref();
+            let repair = || ledger.repair(&session, from, self.give_up);
+            let repaired = output.during(&session.tally, repair)?;
             return output.answer(&RepairView { repaired });
         }
         let remote = context.remote(&repository)?;
@@ -119,6 +129,8 @@ impl Answer for RepairView {
     fn text(&self, _: &Look) -> String {
         let Repaired {
             removed,
+            aside,
+            others,
             commit,
             lost,
         } = &self.repaired;
@@ -126,6 +138,14 @@ impl Answer for RepairView {
             0 => String::new(),
             n => format!("removed {}\n", counted(*n, "empty object file")),
         };
+        if let Some(file) = aside.first() {
+            let folder = file.parent().unwrap_or(file).display().to_string();
+            let files = counted(aside.len(), "damaged file");
+            text += &format!("moved {files} to {}\n", continued(&folder));
+        }
+        for id in others {
+            text += &format!("object {id} is damaged, too; another branch needs it: `git fsck`\n");
+        }
         text += &match commit {
             Some(commit) => format!("the branch is at {commit}, and all its objects are here\n"),
             None => "the branch is gone, and no remote has it\n".to_owned(),

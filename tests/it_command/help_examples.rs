@@ -130,6 +130,7 @@ fn before(command: &str, line: &str) -> &'static str {
         "wait" if has("--remote") => "shared; finished; git push -q origin handoffs",
         "wait" if !has("--inbox") => "finished",
         "reopen" | "gate" => "finished",
+        "fetch" if has("--from") => "handed 123.4; git clone -q --bare . ../backup.git",
         "sync" | "fetch" => "shared; handed 123.4",
         "refused" | "refused list" | "refused show" | "refused retry" | "refused drop" => "refused",
         "hooks uninstall" => "handed 123.4; git handoff hooks install",

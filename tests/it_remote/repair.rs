@@ -251,3 +251,187 @@ fn a_tracking_ref_of_a_remote_that_is_not_the_ledgers_yet() {
         env.git(&repo, &["config", "--unset", "handoff.remote"]);
     }
 }
+
+/// Replaces a file, also one that is read-only.
+fn damage(file: &Path, how: &str) {
+    let whole = fs::read(file).unwrap();
+    fs::remove_file(file).unwrap();
+    match how {
+        "cut off" => fs::write(file, &whole[..whole.len() / 2]).unwrap(),
+        "garbage" => fs::write(file, [0x5a; 200]).unwrap(),
+        "zeros" => fs::write(file, [0; 200]).unwrap(),
+        _ => assert_eq!(how, "missing"),
+    }
+}
+
+fn repair_json(clones: &Clones, clone: &Path, more: &[&str]) -> serde_json::Value {
+    let args = [&["fetch", "--repair", "--json"], more].concat();
+    let ran = clones.env.handoff_in(clone, &args).success();
+    let answer: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    answer["data"].clone()
+}
+
+#[test]
+fn each_kind_of_damage_to_a_file_is_told_and_comes_from_the_remote() {
+    let clones = Clones::new();
+    let (env, repo) = (&clones.env, clones.env.repo());
+    // What is fetched has files of its own.
+    env.git(&repo, &["config", "fetch.unpackLimit", "10000"]);
+    clones.open(&repo, 1, &[]).success();
+    let tip = clones.at(&repo, "handoffs");
+    let files = objects_of(&clones, &repo, &tip);
+    for how in ["cut off", "garbage", "zeros", "missing"] {
+        for file in &files {
+            damage(file, how);
+            env.handoff(&["verify"])
+                .exits(10)
+                .says("`git handoff fetch --repair`");
+        }
+        env.handoff(&["doctor"]).says("fetch --repair");
+        let found = repair_json(&clones, &repo, &[]);
+        assert_eq!(found["commit"], *tip, "{how}");
+        let aside = found["aside"].as_array().unwrap();
+        let moved = ["cut off", "garbage"].contains(&how);
+        assert_eq!(aside.len(), files.len() * usize::from(moved), "{how}");
+        for file in aside {
+            assert!(Path::new(file.as_str().unwrap()).is_file(), "{file}");
+        }
+        assert_sound(&clones, &repo);
+        // A second run has nothing to do.
+        let again = repair_json(&clones, &repo, &[]);
+        assert!(again["aside"].as_array().unwrap().is_empty(), "{again}");
+        // One that was killed had moved some, and fetched none.
+        damage(&files[0], "missing");
+        damage(&files[1], "cut off");
+        repair_json(&clones, &repo, &[]);
+        assert_sound(&clones, &repo);
+    }
+}
+
+#[test]
+fn a_damaged_pack_goes_once_what_can_be_read_is_in_another() {
+    let clones = Clones::new();
+    let (env, repo) = (&clones.env, clones.env.repo());
+    clones.open(&repo, 1, &[]).success();
+    fs::write(repo.join("own.txt"), "the user's own\n".repeat(50)).unwrap();
+    env.git(&repo, &["add", "own.txt"]);
+    env.git(&repo, &["commit", "-qm", "own"]);
+    let head = env.git(&repo, &["rev-parse", "HEAD"]);
+    let contract = env.git(&repo, &["ls-tree", "-r", "--name-only", "handoffs"]);
+    let contract = contract
+        .lines()
+        .find(|name| name.ends_with(".xml") && name.starts_with("issues/"));
+    let id = clones.at(&repo, &format!("handoffs:{}", contract.unwrap()));
+    for damage in ["object", "trailer", "index"] {
+        env.git(&repo, &["repack", "-qad"]);
+        let packs = fs::read_dir(repo.join(".git/objects/pack")).unwrap();
+        let packs: Vec<PathBuf> = packs.map(|pack| pack.unwrap().path()).collect();
+        let with = |ending: &str| {
+            let found = packs
+                .iter()
+                .find(|p| p.extension().is_some_and(|e| e == ending));
+            found.unwrap().clone()
+        };
+        let (pack, index) = (with("pack"), with("idx"));
+        let file = if damage == "index" { &index } else { &pack };
+        let mut bytes = fs::read(file).unwrap();
+        let listed = env.git(&repo, &["verify-pack", "-v", index.to_str().unwrap()]);
+        let line = listed.lines().find(|line| line.starts_with(&id)).unwrap();
+        let offset: usize = line.split_whitespace().nth(4).unwrap().parse().unwrap();
+        let at = match damage {
+            "object" => offset + 20,
+            "trailer" => bytes.len() - 5,
+            _ => 1,
+        };
+        bytes[at] ^= 0xff;
+        bytes[at + 1] ^= 0xff;
+        fs::remove_file(file).unwrap();
+        fs::write(file, bytes).unwrap();
+        let found = repair_json(&clones, &repo, &[]);
+        let tip = clones.at(&repo, "handoffs");
+        assert_eq!(found["commit"], *tip, "{damage}");
+        let (aside, name) = (found["aside"].to_string(), pack.file_name().unwrap());
+        assert!(aside.contains(name.to_str().unwrap()), "{damage}: {aside}");
+        env.handoff(&["verify"]).success();
+        assert_eq!(env.git(&repo, &["rev-parse", "HEAD"]), head);
+        assert!(
+            env.git(&repo, &["show", "HEAD:own.txt"])
+                .starts_with("the user's own")
+        );
+        assert_sound(&clones, &repo);
+    }
+}
+
+#[test]
+fn what_nothing_has_stays_in_its_place_until_a_copy_has_it_or_somebody_gives_it_up() {
+    let clones = Clones::new();
+    let (env, repo) = (&clones.env, clones.env.repo());
+    env.git(&repo, &["config", "fetch.unpackLimit", "10000"]);
+    clones.open(&repo, 1, &[]).success();
+    let before = clones.at(&repo, "handoffs");
+    clones.open(&repo, 2, &["--offline"]).exits(8);
+    let tip = clones.at(&repo, "handoffs");
+    let (backup, bundle) = (env.root().join("backup.git"), env.root().join("ledger"));
+    let (backup, bundle) = (backup.to_str().unwrap(), bundle.to_str().unwrap());
+    env.git(&repo, &["clone", "-q", "--bare", ".", backup]);
+    env.git(&repo, &["bundle", "create", "-q", bundle, "handoffs"]);
+    let files = objects_of(&clones, &repo, &tip);
+    let folder = repo.join(".git/handoff/damaged");
+    let bytes = || -> Vec<Vec<u8>> { files.iter().map(|file| fs::read(file).unwrap()).collect() };
+    let refused = |args: &[&str], code: i32, told: &str| {
+        let before = bytes();
+        let ran = env.handoff(&[&["fetch", "--repair"], args].concat());
+        let ran = ran.exits(code).says(told);
+        assert!(!ran.stderr.contains("nothing was written"), "{}", ran.shown);
+        assert_eq!(bytes(), before);
+        assert_eq!(clones.at(&repo, "handoffs"), tip);
+    };
+    let spoil = || files.iter().for_each(|file| damage(file, "cut off"));
+    spoil();
+    refused(&[], 10, "--from PATH");
+    refused(
+        &["--from", "../nowhere"],
+        9,
+        "damaged files are where they were",
+    );
+    assert!(!folder.join("1").exists());
+    // Where they can't be moved.
+    let _ = fs::remove_dir(&folder);
+    fs::write(&folder, "").unwrap();
+    refused(&[], 9, "the repair cannot go on");
+    fs::remove_file(&folder).unwrap();
+    let found = repair_json(&clones, &repo, &["--from", backup]);
+    assert_eq!(found["commit"], *tip);
+    assert_sound(&clones, &repo);
+    spoil();
+    let found = repair_json(&clones, &repo, &["--give-up"]);
+    assert_eq!(found["commit"], *before);
+    assert_eq!(found["lost"], serde_json::json!([tip]));
+    accepted(&clones, &repo);
+    assert_sound(&clones, &repo);
+    // The remote's own copy is damaged for all that this clone knows: a bundle has more.
+    env.git(&repo, &["fetch", "-q", bundle, "handoffs:handoffs"]);
+    let damaged = objects_of(&clones, &repo, &before);
+    damaged.iter().for_each(|file| damage(file, "garbage"));
+    let found = repair_json(&clones, &repo, &["--from", bundle]);
+    assert_eq!(found["commit"], *tip);
+    assert_sound(&clones, &repo);
+}
+
+#[test]
+fn damage_that_is_another_branchs_stays_and_is_told() {
+    let clones = Clones::new();
+    let (env, repo) = (&clones.env, clones.env.repo());
+    fs::write(repo.join("own.txt"), "the user's own").unwrap();
+    env.git(&repo, &["add", "own.txt"]);
+    env.git(&repo, &["commit", "-qm", "own"]);
+    let id = clones.at(&repo, "HEAD:own.txt");
+    let file = repo.join(".git/objects").join(&id[..2]).join(&id[2..]);
+    damage(&file, "cut off");
+    let spoiled = fs::read(&file).unwrap();
+    let found = repair_json(&clones, &repo, &[]);
+    assert_eq!(found["others"], serde_json::json!([id]));
+    assert!(found["aside"].as_array().unwrap().is_empty(), "{found}");
+    assert_eq!(fs::read(&file).unwrap(), spoiled);
+    env.handoff(&["verify"]).success();
+}

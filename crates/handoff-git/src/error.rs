@@ -39,7 +39,7 @@ impl Explained for GitError {
 }
 
 /// What to do about damage.
-pub const REPAIR: &str = "`git handoff fetch --repair` brings what is missing from the ledger's remote; without one, `git handoff verify` shows what is missing, and another clone may have it";
+pub const REPAIR: &str = "`git handoff fetch --repair` brings what is missing or damaged from the ledger's remote, or with --from PATH from another clone, a backup or a bundle";
 
 /// What to do about tables of refs that are damaged.
 const TABLES: &str = "nothing was written; git keeps its refs there: see what `git for-each-ref` says, and restore the folder from a backup, or clone the repository again";

@@ -47,6 +47,7 @@ pub use files::{
     Obstacle, Queue, RefWatch, Scratch, Waker, git_directory_of, is_ignored_by_hfs, is_inside,
     leads_out, led_to, read_regular,
 };
+pub use maintenance::Aside;
 pub use objects::{ById, Recent, blob_id};
 pub use open::{Surroundings, tune};
 pub use process::Patience;

@@ -94,7 +94,7 @@ pub(super) fn asked(
         && !repository.has(tip)
         && !repository.is_shallow()
     {
-        remote.bring(&patience)?;
+        remote.bring(false, &patience)?;
     }
     Ok(tip)
 }

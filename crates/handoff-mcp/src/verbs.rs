@@ -204,7 +204,7 @@ pub const VERBS: &[Verb] = &[
     Verb::reads(&["alerts"]).lead().without(&["format"]),
     Verb::once(&["reap"]).lead().without(&["handoffs"]),
     Verb::once(&["sync"]).lead(),
-    Verb::once(&["fetch"]).without(&["repair", "shallow"]),
+    Verb::once(&["fetch"]).without(&["from", "give_up", "repair", "shallow"]),
     Verb::reads(&["refused", "list"]),
     Verb::reads(&["refused", "show"]),
     Verb::writes(&["refused", "retry"]),

@@ -1,6 +1,9 @@
 //! git's own maintenance, started in the background as git does after a fetch; and repairs.
 
+mod aside;
 mod repair;
+
+pub use aside::Aside;
 
 use std::fs;
 use std::path::Path;

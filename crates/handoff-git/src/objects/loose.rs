@@ -15,7 +15,8 @@ use git2::ObjectType;
 use handoff_base::ObjectId;
 use libdeflater::{DecompressionError, Decompressor};
 
-use super::{MOST_BYTES, Object};
+use super::reader::is_id_of;
+use super::{Check, MOST_BYTES, Object};
 use crate::files::{invalid, read_at};
 
 /// The size of a block on most file systems.
@@ -65,12 +66,33 @@ const MOST_OF_HEADER: usize = 32;
 /// Reads an object from its file.
 ///
 /// # Errors
-/// Any I/O error, and `InvalidData` for what is no such file or too large.
+/// Any I/O error, `InvalidData` for what is no such file, and `FileTooLarge`.
 pub(crate) fn read(path: &Path, inflater: &mut Decompressor) -> io::Result<Object> {
+    read_up_to(MOST_BYTES, path, inflater)
+}
+
+/// Whether an object's file is damaged: it can't be inflated, or has another object.
+///
+/// # Errors
+/// When it can't be read.
+pub(crate) fn is_damaged(path: &Path, id: ObjectId) -> io::Result<bool> {
+    /// What is larger is left to git.
+    const MOST: usize = 1 << 29;
+    match read_up_to(MOST, path, &mut Decompressor::new()) {
+        Ok(object) => Ok(!is_id_of(id, &object, Check::Hash)),
+        Err(error) if error.kind() == ErrorKind::InvalidData => Ok(true),
+        Err(error) if [ErrorKind::NotFound, ErrorKind::FileTooLarge].contains(&error.kind()) => {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn read_up_to(most: usize, path: &Path, inflater: &mut Decompressor) -> io::Result<Object> {
     let file = File::open(path)?;
     let length = file.metadata()?.len();
-    if length > (MOST_BYTES + MOST_OF_HEADER) as u64 {
-        return Err(invalid());
+    if length > (most + MOST_OF_HEADER) as u64 {
+        return Err(ErrorKind::FileTooLarge.into());
     }
     let mut stored = vec![0; length as usize];
     read_at(&file, &mut stored, 0)?;
@@ -78,8 +100,11 @@ pub(crate) fn read(path: &Path, inflater: &mut Decompressor) -> io::Result<Objec
     let size = loop {
         match inflater.zlib_decompress(&stored, &mut inflated) {
             Ok(size) => break size,
-            Err(DecompressionError::InsufficientSpace) if inflated.len() <= MOST_BYTES => {
+            Err(DecompressionError::InsufficientSpace) if inflated.len() <= most => {
                 inflated.resize(4 * inflated.len(), 0);
+            }
+            Err(DecompressionError::InsufficientSpace) => {
+                return Err(ErrorKind::FileTooLarge.into());
             }
             Err(_) => return Err(invalid()),
         }
@@ -95,6 +120,7 @@ fn parsed(inflated: &[u8]) -> Option<Object> {
         "blob" => ObjectType::Blob,
         "tree" => ObjectType::Tree,
         "commit" => ObjectType::Commit,
+        "tag" => ObjectType::Tag,
         _ => return None,
     };
     let bytes = &inflated[end + 1..];

@@ -81,7 +81,7 @@ impl ObjectReader {
 }
 
 /// Whether an object has this id, as far as it is checked.
-fn is_id_of(id: ObjectId, (kind, bytes): &Object, check: Check) -> bool {
+pub(super) fn is_id_of(id: ObjectId, (kind, bytes): &Object, check: Check) -> bool {
     let header = || format!("{} {}\0", kind.str(), bytes.len());
     match (check, id.format()) {
         (Check::Nothing, _) => true,

@@ -190,12 +190,13 @@ impl Remote {
         Err(broken_off())
     }
 
-    /// Fetches the branch's commits; no ref moves.
+    /// Fetches the branch's commits; no ref moves. With `anew`, also what seems to be here.
     ///
     /// # Errors
     /// [`RemoteError`] when they can't be fetched in time.
-    pub fn bring(&self, patience: &Patience<'_>) -> Result<(), RemoteError> {
+    pub fn bring(&self, anew: bool, patience: &Patience<'_>) -> Result<(), RemoteError> {
         let mut command = self.fetching();
+        command.args(anew.then_some("--refetch"));
         command.args(["--quiet", "--", &self.name, &self.refname]);
         run(command, patience)?;
         self.grown.note();

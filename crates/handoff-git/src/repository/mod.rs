@@ -21,7 +21,8 @@ use self::boundary::Boundary;
 use self::objects::PAUSES;
 use crate::error::GitError;
 use crate::objects::{
-    Bulk, Check, Fresh, Grown, Object, ObjectReader, Reads, Recent, ToOid, hash, object_format,
+    Bulk, Check, Fresh, Grown, Object, ObjectReader, Reads, Recent, ToOid, file_of, hash,
+    is_damaged, object_format,
 };
 
 /// A Git repository: bare, linked or with a working tree.
@@ -338,9 +339,13 @@ impl Repository {
         self.reader().borrow_mut().is_packed(id)
     }
 
-    /// Reads an object as libgit2 does.
+    /// Reads an object as libgit2 does, which goes on for ever in a file that was cut off.
     fn read(&self, id: ObjectId) -> Result<Object, GitError> {
         let odb = self.inner.odb()?;
+        if is_damaged(&file_of(&self.common_dir().join("objects"), id), id).unwrap_or(false) {
+            let text = format!("the file of object {id} is damaged");
+            return Err(git2::Error::new(ErrorCode::Invalid, ErrorClass::Odb, text).into());
+        }
         let object = self.patiently(|| odb.read(id.oid()));
         let object = object.map_err(|error| self.without(error))?;
         Ok((object.kind(), object.data().into()))

@@ -19,7 +19,10 @@ pub use rerun::RerunError;
 pub use upstream::UpstreamError;
 pub use write::WriteError;
 
+use std::path::PathBuf;
+
 use handoff_base::explained::{Explained, Explanation};
+use handoff_base::hint;
 use handoff_git::{CaptureError, GitError, PublishError, RemoteError};
 use handoff_model::{NotArchivable, Refusal, Stop, StoredError, Unscreened};
 
@@ -53,6 +56,13 @@ pub enum LedgerError {
     /// The step was refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// A repair came to no end; what could not be read before is as it was.
+    #[error("the repair came to no end, and damaged files are where they were")]
+    Unrepaired {
+        source: Box<LedgerError>,
+        /// Files of packs that stay aside: what can be read in them is in new ones.
+        aside: Vec<PathBuf>,
+    },
     /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),
@@ -70,8 +80,29 @@ impl Explained for LedgerError {
             Self::Damage(error) => error.explanation(),
             Self::NotArchivable(why) => why.explanation(),
             Self::Refused(refusal) => refusal.explanation(),
+            Self::Unrepaired { source, aside } => unrepaired(source, aside),
             Self::Git(error) => error.explanation(),
         }
+    }
+}
+
+fn unrepaired(source: &LedgerError, aside: &[PathBuf]) -> Explanation {
+    let mut next = hint!(
+        "another clone, a backup or a bundle may have what is damaged: `git handoff fetch --repair --from PATH`"
+    );
+    if let LedgerError::Write(WriteError::NoCopy(_)) = source {
+        next = next.and("; with --give-up, the branch goes back to its last whole step, and those that are lost are named");
+    }
+    if let Some(file) = aside.first() {
+        let folder = file.parent().unwrap_or(file).display().to_string();
+        next = next.and(hint!(
+            "; damaged packs are in {}, and what can be read in them is in new ones",
+            folder
+        ));
+    }
+    Explanation {
+        hint: Some(next),
+        ..source.explanation()
     }
 }
 

@@ -38,6 +38,14 @@ pub enum UpstreamError {
     NoRemote,
 }
 
+impl UpstreamError {
+    /// The remote of this name failed so.
+    pub(crate) fn unreachable(remote: String, error: &RemoteError) -> Self {
+        let trouble = error.to_string();
+        Self::Unreachable { remote, trouble }
+    }
+}
+
 impl Explained for UpstreamError {
     fn explanation(&self) -> Explanation {
         match self {

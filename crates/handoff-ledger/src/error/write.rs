@@ -35,6 +35,11 @@ pub enum WriteError {
     /// Damage can't be repaired.
     #[error("the repair cannot go on")]
     Repair(#[source] std::io::Error),
+    /// Later steps need a damaged object.
+    #[error(
+        "the last {0} steps need a damaged object that neither the remote nor another copy asked has"
+    )]
+    NoCopy(usize),
     /// Only a commit that is not a step is quarantined.
     #[error("commit {0} is a sound step of the ledger")]
     NoStray(String),
@@ -73,6 +78,7 @@ impl Explained for WriteError {
             Self::Repair(_) => ErrorCode::Git.hint(
                 "check permissions, and that no git is running; then run the command again",
             ),
+            Self::NoCopy(_) => ErrorCode::LedgerDamaged.into(),
             Self::NoStray(_) => ErrorCode::IllegalTransition.hint(
                 "nothing was written; a legal step that is wrong is corrected by a new one: `git handoff annotate`, or `git handoff cancel`",
             ),

@@ -1,14 +1,17 @@
-//! Putting right what a power cut left: empty objects, and refs that are empty or lead to missing
-//! objects. What is missing comes from the remote.
+//! Putting right what a power cut or a disk left: empty or damaged objects, and refs that are empty
+//! or lead to missing objects. What is missing comes from the remote, or from a copy.
 
 use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use handoff_base::ObjectId;
-use handoff_git::{Depth, PublishError};
+use handoff_git::{Aside, Depth, Patience, PublishError, Remote, masked};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::error::{LedgerError, WriteError};
+use crate::error::{LedgerError, UpstreamError, WriteError};
 use crate::ledger::Ledger;
 use crate::session::Session;
 use crate::upstream::{TRACKING, Upstream};
@@ -18,6 +21,10 @@ use crate::upstream::{TRACKING, Upstream};
 pub struct Repaired {
     /// how many empty object files were removed
     pub removed: usize,
+    /// damaged files that are in place no more: where each is now
+    pub aside: Vec<PathBuf>,
+    /// damaged objects of other branches, which stay as they are
+    pub others: Vec<ObjectId>,
     /// where the branch is now, if it exists
     pub commit: Option<ObjectId>,
     /// later commits of the branch that only this clone had
@@ -25,36 +32,139 @@ pub struct Repaired {
 }
 
 impl Ledger<'_> {
-    /// Removes empty files of objects and refs, fetches what is missing from the remote, if there
-    /// is one, and moves the branch to the last commit that is here with all its objects.
+    /// Removes empty files of objects and refs, moves damaged files of objects aside, fetches what is
+    /// missing from the remote, if there is one, or from the copy that `source` names, and moves the
+    /// branch to the last commit that is here with all its objects. Steps that need a damaged object
+    /// which nothing has are given up only with `gives_up`.
     ///
     /// # Errors
-    /// [`LedgerError`], also if the remote can't be reached; the branch then stays at a commit that
-    /// has all its objects, or is gone until the next repair.
-    pub fn repair(&mut self, session: &Session) -> Result<Repaired, LedgerError> {
+    /// [`LedgerError`], also if the remote can't be reached; damaged files are back in their places,
+    /// and packs whose objects are in a new one stay aside.
+    pub fn repair(
+        &mut self,
+        session: &Session,
+        source: Option<&str>,
+        gives_up: bool,
+    ) -> Result<Repaired, LedgerError> {
         self.guard(session)?;
+        if source.is_none() && self.is_shared() {
+            // Before anything is moved.
+            self.with_upstream(|_, upstream| upstream.ensure_answers(session))?;
+        }
+        let at = self.tip_id().ok().flatten();
         let removed = self.repository().remove_empty_objects().map_err(io_error)?;
+        let mut aside = self.repository().set_loose_aside().map_err(io_error)?;
+        let done = self.repair_beside(session, source, gives_up, &mut aside);
+        match done {
+            Ok(repaired) => Ok(Repaired {
+                removed,
+                ..repaired
+            }),
+            Err(error) => {
+                aside.put_back(None).map_err(io_error)?;
+                if let (Some(at), Ok(now)) = (at, self.tip_id())
+                    && now != Some(at)
+                {
+                    // Its commit may be one that can't be read: then the log keeps it.
+                    let _ = self.moved(session, now, at);
+                }
+                let aside = aside.files();
+                let source = Box::new(error);
+                Err(LedgerError::Unrepaired { source, aside })
+            }
+        }
+    }
+
+    fn repair_beside(
+        &mut self,
+        session: &Session,
+        source: Option<&str>,
+        gives_up: bool,
+        aside: &mut Aside,
+    ) -> Result<Repaired, LedgerError> {
+        let repository = self.repository();
         self.drop_empty(self.refname())?;
-        self.drop_lost_tracking()?;
         let wanted = self.wanted()?;
-        let there = if self.is_shared() {
-            self.with_upstream(|ledger, upstream| ledger.fetch_anew(session, upstream, &wanted))?
-        } else {
-            None
+        if let Some(tip) = wanted.first()
+            && !repository.is_partial()
+            && !self.is_whole(*tip, None)?
+        {
+            repository.set_packs_aside(aside).map_err(io_error)?;
+        }
+        self.drop_lost_tracking()?;
+        let there = match source {
+            Some(source) => {
+                self.bring_from(session, source, &wanted)?;
+                None
+            }
+            None if self.is_shared() => self
+                .with_upstream(|ledger, upstream| ledger.fetch_anew(session, upstream, &wanted))?,
+            None => None,
         };
         let whole = self.newest_whole(&wanted, there)?;
         let newer = wanted.iter().take_while(|id| Some(**id) != whole);
         let lost: Vec<ObjectId> = newer.copied().collect();
+        if !lost.is_empty() && !gives_up && !aside.files().is_empty() {
+            return Err(WriteError::NoCopy(lost.len()).into());
+        }
         let commit = self.settle_branch(session, whole, there)?;
         if !lost.is_empty() {
             let forgotten = self.repository().forget_logged(self.refname(), &lost);
             forgotten.map_err(io_error)?;
         }
+        let mut others = Vec::new();
+        if !aside.files().is_empty() {
+            // Where git can't say what is missing, all go back.
+            let missing = self.repository().missing_of_refs().ok();
+            others = aside.put_back(missing.as_ref()).map_err(io_error)?;
+        }
         Ok(Repaired {
-            removed,
+            removed: 0,
+            aside: aside.files(),
+            others,
             commit,
             lost,
         })
+    }
+
+    /// Fetches all objects of the branch from a copy of the repository: a folder, an address, or a
+    /// bundle.
+    fn bring_from(
+        &self,
+        session: &Session,
+        source: &str,
+        wanted: &[ObjectId],
+    ) -> Result<(), LedgerError> {
+        self.step_back(session, wanted, None)?;
+        let patience = Patience {
+            deadline: Some(Instant::now() + session.patience),
+            interrupted: &AtomicBool::new(false),
+        };
+        let copy = Remote::new(self.repository(), source, self.refname());
+        let brought = copy.bring(true, &patience);
+        brought.map_err(|error| UpstreamError::unreachable(masked(source), &error))?;
+        Ok(())
+    }
+
+    /// Moves a branch that lacks objects to its last commit that does not, or removes it: git would
+    /// not fetch.
+    fn step_back(
+        &self,
+        session: &Session,
+        wanted: &[ObjectId],
+        known: Option<ObjectId>,
+    ) -> Result<(), LedgerError> {
+        if let Some(tip) = self.tip_id()?
+            && !self.is_whole(tip, known)?
+        {
+            let whole = self.newest_whole(wanted, known)?;
+            self.repository().discard(self.refname())?;
+            let packed = self.tip_id()?;
+            if let Some(whole) = whole.filter(|whole| Some(*whole) != packed) {
+                self.moved(session, packed, whole)?;
+            }
+        }
+        Ok(())
     }
 
     /// The first of these commits that has all its objects but those of another one.
@@ -121,17 +231,7 @@ impl Ledger<'_> {
         upstream: &mut Upstream<'_>,
         wanted: &[ObjectId],
     ) -> Result<Option<ObjectId>, LedgerError> {
-        let known = upstream.known()?;
-        if let Some(tip) = self.tip_id()?
-            && !self.is_whole(tip, known)?
-        {
-            let whole = self.newest_whole(wanted, known)?;
-            self.repository().discard(self.refname())?;
-            let packed = self.tip_id()?;
-            if let Some(whole) = whole.filter(|whole| Some(*whole) != packed) {
-                self.moved(session, packed, whole)?;
-            }
-        }
+        self.step_back(session, wanted, upstream.known()?)?;
         upstream.begin(session);
         upstream.anew = true;
         let there = upstream.look(session, Depth::All)?;

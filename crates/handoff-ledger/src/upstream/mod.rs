@@ -223,6 +223,18 @@ impl<'r> Upstream<'r> {
         }
     }
 
+    /// Fails if the remote can't be asked now.
+    pub(super) fn ensure_answers(&mut self, session: &Session) -> Result<(), LedgerError> {
+        self.begin(session);
+        match self.remote.tip(&self.patience(&NEVER)) {
+            Ok(_) => Ok(()),
+            Err(error @ RemoteError::Failed { .. } | error @ RemoteError::TimedOut) => {
+                Err(UpstreamError::unreachable(self.name.clone(), &error).into())
+            }
+            Err(error) => Err(self.refused(error)),
+        }
+    }
+
     /// Passes the turn to the next process.
     pub(super) fn end(&mut self) {
         self.turn = None;
