@@ -102,6 +102,10 @@ pub(super) fn said(done: &Done, by: &AgentName) -> Option<String> {
         Some(commit) => format!("{id} {done_so} by {by}\n  commit {}\n", commit.short()),
         None => format!("{id} is already {done_so} by {by}; nothing was written\n"),
     };
+    let findings = receipt.issue.findings.iter();
+    for finding in findings.filter(|finding| approval.approved && !finding.state.is_settled()) {
+        text += &format!("  beside it stands {}\n", continued(&finding.line()));
+    }
     if !approval.approved {
         text += "  requirements that ask for an approval stay unmet until it is approved\n";
     }

@@ -66,7 +66,9 @@ impl Arguments {
         };
         let key = context.issue_or_here(self.issue.as_deref(), &repository, &tip)?;
         let folder = tip.issue(&key)?;
-        let issue = folder.issue()?.ok_or_else(|| Refusal::no_issue(&key))?;
+        let mut issue = folder.issue()?.ok_or_else(|| Refusal::no_issue(&key))?;
+        // A pause whose issues have ended is over, and on record until somebody claims.
+        issue.paused = tip.paused(&key)?;
         let rules = tip.rules(issue.protocol.as_str())?;
         let protocol = rules.protocol();
         let asks_for_turn = self.task.is_some() || !self.between.is_empty();
@@ -86,7 +88,7 @@ impl Arguments {
             {
                 let first = folder.record(1)?.ok_or_else(|| Refusal::no_issue(&key))?;
                 let lead = decider(protocol, &first.from);
-                return self.paused((&issue, paused, lead), (fresh, output));
+                return self.paused((&folder, &issue), paused, lead, (fresh, output));
             }
             if self.apply {
                 return Err(nothing_to_apply(&key, attention.first()));
@@ -134,11 +136,19 @@ impl Arguments {
     /// Says why nobody is handed the work of a paused issue, and how it goes on.
     fn paused(
         &self,
-        (issue, paused, lead): (&Issue, &Paused, &AgentName),
+        (folder, issue): (&IssueFolder<'_>, &Issue),
+        paused: &Paused,
+        lead: &AgentName,
         (fresh, output): (Option<Fresh>, &mut Output),
     ) -> Result<(), Failure> {
         let key = &issue.issue;
-        let command = output.command(&resume(key, lead, RESUMED));
+        let mut command = resume(key, lead, RESUMED);
+        for before in paused.after.iter().rev() {
+            if folder.ended(before)? != Some(true) {
+                command = format!("git handoff next {before}");
+            }
+        }
+        let command = output.command(&command);
         let why = format!("issue {key} is {paused}");
         if self.apply {
             return Err(Failure::new(ErrorCode::IssuePaused, why).hint(format!("run `{command}`")));

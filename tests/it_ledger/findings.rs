@@ -470,3 +470,17 @@ fn an_own_protocol_says_where_its_findings_are() {
     protocol.findings /contracts/3/reviews: nothing says which commit it is: `commit` or `fact`
     ");
 }
+
+/// A person's approval settles no objection of somebody else.
+#[test]
+fn an_approval_names_the_findings_beside_it() {
+    let env = in_second_review();
+    let approve = ["approve", "87.5", "--as", "maintainer"];
+    let ran = env.handoff(&approve).success();
+    for finding in ["F1", "F2"] {
+        let told = format!("beside it stands {finding} (");
+        assert!(ran.stdout.contains(&told), "{}", ran.shown);
+    }
+    assert_eq!(findings(&env).len(), 2);
+    assert!(findings(&env).iter().all(|one| one.ends_with(" answered")));
+}

@@ -81,10 +81,21 @@ fn an_issue_that_comes_after_another_is_handed_out_once_that_has_ended() {
     env.handoff(&["claim", "8.1", "--as", "prep-agent"])
         .exits(4)
         .says("until issue 7, 10 has ended");
+    // What is next is in the issue that it waits for.
+    let next = |told: &str| {
+        let ran = env.handoff(&["next", "8"]).success().says(told);
+        assert!(!ran.shown.contains("reopen"), "{}", ran.shown);
+    };
+    next("git handoff next 7");
+    env.handoff(&["next", "8", "--apply", "--as", "orchestrator"])
+        .exits(4)
+        .says("run `git handoff next 7`");
     env.handoff(&with(&["cancel", "7", "--all"])).success();
     env.handoff(&["claim", "8.1", "--as", "prep-agent"])
         .exits(4);
+    next("git handoff next 10");
     env.handoff(&with(&["cancel", "10", "--all"])).success();
+    next("prep-agent with 8.1");
     env.handoff(&["claim", "--next", "--as", "prep-agent"])
         .success();
     let issue = env.data(&["status", "8"]);
