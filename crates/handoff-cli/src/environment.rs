@@ -116,8 +116,8 @@ fn raw_date(text: &str) -> Option<DateTime<FixedOffset>> {
     Some(at.with_timezone(&zone))
 }
 
-/// The person or machine that runs the program, as git would name it; none if git knows no name or
-/// no address. A workflow's run has those of whoever started it.
+/// The committer as git names it; `None` without a name or an address. In a workflow, the person who
+/// started the run.
 fn identity(repository: &Repository) -> Option<(String, String)> {
     let given = |name: &str| env::var(name).ok().filter(|text| !text.trim().is_empty());
     let configured = |key: &str| {

@@ -223,7 +223,7 @@ fn adopt_orphans(adopts: bool) {
 #[cfg(not(target_os = "linux"))]
 fn adopt_orphans(_: bool) {}
 
-/// Looks again and again whether something is so, for a time. Returns whether it is.
+/// Polls a condition until it holds or the time is up; returns whether it holds.
 fn until(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     loop {

@@ -65,8 +65,8 @@ fn ensure_may_be_bare(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// Whether a git directory was found because the current folder is in it, and it is none that a
-/// working tree has: those are always allowed.
+/// Whether the current folder is inside a git directory without a working tree. Git directories of
+/// working trees are always allowed.
 fn is_found_from_within(path: &Path) -> bool {
     let (Ok(here), Ok(path)) = (Path::new(".").canonicalize(), path.canonicalize()) else {
         return false;

@@ -112,8 +112,8 @@ impl Authorized {
         if self.weaknesses.is_empty() {
             return Ok(String::new());
         }
-        // Where nobody signs, whoever writes may say so: it is on record all the same. So is a key that
-        // a listed person adds, which is how a list is kept.
+        // Without signatures any writer may weaken a protocol, on record. Adding a key is on record, too:
+        // a listed person does it to maintain the list.
         let to_say = || {
             let asked = self.weaknesses.iter();
             asked.filter(|weakness| weakness.key != ADDED_SIGNER)

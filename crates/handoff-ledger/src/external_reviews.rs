@@ -19,7 +19,7 @@ pub struct Said {
     pub asks: bool,
     /// The facts that came with it: commit, address, text.
     pub facts: Map<String, Value>,
-    /// Who says that it is so.
+    /// The source of the statement.
     pub source: Witness,
 }
 

@@ -37,7 +37,7 @@ pub struct GateRequest {
     /// The branch that it is merged into; by default, the one that is noted for the issue, else the
     /// default branch.
     pub into: Option<String>,
-    /// Why nothing has to be shown, if that is so.
+    /// The reason for an exemption, if there is one.
     pub exempt: Option<String>,
     /// Why the ledger shows nothing, if it was verified and is damaged.
     pub damage: Option<String>,
@@ -457,7 +457,7 @@ fn issue_steps(tip: &Snapshot<'_>, folder: &IssueFolder<'_>) -> Result<IssueStep
         }
         if let Some(here) = here.filter(|_| !is_found) {
             is_found = true;
-            // An archive that names another folder than the one that was there is none of its steps.
+            // An archiving commit names the folder that was there; one that names another is not a step.
             if Some(here) != folder.tree() {
                 break;
             }

@@ -116,9 +116,9 @@ fn named_after(named: Option<&IssueKey>) -> String {
 /// Branches that work is merged into, whatever a repository says of its default branch.
 const USUAL_BASES: [&str; 2] = ["main", "master"];
 
-/// Decides whether commits of agents may be written to a branch: it is none that work is merged into,
-/// and not the ledger's, and it is the issue's: named after it, `handoff/ISSUE`, below that, a part's, or
-/// made for it. Upper and lower case count as equal, as in some file systems.
+/// Decides whether agents may commit to a branch: it belongs to the issue (named after it,
+/// `handoff/ISSUE`, below that, a part's, or made for it), and is neither a base nor the ledger's. Case
+/// is ignored, as some file systems do.
 ///
 /// # Errors
 /// A [`BranchRefusal`].

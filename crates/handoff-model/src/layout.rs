@@ -21,8 +21,7 @@ pub const ISSUES: &str = "issues";
 pub const ARCHIVED: &str = "archived";
 /// The folder with what was spent on each day ([`crate::record::spending`]).
 pub const SPENT: &str = "spent";
-/// The folder with one file for each paused issue, so that whoever looks for work need not read
-/// the issues.
+/// The folder with one file for each paused issue: a search for work reads no issues.
 pub const PAUSED: &str = "paused";
 /// The folder with the active protocols.
 pub const PROTOCOLS: &str = "protocols";

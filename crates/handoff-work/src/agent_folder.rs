@@ -94,7 +94,7 @@ impl AgentFolder {
             .map_err(|error| failed(&error))
     }
 
-    /// Reads a file, which may have so many bytes at most; `None` if there is none.
+    /// Reads a file up to a size limit; `None` if it does not exist.
     ///
     /// # Errors
     /// Why what is there can't be read.

@@ -151,7 +151,7 @@ impl Breakers {
         self.next_end().is_some_and(|left| left <= LONGEST)
     }
 
-    /// How long the next pause to end still takes; none if there is none.
+    /// The time until the next pause ends; `None` without a pause.
     pub(super) fn next_end(&self) -> Option<Duration> {
         let noted = self.noted();
         let paused = noted.values().filter(|one| !one.is_stopped());

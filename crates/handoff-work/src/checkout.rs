@@ -26,7 +26,7 @@ impl Checkout {
     /// One in which no agent has worked yet, of the repository with this git directory.
     ///
     /// # Errors
-    /// Why it is none, in a sentence.
+    /// Why it is not a checkout, in a sentence.
     pub(super) fn of(common: &str, path: &Path) -> Result<Self, String> {
         let shown = path.display();
         let failed = |error: io::Error| format!("{shown}: {error}");

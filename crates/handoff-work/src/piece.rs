@@ -1068,8 +1068,8 @@ fn why(end: &End, program: &str, time: Option<Duration>) -> (&'static str, Strin
     }
 }
 
-/// What an agent or its program said, as a reason can have it: whoever is to learn that the work did
-/// not go well learns it, also if a secret or a byte that no argument has is in the text.
+/// An agent's or program's message as a valid reason: secrets and NUL bytes are masked, so that the
+/// failure is recorded in any case.
 fn recordable(text: &str) -> String {
     let mut text = text.replace('\0', " ");
     // Before it is cut: half of a secret would not be found.

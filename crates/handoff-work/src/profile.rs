@@ -148,10 +148,10 @@ impl Profiles {
         self.shipped.keys().cloned().collect()
     }
 
-    /// A profile with all that it is on top of.
+    /// A profile, with what it extends.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Why the profile can't be used.
     pub(super) fn get(&self, name: &str) -> Result<Profile, String> {
         let mut chain = vec![name.to_owned()];
         let mut profile = self.entry(name)?.clone();

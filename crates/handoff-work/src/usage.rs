@@ -725,7 +725,7 @@ mod tests {
             assert!(told.contains(why), "{output}: {told}");
             assert_eq!(shown(&so_far.usage), "m 0+1 (0) 1000.00 USD");
         }
-        // What only quotes a report is none.
+        // A quoted report is not a report.
         let quoting = "{\"type\":\"item\",\"text\":\"{\\\"type\\\":\\\"end\\\"\" broken}\n";
         assert_eq!(read(&own, quoting), UsageSoFar::default());
     }

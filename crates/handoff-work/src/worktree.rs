@@ -696,8 +696,7 @@ fn is_empty(path: &Path) -> bool {
     fs::read_dir(path).map_or(!path.exists(), |mut entries| entries.next().is_none())
 }
 
-/// Whether a worktree is neither being made nor removed: whoever was at it is gone, since its lock is
-/// held.
+/// Whether a worktree is complete. The caller holds its lock, so nobody is making or removing it.
 fn is_whole(checkout: &Checkout) -> bool {
     let reason = fs::read_to_string(checkout.git_dir.join("locked")).unwrap_or_default();
     ![ADDING, RESTORING, REMOVING].contains(&reason.trim())

@@ -8,8 +8,7 @@ use super::duration;
 use crate::environment::now;
 use crate::failure::Failure;
 
-/// Reads a moment: RFC 3339, a date (midnight UTC), or how long ago. `None` if the text is none
-/// of these.
+/// Reads a moment: RFC 3339, a date (midnight UTC), or how long ago; else `None`.
 ///
 /// # Errors
 /// A usage [`Failure`] if the environment sets an invalid date.

@@ -64,7 +64,7 @@ impl Fresh {
         self.asked && self.trouble.is_none()
     }
 
-    /// What is wrong with the remote's ledger, if it answered: it was rewritten, or is none.
+    /// What is wrong with the ledger of a remote that answered: it was rewritten, or is not a ledger.
     pub fn fault(&self) -> Option<&str> {
         let is_fault = self.asked && !self.is_out_of_reach;
         self.trouble.as_deref().filter(|_| is_fault)

@@ -287,10 +287,10 @@ fn unquote(root: &Value, schema: &Value, value: &mut Value) {
     }
 }
 
-/// A value as its field takes it.
+/// A text as a value of its field's type.
 ///
 /// # Errors
-/// What the field is instead.
+/// The types that the field takes.
 fn typed(text: &str, schema: Option<&Value>) -> Result<Value, String> {
     let all = Value::Null;
     let schema = schema.unwrap_or(&all);

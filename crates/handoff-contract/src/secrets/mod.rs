@@ -510,7 +510,7 @@ mod tests {
         );
     }
 
-    /// A token needs no space around it; a word that only begins like one is none.
+    /// A token is found without spaces around it; a word that only begins like a token is not one.
     #[test]
     fn a_token_that_is_glued_to_other_text_is_found() {
         let key = concat!("AK", "IAQ7ZP3M2XKD9WLT5R");

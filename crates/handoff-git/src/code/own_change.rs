@@ -184,8 +184,8 @@ impl CodeStore {
         Err(undone_by_rebase(head))
     }
 
-    /// Whether a merge by rebase gives the files that a commit has, too: it leaves out the merges in
-    /// between, with what they dropped. What can't be rebased is none.
+    /// Whether a merge by rebase gives the commit's files, too: a rebase leaves out merges, with what
+    /// they dropped. False if the commit can't be rebased.
     ///
     /// # Errors
     /// What is missing to tell, in words.

@@ -272,7 +272,7 @@ impl Remote {
         below: Below,
         patience: &Patience<'_>,
     ) -> Result<(), RemoteError> {
-        // A remote that is told of commits takes what they lead to for known.
+        // A remote assumes that a client has the ancestors of the commits that it offers.
         let mut command = self.git_with("fetch", &["fetch.negotiationAlgorithm=noop"]);
         command.args(FETCHING);
         command.arg(match below {

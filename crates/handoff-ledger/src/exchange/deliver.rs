@@ -333,8 +333,8 @@ impl<'a, 'r> Importer<'a, 'r> {
         }
     }
 
-    /// Matches a file's contract as it is, or else by the first import profile under which it is a
-    /// contract. If it is none, the match has what was found by the profile that forgives most.
+    /// Matches a file's contract as it is, else by the first import profile that accepts it. If none
+    /// does, the match has the findings of the most lenient profile.
     pub(super) fn match_file(
         &self,
         tip: &Snapshot<'r>,

@@ -96,7 +96,7 @@ impl Ledger<'_> {
         let folder = self.rejected_folder();
         let mut found = Vec::new();
         let own = self.memory().kept();
-        // Those of other clones come with whoever fetches all refs.
+        // A fetch of all refs also brings those of other clones.
         let all = self.repository().kept(&folder)?;
         for kept in all.into_iter().filter(|kept| own.contains(&kept.at)) {
             let commit = self.repository().commit(kept.commit)?;

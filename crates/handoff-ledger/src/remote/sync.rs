@@ -475,8 +475,8 @@ impl Ledger<'_> {
         }
     }
 
-    /// Refuses what the remote has if one of its protocols that this clone does not have needs more than a
-    /// protocol may: whoever takes it pays for it with every command.
+    /// Refuses the remote's ledger if a protocol that is new to this clone exceeds the limits of
+    /// protocols: every command would read it.
     fn ensure_affordable(
         &self,
         here: Option<ObjectId>,

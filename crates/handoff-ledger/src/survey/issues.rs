@@ -59,7 +59,7 @@ impl Issues {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no issues.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -166,7 +166,7 @@ impl Ledger<'_> {
         if self.repository().is_partial() {
             return;
         }
-        // What can't be read is for whoever needs it to tell.
+        // A read error is reported where the data is needed.
         if let Ok(Some(damage)) = self.new_damage(now) {
             self.memory().note_audit(&damage);
         }

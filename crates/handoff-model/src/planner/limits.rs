@@ -12,8 +12,8 @@ use crate::record::{Counted, Issue, Record};
 use crate::refusal::{Limit, LimitReached};
 use crate::value::scalar;
 
-/// How many handoffs an issue can have, whatever its protocol allows: each step writes the list of its
-/// folder again, and whoever audits reads it.
+/// The most handoffs of an issue, in any protocol: each step rewrites its folder's list, and the audit
+/// reads it.
 const MOST_HANDOFFS: u32 = 10_000;
 
 impl<E, V> Planner<'_, E, V> {

@@ -98,8 +98,8 @@ impl Explained for NotArchivable {
 }
 
 /// Refuses an issue that cannot be archived: one that has not ended, or whose last step was not made
-/// before this moment. That somebody has yet to be told of its end holds nothing up: nobody has to
-/// answer that, so it may never end.
+/// before this moment. A notice of its end that nobody has read yet does not prevent it: it may stay
+/// unread for ever.
 ///
 /// # Errors
 /// [`NotArchivable`].

@@ -27,7 +27,7 @@ pub struct Paused {
     /// The agents that go on all the same, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub except: Vec<AgentName>,
-    /// The issues with whose end it is over; it ends by a resumption alone, if there is none.
+    /// The issues whose end ends the pause; without any, only `resume` ends it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<IssueKey>,
 }

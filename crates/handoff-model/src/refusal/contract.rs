@@ -27,7 +27,7 @@ pub enum ContractRefusal {
         /// Whether that handoff failed, so that its contract can be corrected.
         failed: bool,
     },
-    /// The contract says that work failed or is blocked, and there is none that could.
+    /// The contract reports failed or blocked work, but its sender holds none.
     #[error(
         "status `{status}` says how work of {agent} ended, and it holds none in issue {issue} that this contract would end"
     )]

@@ -25,7 +25,7 @@ pub enum RequestRefusal {
         /// The other.
         other: IssueKey,
     },
-    /// It is none of what can be set.
+    /// What was named can't be set.
     #[error("{what} can't be set")]
     NotSettable { what: String, known: Vec<String> },
     /// The report of what the work took can't be recorded.

@@ -367,8 +367,8 @@ fn why_not_approved(requirement: &Requirement, is_shown: bool, undone: Option<&R
     }
 }
 
-/// Why whoever meets a requirement is not known to be another than the senders of the contracts that
-/// it keeps apart, of those before the handoff with the number `end`.
+/// Why the approver may be one of the senders that a requirement keeps apart; only handoffs before the
+/// number `end` count.
 fn not_apart<E>(
     view: &impl View<E>,
     requirement: &Requirement,
