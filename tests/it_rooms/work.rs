@@ -229,6 +229,44 @@ fn who_lost_its_work_is_stopped() {
 }
 
 #[test]
+fn a_halt_of_all_ends_a_run_and_the_same_attempt_goes_on_after_it() {
+    let env = opened();
+    let text = format!(
+        "if [ -e $OUT/started ]; then git add half.txt; git commit -q -m half\n\
+         git handoff new {PREPARED} > $GIT_HANDOFF_CONTRACT\n\
+         else echo $$ > $OUT/started; echo half > half.txt; sleep 600; fi"
+    );
+    let agent = agent(&env, &text);
+    let args = ["--as", "prep-agent", "--once", "--"];
+    let args = [&args[..], &[agent.to_str().unwrap()]].concat();
+    let mut running = Running::silent(worker(&env, &args));
+    let half = env.root().join("repo.worktrees/87/half.txt");
+    until("it runs", || half.exists());
+    let at_once = |args: &[&str]| {
+        let args = [args, &["--as", "orchestrator", "--reason", "no provider"]].concat();
+        let mut command = env.program(&args);
+        command
+            .env_remove("GIT_AUTHOR_DATE")
+            .env_remove("GIT_COMMITTER_DATE");
+        env.run(command, &args, None).success();
+    };
+    at_once(&["pause", "--all", "--now"]);
+    running.child.wait().unwrap();
+    // A process that nobody waited for has no command line any more.
+    let process = Path::new("/proc").join(said(&env, "started").trim());
+    let line = fs::read(process.join("cmdline")).unwrap_or_default();
+    assert!(line.is_empty(), "its program ended, too");
+    assert_eq!(record(&env)["state"], "pending");
+    let claim = ["claim", "87.1", "--as", "prep-agent"];
+    env.handoff(&claim).exits(4).says("no provider");
+    at_once(&["resume", "--all"]);
+    let ran = work(&env, &[], &agent).success();
+    assert_eq!(outcome(&ran).0, "handed_on");
+    assert_eq!(record(&env)["attempt"], 1);
+    assert!(half.exists(), "what it had done was there");
+}
+
+#[test]
 fn the_next_worker_goes_on_where_one_was_killed() {
     let env = opened();
     let text = format!(
