@@ -484,3 +484,26 @@ fn an_approval_names_the_findings_beside_it() {
     assert_eq!(findings(&env).len(), 2);
     assert!(findings(&env).iter().all(|one| one.ends_with(" answered")));
 }
+
+/// A round that raises only suggestions ends the review: they go with the approval.
+#[test]
+fn a_review_of_suggestions_alone_is_the_approval() {
+    let env = TestEnvironment::with_repository();
+    let init = ["init", "--protocol", "review", "--evidence", "off"];
+    env.handoff(&init).success();
+    let send = |from: &str, to: &str, set: &[&str]| {
+        let set = set.iter().flat_map(|one| ["--set", one]);
+        let head = ["send", "--issue", "7", "--to", to, "--as", from];
+        env.handoff(&head.into_iter().chain(set).collect::<Vec<_>>())
+    };
+    let work = ["branch=fix-7", "summary=Done", "commits=1a2b3c4"];
+    send("coder", "reviewer", &work).success();
+    env.claim("7.1", "reviewer").success();
+    let suggestion = "findings={\"severity\":\"suggestion\",\"text\":\"A shorter name\"}";
+    send("reviewer", "coder", &["summary=Nearly", suggestion])
+        .exits(3)
+        .says("A review that has only suggestions is `done`");
+    send("reviewer", "end", &["summary=Good", suggestion]).success();
+    assert_eq!(env.data(&["status", "7"])["issue"]["status"], "completed");
+    env.assert_sound();
+}
