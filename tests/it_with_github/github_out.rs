@@ -505,10 +505,11 @@ fn the_comment_that_is_there_is_found() {
     let comment = |id: u64, login: &str, body: &str| json!({ "id": id, "user": { "login": login }, "body": body });
     let own = env.handoff(&["github", "comment", "87"]).success().stdout;
     let bot = "github-actions[bot]";
+    let old = own.replacen("\n", "\nOld\n", 1);
     let pages = format!(
         "{}\n{}",
         json!([comment(1, "mallory", &own), comment(2, bot, "hello")]),
-        json!([comment(3, bot, &own), comment(4, "desk[bot]", &own)])
+        json!([comment(3, bot, &old), comment(4, "desk[bot]", &own)])
     );
     let list = env.file("comments.json", pages);
     let file = env.root().join("comment.md");

@@ -40,14 +40,24 @@ pub enum CommentsFault {
     },
 }
 
-#[derive(Deserialize)]
-struct Comment {
-    id: u64,
+/// A comment, as the REST API lists it.
+#[derive(Debug, Deserialize)]
+pub struct Comment {
+    /// Its number.
+    pub id: u64,
     body: Option<String>,
     user: Option<User>,
 }
 
-#[derive(Deserialize)]
+impl Comment {
+    /// Whether it says this; GitHub may keep lines as forms send them.
+    pub fn is(&self, body: &str) -> bool {
+        let own = self.body.as_deref().unwrap_or_default();
+        own.replace("\r\n", "\n").trim_end() == body.trim_end()
+    }
+}
+
+#[derive(Debug, Deserialize)]
 struct User {
     login: String,
 }
@@ -88,7 +98,11 @@ fn comments(page: Value) -> Result<Vec<Comment>, CommentsFault> {
 ///
 /// # Errors
 /// [`CommentsFault`] if the text is not a list of comments.
-pub fn existing(json: &[u8], issue: &IssueKey, author: &str) -> Result<Option<u64>, CommentsFault> {
+pub fn existing(
+    json: &[u8],
+    issue: &IssueKey,
+    author: &str,
+) -> Result<Option<Comment>, CommentsFault> {
     let marker = marker(issue);
     let is_it = |comment: &Comment| {
         let by = comment.user.as_ref().map(|user| user.login.as_str());
@@ -99,9 +113,9 @@ pub fn existing(json: &[u8], issue: &IssueKey, author: &str) -> Result<Option<u6
     let mut found = Vec::new();
     for page in serde_json::Deserializer::from_slice(json).into_iter::<Value>() {
         let page = page.map_err(|source| CommentsFault::Unreadable { source })?;
-        found.extend(comments(page)?.iter().filter(|c| is_it(c)).map(|c| c.id));
+        found.extend(comments(page)?.into_iter().filter(is_it));
     }
-    Ok(found.into_iter().min())
+    Ok(found.into_iter().min_by_key(|comment| comment.id))
 }
 
 #[cfg(test)]
@@ -111,7 +125,8 @@ mod tests {
 
     fn found(json: &str) -> Option<u64> {
         let key: IssueKey = "87".parse().expect("a key");
-        existing(json.as_bytes(), &key, AUTHOR).expect("comments")
+        let found = existing(json.as_bytes(), &key, AUTHOR).expect("comments");
+        found.map(|comment| comment.id)
     }
 
     fn comment(id: u64, login: &str, body: &str) -> String {

@@ -4,7 +4,7 @@ use clap::Args;
 use handoff::base::ids::IssueKey;
 use handoff::base::text::quoted;
 use handoff::model::IssueSummary;
-use handoff_github::comment::{AUTHOR, existing};
+use handoff_github::comment::{AUTHOR, Comment, existing};
 use handoff_github::status::Issue;
 use handoff_github::summary::comment;
 use schemars::JsonSchema;
@@ -24,8 +24,8 @@ use crate::view::Look;
 /// It says first whose turn it is, what is asked and how to answer, what a merge lacks, what reviews
 /// found, and what it cost; what happened is folded away. It has at most 65,536 bytes, and an
 /// invisible first line. --existing takes the issue's or the pull request's comments as GitHub's REST API lists them; the body then
-/// goes to a file, and the answer is the id of the comment to update, or nothing if there is none
-/// yet. Only a comment by the same author counts, even if another's has that first line.
+/// goes to a file, unless it is as it was, and the answer is the id of the comment to update, or nothing if
+/// there is none yet. Only a comment by the same author counts, even if another's has that first line.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff github comment 123 > comment.md
@@ -71,7 +71,7 @@ impl Arguments {
             return Err(Failure::usage(text).hint("use --output FILE"));
         }
         let key: IssueKey = self.issue.parse()?;
-        let id = match &self.existing {
+        let known = match &self.existing {
             Some(list) => self.found(context, list, &key)?,
             None => None,
         };
@@ -87,12 +87,13 @@ impl Arguments {
         if !page.left_out.is_empty() {
             output.say(&format!("left out: {}", page.left_out.join(", ")));
         }
-        if let Some(file) = file {
+        let is_same = known.as_ref().is_some_and(|known| known.is(&page.text));
+        if let Some(file) = file.filter(|_| !is_same) {
             replace(file, page.text.as_bytes())?;
         }
         output.answer(&CommentView {
             issue: IssueSummary::from(&issue.issue),
-            comment: id,
+            comment: known.map(|known| known.id),
             bytes: page.text.len(),
             left_out: page.left_out,
             body: page.text,
@@ -100,8 +101,13 @@ impl Arguments {
         })
     }
 
-    /// The id of the existing comment, if any.
-    fn found(&self, context: &Context, list: &str, key: &IssueKey) -> Result<Option<u64>, Failure> {
+    /// The existing comment, if any.
+    fn found(
+        &self,
+        context: &Context,
+        list: &str,
+        key: &IssueKey,
+    ) -> Result<Option<Comment>, Failure> {
         let bytes = input::comments(context, list)?;
         existing(&bytes, key, &self.author).map_err(|error| {
             let shown = match list {

@@ -1,3 +1,5 @@
+use std::path::PathBuf;
+
 use clap::{ArgGroup, Args};
 use handoff::base::ObjectId;
 use handoff::base::ids::IssueKey;
@@ -18,6 +20,7 @@ use crate::exit;
 use crate::failure::{ErrorCode, Failure};
 use crate::judging::{self, Judged, STATUS, description, judge, judge_queue};
 use crate::output::annotations::Format;
+use crate::output::replace::replace;
 use crate::output::{Answer, Output, annotations};
 use crate::view::Look;
 use handoff_http::github::{Github, GithubError};
@@ -59,6 +62,9 @@ pub(crate) struct Arguments {
     /// Set nothing, and show what would be set
     #[arg(long)]
     dry_run: bool,
+    /// Keep each open pull request, as GitHub describes it, in this folder: 7.json
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<PathBuf>,
     /// The output format
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     format: Format,
@@ -157,6 +163,12 @@ impl Arguments {
         let open = github.list("pulls?state=open&per_page=100")?;
         let found: Result<Vec<PullRequest>, Failure> = open.iter().map(judging::read).collect();
         let mut found = found?;
+        for (described, one) in open.iter().zip(&found) {
+            if let Some(folder) = &self.keep {
+                let file = folder.join(format!("{}.json", one.number));
+                replace(&file, described.to_string().as_bytes())?;
+            }
+        }
         for number in &self.pull_requests {
             if !found.iter().any(|one| one.number == *number) {
                 // That there is none is told.
