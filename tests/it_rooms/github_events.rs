@@ -353,8 +353,10 @@ fn an_issue_that_earlier_versions_cancelled_goes_on_by_a_command_that_is_named()
     again["updated_at"] = json!(after);
     let payload = issues("reopened", again.clone());
     let data = event(&env, "issues", &payload);
-    assert_eq!(did(&data), ["reopened 12.1"]);
+    // It begins again by itself.
+    assert_eq!(did(&data), ["reopened 12.1", "sent 12.2"]);
     let next = data["next"].as_str().unwrap().to_owned();
+    assert_eq!(next, "git handoff claim 12.2 --as prep-agent");
     let words: Vec<&str> = next.split(' ').skip(2).collect();
     env.handoff(&words).success();
     // Word of a closing before that has no effect any more.
@@ -364,7 +366,7 @@ fn an_issue_that_earlier_versions_cancelled_goes_on_by_a_command_that_is_named()
     let data = event(&env, "issues", &issues("closed", closed));
     assert!(did(&data).is_empty(), "{data:#}");
     let data = event(&env, "issues", &issues("edited", again));
-    assert_eq!(did(&data), ["noted 12.1", "sent 12.2"]);
+    assert_eq!(did(&data), ["noted 12.2"]);
     env.assert_sound();
 }
 
@@ -441,12 +443,10 @@ fn a_completed_issue_is_reopened() {
     let data = event(&env, "issues", &payload);
     assert_eq!(data["did"][0]["what"], "reopened");
     assert_eq!(event(&env, "issues", &payload)["repeated"], true);
-    // Written up anew, it begins again.
-    let mut edited = issue(87);
-    edited["title"] = json!("Parcels are lost again");
-    let data = event(&env, "issues", &issues("edited", edited));
-    let what = |n: usize| data["did"][n]["what"].as_str().unwrap();
-    assert_eq!((what(0), what(1)), ("noted", "sent"));
+    // It begins again, with the agent that prepares the work.
+    assert_eq!(data["did"][1]["what"], "sent", "{data:#}");
+    let next = data["next"].as_str().unwrap();
+    assert!(next.ends_with(" --as prep-agent"), "{next}");
     env.assert_sound();
 }
 

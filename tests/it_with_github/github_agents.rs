@@ -385,3 +385,65 @@ fn a_label_on_a_new_issue_waits_for_no_intake() {
     assert_eq!(said["handoffs"].as_array().unwrap().len(), 2, "{said:#}");
     assert_eq!(said["handoffs"][0]["to"], "prep-agent");
 }
+
+#[test]
+fn a_reopened_issue_goes_on_from_the_base_in_a_new_pull_request() {
+    // What is done again is not the same.
+    let agent = AGENT.replace("echo \"$2\" >\"$1\"", "echo \"$2 $RANDOM$RANDOM\" >\"$1\"");
+    let runner = with_agents(&agent);
+    let env = &runner.env;
+    let server = runner.server();
+    let first = run_on(&runner, dispatched(3, json!({ "issue": "87" })));
+    assert_eq!(status(&runner)["issue"]["status"], "completed");
+    // It was merged as one commit, and others work on.
+    let git = |args: &[&str]| env.git(&server, args).trim().to_owned();
+    let mut base = git(&["rev-parse", "main"]);
+    let commit = |of: &str, parent: &str| {
+        let tree = format!("{of}^{{tree}}");
+        git(&["commit-tree", &tree, "-p", parent, "-m", "Others"])
+    };
+    let before = git(&["rev-parse", "main^1"]);
+    base = commit(&base, &before);
+    base = commit(&base, &base);
+    git(&["update-ref", "refs/heads/main", &base]);
+    let roles = env.root().join("roles");
+    fs::write(&roles, "").unwrap();
+    env.wait_minutes(5);
+    let at = chrono::DateTime::from_timestamp(env.now(), 0).unwrap();
+    let mut payload = opened(87, 1).payload;
+    payload["action"] = json!("reopened");
+    payload["issue"]["state_reason"] = json!("reopened");
+    payload["issue"]["updated_at"] = json!(at.format("%Y-%m-%dT%H:%M:%SZ").to_string());
+    let run = runner.run("handoff-intake.yml", &Event::new("issues", 50, payload));
+    run.job("record", "success")
+        .says("reopened issue 87")
+        .says(" --as prep-agent");
+    let said = status(&runner);
+    assert_eq!(said["issue"]["status"], "open", "{said:#}");
+    let dispatches = env.root().join("github/dispatches.json");
+    fs::write(dispatches, "[]").unwrap();
+    let runs = run_on(&runner, dispatched(51, json!({ "issue": "87" })));
+    for run in &runs {
+        run.job("turn", "success").job("carry", "success");
+    }
+    let again = fs::read_to_string(&roles).unwrap();
+    assert!(
+        again.starts_with("prep-agent\nimplementer-agent\n"),
+        "{again}"
+    );
+    let said = status(&runner);
+    assert_eq!(said["issue"]["status"], "completed", "{said:#}");
+    // A new pull request, whose code goes on from what the base has by then.
+    let pulls = runner.kept("pulls.json");
+    let newest = pulls.as_array().unwrap().last().unwrap();
+    assert_eq!(
+        (&newest["number"], &newest["merged"]),
+        (&json!(8), &json!(true))
+    );
+    let head = newest["head"]["sha"].as_str().unwrap();
+    env.git(&server, &["merge-base", "--is-ancestor", &base, head]);
+    let noted = said.to_string();
+    assert!(noted.contains("/pull/8"), "{said:#}");
+    assert!(first.len() > 5);
+    env.assert_sound();
+}

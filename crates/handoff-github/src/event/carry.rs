@@ -153,6 +153,9 @@ fn carry_out_in(
         work.follow(rule)?;
     }
     work.commands(&rules)?;
+    if work.carried.did.iter().any(|did| did.what == "reopened") {
+        work.goes_on_with()?;
+    }
     Ok(work.carried)
 }
 

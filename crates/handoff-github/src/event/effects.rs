@@ -30,7 +30,7 @@ impl Work<'_, '_, '_> {
     pub(super) fn reopen(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
         let delivery = self.part(rule, "reopen")?;
         if self.had(rule, "reopened", &delivery)? {
-            return self.goes_on_with();
+            return Ok(());
         }
         let Some(issue) = self.issue()? else {
             self.not(rule, "the ledger does not have this issue");
@@ -57,12 +57,11 @@ impl Work<'_, '_, '_> {
         };
         let ledger = &mut self.context.ledger;
         let done = ledger.update(&session, &rule.agent, &self.key, &reopen);
-        self.took(rule, "reopened", Map::new(), done)?;
-        self.goes_on_with()
+        self.took(rule, "reopened", Map::new(), done)
     }
 
     /// Finds the command by which the work of an open issue goes on.
-    fn goes_on_with(&mut self) -> Result<(), LedgerError> {
+    pub(super) fn goes_on_with(&mut self) -> Result<(), LedgerError> {
         let tip = self.context.ledger.tip()?;
         let folder = tip.issue(&self.key)?;
         let open = folder
