@@ -16,13 +16,13 @@ fn branch_of_sample() -> String {
 }
 
 /// A repository on the server, and a clone in which issue 87 waits for its review, in pull request 7.
-struct Desk {
-    runner: Runner,
-    branch: String,
+pub(crate) struct Desk {
+    pub(crate) runner: Runner,
+    pub(crate) branch: String,
 }
 
 impl Desk {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let branch = branch_of_sample();
         let desk = Self::implementing(&branch);
         desk.step("implementer-agent", "implementer-agent-to-reviewer-agent");
@@ -50,15 +50,15 @@ impl Desk {
         desk
     }
 
-    fn env(&self) -> &TestEnvironment {
+    pub(crate) fn env(&self) -> &TestEnvironment {
         &self.runner.env
     }
 
-    fn git(&self, args: &[&str]) -> String {
+    pub(crate) fn git(&self, args: &[&str]) -> String {
         self.env().git(&self.env().repo(), args).trim().to_owned()
     }
 
-    fn commit(&self, message: &str, files: &[(&str, &str)]) {
+    pub(crate) fn commit(&self, message: &str, files: &[(&str, &str)]) {
         for (path, text) in files {
             fs::write(self.env().repo().join(path), text).unwrap();
         }
@@ -78,7 +78,7 @@ impl Desk {
         self.env().send(contract).success();
     }
 
-    fn approve(&self) {
+    pub(crate) fn approve(&self) {
         self.step("reviewer-agent", "reviewer-agent-to-validator-agent");
     }
 
@@ -91,7 +91,7 @@ impl Desk {
     }
 
     /// The pull request as it is on the server, once this has been pushed.
-    fn pull_request(&self, number: u64, branch: &str, body: &str) -> Value {
+    pub(crate) fn pull_request(&self, number: u64, branch: &str, body: &str) -> Value {
         let to = format!("HEAD:refs/pull/{number}/head");
         self.git(&["push", "-q", "-f", "origin", &to]);
         let here = json!({ "id": 1, "full_name": "owner/desk" });
@@ -105,12 +105,12 @@ impl Desk {
         })
     }
 
-    fn head(&self) -> String {
+    pub(crate) fn head(&self) -> String {
         self.git(&["rev-parse", "HEAD"])
     }
 
     /// Pull request 7 changes, which starts the intake and the gate.
-    fn pull(&self, action: &str, run: u32) {
+    pub(crate) fn pull(&self, action: &str, run: u32) {
         let described = self.pull_request(7, &self.branch, "Closes #87");
         let here = described["base"]["repo"].clone();
         let payload = json!({
@@ -124,7 +124,7 @@ impl Desk {
     }
 
     /// Somebody starts the gate by hand.
-    fn dispatch(&self, issue: &str) -> Run {
+    pub(crate) fn dispatch(&self, issue: &str) -> Run {
         let inputs = json!({ "inputs": { "issue": issue } });
         let event = Event::new("workflow_dispatch", 90, inputs);
         let run = self.runner.run("handoff-gate.yml", &event);
@@ -142,7 +142,7 @@ impl Desk {
         self.env().run(command, args, None)
     }
 
-    fn state(&self) -> String {
+    pub(crate) fn state(&self) -> String {
         self.runner.api.status(&self.head()).unwrap().0
     }
 

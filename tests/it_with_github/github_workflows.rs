@@ -358,7 +358,7 @@ fn each_job_may_what_it_needs_and_ends() {
     handoff-agent carry {"contents":"write","issues":"write","pull-requests":"write","actions":"write","statuses":"write"}
     handoff-audit audit {"contents":"read"}
     handoff-audit tell {"issues":"write"}
-    handoff-gate gate {"actions":"write","contents":"read","pull-requests":"read","issues":"read","statuses":"write"}
+    handoff-gate gate {"actions":"write","contents":"write","pull-requests":"read","issues":"read","statuses":"write"}
     handoff-intake record {"contents":"write","issues":"write","pull-requests":"write","statuses":"write"}
     handoff-pages report {"contents":"read"}
     handoff-pages deploy {"pages":"write","id-token":"write"}

@@ -10,6 +10,8 @@ mod github_action;
 #[cfg(unix)]
 mod github_agents;
 #[cfg(unix)]
+mod github_forks;
+#[cfg(unix)]
 mod github_gate;
 #[cfg(unix)]
 mod github_out;

@@ -102,6 +102,10 @@ impl Life {
         let model = &mut self.hub.model;
         match name {
             "reviewer-agent-to-validator-agent" => model.approved = Some(head),
+            "validator-agent-to-fixer-agent" => {
+                model.approved = None;
+                model.objected = Some(head);
+            }
             "validator-agent-to-closer-agent" | "workflow-complete" => {}
             _ => model.approved = None,
         }

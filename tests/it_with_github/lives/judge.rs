@@ -20,6 +20,9 @@ impl Life {
         let Some(approved) = &self.hub.model.approved else {
             return false;
         };
+        if self.hub.model.objected.as_ref() == Some(approved) {
+            return false;
+        }
         let mut commit = Some(&pull.head);
         let merges = &self.hub.merges;
         let is_approved = std::iter::from_fn(|| {

@@ -49,6 +49,8 @@ pub(super) struct Model {
     pub(super) turn: &'static str,
     /// The commit that the agents' review approves.
     pub(super) approved: Option<String>,
+    /// The commit to which the validator objects: that ends with other code, or by who objects.
+    pub(super) objected: Option<String>,
 }
 
 impl Model {

@@ -31,6 +31,10 @@ struct Kept {
     /// The oldest first.
     statuses: Vec<Value>,
     faults: Vec<Fault>,
+    /// How many requests are answered before one is refused, and how.
+    refused: Option<(usize, u16)>,
+    /// Reviews, with their pull requests.
+    reviews: Vec<(u64, Value)>,
     /// Pull requests, and the issues that somebody linked to them.
     linked: Vec<(u64, u64)>,
     /// Each request, in order.
@@ -55,12 +59,22 @@ impl Api {
                 let mut body = String::new();
                 request.as_reader().read_to_string(&mut body).unwrap();
                 let mut kept = own.lock().unwrap();
+                let kept = &mut *kept;
                 let asked = format!("{} {}", request.method(), request.url());
                 let fault = kept
                     .faults
                     .iter_mut()
                     .find(|fault| fault.times > 0 && asked.starts_with(fault.at));
+                let refused = kept.refused.take();
+                kept.refused =
+                    refused.and_then(|(left, status)| Some((left.checked_sub(1)?, status)));
                 let (status, answer, mut headers) = match fault {
+                    _ if refused.is_some_and(|(left, _)| left == 0) => {
+                        let status = refused.unwrap().1;
+                        let wait = vec![("retry-after", "3600".to_owned())];
+                        let wait = if status == 429 { wait } else { Vec::new() };
+                        (status, json!({ "message": "Not now" }), wait)
+                    }
                     Some(fault) => {
                         fault.times -= 1;
                         let message = json!({ "message": "Not now" });
@@ -113,6 +127,21 @@ impl Api {
 
     pub(crate) fn fails(&self, fault: Fault) {
         self.kept.lock().unwrap().faults.push(fault);
+    }
+
+    /// Refuses one request, once so many were answered; returns whether the one before was refused.
+    pub(crate) fn refuses(&self, after: usize, status: u16) -> bool {
+        let before = self.kept.lock().unwrap().refused.replace((after, status));
+        before.is_none()
+    }
+
+    /// Somebody reviews a pull request.
+    pub(crate) fn is_reviewed(&self, pull_request: u64, review: Value) {
+        self.kept
+            .lock()
+            .unwrap()
+            .reviews
+            .push((pull_request, review));
     }
 
     /// Somebody sets a status.
@@ -279,6 +308,11 @@ impl Kept {
                 let mut pulls = pulls.iter();
                 let found = pulls.find(|pull| pull["number"].as_u64() == number.parse().ok());
                 found.map_or(missing, |found| (200, found.clone(), None))
+            }
+            (Method::Get, ["pulls", number, "reviews"]) => {
+                let own = self.reviews.iter();
+                let own = own.filter(|(of, _)| Some(*of) == number.parse().ok());
+                (200, own.map(|(_, review)| review.clone()).collect(), None)
             }
             (Method::Get, ["issues", number]) => {
                 let found = self.issues.iter();

@@ -454,6 +454,7 @@ impl Runner {
         command
             .args(["--noprofile", "--norc", "-eo", "pipefail", "-c", &script])
             .current_dir(&job.temp)
+            .env_remove("GIT_HANDOFF_WORKER")
             .env("PATH", path)
             .env("GITHUB_ACTIONS", "true")
             .env(

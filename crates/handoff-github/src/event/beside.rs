@@ -133,10 +133,21 @@ impl Work<'_, '_, '_> {
             || of.is_some_and(|of| head(issue, of).is_some()) && !self.is_own(issue)
     }
 
-    fn is_own(&self, issue: &Issue) -> bool {
-        let mut notes = issue.annotations.iter().rev();
-        let newest = notes.find_map(|note| note.facts.get(PULL_REQUEST).and_then(number_in));
-        let newest = newest.or_else(|| issue.facts.get(PULL_REQUEST).and_then(number_in));
-        newest.is_some() && newest == self.pull_request
+    /// Whether what somebody says is said of another pull request than the issue's own, also of one that
+    /// nothing is noted of yet.
+    pub(super) fn is_said_beside(&self, issue: &Issue) -> bool {
+        let is_other = own(issue).is_some_and(|own| self.pull_request.is_some_and(|of| of != own));
+        is_other || self.is_beside(issue)
     }
+
+    fn is_own(&self, issue: &Issue) -> bool {
+        own(issue).is_some_and(|own| self.pull_request == Some(own))
+    }
+}
+
+/// The number of the issue's own pull request.
+fn own(issue: &Issue) -> Option<u64> {
+    let mut notes = issue.annotations.iter().rev();
+    let newest = notes.find_map(|note| note.facts.get(PULL_REQUEST).and_then(number_in));
+    newest.or_else(|| issue.facts.get(PULL_REQUEST).and_then(number_in))
 }

@@ -462,14 +462,17 @@ impl Work<'_, '_, '_> {
             Ok(head) => head,
             Err(refused) => return Ok(Err(refused)),
         };
-        if head.is_none() && record.code.is_none() {
+        let of_it = record.code.as_ref().map(|code| code.commit.as_str());
+        let told = self.context.head.filter(|_| self.pull_request.is_some());
+        // What somebody saw in a pull request is its code, and no other that the ledger knows.
+        if head.is_none() && (of_it.is_none() || told.is_some_and(|told| of_it != Some(told))) {
             let why = "there is nothing to approve yet: no commit of its work is known";
             return Ok(Err(Refused::new(why).next(STATUS)));
         }
         let facts = &given.issue.facts;
         let branch = facts.get("branch").and_then(Value::as_str);
         let branch = record.code.as_ref().map(|code| &*code.branch).or(branch);
-        let branch = branch.filter(|_| !self.is_beside(&given.issue));
+        let branch = branch.filter(|_| !self.is_said_beside(&given.issue));
         let code = head.map(|head| Code {
             branch: branch.unwrap_or(&head).to_owned(),
             tree: self.tree(&head),
@@ -558,7 +561,7 @@ impl Work<'_, '_, '_> {
         named: Option<&str>,
     ) -> Result<Option<String>, Refused> {
         let issue = &given.issue;
-        if self.is_beside(issue) {
+        if self.is_said_beside(issue) {
             return self.head_beside(given, named).map(Some);
         }
         let head = noted(issue, HEAD).and_then(Value::as_str);
@@ -581,7 +584,7 @@ impl Work<'_, '_, '_> {
             let why = format!("{newest}, and not {}", short_id(seen));
             return Err(Refused::new(why).next(again));
         }
-        let pushed = head_since(issue, head).filter(|_| seen.is_none());
+        let pushed = head_since(issue, head).filter(|_| !seen.is_some_and(is_whole));
         if pushed.is_some_and(|at| at > given.said_at.timestamp()) {
             return Err(
                 Refused::new(format!("{newest}, which came after this was said")).next(again),
@@ -593,6 +596,12 @@ impl Work<'_, '_, '_> {
     /// The newest commit of a pull request beside the issue's own: as noted; else as the review has it, or
     /// GitHub says, where the author names it.
     fn head_beside(&self, given: &Given<'_>, named: Option<&str>) -> Result<String, Refused> {
+        let author = ["/issue/user/login", "/pull_request/user/login"];
+        let mut author = author.iter().filter_map(|place| self.event.text(place));
+        let by = self.event.of_written("/user/login");
+        if author.any(|author| by.is_some_and(|by| by.eq_ignore_ascii_case(author))) {
+            return Err(Refused::new("who wrote a pull request does not approve it"));
+        }
         let known = self
             .pull_request
             .and_then(|of| beside::head(&given.issue, of));
@@ -605,24 +614,21 @@ impl Work<'_, '_, '_> {
                 "the pull request's newest commit is not known",
             ));
         };
-        let again = format!("/handoff approve {}", short_id(head));
+        let again = format!("/handoff approve {head}");
         let is = format!("the pull request's newest commit is {}", short_id(head));
         let seen = named.or_else(|| self.event.text("/review/commit_id"));
+        if let Some(seen) = seen.filter(|seen| !head.starts_with(&seen.to_ascii_lowercase())) {
+            let why = format!("{is}, and not {}", short_id(seen));
+            return Err(Refused::new(why).next(again));
+        }
         let since = known
             .filter(|(known, _)| *known == head)
             .and_then(|(_, since)| since);
-        match seen {
-            Some(seen) if head.starts_with(&seen.to_ascii_lowercase()) => Ok(head.to_owned()),
-            Some(seen) => {
-                Err(Refused::new(format!("{is}, and not {}", short_id(seen))).next(again))
-            }
-            None if since.is_some_and(|since| since <= given.said_at.timestamp()) => {
-                Ok(head.to_owned())
-            }
-            None => Err(
-                Refused::new(format!("{is}, which may have come after this was said")).next(again),
-            ),
+        // Another commit whose id begins alike can be made.
+        if seen.is_some_and(is_whole) || since.is_some_and(|at| at <= given.said_at.timestamp()) {
+            return Ok(head.to_owned());
         }
+        Err(Refused::new(format!("{is}, which may have come after this was said")).next(again))
     }
 
     /// The tree of a commit, if the repository has it.
@@ -676,6 +682,11 @@ impl Work<'_, '_, '_> {
         };
         Ok(Err(refused))
     }
+}
+
+/// Whether this is all of a commit's id.
+fn is_whole(id: &str) -> bool {
+    id.len() >= 40
 }
 
 /// The command that is always safe.

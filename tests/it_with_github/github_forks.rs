@@ -1,0 +1,243 @@
+//! What opens the gate for strangers' code, and what GitHub refuses: nothing by accident, and nothing is lost.
+
+use std::fs;
+
+use crate::github_status::Desk;
+use crate::runner::{Event, Run};
+use serde_json::{Value, json};
+use test_support::events::person;
+
+/// A desk whose policy asks for a person's approval, and what is known of who may write.
+fn desk() -> Desk {
+    let desk = Desk::new();
+    let policy = json!({ "format": 1, "require": ["approved-by-person"] });
+    desk.git(&["checkout", "-q", "main"]);
+    fs::create_dir_all(desk.env().repo().join(".github")).unwrap();
+    desk.commit(
+        "Policy",
+        &[(".github/handoff-gate.json", &policy.to_string())],
+    );
+    desk.git(&["push", "-q", "origin", "main"]);
+    let may = json!([
+        ["maintainer", "write"],
+        ["mallory", "write"],
+        ["passer", "read"]
+    ]);
+    let file = desk.env().root().join("github/collaborators.json");
+    fs::write(file, may.to_string()).unwrap();
+    desk.git(&["checkout", "-q", "-b", "patch-1"]);
+    desk
+}
+
+impl Desk {
+    fn at(&self) -> String {
+        let at = chrono::DateTime::from_timestamp(self.env().now(), 0).unwrap();
+        at.format("%Y-%m-%dT%H:%M:%SZ").to_string()
+    }
+
+    /// The stranger's pull request 99, as it is now.
+    fn stranger(&self) -> Value {
+        let mut described = self.pull_request(99, "patch-1", "Closes #87");
+        described["head"]["repo"] = json!({ "id": 2, "full_name": "mallory/desk" });
+        described["user"] = person("mallory");
+        described["updated_at"] = json!(self.at());
+        described
+    }
+
+    fn pushed(&self, action: &str, run: u32) {
+        self.env().wait_minutes(1);
+        let described = self.stranger();
+        let payload = json!({ "action": action, "number": 99, "pull_request": described,
+            "repository": described["base"]["repo"], "sender": person("mallory") });
+        let event = Event::new("pull_request_target", run, payload);
+        let run = self.runner.run("handoff-intake.yml", &event);
+        run.job("record", "success");
+    }
+
+    fn said(&self, id: u32, by: &str, body: &str) -> Run {
+        self.env().wait_minutes(1);
+        let comment = json!({ "id": id, "body": body, "user": person(by), "created_at": self.at(),
+            "html_url": format!("https://github.com/owner/desk/pull/99#c{id}") });
+        let on = json!({ "number": 99, "state": "open", "title": "x", "body": "Closes #87",
+            "user": person("mallory"), "pull_request": {} });
+        let payload = json!({ "action": "created", "issue": on, "comment": comment,
+            "repository": { "id": 1, "full_name": "owner/desk" }, "sender": person(by) });
+        let event = Event::new("issue_comment", 1000 + id, payload);
+        self.runner.run("handoff-intake.yml", &event)
+    }
+
+    fn reviewed(&self, id: u32, by: &str, commit: &str) -> Run {
+        self.env().wait_minutes(1);
+        let review = json!({ "id": id, "state": "APPROVED", "body": "/handoff approve", "user": person(by),
+            "commit_id": commit, "submitted_at": self.at(), "author_association": "NONE",
+            "html_url": format!("https://github.com/owner/desk/pull/99#pullrequestreview-{id}") });
+        self.runner.api.is_reviewed(99, review);
+        self.sweep()
+    }
+
+    #[track_caller]
+    fn opens(&self, run: &Run) {
+        let set = self.runner.api.status(&self.head()).unwrap();
+        assert_eq!(set.0, "success", "{}\n{}", set.1, run.log);
+    }
+
+    fn sweep(&self) -> Run {
+        let sweep = Event::new("schedule", 91, json!({ "schedule": "11 * * * *" }));
+        let run = self.runner.run("handoff-gate.yml", &sweep);
+        self.env().handoff(&["fetch"]).success();
+        run
+    }
+
+    fn next(&self, text: &str) -> String {
+        self.commit("More", &[("more.txt", text)]);
+        self.head()
+    }
+
+    fn tip(&self) -> String {
+        let server = self.runner.server();
+        self.env().git(&server, &["rev-parse", "handoffs"])
+    }
+}
+
+#[test]
+fn a_strangers_code_passes_by_a_maintainers_approval_of_this_very_commit() {
+    let desk = desk();
+    let shut = |why: &str| assert_eq!(desk.state(), "failure", "{why}");
+    // Nothing is known of it yet, and the issue has code of its own, which nobody looked at.
+    let own = desk.git(&["rev-parse", &desk.branch]);
+    desk.next("0");
+    desk.runner.api.knows(&desk.stranger());
+    desk.said(1, "maintainer", "/handoff approve");
+    desk.env().handoff(&["fetch"]).success();
+    let gate = [
+        "gate",
+        "--issue",
+        "87",
+        "--require",
+        "approved-by-person",
+        "--head",
+        &own,
+    ];
+    desk.env().handoff(&gate).exits(1);
+    let first = desk.next("1");
+    desk.pushed("opened", 1);
+    shut("nobody approved it");
+    desk.said(2, "passer", "/handoff approve");
+    shut("who may not write");
+    desk.said(3, "mallory", "/handoff approve")
+        .says("who wrote a pull request does not approve it");
+    shut("its author");
+    desk.next("2");
+    desk.pushed("synchronize", 2);
+    desk.said(4, "maintainer", &format!("/handoff approve {first}"));
+    shut("an older commit");
+    desk.opens(&desk.said(5, "maintainer", "/handoff approve"));
+    // Pushed after the approval; and pushed before the event of that has come: also one whose id begins alike.
+    let third = desk.next("3");
+    desk.pushed("synchronize", 3);
+    shut("it was approved before");
+    let fourth = desk.next("4");
+    desk.runner.api.knows(&desk.stranger());
+    desk.said(6, "maintainer", "/handoff approve");
+    shut("what came unseen");
+    desk.said(
+        7,
+        "maintainer",
+        &format!("/handoff approve {}", &fourth[..10]),
+    );
+    shut("what begins alike");
+    // Reviews of forks come with the sweep.
+    desk.reviewed(1, "maintainer", &third);
+    shut("a review of another commit");
+    desk.reviewed(2, "passer", &fourth);
+    shut("a review by who may not write");
+    desk.reviewed(3, "mallory", &fourth);
+    shut("a review by its author");
+    desk.opens(&desk.reviewed(4, "maintainer", &fourth));
+    let status = desk.env().data(&["status", "87"]).to_string();
+    assert!(
+        status.contains("\"other_review_state\":\"approved\""),
+        "{status}"
+    );
+    let tip = desk.tip();
+    desk.sweep().job("gate", "success");
+    assert_eq!(desk.tip(), tip, "each counts once");
+    desk.next("5");
+    desk.pushed("synchronize", 4);
+    shut("it was approved before");
+    desk.env().assert_sound();
+}
+
+#[test]
+fn whatever_request_is_refused_the_gate_stays_closed_and_is_set_later() {
+    let desk = desk();
+    desk.git(&["checkout", "-q", &desk.branch]);
+    let fresh = |text: &str| {
+        desk.next(text);
+        desk.env().wait_minutes(1);
+        let mut described = desk.pull_request(7, &desk.branch, "Closes #87");
+        described["updated_at"] = json!(desk.at());
+        described
+    };
+    let refuse = |by_gh: bool, at: usize, status: u16| {
+        if by_gh {
+            let file = desk.env().root().join("github/refuse.json");
+            fs::write(file, json!([at, status]).to_string()).unwrap();
+        } else {
+            desk.runner.api.refuses(at, status);
+        }
+    };
+    let was_refused = |by_gh: bool| match by_gh {
+        true => desk.runner.kept("refuse.json") == json!([]),
+        false => desk.runner.api.refuses(usize::MAX, 200),
+    };
+    let set = || desk.runner.api.status(&desk.head());
+    let mut run = 100;
+    let (mut gates, mut events) = (0, 0);
+    for (by_gh, status) in [(false, 403), (false, 429), (true, 403)] {
+        // A sweep: nobody approved the commit.
+        for at in 0.. {
+            desk.runner
+                .api
+                .knows(&fresh(&format!("{by_gh} {status} {at}")));
+            refuse(by_gh, at, status);
+            desk.sweep();
+            let done = !was_refused(by_gh);
+            refuse(by_gh, usize::MAX >> 1, 200);
+            assert_ne!(set().map(|set| set.0).as_deref(), Some("success"));
+            desk.sweep().job("gate", "success");
+            assert_eq!(desk.state(), "failure", "{by_gh} {status} {at}");
+            gates += 1;
+            if done {
+                break;
+            }
+        }
+        // An event of the intake, which is started again if it failed.
+        for at in (0..).take_while(|_| status == 403) {
+            let described = fresh(&format!("event {by_gh} {status} {at}"));
+            run += 1;
+            let payload = json!({ "action": "synchronize", "number": 7, "pull_request": described,
+                "repository": described["base"]["repo"], "sender": person("octocat") });
+            let event = Event::new("pull_request_target", run, payload);
+            refuse(by_gh, at, status);
+            let ran = desk.runner.run("handoff-intake.yml", &event);
+            let done = !was_refused(by_gh);
+            refuse(by_gh, usize::MAX >> 1, 200);
+            assert_ne!(set().map(|set| set.0).as_deref(), Some("success"));
+            if ran.jobs["record"] == "failure" {
+                let again = desk.runner.run("handoff-intake.yml", &event.again());
+                again.job("record", "success");
+            }
+            desk.sweep();
+            assert_eq!(desk.state(), "failure", "{by_gh} {status} {at}");
+            let noted = desk.env().data(&["status", "87"]).to_string();
+            assert!(noted.contains(&desk.head()), "{by_gh} {status} {at}: lost");
+            events += 1;
+            if done {
+                break;
+            }
+        }
+    }
+    assert!(gates > 10 && events > 8, "{gates} {events}");
+    desk.env().assert_sound();
+}
