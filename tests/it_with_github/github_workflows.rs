@@ -387,7 +387,7 @@ fn the_table_of_permissions_is_that_of_the_workflows() {
                 .iter()
                 .map(|(what, how)| format!("`{what}: {}`", how.as_str().unwrap()))
                 .collect();
-            let row = format!("| `{name}` | `{job}` | {} |", may.join(", "));
+            let row = format!("|`{name}`|`{job}`|{}|", may.join(", "));
             assert!(page.contains(&row), "docs/github.md has no row {row}");
         }
     }
