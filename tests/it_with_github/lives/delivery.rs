@@ -179,6 +179,11 @@ impl Life {
     /// By the steps that the workflow's file has.
     fn delivered_by_the_workflow(&mut self, told: &Told) {
         self.mail.attempts += 1;
+        let now = self.hub.env().now();
+        for number in self.hub.issues.keys() {
+            let described = self.hub.issue_told(*number, now);
+            self.hub.runner.api.knows_issue(&described);
+        }
         let run = u32::try_from(told.run).unwrap();
         let mut event = Event::new(told.name, run, told.payload.clone());
         event.attempt = u32::try_from(self.mail.attempts).unwrap();
