@@ -16,6 +16,7 @@ use crate::context::Context;
 use crate::exit;
 use crate::failure::Failure;
 use crate::output::{Answer, Output, counted};
+use crate::render::receipt::taken_from;
 use crate::view::Look;
 
 // No doc comment: it would become the help of the commands.
@@ -46,6 +47,9 @@ struct Changed {
     about: String,
     /// the commit that was written; null if it was so already
     commit: Option<ObjectId>,
+    /// who held it, and is told
+    #[serde(skip_serializing_if = "Option::is_none")]
+    told: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -63,7 +67,11 @@ impl Answer for EachView {
             return "nothing meets these conditions; nothing was written\n".to_owned();
         }
         let changed = self.changed.iter().map(|one| match one.commit {
-            Some(commit) => format!("{}: done  commit {}\n", one.about, commit.short()),
+            Some(commit) => {
+                let told = one.told.iter().map(|told| format!("  {told}\n"));
+                let told: String = told.collect();
+                format!("{}: done  commit {}\n{told}", one.about, commit.short())
+            }
             None => format!("{}: was so already\n", one.about),
         });
         let refused = self.refused.iter();
@@ -98,6 +106,7 @@ pub(super) fn each(
             Ok(done) => view.changed.push(Changed {
                 about,
                 commit: done.commit,
+                told: taken_from(&done.receipt),
             }),
             Err(error) => {
                 let failure = Failure::from(error);

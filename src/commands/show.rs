@@ -31,6 +31,9 @@ impl Arguments {
         if self.contract {
             return output.raw(&stored.contract);
         }
-        output.answer(&stored.view(&ledger, &tip)?)
+        output.carry(context.carried_at(&repository, &tip));
+        let mut view = stored.view(&ledger, &tip)?;
+        view.complete(output);
+        output.answer(&view)
     }
 }

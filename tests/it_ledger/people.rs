@@ -40,7 +40,12 @@ fn a_person_is_offered_commands_in_its_own_name() {
     env.handoff(&[&["block", "7.1"][..], &why].concat())
         .success();
     env.git(&env.repo(), &["config", "handoff.agent", "maintainer"]);
-    for command in [&["next", "7"][..], &["status"], &["doctor"]] {
+    for command in [
+        &["next", "7"][..],
+        &["show", "7.1"],
+        &["status"],
+        &["doctor"],
+    ] {
         let shown = env.handoff(command).shown;
         assert!(!shown.contains("--as orchestrator"), "{shown}");
     }
@@ -48,6 +53,45 @@ fn a_person_is_offered_commands_in_its_own_name() {
         .says("git handoff answer 7.1 ANSWER --as maintainer");
     env.handoff(&["answer", "7.1", "the second", "--as", "maintainer"])
         .success();
+}
+
+#[test]
+fn who_takes_work_from_an_agent_sees_who_is_told() {
+    let env = TestEnvironment::with_ledger();
+    let told = "prep-agent (worker desk), which held it, is told at its next command\n";
+    for issue in [7, 8] {
+        env.send(opening(issue)).success();
+        let id = format!("{issue}.1");
+        let claim = ["claim", &id, "--as", "prep-agent", "--worker", "desk"];
+        env.handoff(&claim).success();
+        let all: &[&str] = if issue == 7 { &[] } else { &["--all"] };
+        let about = if issue == 7 { &id } else { "8" };
+        let cancel = [
+            "cancel",
+            about,
+            "--as",
+            "maintainer",
+            "--reason",
+            "not needed",
+        ];
+        let said = env.handoff(&[&cancel[..], all].concat()).success().stdout;
+        assert_eq!(said.matches(told).count(), 1, "{said}");
+        let late = [
+            "fail",
+            &id,
+            "--as",
+            "prep-agent",
+            "--code",
+            "X",
+            "--reason",
+            "late",
+        ];
+        env.handoff(&late).exits(4).says("cancelled");
+        for view in [&["inbox", "--as", "maintainer"][..], &["alerts"]] {
+            let shown = env.handoff(view).shown;
+            assert!(issue == 7 || !shown.contains("8.1"), "{shown}");
+        }
+    }
 }
 
 #[test]

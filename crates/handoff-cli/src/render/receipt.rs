@@ -207,6 +207,24 @@ impl Answer for ReceiptView<'_> {
     }
 }
 
+/// Who held a handoff that somebody else just took away, and how that reaches them.
+pub fn taken_from(receipt: &Receipt) -> Option<String> {
+    let record = &receipt.record;
+    let is_own = |change: &Change| change.id == record.id;
+    let [.., before, last] = &record.transitions[..] else {
+        return None;
+    };
+    if receipt.repeated || !receipt.changes.iter().any(is_own) {
+        return None;
+    }
+    let is_taken = last.from == Some(State::InProgress) && last.by != before.by;
+    let worker = before.worker.as_ref().filter(|_| is_taken)?;
+    let by = &before.by;
+    Some(format!(
+        "{by} (worker {worker}), which held it, is told at its next command"
+    ))
+}
+
 impl WrittenView<'_> {
     /// What was written, as text.
     pub fn outcome(&self) -> String {
@@ -265,6 +283,9 @@ impl WrittenView<'_> {
         }
         if let Some(paused) = &issue.paused {
             text += &format!("  issue {} is {paused}\n", issue.issue);
+        }
+        if let Some(told) = taken_from(self.receipt) {
+            text += &format!("  {told}\n");
         }
         match self.commit {
             Some(commit) => text += &format!("  commit {}\n", commit.short()),

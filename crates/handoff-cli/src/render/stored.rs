@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::advice::{claimed_offline, options_text};
 use crate::environment::now;
 use crate::failure::Failure;
-use crate::output::Answer;
+use crate::output::{Answer, Output};
 use crate::render;
 use crate::view::Look;
 
@@ -148,6 +148,15 @@ impl ShowView {
     /// The contract's text, with every character visible.
     pub fn contract_text(&self) -> String {
         plain(&self.contract.text)
+    }
+}
+
+impl ShowView {
+    /// Completes the commands of its options.
+    pub fn complete(&mut self, output: &Output) {
+        for option in &mut self.options {
+            option.command = output.command(&option.command);
+        }
     }
 }
 
