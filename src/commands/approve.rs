@@ -1,9 +1,10 @@
 use clap::Args;
 use handoff::base::Code;
-use handoff::base::ids::AgentName;
+use handoff::base::ids::{AgentName, HandoffId};
 use handoff::base::text::continued;
-use handoff::ledger::{Done, Snapshot};
+use handoff::ledger::{Done, Session, Snapshot};
 use handoff::model::{Annotation, Approval, Record, Refusal, Update, View};
+use handoff::protocol::Identity;
 
 use crate::args::text;
 use crate::context::{Context, commit_id, handoff_id, one_commit};
@@ -75,9 +76,38 @@ impl Arguments {
         };
         let done = ledger.update(&session, &agent, id.issue(), &approve)?;
         output.follow(&ledger);
-        let text = said(&done, &agent).unwrap_or_default();
+        let mut text = said(&done, &agent).unwrap_or_default();
+        if let Some((requirement, sent)) = kept_apart(&ledger.tip()?, &record, &session)? {
+            text += &format!(
+                "  {requirement} does not count it: the same worker sent {sent}; a person is a worker of their own: \
+                 git handoff approve {id} --as {agent} --worker NAME\n"
+            );
+        }
         output.answer(&ReceiptView::new(&done, output)?.with_text(text))
     }
+}
+
+/// The requirement that does not count an approval by this session's worker, and the handoff that the
+/// worker sent itself.
+fn kept_apart(
+    tip: &Snapshot<'_>,
+    approved: &Record,
+    session: &Session,
+) -> Result<Option<(String, HandoffId)>, Failure> {
+    let rules = tip.rules(approved.protocol.as_str())?;
+    let records = tip.issue(approved.id.issue())?.records()?;
+    let of_worker = |record: &&Record| {
+        let sent = record.transitions.first();
+        sent.is_some_and(|sent| sent.worker.is_some() && sent.worker == session.worker)
+    };
+    let asked = rules.protocol().definition().requirements.iter();
+    let mut asked =
+        asked.filter(|(_, one)| !one.approved_by.is_empty() && one.apart_by == Identity::Worker);
+    Ok(asked.find_map(|(name, one)| {
+        let mut own = records.iter().filter(of_worker);
+        let sent = own.find(|record| one.apart_from.contains(&record.contract_type))?;
+        Some((name.clone(), sent.id.clone()))
+    }))
 }
 
 /// The code branch of a handoff.

@@ -416,7 +416,8 @@ impl Cancel {
             (Cancelled::Handoff(_), _) | (Cancelled::Repeated(_), Some(_)) => None,
             (Cancelled::Repeated(id), None) => Some(format!(
                 "{id} was already cancelled for this reason; nothing was written\n  \
-                 to give up issue {} itself, give another reason\n",
+                 to give up issue {} itself: git handoff cancel {} --all --as {agent} --reason WHY\n",
+                id.issue(),
                 id.issue()
             )),
             (Cancelled::Issue(issue), Some(commit)) => Some(format!(

@@ -4,7 +4,7 @@ use handoff::base::text::continued;
 use handoff::ledger::attention::of_folder;
 use handoff::ledger::{OtherProtocol, judge_gate};
 use handoff::model::{Answered, IssueSummary, Remedy, View};
-use handoff::protocol::{PERSON, Protocol};
+use handoff::protocol::{Identity, PERSON, Protocol};
 use handoff_cli::output::annotations::{Annotation, Weight};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -140,6 +140,10 @@ fn person_asked(protocol: &Protocol, view: &GateView) -> Option<String> {
                 "if that commit is right too: `git handoff approve {id} --as {by} --head {head}`"
             )
         }
+        (Remedy::Another, _) if asked.apart_by == Identity::Worker => format!(
+            "a person is a worker of their own: `git handoff approve {} --as {person} --worker NAME`",
+            one.by.as_ref()?
+        ),
         (Remedy::Another, _) => format!(
             "another {} than the code's has to approve: `git handoff show {}`",
             asked.apart_by.as_str(),

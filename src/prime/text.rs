@@ -296,11 +296,21 @@ fn nothing_waits(facts: &Facts<'_>) -> String {
             "You hold nothing, and {} is paused by {}: `git handoff wait --inbox --as {}` ends once work waits for you.",
             halt.scope, halt.by, facts.agent
         ),
+        (None, None) if let Some(worker) = elsewhere(overview) => format!(
+            "You hold nothing here. If you claimed that in another working tree, go on as its worker: add `--worker {}` to each command.",
+            quote(worker, QUOTED)
+        ),
         (None, None) if is_all => {
             "You hold nothing, and nothing waits for you: you may stop.".to_owned()
         }
         (None, _) => "You hold nothing, and nothing waits for you to claim it.".to_owned(),
     }
+}
+
+/// The worker that holds work of the same role: the same agent may have claimed it in another tree.
+fn elsewhere(overview: &handoff::ledger::Overview) -> Option<&str> {
+    let mut held = overview.held_by_others.first.iter();
+    held.find_map(|record| Some(record.lease.as_ref()?.worker.as_str()))
 }
 
 /// One handoff: its subject, and the details of its state.

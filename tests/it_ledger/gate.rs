@@ -345,10 +345,12 @@ fn a_person_other_than_who_wrote_the_code_approves_it() {
     --- exit 4
     ");
     // The approval of whoever sent the code, from the same working tree, is none.
-    approve("desk", &[]).success();
+    approve("desk", &[])
+        .success()
+        .says("approved-by-person does not count it: the same worker sent 87.3");
     assert_snapshot!(env.handoff(&[&["gate"], &asked[..]].concat()).exits(1).stderr, @"
     error: issue 87 is not approved-by-person
-    hint: another worker than the code's has to approve: `git handoff show 87.4`
+    hint: a person is a worker of their own: `git handoff approve 87.4 --as maintainer --worker NAME`
     ");
     assert_snapshot!(approve("robin", &["--note", "tried it"]).success().shown, @"
     $ git handoff approve 87.4 --as maintainer --worker robin --note 'tried it'

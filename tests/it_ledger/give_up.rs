@@ -174,7 +174,7 @@ fn a_cancel_that_is_repeated_does_not_give_up_the_issue() {
     assert_snapshot!(again.shown, @"
     $ git handoff cancel 7 --as issue-manager --reason 'wrong branch'
     7.1 was already cancelled for this reason; nothing was written
-      to give up issue 7 itself, give another reason
+      to give up issue 7 itself: git handoff cancel 7 --all --as issue-manager --reason WHY
     --- stderr
     next: git handoff new --issue 7 --from issue-manager --to prep-agent
     ");

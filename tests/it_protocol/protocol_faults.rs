@@ -439,7 +439,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.duplicate /agents/1/id: agent `issue-manager` is defined twice
       protocol.unknown_agent /routes/0/to: no agent is called `prep-agent`
       protocol.unknown_agent /routes/1/from: no agent is called `prep-agent`
-      protocol.unknown_agent /github/rules/1/do/send/to: no agent is called `prep-agent`
+      protocol.unknown_agent /github/rules/2/do/send/to: no agent is called `prep-agent`
     issue-to-pr /agents/1/aliases = ["issue-manager"]
       protocol.duplicate /agents/1/aliases/0: `issue-manager` is another agent's name already
     issue-to-pr /agents/1/allowed = ["branch"]
@@ -507,7 +507,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.unknown_type /routes/1/contracts/1: no contract type is called `letter`
     issue-to-pr /routes/0/opens = false
       protocol.route /routes: no route opens an issue, so that none can begin
-      protocol.github /github/rules/1/do/send/unfinished: the rule's own contract opens no issue
+      protocol.github /github/rules/2/do/send/unfinished: the rule's own contract opens no issue
     issue-to-pr /routes/7/contracts/- = "reviewer-agent-to-fixer-agent"
       protocol.ambiguous /contracts/7/when: `reviewer-agent-to-fixer-agent` and `validator-agent-to-fixer-agent` can go between the same agents, and no field in `when` tells them apart
       protocol.route /routes/7/contracts: a contract of type `reviewer-agent-to-fixer-agent` can't name `validator-agent`: schemas/reviewer-agent-to-fixer-agent.schema.json lists others at `/from`
@@ -887,5 +887,20 @@ fn rules_that_contradict_each_other_are_told_with_both_places() {
     ] {
         env.handoff(&args).says("protocol.contradiction rule `resolved-leaves-something` contradicts another, so that no `/unresolved/*|count` in a contract of type `response` obeys both: `resolved-leaves-nothing`, in line ")
             .says("git handoff protocol test FOLDER");
+    }
+}
+
+#[test]
+fn a_folder_that_is_named_as_what_is_in_force_is_told_apart() {
+    let env = TestEnvironment::with_ledger();
+    env.handoff(&["protocol", "copy", "issue-to-pr", "issue-to-pr"])
+        .success();
+    let told = "issue-to-pr is in force here, and that is meant; the folder is ./issue-to-pr";
+    for verb in ["check", "test"] {
+        env.handoff(&["protocol", verb, "issue-to-pr"])
+            .success()
+            .says(told);
+        let folder = env.handoff(&["protocol", verb, "./issue-to-pr"]).success();
+        assert!(!folder.stderr.contains(told), "{}", folder.shown);
     }
 }

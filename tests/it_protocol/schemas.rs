@@ -343,7 +343,7 @@ fn each_fault_of_a_protocol_is_told_with_its_place() {
     protocol.duplicate /agents/1/id: agent `issue-manager` is defined twice
     protocol.unknown_agent /routes/0/to: no agent is called `prep-agent`
     protocol.unknown_agent /routes/1/from: no agent is called `prep-agent`
-    protocol.unknown_agent /github/rules/1/do/send/to: no agent is called `prep-agent`
+    protocol.unknown_agent /github/rules/2/do/send/to: no agent is called `prep-agent`
     protocol.duplicate /contracts/8/type: contract type `error` is defined twice
     protocol.unknown_type /routes/1/contracts/0: no contract type is called `prep-agent-to-implementer-agent`
     protocol.root /contracts/0/root: `hand off` cannot be a root element
@@ -355,14 +355,14 @@ fn each_fault_of_a_protocol_is_told_with_its_place() {
     protocol.unknown_agent /contracts/9/implied_to: no agent is called `nobody`
     protocol.unknown_status /contracts/8/outcome: `gone` is not a word in `words.status`
     protocol.unknown_agent /routes/0/from: no agent is called `nobody`
-    protocol.github /github/rules/1/do/send/contract: no such contract goes from issue-manager to prep-agent
-    protocol.github /github/rules/1/do/send/unfinished: the rule's own contract opens no issue
+    protocol.github /github/rules/2/do/send/contract: no such contract goes from issue-manager to prep-agent
+    protocol.github /github/rules/2/do/send/unfinished: the rule's own contract opens no issue
     protocol.unknown_agent /routes/1/to: no agent is called `nobody`
     protocol.route /routes/1/from: `workflow-complete` is the end, and sends nothing
     protocol.route /routes/1/contracts: no contract type travels this route
     protocol.unknown_type /routes/1/contracts/1: no contract type is called `letter`
     protocol.route /routes: no route opens an issue, so that none can begin
-    protocol.github /github/rules/1/do/send/unfinished: the rule's own contract opens no issue
+    protocol.github /github/rules/2/do/send/unfinished: the rule's own contract opens no issue
     protocol.ambiguous /contracts/11/when: `error` and `note` can go between the same agents, and no field in `when` tells them apart
     protocol.unknown_agent /forbidden/0/from: no agent is called `nobody`
     protocol.unknown_agent /forbidden/0/to: no agent is called `noone`

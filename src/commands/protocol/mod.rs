@@ -186,12 +186,21 @@ impl Arguments {
 }
 
 /// The files of a protocol in force, a built-in one or a folder.
-fn files(context: &Context, name: &str) -> Result<Vec<(String, Vec<u8>)>, Failure> {
+fn files(
+    context: &Context,
+    output: &mut Output,
+    name: &str,
+) -> Result<Vec<(String, Vec<u8>)>, Failure> {
     if let Ok(repository) = context.repository() {
         let ledger = context.ledger(&repository)?;
         if ledger.tip_id()?.is_some() {
             let tip = ledger.tip()?;
             if tip.protocols()?.iter().any(|known| known == name) {
+                if Path::new(name).is_dir() {
+                    output.say(&format!(
+                        "{name} is in force here, and that is meant; the folder is ./{name}"
+                    ));
+                }
                 return Ok(tip.rules(name)?.files()?);
             }
         }
@@ -308,7 +317,7 @@ fn show(
             tip.manifest().default_protocol.to_string()
         }
     };
-    let files = files(context, &name)?;
+    let files = files(context, output, &name)?;
     let definition = files.iter().find(|(path, _)| path == "protocol.json");
     let bytes = definition
         .map(|(_, bytes)| bytes.as_slice())
@@ -630,7 +639,7 @@ fn contract_types(definition: &Definition) -> Vec<Vec<String>> {
 }
 
 fn check(context: &Context, output: &mut Output, name: &str) -> Result<(), Failure> {
-    let files = files(context, name)?;
+    let files = files(context, output, name)?;
     let findings = check_protocol(&files);
     let count = findings.iter().filter(|f| f.is_error()).count();
     if count == 0 {
@@ -678,7 +687,7 @@ impl Answer for ProtocolCheckView<'_> {
 }
 
 fn copy(context: &Context, output: &mut Output, name: &str, folder: &Path) -> Result<(), Failure> {
-    let files = files(context, name)?;
+    let files = files(context, output, name)?;
     write_folder(folder, &files)?;
     let shown = folder.display().to_string();
     output.answer(&ProtocolCopyView {

@@ -60,7 +60,7 @@ impl New {
         let name = self.checked_name()?;
         let agents = self.checked_agents()?;
         let made = match &self.from {
-            Some(from) => copied(context, from, &name, &agents)?,
+            Some(from) => copied(context, output, from, &name, &agents)?,
             None => {
                 ensure_a_relay(&name, &agents)?;
                 relay(&name, &agents)
@@ -163,11 +163,12 @@ fn ensure_a_relay(name: &AgentName, agents: &[AgentName]) -> Result<(), Failure>
 /// A copy of a protocol, with its specialists renamed if there are names for them.
 fn copied(
     context: &Context,
+    output: &mut Output,
     from: &str,
     name: &AgentName,
     agents: &[AgentName],
 ) -> Result<Folder, Failure> {
-    let files = files(context, from)?;
+    let files = files(context, output, from)?;
     let definition = files.iter().find(|(path, _)| path == "protocol.json");
     let protocol = protocols::parse(definition.map_or(&[][..], |(_, bytes)| bytes))?;
     let renames = renames(&protocol, agents).map_err(|text| {

@@ -41,7 +41,7 @@ pub(super) struct Test {
 
 impl Test {
     pub(super) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
-        let files = files(context, &self.name)?;
+        let files = files(context, output, &self.name)?;
         let findings = check_protocol(&files);
         if findings.iter().any(Finding::is_error) {
             let text = format!(
