@@ -50,8 +50,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     $ git handoff status
     ledger handoffs at [commit]: 1 pending
       contracts' statements are checked: warn
-    87.1  pending  issue-manager → prep-agent  medium  3 minutes ago
-      | Export delivery history as CSV
+    87.1  pending  issue-manager → prep-agent  medium  3 minutes ago  Export delivery history as CSV
     up to date with origin
     ");
     assert_eq!(lies(&data), same);
@@ -64,8 +63,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     $ git handoff status
     ledger handoffs at [commit]: 1 in_progress
       contracts' statements are checked: warn
-    87.1  in_progress  issue-manager → prep-agent  medium  2 minutes ago
-      | worker other: Export delivery history as CSV
+    87.1  in_progress  issue-manager → prep-agent  medium  2 minutes ago  worker other: Export delivery history as CSV
     1 commit not on origin: `git handoff sync`
     ");
     assert_eq!(data["fresh"]["unpublished"], 1);
@@ -89,8 +87,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     $ git handoff status
     ledger handoffs at [commit]: 1 in_progress
       contracts' statements are checked: warn
-    87.1  in_progress  issue-manager → prep-agent  medium  7 minutes ago
-      | worker other: Export delivery history as CSV
+    87.1  in_progress  issue-manager → prep-agent  medium  7 minutes ago  worker other: Export delivery history as CSV
     1 commit not on origin, 2 commits on it but not on the branch here: `git handoff sync`
     ");
     let apart = json!(["origin", true, 1, 2]);
@@ -108,8 +105,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
         | which?
         next: git handoff next 87
 
-    87.1  blocked  issue-manager → prep-agent  medium  6 minutes ago
-      | Export delivery history as CSV: which?
+    87.1  blocked  issue-manager → prep-agent  medium  6 minutes ago  Export delivery history as CSV: which?
     up to date with origin
     1 step made offline was refused and is kept: `git handoff refused`
     ");

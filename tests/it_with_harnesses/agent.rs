@@ -226,9 +226,10 @@ impl Obedient {
     fn setting(&self, field: &str) -> Option<String> {
         let (name, about) = field.trim().split_once(": ")?;
         let name = name.split(" (").next()?;
-        let value = match about.starts_with('{') {
-            true => self.filled(about),
-            false => self.value(name.rsplit('.').next()?),
+        let value = if about.starts_with('{') {
+            self.filled(about)
+        } else {
+            self.value(name.rsplit('.').next()?)
         };
         Some(format!(" --set {name}='{value}'"))
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use git2::{ErrorCode, ObjectType};
+use git2::ErrorCode;
 use handoff_base::ObjectId;
 
 use super::{Stored, stored_parents};
@@ -43,15 +43,16 @@ impl Repository {
         let mut next = Some(tip);
         std::iter::from_fn(move || {
             let id = next.take()?;
-            Some(match self.object(id, ObjectType::Commit) {
+            if let Err(error) = self.ensure_not_cut_off(id) {
+                return Some(Err(error));
+            }
+            Some(match self.patiently(|| self.inner.find_commit(id.oid())) {
                 Ok(commit) => {
-                    let end = commit.windows(2).position(|two| two == b"\n\n");
-                    let header = &commit[..end.unwrap_or(commit.len())];
-                    let before = stored_parents(header).into_iter().next();
+                    let before = stored_parents(commit.raw_header_bytes()).into_iter().next();
                     next = before.filter(|_| !shallow || !self.is_boundary(id));
                     Ok(id)
                 }
-                Err(error) => Err(error),
+                Err(error) => Err(error.into()),
             })
         })
     }

@@ -76,10 +76,22 @@ pub(crate) fn read(path: &Path, inflater: &mut Decompressor) -> io::Result<Objec
 /// # Errors
 /// When it can't be read.
 pub(crate) fn is_damaged(path: &Path, id: ObjectId) -> io::Result<bool> {
+    is_bad(path, |object| !is_id_of(id, object, Check::Hash))
+}
+
+/// Whether an object's file can't be inflated: libgit2 would read it for ever.
+///
+/// # Errors
+/// When it can't be read.
+pub(crate) fn is_cut_off(path: &Path) -> io::Result<bool> {
+    is_bad(path, |_| false)
+}
+
+fn is_bad(path: &Path, is_other: impl FnOnce(&Object) -> bool) -> io::Result<bool> {
     /// What is larger is left to git.
     const MOST: usize = 1 << 29;
     match read_up_to(MOST, path, &mut Decompressor::new()) {
-        Ok(object) => Ok(!is_id_of(id, &object, Check::Hash)),
+        Ok(object) => Ok(is_other(&object)),
         Err(error) if error.kind() == ErrorKind::InvalidData => Ok(true),
         Err(error) if [ErrorKind::NotFound, ErrorKind::FileTooLarge].contains(&error.kind()) => {
             Ok(false)

@@ -15,7 +15,7 @@ pub(crate) use bulk::Bulk;
 pub use cache::{ById, Recent};
 pub use id::blob_id;
 pub(crate) use id::{ToOid, git2_format, hash, object_format, object_id};
-pub(crate) use loose::{file_of, is_damaged, is_object_name, write as write_file};
+pub(crate) use loose::{file_of, is_cut_off, is_damaged, is_object_name, write as write_file};
 pub(crate) use new_objects::{Fresh, Grown, Written};
 pub(crate) use pack_reader::Reads;
 pub(crate) use reader::{Check, ObjectReader};

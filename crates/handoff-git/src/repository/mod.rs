@@ -22,7 +22,7 @@ use self::objects::PAUSES;
 use crate::error::GitError;
 use crate::objects::{
     Bulk, Check, Fresh, Grown, Object, ObjectReader, Reads, Recent, ToOid, file_of, hash,
-    is_damaged, object_format,
+    is_cut_off, object_format,
 };
 
 /// A Git repository: bare, linked or with a working tree.
@@ -342,12 +342,18 @@ impl Repository {
     /// Reads an object as libgit2 does, which goes on for ever in a file that was cut off.
     fn read(&self, id: ObjectId) -> Result<Object, GitError> {
         let odb = self.inner.odb()?;
-        if is_damaged(&file_of(&self.common_dir().join("objects"), id), id).unwrap_or(false) {
-            let text = format!("the file of object {id} is damaged");
-            return Err(git2::Error::new(ErrorCode::Invalid, ErrorClass::Odb, text).into());
-        }
+        self.ensure_not_cut_off(id)?;
         let object = self.patiently(|| odb.read(id.oid()));
         let object = object.map_err(|error| self.without(error))?;
         Ok((object.kind(), object.data().into()))
+    }
+
+    /// Refuses an object whose file libgit2 would read for ever.
+    pub(crate) fn ensure_not_cut_off(&self, id: ObjectId) -> Result<(), GitError> {
+        if is_cut_off(&file_of(&self.common_dir().join("objects"), id)).unwrap_or(false) {
+            let text = format!("the file of object {id} is damaged");
+            return Err(git2::Error::new(ErrorCode::Invalid, ErrorClass::Odb, text).into());
+        }
+        Ok(())
     }
 }
