@@ -187,9 +187,12 @@ fn whatever_request_is_refused_the_gate_stays_closed_and_is_set_later() {
             desk.runner.api.refuses(at, status);
         }
     };
-    let was_refused = |by_gh: bool| match by_gh {
-        true => desk.runner.kept("refuse.json") == json!([]),
-        false => desk.runner.api.refuses(usize::MAX, 200),
+    let was_refused = |by_gh: bool| {
+        if by_gh {
+            desk.runner.kept("refuse.json") == json!([])
+        } else {
+            desk.runner.api.refuses(usize::MAX, 200)
+        }
     };
     let set = || desk.runner.api.status(&desk.head());
     let mut run = 100;

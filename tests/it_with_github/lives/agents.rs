@@ -103,8 +103,8 @@ impl Life {
         match name {
             "reviewer-agent-to-validator-agent" => model.approved = Some(head),
             "validator-agent-to-fixer-agent" => {
-                model.approved = None;
-                model.objected = Some(head);
+                // The objection is to what was approved, whatever was pushed since.
+                model.objected = model.approved.take();
             }
             "validator-agent-to-closer-agent" | "workflow-complete" => {}
             _ => model.approved = None,
