@@ -41,6 +41,7 @@ mod repository_formats;
 #[cfg(unix)]
 mod restore;
 mod retries;
+mod same_files;
 mod set;
 mod turns;
 mod wait;

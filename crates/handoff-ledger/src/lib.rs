@@ -50,6 +50,7 @@ mod recorded_step;
 mod refusals;
 mod remote;
 mod requirement;
+mod same_files;
 mod sending;
 mod session;
 mod shared_resources;

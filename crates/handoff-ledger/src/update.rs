@@ -66,6 +66,7 @@ impl<'r> Ledger<'r> {
                 if matches!(target, Target::Handoff(_)) {
                     warnings.extend(out_of_turn(tip, &receipt.record, at)?);
                 }
+                warnings.extend(tip.same_files(&receipt.record)?);
             }
             Ok(decided)
         })?;

@@ -323,6 +323,11 @@ codes! {
         /// - cure: give it back, and use `claim --next`
         ClaimTurn = "claim.turn";
 
+        /// - cause: `claim` of an issue's first handoff: another open issue touches a file that its contract names
+        /// - example: both name `src/rates.rs`, or the other one's branch changes it
+        /// - cure: say so in what is handed on, or let one wait: `git handoff set ISSUE after=OTHER`
+        ClaimSameFiles = "claim.same_files";
+
         /// - cause: the artifact is not of the kind that the request expects
         /// - example: a `diagram`, when a `document` was requested
         /// - cure: deliver the requested kind

@@ -1,0 +1,91 @@
+//! Open issues that touch the same files: whoever begins an issue is told of them.
+
+use std::collections::BTreeSet;
+
+use handoff_base::ObjectId;
+use handoff_base::finding::{Finding, FindingCode};
+use handoff_base::ids::IssueKey;
+use handoff_base::text::quoted;
+use handoff_model::{Record, View};
+
+use super::base_branch::base_branch;
+use super::error::LedgerError;
+use super::snapshot::Snapshot;
+
+/// The limit of other open issues that are looked at.
+const ISSUES: usize = 50;
+
+/// The limit of words in a contract that are looked up as paths.
+const WORDS: usize = 100;
+
+/// The limit of files that are named of an issue.
+const NAMED: usize = 3;
+
+impl Snapshot<'_> {
+    /// The finding that other open issues touch files of the issue that a claim begins.
+    pub(crate) fn same_files(&self, record: &Record) -> Result<Option<Finding>, LedgerError> {
+        let key = record.id.issue();
+        let base = base_branch(self.repository(), None, None, None);
+        let base = base.and_then(|base| self.repository().base_code(&base).ok()?);
+        let Some(base) = base.filter(|_| record.id.number() == 1) else {
+            return Ok(None);
+        };
+        let Ok(base) = base.commit.parse() else {
+            return Ok(None);
+        };
+        let own = self.files_of(key, base)?;
+        if own.is_empty() {
+            return Ok(None);
+        }
+        let open = self.open()?;
+        let others: BTreeSet<&IssueKey> = { open.iter().rev() }
+            .map(|entry| entry.id.issue())
+            .filter(|other| *other != key)
+            .take(ISSUES)
+            .collect();
+        let mut told = Vec::new();
+        for other in others {
+            let theirs = self.files_of(other, base)?;
+            let same = own.intersection(&theirs).take(NAMED);
+            let same: Vec<String> = same.map(|path| quoted(path)).collect();
+            if !same.is_empty() {
+                told.push(format!("issue {other} ({})", same.join(", ")));
+            }
+        }
+        if told.is_empty() {
+            return Ok(None);
+        }
+        let text = format!("the same files are touched by {}", told.join(", "));
+        let finding = Finding::warning(FindingCode::ClaimSameFiles, record.id.to_string(), text);
+        Ok(Some(finding.fix(format!(
+            "say so in what you hand on; work that has to wait: `git handoff set {key} after=ISSUE --as AGENT`"
+        ))))
+    }
+
+    /// The files that an issue touches, as far as is known: those that the contract that began it
+    /// names, and those that its branch changes.
+    fn files_of(&self, key: &IssueKey, base: ObjectId) -> Result<BTreeSet<String>, LedgerError> {
+        let folder = self.issue(key)?;
+        let (Some(first), Some(issue)) = (folder.record(1)?, folder.issue()?) else {
+            return Ok(BTreeSet::new());
+        };
+        let contract = folder.contract(&first)?;
+        let text = String::from_utf8_lossy(&contract);
+        let words = text.split(|c: char| c.is_whitespace() || "<>\"'`,;:()[]{}=".contains(c));
+        let words = words.map(|word| word.trim_matches('.'));
+        let words = words.filter(|word| word.contains(['.', '/']) && !word.starts_with('/'));
+        let words: BTreeSet<&str> = words.take(WORDS).collect();
+        let is_file = |path: &&str| matches!(self.repository().file_at(base, path), Ok(Some(_)));
+        let named = words.into_iter().filter(is_file);
+        let mut files: BTreeSet<String> = named.map(str::to_owned).collect();
+        let branch = issue.facts.get("branch").and_then(|branch| branch.as_str());
+        let code = branch.and_then(|branch| self.repository().base_code(branch).ok()?);
+        if let Some(tip) = code.and_then(|code| code.commit.parse().ok())
+            // Without its history here, the names are what is known.
+            && let Ok(changed) = self.repository().paths_changed(base, None, tip)
+        {
+            files.extend(changed);
+        }
+        Ok(files)
+    }
+}
