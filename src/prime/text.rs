@@ -549,7 +549,7 @@ fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
                 "To open an issue, replace {NEW_ISSUE} with its number:"
             ));
             page.line(&format!("1. {send}"));
-            contract.iter().for_each(|next| fields(next, page));
+            contract.iter().for_each(|next| fields(None, next, page));
             page.line(&format!("To wait for work: {wait}"));
         }
         (None, _) => page.line(&format!("To wait for work: {wait}")),
@@ -598,25 +598,22 @@ fn usual_steps(facts: &Facts<'_>, work: &Record, [take, send]: [&String; 2], pag
         "2. {send}   # once it is done{choose}: {}; then your part is done",
         first.map(title).unwrap_or_default()
     ));
-    first.iter().for_each(|next| fields(next, page));
+    first.iter().for_each(|next| fields(None, next, page));
     for next in others {
-        page.line(&format!(
-            "   or: {}   # {}",
-            foreign_parts(&next.sets),
-            title(next)
-        ));
-        fields(next, page);
+        let way = format!("   or: {}   # {}", foreign_parts(&next.sets), title(next));
+        fields(Some(way), next, page);
     }
 }
 
-/// The fields that a contract needs, unless there is no room: `send` lists them too.
-fn fields(next: &NextContract, page: &mut Page) {
+/// A way to send a contract, and the fields that it needs, unless there is no room: `send` lists them too.
+fn fields(way: Option<String>, next: &NextContract, page: &mut Page) {
     /// The tokens kept for what follows.
     const KEPT: usize = 420;
-    let line = |line: &String| format!("      {}", foreign(plain(line)));
-    let lines: Vec<String> = next.fields.iter().map(line).collect();
+    let fields = next.fields.iter();
+    let fields = fields.map(|line| format!("      {}", foreign(plain(line))));
+    let lines: Vec<String> = way.into_iter().chain(fields).collect();
     let new = foreign_parts(&next.command);
-    page.lines(&lines, 0, KEPT, ("field", ", which `new` prints", &new));
+    page.lines(&lines, 0, KEPT, ("line", ", which `new` prints", &new));
 }
 
 /// What else can be in the contract, and the other contracts that can be sent.

@@ -63,7 +63,7 @@ fn every_agent_of_every_protocol_is_told_its_part_in_few_tokens() {
                 let first = format!("You are {agent} (");
                 assert!(page.starts_with(&first), "{protocol}: {page}");
                 assert!(page.lines().next().unwrap().contains(protocol), "{page}");
-                templates += usize::from(page.contains("\nYour contract, "));
+                templates += usize::from(page.contains(" The whole contract: "));
                 pages.push((format!("{protocol}, {agent}, {when}"), page));
             }
         };
@@ -235,11 +235,8 @@ fn no_protocol_and_no_contract_makes_the_page_long() {
             "{page}"
         );
     }
-    assert!(
-        pages[0].1.contains(" more lines, which `new` prints)"),
-        "{}",
-        pages[0].1
-    );
+    let is_cut = |(_, page): &(String, String)| page.contains(", which `new` prints)");
+    assert!(pages.iter().any(is_cut), "{}", pages[2].1);
     let data = env.data(&["prime", "--as", &long_name(3)]);
     let cut: Vec<&str> = data["cut"]
         .as_array()

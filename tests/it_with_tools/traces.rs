@@ -518,10 +518,11 @@ fn what_is_told_is_described() {
     let text = fs::read_to_string(path).unwrap();
     let section = text.split("\n## Traces\n").nth(1).unwrap();
     let section = section.split("\n## ").next().unwrap();
-    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    let rows = section.lines().filter(|line| line.starts_with("|`"));
     let described: BTreeSet<&str> = rows
         .flat_map(|row| {
-            row.split(" | ")
+            row.trim_start_matches('|')
+                .split('|')
                 .next()
                 .unwrap()
                 .split('`')
