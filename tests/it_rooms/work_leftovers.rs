@@ -102,6 +102,15 @@ fn branches_of_ended_issues_go_once_something_else_has_their_commits() {
     }
     assert!(theirs(&env).contains(&"handoff/87".to_owned()));
 
+    // Also where the clone knows no main branch there, and has this one checked out.
+    env.git(&repo, &["remote", "set-head", "origin", "--delete"]);
+    env.git(&repo, &["switch", "-q", "handoff/87"]);
+    env.handoff(&["work", "--prune", "--remote"]).success();
+    assert!(theirs(&env).contains(&"handoff/87".to_owned()));
+    env.git(&repo, &["switch", "-q", "main"]);
+    env.handoff(&["work", "--prune"]).success();
+    env.git(&repo, &["remote", "set-head", "origin", "main"]);
+
     // Merged there by somebody else, it goes too.
     env.git(&repo, &["fetch", "-q", "origin"]);
     env.git(

@@ -80,8 +80,11 @@ impl Worktrees {
             Some(remote) => {
                 // Its commits have to be here to be compared.
                 self.refresh(remote, &branch.name);
-                let base = self.start_of(&self.base(Some(remote)), Some(remote));
-                self.program.git(&[&count[..], &[base.as_str()]].concat())
+                // Not what the clone has checked out instead: that may be this branch.
+                let Some(main) = self.main(Some(remote)) else {
+                    return true;
+                };
+                self.program.git(&[&count[..], &[main.as_str()]].concat())
             }
         };
         only.map_or(true, |count| count != "0")
