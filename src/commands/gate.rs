@@ -131,7 +131,7 @@ fn person_asked(protocol: &Protocol, view: &GateView) -> Option<String> {
     let asked = definition.requirements.get(&one.requirement)?;
     let named = asked.approved_by.first()?;
     let person = match named.as_str() {
-        PERSON => protocol.people().next()?.as_str(),
+        PERSON => protocol.definition().people().next()?.as_str(),
         named => named,
     };
     Some(match (&one.remedy, view.head) {

@@ -311,6 +311,6 @@ pub(super) fn cure(finding: &Finding, ledger: &Ledger<'_>) -> Option<Hint> {
 fn signer(ledger: &Ledger<'_>) -> Option<String> {
     let rules = ledger.tip().ok()?.default_rules().ok()?;
     let protocol = rules.protocol();
-    let person = protocol.people().next().or(protocol.lead());
+    let person = protocol.definition().people().next().or(protocol.lead());
     person.map(ToString::to_string)
 }

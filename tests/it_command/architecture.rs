@@ -295,6 +295,20 @@ fn what_a_state_means_is_decided_in_the_model() {
     assert!(unused.is_empty(), "these no longer do: {unused:#?}");
 }
 
+#[test]
+fn who_is_a_person_is_decided_once() {
+    let sources = sources();
+    let named = sources.iter().filter(|source| !source.is_test());
+    let named = named.filter(|source| names(&source.code, "AgentKind::Human"));
+    let named: Vec<&str> = named.map(|source| source.path.as_str()).collect();
+    // `Definition::is_person` decides it; a drawing has a shape for each kind.
+    let known = [
+        "crates/handoff-graph/src/lib.rs",
+        "crates/handoff-protocol/src/definition/mod.rs",
+    ];
+    assert_eq!(named, known);
+}
+
 /// The crates in which no top-level modules use each other in a circle.
 const LAYERED: [&str; 4] = [
     "handoff-git",

@@ -12,8 +12,8 @@ use handoff::base::ids::AgentName;
 use handoff::git::Waker;
 use handoff::ledger::attention::{Attention, Watched, protocols};
 use handoff::ledger::{Ledger, Snapshot};
-use handoff::model::person;
-use handoff::protocol::{AgentKind, Protocol};
+use handoff::model::acts_as_person;
+use handoff::protocol::Protocol;
 
 use super::Message;
 use super::data::{Board, Card, Found};
@@ -216,9 +216,7 @@ impl Reader {
 
     /// Whether it is the turn of a person, or of the agent that acts here.
     fn is_own(&self, found: &Attention, protocol: &Protocol) -> bool {
-        self.acting.as_ref() == Some(&found.turn)
-            || person(protocol) == Some(&found.turn)
-            || protocol.is_kind(found.turn.as_str(), AgentKind::Human)
+        self.acting.as_ref() == Some(&found.turn) || acts_as_person(protocol, &found.turn)
     }
 }
 

@@ -7,7 +7,7 @@ use handoff_model::trailers::folded;
 use handoff_model::{
     Halt, HaltEnd, HaltScope, Manifest, Refusal, RoleRefusal, StateRefusal, layout, record,
 };
-use handoff_protocol::{AgentKind, Protocol};
+use handoff_protocol::Protocol;
 
 use super::draft::{Decided, Draft};
 use super::error::LedgerError;
@@ -167,11 +167,9 @@ fn ensure_known(
     change: &HaltChange,
 ) -> Result<(), LedgerError> {
     let by = &change.by;
-    let leads = |kind: AgentKind| [AgentKind::Orchestrator, AgentKind::Human].contains(&kind);
     let agents = protocol.definition().agents.iter();
-    let mut who = agents
-        .filter(|agent| leads(agent.kind))
-        .map(|agent| &agent.id);
+    let names = agents.map(|agent| &agent.id);
+    let mut who = names.filter(|agent| protocol.steps_in(agent));
     if !who.clone().any(|lead| lead == by) {
         if protocol.agent(by.as_str()).is_none() {
             return Err(Refusal::unknown_agent(by, protocol).into());

@@ -208,7 +208,7 @@ fn drafted(
 
 /// Refuses an agent that is no person; where a protocol has none, its orchestrator signs off.
 fn ensure_person(protocol: &Protocol, by: &AgentName) -> Result<(), LedgerError> {
-    let mut people: Vec<&AgentName> = protocol.people().collect();
+    let mut people: Vec<&AgentName> = protocol.definition().people().collect();
     if people.is_empty() {
         let agents = protocol.definition().agents.iter();
         let leads = agents.filter(|agent| agent.kind == AgentKind::Orchestrator);

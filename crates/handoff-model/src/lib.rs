@@ -33,7 +33,7 @@ pub use contract::{
     Contract, Opened, Review, Schemas, first_match, is_contract_of, review, review_imported,
 };
 pub use contract::{artifacts, evidence, intake, semantic};
-pub use decision::{Advice, Choice, another_attempt, decider, person, state_at};
+pub use decision::{Advice, Choice, acts_as_person, another_attempt, decider, person, state_at};
 pub use layout::{issue_folder, record_file};
 pub use planner::plan;
 pub use record::failure::{

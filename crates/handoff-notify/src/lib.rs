@@ -19,8 +19,8 @@ use handoff::base::text::continued;
 use handoff::base::{Moment, ObjectId};
 use handoff::ledger::Snapshot;
 use handoff::ledger::attention::{Attention, Protocols, Watched, protocols};
-use handoff::model::{View, person};
-use handoff::protocol::{AgentKind, Need, Protocol, State};
+use handoff::model::{View, acts_as_person};
+use handoff::protocol::{Need, Protocol, State};
 
 pub use channel::{Channel, Form};
 pub use notice::Notice;
@@ -63,13 +63,9 @@ pub struct Plan {
 impl Plan {
     /// Whether somebody is to be told of this.
     fn includes(&self, found: &Attention, protocol: &Protocol) -> bool {
-        let is_person = |agent: &AgentName| {
-            protocol.is_kind(agent.as_str(), AgentKind::Human)
-                || person(protocol).or(protocol.lead()) == Some(agent)
-        };
         let mut told = found.told.iter();
         let is_for_them = match &self.agents[..] {
-            [] => told.any(is_person),
+            [] => told.any(|agent| acts_as_person(protocol, agent)),
             agents => told.any(|agent| agents.contains(agent)),
         };
         is_for_them && (self.needs.is_empty() || self.needs.contains(&found.need))

@@ -90,8 +90,7 @@ impl Protocol {
 
     /// Finds an agent by its name or by one of its other names.
     pub fn agent(&self, name: &str) -> Option<&Agent> {
-        let mut agents = self.definition.agents.iter();
-        agents.find(|a| a.id.as_str() == name || a.aliases.iter().any(|alias| alias == name))
+        self.definition.agent(name)
     }
 
     /// The agent that decides when others can't, if there is one.
@@ -101,11 +100,9 @@ impl Protocol {
         lead.map(|a| &a.id)
     }
 
-    /// The agents that are persons, in the definition's order.
-    pub fn people(&self) -> impl Iterator<Item = &AgentName> {
-        let agents = self.definition.agents.iter();
-        let people = agents.filter(|agent| agent.kind == AgentKind::Human);
-        people.map(|agent| &agent.id)
+    /// Whether an agent is a person, as [`Definition::is_person`] says.
+    pub fn is_person(&self, name: &str) -> bool {
+        self.definition.is_person(name)
     }
 
     /// When an issue ends.
@@ -207,8 +204,7 @@ impl Protocol {
 
     /// Whether an agent decides or steps in rather than doing the work.
     pub fn steps_in(&self, agent: &AgentName) -> bool {
-        let is = |kind| self.is_kind(agent.as_str(), kind);
-        is(AgentKind::Orchestrator) || is(AgentKind::Human)
+        self.is_kind(agent.as_str(), AgentKind::Orchestrator) || self.is_person(agent.as_str())
     }
 
     /// The type of a contract, if it has to be named because several go from one agent to another.
@@ -322,7 +318,7 @@ impl Protocol {
         let route = routes.find(|route| route.contracts.iter().any(|c| c == kind))?;
         let time = self.definition.limits.as_ref();
         let usual = || time.and_then(|time| time.acknowledge_seconds);
-        if self.is_kind(to, AgentKind::Human) {
+        if self.is_person(to) {
             return route.acknowledge_seconds;
         }
         own.or(route.acknowledge_seconds).or_else(usual)
@@ -333,7 +329,7 @@ impl Protocol {
     pub fn lease_seconds(&self, agent: &str, own: Option<u64>) -> Option<u64> {
         let time = self.definition.limits.as_ref();
         let person = time.and_then(|time| time.person_lease_seconds);
-        let person = person.filter(|_| self.is_kind(agent, AgentKind::Human));
+        let person = person.filter(|_| self.is_person(agent));
         person.or(own).or(time.and_then(|time| time.lease_seconds))
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use handoff::base::Moment;
 use handoff::ledger::IssueSurvey;
-use handoff::protocol::{AgentKind, Event, Metric, Protocol, State};
+use handoff::protocol::{Event, Metric, Protocol, State};
 
 /// The counted events, in the order of their display.
 pub(super) const EVENTS: [Metric; 6] = [
@@ -74,9 +74,7 @@ pub(crate) fn escalations(
     issue: &IssueSurvey<'_>,
     protocol: Option<&Protocol>,
 ) -> Vec<(Moment, u32)> {
-    // Few agents are persons.
-    let persons = protocol.map(persons).unwrap_or_default();
-    let is_person = |name: &str| persons.contains(&name);
+    let is_person = |name: &str| protocol.is_some_and(|protocol| protocol.is_person(name));
     let blocked = |number: u32, at: Option<Moment>| {
         let mut handoffs = issue.handoffs.iter();
         let request = handoffs.find(|handoff| handoff.number == number);
@@ -105,15 +103,4 @@ pub(crate) fn escalations(
         }
     }
     found.into_iter().collect()
-}
-
-/// The names of a protocol's persons.
-fn persons(protocol: &Protocol) -> Vec<&str> {
-    let agents = protocol.definition().agents.iter();
-    let persons = agents.filter(|agent| agent.kind == AgentKind::Human);
-    let names = persons.flat_map(|agent| {
-        let aliases = agent.aliases.iter().map(String::as_str);
-        aliases.chain([agent.id.as_str()])
-    });
-    names.collect()
 }

@@ -84,7 +84,7 @@ impl Context {
         }
         if let (Some(agent), Ok(rules)) = (&carried.agent, tip.default_rules()) {
             let protocol = rules.protocol();
-            if protocol.people().any(|person| person == agent) {
+            if protocol.definition().people().any(|person| person == agent) {
                 carried.stands_in_for.extend(protocol.lead().cloned());
             }
         }

@@ -11,7 +11,7 @@ use handoff::model::{
     Approval, Delivery, DeliveryName, EventArgs, Issue, Record, Refusal, RequestRefusal,
     RetryRefusal, StateRefusal, Update, View, another_attempt,
 };
-use handoff::protocol::{AgentKind, Command, Event as Happens, EventKind, EventRule, HEAD, State};
+use handoff::protocol::{Command, Event as Happens, EventKind, EventRule, HEAD, State};
 use serde_json::{Map, Value};
 
 use super::answer::{AnsweredTwice, answer_args};
@@ -492,9 +492,7 @@ impl Work<'_, '_, '_> {
 
     /// The agent in whose name a rule's comments approve.
     fn person(&self, rule: &EventRule) -> Option<AgentName> {
-        let agents = &self.rules.protocol().definition().agents;
-        let people = agents.iter().filter(|agent| agent.kind == AgentKind::Human);
-        let people: Vec<&AgentName> = people.map(|agent| &agent.id).collect();
+        let people: Vec<&AgentName> = self.rules.protocol().definition().people().collect();
         match people[..] {
             _ if people.contains(&&rule.agent) => Some(rule.agent.clone()),
             [only] => Some(only.clone()),

@@ -3,7 +3,7 @@
 
 use handoff::ledger::{LedgerError, Snapshot};
 use handoff::model::{Annotation, Issue, View, Witness};
-use handoff::protocol::{AgentKind, Definition, FactSource};
+use handoff::protocol::{Definition, FactSource};
 use serde_json::{Map, Value};
 
 use super::payload::Event;
@@ -77,8 +77,7 @@ pub(super) fn of_another(
     (!is_same).then(|| {
         let (name, key) = (says(name).unwrap_or_default(), &issue.issue);
         let known = known.and_then(says).map(|known| format!(", {known}"));
-        let mut people = definition.agents.iter().filter(|agent| agent.kind == AgentKind::Human);
-        let person = people.next().map_or("PERSON", |agent| agent.id.as_str());
+        let person = definition.people().next().map_or("PERSON", |name| name.as_str());
         let renamed = event.repository_id().map(|id| {
             format!(
                 " If that was renamed or moved to {name}, a person says so: `git handoff annotate {key} --as {person} --note moved --fact {REPOSITORY_ID}={id}`."

@@ -18,7 +18,12 @@ pub fn person(protocol: &Protocol) -> Option<&AgentName> {
     let mut rules = definition.decisions.iter();
     let rule = rules.find(|rule| rule.when.state == Some(State::Dead));
     let named = rule.and_then(|rule| rule.to.as_ref());
-    named.or_else(|| protocol.people().next())
+    named.or_else(|| protocol.definition().people().next())
+}
+
+/// Whether an agent is a person, or acts for one where the protocol has none.
+pub fn acts_as_person(protocol: &Protocol, agent: &AgentName) -> bool {
+    protocol.is_person(agent.as_str()) || person(protocol).or(protocol.lead()) == Some(agent)
 }
 
 /// The status word that counts for what follows from a handoff: the one of its contract; work that

@@ -2,7 +2,7 @@
 
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
-use handoff_protocol::{Action, AgentKind, Circumstances, DecisionRule, Protocol, State};
+use handoff_protocol::{Action, Circumstances, DecisionRule, Protocol, State};
 
 use crate::decision::{Advice, Choice, decider, is_for_decider, is_to_decide, standing_status};
 use crate::record::{Decision, Issue, NOT_ACKNOWLEDGED, Record, TIMED_OUT};
@@ -66,11 +66,6 @@ impl<'a> Case<'a> {
         self.protocol.others_for(from, to, &record.contract_type)
     }
 
-    fn people(&self) -> impl Iterator<Item = &'a AgentName> {
-        let agents = self.protocol.definition().agents.iter();
-        agents.filter(|a| a.kind == AgentKind::Human).map(|a| &a.id)
-    }
-
     /// A person that the deciding agent, or else the sender, can send something to.
     pub(super) fn person_to_ask(&self) -> Option<Choice> {
         let deciders = [decider(self.protocol, &self.record.from), &self.record.from];
@@ -81,7 +76,11 @@ impl<'a> Case<'a> {
                 .is_some()
         };
         deciders.into_iter().find_map(|from| {
-            let person = self.people().find(|person| reaches(from, person))?;
+            let person = self
+                .protocol
+                .definition()
+                .people()
+                .find(|person| reaches(from, person))?;
             Some(Choice::Ask(from.clone(), person.clone()))
         })
     }
@@ -140,7 +139,13 @@ impl<'a> Case<'a> {
         }
         let record = self.record;
         let decider = decider(self.protocol, &record.from);
-        let person = || self.people().next().unwrap_or(decider);
+        let person = || {
+            self.protocol
+                .definition()
+                .people()
+                .next()
+                .unwrap_or(decider)
+        };
         let (mut agent, mut to, mut questions) = (decider, None, Vec::new());
         let failure = record.failure();
         let mut instructions = failure.and_then(|f| f.suggested_action.clone());
@@ -150,9 +155,10 @@ impl<'a> Case<'a> {
                 to = match action {
                     Action::Advance => record.successor(),
                     Action::Retry => Some(&record.from),
-                    Action::Ask | Action::Escalate | Action::FallBack => {
-                        rule.to.as_ref().or_else(|| self.people().next())
-                    }
+                    Action::Ask | Action::Escalate | Action::FallBack => rule
+                        .to
+                        .as_ref()
+                        .or_else(|| self.protocol.definition().people().next()),
                     _ => rule.to.as_ref(),
                 };
                 if action == Action::Ask {

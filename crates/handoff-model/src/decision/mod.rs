@@ -16,7 +16,7 @@ use crate::record::{Issue, Record};
 use crate::step::Receipt;
 
 pub use advice::{Advice, Choice};
-pub use authority::{decider, person};
+pub use authority::{acts_as_person, decider, person};
 pub(crate) use authority::{is_for_decider, is_to_decide, standing_status};
 use circumstances::Case;
 
@@ -124,7 +124,11 @@ impl Receipt {
             || self.record.answers.is_some() && rules.any(is_other)
             || is_to_end(protocol, &self.issue, &self.record);
         // A person goes on in its own name.
-        let person = protocol.people().find(|person| *person == by).cloned();
+        let person = protocol
+            .definition()
+            .people()
+            .find(|person| *person == by)
+            .cloned();
         self.lead = person.or_else(|| Some(decides(protocol, &self.issue, &self.record)));
         self
     }

@@ -1,6 +1,6 @@
 //! What persons approve and what they do not, kept among the notes.
 
-use handoff_protocol::{AgentKind, State};
+use handoff_protocol::State;
 use serde_json::Map;
 
 use crate::planner::Planner;
@@ -24,7 +24,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         if !self.is_person() {
             return Err(RoleRefusal::NotAPerson {
                 agent: by.clone(),
-                people: self.protocol.people().cloned().collect(),
+                people: self.protocol.definition().people().cloned().collect(),
                 protocol: self.protocol.name().to_owned(),
             }
             .into());
@@ -85,7 +85,6 @@ impl<E, V: View<E>> Planner<'_, E, V> {
 
     /// Whether the actor is a person.
     pub(super) fn is_person(&self) -> bool {
-        self.protocol
-            .is_kind(self.step.by.as_str(), AgentKind::Human)
+        self.protocol.is_person(self.step.by.as_str())
     }
 }

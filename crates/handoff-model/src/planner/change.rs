@@ -3,7 +3,7 @@
 use handoff_base::Edit;
 use handoff_base::ids::AgentName;
 use handoff_base::text::quoted;
-use handoff_protocol::{AgentKind, ContractType, Ends, Event, IllegalEvent, State};
+use handoff_protocol::{ContractType, Ends, Event, IllegalEvent, State};
 
 use crate::decision::is_to_decide;
 use crate::layout;
@@ -428,8 +428,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
 
     /// Whether the actor may decide about everything: an orchestrator or a person.
     pub(super) fn leads(&self) -> bool {
-        let mut leads = [AgentKind::Orchestrator, AgentKind::Human].into_iter();
-        leads.any(|kind| self.protocol.is_kind(self.step.by.as_str(), kind))
+        self.protocol.steps_in(&self.step.by)
     }
 }
 

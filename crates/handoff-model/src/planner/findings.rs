@@ -4,9 +4,7 @@ use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::pointer::lookup;
 use handoff_base::text::quoted;
-use handoff_protocol::{
-    AgentKind, ContractType, Event, FixFields, Outcome, Protocol, RaisedFields,
-};
+use handoff_protocol::{ContractType, Event, FixFields, Outcome, Protocol, RaisedFields};
 use serde_json::Value;
 
 use crate::contract::Contract;
@@ -252,7 +250,7 @@ fn skip(known: &mut [ReviewFinding], why: Option<String>, id: &HandoffId) {
 /// Ends the objections that outlived their review, where who raised them, or a person, approves the
 /// work after all.
 fn take_back(protocol: &Protocol, known: &mut [ReviewFinding], by: Option<&AgentName>) {
-    let is_person = by.is_some_and(|by| protocol.is_kind(by.as_str(), AgentKind::Human));
+    let is_person = by.is_some_and(|by| protocol.is_person(by.as_str()));
     for finding in known.iter_mut().filter(|f| f.objector.is_some()) {
         if !is_person && finding.objector.as_ref() != by {
             continue;

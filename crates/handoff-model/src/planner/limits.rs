@@ -162,7 +162,7 @@ impl Sending<'_> {
     /// The people that an agent may hand on to.
     fn people_for(&self, from: &AgentName) -> Vec<AgentName> {
         let receivers = self.protocol.receivers(from.as_str()).into_iter();
-        let people = receivers.filter(|to| self.protocol.is_kind(to.as_str(), AgentKind::Human));
+        let people = receivers.filter(|to| self.protocol.is_person(to.as_str()));
         people.cloned().collect()
     }
 
@@ -181,7 +181,7 @@ impl Sending<'_> {
             return Some(Limit::Deadline { end });
         }
         // The way to a person stays open.
-        let is_for_agent = !self.protocol.is_kind(new.to.as_str(), AgentKind::Human);
+        let is_for_agent = !self.protocol.is_person(new.to.as_str());
         let most = limits.handoffs.filter(|_| is_for_agent);
         if let Some(most) = most.filter(|&most| count(&|_| true) >= most) {
             let people = self.people_for(&new.from);

@@ -560,12 +560,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         first: &AgentName,
     ) -> Result<(), ContractRefusal> {
         let outcome = self.protocol.outcome(kind, contract.status.as_deref());
-        let decides = [AgentKind::Orchestrator, AgentKind::Human];
-        if outcome.event() == Event::Complete
-            || decides
-                .map(|kind| self.protocol.is_kind(first.as_str(), kind))
-                .contains(&true)
-        {
+        if outcome.event() == Event::Complete || self.protocol.steps_in(first) {
             return Ok(());
         }
         Err(ContractRefusal::NothingFailed {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use handoff_base::ids::AgentName;
-use handoff_protocol::{AgentKind, Definition};
+use handoff_protocol::Definition;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -110,9 +110,7 @@ impl Annotation {
         if let Some(event) = self.event.clone() {
             return Witness::Event { event, by };
         }
-        let mut agents = definition.agents.iter();
-        let is_person = |kind: AgentKind| kind == AgentKind::Human;
-        if agents.any(|agent| agent.id == by && is_person(agent.kind)) {
+        if definition.is_person(by.as_str()) {
             Witness::Person { by }
         } else {
             Witness::Agent { by }

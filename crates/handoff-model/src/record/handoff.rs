@@ -3,7 +3,7 @@
 use handoff_base::ids::{AgentName, HandoffId, WorkerId};
 use handoff_base::{Code, Moment, digest};
 use handoff_contract::Format;
-use handoff_protocol::{AgentKind, Check, Event, OwnRetry, Protocol, State};
+use handoff_protocol::{Check, Event, OwnRetry, Protocol, State};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::{apply, skip_serializing_none};
@@ -315,8 +315,7 @@ impl Record {
     /// not what its sender objects to.
     pub fn is_taken_back(&self, protocol: &Protocol) -> bool {
         let last = self.latest().map(|last| &last.by);
-        let ends =
-            |by: &AgentName| *by == self.from || protocol.is_kind(by.as_str(), AgentKind::Human);
+        let ends = |by: &AgentName| *by == self.from || protocol.is_person(by.as_str());
         self.is_turned_down() && last.is_some_and(ends)
     }
 

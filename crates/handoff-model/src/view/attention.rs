@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId};
-use handoff_protocol::{Action, AgentKind, Protocol, TaskState};
+use handoff_protocol::{Action, Protocol, TaskState};
 
 use crate::decision::{Advice, advise, decider, is_to_decide};
 use crate::record::{Issue, IssueStatus, OpenHandoff, Record, Task, View};
@@ -110,10 +110,8 @@ fn asker<E>(
     view: &impl View<E>,
     answer: &Record,
 ) -> Result<Option<AgentName>, E> {
-    let is = |record: &Record, kind| protocol.is_kind(record.from.as_str(), kind);
-    let passes_on =
-        |record: &Record| is(record, AgentKind::Human) || is(record, AgentKind::Orchestrator);
-    if !is(answer, AgentKind::Human) {
+    let passes_on = |record: &Record| protocol.steps_in(&record.from);
+    if !protocol.is_person(answer.from.as_str()) {
         return Ok(None);
     }
     let mut record = answer.clone();

@@ -2,7 +2,7 @@
 
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
-use handoff_protocol::{AgentKind, Event, Protocol, State, Style};
+use handoff_protocol::{Event, Protocol, State, Style};
 
 use crate::decision::{self, Choice};
 use crate::planner::plan;
@@ -26,7 +26,7 @@ pub fn choices<E>(
     let issue = view.shared_issue()?;
     let is_to_end = issue.is_some_and(|issue| decision::is_to_end(protocol, &issue, record));
     // New attempts for what the rules end are a person's to give.
-    let is_theirs = is_to_end && !protocol.is_kind(by.as_str(), AgentKind::Human);
+    let is_theirs = is_to_end && !protocol.is_person(by.as_str());
     let mut choices = decision::choices(protocol, record, at);
     choices.retain(|choice| *choice != Choice::Redrive || !is_theirs);
     for choice in choices {

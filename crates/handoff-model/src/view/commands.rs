@@ -4,7 +4,7 @@
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::word;
-use handoff_protocol::{Action, AgentKind, Protocol, State};
+use handoff_protocol::{Action, Protocol, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -59,7 +59,7 @@ fn chooser<'a>(
     advice: Option<&'a Advice>,
 ) -> &'a AgentName {
     let escalated = advice.filter(|advice| {
-        let is_person = protocol.is_kind(advice.agent.as_str(), AgentKind::Human);
+        let is_person = protocol.is_person(advice.agent.as_str());
         is_person && advice.action.is_with_person() && advice.decided.is_some()
     });
     escalated.map_or_else(|| decider(protocol, &record.from), |advice| &advice.agent)

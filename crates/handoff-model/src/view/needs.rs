@@ -9,7 +9,7 @@ use handoff_base::Moment;
 use handoff_base::ids::{AgentName, AgentRef, HandoffId, IssueKey};
 use handoff_base::text::{one_line, word};
 use handoff_protocol::{
-    Action, AgentKind, Event, LEAD, Need, PERSON, Protocol, RECEIVER, SENDER, State, Style,
+    Action, Event, LEAD, Need, PERSON, Protocol, RECEIVER, SENDER, State, Style,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -243,14 +243,11 @@ pub fn sorted(mut found: Vec<Attention>) -> Vec<Attention> {
 
 /// Whether an agent may be notified of handoffs that it neither holds nor has to decide about.
 pub fn hears_of_others(protocol: &Protocol, agent: &AgentName) -> bool {
-    let kinds = [AgentKind::Orchestrator, AgentKind::Human];
     let named = |party: &String| party == SENDER || party == agent.as_str();
     let definition = protocol.definition();
     definition.style() == Style::Call
         || protocol.lead().is_none()
-        || kinds
-            .into_iter()
-            .any(|kind| protocol.is_kind(agent.as_str(), kind))
+        || protocol.steps_in(agent)
         || person(protocol) == Some(agent)
         || definition.alerts.all_told().any(named)
 }
@@ -566,7 +563,7 @@ fn ending(handoff: &HandoffSurvey<'_>) -> Option<Moment> {
 /// When a handoff that can be claimed has stayed unclaimed for too long: longer than a lease.
 fn unclaimed_at(handoff: &HandoffSurvey<'_>, protocol: &Protocol) -> Option<Moment> {
     // A person runs no loop that claims.
-    if protocol.is_kind(handoff.to.as_str(), AgentKind::Human) {
+    if protocol.is_person(handoff.to.as_str()) {
         return Some(ready_at(handoff, last(handoff)?));
     }
     ready_at(handoff, last(handoff)?).checked_add_signed(patience(protocol))

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Code, short_id};
-use handoff_protocol::{
-    AgentKind, COMPLETED, Identity, Outcome, PERSON, Protocol, Requirement, State,
-};
+use handoff_protocol::{COMPLETED, Identity, Outcome, PERSON, Protocol, Requirement, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -282,7 +280,7 @@ fn approved<E>(
     let counts = |by: &AgentName| {
         let mut named = requirement.approved_by.iter();
         named.any(|one| match one.as_str() {
-            PERSON => protocol.is_kind(by.as_str(), AgentKind::Human),
+            PERSON => protocol.is_person(by.as_str()),
             one => one == by.as_str(),
         })
     };

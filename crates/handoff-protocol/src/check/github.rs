@@ -136,9 +136,7 @@ impl Checker<'_> {
         if commands.is_empty() {
             self.fault(CODE, at.clone(), "it names no command");
         }
-        let agents = &self.definition.agents;
-        let people = agents.iter().filter(|a| a.kind == AgentKind::Human);
-        let people: Vec<&AgentName> = people.map(|agent| &agent.id).collect();
+        let people: Vec<&AgentName> = self.definition.people().collect();
         let approves = people.len() == 1 || people.contains(&&rule.agent);
         if commands.contains(&Command::Approve) && !approves {
             let text =

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use handoff_base::finding::{Finding, FindingCode as Code};
 
 use super::checker::Checker;
-use crate::definition::{AgentKind, ContractType, Definition, Route, Words};
+use crate::definition::{ContractType, Definition, Route, Words};
 
 impl Checker<'_> {
     /// Reports types between the same agents that no field tells apart.
@@ -69,7 +69,7 @@ impl Checker<'_> {
         }
         for (i, agent) in definition.agents.iter().enumerate() {
             // A person can step in anywhere.
-            if agent.kind != AgentKind::Human && !reached.contains(agent.id.as_str()) {
+            if !definition.is_person(agent.id.as_str()) && !reached.contains(agent.id.as_str()) {
                 let text = format!(
                     "no route reaches `{}` from where issues are opened",
                     agent.id

@@ -1,9 +1,10 @@
 //! Checks for requirements that nothing can meet or that are not defined.
 
 use handoff_base::finding::FindingCode as Code;
+use handoff_base::ids::AgentName;
 
 use super::checker::{Checker, placed};
-use crate::definition::{AgentKind, COMPLETED, PERSON, Requirement};
+use crate::definition::{COMPLETED, PERSON, Requirement};
 
 impl Checker<'_> {
     pub(super) fn requirements(&mut self) {
@@ -51,11 +52,7 @@ impl Checker<'_> {
             self.fault(Code::ProtocolRequirement, format!("{at}/{place}"), text);
         }
         let definition = self.definition;
-        let people = definition.agents.iter();
-        let people: Vec<&str> = people
-            .filter(|agent| agent.kind == AgentKind::Human)
-            .map(|agent| agent.id.as_str())
-            .collect();
+        let people: Vec<&str> = definition.people().map(AgentName::as_str).collect();
         for (i, name) in approved_by.iter().enumerate() {
             let text = match name.as_str() {
                 PERSON if people.is_empty() => {

@@ -58,12 +58,7 @@ impl Definition {
     /// Whether an agent may note a fact, in the step of an event or in one of its own.
     pub fn may_note(&self, fact: &str, agent: &AgentName, of_event: bool) -> bool {
         let source = self.source_of(fact);
-        let kind = || {
-            let mut agents = self.agents.iter();
-            agents
-                .find(|known| known.id == *agent)
-                .map(|known| known.kind)
-        };
+        let kind = || self.agent(agent.as_str()).map(|known| known.kind);
         // With its facts, an event says since when they hold, and what its pull request is.
         let is_with = || {
             let also = [PULL_REQUEST_STATE, CHANGED_BY].contains(&fact);
@@ -78,7 +73,7 @@ impl Definition {
             })
         };
         source == FactSource::Anyone
-            || kind() == Some(AgentKind::Human)
+            || self.is_person(agent.as_str())
             || source == FactSource::Contracts && kind() == Some(AgentKind::Orchestrator)
             || of_event && by_rule()
     }

@@ -321,6 +321,24 @@ pub struct Definition {
 }
 
 impl Definition {
+    /// Finds an agent by its name or by one of its other names.
+    pub fn agent(&self, name: &str) -> Option<&Agent> {
+        let mut agents = self.agents.iter();
+        agents.find(|a| a.id.as_str() == name || a.aliases.iter().any(|alias| alias == name))
+    }
+
+    /// Whether an agent is a person: one place decides it, for rules, views and notices.
+    pub fn is_person(&self, name: &str) -> bool {
+        let agent = self.agent(name);
+        agent.is_some_and(|agent| agent.kind == AgentKind::Human)
+    }
+
+    /// The agents that are persons, in the definition's order.
+    pub fn people(&self) -> impl Iterator<Item = &AgentName> {
+        let names = self.agents.iter().map(|agent| &agent.id);
+        names.filter(|name| self.is_person(name.as_str()))
+    }
+
     /// How work moves: a protocol in which some contract answers another one makes calls.
     pub fn style(&self) -> Style {
         if self.contracts.iter().any(|kind| !kind.answers.is_empty()) {

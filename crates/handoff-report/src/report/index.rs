@@ -8,7 +8,7 @@ use handoff::base::text::cut;
 use handoff::ledger::attention::{Attention, Protocols};
 use handoff::ledger::{HandoffSurvey, IssueSurvey};
 use handoff::model::IssueStatus;
-use handoff::protocol::{AgentKind, Need, State};
+use handoff::protocol::{Need, State};
 
 use super::Shown;
 use super::attention::needs;
@@ -143,7 +143,7 @@ pub(super) fn filters(
     let agents: BTreeSet<&str> = handoffs().flat_map(acting).collect();
     let is_person = |name: &&str| {
         let mut known = known.values();
-        known.any(|protocol| protocol.is_kind(name, AgentKind::Human))
+        known.any(|protocol| protocol.is_person(name))
     };
     let persons: BTreeSet<&str> = agents.iter().copied().filter(is_person).collect();
     let protocols = issues.iter().map(|issue| issue.protocol.as_str());
