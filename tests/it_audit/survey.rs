@@ -67,7 +67,7 @@ impl Records {
         let needs = |issue: &&IssueSurvey<'_>| {
             let open = |handoff: &HandoffSurvey<'_>| !handoff.state.is_terminal();
             issue.status == IssueStatus::Open
-                || !(issue.awaiting.is_empty() && issue.to_tell.is_empty())
+                || !issue.awaiting.is_empty()
                 || issue.handoffs.iter().any(open)
         };
         let active: Vec<IssueSurvey<'_>> = survey.issues.active().collect();

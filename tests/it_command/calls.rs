@@ -232,12 +232,6 @@ fn a_request_is_answered_and_its_issue_is_complete() {
         - Put the list on the reader's page
       warnings:
         - Renewals are not limited yet
-    needs attention
-    ! loan-list-21.2 answered, @frontend-specialist's turn, 3 minutes ago
-        | react-components
-        | artifacts/react/loan-list-[commit].json
-        next: git handoff annotate loan-list-21.2 --as @frontend-specialist --note seen
-
     loan-list-21.1  completed  @frontend-specialist → @react-specialist  normal  3 minutes ago  react-components
     loan-list-21.2  completed  @react-specialist → @frontend-specialist          3 minutes ago  artifacts/react/loan-list-[commit].json
     $ git handoff log loan-list-21

@@ -91,19 +91,25 @@ fn assert_agreement(env: &TestEnvironment, protocol: &str) {
             told.split(',').any(|one| one == agent)
         };
         let told: BTreeSet<String> = all.iter().filter(is_told).cloned().collect();
-        let inbox = env.data(&["inbox", "--as", &agent]);
-        assert_eq!(needs(&inbox["attention"]), told, "inbox of {agent}");
+        let inbox = env.data(&["inbox", "--as", &agent])["attention"].clone();
         let prime = env.data(&["prime", "--as", &agent]);
-        assert_eq!(needs(&prime["attention"]), told, "prime of {agent}");
+        assert_eq!(inbox, prime["attention"], "prime of {agent}");
+        let takes_nothing = |one: &&Value| one["takes_nothing"] == true;
+        let (only_told, acts): (Vec<&Value>, Vec<&Value>) =
+            list(&inbox).iter().partition(takes_nothing);
+        assert_eq!(
+            needs(&acts.into_iter().cloned().collect()),
+            told,
+            "inbox of {agent}"
+        );
+        assert!(only_told.iter().all(|one| one["turn"] == agent), "{inbox}");
         let text = prime["text"].as_str().unwrap();
         let count = |key: &str| prime[key]["count"].as_u64().unwrap();
         if text.contains("you may stop") {
-            assert!(told.is_empty(), "{agent} may stop: {told:?}");
+            assert!(list(&inbox).is_empty(), "{agent} may stop: {inbox}");
             assert_eq!(count("holds") + count("waits"), 0, "{text}");
         }
-        let turn = told
-            .iter()
-            .any(|line| line.split(' ').nth(2) == Some(&agent));
+        let turn = list(&inbox).iter().any(|one| one["turn"] == agent);
         let wakes = env.handoff(&["wait", "--inbox", "--as", &agent, "--timeout", "0s"]);
         let expected = if turn || count("waits") > 0 { 0 } else { 7 };
         assert_eq!(wakes.status, expected, "{}\n{told:?}", wakes.shown);
@@ -267,8 +273,8 @@ fn finds(env: &TestEnvironment, one: &Value, (way, reason): (&str, Option<&str>)
     format!("{}, {}", named("need"), agents.join(", "))
 }
 
-/// Asserts that an agent is told of an end that takes nothing more of it until it says that it knows,
-/// and of nothing afterwards.
+/// Asserts that an agent, and nobody else, is told of an end that takes nothing more of it until it
+/// says that it knows, and of nothing afterwards.
 #[track_caller]
 fn until_seen(env: &TestEnvironment, id: &str, agent: &str) {
     assert_agreement(
@@ -277,12 +283,16 @@ fn until_seen(env: &TestEnvironment, id: &str, agent: &str) {
             .as_str()
             .unwrap(),
     );
-    let all = env.data(&["status"])["attention"].clone();
-    let own = |one: &&Value| one["id"] == id && one["turn"] == agent;
+    let all = env.data(&["inbox", "--as", agent])["attention"].clone();
+    let own = |one: &&Value| one["id"] == id && one["takes_nothing"] == true;
     let own = list(&all)
         .iter()
         .find(own)
         .unwrap_or_else(|| panic!("{all}"));
+    for view in ["status", "alerts"] {
+        let shown = env.handoff(&[view]).stdout;
+        assert!(!shown.contains("--note seen"), "{view}: {shown}");
+    }
     assert_eq!(own["told"], serde_json::json!([agent]));
     let next = format!("git handoff annotate {id} --as {agent} --note seen");
     assert_eq!(own["next"], next);
@@ -292,7 +302,7 @@ fn until_seen(env: &TestEnvironment, id: &str, agent: &str) {
     if !other.contains(agent) {
         let args: Vec<&str> = other.split(' ').collect();
         env.handoff(&args).success();
-        assert_eq!(env.data(&["status"])["attention"], all);
+        assert_eq!(env.data(&["inbox", "--as", agent])["attention"], all);
     }
     env.handoff(&args).success();
     // As a lead it may still be told of what another has to do.
@@ -335,8 +345,7 @@ fn who_asked_is_told_of_the_answer_that_ends_the_issue() {
     let answer = id.replace(".1", ".2");
     let issue = id.trim_end_matches(".1");
     assert_eq!(env.data(&["status", issue])["issue"]["status"], "completed");
-    let line = told(&env, "answer", None);
-    assert_eq!(line, format!("answer: answered, {from}\n"));
+    assert_eq!(told(&env, "answer", None), "answer: nobody\n");
     until_seen(&env, &answer, &from);
     env.handoff(&["prime", "--as", &from])
         .says("nothing waits for you");
@@ -427,7 +436,7 @@ fn each_end_is_told_in_issue_to_pr() {
     reject: rejected, issue-manager, orchestrator
     cancel: cancelled, issue-manager, orchestrator
     cancel its own: cancelled, issue-manager, orchestrator
-    cancel under its holder: cancelled, issue-manager, orchestrator; cancelled, prep-agent
+    cancel under its holder: cancelled, issue-manager, orchestrator
     fail: failed, orchestrator
     fail, no attempt left: dead, maintainer, orchestrator
     block: blocked, orchestrator, maintainer
@@ -444,7 +453,7 @@ fn each_end_is_told_in_orchestrator_specialist() {
     reject: rejected, @frontend-specialist
     cancel: cancelled, @frontend-specialist
     cancel its own: cancelled, @frontend-specialist
-    cancel under its holder: cancelled, @frontend-specialist; cancelled, @react-specialist
+    cancel under its holder: cancelled, @frontend-specialist
     fail: failed, @frontend-specialist
     fail, no attempt left: dead, @frontend-specialist
     block: blocked, @frontend-specialist
@@ -461,7 +470,7 @@ fn each_end_is_told_in_task_breakdown() {
     reject: rejected, environment-architect, task-orchestrator
     cancel: cancelled, environment-architect, task-orchestrator
     cancel its own: nobody
-    cancel under its holder: cancelled, task-orchestrator
+    cancel under its holder: nobody
     fail: failed, task-orchestrator
     fail, no attempt left: dead, operator, task-orchestrator
     block: blocked, task-orchestrator, operator
@@ -476,9 +485,9 @@ fn each_end_is_told_in_task_breakdown() {
 fn each_end_is_told_in_delegation() {
     insta::assert_snapshot!(each_end(BUILT_IN[3]), @"
     reject: rejected, document_generator, orchestrator
-    cancel: cancelled, document_generator
+    cancel: nobody
     cancel its own: nobody
-    cancel under its holder: cancelled, research_agent
+    cancel under its holder: nobody
     fail: failed, orchestrator
     fail, no attempt left: dead, human, orchestrator
     block: blocked, orchestrator, human
@@ -495,7 +504,7 @@ fn each_end_is_told_in_directive() {
     reject: rejected, ResearchGPT, MetaGPT
     cancel: cancelled, ResearchGPT, MetaGPT
     cancel its own: cancelled, ResearchGPT, MetaGPT
-    cancel under its holder: cancelled, MetaGPT; cancelled, ResearchGPT, MetaGPT
+    cancel under its holder: cancelled, ResearchGPT, MetaGPT
     fail: failed, MetaGPT
     fail, no attempt left: dead, USER, MetaGPT
     block: blocked, MetaGPT, USER

@@ -178,7 +178,8 @@ impl Reader {
         query.retain(tip, &mut standing.open)?;
         let mut needs = Vec::new();
         for (found, record) in standing.needs {
-            if query.holds(tip, &record)? {
+            let is_for_another = found.takes_nothing && self.acting.as_ref() != Some(&found.turn);
+            if !is_for_another && query.holds(tip, &record)? {
                 needs.push((found, record));
             }
         }

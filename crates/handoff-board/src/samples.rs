@@ -56,6 +56,7 @@ pub(super) fn board(records: Vec<Record>, needs: &[(&str, Need)]) -> Board {
             why: String::new(),
             attempt: 1,
             next: String::new(),
+            takes_nothing: false,
         };
         let card = Card {
             record: Arc::clone(record),

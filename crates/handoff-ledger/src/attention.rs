@@ -227,6 +227,7 @@ pub fn of_tip(
     let mut judge = |record: &Record, awaited: Option<&AgentName>| -> Result<(), LedgerError> {
         if let Some(protocol) = protocols.get(&record.protocol) {
             found.extend(of_record(tip, record, awaited, protocol, now)?);
+            found.retain(|found| !found.takes_nothing);
         }
         Ok(())
     };

@@ -67,6 +67,7 @@ mod tests {
             why: why.to_owned(),
             attempt: 1,
             next: "git handoff next 7".to_owned(),
+            takes_nothing: false,
         }
     }
 

@@ -137,11 +137,7 @@ impl IssueFolder<'_> {
         let records: Result<Vec<Record>, LedgerError> =
             records.filter_map(Result::transpose).collect();
         let records = records?;
-        let mut survey = IssueSurvey::of(&issue, &records);
-        if self.archived_in().is_some() {
-            // Nobody is told any more how it ended.
-            survey.to_tell.clear();
-        }
+        let survey = IssueSurvey::of(&issue, &records);
         let encoded = Encoded::new(&survey).map_err(|error| {
             let form = StoredError::Form(serde_json::Error::custom(error));
             LedgerError::stored(&layout::issue_file(self.key()), form)

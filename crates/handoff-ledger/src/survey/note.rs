@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::issues::{Encoded, Issues};
 
 /// The program whose notes are used: another version may use another format.
-const PROGRAM: &str = concat!("git-handoff ", env!("CARGO_PKG_VERSION"), " 14\n");
+const PROGRAM: &str = concat!("git-handoff ", env!("CARGO_PKG_VERSION"), " 15\n");
 
 /// The largest note that is read, in bytes: that of some three million handoffs.
 const LARGEST: u64 = 1 << 30;

@@ -56,6 +56,9 @@ pub struct Attention {
     pub attempt: u32,
     /// The next command.
     pub next: String,
+    /// Whether the agent has only to be told: no view shows it but the agent's own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub takes_nothing: bool,
 }
 
 impl Attention {
@@ -65,7 +68,8 @@ impl Attention {
     }
 }
 
-/// What needs somebody in one issue, in the order of its handoffs. `today` is what was spent under
+/// What needs somebody in one issue, in the order of its handoffs; not what agents have only to be
+/// told of. `today` is what was spent under
 /// the protocol, if a budget counts by the day; `decides` names who decides about a stuck handoff,
 /// as [`deciding`] does.
 ///
@@ -78,7 +82,7 @@ pub fn of_issue<E>(
     now: Moment,
     decides: impl Fn(u32) -> Result<Option<AgentName>, E>,
 ) -> Result<Vec<Attention>, E> {
-    let judge = |handoff: &HandoffSurvey<'_>, awaited: Option<&AgentName>, takes_nothing: bool| {
+    let judge = |handoff: &HandoffSurvey<'_>, awaited: Option<&AgentName>| {
         let decides = if handoff.state.is_stuck() {
             decides(handoff.number)?
         } else {
@@ -91,7 +95,7 @@ pub fn of_issue<E>(
             issue: Some(issue),
             today,
             awaited,
-            takes_nothing,
+            takes_nothing: false,
             decides,
             protocol,
             now,
@@ -106,12 +110,8 @@ pub fn of_issue<E>(
         if issue.status == IssueStatus::Open {
             let awaited = issue.awaiting.iter().find(about).map(|(_, agent)| agent);
             if going(awaited.map_or(handoff.to, AgentName::borrowed)) {
-                found.extend(judge(handoff, awaited, false)?);
+                found.extend(judge(handoff, awaited)?);
             }
-        }
-        let to_tell = issue.to_tell.iter().filter(about).map(|(_, agent)| agent);
-        for agent in to_tell.filter(|agent| going(agent.borrowed())) {
-            found.extend(judge(handoff, Some(agent), true)?);
         }
     }
     Ok(found)
@@ -310,6 +310,7 @@ impl Judged<'_> {
             turn,
             told,
             id: self.id.clone(),
+            takes_nothing: self.takes_nothing,
         })
     }
 

@@ -47,8 +47,6 @@ pub struct IssueSurvey<'a> {
     pub unfollowed: Vec<u32>,
     /// Handoffs that ended and await somebody, and whom.
     pub awaiting: Vec<(u32, AgentName)>,
-    /// Handoffs that ended and of which these agents have yet to be told.
-    pub to_tell: Vec<(u32, AgentName)>,
     /// Decisions about its handoffs, the oldest first.
     pub decisions: Vec<DecisionSurvey>,
     /// The number of findings of its reviews.
@@ -239,7 +237,6 @@ impl<'a> IssueSurvey<'a> {
             rounds: rounds.collect(),
             unfollowed: issue.unfollowed.iter().map(HandoffId::number).collect(),
             awaiting: issue.awaiting.iter().map(pair).collect(),
-            to_tell: issue.to_tell.iter().map(pair).collect(),
             decisions: decisions.collect(),
             findings: count(issue.findings.len()),
             unsettled: count(issue.unsettled().count()),
@@ -260,11 +257,11 @@ impl<'a> IssueSurvey<'a> {
     }
 
     /// Whether something in it may still need somebody: it is open, has an open handoff, or awaits
-    /// somebody or has yet to tell somebody.
+    /// somebody.
     pub fn is_active(&self) -> bool {
         let is_over = |handoff: &HandoffSurvey<'_>| handoff.state.is_terminal();
         self.status == IssueStatus::Open
-            || !(self.awaiting.is_empty() && self.to_tell.is_empty())
+            || !self.awaiting.is_empty()
             || !self.handoffs.iter().all(is_over)
     }
 
