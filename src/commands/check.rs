@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::context::Context;
+use crate::context::writer::tell_news;
 use crate::contracts::against::Against;
 use crate::contracts::attempt::{OfferArgs, attempt};
 use crate::contracts::input;
@@ -145,6 +146,8 @@ impl Arguments {
             let ledger = context.ledger(repository)?;
             if ledger.tip_id()?.is_some() {
                 let (ledger, session) = context.writer_apart(repository, output)?;
+                // What can't be read is for the check to tell.
+                let _ = tell_news(&ledger, false, output);
                 return Ok(Judge::Sending(Box::new(ledger), Box::new(session)));
             }
         }

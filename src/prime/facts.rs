@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use handoff::base::Moment;
 use handoff::base::ids::{AgentName, HandoffId, IssueKey};
 use handoff::ledger::{Overview, WorkBrief};
+use handoff::model::view::News;
 use handoff::model::{Halt, Paused, Record};
 use handoff::protocol::{Agent, Protocol};
 
@@ -50,6 +51,8 @@ pub(super) struct Facts<'a> {
     pub(super) work: Option<Record>,
     /// What that work needs, if it holds it.
     pub(super) brief: Option<WorkBrief>,
+    /// What others said about that work since it was claimed.
+    pub(super) news: Vec<News>,
     pub(super) contract: Option<Contract>,
     /// The other contracts that it may send.
     pub(super) others: Vec<NextContract>,

@@ -14,6 +14,7 @@ use handoff::base::Moment;
 use handoff::base::ids::{AgentName, HandoffId};
 use handoff::ledger::attention::Attention;
 use handoff::ledger::{Bucket, OverviewLimits, Rules, Snapshot, WorkBrief, overview};
+use handoff::model::view::{News, news};
 use handoff::model::{Claimable, Handoff, Question, Record, Refusal, View};
 use handoff::protocol::{AgentKind, Protocol, State};
 use handoff::templates::Known;
@@ -183,8 +184,7 @@ pub(crate) fn prime(
     let who = holder(&agent, worker.as_ref());
     let mut overview = overview(&tip, who, &protocols, now, LOOK)?;
     output.complete(&mut overview.attention);
-    let issues = overview.held.first.iter().map(|held| held.id.issue());
-    let paused = tip.paused_among(issues)?;
+    let paused = tip.paused_among(overview.held.first.iter().map(|held| held.id.issue()))?;
     let mut unpublished = Vec::new();
     for record in &overview.held.first {
         let remote = ledger.lacks_claim(record)?;
@@ -239,6 +239,7 @@ pub(crate) fn prime(
             .filter(|p| p.name() != rules.protocol().name())
             .collect(),
         brief: brief(&onward, work)?,
+        news: unseen(&tip, work)?,
         work: work.cloned(),
         carried,
         agent,
@@ -306,6 +307,17 @@ fn protocols_of<'r>(
         (None, Some(refusal)) => Err(refusal.into()),
         (None, None) => Ok((all, agent)),
     }
+}
+
+/// What others said about the work that an agent holds since it was claimed.
+fn unseen(tip: &Snapshot<'_>, work: Option<&Record>) -> Result<Vec<News>, Failure> {
+    let Some(held) = work.filter(|work| work.lease.is_some()) else {
+        return Ok(Vec::new());
+    };
+    let folder = tip.issue(held.id.issue())?;
+    let issue = folder.shared_issue()?;
+    let found = issue.map(|issue| news(&folder, &issue, held, None));
+    Ok(found.transpose()?.unwrap_or_default())
 }
 
 /// What the work that an agent holds needs.

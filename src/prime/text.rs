@@ -447,7 +447,11 @@ fn brief(facts: &Facts<'_>, page: &mut Page) {
     let (Some(brief), Some(work)) = (&facts.brief, &facts.work) else {
         return;
     };
-    let mut lines = Vec::new();
+    let news = facts.news.iter().rev().take(MEMBERS).map(|one| {
+        let (by, text) = (foreign(&one.by), quote(&one.text, QUOTED));
+        format!("  new since you claimed it, from {by}: {text}")
+    });
+    let mut lines: Vec<String> = news.collect();
     let mut tell = |name: &str, values: Vec<String>| {
         let shown: Vec<String> = values.iter().take(MEMBERS).map(|v| quote(v, 28)).collect();
         let more = match values.len().saturating_sub(MEMBERS) {

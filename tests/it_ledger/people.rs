@@ -2,6 +2,8 @@
 
 use test_support::TestEnvironment;
 use test_support::contracts::opening;
+use test_support::exchange::sample;
+use test_support::team::with_protocol;
 
 #[test]
 fn who_works_is_told_once_of_what_others_change_meanwhile() {
@@ -21,14 +23,42 @@ fn who_works_is_told_once_of_what_others_change_meanwhile() {
     .success();
     let set = ["set", "7", "priority=critical", "--reason", "it burns"];
     env.handoff(&[&set[..], &maintainer].concat()).success();
+    // What only reads tells it, each time.
+    let check = ["check", "-", "--as", "prep-agent"];
+    for _ in 0..2 {
+        let shown = env.handoff_with(&check, opening(8)).stderr;
+        assert!(shown.contains("new since you claimed it"), "{shown}");
+        env.handoff(&["prime", "--as", "prep-agent"])
+            .says("new since you claimed it, from maintainer: \"without a header line");
+    }
     let shown = env.handoff(&extend).success().stderr;
     assert!(
         shown.contains("7.1, new since you claimed it, from maintainer: without a header line"),
         "{shown}"
     );
-    assert!(shown.contains("priority=\"critical\"; it burns"), "{shown}");
+    assert!(shown.contains("it burns (priority critical)"), "{shown}");
     let again = env.handoff(&extend).success().stderr;
     assert!(!again.contains("new since"), "{again}");
+}
+
+#[test]
+fn who_works_is_told_of_a_request_that_is_sent_again() {
+    let env = with_protocol("delegation");
+    env.pace(1);
+    let mut request = sample("delegation", "request");
+    let id = format!("{}.1", request["traceId"].as_str().unwrap());
+    let to = request["handoffTo"].as_str().unwrap().to_owned();
+    env.send(request.to_string()).success();
+    env.claim(&id, &to).success();
+    env.wait(10);
+    request["contextForTarget"]["summary"] = "berth 5, not 4".into();
+    env.send(request.to_string()).success();
+    let again = id.replace(".1", ".2");
+    let said = format!(
+        "{id}, new since you claimed it, from document_generator: request was sent again, as {again}: berth 5, not 4"
+    );
+    let shown = env.handoff(&["extend", &id, "--as", &to]).success().stderr;
+    assert!(shown.contains(&said), "{shown}");
 }
 
 #[test]

@@ -133,16 +133,19 @@ pub fn catch_up(
     }
     if synced.rejected.is_empty() && synced.renamed.is_empty() {
         // What can't be read is for the command to tell.
-        let _ = tell_news(ledger, output);
+        let _ = tell_news(ledger, true, output);
         return Ok(());
     }
     say_synced(&synced, output);
     Err(not_as_it_was(&synced))
 }
 
-/// Tells an agent once what others have said about the issues that it works on since it claimed them.
-/// A partial clone would have to ask for them.
-fn tell_news(ledger: &Ledger<'_>, output: &mut Output) -> Result<(), Failure> {
+/// Tells an agent what others have said about the issues that it works on since it claimed them; once,
+/// by a command that writes. A partial clone would have to ask for them.
+///
+/// # Errors
+/// A [`Failure`] if something can't be read.
+pub fn tell_news(ledger: &Ledger<'_>, writes: bool, output: &mut Output) -> Result<(), Failure> {
     if ledger.repository().is_partial() {
         return Ok(());
     }
@@ -163,19 +166,12 @@ fn tell_news(ledger: &Ledger<'_>, output: &mut Output) -> Result<(), Failure> {
         if !record.lease.as_ref().is_some_and(is_own) {
             continue;
         }
-        let Some(issue) = tip.issue(record.id.issue())?.issue()? else {
+        let folder = tip.issue(record.id.issue())?;
+        let Some(issue) = folder.shared_issue()? else {
             continue;
         };
-        for said in news(&issue, &record, told) {
-            let facts = said
-                .facts
-                .iter()
-                .map(|(name, value)| format!("{name}={value}"));
-            let text: Vec<String> = facts
-                .chain(Some(said.note.clone()))
-                .filter(|text| !text.is_empty())
-                .collect();
-            let text = continued(&text.join("; "));
+        for said in news(&folder, &issue, &record, told)? {
+            let text = continued(&said.text);
             output.say(&format!(
                 "{}, new since you claimed it, from {}: {text}",
                 record.id, said.by
@@ -183,7 +179,7 @@ fn tell_news(ledger: &Ledger<'_>, output: &mut Output) -> Result<(), Failure> {
             last = last.max(Some(said.at));
         }
     }
-    if last != told {
+    if writes && last != told {
         let bytes = serde_json::to_vec(&last).unwrap_or_default();
         // If it can't be noted, it is told again.
         let _ = note.write(&bytes);

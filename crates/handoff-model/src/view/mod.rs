@@ -18,7 +18,7 @@ pub use choices::{choices, not_held_in};
 pub use detail::Detail;
 pub use handoff::Handoff;
 pub use issue::IssueSummary;
-pub use news::news;
+pub use news::{News, news};
 pub use requirement::{Answered, JudgedCode, Remedy, Said, required};
 pub use turn::{Turn, turn};
 pub use wait_status::{Outcome, WaitStatus, overdue_text};

@@ -1,21 +1,80 @@
 //! What others say about an issue while an agent works on it.
 
 use handoff_base::Moment;
+use handoff_base::ids::AgentName;
+use handoff_protocol::State;
 
-use crate::record::{Annotation, Issue, Record};
+use crate::record::{Issue, Record, View};
 
-/// What others have noted or set on a claimed handoff's issue since it was claimed, and since a moment
-/// up to which its holder was told: the requirements may have changed.
-pub fn news<'i>(
-    issue: &'i Issue,
+/// What somebody else said or sent about an issue.
+pub struct News {
+    /// When.
+    pub at: Moment,
+    /// Who.
+    pub by: AgentName,
+    /// What was noted or set, or which contract was sent again.
+    pub text: String,
+}
+
+/// What others have said in a claimed handoff's issue since it was claimed, and since a moment up to
+/// which its holder was told, the oldest first: the requirements may have changed. Notes about the
+/// issue, the handoff and what came before it count, and contracts that take the place of earlier ones.
+///
+/// # Errors
+/// If a record can't be read.
+pub fn news<E>(
+    view: &impl View<E>,
+    issue: &Issue,
     record: &Record,
     told: Option<Moment>,
-) -> impl Iterator<Item = &'i Annotation> {
-    let since = record.lease.as_ref().map(|lease| lease.since);
-    let since = since.max(told).filter(|_| record.lease.is_some());
-    let (key, to) = (record.id.clone(), record.to.clone());
-    issue.annotations.iter().filter(move |note| {
-        let is_about = note.id.as_ref().is_none_or(|id| *id == key);
-        is_about && note.by != to && since.is_some_and(|since| note.at > since)
-    })
+) -> Result<Vec<News>, E> {
+    let Some(lease) = &record.lease else {
+        return Ok(Vec::new());
+    };
+    let since = told.map_or(lease.since, |told| told.max(lease.since));
+    let is_new = |at: Moment, by: &AgentName| at > since && *by != record.to;
+    let number = record.id.number();
+    let notes = issue.annotations.iter().filter(|note| {
+        let is_before = note.id.as_ref().is_none_or(|id| id.number() <= number);
+        is_before && !note.is_usage() && is_new(note.at, &note.by)
+    });
+    let mut found: Vec<News> = notes
+        .map(|note| News {
+            at: note.at,
+            by: note.by.clone(),
+            text: note.text(),
+        })
+        .collect();
+    let is_again = |sent: &Record| -> Result<bool, E> {
+        for before in 1..=number {
+            let before = view.shared_record(before)?;
+            let is_same = |one: &Record| {
+                one.from == sent.from
+                    && one.to == sent.to
+                    && one.contract_type == sent.contract_type
+            };
+            if before.is_some_and(|one| is_same(&one)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    for later in number + 1..=issue.handoffs {
+        let Some(sent) = view.shared_record(later)? else {
+            continue;
+        };
+        let at = sent.sent_at().filter(|at| is_new(*at, &sent.from));
+        if let Some(at) = at.filter(|_| sent.state == State::Pending)
+            && is_again(&sent)?
+        {
+            let (kind, id) = (&sent.contract_type, &sent.id);
+            found.push(News {
+                at,
+                by: sent.from.clone(),
+                text: format!("{kind} was sent again, as {id}: {}", sent.summary),
+            });
+        }
+    }
+    found.sort_by_key(|one| one.at);
+    Ok(found)
 }
