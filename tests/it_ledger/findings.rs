@@ -2,10 +2,10 @@
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
-use test_support::TestEnvironment;
 use test_support::contracts::{Format, sample, value};
 use test_support::exchange::fresh;
 use test_support::team::{Folder, Refused, refused, run, sent};
+use test_support::{Ran, TestEnvironment};
 
 const REVIEW: &str = "reviewer-agent-to-fixer-agent";
 const FIX: &str = "fixer-agent-to-reviewer-agent";
@@ -491,19 +491,66 @@ fn a_review_of_suggestions_alone_is_the_approval() {
     let env = TestEnvironment::with_repository();
     let init = ["init", "--protocol", "review", "--evidence", "off"];
     env.handoff(&init).success();
-    let send = |from: &str, to: &str, set: &[&str]| {
-        let set = set.iter().flat_map(|one| ["--set", one]);
-        let head = ["send", "--issue", "7", "--to", to, "--as", from];
-        env.handoff(&head.into_iter().chain(set).collect::<Vec<_>>())
-    };
     let work = ["branch=fix-7", "summary=Done", "commits=1a2b3c4"];
-    send("coder", "reviewer", &work).success();
+    hand(&env, "coder", "reviewer", &work).success();
     env.claim("7.1", "reviewer").success();
     let suggestion = "findings={\"severity\":\"suggestion\",\"text\":\"A shorter name\"}";
-    send("reviewer", "coder", &["summary=Nearly", suggestion])
+    hand(&env, "reviewer", "coder", &["summary=Nearly", suggestion])
         .exits(3)
         .says("A review that has only suggestions is `done`");
-    send("reviewer", "end", &["summary=Good", suggestion]).success();
+    hand(&env, "reviewer", "end", &["summary=Good", suggestion]).success();
     assert_eq!(env.data(&["status", "7"])["issue"]["status"], "completed");
+    env.assert_sound();
+}
+
+/// Issue 7 of the protocol `review`, whose coder has one finding to answer about the only commit.
+fn one_finding() -> TestEnvironment {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init", "--protocol", "review"]).success();
+    env.git(&env.repo(), &["switch", "-q", "-c", "csv"]);
+    commit(&env, "The parcels as CSV");
+    hand(&env, "coder", "reviewer", &["branch=csv", "summary=Done"]).success();
+    env.claim("7", "reviewer").success();
+    hand(&env, "reviewer", "coder", &["summary=Nearly", HEADER]).success();
+    env.claim("7", "coder").success();
+    env
+}
+
+const HEADER: &str =
+    r#"findings={"severity":"blocking","text":"No header","location":"parcels.csv:1"}"#;
+
+fn commit(env: &TestEnvironment, message: &str) {
+    let commit = ["commit", "-q", "--allow-empty", "-m", message];
+    env.git(&env.repo(), &commit);
+}
+
+/// Sends a contract about issue 7 that has these fields.
+fn hand(env: &TestEnvironment, from: &str, to: &str, set: &[&str]) -> Ran {
+    let set = set.iter().flat_map(|one| ["--set", one]);
+    let head = ["send", "--issue", "7", "--to", to, "--as", from];
+    env.handoff(&head.into_iter().chain(set).collect::<Vec<_>>())
+}
+
+/// What is said to be fixed must be in a commit; what is not to be fixed needs none.
+#[test]
+fn a_fix_without_a_commit_is_refused_where_no_commits_are_counted() {
+    let env = one_finding();
+    let fixed = [
+        "summary=Fixed",
+        r#"findings={"finding":"F1","text":"It has one"}"#,
+    ];
+    hand(&env, "coder", "reviewer", &fixed)
+        .exits(3)
+        .says("/findings evidence.commits_added it lists fixes, and no commit was added to csv since the review of");
+    commit(&env, "The header");
+    hand(&env, "coder", "reviewer", &fixed).success();
+    env.assert_sound();
+    // Under `warn` its sender is told at once.
+    let env = one_finding();
+    let warn = ["protocol", "set", "review", "evidence.policy", "warn"];
+    env.handoff(&[&warn[..], &["--weaker"]].concat()).success();
+    let told = hand(&env, "coder", "reviewer", &fixed).success();
+    let text = "no commit was added to csv since the review of";
+    assert!(told.stderr.contains(text), "{}", told.shown);
     env.assert_sound();
 }

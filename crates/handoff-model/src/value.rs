@@ -12,6 +12,11 @@ pub fn scalar(value: &Value) -> Option<String> {
     }
 }
 
+/// Whether a flag is set, in JSON or in XML.
+pub(crate) fn is_true(value: &Value) -> bool {
+    value == &Value::Bool(true) || value.as_str() == Some("true")
+}
+
 /// The SHA-256, in hexadecimal, of a value as JSON with sorted keys and without spaces: the same for
 /// every document with this content, whatever its format.
 pub fn content_digest(value: &Value) -> String {

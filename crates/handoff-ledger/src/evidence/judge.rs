@@ -3,7 +3,7 @@
 use handoff_base::ObjectId;
 use handoff_base::finding::{Finding, Severity};
 use handoff_base::text::{one_line, quoted, word};
-use handoff_git::{FactError, GitError, Named, Repository};
+use handoff_git::{FactError, GitError, Repository};
 use handoff_model::evidence::{
     Claimed, Found, check_coverage, check_tests, check_tests_added, count,
 };
@@ -417,7 +417,9 @@ impl Judge<'_> {
         let claimed = count(value);
         if claimed.is_some_and(|claimed| counts.contains(&claimed)) {
             if counts[0] == 0 {
-                return self.fixed_before(since, tip);
+                return Ok(Found::unless(
+                    self.unfixed(since, tip)?.into_iter().collect(),
+                ));
             }
             return Ok(match self.branch_pushed()? {
                 Some(Pushed::No { why, fix }) => {
@@ -439,31 +441,6 @@ impl Judge<'_> {
             "count what `git log {}` shows",
             word(&range)
         ))))
-    }
-
-    /// Whether each fix that is listed was on the branch when its sender got the work.
-    fn fixed_before(&self, since: ObjectId, tip: ObjectId) -> Result<Found, FactError> {
-        let Some((list, fixes)) = self.claimed.fixes() else {
-            return Ok(Found::Passed);
-        };
-        for commit in fixes {
-            if let Some(commit) = commit
-                && let Named::Commit(id) = self.repository.named(&commit.to_ascii_lowercase())?
-                && self.repository.has_commit(tip, id)?
-            {
-                continue;
-            }
-            let text = format!(
-                "it lists fixes, and no commit was added to {} since the review of {}",
-                self.named_branch(),
-                since.short()
-            );
-            let finding = Finding::error(Check::CommitsAdded.code(), list, text);
-            let fix = "commit them; of a finding that needs no commit, say that it is skipped, or name the commit \
-                       that has its fix";
-            return Ok(Found::because(finding.fix(fix)));
-        }
-        Ok(Found::Passed)
     }
 
     fn artifacts(&self) -> Found {

@@ -1,7 +1,8 @@
-//! Checks that the commits which reviews, fixes and merges name exist, and are on their branch.
+//! Checks that the commits which reviews, fixes and merges name exist, and are on their branch, and
+//! that fixes have some.
 
 use handoff_base::ObjectId;
-use handoff_base::finding::Finding;
+use handoff_base::finding::{Finding, Severity};
 use handoff_base::text::quoted;
 use handoff_git::{FactError, GitError, Named};
 use handoff_protocol::{Check, Policy};
@@ -23,7 +24,62 @@ impl Judge<'_> {
         if is_on(Check::Merge) {
             findings.extend(known(self.off_base())?);
         }
+        let policy = policy(Check::CommitsAdded);
+        if policy != Policy::Off {
+            let mut unfixed = known(self.unfixed_and_uncounted())?;
+            for finding in unfixed.iter_mut().filter(|_| policy == Policy::Warn) {
+                finding.severity = Severity::Warning;
+            }
+            findings.extend(unfixed);
+        }
         Ok(findings)
+    }
+
+    /// Fixes without a commit in a contract that does not count its commits: where it does, that check
+    /// finds them. It is not recorded, so that contracts sent before this was looked at stay legal.
+    fn unfixed_and_uncounted(&self) -> Result<Vec<Finding>, FactError> {
+        let claims = self.claimed.kind.claims.as_ref();
+        let counted = claims.and_then(|claims| claims.commits_added.as_deref());
+        let found = match (self.ground.since, self.ground.tip) {
+            (Some(since), Some(tip))
+                if self.claimed.value(counted).is_none()
+                    && self.repository.has_commit(since, tip)? =>
+            {
+                self.unfixed(since, tip)?
+            }
+            _ => None,
+        };
+        Ok(found.into_iter().collect())
+    }
+
+    /// What is wrong if a fix is listed that was not on the branch when its sender got the work, and no
+    /// commit was added since.
+    pub(super) fn unfixed(
+        &self,
+        since: ObjectId,
+        tip: ObjectId,
+    ) -> Result<Option<Finding>, FactError> {
+        let Some((list, fixes)) = self.claimed.fixes() else {
+            return Ok(None);
+        };
+        for commit in fixes {
+            if let Some(commit) = commit
+                && let Named::Commit(id) = self.repository.named(&commit.to_ascii_lowercase())?
+                && self.repository.has_commit(tip, id)?
+            {
+                continue;
+            }
+            let text = format!(
+                "it lists fixes, and no commit was added to {} since the review of {}",
+                self.named_branch(),
+                since.short()
+            );
+            let finding = Finding::error(Check::CommitsAdded.code(), list, text);
+            let fix = "commit them; of a finding that needs no commit, say that it is skipped, or name the commit \
+                       that has its fix";
+            return Ok(Some(finding.fix(fix)));
+        }
+        Ok(None)
     }
 
     /// The commits of reviews and fixes that are not on the code branch, as far as that is here.

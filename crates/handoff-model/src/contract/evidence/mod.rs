@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::contract::Contract;
 use crate::contract::artifacts::delivered as named_files;
 use crate::record::{Evidence, Verdict};
-use crate::value::scalar;
+use crate::value::{is_true, scalar};
 
 pub use crate::contract::evidence::reports::{
     ReportError, Reports, check_coverage, check_tests, check_tests_added,
@@ -190,13 +190,14 @@ impl<'a> Claimed<'a> {
     pub fn fixes(&self) -> Option<(&'a str, Vec<Option<String>>)> {
         let fields = self.kind.fixes.as_ref()?;
         let list = self.value(Some(&fields.list))?.as_array()?;
-        let text = |entry: &Value, place: &Option<String>| {
-            let text = entry.pointer(place.as_deref()?).and_then(scalar)?;
-            Some(text).filter(|text| !text.is_empty())
-        };
-        let is_done = |entry: &&Value| text(entry, &fields.skipped).is_none_or(|it| it == "false");
-        let done = list.iter().filter(is_done);
-        let commits = done.map(|entry| text(entry, &fields.commit));
+        let at = |entry: &'a Value, place: &Option<String>| entry.pointer(place.as_deref()?);
+        let done = list
+            .iter()
+            .filter(|entry| !at(entry, &fields.skipped).is_some_and(is_true));
+        let commits = done.map(|entry| {
+            let commit = at(entry, &fields.commit).and_then(scalar)?;
+            Some(commit).filter(|commit| !commit.is_empty())
+        });
         Some((&fields.list, commits.collect()))
     }
 
