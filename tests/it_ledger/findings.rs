@@ -65,7 +65,11 @@ fn in_second_review() -> TestEnvironment {
 
 /// The findings of issue 87: id and state of each.
 fn findings(env: &TestEnvironment) -> Vec<String> {
-    let known = env.data(&["status", "87"])["record"]["findings"].take();
+    findings_of(env, "87")
+}
+
+fn findings_of(env: &TestEnvironment, issue: &str) -> Vec<String> {
+    let known = env.data(&["status", issue])["record"]["findings"].take();
     let text = |f: &Value, key: &str| f[key].as_str().unwrap().to_owned();
     let line = |f: &Value| format!("{} {}", text(f, "id"), text(f, "state"));
     known.as_array().into_iter().flatten().map(line).collect()
@@ -552,5 +556,60 @@ fn a_fix_without_a_commit_is_refused_where_no_commits_are_counted() {
     let told = hand(&env, "coder", "reviewer", &fixed).success();
     let text = "no commit was added to csv since the review of";
     assert!(told.stderr.contains(text), "{}", told.shown);
+    env.assert_sound();
+}
+
+#[test]
+fn what_was_skipped_is_not_raised_again_without_new_code() {
+    let skipped = [
+        "summary=As it is",
+        r#"findings={"finding":"F1","skipped":true,"text":"The reader wants none"}"#,
+    ];
+    let in_second_review = || {
+        let env = one_finding();
+        hand(&env, "coder", "reviewer", &skipped).success();
+        env.claim("7", "reviewer").success();
+        env
+    };
+    let again = ["summary=Still", HEADER];
+    let env = in_second_review();
+    hand(&env, "reviewer", "coder", &again)
+        .exits(4)
+        .says("No header; skipped by 7.3: The reader wants none, and no commit came since")
+        .says("`git handoff block 7.3 --as reviewer --reason 'Must F1 be fixed?'`");
+    // Also by its id. Other findings are none of this.
+    let named = r#"findings={"severity":"blocking","text":"It needs one","finding":"F1"}"#;
+    hand(&env, "reviewer", "coder", &["summary=Still", named])
+        .exits(4)
+        .says("skipped by 7.3");
+    let other = r#"findings={"severity":"blocking","text":"No unit","location":"parcels.csv:1"}"#;
+    hand(&env, "reviewer", "coder", &["summary=More", other]).success();
+    env.assert_sound();
+    // A person decides that it counts.
+    let env = in_second_review();
+    let block = ["block", "7.3", "--as", "reviewer", "--reason", "Must F1?"];
+    env.handoff(&block).success();
+    let answer = ["answer", "7.3", "--as", "maintainer", "Yes"];
+    env.handoff(&answer).success();
+    env.claim("7", "reviewer").success();
+    hand(&env, "reviewer", "coder", &again).success();
+    assert_eq!(findings_of(&env, "7"), ["F1 disputed"]);
+    // New code may make it so.
+    let env = in_second_review();
+    commit(&env, "The header moves");
+    let reviewed = env.git(&env.repo(), &["rev-parse", "csv"]);
+    let fact = format!("reviewed_commit={}", reviewed.trim());
+    let note = [
+        "annotate",
+        "7",
+        "--as",
+        "maintainer",
+        "--fact",
+        &fact,
+        "--note",
+        "Newer",
+    ];
+    env.handoff(&note).success();
+    hand(&env, "reviewer", "coder", &again).success();
     env.assert_sound();
 }

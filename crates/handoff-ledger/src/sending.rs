@@ -8,13 +8,13 @@ use handoff_git::FactError;
 use handoff_model::branches::nameable;
 use handoff_model::evidence::{Claimed, Demanded, demanded};
 use handoff_model::intake::placed;
-use handoff_model::planner::{Holder, held, reviewed_commit};
+use handoff_model::planner::{Holder, dismissed_before, held, reviewed_commit};
 use handoff_model::{
     Artifact, BranchContext, Contract, ContractRefusal, Contradiction, Evidence, LeaseRefusal,
     Planned, PlannedStep, Receipt, Record, Refusal, Reports, Request, RequestRefusal, RoleRefusal,
     SendOptions, SendRequest, Step, View, branch_for_agents, plan,
 };
-use handoff_protocol::{Check, Event, Gate, Policy, Protocol, State};
+use handoff_protocol::{AgentKind, Check, Event, Gate, Policy, Protocol, State};
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -308,7 +308,12 @@ impl<'r> Ledger<'r> {
             prepared.located(error)
         })?;
         match &mut planned {
-            Planned::Write(step) => self.prove(prepared, tip, step)?,
+            Planned::Write(step) => {
+                if matches!(prepared.origin, Origin::Here) {
+                    self.ensure_news(prepared, tip, &step.receipt.record)?;
+                }
+                self.prove(prepared, tip, step)?;
+            }
             Planned::Repeat(receipt)
                 if self.is_rehearsed() && matches!(prepared.origin, Origin::Here) =>
             {
@@ -319,6 +324,64 @@ impl<'r> Ledger<'r> {
             Planned::Repeat(_) => prepared.warnings.clear(),
         }
         Draft::decided(tip, &prepared.rules, step, planned)
+    }
+
+    /// Refuses a review that raises again what was skipped with a reason, unless its code is newer, or a
+    /// person answered its sender. History before this rule is not held to it: `plan` does not know it.
+    fn ensure_news(
+        &self,
+        prepared: &PreparedContract<'r, '_>,
+        tip: &Snapshot<'r>,
+        new: &Record,
+    ) -> Result<(), LedgerError> {
+        let (protocol, contract) = (prepared.rules.protocol(), &prepared.contract);
+        let folder = tip.issue(&contract.issue)?;
+        let (Some(kind), Some(issue), Some(code), Some(held)) = (
+            protocol.contract_type(&contract.kind),
+            folder.issue()?,
+            &new.code,
+            &new.follows,
+        ) else {
+            return Ok(());
+        };
+        let is_answered = |record: &Record| {
+            let mut events = record.transitions.iter().map(|change| change.event);
+            events.any(|event| event == Some(Event::Answer))
+        };
+        if protocol.is_kind(new.from.as_str(), AgentKind::Human)
+            || folder
+                .record(held.number())?
+                .as_ref()
+                .is_some_and(is_answered)
+        {
+            return Ok(());
+        }
+        let mut findings = Vec::new();
+        for (at, known) in dismissed_before(&issue, kind, contract) {
+            let by = known.answered_by.as_ref();
+            let by = by.map(|by| folder.record(by.number())).transpose()?;
+            let then = by
+                .flatten()
+                .and_then(|record| record.code?.commit.parse().ok());
+            let (Some(then), Ok(now)) = (then, code.commit.parse::<ObjectId>()) else {
+                continue;
+            };
+            if !matches!(self.repository().has_commit(then, now), Ok(true)) {
+                continue;
+            }
+            let text = format!("{}, and no commit came since", known.line());
+            let finding = Finding::error(FindingCode::FindingDismissed, at, text);
+            findings.push(finding.fix(format!(
+                "leave it out, or let a person decide: `git handoff block {held} --as {} --reason 'Must {} be fixed?'`",
+                new.from, known.id
+            )));
+        }
+        if findings.is_empty() {
+            return Ok(());
+        }
+        let issue = contract.issue.clone();
+        let findings = prepared.placed(findings)?;
+        Err(Refusal::from(ContractRefusal::Findings { issue, findings }).into())
     }
 
     /// Adds to a planned step the results of the checks that it demands, and collects the warnings

@@ -454,13 +454,18 @@ codes! {
         TaskState = "task.state";
 
         /// - cause: a finding of a review has no answer yet, or its answer is disputed
-        /// - example: `F2 (important, src/b.rs:9)` is in no `fix` of the fixer's contract, or is open when the reviewer approves
+        /// - example: `F2 (important, src/b.rs:9)` is in no `fix`, or is open when the reviewer approves
         /// - cure: answer it, as fixed or as skipped with the reason
         FindingOpen = "finding.open";
 
+        /// - cause: a skipped finding is raised again on the same code
+        /// - example: F1 was answered with `"skipped": true`, and no commit came since
+        /// - cure: approve the work, or `block` and let a person decide
+        FindingDismissed = "finding.dismissed";
+
         /// - cause: no review raised this finding
-        /// - example: `<fix finding="F7" …>` in an issue with two findings, or a fix at a location where nothing was found
-        /// - cure: name a finding by its id or by its exact location; the message lists those that are open
+        /// - example: `<fix finding="F7" …>` in an issue with two findings
+        /// - cure: name one that the message lists, by id or exact location
         FindingUnknown = "finding.unknown";
 
         /// - cause: the file of `gate --policy` is not a policy: not JSON, an unknown key, another format, or no keys

@@ -11,7 +11,7 @@ use crate::contract::Contract;
 use crate::planner::Planner;
 use crate::record::{FindingState, Issue, Record, ReviewFinding, View};
 use crate::refusal::ContractRefusal;
-use crate::value::scalar;
+use crate::value::{is_true, scalar};
 
 impl<E, V: View<E>> Planner<'_, E, V> {
     /// Records what a contract says about findings; refuses it if it answers one that nobody
@@ -117,14 +117,7 @@ fn raise(
         let Some(said) = text(entry, Some(&fields.text)) else {
             continue;
         };
-        let location = text(entry, fields.location.as_deref());
-        let named = text(entry, fields.finding.as_deref());
-        let place = match &named {
-            Some(name) => known.iter().position(|f| f.id == *name),
-            None => known
-                .iter()
-                .position(|f| f.location == location && f.text == said),
-        };
+        let (place, named) = place_of(known, fields, entry, &said);
         match (place, named) {
             (Some(place), _) => dispute(&mut known[place], said, id),
             (None, Some(name)) => {
@@ -136,7 +129,7 @@ fn raise(
                 state: FindingState::Open,
                 raised_by: id.clone(),
                 objector: None,
-                location,
+                location: text(entry, fields.location.as_deref()),
                 severity: text(entry, fields.severity.as_deref()),
                 text: said,
                 answered_by: None,
@@ -150,6 +143,44 @@ fn raise(
         }
     }
     faults
+}
+
+/// The known finding that an entry raises again, and the id that it names.
+fn place_of(
+    known: &[ReviewFinding],
+    fields: &RaisedFields,
+    entry: &Value,
+    said: &str,
+) -> (Option<usize>, Option<String>) {
+    let location = text(entry, fields.location.as_deref());
+    let named = text(entry, fields.finding.as_deref());
+    let place = known.iter().position(|f| match &named {
+        Some(name) => f.id == *name,
+        None => f.location == location && f.text == said,
+    });
+    (place, named)
+}
+
+/// The findings that a review raises again although nothing was done about them for a reason that was
+/// given, each with its place in the contract.
+pub fn dismissed_before<'i>(
+    issue: &'i Issue,
+    kind: &ContractType,
+    contract: &Contract,
+) -> Vec<(String, &'i ReviewFinding)> {
+    let Some(fields) = &kind.raises else {
+        return Vec::new();
+    };
+    let entries = entries(&contract.value, &fields.list).into_iter();
+    let again = entries.filter_map(|(at, entry)| {
+        let said = text(entry, Some(&fields.text))?;
+        let place = place_of(&issue.findings, fields, entry, &said).0?;
+        Some((at, &issue.findings[place]))
+    });
+    let is_dismissed = |f: &ReviewFinding| {
+        f.skipped && matches!(f.state, FindingState::Answered | FindingState::Resolved)
+    };
+    again.filter(|(_, finding)| is_dismissed(finding)).collect()
 }
 
 /// Raises a known finding again.
@@ -318,10 +349,6 @@ fn unknown(known: &[ReviewFinding], at: &str, which: &str) -> Finding {
 fn begins_with(text: &str, location: &str) -> bool {
     let rest = text.strip_prefix(location).map(|rest| rest.chars().next());
     rest.is_some_and(|next| next.is_none_or(|c| !c.is_alphanumeric()))
-}
-
-fn is_true(value: &Value) -> bool {
-    value == &Value::Bool(true) || value.as_str() == Some("true")
 }
 
 /// Ends the dispute about an answer.

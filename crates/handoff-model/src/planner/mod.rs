@@ -55,6 +55,7 @@ use crate::step::{
     SendRequest, Step, Stop, Update,
 };
 use crate::{layout, record};
+pub use findings::dismissed_before;
 use handoff_base::Edit;
 use handoff_base::Moment;
 use handoff_base::ids::{HandoffId, IssueKey};
