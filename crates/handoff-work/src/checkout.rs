@@ -27,7 +27,7 @@ impl Checkout {
     ///
     /// # Errors
     /// Why it is not a checkout, in a sentence.
-    pub(super) fn of(common: &str, path: &Path) -> Result<Self, String> {
+    pub(super) fn of(common: &Path, path: &Path) -> Result<Self, String> {
         let shown = path.display();
         let failed = |error: io::Error| format!("{shown}: {error}");
         let path = fs::canonicalize(path).map_err(failed)?;

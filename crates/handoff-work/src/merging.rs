@@ -35,7 +35,7 @@ impl Piece {
             "--not",
             &ours,
         ]);
-        let is_apart = within.git(&["symbolic-ref", "--quiet", "HEAD"]).is_err();
+        let is_apart = within.branch().is_none();
         if is_apart || lacks.is_ok_and(|lacks| lacks == "0") {
             return None;
         }

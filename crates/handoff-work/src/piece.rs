@@ -437,7 +437,7 @@ impl Piece {
 
     fn prompt(&self, site: &Site<'_>, was_cut_off: bool) -> String {
         let within = self.within(site.place);
-        let has_branch = within.git(&["symbolic-ref", "--quiet", "HEAD"]).is_ok();
+        let has_branch = within.branch().is_some();
         let agent = &site.files.agent;
         let (text, long) = prompt::first(&Work {
             program: &within,
@@ -949,7 +949,7 @@ impl Piece {
             vec!["reset", "--quiet", "--hard"],
             vec!["clean", "--quiet", "-fd"],
         ];
-        if within.git(&["symbolic-ref", "--quiet", "HEAD"]).is_err() {
+        if within.branch().is_none() {
             steps.push(vec!["switch", "--quiet", "--detach", &branch]);
         }
         for step in steps {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use handoff::base::ids::{AgentName, WorkerId};
+use handoff::git::Repository;
 use serde_json::Value;
 
 use super::checkout::Checkout;
@@ -166,8 +167,8 @@ impl Program {
     /// # Errors
     /// Why it is none, in a sentence.
     pub(super) fn checkout(&self, path: &Path) -> Result<Checkout, String> {
-        let words = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
-        Checkout::of(&self.git(&words)?, path)
+        let clone = Repository::open_here().map_err(|error| error.to_string())?;
+        Checkout::of(clone.common_dir(), path)
     }
 
     /// The same, in a worktree, whatever the `.git` in it names by now.
@@ -177,6 +178,30 @@ impl Program {
             git_dir: Some(checkout.git_dir.clone()),
             ..self.clone()
         }
+    }
+
+    /// The branch that is checked out, without `refs/heads/`; none with a detached HEAD.
+    pub(super) fn branch(&self) -> Option<String> {
+        let head = Repository::open_here().ok()?.symbolic_target(&self.head());
+        Some(head.ok()??.strip_prefix("refs/heads/")?.to_owned())
+    }
+
+    /// The object that HEAD, or a ref by its whole name, is at.
+    pub(super) fn at(&self, name: &str) -> Option<String> {
+        // These are asked at each step, so without a process of git.
+        let head = self.head();
+        let name = if name == "HEAD" { &head } else { name };
+        let found = Repository::open_here().ok()?.resolve(name);
+        Some(found.ok()??.to_string())
+    }
+
+    /// The name that every worktree of the clone has for this one's HEAD (gitrevisions(7)).
+    fn head(&self) -> String {
+        let name = self.git_dir.as_deref().and_then(Path::file_name);
+        name.map_or_else(
+            || "HEAD".to_owned(),
+            |name| format!("worktrees/{}/HEAD", name.to_string_lossy()),
+        )
     }
 
     /// The same, with more variables.

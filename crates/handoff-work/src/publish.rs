@@ -70,7 +70,7 @@ impl Piece {
             ));
         }
         let within = self.within(site.place);
-        let Some(branch) = head_of(&within) else {
+        let Some(branch) = within.branch() else {
             return Ok(());
         };
         if let Err(why) = self.may_write(&branch) {
@@ -108,7 +108,7 @@ impl Piece {
             return Ok(());
         }
         let within = self.within(site.place);
-        let branch = head_of(&within);
+        let branch = within.branch();
         if self.role.commits == Commits::Agent || branch.is_none() {
             let named: Vec<String> = changed
                 .iter()
@@ -161,7 +161,7 @@ impl Piece {
             list,
         )?;
         let tree = within.git(&["write-tree"])?;
-        let parent = within.git(&["rev-parse", "--verify", "HEAD"])?;
+        let parent = within.at("HEAD").ok_or("its branch has no commit")?;
         let title = self.claimed["handoff"]["title"]
             .as_str()
             .unwrap_or_default();
@@ -211,15 +211,15 @@ impl Piece {
             return Pushed::Done;
         };
         let within = self.within(site.place);
-        let Some(branch) = head_of(&within) else {
+        let Some(branch) = within.branch() else {
             return Pushed::Done;
         };
         if self.may_write(&branch).is_err() {
             return Pushed::Done;
         }
         let known = format!("refs/remotes/{remote}/{branch}");
-        let at = |name: &str| within.git(&["rev-parse", "--verify", "--quiet", name]).ok();
-        if at("HEAD").is_some() && at("HEAD") == at(&known) {
+        let head = within.at("HEAD");
+        if head.is_some() && head == within.at(&known) {
             return Pushed::Done;
         }
         let refspec = format!("refs/heads/{branch}:refs/heads/{branch}");
@@ -345,12 +345,6 @@ impl Supervisor<'_> {
         }
         Ok(())
     }
-}
-
-/// The branch that a worktree is on.
-fn head_of(within: &Program) -> Option<String> {
-    let words = ["symbolic-ref", "--quiet", "--short", "HEAD"];
-    within.git(&words).ok()
 }
 
 /// Whether the remote answered, and said no.

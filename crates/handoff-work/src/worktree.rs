@@ -236,8 +236,8 @@ impl Worktrees {
             return self.create(wanted, path).map(Some);
         }
         let within = self.program.within(&checkout);
-        let head = within.git(&["symbolic-ref", "--quiet", "--short", "HEAD"]);
-        if !is_made && head.is_ok_and(|head| head != wanted.branch) {
+        let head = within.branch();
+        if !is_made && head.is_some_and(|head| head != wanted.branch) {
             return Ok(None);
         }
         let found = |has_earlier_work| Prepared {
@@ -411,7 +411,7 @@ impl Worktrees {
         };
         let theirs = format!("refs/remotes/{remote}/{}", wanted.branch);
         if self.has_ref(&theirs)
-            && within.git(&["symbolic-ref", "--quiet", "HEAD"]).is_ok()
+            && within.branch().is_some()
             && within.has_none_of_its_own("HEAD", remote)
         {
             // One that can't be moved over changed files stays where it is.
@@ -423,10 +423,9 @@ impl Worktrees {
         self.has_ref(&format!("refs/heads/{branch}"))
     }
 
-    /// Whether the clone has a ref. Asked often, so without a process of git.
+    /// Whether the clone has a ref.
     fn has_ref(&self, name: &str) -> bool {
-        let clone = Repository::open_here();
-        clone.is_ok_and(|clone| matches!(clone.resolve(name), Ok(Some(_))))
+        self.program.at(name).is_some()
     }
 
     /// Where the branch stands: here if it has commits that the remote lacks, else where the remote has
@@ -472,25 +471,19 @@ impl Worktrees {
     /// The branch that work starts from where its issue names none: the remote's main one, else the
     /// one that the repository has checked out.
     pub(super) fn base(&self, remote: Option<&str>) -> String {
-        let here = || {
-            self.program
-                .git(&["symbolic-ref", "--quiet", "--short", "HEAD"])
-                .ok()
-        };
-        let main = self.main(remote).or_else(here);
+        let main = self.main(remote).or_else(|| self.program.branch());
         main.unwrap_or_else(|| "HEAD".to_owned())
     }
 
     /// The remote's main branch, as far as it is known here.
     pub(super) fn main(&self, remote: Option<&str>) -> Option<String> {
         let remote = remote?;
-        let head = format!("refs/remotes/{remote}/HEAD");
-        let main = self
-            .program
-            .git(&["symbolic-ref", "--quiet", "--short", &head])
-            .ok()?;
+        let clone = Repository::open_here().ok()?;
+        let head = clone.symbolic_target(&format!("refs/remotes/{remote}/HEAD"));
+        let head = head.ok()??;
+        let main = head.strip_prefix("refs/remotes/")?;
         self.fetched(remote, main.strip_prefix(&format!("{remote}/"))?)?;
-        Some(main)
+        Some(main.to_owned())
     }
 
     /// Brings what is known of a branch of the remote up to date.
@@ -612,7 +605,9 @@ impl Worktrees {
         let refs = ["refs/heads", "refs/remotes", "refs/tags"];
         let mut words = vec!["for-each-ref", "--contains", "HEAD", "--count=1"];
         words.extend(refs);
-        if within.git(&words).is_ok_and(|holders| holders.is_empty()) {
+        // A branch that is checked out has them.
+        let is_apart = within.branch().is_none();
+        if is_apart && within.git(&words).is_ok_and(|holders| holders.is_empty()) {
             loses.push("commits that no branch has".to_owned());
         }
         loses
@@ -679,6 +674,14 @@ impl Worktrees {
 impl Program {
     /// Whether every commit of a branch is known to be on a remote.
     pub(super) fn has_none_of_its_own(&self, branch: &str, remote: &str) -> bool {
+        let name = match branch {
+            "HEAD" => self.branch(),
+            _ => branch.strip_prefix("refs/heads/").map(str::to_owned),
+        };
+        let theirs = name.and_then(|name| self.at(&format!("refs/remotes/{remote}/{name}")));
+        if theirs.is_some() && theirs == self.at(branch) {
+            return true;
+        }
         let remotes = format!("--remotes={remote}");
         let count = self.git(&["rev-list", "--count", branch, "--not", &remotes]);
         count.is_ok_and(|count| count == "0")
