@@ -11,6 +11,7 @@ use test_support::TestEnvironment;
 use test_support::contracts::{value, with};
 use test_support::exchange::{decision, handoff};
 use test_support::files::copy;
+use test_support::proof::times;
 use test_support::team::with_protocol;
 
 use crate::rules::{Rules, root};
@@ -18,8 +19,9 @@ use crate::rules::{Rules, root};
 /// How many flows of each protocol are tried.
 const FLOWS: u64 = 2;
 
-/// One in how many mutants that `check` finds a fault in is sent too, and must be refused.
-const SENT: u64 = 25;
+/// One in how many mutants that `check` finds a fault in is sent too, and must be refused; in the long
+/// form, one in 25.
+const SENT: u64 = 100;
 
 /// Numbers that look random and are the same in every run (splitmix64).
 pub(crate) struct Chance(pub(crate) u64);
@@ -412,7 +414,7 @@ impl Flow {
         for (mutant, count) in mutants.iter().zip(&counts[1..]) {
             let is_free = self.row(kind, mutant).is_some();
             let is_sent = if *count > 0 {
-                self.chance.next().is_multiple_of(SENT)
+                self.chance.next().is_multiple_of(SENT / u64::from(times()))
             } else {
                 !is_free
             };

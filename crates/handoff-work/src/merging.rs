@@ -25,8 +25,9 @@ impl Piece {
         }
         let within = self.within(site.place);
         let theirs = self.worktrees.start_of(&base, remote);
-        let at = |name: &str| within.git(&["rev-parse", "--verify", "--quiet", name]).ok();
-        let (ours, theirs) = (at("HEAD")?, at(&format!("{theirs}^{{commit}}"))?);
+        let theirs = format!("{theirs}^{{commit}}");
+        let words = ["rev-parse", "--verify", "--quiet", &theirs];
+        let (ours, theirs) = (within.at("HEAD")?, within.git(&words).ok()?);
         let lacks = within.git(&[
             "rev-list",
             "--count",

@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::thread;
 
 use handoff::base::text::{one_line, quoted};
+use handoff::git::Repository;
 use handoff::model::{BranchContext, BranchPatterns, IssueStatus, View, branch_for_agents};
 
 use handoff_cli::failure::Failure;
@@ -264,13 +265,15 @@ impl Piece {
     /// Variables by which git finds remotes by a relative path in a worktree, too: git takes them as
     /// relative to where it runs.
     pub(super) fn relative_remotes(&self) -> Vec<(String, String)> {
-        let words = ["config", "--get-regexp", r"^remote\..*\.url$"];
-        let all = self.program.git(&words).unwrap_or_default();
-        let addresses = all.lines().filter_map(|line| line.split_once(' '));
-        let relative = addresses.filter(|(_, url)| url.starts_with("./") || url.starts_with("../"));
-        let settings = relative.map(|(_, url)| {
-            let whole = word(&self.program.folder().join(url));
-            (format!("url.{whole}.insteadOf"), url.to_owned())
+        let Ok(clone) = Repository::open_here() else {
+            return Vec::new();
+        };
+        let addresses = |name| clone.config_all(&format!("remote.{name}.url")).ok();
+        let all = clone.remotes().into_iter().filter_map(addresses).flatten();
+        let relative = all.filter(|url| url.starts_with("./") || url.starts_with("../"));
+        let settings = relative.map(|url| {
+            let whole = word(&self.program.folder().join(&url));
+            (format!("url.{whole}.insteadOf"), url)
         });
         config_variables(settings)
     }
