@@ -76,7 +76,7 @@ fn what_is_in_force_is_listed_and_shown() {
     issue-to-pr              1.9.0  built in  From a GitHub issue to a merged pull request
     orchestrator-specialist  1.4.0  built in  Orchestrators call technology specialists
     delegation               1.4.0  built in  Agents that delegate what they cannot handle
-    review                   1.0.0  built in  A coder, a reviewer and a person
+    review                   1.1.0  built in  A coder, a reviewer and a person
     $ git handoff protocol show directive
     directive 1.4.0: Specialists whose every handoff is evaluated first
       relay: sending on completes the handoff that the sender held

@@ -168,7 +168,7 @@ pub fn dismissed_before<'i>(
     kind: &ContractType,
     contract: &Contract,
 ) -> Vec<(String, &'i ReviewFinding)> {
-    let Some(fields) = &kind.raises else {
+    let Some(fields) = kind.raises.as_ref().filter(|fields| fields.once) else {
         return Vec::new();
     };
     let entries = entries(&contract.value, &fields.list).into_iter();

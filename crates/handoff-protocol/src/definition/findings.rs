@@ -17,6 +17,10 @@ pub struct RaisedFields {
     pub severity: Option<String>,
     /// The earlier finding whose answer it disputes; so does the same text and location.
     pub finding: Option<String>,
+    /// Whether what was skipped for a reason is raised again only with newer code, or after a person's
+    /// answer.
+    #[serde(default)]
+    pub once: bool,
 }
 
 /// The places where a contract answers findings: each as fixed, or as skipped with the reason.
