@@ -52,27 +52,41 @@ impl Arguments {
             };
             let mut targets = Vec::new();
             for key in &keys {
-                let (mut facts, first) = (Map::new(), targets.len());
+                let (mut facts, mut after, first) = (Map::new(), Vec::new(), targets.len());
                 for (name, value) in set.iter().filter_map(|word| word.split_once('=')) {
-                    targets.extend(change(tip, key, (name, value, &reason), &mut facts)?);
+                    let set = (&mut facts, &mut after);
+                    targets.extend(change(tip, key, (name, value, &reason), set)?);
                 }
-                if !facts.is_empty() {
-                    let reason = reason.clone();
-                    let update = Update::Set { facts, reason };
-                    targets.insert(first, (format!("issue {key}"), key.clone(), update));
-                }
+                let (is_set, reason) = (!facts.is_empty(), reason.clone());
+                let update = if is_set {
+                    Update::Set {
+                        facts,
+                        reason,
+                        after,
+                    }
+                } else if after.is_empty() {
+                    continue;
+                } else {
+                    Update::Pause {
+                        reason,
+                        except: Vec::new(),
+                        after,
+                        said_at: None,
+                    }
+                };
+                targets.insert(first, (format!("issue {key}"), key.clone(), update));
             }
             Ok(targets)
         })
     }
 }
 
-/// What setting a name takes besides facts of the issue.
+/// What setting a name takes besides facts of the issue, and what it comes after.
 fn change(
     tip: &Snapshot<'_>,
     key: &IssueKey,
     (name, value, reason): (&str, &str, &str),
-    facts: &mut Map<String, Value>,
+    (facts, comes_after): (&mut Map<String, Value>, &mut Vec<IssueKey>),
 ) -> Result<Vec<Target>, Failure> {
     let other = || -> Result<IssueKey, Failure> {
         let other: IssueKey = value.parse()?;
@@ -107,13 +121,8 @@ fn change(
             for before in &after {
                 ensure_no_circle(tip, key, before)?;
             }
-            let update = Update::Pause {
-                reason: reason.to_owned(),
-                except: Vec::new(),
-                after,
-                said_at: None,
-            };
-            vec![(format!("issue {key}"), key.clone(), update)]
+            *comes_after = after;
+            Vec::new()
         }
         "label" | "labels" => {
             let labels = value

@@ -104,6 +104,34 @@ fn an_issue_that_comes_after_another_is_handed_out_once_that_has_ended() {
 }
 
 #[test]
+fn what_is_set_of_an_issue_is_one_step() {
+    let env = with_three();
+    let commits = || env.git(&env.repo(), &["rev-list", "--count", "handoffs"]);
+    let count = || commits().trim().parse::<u32>().unwrap();
+    let before = count();
+    for words in [
+        &["set", "8", "priority=high", "after=7"][..],
+        &["set", "10", "after=7,8", "labels=csv"],
+    ] {
+        env.handoff(&with(words)).success();
+        env.handoff(&with(words)).success().says("was so already");
+    }
+    assert_eq!(count(), before + 2);
+    env.handoff(&["log", "8"])
+        .says("set priority=\"high\" after=7");
+    env.handoff(&["claim", "8.1", "--as", "prep-agent"])
+        .exits(4)
+        .says("until issue 7 has ended");
+    let set = ["set", "8", "priority=low", "after=99"];
+    env.handoff(&with(&set)).exits(1).says("no issue 99");
+    assert_eq!(env.data(&["show", "8.1"])["handoff"]["priority"], "high");
+    env.handoff(&with(&["cancel", "7", "--all"])).success();
+    env.handoff(&["claim", "8.1", "--as", "prep-agent"])
+        .success();
+    env.assert_sound();
+}
+
+#[test]
 fn a_running_issue_ends_as_a_duplicate_in_one_command() {
     let env = with_three();
     env.handoff(&["claim", "8.1", "--as", "prep-agent"])

@@ -243,7 +243,11 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 after,
                 said_at,
             } => self.pause(issue, reason, (except, after), *said_at),
-            Update::Set { facts, reason } => self.set(issue, facts, reason),
+            Update::Set {
+                facts,
+                reason,
+                after,
+            } => self.set(issue, facts, reason, after),
             Update::Refuse { kind, code, why } => {
                 let refused = RefusedContract {
                     at: self.step.at,

@@ -23,6 +23,31 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         said_at: Option<Moment>,
     ) -> Result<Planned, Stop<E>> {
         let record = self.record(&self.id(issue.handoffs))?;
+        let file = self.begin_pause(&mut issue, &record, reason, (except, after), said_at)?;
+        let Some(file) = file else {
+            let receipt = self.repeated(record, issue);
+            return Ok(Planned::Repeat(Box::new(receipt)));
+        };
+        let account = trail::remark(StepEvent::Pause, self.key, "paused", reason);
+        let transition = format!("{} open..paused", self.key);
+        let message = self.message(&issue, &record, &[transition], &account);
+        let mut planned = self.in_the_issue(issue, record, message)?;
+        if let Planned::Write(step) = &mut planned {
+            step.files.push(file);
+        }
+        Ok(planned)
+    }
+
+    /// Notes in the issue that it is paused; returns the file that says so, or `None` if it was
+    /// paused in the same way.
+    pub(super) fn begin_pause(
+        &self,
+        issue: &mut Issue,
+        about: &Record,
+        reason: &str,
+        (except, after): (&[AgentName], &[IssueKey]),
+        said_at: Option<Moment>,
+    ) -> Result<Option<(String, Edit)>, Stop<E>> {
         let mut agents = Vec::with_capacity(except.len());
         for name in except {
             let agent = self.protocol.agent(name.as_str());
@@ -54,24 +79,15 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 }
         };
         if issue.paused.as_ref().is_some_and(again) {
-            let receipt = self.repeated(record, issue);
-            return Ok(Planned::Repeat(Box::new(receipt)));
+            return Ok(None);
         }
-        self.ensure_open(&issue)?;
-        self.ensure_may_pause(&record)?;
+        self.ensure_open(issue)?;
+        self.ensure_may_pause(about)?;
         self.ensure_newest(said_at, issue.goes_on_since(), "reopened")?;
         self.ensure_newest(said_at, issue.paused.as_ref().map(Paused::since), "paused")?;
         let stored = record::write(&paused);
         issue.paused = Some(paused);
-        let account = trail::remark(StepEvent::Pause, self.key, "paused", reason);
-        let transition = format!("{} open..paused", self.key);
-        let message = self.message(&issue, &record, &[transition], &account);
-        let mut planned = self.in_the_issue(issue, record, message)?;
-        if let Planned::Write(step) = &mut planned {
-            let file = (layout::paused_file(self.key), Edit::Bytes(stored));
-            step.files.push(file);
-        }
-        Ok(planned)
+        Ok(Some((layout::paused_file(self.key), Edit::Bytes(stored))))
     }
 
     /// Records what was said elsewhere of an issue that is not paused: that its work goes on. It makes

@@ -1,5 +1,6 @@
 //! Sets the fields that order the queue, and the links between issues.
 
+use handoff_base::ids::IssueKey;
 use handoff_base::text::quoted;
 use serde_json::{Map, Value};
 
@@ -19,11 +20,13 @@ const SETTABLE: [&str; 5] = [
 
 impl<E, V: View<E>> Planner<'_, E, V> {
     /// Sets facts of an open issue; a priority is that of all that is open in it, and of what follows.
+    /// It may come after other issues from then on.
     pub(super) fn set(
         &self,
         mut issue: Issue,
         facts: &Map<String, Value>,
         reason: &str,
+        after: &[IssueKey],
     ) -> Result<Planned, Stop<E>> {
         let about = self.record(&self.id(issue.handoffs))?;
         let unset = |what: String, known: Vec<String>| {
@@ -59,7 +62,12 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 .fact(definition, name)
                 .is_some_and(|known| known.value == value)
         };
-        if moved.is_empty() && facts.iter().all(is_known) {
+        let is_known = facts.iter().all(is_known);
+        let paused = match after {
+            [] => None,
+            _ => self.begin_pause(&mut issue, &about, reason, (&[], after), None)?,
+        };
+        if moved.is_empty() && is_known && paused.is_none() {
             return Ok(Planned::Repeat(Box::new(self.repeated(about, issue))));
         }
         let note = Annotation {
@@ -77,19 +85,28 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             Value::String(text) => format!("{name}={}", quoted(text)),
             other => format!("{name}={other}"),
         });
-        let done = format!("set {}", each.collect::<Vec<_>>().join(" "));
+        let after = paused.iter().map(|_| {
+            let after: Vec<&str> = after.iter().map(IssueKey::as_str).collect();
+            format!("after={}", after.join(","))
+        });
+        let done = format!("set {}", each.chain(after).collect::<Vec<_>>().join(" "));
         let account = trail::remark(StepEvent::Set, self.key, &done, reason);
         let status = issue.status.as_str();
-        let Some(first) = moved.first() else {
+        let mut planned = if let Some(first) = moved.first() {
+            let mut changed = Changed {
+                quiet: moved.clone(),
+                ..Changed::of(issue, first.id.clone(), Vec::new())
+            };
+            self.await_somebody(&mut changed)?;
+            Planned::Write(Box::new(self.commit(changed, &account)?))
+        } else {
             let transition = format!("{} {status}..{status}", self.key);
             let message = self.message(&issue, &about, &[transition], &account);
-            return self.in_the_issue(issue, about, message);
+            self.in_the_issue(issue, about, message)?
         };
-        let mut changed = Changed {
-            quiet: moved.clone(),
-            ..Changed::of(issue, first.id.clone(), Vec::new())
-        };
-        self.await_somebody(&mut changed)?;
-        Ok(Planned::Write(Box::new(self.commit(changed, &account)?)))
+        if let Planned::Write(step) = &mut planned {
+            step.files.extend(paused);
+        }
+        Ok(planned)
     }
 }

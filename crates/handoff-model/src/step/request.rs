@@ -273,6 +273,9 @@ pub enum Update {
         facts: Map<String, Value>,
         /// Why.
         reason: String,
+        /// The issues that it comes after from now on, if any is named.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        after: Vec<IssueKey>,
     },
     /// Records that a contract of the agent was refused.
     Refuse {
