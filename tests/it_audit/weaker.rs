@@ -399,6 +399,36 @@ fn each_commit_that_changed_the_issue_is_asked_for_its_signature() {
 }
 
 #[test]
+fn only_a_person_raises_a_limit() {
+    let env = TestEnvironment::with_ledger();
+    env.handoff(&["protocol", "add", "delegation"]).success();
+    let rounds = "limits.rounds.failed validations";
+    for (protocol, key, more, person) in [
+        ("issue-to-pr", rounds, "9", "maintainer"),
+        ("issue-to-pr", "retry", "9", "maintainer"),
+        ("delegation", "retry", "9", "human"),
+    ] {
+        let set = ["protocol", "set", protocol, key, more, "--as"];
+        let tip = env.tip();
+        for agent in ["orchestrator", "fixer-agent"] {
+            env.handoff(&[&set[..], &[agent]].concat())
+                .exits(4)
+                .says("only a person raises a limit")
+                .says(&format!("who can: {person}"));
+        }
+        assert_eq!(env.tip(), tip);
+        env.handoff(&[&set[..], &[person]].concat()).success();
+    }
+    // What is stricter is anybody's to say, and a person at a terminal needs no name.
+    let fewer = ["protocol", "set", "issue-to-pr", rounds, "2"];
+    env.handoff(&[&fewer[..], &["--as", "fixer-agent"]].concat())
+        .success();
+    env.handoff(&["protocol", "set", "issue-to-pr", rounds, "5"])
+        .success();
+    env.assert_sound();
+}
+
+#[test]
 fn a_new_version_of_the_default_protocol_says_what_it_lets_pass() {
     let env = team();
     let list = fs::read_to_string(crate::keys::list(&env, "1.0.0")).unwrap();

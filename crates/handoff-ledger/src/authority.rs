@@ -6,8 +6,11 @@
 use std::fmt;
 use std::rc::Rc;
 
+use handoff_base::finding::Finding;
 use handoff_base::ids::AgentName;
-use handoff_model::{ADDED_SIGNER, ProtocolFiles, Strictness, Weakness, loosened, weaker};
+use handoff_model::{
+    ADDED_SIGNER, ProtocolFiles, Strictness, Weakness, acts_as_person, loosened, weaker,
+};
 use handoff_protocol::{Protocol, SIGNERS, Signers};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -42,6 +45,8 @@ pub(super) struct Authorized {
     pub(super) demand: Option<Demand>,
     /// What it checks less strictly than the default protocol, or than its version in force.
     weaknesses: Vec<Weakness>,
+    /// What another protocol checks less strictly than its version in force.
+    than_before: Vec<Weakness>,
 }
 
 impl Authorized {
@@ -67,24 +72,33 @@ impl Authorized {
             _ if authority.is_none() => None,
             _ => Some(tip.rules(tip.manifest().default_protocol.as_str())?),
         };
-        let mut weaknesses = Vec::new();
-        if let Some(than) = &default {
+        let compared = |than: &Rules<'_>, is_version: bool| -> Result<Vec<Weakness>, LedgerError> {
             let strictness = Strictness {
                 protocol: than.protocol(),
                 is_signed: than.signers()?.is_some(),
             };
-            weaknesses = weaker(own, strictness, manifest.evidence);
-            if is_default {
+            let mut weaknesses = weaker(own, strictness, manifest.evidence);
+            if is_version {
                 let is_new = |key: &String| weaknesses.iter().all(|known| known.key != *key);
                 let more = loosened(files, &than.files()?).into_iter().filter(is_new);
                 let more: Vec<Weakness> = more.map(Weakness::of_version).collect();
                 weaknesses.extend(more);
             }
-        }
+            Ok(weaknesses)
+        };
+        let weaknesses = match &default {
+            Some(than) => compared(than, is_default)?,
+            None => Vec::new(),
+        };
+        let than_before = match known.filter(|_| !is_default) {
+            Some(known) => compared(known, true)?,
+            None => Vec::new(),
+        };
         let Some(signers) = authority else {
             return Ok(Self {
                 demand: None,
                 weaknesses,
+                than_before,
             });
         };
         // A protocol's own people may change it, but not below the default.
@@ -96,6 +110,32 @@ impl Authorized {
         Ok(Self {
             demand: Some(demand),
             weaknesses,
+            than_before,
+        })
+    }
+
+    /// Refuses that an agent makes a protocol weaker, such as by a higher limit; `rules` says who is a
+    /// person.
+    ///
+    /// # Errors
+    /// [`ProtocolError::WeakerByAgent`].
+    pub(super) fn ensure_by_person(
+        &self,
+        rules: &Protocol,
+        agent: &AgentName,
+        name: &str,
+    ) -> Result<(), ProtocolError> {
+        let mut findings = said(&self.weaknesses);
+        findings.extend(said(&self.than_before));
+        if findings.is_empty() || acts_as_person(rules, agent) {
+            return Ok(());
+        }
+        let people = rules.definition().people();
+        Err(ProtocolError::WeakerByAgent {
+            name: name.to_owned(),
+            agent: agent.clone(),
+            people: people.map(AgentName::to_string).collect(),
+            findings,
         })
     }
 
@@ -112,18 +152,13 @@ impl Authorized {
         if self.weaknesses.is_empty() {
             return Ok(String::new());
         }
-        // Without signatures any writer may weaken a protocol, on record. Adding a key is on record, too:
-        // a listed person does it to maintain the list.
-        let to_say = || {
-            let asked = self.weaknesses.iter();
-            asked.filter(|weakness| weakness.key != ADDED_SIGNER)
-        };
-        if !may_be_weaker && self.demand.is_some() && to_say().next().is_some() {
-            let findings = to_say().map(|weakness| weakness.finding.clone());
+        // Without signatures any person may weaken a protocol, on record.
+        let findings = said(&self.weaknesses);
+        if !may_be_weaker && self.demand.is_some() && !findings.is_empty() {
             return Err(ProtocolError::Weaker {
                 name: name.to_owned(),
                 default: tip.manifest().default_protocol.to_string(),
-                findings: findings.collect(),
+                findings,
             });
         }
         let keys: Vec<&str> = self
@@ -133,6 +168,14 @@ impl Authorized {
             .collect();
         Ok(format!("{WEAKER}: {}\n", keys.join(", ")))
     }
+}
+
+/// What has to be said of a protocol. Adding a key is on record anyway: a listed person does it to
+/// maintain the list.
+fn said(weaknesses: &[Weakness]) -> Vec<Finding> {
+    let asked = weaknesses.iter();
+    let asked = asked.filter(|weakness| weakness.key != ADDED_SIGNER);
+    asked.map(|weakness| weakness.finding.clone()).collect()
 }
 
 impl Demand {

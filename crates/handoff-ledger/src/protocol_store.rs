@@ -86,6 +86,7 @@ impl<'r> Ledger<'r> {
         change: PutMode,
         may_be_weaker: bool,
     ) -> Result<ProtocolChange, LedgerError> {
+        let by = session.agent.as_ref();
         let (mut done, commit) = self.write(session, |_, tip, _| {
             screen_protocol(files)?;
             let mut files = files.to_vec();
@@ -94,7 +95,7 @@ impl<'r> Ledger<'r> {
                 PutMode::Add | PutMode::Replace => Vec::new(),
             };
             let (step, mut outcome) =
-                protocol_step(tip, &files, change, may_be_weaker, Faults::All)?;
+                protocol_step(tip, &files, change, (may_be_weaker, by), Faults::All)?;
             outcome.kept = kept;
             Ok((step, outcome))
         })?;
@@ -113,6 +114,7 @@ impl<'r> Ledger<'r> {
         assignment: &Assignment,
         may_be_weaker: bool,
     ) -> Result<ProtocolChange, LedgerError> {
+        let by = session.agent.as_ref();
         let (mut done, commit) = self.write(session, |_, tip, _| {
             if tip.rules_id(name)?.is_none() {
                 let (name, known) = (name.to_owned(), tip.protocols()?);
@@ -130,7 +132,13 @@ impl<'r> Ledger<'r> {
                     *bytes = changed.into_bytes();
                 }
             }
-            protocol_step(tip, &files, PutMode::Replace, may_be_weaker, Faults::All)
+            protocol_step(
+                tip,
+                &files,
+                PutMode::Replace,
+                (may_be_weaker, by),
+                Faults::All,
+            )
         })?;
         done.commit = commit;
         Ok(done)
@@ -179,12 +187,13 @@ impl Faults {
 }
 
 /// Plans the activation of a protocol. One that is weaker than the default protocol names in its
-/// message what it checks less, so that nobody puts it in force without saying so.
+/// message what it checks less, so that nobody puts it in force without saying so; `by` is the agent
+/// that would, if one is named, which has to be a person.
 pub(super) fn protocol_step(
     tip: &Snapshot<'_>,
     files: &ProtocolFiles,
     change: PutMode,
-    may_be_weaker: bool,
+    (may_be_weaker, by): (bool, Option<&AgentName>),
     counts: Faults,
 ) -> Decided<ProtocolChange> {
     let definition = files.iter().find(|(path, _)| path == DEFINITION);
@@ -244,6 +253,10 @@ pub(super) fn protocol_step(
         }
     };
     let authorized = Authorized::of(tip, known.as_ref(), &protocol, files)?;
+    if let Some(by) = by {
+        let rules = known.map_or_else(|| tip.default_rules(), Ok)?;
+        authorized.ensure_by_person(rules.protocol(), by, &name)?;
+    }
     message += &authorized.weaker_trailer(&name, tip, may_be_weaker)?;
     let step = Draft::shared(changes, message, authorized.demand);
     Ok((Some(step), outcome))

@@ -32,6 +32,8 @@ pub struct Session {
     pub name: String,
     /// The worker that makes the steps; `None` if it is not known.
     pub worker: Option<WorkerId>,
+    /// The agent that changes a protocol; `None` if nobody is named: a person at a terminal.
+    pub agent: Option<AgentName>,
     /// Their email address.
     pub email: String,
     /// How long a write may wait for other writers and for a remote.
@@ -94,6 +96,7 @@ impl Session {
             clock,
             name: name.to_owned(),
             worker: None,
+            agent: None,
             email: email.to_owned(),
             patience: PATIENCE,
             offline: false,

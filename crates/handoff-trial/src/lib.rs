@@ -174,6 +174,7 @@ fn session(clock: Rc<SetClock>) -> Session {
         clock,
         name: "Trial".to_owned(),
         worker: None,
+        agent: None,
         email: "trial@handoff.invalid".to_owned(),
         patience: Duration::from_secs(5),
         offline: false,

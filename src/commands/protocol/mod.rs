@@ -124,7 +124,8 @@ enum Action {
     /// Set one policy of a protocol in force
     ///
     /// Writes a new version that differs in this alone: 1.2.0 becomes 1.2.0+1. Without
-    /// a key, lists what can be set. A later update keeps it.
+    /// a key, lists what can be set. A later update keeps it. Only a person raises a limit, or
+    /// has less checked: an agent that is named (`--as`) can't.
     #[command(after_help = "Examples:
   git handoff protocol set issue-to-pr
   git handoff protocol set issue-to-pr evidence enforce
@@ -735,7 +736,8 @@ fn put(
     let folder = protocols::folder(name)?;
     let files = folder.clone().into_files();
     let repository = context.repository()?;
-    let (mut ledger, session) = context.writer(&repository, output)?;
+    let (mut ledger, mut session) = context.writer(&repository, output)?;
+    session.agent = context.agent(&repository)?;
     let changed = ledger.put_protocol(&session, &files, change, weaker)?;
     output.follow(&ledger);
     output.answer(&ChangeView(&changed))?;
@@ -763,7 +765,8 @@ fn set(
         ProtocolError::Setting { name, source }
     })?;
     let repository = context.repository()?;
-    let (mut ledger, session) = context.writer(&repository, output)?;
+    let (mut ledger, mut session) = context.writer(&repository, output)?;
+    session.agent = context.agent(&repository)?;
     let changed = ledger.set_in_protocol(&session, name, &assignment, weaker)?;
     output.follow(&ledger);
     output.answer(&ChangeView(&changed))?;

@@ -4,6 +4,7 @@ use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
 use handoff_base::finding::Finding;
 use handoff_base::hint;
+use handoff_base::ids::AgentName;
 use handoff_model::SettingError;
 
 use super::DEEPEN;
@@ -50,6 +51,16 @@ pub enum ProtocolError {
         default: String,
         findings: Vec<Finding>,
     },
+    /// An agent makes a protocol weaker.
+    #[error(
+        "protocol {name} would be weaker, and {agent} is no person: only a person raises a limit or checks less"
+    )]
+    WeakerByAgent {
+        name: String,
+        agent: AgentName,
+        people: Vec<String>,
+        findings: Vec<Finding>,
+    },
     /// The protocol has no shared document with that name.
     #[error("the protocol has no document {name}")]
     NoDocument { name: String, known: Vec<String> },
@@ -93,6 +104,9 @@ impl Explained for ProtocolError {
                 .findings(findings),
             Self::Weaker { findings, .. } => ErrorCode::ProtocolWeaker
                 .hint("nothing was written; make it as strict, or say that it may be weaker: --weaker, which is recorded with your name")
+                .findings(findings),
+            Self::WeakerByAgent { people, findings, .. } => ErrorCode::NotYours
+                .hint(hint!("nothing was written; who can: {}", people.join(", ")))
                 .findings(findings),
             Self::NoDocument { known, .. } if known.is_empty() => {
                 ErrorCode::NoDocument.hint("the protocol shares no documents")

@@ -377,7 +377,8 @@ impl<'r, 's> Auditor<'r, 's> {
                 let decided = Rules::read(self.repository, new, name)
                     // A weaker one says so in its message, which is compared.
                     .and_then(|rules| {
-                        protocol_step(&old, &rules.files()?, change, true, Faults::OnRecord)
+                        let files = rules.files()?;
+                        protocol_step(&old, &files, change, (true, None), Faults::OnRecord)
                     });
                 (path, decided.map(|(step, _)| step))
             }
