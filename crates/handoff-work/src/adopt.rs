@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use handoff::base::ids::HandoffId;
 use handoff::ledger::Snapshot;
+use handoff::protocol::RunFailure;
 
 use super::program::Actor;
 use super::slot::{Note, Slot};
@@ -151,7 +152,7 @@ impl Supervisor<'_> {
                 "fail",
                 &id.to_string(),
                 "--run-failure",
-                "WORKER_LOST",
+                RunFailure::WorkerLost.as_str(),
                 "--recoverable",
                 "--message",
                 "its worker was killed, and none of its agent came back",

@@ -11,6 +11,7 @@ use handoff::base::finding::FindingCode;
 use handoff::base::ids::HandoffId;
 use handoff::contract::Secrets;
 use handoff::model::{BranchPatterns, ModelUsage};
+use handoff::protocol::RunFailure;
 use serde_json::Value;
 
 use super::agent_folder::{self, AgentFolder};
@@ -113,16 +114,16 @@ pub(super) struct Later {
 
 /// Why a piece of work is given up.
 struct Fault {
-    code: &'static str,
+    kind: RunFailure,
     message: String,
     details: Option<String>,
     recoverable: bool,
 }
 
 impl Fault {
-    fn new(code: &'static str, message: String) -> Self {
+    fn new(kind: RunFailure, message: String) -> Self {
         Self {
-            code,
+            kind,
             message,
             details: None,
             recoverable: true,
@@ -188,7 +189,7 @@ impl Piece {
             Err(Trouble::Refused(why)) => {
                 let fault = Fault {
                     recoverable: false,
-                    ..Fault::new("NO_WORKTREE", why)
+                    ..Fault::new(RunFailure::NoWorktree, why)
                 };
                 return self.record_failure(&self.program, None, &[], fault, None);
             }
@@ -237,7 +238,7 @@ impl Piece {
         let cut_off = self.cut_off();
         if cut_off > CUT_OFF {
             let mut fault = Fault::new(
-                "WORKER_LOST",
+                RunFailure::WorkerLost,
                 format!("{cut_off} workers were killed over it"),
             );
             fault.recoverable = false;
@@ -262,7 +263,7 @@ impl Piece {
             let mut ended = match ended {
                 Ok(end) => end,
                 Err(why) => {
-                    let fault = Fault::new("NOT_STARTED", one_line(&why));
+                    let fault = Fault::new(RunFailure::NotStarted, one_line(&why));
                     return self.fail(site, "", fault, None);
                 }
             };
@@ -308,7 +309,7 @@ impl Piece {
         );
         let fault = Fault {
             details: Some(refusal.findings.clone()),
-            ..Fault::new("CONTRACT_REFUSED", message)
+            ..Fault::new(RunFailure::ContractRefused, message)
         };
         self.fail(site, &end.tail, fault, used)
     }
@@ -633,7 +634,7 @@ impl Piece {
             Some(Stop::Paused(_) | Stop::Time | Stop::Spent(_)) | None => {}
         }
         if let Err(why) = self.take_back(site) {
-            let fault = Fault::new("NO_WORKTREE", one_line(&why));
+            let fault = Fault::new(RunFailure::NoWorktree, one_line(&why));
             return Ok(self.fail_without(end, fault, used, site));
         }
         let pushed = self.push(site);
@@ -682,14 +683,14 @@ impl Piece {
             }
             return Ok(self.block(&reason, used));
         }
-        let (code, message) = why(end, self.role.program(), self.time());
+        let (kind, message) = why(end, self.role.program(), self.time());
         let details = match pushed {
             Pushed::Refused(why) | Pushed::Unreachable(why) => Some(why),
             Pushed::Done => None,
         };
         let fault = Fault {
             details,
-            ..Fault::new(code, message)
+            ..Fault::new(kind, message)
         };
         Ok(self.fail(site, &end.tail, fault, used))
     }
@@ -711,7 +712,7 @@ impl Piece {
         let (message, details) = said.split_once('\n').unwrap_or((&said, ""));
         let fault = Fault {
             details: Some(details.to_owned()),
-            ..Fault::new("AGENT_FAILED", message.to_owned())
+            ..Fault::new(RunFailure::AgentFailed, message.to_owned())
         };
         Some(self.fail(site, &end.tail, fault, used))
     }
@@ -897,7 +898,7 @@ impl Piece {
         let token = self.claimed["handoff"]["token"].to_string();
         let said = recordable(&fault.message);
         let message = format!("--message={said}");
-        let mut words = vec!["fail", &id, "--run-failure", fault.code, &message];
+        let mut words = vec!["fail", &id, "--run-failure", fault.kind.as_str(), &message];
         words.extend(["--token", &token]);
         let details = fault.details.filter(|details| !details.trim().is_empty());
         // In one word, since a text may begin with a dash.
@@ -1038,31 +1039,37 @@ impl Program {
 }
 
 /// Why a run that handed nothing on failed.
-fn why(end: &End, program: &str, time: Option<Duration>) -> (&'static str, String) {
+fn why(end: &End, program: &str, time: Option<Duration>) -> (RunFailure, String) {
     if end.stopped == Some(Stop::Time) {
         let time = humantime::format_duration(time.unwrap_or_default());
-        return ("TIME_SPENT", format!("it took longer than {time}"));
+        return (RunFailure::TimeSpent, format!("it took longer than {time}"));
     }
     if let Some(Stop::Spent(text)) = &end.stopped {
-        return ("BUDGET_SPENT", text.clone());
+        return (RunFailure::BudgetSpent, text.clone());
     }
     let program = Path::new(program).file_name();
     let program = program
         .map(|name| name.to_string_lossy().into_owned())
         .unwrap_or_default();
     let Some(status) = end.status else {
-        return ("NOT_ENDED", format!("how {program} ended is not known"));
+        return (
+            RunFailure::NotEnded,
+            format!("how {program} ended is not known"),
+        );
     };
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
-        return ("SIGNAL", format!("{program} was ended by signal {signal}"));
+        return (
+            RunFailure::Signal,
+            format!("{program} was ended by signal {signal}"),
+        );
     }
     match status.code() {
         Some(0) => (
-            "NOTHING_HANDED_ON",
+            RunFailure::NothingHandedOn,
             format!("{program} ended and handed nothing on"),
         ),
         code => (
-            "EXIT",
+            RunFailure::Exit,
             format!("{program} exited with {}", code.unwrap_or_default()),
         ),
     }
