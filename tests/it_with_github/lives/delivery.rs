@@ -188,7 +188,10 @@ impl Life {
         let mut event = Event::new(told.name, run, told.payload.clone());
         event.attempt = u32::try_from(self.mail.attempts).unwrap();
         let ran = self.hub.runner.run("handoff-intake.yml", &event);
-        ran.job("record", "success");
+        // A comment without a command starts no job.
+        let says = told.payload["comment"]["body"].as_str();
+        let is_plain = says.is_some_and(|says| !says.contains("/hand"));
+        ran.job("record", if is_plain { "skipped" } else { "success" });
         self.log
             .push(format!("    {} {}: by the workflow", told.run, told.what));
         // The event may be an old one; GitHub knows how things are now.
