@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::github_status::Desk;
+use crate::runner::api::Fault;
 use crate::runner::{Event, Run};
 use serde_json::{Value, json};
 use test_support::events::person;
@@ -55,6 +56,11 @@ impl Desk {
     }
 
     fn said(&self, id: u32, by: &str, body: &str) -> Run {
+        self.runner
+            .run("handoff-intake.yml", &self.says(id, by, body))
+    }
+
+    fn says(&self, id: u32, by: &str, body: &str) -> Event {
         self.env().wait_minutes(1);
         let comment = json!({ "id": id, "body": body, "user": person(by), "created_at": self.at(),
             "html_url": format!("https://github.com/owner/desk/pull/99#c{id}") });
@@ -62,8 +68,7 @@ impl Desk {
             "user": person("mallory"), "pull_request": {} });
         let payload = json!({ "action": "created", "issue": on, "comment": comment,
             "repository": { "id": 1, "full_name": "owner/desk" }, "sender": person(by) });
-        let event = Event::new("issue_comment", 1000 + id, payload);
-        self.runner.run("handoff-intake.yml", &event)
+        Event::new("issue_comment", 1000 + id, payload)
     }
 
     fn reviewed(&self, id: u32, by: &str, commit: &str) -> Run {
@@ -162,9 +167,56 @@ fn a_strangers_code_passes_by_a_maintainers_approval_of_this_very_commit() {
     let tip = desk.tip();
     desk.sweep().job("gate", "success");
     assert_eq!(desk.tip(), tip, "each counts once");
+    // Each command in a review is answered, once.
+    let replies = desk.runner.kept("comments.json");
+    let replies = replies.as_array().unwrap().iter();
+    let replies = replies.filter_map(|one| one["body"].as_str().filter(|_| one["number"] == 99));
+    let replies: Vec<&str> = replies
+        .filter(|body| body.contains("git-handoff-reply:review-"))
+        .collect();
+    assert_eq!(replies.len(), 3, "{replies:#?}");
+    assert!(
+        replies[0].contains("passer may not write to the repository"),
+        "{}",
+        replies[0]
+    );
+    assert!(
+        replies[2].starts_with("<!-- git-handoff-reply:review-4 -->\n"),
+        "{}",
+        replies[2]
+    );
     desk.next("5");
     desk.pushed("synchronize", 4);
     shut("it was approved before");
+    desk.env().assert_sound();
+}
+
+#[test]
+fn a_command_is_not_lost_while_github_does_not_say_who_may() {
+    let desk = desk();
+    desk.next("0");
+    desk.pushed("opened", 1);
+    let limit = |seconds: &str| {
+        desk.runner.api.fails(Fault {
+            at: "GET /repos/owner/desk/collaborators",
+            status: 429,
+            headers: vec![("retry-after", seconds.to_owned())],
+            times: 1,
+        });
+    };
+    // What the job has time for is waited for.
+    limit("1");
+    desk.opens(&desk.said(1, "maintainer", "/handoff approve"));
+    desk.next("1");
+    desk.pushed("synchronize", 2);
+    let (tip, event) = (desk.tip(), desk.says(2, "maintainer", "/handoff approve"));
+    limit("3600");
+    let run = desk.runner.run("handoff-intake.yml", &event);
+    run.job("record", "failure");
+    run.says("asks to wait 3600 s");
+    assert_eq!(desk.tip(), tip);
+    assert_eq!(desk.state(), "failure");
+    desk.opens(&desk.runner.run("handoff-intake.yml", &event.again()));
     desk.env().assert_sound();
 }
 

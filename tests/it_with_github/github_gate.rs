@@ -31,7 +31,7 @@ fn the_workflow_may_read_and_runs_nothing_that_a_pull_request_says() {
     let job = &jobs["gate"];
     assert_eq!(
         job["permissions"],
-        json!({ "actions": "write", "contents": "write", "pull-requests": "read", "issues": "read", "statuses": "write" })
+        json!({ "actions": "write", "contents": "write", "pull-requests": "write", "issues": "read", "statuses": "write" })
     );
     for step in job["steps"].as_array().unwrap() {
         // No action but this project's, no checkout, and no text of GitHub's in a script.

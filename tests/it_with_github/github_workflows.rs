@@ -111,7 +111,7 @@ fn the_linter_finds_what_is_put_in() {
         ("timeout-minutes: 20", "timeout-minute: 20", "syntax-check"),
         // Foreign text in a script.
         (
-            "git --git-dir=\"$LEDGER_REPOSITORY\" handoff github event \"${permission[@]}\"",
+            "git --git-dir=\"$LEDGER_REPOSITORY\" handoff github event --ask-github",
             "echo ${{ github.event.issue.title }}",
             "expression",
         ),
@@ -198,7 +198,7 @@ fn the_auditor_finds_what_is_put_in() {
             "undocumented-permissions",
         ),
         (
-            "git --git-dir=\"$LEDGER_REPOSITORY\" handoff github event \"${permission[@]}\"",
+            "git --git-dir=\"$LEDGER_REPOSITORY\" handoff github event --ask-github",
             "echo ${{ github.event.issue.title }}",
             "template-injection",
         ),
@@ -358,7 +358,7 @@ fn each_job_may_what_it_needs_and_ends() {
     handoff-agent carry {"contents":"write","issues":"write","pull-requests":"write","actions":"write","statuses":"write"}
     handoff-audit audit {"contents":"read"}
     handoff-audit tell {"issues":"write"}
-    handoff-gate gate {"actions":"write","contents":"write","pull-requests":"read","issues":"read","statuses":"write"}
+    handoff-gate gate {"actions":"write","contents":"write","pull-requests":"write","issues":"read","statuses":"write"}
     handoff-intake record {"contents":"write","issues":"write","pull-requests":"write","statuses":"write"}
     handoff-pages report {"contents":"read"}
     handoff-pages deploy {"pages":"write","id-token":"write"}

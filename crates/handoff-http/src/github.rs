@@ -29,8 +29,8 @@ const LONGEST: u64 = 32 << 20;
 const SHOWN: usize = 200;
 /// The most pages that are read of one list.
 const MOST_PAGES: usize = 100;
-/// How long it may take to ask which issues pull requests close: who does not learn it goes on.
-const CLOSING_PATIENCE: Duration = Duration::from_secs(20);
+/// The pause after too many requests at once, if GitHub names none.
+const SECONDARY_PAUSE: Duration = Duration::from_secs(60);
 /// The pull requests that one question names.
 const ASKED_AT_ONCE: usize = 50;
 /// What a question has for each pull request: what it closes, and the status of its newest commit.
@@ -122,6 +122,13 @@ impl Github {
         })
     }
 
+    /// Lets all requests together take so long, if it is given.
+    #[must_use]
+    pub fn within(self, patience: Option<Duration>) -> Self {
+        let until = patience.map_or(self.until, |patience| Instant::now() + patience);
+        Self { until, ..self }
+    }
+
     /// Whether few of the requests are left that GitHub takes in an hour, so that what is not pressing waits.
     pub fn is_short(&self) -> bool {
         let said = self.limit.get();
@@ -130,7 +137,7 @@ impl Github {
 
     /// Reads what is at a path below the repository.
     pub fn get(&self, path: &str) -> Result<Value, GithubError> {
-        Ok(self.request(&self.url(path), None, self.until)?.0)
+        Ok(self.request(&self.url(path), None)?.0)
     }
 
     /// Reads a list below the repository, every page of it.
@@ -139,7 +146,7 @@ impl Github {
         let mut next = Some(self.url(path));
         for _ in 0..MOST_PAGES {
             let Some(url) = next else { break };
-            let (page, headers) = self.request(&url, None, self.until)?;
+            let (page, headers) = self.request(&url, None)?;
             let Value::Array(page) = page else {
                 return Err(self.failed("it does not answer with a list"));
             };
@@ -151,8 +158,7 @@ impl Github {
 
     /// Posts a document to a path below the repository.
     pub fn post(&self, path: &str, document: &Value) -> Result<(), GithubError> {
-        self.request(&self.url(path), Some(document), self.until)
-            .map(|_| ())
+        self.request(&self.url(path), Some(document)).map(|_| ())
     }
 
     /// Asks what GitHub says of these pull requests: what they close, and the status of this name.
@@ -161,7 +167,6 @@ impl Github {
         numbers: &[u64],
         context: &str,
     ) -> Result<BTreeMap<u64, About>, GithubError> {
-        let until = self.until.min(Instant::now() + CLOSING_PATIENCE);
         let graphql = match self.base.strip_suffix("/api/v3") {
             Some(server) => format!("{server}/api/graphql"),
             None => format!("{}/graphql", self.base),
@@ -178,7 +183,7 @@ impl Github {
             );
             let variables = json!({ "owner": owner, "name": name, "context": context });
             let document = json!({ "query": query, "variables": variables });
-            let (answer, _) = self.request(&graphql, Some(&document), until)?;
+            let (answer, _) = self.request(&graphql, Some(&document))?;
             if let Some(error) = answer.pointer("/errors/0") {
                 let message = error["message"].as_str().unwrap_or("an error");
                 return Err(self.failed(&format!("it answers: {}", cut(message, SHOWN))));
@@ -225,12 +230,11 @@ impl Github {
         &self,
         url: &str,
         document: Option<&Value>,
-        until: Instant,
     ) -> Result<(Value, HeaderMap), GithubError> {
         let mut tries = 0;
         loop {
             tries += 1;
-            let left = until.saturating_duration_since(Instant::now());
+            let left = self.until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Err(self.failed("it did not answer in time"));
             }
@@ -274,13 +278,13 @@ impl Github {
                 status: status.as_u16(),
                 message: said(&body),
             };
-            let wait = match (status.as_u16(), asked_to_wait(&headers)) {
+            let wait = match (status.as_u16(), asked_to_wait(&headers, &refused.message)) {
                 (403 | 429, Some(wait)) => wait,
                 (429 | 500.., None) if tries < TRIES => PAUSE * tries,
                 (500.., Some(wait)) if tries < TRIES => wait,
                 _ => return Err(GithubError::Refused(refused)),
             };
-            if wait >= until.saturating_duration_since(Instant::now()) {
+            if wait >= self.until.saturating_duration_since(Instant::now()) {
                 let seconds = wait.as_secs();
                 return Err(self.failed(&format!(
                     "it answers {}, and asks to wait {seconds} s: run the command again then",
@@ -343,13 +347,16 @@ impl From<GithubError> for Failure {
 }
 
 /// How long GitHub asks to wait: a limit of requests is reached.
-fn asked_to_wait(headers: &HeaderMap) -> Option<Duration> {
+fn asked_to_wait(headers: &HeaderMap, message: &str) -> Option<Duration> {
     let number = |name: &str| number(headers, name);
     if let Some(seconds) = number("retry-after") {
         return u64::try_from(seconds).ok().map(Duration::from_secs);
     }
     if number("x-ratelimit-remaining") != Some(0) {
-        return None;
+        // Only these words tell it from a permission that is missing.
+        return message
+            .contains("secondary rate limit")
+            .then_some(SECONDARY_PAUSE);
     }
     let at = number("x-ratelimit-reset")?;
     let left = at.saturating_sub(now().ok()?.timestamp()).max(1);
@@ -385,8 +392,21 @@ fn said(body: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::next_page;
+    use super::{SECONDARY_PAUSE, asked_to_wait, next_page};
     use ureq::http::HeaderMap;
+
+    #[test]
+    fn too_many_requests_at_once_wait_a_minute_if_no_time_is_named() {
+        let mut headers = HeaderMap::new();
+        let said = ": You have exceeded a secondary rate limit.";
+        assert_eq!(asked_to_wait(&headers, said), Some(SECONDARY_PAUSE));
+        assert_eq!(asked_to_wait(&headers, ": Resource not accessible"), None);
+        headers.insert("retry-after", "7".parse().expect("a header"));
+        assert_eq!(
+            asked_to_wait(&headers, said).map(|wait| wait.as_secs()),
+            Some(7)
+        );
+    }
 
     #[test]
     fn the_next_page_is_the_one_that_is_called_so() {

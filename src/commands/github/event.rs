@@ -37,7 +37,7 @@ use crate::view::Look;
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff github event
-  git handoff github event --ask-github         (what the pull request closes)
+  git handoff github event --ask-github --timeout 10m
   git handoff github event --permission write   (of its author, as GitHub says)
   git handoff github event --file event.json --name pull_request --dry-run
   git handoff github event --draft contract.xml   (for an agent to finish)
@@ -51,8 +51,8 @@ pub(crate) struct Arguments {
     delivery: Option<DeliveryName>,
     /// What GitHub says that the author of the comment or the review may do in the repository
     /// (`repos/OWNER/NAME/collaborators/LOGIN/permission`): none, read, triage, write, maintain or
-    /// admin. Without it, what takes a permission is only noted as unproven, unless the author owns
-    /// the repository
+    /// admin. Without it and --ask-github, what takes a permission is only noted as unproven, unless the
+    /// author owns the repository
     #[arg(long, value_name = "PERMISSION", value_parser = permission())]
     permission: Option<Permission>,
     /// Write nothing, and show what would be done
@@ -99,7 +99,11 @@ fn permission() -> impl TypedValueParser<Value = Permission> {
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let mut event = read(context, &self.asking.given)?;
-        let said = self.asking.ask(&mut event, output);
+        let said = self.asking.ask(context, &mut event, output);
+        let permission = match self.permission {
+            None => self.asking.permission(context, &event)?,
+            given => given,
+        };
         let delivery = self.delivery(&event)?;
         let run = environment::workflow_worker()?;
         let context = &context.with_fallback_worker(run);
@@ -119,7 +123,7 @@ impl Arguments {
             ledger: &mut ledger,
             session: &session,
             delivery: &delivery,
-            permission: self.permission,
+            permission,
             closes: &said.closes,
             unasked: said.unasked.is_some(),
             head: said.head.as_deref(),

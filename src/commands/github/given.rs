@@ -3,6 +3,7 @@
 use clap::Args;
 use handoff::base::ids::IssueKey;
 use handoff::base::text::quoted;
+use handoff::protocol::Permission;
 use handoff_github::event::{Event, MAX_PAYLOAD, NoEvent};
 use serde_json::Value;
 
@@ -12,7 +13,7 @@ use crate::exit;
 use crate::failure::{ErrorCode, Failure, chain};
 use crate::judging::STATUS;
 use crate::output::Output;
-use handoff_http::github::Github;
+use handoff_http::github::{Github, GithubError};
 
 // No doc comment: it would become the help of every command that takes these options.
 #[derive(Args)]
@@ -34,8 +35,9 @@ pub(super) struct Given {
 pub(super) struct Asking {
     #[command(flatten)]
     pub(super) given: Given,
-    /// Ask GitHub which issues the pull request closes, and which labels an issue has now
-    /// (GITHUB_REPOSITORY, GH_TOKEN); without an answer, go on with what the event and the ledger say
+    /// Ask GitHub which issues the pull request closes, which labels an issue has now, and what the author
+    /// of a comment or review may do (GITHUB_REPOSITORY, GH_TOKEN); limits of requests are waited for;
+    /// without an answer, go on with what the event and the ledger say, but for the author
     #[arg(long, conflicts_with = "closes")]
     ask_github: bool,
 }
@@ -55,7 +57,7 @@ impl Asking {
     /// Asks GitHub which issues the event's pull request closes, and what an issue is now whose labels
     /// changed: of several changes at once, one event may be all that arrives. That it does not say is
     /// told.
-    pub(super) fn ask(&self, event: &mut Event, output: &mut Output) -> Said {
+    pub(super) fn ask(&self, context: &Context, event: &mut Event, output: &mut Output) -> Said {
         let mut said = Said {
             closes: self.given.closes.clone(),
             ..Said::default()
@@ -64,14 +66,14 @@ impl Asking {
             return said;
         }
         let asked = match pull_request_of(event) {
-            Some(number) => Github::from_environment()
+            Some(number) => github(context)
                 .and_then(|github| Ok(github.about(&[number], STATUS)?))
                 .map(|mut about| {
                     let about = about.remove(&number).unwrap_or_default();
                     said.closes = about.closes;
                     said.head = about.status.map(|(commit, _)| commit);
                 }),
-            None => as_it_is_now(event),
+            None => as_it_is_now(context, event),
         };
         if let Err(failure) = asked {
             output.notice("linked issues are not known", &failure.message);
@@ -79,6 +81,38 @@ impl Asking {
         }
         said
     }
+
+    /// Asks GitHub what the author of the event's comment or review may do in the repository; `None` of who is
+    /// no person there.
+    ///
+    /// # Errors
+    /// A [`Failure`] if GitHub does not say: what somebody said is not dropped for that.
+    pub(super) fn permission(
+        &self,
+        context: &Context,
+        event: &Event,
+    ) -> Result<Option<Permission>, Failure> {
+        let is_plain = |login: &String| {
+            let is_part = |b: u8| b.is_ascii_alphanumeric() || b"-_".contains(&b);
+            login.bytes().all(is_part)
+        };
+        let Some(login) = event.author().filter(is_plain).filter(|_| self.ask_github) else {
+            return Ok(None);
+        };
+        match github(context)?.get(&format!("collaborators/{login}/permission")) {
+            Ok(said) => Ok(said["permission"].as_str().and_then(|word| {
+                let mut all = Permission::ALL.into_iter();
+                all.find(|permission| permission.as_str() == word)
+            })),
+            Err(GithubError::Refused(refused)) if refused.status == 404 => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// GitHub, for as long as the command may take.
+fn github(context: &Context) -> Result<Github, Failure> {
+    Ok(Github::from_environment()?.within(context.remote_args().timeout()))
 }
 
 /// The number of the pull request that an event is about, by its payload.
@@ -91,11 +125,11 @@ pub(super) fn pull_request_of(event: &Event) -> Option<u64> {
 }
 
 /// Puts the issue as it is now in the place of the one in an event of its labels.
-fn as_it_is_now(event: &mut Event) -> Result<(), Failure> {
+fn as_it_is_now(context: &Context, event: &mut Event) -> Result<(), Failure> {
     let is_of_labels = matches!(event.action(), Some("labeled" | "unlabeled"));
     let number = event.at("/issue/number").and_then(Value::as_u64);
     if let Some(number) = number.filter(|_| is_of_labels) {
-        let now = Github::from_environment()?.get(&format!("issues/{number}"))?;
+        let now = github(context)?.get(&format!("issues/{number}"))?;
         event.replace_issue(now);
     }
     Ok(())

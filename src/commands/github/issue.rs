@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let mut event = read(context, &self.asking.given)?;
-        let closes = self.asking.ask(&mut event, output).closes;
+        let closes = self.asking.ask(context, &mut event, output).closes;
         let (subject, issues) = match context.repository() {
             Ok(repository) => match context.tip(&repository) {
                 Ok(tip) => {

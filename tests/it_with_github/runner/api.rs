@@ -309,6 +309,21 @@ impl Kept {
                 let found = pulls.find(|pull| pull["number"].as_u64() == number.parse().ok());
                 found.map_or(missing, |found| (200, found.clone(), None))
             }
+            (Method::Get, ["collaborators", login, "permission"]) => {
+                let file = repository.join("../../github/collaborators.json");
+                let known =
+                    fs::read(file).map_or(Value::Null, |b| serde_json::from_slice(&b).unwrap());
+                let mut known = known.as_array().into_iter().flatten();
+                let found = known.find(|one| one[0] == *login).map(|one| &one[1]);
+                match found {
+                    Some(found) if found == "unknown" => missing,
+                    found => (
+                        200,
+                        json!({ "permission": found.unwrap_or(&json!("read")) }),
+                        None,
+                    ),
+                }
+            }
             (Method::Get, ["pulls", number, "reviews"]) => {
                 let own = self.reviews.iter();
                 let own = own.filter(|(of, _)| Some(*of) == number.parse().ok());

@@ -86,6 +86,11 @@ impl RemoteArgs {
         self.offline
     }
 
+    /// How long the command may take, if that was said.
+    pub fn timeout(self) -> Option<Duration> {
+        self.timeout.timeout
+    }
+
     /// Builds the session of a write from these options and the environment.
     ///
     /// # Errors

@@ -63,7 +63,7 @@ impl Event {
     }
 
     /// The login of who wrote the comment or the review.
-    pub(super) fn author(&self) -> Option<String> {
+    pub fn author(&self) -> Option<String> {
         self.of_written("/user/login").and_then(says)
     }
 }
