@@ -250,7 +250,13 @@ impl Arguments {
         }
         if let Some(action) = &self.github {
             let root = agents::worktree(repository)?;
-            let written = workflows::install(&root, action.as_deref(), branch, self.github_agents)?;
+            let written = workflows::install(
+                &root,
+                action.as_deref(),
+                branch,
+                self.github_agents,
+                is_on_server(repository),
+            )?;
             for file in written.iter().filter(|file| file.changed) {
                 let created = file.replaced.is_empty().then_some("created");
                 let lines = file.replaced.iter();
@@ -266,6 +272,19 @@ impl Arguments {
         }
         Ok(())
     }
+}
+
+/// Whether the remote is on a GitHub Enterprise Server: neither on github.com nor on ghe.com.
+fn is_on_server(repository: &Repository) -> bool {
+    let name = repository.config("handoff.remote");
+    let url = repository.remote_url(name.as_deref().unwrap_or("origin"));
+    let url = url.unwrap_or_default();
+    let place = url.split_once("://").map_or(&*url, |(_, place)| place);
+    let host = place.split(['/', ':']).next().unwrap_or_default();
+    let host = host.rsplit('@').next().unwrap_or_default();
+    let is_cloud = |cloud: &str| host == cloud || host.ends_with(&format!(".{cloud}"));
+    // What has no dot is a folder, or a name that ssh knows.
+    host.trim_start_matches('.').contains('.') && !is_cloud("github.com") && !is_cloud("ghe.com")
 }
 
 /// The workflows that were changed, each with what was done.

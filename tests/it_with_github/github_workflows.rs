@@ -249,6 +249,7 @@ fn actions_are_pinned_and_scripts_hold_no_expression() {
         "actions/checkout",
         "actions/deploy-pages",
         "actions/download-artifact",
+        "actions/setup-node",
         "actions/upload-artifact",
         "actions/upload-pages-artifact",
         "OWNER/git-handoff/action",
@@ -277,6 +278,76 @@ fn actions_are_pinned_and_scripts_hold_no_expression() {
         .map(|uses| uses.split('@').next_back())
         .collect();
     assert_eq!(commits.len(), pinned.len() - 2, "{used:?}");
+}
+
+#[test]
+fn a_harness_gets_the_node_that_it_runs_on() {
+    let file = yaml(&root().join("templates/github/handoff-agent.yml"));
+    let steps = file["jobs"]["work"]["steps"].as_array().unwrap();
+    let at = |is: &dyn Fn(&Value) -> bool| steps.iter().position(is).unwrap();
+    let uses = |step: &Value| {
+        step["uses"]
+            .as_str()
+            .is_some_and(|uses| uses.starts_with("actions/setup-node@"))
+    };
+    let node = at(&uses);
+    assert!(
+        node < at(&|step| step["run"]
+            .as_str()
+            .is_some_and(|run| run.starts_with("npm install ")))
+    );
+    // What the code's package.json asks for is not this job's business: nothing is cached.
+    assert_eq!(
+        steps[node]["with"],
+        json!({ "node-version": "24", "package-manager-cache": false })
+    );
+}
+
+#[test]
+fn an_enterprise_server_gets_the_actions_for_artifacts_that_it_has() {
+    let action = format!("octo/git-handoff/action@{}", "1".repeat(40));
+    for (url, is_server) in [
+        ("https://github.com/octo/desk", false),
+        ("https://octo.ghe.com/octo/desk", false),
+        ("git@ssh.github.com:octo/desk.git", false),
+        ("../owner/desk", false),
+        ("https://ada@ghe.corp.example/octo/desk.git", true),
+        ("git@github.corp.example:octo/desk.git", true),
+        ("ssh://git@notgithub.com:22/octo/desk", true),
+    ] {
+        let env = TestEnvironment::with_ledger();
+        let repo = env.repo();
+        env.git(&repo, &["remote", "add", "origin", url]);
+        env.handoff(&["init", "--github", &action, "--github-agents"])
+            .success();
+        let mut pins = BTreeSet::new();
+        for name in ["agent", "audit"] {
+            let file = repo.join(format!(".github/workflows/handoff-{name}.yml"));
+            for step in steps(&yaml(&file)) {
+                let uses = step["uses"].as_str().unwrap_or_default().to_owned();
+                pins.extend(Some(uses).filter(|uses| uses.contains("-artifact@")));
+            }
+        }
+        let (up, down) = if is_server {
+            (
+                "c24449f33cd45d4826c6702db7e49f7cdb9b551d",
+                "ad191675b41f6a5b46da9a048cb6893812da158b",
+            )
+        } else {
+            (
+                "bbbca2ddaa5d8feaa63e36b76fdaad77386f024f",
+                "3e5f45b2cfb9172054b4087a40e8e0b5a5461e7c",
+            )
+        };
+        let wanted = [
+            format!("actions/download-artifact@{down}"),
+            format!("actions/upload-artifact@{up}"),
+        ];
+        assert_eq!(pins, BTreeSet::from(wanted), "{url}");
+        // They are still ours to remove.
+        env.handoff(&["uninstall"]).success();
+        assert!(!repo.join(".github").exists(), "{url}");
+    }
 }
 
 #[test]

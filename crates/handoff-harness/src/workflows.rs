@@ -28,6 +28,23 @@ const USUAL_BRANCH: &str = "handoffs";
 const USUAL_LEDGER: &str = "LEDGER: handoffs";
 const USUAL_REF: &str = "\"refs/heads/handoffs\"";
 
+/// What GitHub Enterprise Server has in the place of the newer actions for artifacts.
+const ON_SERVER: [(&str, &str); 4] = [
+    ("upload-artifact v7.0.0", "upload-artifact v3.2.1-node20"),
+    (
+        "upload-artifact@bbbca2ddaa5d8feaa63e36b76fdaad77386f024f",
+        "upload-artifact@c24449f33cd45d4826c6702db7e49f7cdb9b551d",
+    ),
+    (
+        "download-artifact v8.0.1",
+        "download-artifact v3.1.0-node20",
+    ),
+    (
+        "download-artifact@3e5f45b2cfb9172054b4087a40e8e0b5a5461e7c",
+        "download-artifact@ad191675b41f6a5b46da9a048cb6893812da158b",
+    ),
+];
+
 /// The workflow that runs agents, which is only written if it is asked for.
 const AGENTS: &str = "workflows/handoff-agent.yml";
 
@@ -111,7 +128,7 @@ pub struct WorkflowFile {
 /// Writes the workflows and rulesets that a working tree lacks, for this ledger's branch: all or none.
 /// `action` says where the action is, as `OWNER/REPOSITORY/action@COMMIT`; in files that are there, it
 /// takes the place of another one, and all else stays. The workflow that runs agents is among them
-/// `with_agents`.
+/// `with_agents`. GitHub Enterprise Server has its own actions for artifacts.
 ///
 /// # Errors
 /// [`WorkflowError`]: one of the names is taken by another file, or a file can't be written.
@@ -120,6 +137,7 @@ pub fn install(
     action: Option<&str>,
     branch: &str,
     with_agents: bool,
+    is_server: bool,
 ) -> Result<Vec<WorkflowFile>, WorkflowError> {
     let mut files = Vec::new();
     let mut texts = Vec::new();
@@ -134,6 +152,11 @@ pub fn install(
         let (mut replaced, mut text) = (Vec::new(), None);
         match (found, action) {
             (None, _) if name != AGENTS || with_agents => {
+                let template = if is_server {
+                    &on_server(template)
+                } else {
+                    template
+                };
                 text = Some(filled(template, action, branch));
             }
             (Some(found), Some(action)) => {
@@ -173,6 +196,12 @@ fn filled(template: &str, action: Option<&str>, branch: &str) -> String {
     let quoted = |name: &str| serde_json::Value::from(name).to_string();
     text.replace(USUAL_LEDGER, &format!("LEDGER: {}", quoted(branch)))
         .replace(USUAL_REF, &quoted(&format!("refs/heads/{branch}")))
+}
+
+/// A text with the actions that GitHub Enterprise Server has.
+fn on_server(text: &str) -> String {
+    let pairs = ON_SERVER.iter();
+    pairs.fold(text.to_owned(), |text, (old, new)| text.replace(old, new))
 }
 
 /// A workflow with this action in the place of the one that it uses; notes the lines that this changes.
@@ -270,6 +299,7 @@ fn is_ours(text: &str, template: &str) -> bool {
         let found = lines.next().unwrap_or_default();
         let start = found.trim_start();
         found == line
+            || found == on_server(line)
             || line.contains(ACTION) && start.starts_with("uses: ")
             || line.trim_start() == USUAL_LEDGER && start.starts_with("LEDGER: ")
             || line.contains(USUAL_REF) && start.starts_with("\"include\": [\"refs/heads/")

@@ -328,6 +328,7 @@ impl Runner {
                 copy(&kept, Path::new(&with("path", job).unwrap()));
                 ("success", json!({}))
             }
+            "actions/setup-node" => ("success", json!({})),
             "actions/checkout" => {
                 assert_eq!(step["with"]["persist-credentials"], false);
                 let folder = job.temp.join(with("path", job).unwrap());
