@@ -436,6 +436,70 @@ fn setup_shows_what_is_missing_and_does_it() {
 }
 
 #[test]
+fn setup_makes_one_ruleset_for_an_organization_and_says_what_a_plan_lacks() {
+    let play = Play::new();
+    play.env()
+        .handoff(&["init", "--remote", "origin", "--github"])
+        .success();
+    let line = "✗ owner/desk: the status is required on the default branch\n    jq '.conditions.repository_name = {\"include\":[\"desk\"],\"exclude\":[]}' .github/ruleset-gate.json | gh api orgs/owner/rulesets --method POST --input -\n";
+    let before = play.setup(&["owner/desk", "--org", "owner"]);
+    assert!(before.contains(line), "{before}");
+    assert_eq!(play.runner.kept("org-rulesets.json"), json!([]));
+    let right = |said: &str, repository: &str| {
+        [
+            "the ledger's branch is never rewritten",
+            "the status is required on the default branch",
+        ]
+        .iter()
+        .all(|what| said.contains(&format!("✓ {repository}: {what}\n")))
+    };
+    let one = play.setup(&["owner/desk", "--org", "owner", "--apply"]);
+    assert!(right(&one, "owner/desk"), "{one}");
+    // Another one comes to those that have it.
+    let both = play.setup(&["owner/ships", "--org", "owner", "--apply"]);
+    assert!(right(&both, "owner/ships"), "{both}");
+    assert!(right(
+        &play.setup(&["owner/desk", "owner/ships"]),
+        "owner/desk"
+    ));
+    let kept = play.runner.kept("org-rulesets.json");
+    assert_eq!(kept.as_array().unwrap().len(), 2);
+    assert_eq!(
+        kept[1]["conditions"]["repository_name"]["include"],
+        json!(["desk", "ships"])
+    );
+    assert_eq!(play.runner.kept("rulesets.json"), json!([]));
+    let other = ["github", "setup", "octo/desk", "--org", "owner"];
+    play.env()
+        .handoff(&other)
+        .exits(2)
+        .says("\"octo/desk\" is not a repository of \"owner\"");
+    // GitHub Free has neither rulesets nor environments for private repositories.
+    fs::write(play.env().root().join("github/plan.json"), "[\"free\"]").unwrap();
+    let free = play.setup(&["--agents", "--apply"]);
+    for (what, without) in [
+        (
+            "the ledger's branch is never rewritten",
+            "whoever may push may rewrite it, and the weekly audit tells",
+        ),
+        (
+            "the status is required on the default branch",
+            "the status is shown, and holds no merge back",
+        ),
+        (
+            "there is the agents' environment",
+            "nobody reviews a run before it has the agents' key",
+        ),
+    ] {
+        let line = format!(
+            "✗ owner/desk: {what} (gh: Upgrade to GitHub Pro or make this repository public to enable this feature. (HTTP 403); until then {without})\n✗"
+        );
+        let last = line.replace("\n✗", "\n✓");
+        assert!(free.contains(&line) || free.contains(&last), "{line}{free}");
+    }
+}
+
+#[test]
 fn a_step_that_nobody_knows_fails() {
     let text = "**1. Do something else.** So:\n```\ngit handoff init\n```\n**2. And.** More\n";
     let found = steps(text);

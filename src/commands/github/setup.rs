@@ -1,10 +1,14 @@
+use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use clap::Args;
-use handoff::base::text::{continued, cut};
+use handoff::base::text::{continued, cut, quoted};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::commands::agents::worktree;
 use crate::context::Context;
@@ -22,16 +26,21 @@ const SHOWN: usize = 200;
 /// Asks GitHub through `gh`, as whoever is signed in there, and shows for each thing whether it is as it
 /// should be, and the command that sets it. --apply runs those commands, each after it was shown, but for
 /// what only a person can say: which commit of the action, and the agents' key. Run again, it does what
-/// is left. Several repositories are set up one after the other, with the files of this working tree.
+/// is left, and says what a plan does not have. Several repositories are set up one after the other, with
+/// the files of this working tree.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff github setup                       (shows what is missing)
   git handoff github setup --apply
-  git handoff github setup octo/parcels octo/ships --agents --apply")]
+  git handoff github setup octo/parcels octo/ships --agents --apply
+  git handoff github setup octo/parcels octo/ships --org octo")]
 pub(crate) struct Arguments {
     /// The repositories, as OWNER/NAME; by default the one of this clone, as `gh` knows it
     #[arg(value_name = "OWNER/NAME")]
     repositories: Vec<String>,
+    /// Make each ruleset once, in the organization of the repositories; it takes an owner of that
+    #[arg(long, value_name = "ORG")]
+    org: Option<String>,
     /// Also what agents on Actions need
     #[arg(long)]
     agents: bool,
@@ -43,12 +52,21 @@ pub(crate) struct Arguments {
 /// A thing to check: what it is, the question to `gh` with the answer that it should have, if a certain
 /// one, and the command that sets it.
 struct Check {
-    what: String,
+    what: &'static str,
     asks: Vec<String>,
     wants: Option<String>,
     command: String,
-    /// Whether the command can be run as it is.
-    runs: bool,
+    /// The file of the ruleset that the command makes.
+    ruleset: Option<&'static str>,
+    /// What follows where the plan does not have it: GitHub Free, for private repositories.
+    without: &'static str,
+}
+
+/// A command: its line, the words for `gh`, and what that reads.
+struct Act {
+    line: String,
+    words: Vec<String>,
+    input: Option<String>,
 }
 
 impl Arguments {
@@ -74,19 +92,30 @@ impl Arguments {
             })?;
             names.push(found);
         }
+        if let Some(org) = &self.org {
+            let is_in = |name: &&String| {
+                name.to_lowercase()
+                    .starts_with(&format!("{}/", org.to_lowercase()))
+            };
+            if let Some(other) = names.iter().find(|name| !is_in(name)) {
+                let text = format!("{} is not a repository of {}", quoted(other), quoted(org));
+                return Err(Failure::usage(text).hint("write each as ORG/NAME"));
+            }
+        }
         let mut found = local(&root, &branch)?;
         for name in &names {
             for check in self.checks(name, &branch) {
                 let mut one = check.look(name)?;
-                if !one.right && self.apply && check.runs {
-                    output.say(&format!("$ {}", check.command));
-                    let words: Vec<&str> = check.command.split(' ').skip(1).collect();
-                    let mut gh = program(&words);
-                    gh.current_dir(&root);
-                    match answer(gh)? {
-                        Ok(_) => one = check.look(name)?,
-                        Err(why) => one.why = Some(why),
+                if one.command.is_some() {
+                    let act = self.act(&check, &root, &names)?;
+                    if self.apply && act.line.contains("gh api ") {
+                        output.say(&format!("$ {}", act.line));
+                        match act.run(&root)? {
+                            Ok(_) => one = check.look(name)?,
+                            Err(why) => check.refused(&mut one, why),
+                        }
                     }
+                    one.command = one.command.map(|_| act.line);
                 }
                 found.push(one);
             }
@@ -96,86 +125,146 @@ impl Arguments {
 
     /// What is asked of GitHub about a repository, in the order in which it is set up.
     fn checks(&self, name: &str, branch: &str) -> Vec<Check> {
-        let api = format!("repos/{name}");
-        let check = |what: &str, path: &str, jq: Option<(&str, &str)>, command: String| {
-            let mut asks = vec!["api".to_owned(), format!("{api}/{path}")];
-            asks.extend(
-                jq.into_iter()
-                    .flat_map(|(jq, _)| ["--jq".to_owned(), jq.to_owned()]),
-            );
-            Check {
-                what: what.to_owned(),
-                asks,
-                wants: jq.map(|(_, wants)| wants.to_owned()),
-                runs: command.starts_with("gh api "),
-                command,
-            }
-        };
-        let ruleset =
-            |file: &str| format!("gh api {api}/rulesets --method POST --input .github/{file}");
         let status = format!(
             ".[] | select(.type == \"required_status_checks\") | .parameters.required_status_checks[].context | select(. == \"{STATUS}\")"
         );
+        let rewritten = ".[].type | select(. == \"non_fast_forward\")";
         let mut checks = vec![
-            check(
+            Check::new(
                 "the ledger's branch is there",
-                &format!("branches/{branch}"),
+                (name, &format!("branches/{branch}")),
                 None,
                 "git handoff init --remote origin".to_owned(),
             ),
-            check(
+            Check::new(
                 "the workflows are on the default branch",
-                "contents/.github/workflows/handoff-intake.yml",
+                (name, "contents/.github/workflows/handoff-intake.yml"),
                 None,
                 "git push".to_owned(),
             ),
-            check(
+            Check::new(
                 "the ledger's branch is never rewritten",
-                &format!("rules/branches/{branch}"),
-                Some((
-                    ".[].type | select(. == \"non_fast_forward\")",
-                    "non_fast_forward",
-                )),
-                ruleset("ruleset-ledger.json"),
+                (name, &format!("rules/branches/{branch}")),
+                Some((rewritten, "non_fast_forward")),
+                String::new(),
+            )
+            .by_ruleset(
+                name,
+                "ruleset-ledger.json",
+                "whoever may push may rewrite it, and the weekly audit tells",
             ),
-            check(
+            Check::new(
                 "the status is required on the default branch",
-                "rules/branches/HEAD",
+                (name, "rules/branches/HEAD"),
                 Some((&status, STATUS)),
-                ruleset("ruleset-gate.json"),
+                String::new(),
+            )
+            .by_ruleset(
+                name,
+                "ruleset-gate.json",
+                "the status is shown, and holds no merge back",
             ),
         ];
         if self.agents {
-            checks.extend([
-                check(
-                    "workflows read by default, and may open pull requests",
-                    "actions/permissions/workflow",
-                    Some((
-                        "[.default_workflow_permissions, .can_approve_pull_request_reviews] | join(\" \")",
-                        "read true",
-                    )),
-                    format!("gh api {api}/actions/permissions/workflow --method PUT -f default_workflow_permissions=read -F can_approve_pull_request_reviews=true"),
-                ),
-                check(
-                    "there is the agents' environment",
-                    &format!("environments/{AGENTS}"),
-                    None,
-                    format!("gh api {api}/environments/{AGENTS} --method PUT"),
-                ),
-                check(
-                    "it has the agents' key",
-                    &format!("environments/{AGENTS}/secrets/HANDOFF_AGENT_KEY"),
-                    None,
-                    format!("gh secret set HANDOFF_AGENT_KEY --env {AGENTS} --repo {name}"),
-                ),
-            ]);
+            checks.extend(of_agents(name));
         }
         checks
     }
+
+    /// What sets a thing; a ruleset, for the whole organization if one is named.
+    fn act(&self, check: &Check, root: &Path, names: &[String]) -> Result<Act, Failure> {
+        let (Some(org), Some(file)) = (&self.org, check.ruleset) else {
+            let words = check.command.split(' ').skip(1).map(str::to_owned);
+            return Ok(Act {
+                line: check.command.clone(),
+                words: words.collect(),
+                input: None,
+            });
+        };
+        let unread = |why: String| {
+            let text = format!(".github/{file} can't be read: {why}");
+            Failure::new(ErrorCode::AgentsFile, text).hint("git handoff init --github writes it")
+        };
+        let text = fs::read_to_string(root.join(".github").join(file));
+        let text = text.map_err(|error| unread(error.to_string()))?;
+        let mut ruleset: Value =
+            serde_json::from_str(&text).map_err(|error| unread(error.to_string()))?;
+        let own = names.iter().filter_map(|name| name.split('/').nth(1));
+        let mut include: BTreeSet<String> = own.map(str::to_owned).collect();
+        let (mut path, mut method) = (format!("orgs/{org}/rulesets"), "POST");
+        let same = format!(".[] | select(.name == {}) | .id", ruleset["name"]);
+        if let Ok(id) = gh(&["api", "--paginate", &path, "--jq", &same])?
+            && !id.is_empty()
+        {
+            // Those that it is for already stay.
+            (path, method) = (format!("{path}/{id}"), "PUT");
+            let known = gh(&[
+                "api",
+                &path,
+                "--jq",
+                ".conditions.repository_name.include[]",
+            ])?;
+            include.extend(
+                known
+                    .iter()
+                    .flat_map(|known| known.lines())
+                    .map(str::to_owned),
+            );
+        }
+        let of = json!({ "include": include, "exclude": [] });
+        let line = format!(
+            "jq '.conditions.repository_name = {of}' .github/{file} | gh api {path} --method {method} --input -"
+        );
+        ruleset["conditions"]["repository_name"] = of;
+        let words = ["api", &path, "--method", method, "--input", "-"];
+        Ok(Act {
+            line,
+            words: words.map(str::to_owned).to_vec(),
+            input: Some(ruleset.to_string()),
+        })
+    }
+}
+
+/// What agents on Actions need besides.
+fn of_agents(name: &str) -> [Check; 3] {
+    let api = format!("repos/{name}");
+    let permissions =
+        "[.default_workflow_permissions, .can_approve_pull_request_reviews] | join(\" \")";
+    [
+        Check::new(
+            "workflows read by default, and may open pull requests",
+            (name, "actions/permissions/workflow"),
+            Some((permissions, "read true")),
+            format!(
+                "gh api {api}/actions/permissions/workflow --method PUT -f default_workflow_permissions=read -F can_approve_pull_request_reviews=true"
+            ),
+        ),
+        Check {
+            without: "nobody reviews a run before it has the agents' key",
+            ..Check::new(
+                "there is the agents' environment",
+                (name, &format!("environments/{AGENTS}")),
+                None,
+                format!("gh api {api}/environments/{AGENTS} --method PUT"),
+            )
+        },
+        Check {
+            without: "the key can only be a secret of the repository, for all its workflows",
+            ..Check::new(
+                "it has the agents' key",
+                (
+                    name,
+                    &format!("environments/{AGENTS}/secrets/HANDOFF_AGENT_KEY"),
+                ),
+                None,
+                format!("gh secret set HANDOFF_AGENT_KEY --env {AGENTS} --repo {name}"),
+            )
+        },
+    ]
 }
 
 /// What the files of this working tree lack.
-fn local(root: &std::path::Path, branch: &str) -> Result<Vec<ThingView>, Failure> {
+fn local(root: &Path, branch: &str) -> Result<Vec<ThingView>, Failure> {
     let thing = |what: &str, wrong: Vec<String>, command: String| ThingView {
         repository: None,
         what: what.to_owned(),
@@ -183,7 +272,7 @@ fn local(root: &std::path::Path, branch: &str) -> Result<Vec<ThingView>, Failure
         why: (!wrong.is_empty()).then(|| wrong.join(", ")),
         command: Some(command).filter(|_| !wrong.is_empty()),
     };
-    let named = |path: &std::path::Path| {
+    let named = |path: &Path| {
         let text = fs::read_to_string(path).unwrap_or_default();
         let mut lines = text
             .lines()
@@ -213,6 +302,44 @@ fn local(root: &std::path::Path, branch: &str) -> Result<Vec<ThingView>, Failure
 }
 
 impl Check {
+    fn new(
+        what: &'static str,
+        (name, path): (&str, &str),
+        jq: Option<(&str, &str)>,
+        command: String,
+    ) -> Self {
+        let mut asks = vec!["api".to_owned(), format!("repos/{name}/{path}")];
+        let filter = jq.iter().flat_map(|(jq, _)| ["--jq", jq]);
+        asks.extend(filter.map(str::to_owned));
+        Self {
+            what,
+            asks,
+            wants: jq.map(|(_, wants)| wants.to_owned()),
+            command,
+            ruleset: None,
+            without: "",
+        }
+    }
+
+    fn by_ruleset(self, name: &str, file: &'static str, without: &'static str) -> Self {
+        Self {
+            command: format!("gh api repos/{name}/rulesets --method POST --input .github/{file}"),
+            ruleset: Some(file),
+            without,
+            ..self
+        }
+    }
+
+    /// Notes why GitHub refuses it. What the plan lacks, no command sets.
+    fn refused(&self, one: &mut ThingView, why: String) {
+        if why.contains("Upgrade to ") && !self.without.is_empty() {
+            one.command = None;
+            one.why = Some(format!("{why}; until then {}", self.without));
+        } else {
+            one.why = Some(why);
+        }
+    }
+
     /// Asks how it is.
     fn look(&self, name: &str) -> Result<ThingView, Failure> {
         let words: Vec<&str> = self.asks.iter().map(String::as_str).collect();
@@ -221,29 +348,46 @@ impl Check {
             (Ok(said), Some(wants)) => said.lines().any(|line| line == wants),
             (said, _) => said.is_ok(),
         };
-        Ok(ThingView {
+        let mut one = ThingView {
             repository: Some(name.to_owned()),
-            what: self.what.clone(),
+            what: self.what.to_owned(),
             right,
-            why: said.err(),
+            why: None,
             command: Some(self.command.clone()).filter(|_| !right),
-        })
+        };
+        if let Err(why) = said {
+            self.refused(&mut one, why);
+        }
+        Ok(one)
     }
 }
 
-fn program(words: &[&str]) -> Command {
-    let mut command = Command::new("gh");
-    command.args(words).stdin(Stdio::null());
-    command
+impl Act {
+    fn run(&self, root: &Path) -> Result<Result<String, String>, Failure> {
+        let mut command = Command::new("gh");
+        command.args(&self.words).current_dir(root);
+        answer(command, self.input.as_deref())
+    }
 }
 
 /// What `gh` answers, or its reason in one line.
 fn gh(words: &[&str]) -> Result<Result<String, String>, Failure> {
-    answer(program(words))
+    let mut command = Command::new("gh");
+    command.args(words);
+    answer(command, None)
 }
 
-fn answer(mut command: Command) -> Result<Result<String, String>, Failure> {
-    let ran = command.output().map_err(|error| {
+fn answer(mut command: Command, input: Option<&str>) -> Result<Result<String, String>, Failure> {
+    command.stdin(input.map_or_else(Stdio::null, |_| Stdio::piped()));
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let ran = command.spawn().and_then(|mut gh| {
+        if let Some((mut stdin, input)) = gh.stdin.take().zip(input) {
+            // Who does not read it says why.
+            let _ = stdin.write_all(input.as_bytes());
+        }
+        gh.wait_with_output()
+    });
+    let ran = ran.map_err(|error| {
         let text = format!("gh can't be run: {error}");
         Failure::new(ErrorCode::GithubUnreachable, text)
             .hint("install it, https://cli.github.com, and run `gh auth login`")
