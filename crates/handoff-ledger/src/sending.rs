@@ -14,7 +14,7 @@ use handoff_model::{
     Planned, PlannedStep, Receipt, Record, Refusal, Reports, Request, RequestRefusal, RoleRefusal,
     SendOptions, SendRequest, Step, View, branch_for_agents, plan,
 };
-use handoff_protocol::{AgentKind, Check, Event, Gate, Policy, Protocol, State};
+use handoff_protocol::{Check, Event, Gate, Policy, Protocol, State};
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
@@ -348,7 +348,7 @@ impl<'r> Ledger<'r> {
             let mut events = record.transitions.iter().map(|change| change.event);
             events.any(|event| event == Some(Event::Answer))
         };
-        if protocol.is_kind(new.from.as_str(), AgentKind::Human)
+        if protocol.is_person(new.from.as_str())
             || folder
                 .record(held.number())?
                 .as_ref()
