@@ -3,7 +3,7 @@ use std::num::NonZero;
 use std::thread;
 
 use clap::Args;
-use handoff::base::finding::Finding;
+use handoff::base::finding::{Finding, FindingCode};
 use handoff::base::text::continued;
 use handoff::git::Repository;
 use handoff::ledger::{AuditScope, Ledger, Snapshot};
@@ -149,10 +149,16 @@ impl Arguments {
         match fresh {
             Ok(reading) => {
                 let trouble = reading.fresh.as_ref().filter(|fresh| !fresh.is_answered());
-                if let Some(text) = trouble.and_then(|fresh| fresh.text()) {
-                    let cure =
-                        "`git handoff fetch` says more; what is recorded meanwhile is sent later";
-                    found.add(Weight::Warning, "remote", text, cure);
+                if let Some((fresh, text)) = trouble.and_then(|fresh| Some((fresh, fresh.text()?)))
+                {
+                    let (weight, cure) = match fresh.fault() {
+                        Some(_) => (Weight::Error, "`git handoff fetch` says what to do"),
+                        None => (
+                            Weight::Warning,
+                            "`git handoff fetch` says more; what is recorded meanwhile is sent later",
+                        ),
+                    };
+                    found.add(weight, "remote", text, cure);
                 }
                 if let Err(failure) = self.ledger(&reading.ledger, &mut found) {
                     found.failed("ledger", &failure);
@@ -174,9 +180,17 @@ impl Arguments {
             }
         }
         match hooks::faults(&repository) {
-            Ok(faults) => found.findings("hooks", &faults, |_| {
-                "`git handoff hooks status` says which; `git handoff hooks install` puts them right".to_owned()
-            }),
+            Ok(faults) => {
+                let is_missing = |one: &Finding| one.code == FindingCode::HookMissing;
+                let (missing, faults): (Vec<_>, Vec<_>) = faults.into_iter().partition(is_missing);
+                found.findings("hooks", &faults, |_| {
+                    "`git handoff hooks status` says which; `git handoff hooks install` puts them right".to_owned()
+                });
+                for one in missing {
+                    let what = format!("{} {}: {}", one.code, one.path, one.message);
+                    found.add(Weight::Note, "hooks", what, one.fix.unwrap_or_default());
+                }
+            }
             Err(failure) => found.failed("hooks", &failure),
         }
         if repository.workdir().is_some() {
@@ -254,17 +268,24 @@ fn work(
     found: &mut Found,
 ) -> Result<(), Failure> {
     let now = now()?;
-    let recorded = repository
-        .commit(tip.commit())
-        .map(|commit| commit.committer.at);
-    let ahead = recorded.map(|at| (at.to_utc() - now.to_utc()).num_seconds());
-    if let Some(ahead) = ahead.ok().filter(|ahead| *ahead > 60) {
-        let what = format!("the newest step is dated {ahead} s after this machine's clock");
-        let cure =
-            "set the clock that is wrong, here or where that step was made: `git handoff log -n 1`";
+    let (records, mut attention, _) = status::needs(tip, now)?;
+    let recorded = repository.commit(tip.commit()).ok();
+    let recorded = recorded.map(|commit| (commit.committer.at.to_utc(), "log -n 1".to_owned()));
+    // What comes after a step of a wrong clock may be dated right.
+    let changed = records.iter().filter_map(|record| {
+        let log = format!("log {}", record.id.issue());
+        Some((record.latest()?.at.to_utc(), log))
+    });
+    if let Some((at, log)) = changed.chain(recorded).max()
+        && let ahead = (at - now.to_utc()).num_seconds()
+        && ahead > 60
+    {
+        let what = format!("a step is dated {ahead} s after this machine's clock");
+        let cure = format!(
+            "set the clock that is wrong, here or where that step was made: `git handoff {log}`"
+        );
         found.add(Weight::Warning, "clock", what, cure);
     }
-    let (records, mut attention, _) = status::needs(tip, now)?;
     output.complete(&mut attention);
     let mut expired = 0;
     for record in records.iter().filter(|record| record.is_expired(now)) {

@@ -210,7 +210,7 @@ pub(super) fn uninstall(repository: &Repository) -> Result<Vec<String>, Failure>
     carried_out(plan, &git, &folder)
 }
 
-/// What is wrong with the hooks that are there.
+/// What is wrong with the hooks that are there, and which are missing beside them.
 pub(super) fn faults(repository: &Repository) -> Result<Vec<Finding>, Failure> {
     let git = Program::new(repository);
     let (_, version) = git.version()?;
@@ -222,14 +222,15 @@ pub(super) fn faults(repository: &Repository) -> Result<Vec<Finding>, Failure> {
         settings: &settings,
         program: program(&git)?,
     };
-    let mut found = Vec::new();
-    for hook in Hook::ALL {
-        let report = Report::of(hook, &around)?;
-        if report.state != State::Missing {
-            found.extend(report.findings);
-        }
-    }
-    Ok(found)
+    let reports = Hook::ALL.map(|hook| Report::of(hook, &around));
+    let reports = reports.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let is_there = |report: &Report| report.state != State::Missing;
+    let local = Hook::LOCAL;
+    let mut all = reports.iter();
+    let is_part = all.any(|one| is_there(one) && local.contains(&one.hook));
+    let counts = |one: &Report| is_there(one) || is_part && local.contains(&one.hook);
+    let counting = reports.into_iter().filter(counts);
+    Ok(counting.flat_map(|one| one.findings).collect())
 }
 
 fn carried_out(plan: Plan, git: &Program, folder: &HooksFolder) -> Result<Vec<String>, Failure> {

@@ -88,3 +88,100 @@ fn ten_wrongs_at_once_are_on_one_screen_each_with_its_cure() {
         assert!(shown.lines().count() <= 45, "{shown}");
     }
 }
+
+#[test]
+fn ten_other_wrongs_are_named_each_with_a_cure_that_runs() {
+    let env = TestEnvironment::with_repository();
+    let origin = remote::origin(&env);
+    env.handoff(&["init", "--remote", "origin"]).success();
+    env.handoff(&["hooks", "install"]).success();
+    env.handoff(&["agents", "install", "claude-code"]).success();
+    for issue in 1..=4 {
+        env.send(opening(issue)).success();
+    }
+    let sent = env.tip();
+    let prep = ["--as", "prep-agent"];
+    let run = |args: &[&str], more: &[&str]| env.handoff(&[args, more].concat());
+    // A lease that ran out, a question, work that is dead.
+    run(&["claim", "1.1", "--lease", "1m"], &prep).success();
+    run(&["claim", "2.1"], &prep).success();
+    run(&["block", "2.1", "--reason", "which table?"], &prep).success();
+    let lead = ["--as", "orchestrator", "--reason", "again"];
+    for _ in 0..5 {
+        run(&["claim", "3.1"], &prep).success();
+        run(&["fail", "3.1", "--message", "no disk"], &prep).success();
+        if env.data(&["show", "3.1"])["handoff"]["state"] == "dead" {
+            break;
+        }
+        run(&["retry", "3.1"], &lead).success();
+        env.wait_minutes(30);
+    }
+    // A clock three hours ahead, and a step that is only here.
+    env.wait_minutes(180);
+    run(&["claim", "4.1"], &prep).success();
+    env.wait_minutes(-180);
+    run(&["annotate", "4", "--note", "n", "--offline"], &prep);
+    // The remote is reset, a hook is gone, the settings of a harness are of nobody.
+    let bare = ["--git-dir", origin.to_str().unwrap(), "update-ref"];
+    let reset = ["refs/heads/handoffs", &sent];
+    env.git(&env.repo(), &[&bare[..], &reset].concat());
+    fs::remove_file(env.repo().join(".git/hooks/pre-push")).unwrap();
+    // A stray commit, and a file of an object that is empty.
+    let tree = env.git(&env.repo(), &["rev-parse", "handoffs^{tree}"]);
+    let args = ["commit-tree", "-p", "handoffs", "-m", "stray", tree.trim()];
+    let stray = env.git(&env.repo(), &args);
+    let unguarded = ["-c", "core.hooksPath=/dev/null", "update-ref"];
+    let args = [&unguarded[..], &["refs/heads/handoffs", stray.trim()]].concat();
+    env.git(&env.repo(), &args);
+    let listed = env.git(&env.repo(), &["ls-tree", "-r", "handoffs", "issues"]);
+    let contract = listed.lines().find(|line| line.contains("0001-")).unwrap();
+    let id = contract.split_whitespace().nth(2).unwrap();
+    let object = env
+        .repo()
+        .join(".git/objects")
+        .join(&id[..2])
+        .join(&id[2..]);
+    fs::remove_file(&object).unwrap();
+    fs::write(&object, "").unwrap();
+
+    let shown = env.handoff(&["doctor"]).exits(1).shown;
+    let wrongs = [
+        ("1 handoff ran out of time", "`git handoff reap`"),
+        ("2.1 blocked", "`git handoff next 2`"),
+        ("3.1 dead", "`git handoff next 3`"),
+        ("s after this machine's clock", "`git handoff log 4`"),
+        ("not on origin", "`git handoff sync`"),
+        ("the remote's branch was rewritten", "`git handoff fetch`"),
+        ("hook.missing", "`git handoff hooks install pre-push`"),
+        ("agents.", "`git handoff agents doctor`"),
+        ("step.none", "`git handoff verify --quarantine "),
+        ("object.unreadable", "`git handoff fetch --repair`"),
+    ];
+    for (wrong, cure) in wrongs {
+        assert!(shown.contains(wrong), "{wrong}: {shown}");
+        assert!(shown.contains(cure), "{cure}: {shown}");
+    }
+    assert!(shown.lines().count() <= 45, "{shown}");
+    let ran = |cure: &str, exit: i32| {
+        let args: Vec<&str> = cure.split(' ').skip(2).collect();
+        env.handoff(&args).exits(exit)
+    };
+    ran("git handoff fetch", 10).says("restores this clone's copy");
+    ran("git handoff fetch --repair", 0);
+    ran("git handoff hooks install pre-push", 0);
+    ran("git handoff sync", 5).says("is not a ledger step");
+    ran("git handoff reap", 0);
+    ran("git handoff next 2", 0);
+    ran("git handoff next 3", 0);
+    ran("git handoff log 4", 0);
+    let shown = env.handoff(&["doctor"]).shown;
+    for gone in [
+        "object.",
+        "rewritten",
+        "hook.missing",
+        "nobody recorded",
+        "not on",
+    ] {
+        assert!(!shown.contains(gone), "{gone}: {shown}");
+    }
+}
