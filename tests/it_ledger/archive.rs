@@ -443,19 +443,14 @@ fn who_has_yet_to_be_told_is_told_no_more_until_the_issue_comes_back() {
     env.send(answer.to_string()).success();
     let waits = paths(&env, "awaiting/");
     assert!(waits.contains(asker), "{waits}");
-    let stuck = || env.data(&["status"])["attention"].as_array().unwrap().len();
-    assert_eq!(stuck(), 1);
-    // What each command says of the issue that needs somebody.
-    let notices = || -> Vec<usize> {
-        let commands = [["status", trace], ["context", trace]];
-        let count = |args: &[&str; 2]| env.data(args)["attention"].as_array().unwrap().len();
-        commands.iter().map(count).collect()
+    let told = || {
+        let inbox = env.data(&["inbox", "--as", asker]);
+        inbox["attention"].as_array().unwrap().len()
     };
-    assert_eq!(notices(), [1, 1]);
+    assert_eq!(told(), 1);
     env.handoff(&["archive", trace]).success();
     assert_eq!(paths(&env, "awaiting/"), "");
-    assert_eq!(stuck(), 0);
-    assert_eq!(notices(), [0, 0], "it is no open work");
+    assert_eq!(told(), 0, "it is no open work");
     let reopen = ["reopen", trace, "--as", to, "--reason", "wrong"];
     let note = ["annotate", trace, "--as", to, "--note", "it was wrong"];
     if env.handoff(&reopen).status != 0 {
