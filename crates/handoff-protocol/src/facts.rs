@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 use crate::definition::FactRule;
 use crate::protocol::Protocol;
 
-/// How many items are collected at most; the oldest are dropped.
+/// The maximum number of collected items; the oldest are dropped.
 const COLLECTED: usize = 1000;
 
 impl Protocol {
-    /// Adds the facts from a contract of this type to those gathered so far; returns the names of
-    /// those that it states itself.
+    /// Gathers a contract's facts into those known so far; returns the names of the facts that it
+    /// states.
     pub fn gather(
         &self,
         facts: &mut Map<String, Value>,

@@ -1,4 +1,4 @@
-//! Keys of `protocol.json` that were moved, and what stands for them now.
+//! Keys of `protocol.json` that were moved or removed, and what replaces them.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::pointer::{escaped_part, parts};
 use serde_json::{Map, Value, json};
 
-/// Each earlier key, and where it is now.
+/// Each former key, and its replacement.
 const MOVED: [(&str, &str); 21] = [
     ("archive", "moved to `limits.archive_after_seconds`"),
     (
@@ -52,7 +52,7 @@ const MOVED: [(&str, &str); 21] = [
     ),
 ];
 
-/// The times that have other names, by their earlier ones in `leases`.
+/// The durations that were renamed, by their former key in `leases`.
 const TIMES: [(&str, &str); 3] = [
     ("seconds", "lease_seconds"),
     ("longest_seconds", "longest_lease_seconds"),
@@ -65,7 +65,7 @@ fn moved(key: &str) -> Option<String> {
     Some(format!("`{key}` {is}{now}"))
 }
 
-/// Says of a finding about an unknown key where that key is now.
+/// Adds the replacement of a former key to the finding about it.
 pub(crate) fn named(mut finding: Box<Finding>) -> Box<Finding> {
     let key: Vec<String> = parts(&finding.path).collect();
     let text = match &key[..] {
@@ -78,18 +78,18 @@ pub(crate) fn named(mut finding: Box<Finding>) -> Box<Finding> {
     finding
 }
 
-/// A definition of an earlier form in today's.
+/// A definition of an earlier form, converted to the current one.
 pub struct Renewed {
     /// The definition.
     pub definition: Vec<u8>,
-    /// What was moved: the place now, and the one before.
+    /// The moves: the current path, and the former one.
     moves: Vec<(String, String)>,
-    /// The earlier keys that it had.
+    /// The former keys that it contained.
     keys: Vec<&'static str>,
 }
 
 impl Renewed {
-    /// A place in the definition as it was written.
+    /// The path in the definition as written.
     pub fn as_written(&self, place: &str) -> String {
         let under = |now: &str| {
             let rest = place.strip_prefix(now)?;
@@ -102,7 +102,7 @@ impl Renewed {
         nearest.map_or_else(|| place.to_owned(), |(_, old)| old)
     }
 
-    /// A finding for each earlier key, which says where it is now.
+    /// A finding for each former key, which names its replacement.
     pub fn findings(&self) -> impl Iterator<Item = Finding> {
         self.keys.iter().filter_map(|key| {
             let (code, at) = (FindingCode::ProtocolMoved, format!("/{key}"));
@@ -111,7 +111,7 @@ impl Renewed {
     }
 }
 
-/// A definition with each moved key in its place; `None` if it has none of them.
+/// Converts a definition that contains former keys; `None` if it contains none.
 pub fn renewed(definition: &[u8]) -> Option<Renewed> {
     let mut mover = Mover {
         definition: serde_json::from_slice(definition).ok()?,
@@ -120,7 +120,7 @@ pub fn renewed(definition: &[u8]) -> Option<Renewed> {
     let mut keys = Vec::new();
     for (key, _) in MOVED {
         let old = mover.definition.get(key).cloned();
-        // What has no such form is told as an unknown key.
+        // A key whose value can't be converted is reported as unknown.
         if old.is_some_and(|old| mover.put(key, old).is_some()) {
             mover.definition.shift_remove(key);
             keys.push(key);
@@ -140,7 +140,7 @@ struct Mover {
 }
 
 impl Mover {
-    /// Puts what an earlier key had where it belongs; `None` if it does not have the form of it.
+    /// Moves the value of a former key to its current place; `None` if the value has another form.
     fn put(&mut self, key: &str, old: Value) -> Option<()> {
         match (key, old) {
             (_, Value::Null) => {}
@@ -230,7 +230,7 @@ impl Mover {
         }
     }
 
-    /// Sets a member of the object at a path, which is made if there is none.
+    /// Sets a member of the object at a path, creating the object if it is missing.
     fn set(&mut self, path: &[&str], name: &str, value: Value, old: &[&str]) {
         let mut object = &mut self.definition;
         for part in path {
@@ -245,7 +245,7 @@ impl Mover {
             .push((pointer(&[path, &[name]].concat()), pointer(old)));
     }
 
-    /// Adds an entry to a list, with members that were elsewhere.
+    /// Appends an entry to a list, merging members that were stored elsewhere.
     fn push(
         &mut self,
         list: &str,

@@ -1,5 +1,4 @@
-//! Reads a `protocol.json` that does not have the form of a protocol, as far as possible, so that its
-//! other faults are found too.
+//! Reads a malformed `protocol.json` as far as possible, so that its other faults are found too.
 
 use std::collections::BTreeSet;
 
@@ -11,21 +10,20 @@ use crate::check::faults;
 use crate::definition::Definition;
 use crate::protocol::{NOT_AN_OBJECT, Protocol, read};
 
-/// How many bytes are read at most while faults of form are repaired, which bounds the time.
+/// The maximum number of bytes read while malformed parts are repaired, which bounds the time.
 const MOST_BYTES: usize = 64 << 20;
 
 /// A `protocol.json`, read as far as possible.
 pub struct Partial {
-    /// The protocol, with stand-ins where it does not have the form of one; `None` if nothing can be
-    /// read.
+    /// The protocol, with placeholders for malformed parts; `None` if nothing is readable.
     pub protocol: Option<Protocol>,
-    /// Its faults so far, with places in what was repaired.
+    /// The faults so far, with paths in the repaired definition.
     pub findings: Vec<Finding>,
-    /// What was replaced, added or left out, with places in what was repaired.
+    /// The replaced, added and removed parts, as paths in the repaired definition.
     repaired: BTreeSet<String>,
-    /// The list elements that were left out, with their original places.
+    /// The removed list elements, as paths in the original.
     left_out: Vec<String>,
-    /// How many bytes may still be read.
+    /// The remaining byte budget.
     budget: usize,
 }
 
@@ -53,7 +51,7 @@ impl Partial {
             partial.protocol = Some(Protocol::of(definition));
         }
         if let Some(first) = first {
-            // What is only in the text, such as a key that comes twice, is not repaired.
+            // Faults that exist only in the text, such as a duplicate key, are not repaired.
             let is_first = |f: &&mut Finding| f.path == first.path && f.message == first.message;
             match partial.findings.iter_mut().find(is_first) {
                 Some(found) => *found = *first,
@@ -63,14 +61,14 @@ impl Partial {
         partial
     }
 
-    /// Repairs a definition until it has the form of one.
+    /// Repairs a definition until it parses.
     fn repair(&mut self, value: &mut Value) -> Option<Definition> {
         for (at, item) in not_objects(value) {
             self.not_an_object(at.clone());
             *value.pointer_mut(&at)? = item;
             self.repaired.insert(at);
         }
-        // The place from which a member was just removed: it may be missing now.
+        // The path from which a member was just removed; it may be required there.
         let mut robbed = None;
         loop {
             let finding = match self.read_again(value)? {
@@ -99,14 +97,14 @@ impl Partial {
         self.findings.push(finding);
     }
 
-    /// Reads a repaired definition; `None` once that takes too long.
+    /// Parses a repaired definition; `None` once the budget is spent.
     fn read_again(&mut self, value: &Value) -> Option<Result<Definition, Box<Finding>>> {
         let text = value.to_string();
         self.budget = self.budget.checked_sub(text.len())?;
         Some(read(text.as_bytes()))
     }
 
-    /// Adds what a part must have and lacks, if its form is known; returns the findings.
+    /// Adds the required members that a part lacks, if its schema is known; returns the findings.
     fn add_missing(&mut self, value: &mut Value, at: &str) -> Vec<Finding> {
         let Some(Value::Object(members)) = value.pointer_mut(at) else {
             return Vec::new();
@@ -128,7 +126,7 @@ impl Partial {
         found
     }
 
-    /// Replaces what is not readable, or leaves it out; then returns where it may be missing now.
+    /// Replaces or removes an unreadable value; returns the path where a member may be missing now.
     /// `None` if it can do neither.
     fn take_away(&mut self, value: &mut Value, at: &str) -> Option<Option<String>> {
         let (above, _) = at.rsplit_once('/')?;
@@ -141,7 +139,7 @@ impl Partial {
             *value.pointer_mut(at)? = other;
             return Some(None);
         }
-        // A known member takes a value of some type; an unknown one takes none.
+        // Some type of value fits a known member; none fits an unknown one.
         let original = value.pointer(at)?.clone();
         for other in [json!(1), json!("x"), json!(false), json!([]), json!({})] {
             *value.pointer_mut(at)? = other;
@@ -167,7 +165,7 @@ impl Partial {
         Some(Some(above.to_owned()))
     }
 
-    /// The place in the definition as it was written.
+    /// The path in the definition as written.
     fn original(&self, at: &str) -> String {
         let mut place = String::new();
         for part in parts(at) {
@@ -190,8 +188,8 @@ impl Partial {
         place
     }
 
-    /// Drops the findings that only follow from what was repaired, and gives the others their places
-    /// in the definition as it was written.
+    /// Drops the findings that only follow from repairs, and maps the paths of the others to the
+    /// definition as written.
     pub fn settle(&self, findings: &mut Vec<Finding>) {
         if self.repaired.is_empty() && self.left_out.is_empty() {
             return;
@@ -210,11 +208,12 @@ impl Partial {
         });
     }
 
-    /// Whether a finding only follows from what was repaired: it is about that, or about a name that
-    /// may have been there.
+    /// Whether a finding only follows from a repair: it is about the repaired part, or about a name
+    /// that may have been defined there.
     fn follows(&self, finding: &Finding) -> bool {
         use FindingCode as F;
-        // Whether a list as a whole was repaired, an entry of it, or one of these members of one.
+        // Whether the whole list, one of its entries, or one of these members of an entry was
+        // repaired.
         let list = |key: &str, members: &[&str]| {
             self.repaired.iter().any(|place| {
                 let place: Vec<String> = parts(place).collect();
@@ -254,14 +253,14 @@ impl Partial {
     }
 }
 
-/// Whether a place is another one, or in it.
+/// Whether a path equals another one or is below it.
 fn is_within(place: &str, other: &str) -> bool {
     let rest = place.strip_prefix(other);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Each place that must be an object but is a list, which serde would read as its fields in order,
-/// and what can stand there.
+/// Each path where a list stands in place of an object, with a placeholder: serde would read the
+/// list as the object's fields in order.
 fn not_objects(definition: &Value) -> Vec<(String, Value)> {
     let lists = ["agents", "contracts", "routes"].into_iter();
     let items = lists.flat_map(|key| {
@@ -285,7 +284,7 @@ fn not_objects(definition: &Value) -> Vec<(String, Value)> {
         .collect()
 }
 
-/// What can stand at a place for everything that must be there, if that is known.
+/// A placeholder with every member that is required at a path, if its schema is known.
 fn stand_in(at: &str) -> Option<Map<String, Value>> {
     let place: Vec<String> = parts(at).collect();
     let place: Vec<&str> = place.iter().map(String::as_str).collect();

@@ -1,7 +1,7 @@
 //! Patterns for the paths of a repository that an agent may touch.
 
-/// A path pattern: `*` and `?` match within one name, `**` matches any number of folders. It is kept
-/// by its names, none of which is `**`: as a whole, some would take any time.
+/// A path pattern: `*` and `?` match within one name, `**` matches any number of folders. It is
+/// stored as one pattern per name: matched as a whole, some patterns take unbounded time.
 pub struct PathPattern(Vec<Option<glob::Pattern>>);
 
 /// Why a text is not a path pattern.
@@ -22,7 +22,7 @@ impl PathPattern {
     /// [`PatternError`] if it is invalid.
     pub fn new(text: &str) -> Result<Self, PatternError> {
         let plain = |part: &str| !matches!(part, "" | "." | "..");
-        // A folder matches everything in it.
+        // A folder's pattern matches everything in it.
         let (folder, whole) = match text.strip_suffix('/') {
             Some(folder) => (folder, format!("{text}**")),
             None => (text, text.to_owned()),
@@ -41,7 +41,7 @@ impl PathPattern {
     /// Whether a path matches.
     pub fn matches(&self, path: &str) -> bool {
         let names: Vec<&str> = path.split('/').collect();
-        // Whether the parts so far match so many of the names.
+        // Whether the parts so far match the first so many names.
         let mut matched = vec![false; names.len() + 1];
         matched[0] = true;
         for (at, part) in self.0.iter().enumerate() {
@@ -49,7 +49,7 @@ impl PathPattern {
             let mut has_begun = false;
             let next = (0..=names.len()).map(|count| {
                 let fits = match part {
-                    // What is in a folder is not the folder.
+                    // A folder's content does not include the folder.
                     None => has_begun || matched[count] && !is_last,
                     Some(name) => count > 0 && matched[count - 1] && name.matches(names[count - 1]),
                 };
@@ -83,7 +83,7 @@ mod tests {
         }
         assert!(PathPattern::new("a[").is_err() && PathPattern::new("a**b").is_err());
         assert!(fits("a/**/b", "a/b") && fits("a/**/b", "a/x/y/b") && !fits("a/**/b", "a/xb"));
-        // It takes no longer than its parts times the path's.
+        // The time is at most the parts times the names.
         let long = "a".repeat(250);
         assert!(!fits(&("*a".repeat(100) + "b"), &format!("{long}/x")));
         let deep = vec!["a"; 1000].join("/");

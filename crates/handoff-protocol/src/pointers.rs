@@ -8,9 +8,8 @@ use serde_json::Value;
 /// How many references to follow on the way to one field.
 const MAX_STEPS: usize = 64;
 
-/// Whether a valid value can have something at this pointer. An object whose schema lists its
-/// fields is taken to have no others, even if the schema would allow them: a pointer to one is a
-/// mistake.
+/// Whether a valid value can have something at this pointer. An object that lists its fields is
+/// taken to have no others, even where the schema allows them: a pointer to one is a mistake.
 pub fn schema_has(schema: &Value, pointer: &str) -> bool {
     !schema_nodes(schema, pointer).is_empty()
 }
@@ -89,7 +88,7 @@ fn describes(node: &Value) -> bool {
     keys.iter().any(|key| node.get(*key).is_some())
 }
 
-/// Whether a schema allows any content, if no other schema at the same place describes it.
+/// Whether a schema allows any content, provided that no other schema at the place describes it.
 fn is_open(node: &Value) -> bool {
     let scalar = matches!(
         node["type"].as_str(),
@@ -101,7 +100,7 @@ fn is_open(node: &Value) -> bool {
     !scalar && !node.is_boolean() && !elsewhere.iter().any(|key| node.get(*key).is_some())
 }
 
-/// Adds everything that applies at the same place: references and alternatives.
+/// Adds every schema that applies at the same place: references and alternatives.
 fn spread<'s>(root: &'s Value, start: Vec<&'s Value>) -> Vec<&'s Value> {
     let mut found: Vec<&Value> = Vec::new();
     let mut next = start;

@@ -35,7 +35,7 @@ impl Protocol {
         }
     }
 
-    /// Loads a `protocol.json` that ships with the program: tests check that its parts fit together.
+    /// Loads a built-in `protocol.json`; tests check that its parts are consistent.
     ///
     /// # Errors
     /// If it does not have the form of a protocol.
@@ -44,8 +44,8 @@ impl Protocol {
         Ok(Self { definition })
     }
 
-    /// Reads a `protocol.json` even if its parts don't fit together, so that what they name can be
-    /// checked as well. The second part is the list of those faults.
+    /// Loads a `protocol.json` even if its parts are inconsistent, so that the files it names can
+    /// be checked too. The second part lists the inconsistencies.
     ///
     /// # Errors
     /// If it does not have the form of a protocol.
@@ -53,7 +53,7 @@ impl Protocol {
         let definition = match read(bytes) {
             Ok(definition) => definition,
             Err(finding) => {
-                // A file that was written for an earlier form says the same.
+                // It may be of an earlier form: convert it and read it again.
                 let Some(now) = renewed(bytes) else {
                     return Err(vec![*finding]);
                 };
@@ -73,7 +73,7 @@ impl Protocol {
         Ok((Self { definition }, found))
     }
 
-    /// The protocol with this definition, whether or not its parts fit together.
+    /// Wraps a definition without checking its consistency.
     pub(crate) fn of(definition: Definition) -> Self {
         Self { definition }
     }
@@ -93,7 +93,7 @@ impl Protocol {
         self.definition.agent(name)
     }
 
-    /// The agent that decides when others can't, if there is one.
+    /// The agent that decides when others can't: the orchestrator.
     pub fn lead(&self) -> Option<&AgentName> {
         let mut agents = self.definition.agents.iter();
         let lead = agents.find(|a| a.kind == AgentKind::Orchestrator);
@@ -197,7 +197,7 @@ impl Protocol {
         if receivers.len() > 1 {
             receivers.retain(|to| to.as_str() != from);
         }
-        // Agents that step in come last, for when the usual route is not possible.
+        // Agents that step in come last: they are for when the usual route is not possible.
         receivers.sort_by_key(|to| self.steps_in(to));
         receivers
     }
@@ -233,20 +233,20 @@ impl Protocol {
         self.definition.contracts.iter().filter(can).collect()
     }
 
-    /// The types of contract that answer one of this type.
+    /// The contract types that answer one of this type.
     pub fn answers_to(&self, kind: &str) -> Vec<&ContractType> {
         let answers = |c: &&ContractType| c.answers.iter().any(|asked| asked == kind);
         self.definition.contracts.iter().filter(answers).collect()
     }
 
-    /// The agents that an agent may hand on to, with the contract's type if there are several. The
-    /// agent that `asked` comes first, if its contract needs an answer.
+    /// The receivers to which an agent may hand on, with the contract's type if there are several.
+    /// The agent that `asked` comes first if its contract needs an answer.
     pub fn onward(
         &self,
         agent: &str,
         asked: Option<(&AgentName, &str)>,
     ) -> Vec<(AgentName, Option<String>)> {
-        // A request is answered before anything is sent to others.
+        // A request must be answered before anything is sent to others.
         let answers = asked.map_or_else(Vec::new, |(_, kind)| self.answers_to(kind));
         let first = self.definition.formats.first();
         let fits = |kind: &&ContractType| first.is_none_or(|f| kind.has_format(f)) && !kind.note;
@@ -340,7 +340,7 @@ impl Protocol {
             TaskState::None => tasks.opens.is_some() && tasks.parent.is_none(),
             TaskState::InProgress => tasks.completes.is_some(),
             TaskState::Completed => false,
-            // One that waits is its planner's, too.
+            // In any other state, even while it waits, it is its planner's turn.
             _ => tasks.opens.is_some() && tasks.parent.is_some(),
         };
         let acts = |name: &String| {
@@ -431,7 +431,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Definition, Box<Finding>> {
     Ok(definition)
 }
 
-/// Parses all but the rules of GitHub.
+/// Parses all but GitHub's rules.
 fn read_whole(bytes: &[u8]) -> Result<Definition, Box<Finding>> {
     let mut definition: Definition = read_part(bytes).map_err(named)?;
     let types = definition.contracts.iter_mut();
@@ -439,14 +439,14 @@ fn read_whole(bytes: &[u8]) -> Result<Definition, Box<Finding>> {
     Ok(definition)
 }
 
-/// The message for a list, a text or a number where an object belongs.
+/// The message for a list, text or number in place of an object.
 pub(crate) const NOT_AN_OBJECT: &str = "expected an object, in braces";
 
-/// A message of serde's in which no type of this program is named.
+/// A serde message without the names of Rust types.
 fn without_rust_types(said: &str) -> String {
     let wanted_object = |wanted: &str| wanted == "a map" || wanted.starts_with("struct ");
     match said.split_once(", expected ") {
-        // serde reads a list as the members of an object, in order.
+        // serde accepts a list for an object, as the values of its members in order.
         Some((found, wanted)) if wanted_object(wanted) && found.starts_with("invalid length ") => {
             NOT_AN_OBJECT.to_owned()
         }
@@ -473,7 +473,7 @@ fn read_part<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Box<Finding>> {
     if let Ok(value) = serde_json::from_slice(bytes) {
         return Ok(value);
     }
-    // The place is only needed once there is a fault.
+    // The path is determined only after a fault.
     let whole: Result<Value, _> = serde_json::from_slice(bytes);
     whole.map_err(|e| syntax(String::new(), &e))?;
     let mut reader = serde_json::Deserializer::from_slice(bytes);

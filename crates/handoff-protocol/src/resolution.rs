@@ -76,7 +76,7 @@ impl Protocol {
         let mut findings = Vec::new();
         let needs_from = contracts.iter().any(|c| !c.note);
         let needs_to = contracts.iter().any(|c| c.travels());
-        // An agent that a note names is its receiver only if the note's type has such a field.
+        // A note's `to` names its receiver only if the note's type has such a field.
         let own = |c: &&ContractType| !c.note || c.fields.to.is_some();
         let to = to.filter(|_| contracts.iter().any(own));
         let mut party = |at: Option<&str>, text: &Option<String>, needed: bool| {
@@ -184,7 +184,7 @@ impl Protocol {
         if differ(&best) {
             return Err(undecided(&best, envelope));
         }
-        // A receiver alone could belong to any type.
+        // A matching receiver alone fits any type.
         if most < Some(3) {
             return Err(undecided(&contracts, envelope));
         }
@@ -238,8 +238,8 @@ impl Protocol {
         }
     }
 
-    /// Whether a contract has any other field of the envelope. Without one, it does not even look
-    /// like a contract that omits its parties.
+    /// Whether a contract has any envelope field besides its parties. Without one, it does not look
+    /// like a contract that merely omits them.
     fn says_something(&self, envelope: &Envelope<'_>) -> bool {
         let fields = &self.definition().fields;
         let others = [

@@ -1,4 +1,4 @@
-//! Tasks: what a contract says about them, and whether it is consistent.
+//! Tasks: reads them from a contract, and checks that they are consistent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,30 +9,30 @@ use serde_json::Value;
 use crate::definition::TaskFields;
 use crate::term;
 
-/// The longest name of a task, in bytes.
+/// The maximum length of a task's name, in bytes.
 const MAX_ID: usize = 128;
 
-/// How many tasks one contract may open: each becomes a separate handoff.
+/// The maximum number of tasks that one contract may open: each becomes a handoff.
 const MAX_TASKS: usize = 1000;
 
-/// What a contract says about tasks.
+/// The tasks that a contract names.
 #[derive(Clone, Debug, Default)]
 pub struct TaskPlan {
-    /// The task that the others are part of.
+    /// The task of which the others are parts.
     pub parent: Option<String>,
-    /// The tasks that are handed over, in the order in which they are handed out.
+    /// The tasks to hand over, in order.
     pub opens: Vec<String>,
-    /// Their titles, as far as the contract gives them.
+    /// Their titles, where given.
     pub titles: BTreeMap<String, String>,
     /// The dependencies of each of them.
     pub dependencies: BTreeMap<String, Vec<String>>,
-    /// An order of all of them, if given.
+    /// The order of all tasks, if given.
     pub order: Vec<String>,
-    /// The one of them to begin with, if given.
+    /// The task to begin with, if given.
     pub start: Option<String>,
     /// Groups of tasks that can be done at the same time.
     pub groups: Vec<Vec<String>>,
-    /// The task that is done.
+    /// The completed task.
     pub completes: Option<String>,
     /// All tasks with the same parent, if listed.
     pub siblings: Vec<String>,
@@ -119,8 +119,7 @@ impl TaskFields {
         found
     }
 
-    /// Tasks that are handed over without a place in the order, and tasks named without being handed
-    /// over.
+    /// Handed-over tasks that the order lacks, and tasks named elsewhere that are not handed over.
     fn orphans(&self, plan: &TaskPlan) -> Vec<Finding> {
         let orphan = |pointer, text| fault(FindingCode::TaskOrphan, pointer, text);
         let known: BTreeSet<&str> = plan.opens.iter().map(String::as_str).collect();
@@ -149,7 +148,7 @@ impl TaskFields {
         found
     }
 
-    /// Tasks that come before, or at the same time as, one that they depend on.
+    /// Tasks that are ordered before, or grouped with, one of their dependencies.
     fn order_faults(&self, plan: &TaskPlan) -> Vec<Finding> {
         let mut found = Vec::new();
         for (i, task) in plan.order.iter().enumerate() {
@@ -188,12 +187,12 @@ impl TaskFields {
 }
 
 impl TaskPlan {
-    /// The tasks that a task depends on directly.
+    /// A task's direct dependencies.
     pub fn on(&self, task: &str) -> &[String] {
         self.dependencies.get(task).map_or(&[], Vec::as_slice)
     }
 
-    /// The tasks that a task depends on, directly or not.
+    /// A task's transitive dependencies.
     fn all_on<'a>(&'a self, task: &str) -> BTreeSet<&'a str> {
         let mut found = BTreeSet::new();
         let mut next: Vec<&'a String> = self.on(task).iter().collect();
@@ -205,9 +204,9 @@ impl TaskPlan {
         found
     }
 
-    /// Tasks that wait for one another, if there are any, with the first repeated at the end.
+    /// A cycle of dependencies, if there is one, with the first task repeated at the end.
     pub fn circle(&self) -> Option<Vec<&str>> {
-        // Remove tasks as long as one waits for none of the others.
+        // Remove tasks without remaining dependencies until only cycles are left.
         let mut left: BTreeSet<&str> = self.dependencies.keys().map(String::as_str).collect();
         loop {
             let waits = |task: &&str| self.on(task).iter().any(|on| left.contains(on.as_str()));
@@ -240,7 +239,7 @@ fn names(value: Option<&Value>) -> Vec<String> {
     })
 }
 
-/// The texts by the names of these tasks, where a key may have words before the name.
+/// The titles by task, where a key may have words before the task's name.
 fn titles(value: Option<&Value>, tasks: &[String]) -> BTreeMap<String, String> {
     let named = value.and_then(Value::as_object).into_iter().flatten();
     let ends: Vec<String> = tasks.iter().map(|task| term::key_of(task)).collect();

@@ -1,5 +1,5 @@
-//! What a consistency rule compares: a place in the contract, something known of its issue, or a
-//! fixed value, and filters that take one part of it.
+//! The terms of consistency rules: a place in the contract, a property of its issue, or a constant,
+//! each with filters.
 //!
 //! ```text
 //! /pr_url|number                          the last number in the text at /pr_url
@@ -13,22 +13,22 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Something known of an issue.
+/// A property of the issue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// Its key.
+    /// The issue's key.
     Key,
-    /// The seconds since it was opened.
+    /// The issue's age, in seconds since it was opened.
     Age,
-    /// The names of the tasks that have the same parent as the one that the contract is about.
+    /// The names of the tasks with the same parent as the contract's task.
     Tasks,
-    /// Those of them that are completed, the contract's own included.
+    /// The completed ones among them, with the contract's own.
     TasksCompleted,
-    /// The others.
+    /// The remaining ones among them.
     TasksRemaining,
     /// The workers that sent contracts of these types in the issue.
     Workers,
-    /// The worker that sends the contract.
+    /// The worker that sends this contract.
     Worker,
     /// The retries of the handoff that the sender holds, or of the request that it answers.
     Retries,
@@ -47,47 +47,47 @@ impl Known {
     ];
 }
 
-/// Where a term's value comes from.
+/// The source of a term's value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Subject {
     /// A place in the contract: a JSON Pointer, in which `*` stands for every item.
     Place(String),
-    /// A fact of the issue, and a pointer into it.
+    /// A fact of the issue, and a pointer into its value.
     Fact(String, String),
-    /// Something else that is known of the issue, with an argument.
+    /// Another property of the issue, with an argument.
     Known(Known, String),
-    /// This value.
+    /// A constant.
     Fixed(Value),
 }
 
-/// A part of a value.
+/// A filter on a term's values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Filter {
-    /// The items of a list, the keys of an object, or the names that a text lists.
+    /// The names in a list's items, an object's keys, or a text.
     Names,
-    /// Each text as the key of a message's bullet: lower case, `_` for other signs.
+    /// The key that each text has as a message's bullet: lower case, `_` for other signs.
     Key,
-    /// Each text without this beginning.
+    /// Strips this prefix from each text.
     After(String),
-    /// What each text has before this part of it.
+    /// Truncates each text at this part.
     Before(String),
     /// The last number in each text.
     Number,
-    /// The last part of each address's path.
+    /// The last segment of each URL's path.
     End,
-    /// Of each address, what stands before the last two parts of its path.
+    /// Each URL without the last two segments of its path.
     Repository,
-    /// How many there are.
+    /// The number of values.
     Count,
-    /// Those that are this text.
+    /// The values equal to this text.
     Is(String),
-    /// How many failures a text tells of: `0` for `passed (12/12)`, `1` for `failed`.
+    /// The number of failures that a text reports: `0` for `passed (12/12)`, `1` for `failed`.
     Failing,
-    /// The same, and how many vulnerabilities.
+    /// The same, plus the number of vulnerabilities.
     Vulnerable,
 }
 
-/// A term of a comparison, read from its text.
+/// A parsed term.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Value", into = "Value")]
 pub struct Term {
@@ -175,7 +175,7 @@ fn subject(text: &str) -> Result<Subject, String> {
         _ => {
             let names: Vec<&str> = Known::ALL.iter().map(|(name, _)| *name).collect();
             Err(format!(
-                "`{text}` is no term: use a JSON Pointer, `fact:NAME`, `text:TEXT`, or one of {}",
+                "`{text}` is not a term: use a JSON Pointer, `fact:NAME`, `text:TEXT`, or one of {}",
                 names.join(", ")
             ))
         }
@@ -198,7 +198,7 @@ fn filter(text: &str) -> Result<Filter, String> {
             Some(("before", part)) => Filter::Before(part.to_owned()),
             _ => {
                 return Err(format!(
-                    "`{other}` is no filter: use names, key, number, end, repository, count, failing, vulnerable, `after TEXT`, `before TEXT` or `is WORD`"
+                    "`{other}` is not a filter: use names, key, number, end, repository, count, failing, vulnerable, `after TEXT`, `before TEXT` or `is WORD`"
                 ));
             }
         },
@@ -206,17 +206,17 @@ fn filter(text: &str) -> Result<Filter, String> {
 }
 
 impl Term {
-    /// Where its value comes from.
+    /// The source of its value.
     pub fn subject(&self) -> &Subject {
         &self.subject
     }
 
-    /// Whether its value needs nothing but the contract.
+    /// Whether its value depends on the contract alone.
     pub fn is_own(&self) -> bool {
         matches!(self.subject, Subject::Place(_) | Subject::Fixed(_))
     }
 
-    /// Whether its value is one number from 0 on.
+    /// Whether its value is a single number that is not negative.
     pub fn is_count(&self) -> bool {
         match &self.filters[..] {
             [] => matches!(self.subject, Subject::Known(Known::Age | Known::Retries, _)),
@@ -226,7 +226,7 @@ impl Term {
         }
     }
 
-    /// Whether its value is that at one place of the contract, as it is.
+    /// Whether its value is that of one place, unfiltered.
     pub fn is_whole_place(&self) -> bool {
         self.filters.is_empty() && self.is_single_place()
     }
@@ -243,13 +243,12 @@ impl Term {
         }
     }
 
-    /// Its values in a contract, if it is a place in it or fixed; `None` if the contract has nothing
-    /// there.
+    /// Its values in a contract, for a place or a constant; `None` if the place is missing.
     pub fn own_values(&self, contract: &Value) -> Option<Vec<Value>> {
         match &self.subject {
             Subject::Place(at) => {
                 let found = select(contract, at);
-                // An empty list has no items, and is there.
+                // An empty list counts as present, although it has no items.
                 let (above, is_spread) = match at.split_once("/*") {
                     Some((above, _)) => (above, true),
                     None => (at.as_str(), false),
@@ -264,7 +263,7 @@ impl Term {
         }
     }
 
-    /// What its filters leave of these values; `None` if they find nothing to compare.
+    /// Applies its filters; `None` if nothing is left to compare.
     pub fn filtered(&self, values: Vec<Value>) -> Option<Vec<Value>> {
         let mut filters = self.filters.iter();
         filters.try_fold(values, |values, filter| filter.apply(values))
@@ -315,8 +314,8 @@ pub(crate) fn text_of(value: &Value) -> String {
     }
 }
 
-/// The names that values list: a list's items, an object's keys, and of a text the last word of each
-/// part between commas and arrows, within its first brackets if it has any; `none` names nothing.
+/// The names in values: a list's items, an object's keys, or in a text the last word of each part
+/// between commas and arrows, within its first brackets if any; `none` yields no name.
 pub(crate) fn names(values: &[Value]) -> impl Iterator<Item = String> + '_ {
     values.iter().flat_map(|value| match value {
         Value::Array(items) => items.iter().map(text_of).collect(),
@@ -337,7 +336,7 @@ fn listed(text: &str) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// The key that a message's bullet with these words has.
+/// The key of a message's bullet with these words.
 pub(crate) fn key_of(words: &str) -> String {
     let words = words.to_lowercase();
     let parts = words.split(|c: char| !c.is_alphanumeric());
@@ -350,21 +349,21 @@ fn last_number(text: &str) -> Option<u64> {
     digits.rfind(|d| !d.is_empty())?.parse().ok()
 }
 
-/// The last part of an address's path: `7` of `…/pull/7#discussion`.
+/// The last segment of a URL's path: `7` of `…/pull/7#discussion`.
 fn end(address: &str) -> Option<&str> {
     let path = address.split(['?', '#']).next()?;
     Some(path.trim_end_matches('/').rsplit_once('/')?.1)
 }
 
-/// An address without the last two parts of its path: `…/owner/name` of `…/owner/name/pull/7`.
+/// A URL without the last two segments of its path: `…/owner/name` of `…/owner/name/pull/7`.
 fn repository(address: &str) -> Option<String> {
     let (rest, _) = address.trim_end_matches('/').rsplit_once('/')?;
     let (base, _) = rest.rsplit_once('/')?;
     base.contains("://").then(|| base.to_ascii_lowercase())
 }
 
-/// How many failures a text tells of: what is missing in `passed (150/156)`, the number beside a word
-/// for failures, else 1 if the text begins with such a word.
+/// The number of failures that a text reports: the shortfall in `passed (150/156)`, the number
+/// beside a word for failures, else 1 if the text begins with such a word.
 fn failing(text: &str) -> u64 {
     let text = text.to_lowercase();
     let words: Vec<&str> = text
@@ -405,8 +404,9 @@ fn failing(text: &str) -> u64 {
     }
 }
 
-/// How many vulnerabilities a text tells of: the number before a grade or the word, as in `3 critical
-/// vulnerabilities found`, else 1 if it names some and does not deny them; and failures as ever.
+/// The number of vulnerabilities that a text reports: the number before a grade or the word (`3
+/// critical vulnerabilities found`), else 1 if it names some without denying them; plus its
+/// failures.
 fn vulnerable(text: &str) -> u64 {
     const GRADES: [&str; 6] = ["critical", "severe", "high", "medium", "moderate", "low"];
     const DENIALS: [&str; 6] = ["no", "not", "none", "without", "zero", "0"];

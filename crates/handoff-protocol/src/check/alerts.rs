@@ -36,7 +36,7 @@ impl Checker<'_> {
     }
 }
 
-/// What is wrong with an alert, with the keys concerned.
+/// The faults of an alert, each with the key it is about.
 fn faults(alert: &Alert) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     let mut fault = |key, text: String| found.push((key, text));
@@ -47,7 +47,7 @@ fn faults(alert: &Alert) -> Vec<(&'static str, String)> {
         fault("/name", text.to_owned());
     }
     if alert.action.trim().is_empty() || alert.action.contains(char::is_control) {
-        let text = "nothing says in one line what is to be done";
+        let text = "`action` must say in one line what to do";
         fault("/action", text.to_owned());
     }
     let thresholds: Vec<Threshold> = alert.thresholds().collect();
@@ -69,13 +69,13 @@ fn faults(alert: &Alert) -> Vec<(&'static str, String)> {
             "/within_seconds",
             alert.within_seconds,
             alert.metric.has_window(),
-            "is not counted within a time",
+            "is not counted over a period",
         ),
         (
             "/longer_than_seconds",
             alert.longer_than_seconds,
             alert.metric.has_patience(),
-            "is nothing that is so for a time",
+            "is not a state that lasts",
         ),
     ];
     for (key, seconds, fits, why) in times {
@@ -87,7 +87,7 @@ fn faults(alert: &Alert) -> Vec<(&'static str, String)> {
     }
     if let Some(quantile) = &alert.quantile {
         if alert.metric.measure() != Measure::Times {
-            fault("/quantile", format!("`{word}` is no time"));
+            fault("/quantile", format!("`{word}` is not a duration"));
         } else if !quantile.as_f64().is_some_and(|q| q > 0.0 && q <= 1.0) {
             let text = "a quantile is more than 0, and at most 1: the longest";
             fault("/quantile", text.to_owned());

@@ -1,4 +1,4 @@
-//! Checks who is told of what needs somebody.
+//! Checks who is notified of each need.
 
 use std::collections::BTreeSet;
 

@@ -10,7 +10,7 @@ use super::checker::Checker;
 use crate::definition::FactRule;
 use crate::term::{Known, Subject, Term};
 
-/// The longest name of a rule, in bytes.
+/// The maximum length of a rule's name, in bytes.
 const NAME: usize = 64;
 
 impl Checker<'_> {
@@ -61,7 +61,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Facts that no two issues share are the last word of a contract.
+    /// Checks that exclusive facts are read with `last`.
     pub(super) fn exclusive(&mut self) {
         for (name, fact) in &self.definition.facts {
             if fact.exclusive && !matches!(fact.rule, FactRule::Last(_)) {

@@ -39,7 +39,7 @@ impl Checker<'_> {
             let at = format!("/agents/{i}/paths");
             self.each(&at, &agent.paths, Code::ProtocolPaths, |text| {
                 let error = PathPattern::new(text).err()?;
-                Some(format!("`{text}` is no pattern of paths: {error}"))
+                Some(format!("`{text}` is not a path pattern: {error}"))
             });
         }
     }

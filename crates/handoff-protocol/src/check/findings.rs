@@ -1,4 +1,4 @@
-//! Checks for findings that nobody could answer, and answers that can't be compared with questions.
+//! Checks for findings that no contract can answer, and answers that can't be matched to questions.
 
 use handoff_base::finding::FindingCode as Code;
 

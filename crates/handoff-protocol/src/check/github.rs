@@ -1,4 +1,4 @@
-//! Checks rules about GitHub's events that can't apply or that have no effect.
+//! Checks rules for GitHub's events that can't apply or have no effect.
 
 use std::collections::BTreeSet;
 
@@ -69,13 +69,13 @@ impl Checker<'_> {
             self.fault(CODE, format!("{at}/name"), text);
         }
         if rule.on.is_empty() {
-            self.fault(CODE, format!("{at}/on"), "it is about no event");
+            self.fault(CODE, format!("{at}/on"), "`on` names no event");
         }
         let is_action = |b: u8| b.is_ascii_lowercase() || b == b'_';
         for (kind, actions) in &rule.on {
             for action in actions {
                 if action.is_empty() || !action.bytes().all(is_action) {
-                    let text = format!("`{}` is no action", action.escape_debug());
+                    let text = format!("`{}` is not the name of an action", action.escape_debug());
                     self.fault(CODE, format!("{at}/on/{}", kind.as_str()), text);
                 }
             }
@@ -84,14 +84,14 @@ impl Checker<'_> {
             self.pointer(format!("{at}/when"), pointer);
             let plain = |value: &Value| !value.is_array() && !value.is_object();
             if condition.values().is_empty() || !condition.values().iter().all(plain) {
-                let text = format!("`{pointer}` can never be right: {EXPECTED}");
+                let text = format!("`{pointer}` can never match: {EXPECTED}");
                 self.fault(CODE, format!("{at}/when"), text);
             }
         }
         self.known_agent(format!("{at}/as"), rule.agent.as_str());
         let ends = self.definition.agents.iter();
         if { ends }.any(|a| a.id == rule.agent && a.kind == AgentKind::End) {
-            let text = format!("`{}` is the end, and takes no step", rule.agent);
+            let text = format!("`{}` is of kind `end` and takes no step", rule.agent);
             self.fault(CODE, format!("{at}/as"), text);
         }
         self.facts_of(at, rule);
@@ -200,7 +200,7 @@ impl Checker<'_> {
         };
         let text = match () {
             () if !matches!(rule.effect, Some(Effect::Send(_))) => {
-                "only what is sent can lack something"
+                "`unfinished` needs `send`: a draft may be incomplete"
             }
             () if !opens(&rule.agent, &contract.to, &contract.contract) => {
                 "the rule's own contract opens no issue"

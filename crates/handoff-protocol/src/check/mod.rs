@@ -30,7 +30,7 @@ use crate::definition::{AgentKind, ContractType, Definition, FactRule, Fields, R
 /// The format of `protocol.json` that this program reads.
 const FORMAT: u32 = 1;
 
-/// The longest version, in characters. It appears in commit messages.
+/// The maximum length of a version, in characters: commit messages contain it.
 const VERSION: usize = 64;
 
 /// The formats that contracts may have.
@@ -101,7 +101,7 @@ impl Checker<'_> {
         });
     }
 
-    /// Views show titles and roles beside their own words.
+    /// Checks that titles and roles are one visible line each, because views show them in tables.
     fn lines(&mut self) {
         let definition = self.definition;
         let agents = definition.agents.iter().enumerate();
@@ -147,7 +147,7 @@ impl Checker<'_> {
 
     fn envelope(&mut self, at: &str, fields: &Fields) {
         for (key, pointer) in fields.given() {
-            // The key of a new issue may be a fixed name.
+            // `new_issue` may be an issue key instead of a pointer.
             if key != "new_issue" || pointer.starts_with('/') {
                 self.pointer(format!("{at}/{key}"), pointer);
             } else if pointer.parse::<IssueKey>().is_err() {
@@ -197,7 +197,7 @@ impl Checker<'_> {
                 self.fault(Code::ProtocolRoot, at("root"), text);
             }
             for place in contract.places() {
-                // An empty one is the entry itself.
+                // The empty pointer is the entry itself.
                 if !place.is_in_entry() || !place.pointer.is_empty() {
                     self.pointer(at(&place.at), place.pointer);
                 }
@@ -253,7 +253,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What all routes of one entry have.
+    /// Checks the keys that all routes of one entry share.
     fn route(&mut self, route: &Route) {
         let at = &route.at.route;
         if let Some(via) = &route.via {
@@ -354,7 +354,7 @@ impl Checker<'_> {
         self.contract_lists(i, contract);
         for (pointer, words) in &contract.when {
             if words.texts().is_empty() {
-                let text = format!("no text at `{pointer}` would do");
+                let text = format!("`when` accepts no text at `{pointer}`");
                 self.fault(Code::ProtocolWhen, at("when"), text);
             }
         }
@@ -380,7 +380,7 @@ impl Checker<'_> {
             self.fault(Code::ProtocolNote, at("note"), text);
         }
         if contract.foreign.is_some() && !contract.note {
-            let text = "what a file of another system says is a note";
+            let text = "a contract type with `foreign` must be a note";
             self.fault(Code::ProtocolNote, at("foreign"), text);
         }
         let after = contract.after.values().flat_map(BTreeMap::values).flatten();

@@ -1,4 +1,4 @@
-//! Checks facts on which several have an opinion, for what can't be decided.
+//! Checks opinions for facts and values that leave a decision ambiguous.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ impl Checker<'_> {
             for name in own.chain(&rules.commit).chain(&rules.with) {
                 let is_name = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
                 if name.is_empty() || !name.bytes().all(is_name) {
-                    let text = format!("`{}` is no name of a fact", name.escape_debug());
+                    let text = format!("`{}` is not a valid fact name", name.escape_debug());
                     self.fault(Code::ProtocolFact, at.clone(), text);
                 } else if !covered.insert(name) {
                     let text = format!("fact `{name}` is covered twice");
@@ -32,7 +32,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Each value counts in one way.
+    /// Reports values that count in two ways.
     fn opinion_values(&mut self, at: &str, rules: &Opinions) {
         let mut known = BTreeSet::new();
         for value in rules

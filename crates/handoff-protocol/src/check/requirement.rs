@@ -1,4 +1,4 @@
-//! Checks for requirements that nothing can meet or that are not defined.
+//! Checks for requirements that can't be met or are undefined.
 
 use handoff_base::finding::FindingCode as Code;
 use handoff_base::ids::AgentName;
@@ -22,7 +22,7 @@ impl Checker<'_> {
             }
             self.shown_or_approved(&at, requirement);
             self.known_status(placed(format!("{at}/status"), &requirement.status));
-            // An approval is of what it names, also of what undid the one before.
+            // An approval may cover the contract type that undid the one before.
             let both = requirement
                 .undone_by
                 .iter()
@@ -35,7 +35,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What meets a requirement is either a contract or an approval.
+    /// Reports requirements that neither a contract nor an approval can meet.
     fn shown_or_approved(&mut self, at: &str, requirement: &Requirement) {
         let Requirement {
             shown_by,
@@ -60,7 +60,7 @@ impl Checker<'_> {
                 }
                 PERSON => continue,
                 name if people.contains(&name) => continue,
-                name => format!("`{name}` is no agent of kind `human`"),
+                name => format!("`{name}` is not an agent of kind `human`"),
             };
             self.fault(
                 Code::ProtocolRequirement,

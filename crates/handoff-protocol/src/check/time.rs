@@ -1,4 +1,4 @@
-//! Checks a definition's rules about time and failures.
+//! Checks limits, retries and decision rules.
 
 use std::collections::BTreeSet;
 
@@ -117,7 +117,7 @@ impl Checker<'_> {
             self.pointer("/limits/cycle/reason".to_owned(), &cycle.reason);
             self.number("/limits/cycle/most", cycle.most);
             if cycle.among < cycle.most {
-                let text = "more handoffs must be alike than are looked at";
+                let text = "`most` is greater than `among`, so no cycle is ever found";
                 self.fault(Code::ProtocolLimit, "/limits/cycle/among", text);
             }
         }
@@ -126,7 +126,7 @@ impl Checker<'_> {
             let at = |key: &str| format!("/limits/rounds/{name}/{key}");
             self.number(at("most"), round.most);
             if round.contracts.is_empty() {
-                let text = "no contract type takes the work round";
+                let text = "`contracts` is empty, so no round is ever counted";
                 self.fault(Code::ProtocolLimit, at("contracts"), text);
             }
             self.known_types(&at("contracts"), &round.contracts);
@@ -180,19 +180,19 @@ impl Checker<'_> {
             self.known_round(Code::ProtocolDecision, at, name);
         }
         if rule.when.to_decide && rule.when.state.is_some() {
-            let text = "what is to be decided on stands in no such state";
+            let text = "`to_decide` and `state` exclude each other";
             self.fault(Code::ProtocolDecision, at("when/state"), text);
         }
         let revives = rule.action == Action::Retry && rule.when.state == Some(State::Dead);
         if revives && rule.when.redriven_below.is_none() {
-            let text = "it would retry what is dead for ever: say how often, in `redriven_below`";
+            let text = "it would retry a dead handoff forever; limit it with `redriven_below`";
             self.fault(Code::ProtocolDecision, at("when"), text);
         }
         if let Some(state) = rule.when.state
             && !fits(rule.action, state)
         {
             let action = rule.action.as_str();
-            let text = format!("`{action}` does not apply to what is {state}");
+            let text = format!("`{action}` does not apply to a handoff that is {state}");
             self.fault(Code::ProtocolDecision, at("action"), text);
         }
     }

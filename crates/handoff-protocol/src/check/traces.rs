@@ -28,7 +28,7 @@ impl Checker<'_> {
                 self.trace_name(format!("{at}/attributes"), name);
             }
             if event.contracts.is_empty() {
-                let text = "no contract is such an event";
+                let text = "no contract type becomes this event";
                 self.fault(Code::ProtocolTrace, format!("{at}/contracts"), text);
             }
             self.known_types(&format!("{at}/contracts"), &event.contracts);
@@ -36,7 +36,7 @@ impl Checker<'_> {
         self.trailers(traces);
     }
 
-    /// What commit messages say.
+    /// Checks the trailers of commit messages.
     fn trailers(&mut self, traces: &Traces) {
         for name in traces.findings.keys() {
             let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-".contains(&b);
@@ -60,7 +60,7 @@ impl Checker<'_> {
         let first = name.starts_with(|c: char| c.is_ascii_alphabetic());
         if !first || name.len() > 128 || !name.bytes().all(fits) {
             let text = format!(
-                "`{}` is no name: up to 128 letters, digits, `.`, `_` and `-`, a letter first",
+                "`{}` is not a valid name: up to 128 letters, digits, `.`, `_` and `-`, a letter first",
                 name.escape_debug()
             );
             self.fault(Code::ProtocolTrace, at, text);

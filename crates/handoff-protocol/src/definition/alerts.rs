@@ -215,7 +215,7 @@ pub struct Alert {
     pub action: String,
 }
 
-/// An alert as it is stored.
+/// The stored form of an alert.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Alert")]
@@ -249,7 +249,7 @@ pub(super) struct StoredAlert {
     action: Option<String>,
 }
 
-/// An entry of the list of alerts.
+/// An entry of the stored list, used only for its schema.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "AlertEntry")]
@@ -258,14 +258,13 @@ pub(super) struct StoredAlert {
     reason = "only its schema is used: an entry is read as an alert"
 )]
 pub(super) enum StoredEntry {
-    /// The name of a usual alert.
+    /// The name of a default alert.
     Usual(String),
-    /// An alert, or a usual one that differs in what is given.
+    /// An alert, or a default alert with the members that override it.
     Own(StoredAlert),
 }
 
-/// The alerts that most protocols have: name, metric, for how many seconds it is so, how serious it is,
-/// and what to do.
+/// The default alerts: name, metric, minimum duration in seconds, severity, and the action to take.
 const USUAL: [(&str, Metric, Option<u64>, Level, &str); 8] = [
     (
         "corrupt-ledger",
@@ -325,11 +324,11 @@ const USUAL: [(&str, Metric, Option<u64>, Level, &str); 8] = [
     ),
 ];
 
-/// The usual alert that fires below its number.
+/// The default alert that fires below its threshold.
 const LAST_ROUND: &str = "last-round";
 
 impl Alert {
-    /// The usual alert of this name.
+    /// The default alert with this name.
     fn usual(name: &str) -> Option<Self> {
         let (name, metric, longer_than_seconds, severity, action) =
             USUAL.into_iter().find(|(usual, ..)| *usual == name)?;
@@ -351,7 +350,7 @@ impl Alert {
 }
 
 impl StoredAlert {
-    /// The alert, with what a usual one of its name has where it says nothing; else the missing key.
+    /// Fills members that are missing from the default alert of that name; `Err` is a missing key.
     fn completed(self) -> Result<Entry, &'static str> {
         if let Some(need) = self.need {
             return Ok(Entry::Told(need, self.tell.ok_or("tell")?));
@@ -387,31 +386,31 @@ impl StoredAlert {
     }
 }
 
-/// An entry of the list.
+/// A parsed entry of the list.
 enum Entry {
     Alert(Alert),
-    /// Who is told of a need.
+    /// The parties notified of a need.
     Told(Need, Vec<String>),
 }
 
-/// The alerts of a protocol, and who is told of what needs somebody.
+/// The alerts of a protocol, and the parties notified of each need.
 #[derive(Clone, Debug, Default)]
 pub struct Alerts {
     alerts: Vec<Alert>,
     /// The place of each alert in the list.
     pub(crate) places: Vec<usize>,
-    /// Who is told of a need, with its place in the list.
+    /// The parties notified of a need, with the entry's index in the list.
     pub(crate) told: Vec<(usize, Need, Vec<String>)>,
 }
 
 impl Alerts {
-    /// Who is told of a need, if the protocol says it.
+    /// The parties notified of a need; `None` if the protocol leaves it to the defaults.
     pub fn told(&self, need: Need) -> Option<&[String]> {
         let mut told = self.told.iter();
         told.find_map(|(_, of, told)| (*of == need).then_some(&told[..]))
     }
 
-    /// Everybody whom it names for some need.
+    /// Every party that is notified of some need.
     pub fn all_told(&self) -> impl Iterator<Item = &String> {
         self.told.iter().flat_map(|(_, _, told)| told)
     }
@@ -469,7 +468,7 @@ impl<'de> Deserialize<'de> for Entry {
 }
 
 impl Alert {
-    /// The thresholds that it names; a valid alert has exactly one.
+    /// The thresholds given; a valid alert has exactly one.
     pub(crate) fn thresholds(&self) -> impl Iterator<Item = Threshold> {
         let all = [
             (Side::Above, &self.above),
@@ -483,7 +482,7 @@ impl Alert {
         })
     }
 
-    /// The threshold to compare with.
+    /// The threshold of a valid alert.
     pub fn threshold(&self) -> Option<Threshold> {
         self.thresholds().next()
     }

@@ -1,9 +1,9 @@
-//! What needs somebody, and who is told of it.
+//! The needs of handoffs and issues, and the parties that are notified of each.
 
 use handoff_base::words;
 
 words! {
-    /// Why something needs somebody, the most urgent first.
+    /// Why a handoff or an issue needs somebody, the most urgent first.
     pub enum Need {
         /// No attempt is left.
         Dead = "dead",
@@ -57,8 +57,8 @@ impl Need {
         }
     }
 
-    /// Whether only a person can let the work go on, although the handoff may be in any state: every
-    /// protocol has an alert about it.
+    /// Whether only a person can let the work continue, whatever the handoff's state: every
+    /// protocol alerts about it.
     pub fn is_hindrance(self) -> bool {
         matches!(
             self,
@@ -66,7 +66,7 @@ impl Need {
         )
     }
 
-    /// Who is told if the protocol does not say, beginning with the agent whose turn it is.
+    /// The parties notified by default, beginning with the one whose turn it is.
     pub fn told(self) -> &'static [&'static str] {
         match self {
             Self::Dead | Self::Escalated | Self::PastDeadline | Self::BudgetSpent => {
@@ -82,14 +82,14 @@ impl Need {
     }
 }
 
-/// Who is told: the sender of the handoff.
+/// The party to notify: the sender of the handoff.
 pub const SENDER: &str = "sender";
-/// Who is told: its receiver.
+/// The party to notify: its receiver.
 pub const RECEIVER: &str = "receiver";
-/// Who is told: the orchestrator; in a call, the agent that made the request.
+/// The party to notify: the orchestrator; in a call, the agent that made the request.
 pub const LEAD: &str = "lead";
-/// Who is told: the person who steps in, else the lead.
+/// The party to notify: the person who steps in, else the lead.
 pub const PERSON: &str = "person";
 
-/// The words for who is told, besides agents.
+/// The words for parties that are not agents.
 pub const PARTIES: [&str; 4] = [SENDER, RECEIVER, LEAD, PERSON];

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 words! {
-    /// What a budget adds up.
+    /// The scope over which a budget is summed.
     pub enum Per {
         /// One claim, from when the work is claimed until its worker no longer holds it.
         Run = "run",
@@ -19,7 +19,7 @@ words! {
 }
 
 words! {
-    /// What a budget is measured in.
+    /// The unit of a budget.
     pub enum BudgetUnit {
         /// Money that was reported.
         Cost = "cost",
@@ -59,7 +59,7 @@ impl Budget {
         self.agent.as_ref().is_none_or(|own| own == agent)
     }
 
-    /// What it limits.
+    /// The units that it limits.
     pub fn limited(&self) -> impl Iterator<Item = BudgetUnit> {
         let given = [
             (BudgetUnit::Cost, self.cost.is_some()),

@@ -1,4 +1,4 @@
-//! Rules that compare a contract's places with each other and with what is known of its issue.
+//! Rules that compare places of a contract with each other and with facts of its issue.
 
 use std::collections::BTreeMap;
 
@@ -89,7 +89,7 @@ impl ConsistencyRule {
         self.compare.terms().iter().all(|term| term.is_own())
     }
 
-    /// The places in a contract that it looks at, without what follows a `*`.
+    /// The contract's places that it reads, each up to its first `*`.
     pub fn places(&self) -> impl Iterator<Item = &str> {
         let compared = self.compare.terms().into_iter().filter_map(Term::place);
         let places = compared.chain(self.when.keys().map(String::as_str));

@@ -294,7 +294,7 @@ fn usual_root() -> String {
 }
 
 impl ContractType {
-    /// The usual files of a type: its schema and its template.
+    /// The default file names of a type: its schema and its template.
     pub fn usual_files(name: &str) -> [String; 2] {
         let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         let name: String = name
@@ -307,7 +307,7 @@ impl ContractType {
         ]
     }
 
-    /// Names the files that the definition leaves to their usual names.
+    /// Fills in the default file names that the definition leaves out.
     pub(crate) fn name_files(&mut self) {
         let [schema, template] = Self::usual_files(&self.name);
         for (file, usual) in [(&mut self.schema, schema), (&mut self.template, template)] {
@@ -322,7 +322,8 @@ impl ContractType {
         self.formats.is_empty() || self.formats.iter().any(|f| f == format)
     }
 
-    /// Whether it needs a route: an answer uses the request's, and a note changes no state.
+    /// Whether it needs a route: an answer goes back along the request's, and a note changes no
+    /// state.
     pub fn travels(&self) -> bool {
         self.answers.is_empty() && !self.note
     }

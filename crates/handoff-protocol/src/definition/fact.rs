@@ -1,4 +1,4 @@
-//! What is known of an issue, and how it is gathered from its contracts.
+//! Facts of an issue, and how they are gathered from its contracts.
 
 use std::collections::{BTreeMap, btree_map};
 use std::ops::Deref;
@@ -69,7 +69,7 @@ impl FactRule {
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     gathered: BTreeMap<String, Fact>,
-    /// Those on which several have an opinion at once.
+    /// The opinions: facts on which several parties report at once.
     pub opinions: Vec<Opinions>,
     /// Those that an agent needs to start on a handoff, in the order in which `claim` prints them.
     pub briefing: Vec<String>,
@@ -109,7 +109,7 @@ impl<'de> Deserialize<'de> for Facts {
     }
 }
 
-/// What is said of a fact: how it is gathered, what several say of it, its place in the briefing.
+/// The stored parts of a fact: its rule, its opinions, its place in the briefing.
 #[derive(Deserialize)]
 #[serde(try_from = "StoredFact")]
 struct Entry {
@@ -144,7 +144,7 @@ pub(super) struct StoredFact {
     opinions: Option<Opinions>,
 }
 
-/// Where a fact of the newest contract is.
+/// The pointers of a fact that only the newest contract states.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Newest {

@@ -1,4 +1,4 @@
-//! Who may note what about an issue: the source of each fact.
+//! The source of each fact: who may note it.
 
 use handoff_base::ids::AgentName;
 
@@ -8,7 +8,7 @@ use super::{AgentKind, Definition};
 /// The fact that names the code branch.
 const BRANCH: &str = "branch";
 
-/// Whose note of a fact counts.
+/// Whose notes of a fact are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FactSource {
     /// Events prove it: their rules' agents note it, or else a person.
@@ -20,7 +20,7 @@ pub enum FactSource {
 }
 
 impl FactSource {
-    /// Who it is, in words.
+    /// The accepted parties, in words.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Events => "an event or a person",
@@ -31,8 +31,8 @@ impl FactSource {
 }
 
 impl Definition {
-    /// The source of a fact. What a review, a check or a pull request is, and the branch if events
-    /// name it, is no agent's to say.
+    /// The source of a fact. No agent may state what a review, check or pull request is, nor the
+    /// branch if events name it.
     pub fn source_of(&self, fact: &str) -> FactSource {
         let by_event = || {
             let mut rules = self.event_rules().iter();
@@ -55,11 +55,11 @@ impl Definition {
         }
     }
 
-    /// Whether an agent may note a fact, in the step of an event or in one of its own.
+    /// Whether an agent may note a fact, in an event's step or in its own.
     pub fn may_note(&self, fact: &str, agent: &AgentName, of_event: bool) -> bool {
         let source = self.source_of(fact);
         let kind = || self.agent(agent.as_str()).map(|known| known.kind);
-        // With its facts, an event says since when they hold, and what its pull request is.
+        // An event with facts also notes since when they hold, and its pull request.
         let is_with = || {
             let also = [PULL_REQUEST_STATE, CHANGED_BY].contains(&fact);
             also || EventKind::ALL.iter().any(|kind| kind.since_fact() == fact)

@@ -1,5 +1,5 @@
-//! Rules for GitHub's events: which events concern an issue, which one, and which agent's step they
-//! become.
+//! Rules for GitHub's events: which events concern which issue, and the agent's step that each
+//! becomes.
 
 use handoff_base::words;
 use std::collections::BTreeMap;
@@ -51,23 +51,23 @@ words! {
     }
 }
 
-/// The fact: the newest commit of a pull request's branch.
+/// Fact: the newest commit of a pull request's branch.
 pub const HEAD: &str = "head";
 
-/// The fact: `open` or `closed`, of the noted pull request.
+/// Fact: the state of the noted pull request, `open` or `closed`.
 pub const PULL_REQUEST_STATE: &str = "pr_state";
 
-/// The fact: who changed the issue on GitHub, in the note of what was changed.
+/// Fact: who changed the issue on GitHub, stated with the change itself.
 pub const CHANGED_BY: &str = "changed_by";
 
-/// The fact: the branch that the issue's work is merged into.
+/// Fact: the branch that the issue's work is merged into.
 pub const BASE: &str = "base";
 
-/// The fact that names an issue's pull request.
+/// Fact: the number of the issue's pull request.
 pub const PULL_REQUEST: &str = "pr_number";
 
 impl EventKind {
-    /// The name of the fact that says since when the facts of such an event hold.
+    /// The fact that states since when the facts of such an event hold.
     pub fn since_fact(self) -> String {
         format!("{}_at", self.as_str())
     }
@@ -77,7 +77,7 @@ impl EventKind {
         Some(match name {
             "issues" => Self::Issues,
             "issue_comment" => Self::IssueComment,
-            // The same event, for a workflow of the base branch.
+            // The same event, in a workflow that runs on the base branch.
             "pull_request" | "pull_request_target" => Self::PullRequest,
             "pull_request_review" => Self::PullRequestReview,
             "workflow_run" => Self::WorkflowRun,
@@ -187,7 +187,7 @@ impl Condition {
         }
     }
 
-    /// Whether one of the values that a pointer leads to is accepted.
+    /// Whether any value found at a pointer is accepted.
     pub fn holds(&self, found: &[&Value]) -> bool {
         match found {
             [] => self.values().contains(&Value::Null),
@@ -371,7 +371,7 @@ impl Source {
 }
 
 impl EventRule {
-    /// Whether it matches events of a kind with an action.
+    /// Whether it matches an event of this kind and action.
     pub fn is_about(&self, kind: EventKind, action: Option<&str>) -> bool {
         let actions = self.on.get(&kind);
         let named = |actions: &Vec<String>| {

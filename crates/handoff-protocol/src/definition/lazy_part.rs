@@ -1,4 +1,4 @@
-//! A part of a definition that few commands need.
+//! A lazily parsed part of a definition.
 
 use std::sync::OnceLock;
 
@@ -6,8 +6,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// A part of a definition that is kept as text and read when it is needed: the rules about GitHub
-/// take as long to read as half of the rest, and most commands never look at them.
+/// A part that is kept as text and parsed on first use: GitHub's rules take as long to parse as
+/// half of the rest, and most commands never need them.
 #[derive(Clone, Debug)]
 pub struct Later<T> {
     text: Box<RawValue>,
@@ -15,14 +15,14 @@ pub struct Later<T> {
 }
 
 impl<T: DeserializeOwned + Default> Later<T> {
-    /// The part. Loading a protocol refuses text that does not have its form; such a text is read as
-    /// an empty part.
+    /// The parsed part. Loading a protocol refuses malformed text, so text that fails to parse here
+    /// is read as empty.
     pub fn get(&self) -> &T {
         let read = || serde_json::from_str(self.text.get()).unwrap_or_default();
         self.read.get_or_init(read)
     }
 
-    /// The part as it is stored.
+    /// The part's stored text.
     pub(crate) fn text(&self) -> &str {
         self.text.get()
     }

@@ -140,7 +140,8 @@ impl Definition {
 }
 
 impl RoundLimit {
-    /// Whether a contract with these fields starts such a round, if its type does.
+    /// Whether a contract whose type counts starts a round: its fields meet `when` and not
+    /// `unless`.
     pub fn fits(&self, text: impl Fn(&str) -> Option<String>) -> bool {
         let has = |(at, words): (&String, &Words)| text(at).is_some_and(|text| words.accept(&text));
         self.when.iter().all(has) && !self.unless.iter().any(has)
@@ -148,7 +149,7 @@ impl RoundLimit {
 }
 
 impl Limits {
-    /// Whether these limits may refuse what is sent in an issue.
+    /// Whether these limits can refuse a contract.
     pub fn refuse(&self) -> bool {
         let others = self.deadline_seconds.is_some() || self.loops.is_some();
         self.count_all() || others || !self.rounds.is_empty()

@@ -1,8 +1,7 @@
-//! The stored form of a protocol: the content of `protocol.json`. Whether its parts fit together is
-//! for `check`.
+//! The stored form of a protocol: the content of `protocol.json`. `check` decides whether its parts
+//! are consistent.
 //!
-//! This module has the types that serde reads, and methods that need only one of them. Code that
-//! needs a contract, a whole protocol or a finding is elsewhere.
+//! It contains the types that serde reads, and methods that need one of them only.
 
 mod alerts;
 mod attention;
@@ -366,7 +365,7 @@ impl Definition {
         github.map_or(&NONE, |github| &github.get().repositories)
     }
 
-    /// How branches are named after their issues; the usual ways, if empty.
+    /// The patterns of branch names for issues; the default ones if empty.
     pub fn branch_patterns(&self) -> &[String] {
         let branches = self.github.as_ref().map(|github| &*github.get().branches);
         branches.unwrap_or_default()
@@ -395,8 +394,8 @@ impl Definition {
         known.is_some_and(|known| known.corrected)
     }
 
-    /// Whether no contract says anything that can be checked against the repository, so that
-    /// `evidence` checks nothing.
+    /// Whether no contract claims anything about the repository, so that `evidence` has nothing to
+    /// check.
     pub fn claims_nothing(&self) -> bool {
         let claims = |kind: &ContractType| {
             let claims = kind.claims.as_ref().map(Claims::places);
@@ -409,8 +408,8 @@ impl Definition {
             && !self.contracts.iter().any(claims)
     }
 
-    /// The budgets that claims can exceed together that begin at the same time: those per day whose
-    /// runs have no budget of their own. Each with its name and what it limits.
+    /// The limits that simultaneous claims can exceed together: budgets per day whose runs have no
+    /// budget of their own. Each with its name and unit.
     pub fn unbounded_budgets(&self) -> Vec<(&str, BudgetUnit)> {
         let bounds = |day: &Budget, of: BudgetUnit| {
             self.budgets().values().any(|run| {

@@ -1,5 +1,5 @@
-//! Facts on which several have an opinion at once: the workflows of a commit, the reviewers of a
-//! pull request.
+//! Opinions: facts on which several parties report at once, such as the workflows of a commit or
+//! the reviewers of a pull request.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -35,7 +35,7 @@ pub struct Opinions {
 }
 
 impl Opinions {
-    /// Whether a fact is part of these opinions, so that the note that decides gives it.
+    /// Whether a fact is stated by these opinions, so that the deciding note gives its value.
     pub fn covers(&self, name: &str) -> bool {
         let own = [&self.by, &self.fact].into_iter();
         own.chain(&self.commit).chain(&self.with).any(|n| n == name)

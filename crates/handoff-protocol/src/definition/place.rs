@@ -1,16 +1,16 @@
-//! The places of contracts that a contract type names, in one list: for whoever checks them.
+//! The places of contracts that a contract type names, as one list for the checks.
 
 use super::contract_type::ContractType;
 use super::evidence::Claims;
 use super::tasks::TaskFields;
 
-/// A place in contracts that a type names.
+/// A place in contracts, named by a member of a contract type.
 pub struct Place<'d> {
-    /// Where the type names it.
+    /// The member's path in the definition.
     pub at: String,
-    /// The JSON Pointer, as it is written.
+    /// The JSON Pointer as written.
     pub pointer: &'d str,
-    /// What it is relative to: the first entry of a list, which stands for all; else nothing.
+    /// The pointer's base: the first entry of a list, for all entries; else empty.
     base: String,
     /// The JSON types that may be there; any, if empty.
     pub types: &'static [&'static str],
@@ -22,7 +22,7 @@ impl Place<'_> {
         format!("{}{}", self.base, self.pointer)
     }
 
-    /// Whether it may be empty: the entry itself.
+    /// Whether the empty pointer is allowed: the entry itself.
     pub fn is_in_entry(&self) -> bool {
         !self.base.is_empty()
     }
@@ -40,7 +40,7 @@ const NUMBER: Types = &["number", "integer"];
 const SHARE: Types = &["number", "integer", "string"];
 const TEXT: Types = &["string"];
 
-/// Places as they are listed.
+/// A list of places under construction.
 struct Listed<'d>(Vec<Place<'d>>);
 
 impl<'d> Listed<'d> {
@@ -54,7 +54,7 @@ impl<'d> Listed<'d> {
         }));
     }
 
-    /// A list of this name, and places in its entries.
+    /// Adds a list, and the places relative to its entries.
     fn list(&mut self, name: &str, list: &'d str, inside: &[(&str, Option<&'d String>)]) {
         let base = format!("{list}/0");
         for (key, pointer) in inside {
@@ -69,7 +69,7 @@ impl<'d> Listed<'d> {
 }
 
 impl ContractType {
-    /// Every place that it names, but for the envelope's.
+    /// Every place that it names, except the envelope's.
     pub fn places(&self) -> Vec<Place<'_>> {
         let mut all = Listed(Vec::new());
         for (key, fields) in [
@@ -167,7 +167,7 @@ impl ContractType {
                 "dependencies" | "titles" => &["object"],
                 "weights" => LIST,
                 "groups" => &["array", "string"],
-                // A message's bullets form an object, and a list in one is a text.
+                // A message's bullets parse as an object, and a list within a bullet as text.
                 _ => &["array", "object", "string"],
             };
             all.add(format!("tasks/{key}"), Some(pointer), types);
@@ -232,7 +232,7 @@ impl ContractType {
 }
 
 impl Claims {
-    /// Every place of a statement.
+    /// The place of every claim.
     pub fn places(&self) -> Vec<Place<'_>> {
         let mut all = Listed(Vec::new());
         for (key, pointer, types) in [

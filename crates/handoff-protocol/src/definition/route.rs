@@ -25,18 +25,18 @@ pub struct Route {
     pub via: Option<AgentName>,
     /// The time in which the receiver must claim what comes this way, in seconds.
     pub acknowledge_seconds: Option<u64>,
-    /// Its place in the definition, and those of its sender and its receiver there.
+    /// The paths of the route, its sender and its receiver in the definition.
     pub(crate) at: Places,
 }
 
 impl Route {
-    /// The place of a key of it in the definition.
+    /// The path of one of its keys in the definition.
     pub fn place(&self, key: &str) -> String {
         format!("{}/{key}", self.at.route)
     }
 }
 
-/// Where a route is written.
+/// The paths at which a route, its sender and its receiver are written.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     pub(crate) route: String,
@@ -53,7 +53,7 @@ pub struct Forbidden {
     pub to: AgentName,
     /// The reason that is shown.
     pub reason: String,
-    /// Its place in the definition.
+    /// Its path in the definition.
     pub(crate) at: Places,
 }
 
@@ -157,7 +157,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Several<T> {
 }
 
 impl<T: Clone> Several<T> {
-    /// Each, with its place under this one.
+    /// Each item with its path.
     fn each(&self, at: &str) -> Vec<(String, T)> {
         match self {
             Self::One(one) => vec![(at.to_owned(), one.clone())],
@@ -171,7 +171,7 @@ impl<T: Clone> Several<T> {
 }
 
 impl Routes {
-    /// Adds what a stored route stands for: each sender with each receiver. Of several, none sends to
+    /// Expands a stored route to a route from each sender to each receiver, except from an agent to
     /// itself.
     fn add(&mut self, i: usize, stored: &StoredRoute) {
         let route = format!("/routes/{i}");

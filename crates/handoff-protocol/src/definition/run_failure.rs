@@ -1,5 +1,4 @@
-//! The ways in which the run of an agent ends without a result, as the program that ran it reports
-//! them.
+//! Why the run of an agent ended without a result, as reported by the program that ran it.
 
 use handoff_base::words;
 

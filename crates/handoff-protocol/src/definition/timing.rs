@@ -41,7 +41,7 @@ impl TimeField {
     }
 }
 
-/// A number of seconds without its fraction, rounded up.
+/// Seconds rounded up to a whole number.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -94,8 +94,8 @@ pub struct OwnRetry {
 }
 
 impl Retry {
-    /// The whole delay before a retry, counted from 1, in seconds; the contract's settings take
-    /// precedence.
+    /// The longest delay before a retry, in seconds. Retries count from 1; the contract's settings
+    /// take precedence.
     #[allow(clippy::cast_precision_loss)]
     pub fn delay(&self, own: &OwnRetry, retry: u32) -> u64 {
         let nth = usize::try_from(retry.saturating_sub(1)).unwrap_or(usize::MAX);
@@ -107,7 +107,7 @@ impl Retry {
                 let multiplier = own.multiplier.as_ref().or(self.multiplier.as_ref());
                 let multiplier = multiplier.and_then(Number::as_f64).unwrap_or(1.0);
                 let power = i32::try_from(nth).unwrap_or(i32::MAX);
-                // Zero times infinity is not a number, and means no delay.
+                // Zero times infinity is NaN: it means no delay.
                 match initial as f64 * multiplier.powi(power) {
                     product if product.is_nan() => 0,
                     product => whole(product),

@@ -97,7 +97,7 @@ impl Signer {
                 Err(Fault::new(FindingCode::SignersAuthority, text).fix(fix))
             }
             ("namespaces", Some(list)) => {
-                // git signs in this namespace.
+                // The namespace in which git signs.
                 if list
                     .split(',')
                     .any(|pattern| matches(pattern.trim(), "git"))
@@ -131,7 +131,7 @@ impl Signer {
 /// The characters that separate words.
 const BLANK: [char; 2] = [' ', '\t'];
 
-/// What is wrong with a line.
+/// A fault in a line.
 pub(super) struct Fault {
     code: FindingCode,
     text: String,
@@ -211,7 +211,7 @@ fn principals(line: &str) -> Result<(&str, &str), Fault> {
     Ok((names, rest.trim_start_matches(BLANK)))
 }
 
-/// Whether a pattern for addresses covers those of agents too.
+/// Whether an address pattern also matches agents' addresses.
 fn covers_both(pattern: &str) -> bool {
     let domain = pattern.rsplit_once('@').map(|(_, domain)| domain);
     let agents = AGENTS.trim_start_matches('@');

@@ -51,19 +51,19 @@ impl Signers {
         self.lines.is_empty()
     }
 
-    /// This list with the lines of another one.
+    /// The union of two lists.
     #[must_use]
     pub fn joined(mut self, other: &Self) -> Self {
         self.lines.extend(other.lines.iter().cloned());
         self
     }
 
-    /// Every line with a key.
+    /// Every line, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Signer> {
         self.lines.iter()
     }
 
-    /// Whether a key may sign at a time, considering only some lines.
+    /// The verdict on a key at a time, considering only the lines that `counts` accepts.
     pub fn verdict(
         &self,
         is: impl Fn(&SigningKey) -> bool,
@@ -187,7 +187,8 @@ mod tests {
             "18 signers.option",
         ];
         assert_eq!(found, expected);
-        // What covers an agent's address and a person's would let each agent change the rules.
+        // A pattern that matches both agents' and people's addresses would let every agent change
+        // the rules.
         for both in [
             "*@*",
             "a,*@*",

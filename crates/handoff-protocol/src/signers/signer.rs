@@ -17,7 +17,7 @@ pub enum SigningKey {
 }
 
 impl SigningKey {
-    /// The fingerprint that its owner knows it by.
+    /// The fingerprint, in the form that its owner's tools print.
     pub fn fingerprint(&self) -> String {
         match self {
             Self::Ssh(key) => key.fingerprint(HashAlg::Sha256).to_string(),
@@ -92,7 +92,7 @@ impl Signer {
     }
 }
 
-/// The suffix of agents' addresses.
+/// The domain of agents' addresses.
 pub(super) const AGENTS: &str = "@handoff.invalid";
 
 /// Whether a text is a person's address, or a pattern for one.
