@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A sum of money in its currency's unit, exact to a billionth below nine million; a number in JSON.
+/// A sum of money in units of its currency, exact to a billionth below nine million; a JSON number.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 #[schemars(with = "f64")]
 pub struct Amount(u64);
 
-/// A number that is not a sum of money: negative, not finite, or more than 18 billion.
+/// A number that is not a sum of money: negative, not finite, or above 18 billion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a sum of money is a number from 0 to 18 billion")]
 pub struct NoAmount;
 
-/// The parts of a unit.
+/// The smallest parts (billionths) in a unit.
 const UNIT: f64 = 1e9;
 
 impl TryFrom<f64> for Amount {
@@ -28,7 +28,7 @@ impl TryFrom<f64> for Amount {
         reason = "the range is checked, and a billionth is as exact as it gets"
     )]
     fn try_from(number: f64) -> Result<Self, NoAmount> {
-        // Every sum that `plus` gives can be read again: the largest there is has 18 billion units.
+        // Every sum that `plus` returns must parse again: the largest is 18 billion units.
         if (0.0..=f64::from(Self(u64::MAX))).contains(&number) {
             Ok(Self((number * UNIT).round() as u64))
         } else {
@@ -48,23 +48,23 @@ impl From<Amount> for f64 {
 }
 
 impl Amount {
-    /// The sum of two; the largest there is, if that is more.
+    /// The sum of two amounts, saturating.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// The whole of it in billionths of the unit.
+    /// The amount in billionths.
     pub fn billionths(self) -> u64 {
         self.0
     }
 
-    /// An amount from its number of billionths.
+    /// An amount from billionths.
     pub fn from_billionths(billionths: u64) -> Self {
         Self(billionths)
     }
 
-    /// The difference; nothing, if the other is larger.
+    /// The difference of two amounts, saturating at zero.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -72,7 +72,7 @@ impl Amount {
 }
 
 impl std::fmt::Display for Amount {
-    /// With two digits, and with as many as it needs below a hundredth.
+    /// With two decimals, or as many as an amount below a hundredth needs.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         /// A hundredth, in billionths.
         const HUNDREDTH: u64 = 10_000_000;
@@ -153,7 +153,7 @@ mod tests {
                 "{refused}"
             );
         }
-        // Also the largest sum there is.
+        // Also the maximum.
         let largest = Amount::from_billionths(u64::MAX).plus(Amount::from_billionths(1));
         let stored = serde_json::to_string(&largest).unwrap();
         assert_eq!(serde_json::from_str::<Amount>(&stored).unwrap(), largest);

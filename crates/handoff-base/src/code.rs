@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-/// The commit of a code branch that a contract is about: for most, its newest one when the contract
-/// was sent; for a review, the one that was reviewed.
+/// The commit of a code branch that a contract is about: for a review the reviewed one, for others
+/// the branch's newest when the contract was sent.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -14,7 +14,7 @@ pub struct Code {
     pub branch: String,
     /// The commit.
     pub commit: String,
-    /// That commit's tree, which survives a squash or a rebase; none if the sender's repository did
-    /// not have the commit.
+    /// That commit's tree, which is the same after a squash or rebase; `None` if the sender's
+    /// repository did not have the commit.
     pub tree: Option<String>,
 }

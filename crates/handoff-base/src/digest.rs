@@ -1,8 +1,8 @@
-//! Digests, as used in records and documents.
+//! Digests in records and documents.
 
 use sha2::{Digest, Sha256};
 
-/// The SHA-256 of these bytes, in hexadecimal.
+/// The SHA-256 of bytes, in hexadecimal.
 pub fn digest(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))
 }

@@ -1,14 +1,14 @@
-//! The changes of a step.
+//! Edits of a tree's paths.
 
 use crate::ObjectId;
 
-/// The change of one path in a tree.
+/// The edit of one path in a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Edit {
     /// Write a regular file with these bytes.
     Bytes(Vec<u8>),
-    /// Put this tree, which the repository has, at the path.
+    /// Put an existing tree object at the path.
     Folder(ObjectId),
-    /// Remove the path, which may be a whole folder.
+    /// Remove the path, with everything below it if it is a folder.
     Gone,
 }

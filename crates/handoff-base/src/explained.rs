@@ -1,4 +1,4 @@
-//! What a user is told of an error, which stands beside the error's type.
+//! Errors with an explanation for users.
 
 use std::error::Error;
 
@@ -8,25 +8,25 @@ use crate::hint::Hint;
 
 /// An error that can end a command.
 pub trait Explained: Error {
-    /// What is said of it besides its message.
+    /// The explanation for users, besides the message.
     fn explanation(&self) -> Explanation;
 }
 
-/// What a user is told of an error besides its message.
+/// What a user is told about an error besides its message.
 #[derive(Clone, Debug)]
 pub struct Explanation {
-    /// What programs know it by. Its exit code goes with it.
+    /// The error's public code, which implies its exit code.
     pub code: ErrorCode,
-    /// What the message begins with, if it does not say itself what failed.
+    /// What failed, if the error's own message does not say it.
     pub problem: Option<&'static str>,
     /// The next safe thing to do.
     pub hint: Option<Hint>,
-    /// Every fault, if there can be several.
+    /// Every fault, for errors with several.
     pub findings: Vec<Finding>,
 }
 
 impl ErrorCode {
-    /// The explanation of an error with this code and this hint.
+    /// An explanation with this code and hint.
     pub fn hint(self, hint: impl Into<Hint>) -> Explanation {
         Explanation {
             hint: Some(hint.into()),
@@ -47,14 +47,14 @@ impl From<ErrorCode> for Explanation {
 }
 
 impl Explanation {
-    /// Adds what the message begins with.
+    /// Sets what failed.
     #[must_use]
     pub fn because(self, problem: &'static str) -> Self {
         let problem = Some(problem);
         Self { problem, ..self }
     }
 
-    /// Adds every fault.
+    /// Adds the faults.
     #[must_use]
     pub fn findings(self, findings: &[Finding]) -> Self {
         let findings = findings.to_vec();
@@ -62,7 +62,7 @@ impl Explanation {
     }
 }
 
-/// An error's message, followed by those of its causes.
+/// An error's message and those of its causes, in one line.
 pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -22,7 +22,7 @@ pub enum Severity {
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Finding {
-    /// Its stable, dotted, lower-case word: [codes](codes.md).
+    /// Its stable, dotted, lower-case code: [codes](codes.md).
     pub code: FindingCode,
     /// `error` refuses; `warning` and `note` do not.
     pub severity: Severity,

@@ -1,5 +1,5 @@
-//! The next safe thing to do after an error, as data: text and commands. Whoever shows it words the
-//! commands: for a shell it is [`Display`], and one place quotes their arguments.
+//! Hints: the next safe thing to do after an error, as text and commands. The caller renders the
+//! commands; for a shell it is [`Display`], and one place quotes their arguments.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -15,7 +15,7 @@ pub struct Hint {
 /// A part of a hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Words for people.
+    /// Text for people.
     Text(String),
     /// A command to run.
     Command(Command),
@@ -25,12 +25,12 @@ pub enum Part {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command(String);
 
-/// Makes a hint from a text, with values for its `{}`. Between backticks, a text that begins with
-/// `git` or `ls` is a command, of which the values are arguments, or parts of one.
+/// Makes a hint from a text, with values for its `{}`. Text in backticks that begins with `git` or
+/// `ls` is a command; values within are arguments or parts of one.
 #[macro_export]
 macro_rules! hint {
     ($text:literal $(, $value:expr)* $(,)?) => {{
-        // Compares the number of values with the text.
+        // Checks the number of values at compile time.
         if false {
             let _ = format_args!($text $(, $value)*);
         }
@@ -38,11 +38,11 @@ macro_rules! hint {
     }};
 }
 
-/// The programs that hints name.
+/// The programs that hints may name.
 const PROGRAMS: [&str; 2] = ["git ", "ls "];
 
 impl Hint {
-    /// What [`hint!`] makes of its arguments.
+    /// Implements [`hint!`].
     pub fn new(text: &str, values: &[&dyn Display]) -> Self {
         let mut hint = Self::default();
         let mut values = values.iter().map(ToString::to_string).peekable();
@@ -70,7 +70,7 @@ impl Hint {
         }
     }
 
-    /// Continues it.
+    /// Appends to the hint.
     #[must_use]
     pub fn and(mut self, more: impl Into<Self>) -> Self {
         for part in more.into().parts {
@@ -82,7 +82,7 @@ impl Hint {
         self
     }
 
-    /// Adds a command to see unless it names one.
+    /// Appends a command to look at, unless the hint has one.
     #[must_use]
     pub fn or_see(self, command: impl Into<Self>) -> Self {
         let is_command = |part: &Part| matches!(part, Part::Command(_));
@@ -94,7 +94,7 @@ impl Hint {
     }
 }
 
-/// A text in which values, if any, are quoted for a shell already.
+/// The text's values, if any, must be quoted for a shell already.
 impl<T: AsRef<str>> From<T> for Hint {
     fn from(text: T) -> Self {
         Self::new(text.as_ref(), &[])
@@ -111,7 +111,7 @@ impl Display for Hint {
 }
 
 impl Command {
-    /// Its program, its verb and its arguments, without quotes.
+    /// The words of the command line, unquoted.
     pub fn words(&self) -> Vec<String> {
         shlex::split(&self.0).unwrap_or_default()
     }
@@ -121,7 +121,7 @@ impl Command {
         self.0 += &format!(" {name} {}", word(value));
     }
 
-    /// Puts another value in the place of the first one of an option.
+    /// Replaces the first value of an option.
     pub fn instead(&mut self, name: &str, value: &str) {
         let name = format!(" {name} ");
         if let Some(at) = self.0.find(&name) {
@@ -146,7 +146,7 @@ impl Display for Command {
     }
 }
 
-/// The parts of a text, and whether each is a command, without its backticks.
+/// Splits a text into spans, and whether each is a command, without its backticks.
 fn spans(text: &str) -> Vec<(&str, bool)> {
     let (mut found, mut rest) = (Vec::new(), text);
     while let Some((before, after)) = rest.split_once('`') {
@@ -166,8 +166,8 @@ fn spans(text: &str) -> Vec<(&str, bool)> {
     found
 }
 
-/// Where a command ends that a backtick begins: at the next one outside single quotes, within
-/// which a foreign name may have some.
+/// The end of a command that starts after a backtick: the next backtick outside single quotes,
+/// which may enclose foreign names with backticks.
 pub fn end_of_command(text: &str) -> usize {
     let mut quoted = false;
     for (at, c) in text.char_indices() {
@@ -184,7 +184,7 @@ pub fn end_of_command(text: &str) -> usize {
 mod tests {
     use super::{Hint, Part};
 
-    /// The words of a hint's commands.
+    /// The words of each command in a hint.
     fn commands(hint: &Hint) -> Vec<String> {
         let commands = hint.parts.iter().filter_map(|part| match part {
             Part::Command(command) => Some(command.words().join("|")),

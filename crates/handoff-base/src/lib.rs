@@ -1,7 +1,6 @@
-//! The types that every part of git-handoff shares: [`ids`], [`ObjectId`], [`finding`]s, the
-//! [`codes`] and [`hints`](mod@hint) of [`explained`] errors, [`Moment`]s and [`text`], JSON
-//! [`mod@pointer`]s, and the changes to files ([`Edit`]) and code branches ([`Code`]) that a step
-//! records.
+//! Types shared by all parts of git-handoff: [`ids`], [`ObjectId`], [`finding`]s, the [`codes`] and
+//! [`hints`](mod@hint) of [`explained`] errors, [`Moment`]s and [`text`], JSON [`mod@pointer`]s,
+//! and a step's edits of files ([`Edit`]) and positions of code branches ([`Code`]).
 //!
 //! Nothing here reads a file, a clock or the environment, or depends on Git or protocols.
 

@@ -1,4 +1,4 @@
-//! Moments, as used in every stored file and document.
+//! Moments, as stored in files and documents.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Deref, Sub};
@@ -9,11 +9,11 @@ use chrono::{DateTime, ParseError, SecondsFormat, TimeDelta, TimeZone, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use thiserror::Error;
 
-/// A moment, to the millisecond, in UTC, in one of the years 0 to 9999.
+/// A moment in UTC with millisecond precision, in the years 0 to 9999.
 ///
-/// Written as RFC 3339, with milliseconds if there are any; read with any offset, to the
-/// millisecond, so that what is written again is the same. Shown to people to the second. A binary
-/// form has the Unix time in milliseconds.
+/// Serialized as RFC 3339, with milliseconds if there are any; parsed with any offset and rounded
+/// to milliseconds, so that it round-trips. Displayed to the second. Binary formats get the Unix
+/// time in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(DateTime<Utc>);
 
@@ -23,15 +23,15 @@ pub enum NoMoment {
     /// It is not RFC 3339.
     #[error(transparent)]
     Form(#[from] ParseError),
-    /// RFC 3339 cannot have its year in UTC.
+    /// Its year in UTC is outside the range.
     #[error("in UTC, it is not in one of the years 0 to 9999")]
     Year,
 }
 
 impl Moment {
-    /// The first moment there is.
+    /// The minimum.
     pub const FIRST: Self = Self::at(-62_167_219_200_000);
-    /// The last moment there is.
+    /// The maximum.
     pub const LAST: Self = Self::at(253_402_300_799_999);
 
     const fn at(milliseconds: i64) -> Self {
@@ -41,7 +41,7 @@ impl Moment {
         }
     }
 
-    /// The moment of a Unix time in milliseconds, if there is one.
+    /// The moment of a Unix time in milliseconds; `None` if it is out of range.
     pub fn from_timestamp_millis(milliseconds: i64) -> Option<Self> {
         let range = Self::FIRST.timestamp_millis()..=Self::LAST.timestamp_millis();
         range
@@ -49,7 +49,7 @@ impl Moment {
             .then(|| Self::at(milliseconds))
     }
 
-    /// The moment of a Unix time in milliseconds, or the nearest there is.
+    /// The moment of a Unix time in milliseconds, clamped.
     fn nearest(milliseconds: i64) -> Self {
         let [first, last] = [Self::FIRST, Self::LAST].map(|at| at.timestamp_millis());
         Self::at(milliseconds.clamp(first, last))
@@ -66,14 +66,14 @@ impl Moment {
         self.checked_add_signed(-length)
     }
 
-    /// The moment plus seconds, capped at the last moment.
+    /// The moment plus seconds, clamped.
     pub fn later(self, seconds: u64) -> Self {
         let length = i64::try_from(seconds).ok().and_then(TimeDelta::try_seconds);
         let end = length.and_then(|length| self.checked_add_signed(length));
         end.unwrap_or(Self::LAST)
     }
 
-    /// The moment as data: RFC 3339, in UTC, with milliseconds if there are any.
+    /// The moment in RFC 3339, in UTC, with milliseconds if there are any.
     pub fn rfc3339(self) -> String {
         let form = match self.0.timestamp_subsec_millis() {
             0 => SecondsFormat::Secs,
@@ -83,13 +83,13 @@ impl Moment {
     }
 }
 
-/// The moment without its fraction of a second, as a commit has it.
+/// The moment truncated to the second, as in a commit.
 pub fn to_second(at: impl Into<Moment>) -> Moment {
     Moment::nearest(at.into().timestamp() * 1000)
 }
 
 impl<Z: TimeZone> From<DateTime<Z>> for Moment {
-    /// The moment to the millisecond, as a record has it, or the nearest there is.
+    /// The moment truncated to the millisecond, as in a record, and clamped.
     fn from(at: DateTime<Z>) -> Self {
         Self::nearest(at.timestamp_millis())
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::text::quoted;
 
-/// The hash by which a repository names its objects.
+/// The object format (hash function) of a repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ObjectFormat {
     /// SHA-1, which git has always used.
@@ -18,11 +18,11 @@ pub enum ObjectFormat {
     Sha256,
 }
 
-/// The length of the longest id, in bytes.
+/// The length of the longest format's ids, in bytes.
 const MOST_BYTES: usize = 32;
 
 impl ObjectFormat {
-    /// The length of an id in bytes. In text, it has twice as many digits.
+    /// The length of an id in bytes; its text has twice as many digits.
     #[inline]
     pub const fn id_bytes(self) -> usize {
         match self {
@@ -31,7 +31,7 @@ impl ObjectFormat {
         }
     }
 
-    /// The object format by the length of its ids, in bytes.
+    /// The format with ids of this length, in bytes.
     #[inline]
     fn of_length(bytes: usize) -> Option<Self> {
         match bytes {
@@ -46,7 +46,7 @@ impl ObjectFormat {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
 #[schemars(with = "String")]
 pub struct ObjectId {
-    /// Zero after the end of a shorter id.
+    /// Padded with zeros.
     bytes: [u8; MOST_BYTES],
     format: ObjectFormat,
 }
@@ -60,7 +60,7 @@ pub struct NoObjectId {
 }
 
 impl ObjectId {
-    /// The id with these bytes; `None` if no format has ids of this length.
+    /// The id with these bytes; `None` if no format has this length.
     #[inline]
     pub fn from_bytes(id: &[u8]) -> Option<Self> {
         let format = ObjectFormat::of_length(id.len())?;
@@ -69,7 +69,7 @@ impl ObjectId {
         Some(Self { bytes, format })
     }
 
-    /// The id that names no object: all zeros.
+    /// The null id: all zeros.
     pub const fn zero(format: ObjectFormat) -> Self {
         let bytes = [0; MOST_BYTES];
         Self { bytes, format }
@@ -81,7 +81,7 @@ impl ObjectId {
         &self.bytes[..self.format.id_bytes()]
     }
 
-    /// The hash that it is.
+    /// The id's format.
     #[inline]
     pub fn format(self) -> ObjectFormat {
         self.format
@@ -110,7 +110,7 @@ impl fmt::Display for ObjectId {
 }
 
 impl Hash for ObjectId {
-    /// Only the bytes, which are a hash already.
+    /// Hashes only the id's bytes, which are a hash already.
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write(&self.bytes);
     }
@@ -126,7 +126,7 @@ impl<'de> Deserialize<'de> for ObjectId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         let id: Self = text.parse().map_err(serde::de::Error::custom)?;
-        // Stored ids have one form.
+        // Stored ids have a single canonical form.
         if id.to_string() == text {
             Ok(id)
         } else {

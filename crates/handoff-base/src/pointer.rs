@@ -9,7 +9,7 @@ pub fn parts(pointer: &str) -> impl Iterator<Item = String> + '_ {
     borrowed_parts(pointer).map(Cow::into_owned)
 }
 
-/// The same, in a copy only where something is escaped.
+/// The same, allocating only for escaped parts.
 pub fn borrowed_parts(pointer: &str) -> impl Iterator<Item = Cow<'_, str>> {
     let parts = pointer.split('/').skip(1);
     parts.map(|part| {
@@ -21,8 +21,7 @@ pub fn borrowed_parts(pointer: &str) -> impl Iterator<Item = Cow<'_, str>> {
     })
 }
 
-/// The value that a pointer leads to, as [`Value::pointer`] finds it, which makes two texts for
-/// each part.
+/// The value at a pointer. Unlike [`Value::pointer`], it does not allocate two strings per part.
 pub fn lookup<'v>(value: &'v Value, pointer: &str) -> Option<&'v Value> {
     if !pointer.is_empty() && !pointer.starts_with('/') {
         return None;
@@ -38,8 +37,8 @@ pub fn lookup<'v>(value: &'v Value, pointer: &str) -> Option<&'v Value> {
     })
 }
 
-/// The values that a JSON Pointer leads to, in which `*` stands for every item of a list, and for
-/// every member of an object that has none of that name.
+/// The values at a pointer in which `*` stands for every item of a list, and for every member of an
+/// object without a member of that name.
 pub fn select<'v>(value: &'v Value, pointer: &str) -> Vec<&'v Value> {
     if !pointer.contains('*') {
         return lookup(value, pointer).into_iter().collect();
@@ -65,13 +64,13 @@ pub fn select<'v>(value: &'v Value, pointer: &str) -> Vec<&'v Value> {
     here
 }
 
-/// Whether a text is a pointer to a member or an item.
+/// Whether a text is a pointer below the root.
 pub fn is_pointer(text: &str) -> bool {
     let mut escapes = text.split('~').skip(1);
     text.len() > 1 && text.starts_with('/') && escapes.all(|rest| rest.starts_with(['0', '1']))
 }
 
-/// A key or a number, escaped for a pointer.
+/// Escapes a key or an index for a pointer.
 pub fn escaped_part(part: &str) -> String {
     let mut escaped = String::with_capacity(part.len());
     push_escaped(&mut escaped, part);

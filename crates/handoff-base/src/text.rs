@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// Shows untrusted text in quotes, escaped and cut to 64 characters, the length of the longest id.
+/// Quotes untrusted text for display, escaped and truncated to 64 characters, the length of the
+/// longest id.
 pub fn quoted(text: &str) -> String {
     let text = cut(text, 64);
     let mut shown = String::from("\"");
@@ -20,10 +21,10 @@ pub fn quoted(text: &str) -> String {
     shown
 }
 
-/// Any text as one word of a POSIX shell's command line, in single quotes if it needs them.
+/// Quotes a text as one word for a POSIX shell, if it needs quotes.
 ///
-/// Every command that is printed for people or agents has its values from here, unless their type
-/// allows no other characters than these: ids, agents' names, issues' keys, workers, numbers.
+/// Every command printed for people or agents quotes its values here, except types that never need
+/// it: ids, agents' names, issue keys, workers, numbers.
 pub fn word(text: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./_-".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
@@ -32,12 +33,12 @@ pub fn word(text: &str) -> Cow<'_, str> {
     Cow::Owned(quoted_word(text))
 }
 
-/// The same, always in single quotes: for commands that are read back.
+/// The same, always in single quotes, for commands that are parsed again.
 pub fn quoted_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// The start of a text: at most this many characters, followed by `…` if there are more.
+/// Truncates a text to this many characters, followed by `…` if there were more.
 pub fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -45,9 +46,9 @@ pub fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// A text in at most this many characters, the last of which is `…` if there are more.
+/// Truncates a text to this many characters in all, the last one `…` if there were more.
 pub fn fit(text: &str, most: usize) -> String {
-    // A text has at least as many bytes.
+    // A text has at least as many bytes as characters.
     let is_longer = text.len() > most && text.chars().nth(most).is_some();
     if is_longer {
         cut(text, most.saturating_sub(1))
@@ -56,9 +57,9 @@ pub fn fit(text: &str, most: usize) -> String {
     }
 }
 
-/// Characters that reorder or hide text, carry text that is not seen, or break a line: Unicode's
-/// format characters, its default-ignorable code points, and its separators of lines and
-/// paragraphs. A test compares the table with Unicode's.
+/// Characters that reorder or hide text, carry invisible text, or break a line: Unicode's format
+/// characters, default-ignorable code points, and line and paragraph separators. A test compares
+/// the table with Unicode's.
 const MISLEADING: &[(char, char)] = &[
     ('\u{ad}', '\u{ad}'),
     ('\u{34f}', '\u{34f}'),
@@ -87,9 +88,9 @@ const MISLEADING: &[(char, char)] = &[
     ('\u{e0000}', '\u{e0fff}'),
 ];
 
-/// Whether a character reorders or hides text, or is not seen itself.
+/// Whether a character reorders or hides text, or is invisible.
 pub fn is_misleading(c: char) -> bool {
-    // The common case: only one of them is below.
+    // Fast path: only one misleading character is below.
     if c < '\u{300}' {
         return c == '\u{ad}';
     }
@@ -97,14 +98,14 @@ pub fn is_misleading(c: char) -> bool {
     after > 0 && c <= MISLEADING[after - 1].1
 }
 
-/// The characters of a text, each with its offset and whether it must not be shown as it is: a
-/// control character, or a misleading one.
+/// A text's characters with their offsets, and whether each must be escaped: control characters and
+/// misleading ones.
 ///
-/// Two of the latter may be shown where they only make one emoji out of two, or choose its form: a
-/// zero-width joiner between emoji, and one variation selector 16 after an emoji or in a keycap.
+/// Two misleading characters are allowed where they only shape an emoji: a zero-width joiner
+/// between emoji, and one variation selector 16 after an emoji or in a keycap.
 pub fn marked(text: &str) -> impl Iterator<Item = (usize, char, bool)> {
     let mut last = None;
-    // Whether what is shown so far ends with an emoji.
+    // Whether the text so far ends with an emoji.
     let mut emoji = false;
     let mut chars = text.char_indices().peekable();
     std::iter::from_fn(move || {
@@ -125,14 +126,14 @@ pub fn marked(text: &str) -> impl Iterator<Item = (usize, char, bool)> {
     })
 }
 
-/// Whether a character is in a block of signs that emoji are in.
+/// Whether a character is in a block that contains emoji.
 fn is_emoji(c: char) -> bool {
     matches!(c, '\u{a9}' | '\u{ae}' | '\u{203c}' | '\u{2049}' | '\u{2100}'..='\u{2bff}'
         | '\u{3030}' | '\u{303d}' | '\u{3297}' | '\u{3299}' | '\u{1f000}'..='\u{1faff}')
 }
 
-/// A text without the characters that must not be shown; those that break a line become blanks,
-/// but line breaks and tabs stay.
+/// Removes characters that must not be shown; line-breaking ones become blanks, but line breaks and
+/// tabs stay.
 pub fn without_invisible(text: &str) -> String {
     let seen = |(_, c, hidden): (usize, char, bool)| match c {
         '\n' | '\t' => Some(c),
@@ -142,26 +143,26 @@ pub fn without_invisible(text: &str) -> String {
     marked(text).filter_map(seen).collect()
 }
 
-/// Untrusted text for people: characters that could move the cursor or hide or reorder text are
-/// made visible. Line breaks and tabs stay.
+/// Escapes untrusted text for people: characters that could move the cursor or hide or reorder text
+/// become visible. Line breaks and tabs stay.
 pub fn plain(text: &str) -> String {
     visible(text, |c| matches!(c, '\n' | '\t').then_some(c))
 }
 
-/// A path or another name for people, with every character visible, line breaks and tabs too.
+/// Escapes a path or another name for people, including line breaks and tabs.
 pub fn path(text: &str) -> String {
     visible(text, |_| None)
 }
 
-/// Untrusted text for people, of which no line but the first can look like one of ours: like
-/// [`plain`], but later lines are set off.
+/// Escapes untrusted text for people like [`plain`], and prefixes later lines with a bar, so that
+/// none can pass for one of ours.
 pub fn continued(text: &str) -> String {
     plain(text)
         .trim_end_matches('\n')
         .replace('\n', "\n      | ")
 }
 
-/// Untrusted text for people in lines of its own, each set off with a bar.
+/// Escapes untrusted text for people and prefixes each line with a bar.
 pub fn set_off(text: &str) -> String {
     let text = plain(text);
     text.lines()
@@ -169,21 +170,21 @@ pub fn set_off(text: &str) -> String {
         .collect()
 }
 
-/// The fence of a Markdown code block that nothing in this text can close.
+/// A Markdown code fence that nothing in this text can close.
 pub fn fence(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max();
     "`".repeat(longest.unwrap_or(0).max(2) + 1)
 }
 
-/// A whole foreign document for people, in a fence that nothing in it can close.
+/// A foreign document in a Markdown code block that nothing in it can close.
 pub fn fenced(text: &str, kind: &str) -> String {
     let fence = fence(text);
     format!("{fence}{kind}\n{}\n{fence}\n", plain(text.trim_end()))
 }
 
-/// Untrusted text for people on one line: like [`plain`], but line breaks and tabs become blanks,
-/// and blanks around it are removed. Of several blanks one is left: a wide gap could pass for the
-/// end of a column or, on a terminal, of a line.
+/// Escapes untrusted text for people as one line: like [`plain`], but line breaks and tabs become
+/// blanks, and white space is trimmed and collapsed. A wide gap could pass for the end of a column
+/// or line.
 pub fn one_line(text: &str) -> String {
     let breaks = |c| matches!(c, '\n' | '\t' | '\r' | '\u{2028}' | '\u{2029}');
     let mut line = visible(text.trim(), |c| breaks(c).then_some(' '));
@@ -196,8 +197,8 @@ pub fn one_line(text: &str) -> String {
     line
 }
 
-/// Makes characters that could move the cursor or hide or reorder text visible, except those for
-/// which `instead` gives a replacement.
+/// Escapes characters that could move the cursor or hide or reorder text, unless `instead` has a
+/// replacement.
 fn visible(text: &str, instead: impl Fn(char) -> Option<char>) -> String {
     let mut shown = String::with_capacity(text.len());
     for (_, c, hidden) in marked(text) {
@@ -210,26 +211,26 @@ fn visible(text: &str, instead: impl Fn(char) -> Option<char>) -> String {
     shown
 }
 
-/// A document without its byte order mark, which some editors write and no parser of JSON takes.
+/// Strips a byte order mark, which some editors write and JSON parsers refuse.
 pub fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes)
 }
 
-/// The longest summary line, in characters.
+/// The maximum length of a summary line, in characters.
 const SUMMARY: usize = 200;
 
-/// Untrusted text as the summary of a commit: one line, white space folded, control and
-/// invisible characters dropped, at most 200 characters.
+/// Makes untrusted text a commit's summary: one line, white space collapsed, control and invisible
+/// characters dropped, at most 200 characters.
 ///
-/// A line that begins with `-` or `#` could be read as the divider before a patch or as a comment,
+/// A line that begins with `-` or `#` could pass for the divider before a patch or for a comment,
 /// so it is prefixed with a middle dot.
 pub fn summary_line(text: &str) -> String {
     message_line(text, SUMMARY)
 }
 
-/// Like [`summary_line`], with at most this many characters.
+/// Like [`summary_line`], with this maximum length.
 pub fn message_line(text: &str, most: usize) -> String {
-    // The common case: each character is seen, and no two blanks follow each other.
+    // Fast path: printable ASCII without consecutive blanks.
     let is_one_line = text.bytes().all(|b| (b' '..=b'~').contains(&b))
         && !text.starts_with(' ')
         && !text.ends_with(' ')
@@ -247,7 +248,7 @@ pub fn message_line(text: &str, most: usize) -> String {
     line
 }
 
-/// A number with its digits in groups: `12,345`.
+/// A number with thousands separators: `12,345`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut shown = String::with_capacity(digits.len() + digits.len() / 3);
@@ -260,7 +261,7 @@ pub fn grouped(number: u64) -> String {
     shown
 }
 
-/// Orders names with runs of digits by their value: `7` is before `10`, and `a2.9` before `a2.10`.
+/// Compares names with runs of digits by value: `7` is before `10`, and `a2.9` before `a2.10`.
 pub fn natural_order(one: &str, other: &str) -> Ordering {
     let digits = |text: &[u8]| text.iter().take_while(|b| b.is_ascii_digit()).count();
     let zeros = |run: &[u8]| run.iter().take_while(|b| **b == b'0').count();
@@ -319,7 +320,7 @@ mod tests {
         let mut names = ordered;
         names.reverse();
         names.sort_by(|one, other| natural_order(one, other));
-        // What is equal but for leading zeros is in the order of bytes.
+        // Names that differ only in leading zeros are ordered by bytes.
         names[4..6].reverse();
         assert_eq!(names, ordered);
         assert_eq!(natural_order("a1", "a1"), Ordering::Equal);
@@ -361,7 +362,8 @@ mod tests {
         assert_eq!(plain("x\u{202e}y\n\tz\r"), "x\\u{202e}y\n\tz\\u{d}");
     }
 
-    /// The table is Unicode's, but for new versions: the set of what is invisible only grows.
+    /// The table matches Unicode's, except for new versions: the set of invisible characters only
+    /// grows.
     #[test]
     fn what_misleads_is_what_unicode_calls_so() {
         let regex = |class: &str| regex::Regex::new(class).unwrap();
@@ -378,7 +380,7 @@ mod tests {
         assert!(MISLEADING.is_sorted());
     }
 
-    /// One of each kind that has been used to hide text, or to make it look like another.
+    /// One character of each kind that has been used to hide or disguise text.
     #[test]
     fn nothing_invisible_passes() {
         for c in "\u{61c}\u{2028}\u{2029}\u{206a}\u{206f}\u{e0041}\u{fe00}\u{fe0f}\u{e0100}\u{3164}\u{115f}\u{ad}\u{180e}\u{fff9}\u{34f}".chars()
@@ -406,7 +408,7 @@ mod tests {
         }
         assert_eq!(plain("⚠\u{fe0f}\u{fe0f}"), "⚠\u{fe0f}\\u{fe0f}");
         assert_eq!(plain("👩\u{200d}a\u{200d}💻"), "👩\\u{200d}a\\u{200d}💻");
-        // A flag that is spelt in tags, which could spell anything.
+        // A tag sequence can spell anything, so even a flag is escaped.
         assert_eq!(plain("🏴\u{e0067}"), "🏴\\u{e0067}");
     }
 

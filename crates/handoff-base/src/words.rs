@@ -1,6 +1,6 @@
-//! Enums whose variants are words, as they are stored and printed.
+//! Enums whose variants are words, both stored and printed.
 
-/// Defines an enum of words: each variant with the word that it is stored and printed as.
+/// Defines an enum with a word for each variant.
 #[macro_export]
 macro_rules! words {
     ($(#[$about:meta])* $visible:vis enum $type:ident { $(
@@ -14,10 +14,10 @@ macro_rules! words {
         }
 
         impl $type {
-            /// All of them, in order.
+            /// All variants, in order.
             pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
 
-            /// The word.
+            /// The variant's word.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)+ }
             }

@@ -11,7 +11,7 @@ codes! {
         /// - cure: fix what the findings name, then check again
         ProtocolFaults = "protocol_faults", NO;
 
-        /// - cause: `protocol test`: a protocol that was played did something unexpected
+        /// - cause: `protocol test`: a scenario had an unexpected outcome
         /// - example: `git handoff protocol test ./our-way` when no route leads from the last agent to the end
         /// - cure: each scenario says what was unexpected; if no value was found for a field, give it `examples` in its schema
         ProtocolUnexpected = "protocol_unexpected", NO;
@@ -106,7 +106,7 @@ codes! {
         /// - cure: name the output, `git handoff github summary --output FILE` (`-` is standard output), or the event: `git handoff github event --file FILE --name NAME`
         NoWorkflow = "no_workflow", USAGE;
 
-        /// - cause: a claim is made by no worker
+        /// - cause: the claim names no worker
         /// - example: a program that claims through the library names none
         /// - cure: name the worker with `--worker ID`, GIT_HANDOFF_WORKER or `git config handoff.worker ID`
         NoWorker = "no_worker", USAGE;

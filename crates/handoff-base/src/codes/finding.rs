@@ -408,7 +408,7 @@ codes! {
         /// - cure: correct the value that is wrong; if the issue has changed, record that with `git handoff annotate ISSUE --fact NAME=VALUE --note 'WHY'`
         ContractInconsistent = "contract.inconsistent";
 
-        /// - cause: two open issues share a port, a workspace or a branch; which facts each issue needs for itself says their `exclusive` in the protocol. It is a warning: the contract is accepted
+        /// - cause: a warning: two open issues share a value, such as a port, a workspace or a branch, of a fact that the protocol marks `exclusive`
         /// - example: `<port>3107</port>` for issue 87, while issue 88 is open with port 3107
         /// - cure: use another one, or wait until nobody works on the other issue
         ContractShared = "contract.shared";
@@ -1267,13 +1267,13 @@ codes! {
 }
 
 impl FindingCode {
-    /// What `verify` says of it to people who know neither Git nor JSON.
+    /// The explanation that `verify` prints for people who know neither Git nor JSON.
     pub fn meaning(self) -> &'static str {
         let meaning = Self::EXPLAINED[self as usize].meaning;
         meaning.unwrap_or("A contract is not as its protocol of the time wanted it.")
     }
 
-    /// Whether it says that a gate failed, which only sums up other findings.
+    /// Whether the finding is a failed gate, which only sums up other findings.
     pub fn is_gate(self) -> bool {
         matches!(
             self,
@@ -1285,7 +1285,7 @@ impl FindingCode {
         )
     }
 
-    /// Whether it says that nothing may go from this sender to this receiver.
+    /// Whether the finding is that no route goes from this sender to this receiver.
     pub fn is_route(self) -> bool {
         matches!(self, Self::RouteForbidden | Self::RouteUnknown)
     }

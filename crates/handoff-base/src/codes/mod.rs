@@ -1,5 +1,5 @@
-//! Every public code: its word, its exit codes, and what `git handoff explain` says of it, which
-//! stands above it. `docs/codes.md` is generated from them, in their order.
+//! Every public code with its word, its exit codes, and its explanation for `git handoff explain`,
+//! written above it. `docs/codes.md` is generated from them, in their order.
 
 mod error;
 pub mod exit;
@@ -27,7 +27,7 @@ pub struct ExplainedCode {
     pub example: &'static str,
     /// What to do about it.
     pub cure: &'static str,
-    /// What `verify` says of it to people who know neither Git nor JSON.
+    /// The explanation that `verify` prints for people who know neither Git nor JSON.
     #[serde(skip)]
     pub(crate) meaning: Option<&'static str>,
 }
@@ -68,7 +68,7 @@ macro_rules! codes {
                 meaning: [$(after($meaning, " - verify: "))?].first().copied(),
             },)+)+];
 
-            /// The word that programs know it by.
+            /// The word under which programs know the code.
             pub fn as_str(self) -> &'static str {
                 Self::EXPLAINED[self as usize].code
             }
@@ -83,7 +83,8 @@ macro_rules! codes {
 }
 use codes;
 
-/// The text after the name that a line of an explanation begins with; it does not compile without.
+/// The text after a label at the start of an explanation's line; compilation fails without the
+/// label.
 const fn after(line: &'static str, name: &str) -> &'static str {
     let (start, text) = line.split_at(name.len());
     let mut at = 0;
