@@ -1,4 +1,4 @@
-//! What can be done about a handoff: each action is a command of this program.
+//! The actions on a handoff: each runs a command of this program.
 
 use std::io;
 use std::process::{Command, Stdio};
@@ -10,33 +10,33 @@ use handoff::protocol::{Event, State};
 use super::edit::Line;
 use handoff::base::codes::exit;
 
-/// A command that decides about a handoff.
+/// An action that decides about a handoff.
 #[derive(Debug)]
 pub(super) struct Action {
     pub(super) key: char,
     pub(super) command: &'static str,
-    /// The events that it causes: it is for a state that accepts one of them. With none, it says what a
-    /// person thinks of the work, also once that is completed.
+    /// The events that it causes: it is offered in states that accept one of them. Without any, it
+    /// records a person's opinion of the work, even of completed work.
     events: &'static [Event],
     asks: &'static [Asked],
 }
 
-/// What an action asks for.
+/// An input that an action needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// The agent that acts, if none was named.
+    /// The acting agent, unless one was named.
     Agent,
     /// A text, or a value for each question.
     Answer,
     /// Another agent.
     Receiver,
-    /// A reason, which can be left out.
+    /// An optional reason.
     Reason,
-    /// A reason, without which the command is refused.
+    /// A required reason.
     Why,
 }
 
-/// Every action. One more command is one more line.
+/// Every action. A new command needs one more line.
 pub(super) const ACTIONS: &[Action] = &[
     Action::new('a', "answer", &[Event::Answer], &[Asked::Answer]),
     Action::new(
@@ -71,7 +71,7 @@ impl Action {
         }
     }
 
-    /// Whether it can be done in a state.
+    /// Whether it is offered in a state.
     pub(super) fn is_for(&self, state: State) -> bool {
         if self.events.is_empty() {
             return !matches!(state, State::Rejected | State::Cancelled);
@@ -80,21 +80,21 @@ impl Action {
     }
 }
 
-/// Who acts, and on which ledger, as the options that each command gets.
+/// The options that every command gets: the agent and the ledger.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Acting {
     pub(super) agent: Option<String>,
-    /// The other options that the board was started with.
+    /// Further options with which the board was started.
     pub(super) options: Vec<String>,
 }
 
-/// A value that is asked for.
+/// An input field.
 #[derive(Debug)]
 pub(super) struct Field {
     pub(super) label: String,
     pub(super) value: Line,
     asked: Asked,
-    /// The question's key, if it is a value.
+    /// The question's key, for a value.
     key: Option<String>,
 }
 
@@ -109,14 +109,14 @@ impl Field {
     }
 }
 
-/// An action with what is typed for it.
+/// An action with its input fields.
 #[derive(Debug)]
 pub(super) struct Form {
     pub(super) action: &'static Action,
     id: String,
     acting: Acting,
     pub(super) fields: Vec<Field>,
-    /// The field that is typed into.
+    /// The index of the focused field.
     pub(super) at: usize,
 }
 
@@ -154,7 +154,7 @@ impl Form {
         }
     }
 
-    /// The first field without which the command would be refused, and in which nothing is typed.
+    /// The first required field that is empty.
     pub(super) fn lacking(&self) -> Option<usize> {
         let needed = [Asked::Agent, Asked::Receiver, Asked::Why];
         let is_empty = |field: &Field| field.value.text().trim().is_empty();
@@ -162,7 +162,7 @@ impl Form {
         fields.position(|field| needed.contains(&field.asked) && is_empty(field))
     }
 
-    /// The agent that was typed, if one was asked for.
+    /// The agent that was entered, if one was asked for.
     pub(super) fn agent(&self) -> Option<String> {
         self.typed(Asked::Agent).next().map(|(_, text)| text)
     }
@@ -176,7 +176,7 @@ impl Form {
         typed.filter(|(_, text)| !text.is_empty())
     }
 
-    /// The command, as it is typed so far.
+    /// The command for what has been entered so far.
     pub(super) fn invocation(&self) -> Invocation {
         let mut words = vec![self.action.command.to_owned(), self.id.clone()];
         let receivers = self.typed(Asked::Receiver).map(|(_, to)| ("--to", to));
@@ -185,7 +185,7 @@ impl Form {
         let reasons = reasons.map(|(_, why)| ("--reason", why));
         let agent = agent.map(|agent| ("--as", agent));
         for (option, value) in receivers.chain(agent).chain(reasons) {
-            // Nothing that is typed is read as an option.
+            // Input must not be parsed as an option.
             if value.starts_with('-') {
                 words.push(format!("{option}={value}"));
             } else {
@@ -206,17 +206,17 @@ impl Form {
     }
 }
 
-/// A command of this program that is to be run: its arguments.
+/// A command of this program to run: its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Invocation {
     words: Vec<String>,
 }
 
-/// What a command said.
+/// The result of a command.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) command: String,
-    /// In a word.
+    /// One word.
     pub(super) verdict: &'static str,
     pub(super) text: String,
 }
@@ -229,7 +229,7 @@ impl Invocation {
         format!("git handoff {}", words.join(" "))
     }
 
-    /// Runs the command to its end, without a shell and without a terminal.
+    /// Runs the command to its end, without a shell or a terminal.
     pub(super) fn run(&self) -> Outcome {
         let ran = self.output();
         let (verdict, text) = match ran {
@@ -259,7 +259,7 @@ impl Invocation {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(&self.words).stdin(Stdio::null());
         command.env("GIT_TERMINAL_PROMPT", "0").env("NO_COLOR", "1");
-        // It ends by itself, even if the board is closed meanwhile.
+        // In its own process group: it finishes even if the board is closed.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         command.output()

@@ -1,4 +1,4 @@
-//! What the board shows: a column for what needs somebody, and one for each agent with open
+//! The board's data: a column of handoffs that need attention, and one for each agent with open
 //! handoffs.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,12 +17,12 @@ pub(super) const ATTENTION: &str = "needs attention";
 pub(super) struct Board {
     /// The ledger's branch and commit.
     pub(super) ledger: String,
-    /// What makes the board incomplete, or out of date.
+    /// Why the board is incomplete or out of date, if it is.
     pub(super) trouble: Option<String>,
     pub(super) columns: Vec<Column>,
 }
 
-/// What needs somebody, or what one agent has.
+/// A column: needs, or the handoffs of one agent.
 #[derive(Debug)]
 pub(super) struct Column {
     pub(super) title: String,
@@ -33,27 +33,27 @@ pub(super) struct Column {
 #[derive(Clone, Debug)]
 pub(super) struct Card {
     pub(super) record: Arc<Record>,
-    /// What it needs, if it needs somebody.
+    /// Its need, if it has one.
     pub(super) attention: Option<Arc<Attention>>,
     /// Whether its issue is paused.
     pub(super) is_paused: bool,
 }
 
-/// What was read for a board.
+/// The data read for a board.
 #[derive(Default)]
 pub(super) struct Found {
     /// The open handoffs.
     pub(super) open: Vec<Arc<Record>>,
-    /// The paused issues among theirs.
+    /// Those of their issues that are paused.
     pub(super) paused: BTreeSet<IssueKey>,
-    /// What needs somebody, and whether that is a person, or the agent that acts here.
+    /// The needs, each with whether it is the turn of a person or of the agent that acts here.
     pub(super) attention: Vec<(bool, Card)>,
     /// The agents, in the order of their protocols.
     pub(super) agents: Vec<AgentName>,
 }
 
 impl Found {
-    /// Sorts what was found into columns.
+    /// Sorts the data into columns.
     pub(super) fn columns(self) -> Vec<Column> {
         let Self {
             open,
@@ -99,7 +99,7 @@ impl Found {
 }
 
 impl Card {
-    /// What needs somebody first, then by state, then the oldest.
+    /// Needs first, then by state, then by age.
     fn order(&self) -> impl Ord + use<> {
         let record = &self.record;
         let state = State::ALL.iter().position(|state| *state == record.state);
@@ -107,7 +107,7 @@ impl Card {
         (self.attention.is_none(), state, since, record.id.clone())
     }
 
-    /// Whether a text occurs in what the card is about.
+    /// Whether a text occurs in the card's data.
     pub(super) fn has(&self, text: &str) -> bool {
         let record = &self.record;
         let worker = record.lease.as_ref().map(|lease| lease.worker.as_str());

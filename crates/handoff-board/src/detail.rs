@@ -1,5 +1,5 @@
-//! What is shown of one handoff: itself with its history, its contract, what failed, and the
-//! difference that its branch makes. It is read by a thread of its own.
+//! The detail view of a handoff: history, contract, failures, and the diff of its branch. It is
+//! read on a separate thread.
 
 use std::fmt::Write as _;
 use std::io::Read;
@@ -18,25 +18,25 @@ use handoff_cli::render::kept::kept_text;
 use handoff_cli::render::stored::Stored;
 use handoff_cli::view::Look;
 
-/// The most bytes of a difference that are shown.
+/// The maximum size of a diff shown, in bytes.
 const MOST: u64 = 256 * 1024;
 
 /// The names of the tabs.
 pub(super) const TABS: [&str; 4] = ["handoff", "contract", "failure", "diff"];
 
-/// A handoff, as it is looked into.
+/// The content of a detail view.
 #[derive(Debug)]
 pub(super) struct Detail {
     pub(super) id: HandoffId,
-    /// In one line.
+    /// A one-line summary.
     pub(super) headline: String,
     pub(super) record: Option<Record>,
-    /// The text of each tab, with every character visible.
+    /// The text of each tab, escaped.
     pub(super) texts: [String; TABS.len()],
 }
 
 impl Detail {
-    /// What is shown before it is read.
+    /// The placeholder while it is read.
     pub(super) fn loading(id: HandoffId) -> Self {
         Self {
             headline: format!("{id}"),
@@ -46,7 +46,7 @@ impl Detail {
         }
     }
 
-    /// Reads a handoff.
+    /// Reads a handoff's detail view.
     pub(super) fn read(global: Global, id: HandoffId, look: Look) -> Self {
         match read(global, &id, look) {
             Ok(detail) => detail,
@@ -99,7 +99,7 @@ fn read(global: Global, id: &HandoffId, look: Look) -> Result<Detail, Failure> {
     })
 }
 
-/// What a branch changed since it left the base branch, as git shows it.
+/// The diff of a branch from its fork point, by git.
 fn difference(
     repository: &Repository,
     branch: &str,
@@ -138,12 +138,12 @@ fn difference(
     Ok(shown)
 }
 
-/// The beginning of what a command prints, and whether there is more.
+/// The start of a command's output, and whether it was truncated.
 fn output(command: &mut Command) -> std::io::Result<(String, bool)> {
     let mut child = command.spawn()?;
     let mut bytes = Vec::new();
     if let Some(stdout) = child.stdout.take() {
-        // Closing it ends a command that has more to print.
+        // Closing the pipe ends a command with more output.
         stdout.take(MOST).read_to_end(&mut bytes)?;
     }
     child.wait()?;

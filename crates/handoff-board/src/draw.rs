@@ -1,4 +1,4 @@
-//! How the board looks.
+//! Draws the board.
 
 use std::collections::BTreeMap;
 
@@ -18,17 +18,17 @@ use super::detail::TABS;
 use super::state::{App, Looked, Popup, Shown};
 use handoff_cli::view::{self, Look, wrapped};
 
-/// The least size of a terminal.
+/// The minimum size of a terminal.
 const LEAST: (u16, u16) = (30, 8);
 
-/// The least width of a column.
+/// The minimum width of a column.
 const COLUMN: u16 = 24;
 
-/// The rows of a card, with the blank one below it; those of one that needs somebody also say whom.
+/// The height of a card, with a blank row below it; cards with a need also name whose turn it is.
 const CARD: u16 = 4;
 const NEEDY_CARD: u16 = 5;
 
-/// How things are painted.
+/// Styles and character set.
 #[derive(Clone, Copy)]
 pub(super) struct Paint {
     pub(super) has_colors: bool,
@@ -53,7 +53,7 @@ impl Paint {
         }
     }
 
-    /// Untrusted text in one line of at most this width.
+    /// Untrusted text as one line, truncated to this width.
     fn cut(self, text: &str, width: u16) -> String {
         self.look.cut(&one_line(text), usize::from(width))
     }
@@ -77,7 +77,7 @@ impl Paint {
     }
 }
 
-/// A style of text as one of a cell.
+/// Converts an anstyle style to ratatui's.
 fn converted(style: anstyle::Style) -> Style {
     use anstyle::AnsiColor as Ansi;
     let color = match style.get_fg_color() {
@@ -94,7 +94,7 @@ fn converted(style: anstyle::Style) -> Style {
     color.map_or(Style::new(), |color| Style::new().fg(color))
 }
 
-/// Draws everything.
+/// Draws the whole screen.
 pub(super) fn board(frame: &mut Frame<'_>, app: &mut App, paint: Paint) {
     let area = frame.area();
     if area.width < LEAST.0 || area.height < LEAST.1 {
@@ -150,7 +150,7 @@ fn columns(frame: &mut Frame<'_>, app: &App, paint: Paint, area: Rect) {
     let all = app.columns();
     let fit = usize::from((area.width / (COLUMN + 1)).max(1));
     let count = fit.min(all.len().max(1));
-    // The selected one is among those that are shown.
+    // The selected column is always visible.
     let first = (app.column + 1).saturating_sub(count);
     let areas = Layout::horizontal(vec![Constraint::Fill(1); count]).spacing(1);
     let areas = areas.split(area);
@@ -170,12 +170,12 @@ fn columns(frame: &mut Frame<'_>, app: &App, paint: Paint, area: Rect) {
     }
 }
 
-/// A column as it is drawn.
+/// A column to draw.
 struct Column<'a> {
     shown: &'a Shown<'a>,
-    /// The selected card, if it is in this column.
+    /// The index of the selected card, if it is in this column.
     selected: Option<usize>,
-    /// How many columns are beyond it.
+    /// The number of columns beyond it, as text.
     beyond: String,
 }
 
@@ -218,7 +218,7 @@ impl Column<'_> {
         }
     }
 
-    /// How many handoffs are in each state.
+    /// The number of handoffs in each state.
     fn counts(&self, paint: Paint) -> Line<'static> {
         let mut counts: BTreeMap<usize, (State, usize)> = BTreeMap::new();
         for card in &self.shown.cards {
@@ -237,7 +237,7 @@ impl Column<'_> {
     }
 }
 
-/// A card: the handoff and how long it has been so, what it is about, and how it stands.
+/// A card's lines: id and age, subject, and condition.
 fn card_lines(
     card: &Card,
     is_attention: bool,
@@ -277,7 +277,7 @@ fn card_lines(
     [Line::from(head)].into_iter().chain(lines).collect()
 }
 
-/// How a handoff stands, the most important first: its state, who is at it, its attempt, and why.
+/// A handoff's condition, most important first: state, worker, attempt, and reason.
 fn standing(record: &Record, now: Moment) -> String {
     let state = if record.is_expired(now) {
         overdue_text(record.state).to_owned()
@@ -331,7 +331,7 @@ fn detail(frame: &mut Frame<'_>, looked: &mut Looked, paint: Paint, head: Rect, 
     frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), body);
 }
 
-/// The style of a line of a difference.
+/// The style of a diff line.
 fn line_style(line: &str, is_diff: bool, paint: Paint) -> Style {
     match line.chars().next() {
         Some('+') if is_diff && paint.has_colors => Style::new().fg(Color::Green),
@@ -363,7 +363,7 @@ fn footer(frame: &mut Frame<'_>, app: &App, paint: Paint, area: Rect) {
     frame.render_widget(line, area);
 }
 
-/// The keys that can be used, with the actions for what is selected, as far as they fit.
+/// The available keys, including actions for the selection, as far as they fit.
 fn keys(app: &App, width: usize) -> String {
     let selected = app.selected();
     let for_it = |action: &&Action| selected.is_some_and(|r| action.is_for(r.state_at(app.now)));
@@ -417,7 +417,7 @@ fn popup(frame: &mut Frame<'_>, app: &App, paint: Paint, area: Rect) {
     }
 }
 
-/// What each key does.
+/// The help text: what each key does.
 fn help() -> String {
     let mut text = "\
 arrows, hjkl  move             Enter  look into a handoff
@@ -432,7 +432,7 @@ Ctrl-L        draw anew        q      back, quit
     text + "\nAn action asks for what it needs, and shows the command before it runs."
 }
 
-/// What is asked, the command so far, and where the cursor is.
+/// The form's text with the command so far, and the cursor's position.
 fn form_text(form: &Form) -> (String, (u16, u16)) {
     let mut text = String::new();
     let mut cursor = (0, 0);
@@ -472,7 +472,7 @@ mod tests {
     use crate::state::App;
     use handoff_cli::view::Look;
 
-    /// The screen, row by row.
+    /// The rendered screen, row by row.
     fn drawn(app: &mut App, width: u16, height: u16) -> String {
         let paint = Paint {
             has_colors: false,

@@ -1,12 +1,12 @@
-//! A line of text that is typed.
+//! A one-line text input.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// The most bytes that are taken in.
+/// The maximum length, in bytes.
 const MOST: usize = 16 * 1024;
 
-/// The text, and the place in it where typing goes.
+/// The text, and the cursor's offset.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Line {
     before: String,
@@ -18,12 +18,12 @@ impl Line {
         format!("{}{}", self.before, self.after)
     }
 
-    /// The text on both sides of the cursor.
+    /// The text before and after the cursor.
     pub(super) fn parts(&self) -> (&str, &str) {
         (&self.before, &self.after)
     }
 
-    /// Adds text; what would break the line becomes a blank.
+    /// Inserts text; line breaks become blanks.
     pub(super) fn insert(&mut self, text: &str) {
         let text = text.trim_end_matches(['\r', '\n']);
         for c in text.chars() {
@@ -33,7 +33,7 @@ impl Line {
         }
     }
 
-    /// Takes a key in, if it is for a line of text.
+    /// Handles an editing key.
     pub(super) fn key(&mut self, key: KeyEvent) {
         let last = |text: &str| text.graphemes(true).next_back().map_or(0, str::len);
         let first = |text: &str| text.graphemes(true).next().map_or(0, str::len);

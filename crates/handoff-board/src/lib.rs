@@ -1,10 +1,9 @@
 //! The board: a live view of the ledger on a terminal.
 //!
-//! `load` reads the ledger on a thread of its own, which a change of the branch wakes, and makes
-//! what `data` describes of it. `state` is what is shown and selected, and what each key does to
-//! it; `draw` draws that. `detail` reads one handoff, `actions` are the commands that decide about
-//! it, `edit` is a line of text that is typed. `terminal` takes the terminal and gives it back.
-//! All of them send messages to one loop, here.
+//! `load` reads the ledger on its own thread, woken by changes of the branch, and produces the
+//! `data`. `state` holds the view and selection, and handles keys; `draw` renders it. `detail`
+//! reads one handoff, `actions` are the commands that decide about it, `edit` is a text input.
+//! `terminal` sets up and restores the terminal. All threads send messages to one event loop, here.
 
 mod actions;
 mod data;
@@ -45,25 +44,25 @@ use handoff_cli::view::is_dumb;
 /// The interval at which ages are redrawn.
 const AGES: Duration = Duration::from_secs(10);
 
-/// What happens while the board is shown.
+/// An event for the loop.
 enum Message {
-    /// A key, pasted text, or a new size.
+    /// A key, pasted text, or a resize.
     Event(Event),
     /// The ledger was read.
     Loaded(Board),
-    /// It could not be read.
+    /// Reading the ledger failed.
     Failed(String),
     /// A handoff was read.
     Detail(Box<Detail>),
     /// A command ended.
     Ran(Outcome),
-    /// The terminal is gone, or a signal came.
+    /// The terminal was closed, or a signal arrived.
     Ended,
     /// A thread panicked.
     Panicked,
 }
 
-/// Shows the board until it is closed.
+/// Runs the board until it is closed.
 ///
 /// # Errors
 /// A [`Failure`] of usage without a terminal, and of the environment without a ledger.
@@ -106,7 +105,7 @@ pub fn run(
         look,
     };
     if paint.has_colors {
-        // `--color always` is stronger than NO_COLOR.
+        // `--color always` overrides NO_COLOR.
         force_color_output(true);
     }
     let held = Held::take(&sender).map_err(|error| failed(&error))?;
@@ -141,7 +140,7 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    /// Draws, and takes in messages, until the board is closed.
+    /// The event loop: draws and handles messages until the board is closed.
     fn show(mut self, mut held: Held, messages: &Receiver<Message>) -> Result<(), Failure> {
         loop {
             let (app, paint) = (&mut self.app, self.paint);
@@ -189,7 +188,7 @@ impl Shown<'_> {
         Effect::None
     }
 
-    /// Starts what takes time, on a thread of its own.
+    /// Starts slow work on its own thread.
     fn start(&self, effect: Effect) {
         let (to, look) = (self.sender.clone(), self.paint.look);
         let global = self.context.global();

@@ -1,4 +1,4 @@
-//! The thread that reads the ledger: once, and again whenever it changed.
+//! A thread that reads the ledger initially and after every change.
 
 use std::cell::OnceCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,11 +26,10 @@ use handoff_cli::failure::Failure;
 use handoff_cli::output::Output;
 use handoff_cli::render::{in_force, policy_line};
 
-/// How long a board is shown at most before it is judged again: a handoff becomes late without a
-/// step.
+/// The interval after which the board is evaluated again without a step: handoffs become late.
 const FRESH: Duration = Duration::from_secs(300);
 
-/// The running thread.
+/// A handle to the thread.
 pub(super) struct Loader {
     stop: Arc<AtomicBool>,
     query: Arc<Mutex<Query>>,
@@ -40,7 +39,7 @@ pub(super) struct Loader {
 }
 
 impl Loader {
-    /// Starts reading for the agent that acts here.
+    /// Starts the thread, for the agent that acts here.
     pub(super) fn start(
         (global, query): (Global, Query),
         looks: PollArgs,
@@ -61,7 +60,7 @@ impl Loader {
                 watched: Watched::default(),
             };
             if let Err(failure) = reader.follow(&context, looks, &to_wake, &to) {
-                // Without a receiver, nobody looks.
+                // If nobody receives, the board is closed.
                 let _ = to.send(Message::Failed(failure.message));
             }
         });
@@ -74,17 +73,17 @@ impl Loader {
         }
     }
 
-    /// Reads only what meets a query from now on.
+    /// From now on, loads only what matches a query.
     pub(super) fn filter(&self, query: Query) {
         *self.query.lock().unwrap_or_else(PoisonError::into_inner) = query;
-        // A thread that is not ready yet has not looked at it either.
+        // A thread that is not ready yet will see the query anyway.
         if let Ok(waker) = self.ready.try_recv() {
             let _ = self.waker.set(waker);
         }
         self.waker.get().into_iter().for_each(Waker::wake);
     }
 
-    /// Ends it.
+    /// Stops the thread.
     pub(super) fn stop(self) {
         self.stop.store(true, Ordering::SeqCst);
         if let Some(waker) = self.waker.into_inner().or_else(|| self.ready.recv().ok()) {
@@ -114,9 +113,9 @@ impl Reader {
         let ledger = context.ledger(&repository)?;
         let place = Place::of(looks, context, &repository)?;
         let mut lookout = Lookout::open(ledger, place, looks.poll, None)?;
-        // Without a receiver, it is to stop.
+        // If nobody receives, the thread is to stop.
         let _ = ready.send(lookout.waker());
-        // It prints nothing: the terminal is the board's.
+        // Output is kept: the terminal belongs to the board.
         let mut output = Output::kept();
         let mut shown = None;
         while !self.stopped.load(Ordering::SeqCst) {
@@ -163,7 +162,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The board, and until when it holds if nobody does anything.
+    /// The board, and when it expires without a step.
     fn board(
         &mut self,
         ledger: &Ledger<'_>,

@@ -19,7 +19,7 @@ pub(super) fn now() -> Moment {
     Moment::from_timestamp_millis(1_772_442_000_000).unwrap_or_default()
 }
 
-/// A handoff that a sender gave to a receiver two hours ago, with what differs.
+/// A handoff sent two hours ago, with overridden members.
 pub(super) fn record(id: &str, to: &str, state: &str, more: Value) -> Record {
     let at = "2026-03-02T07:00:00Z";
     let mut value = json!({
@@ -39,7 +39,7 @@ fn agent(name: &str) -> AgentName {
     name.parse().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A board of these handoffs, of which some need somebody.
+/// A board of these handoffs, some of them with needs.
 pub(super) fn board(records: Vec<Record>, needs: &[(&str, Need)]) -> Board {
     let open: Vec<Arc<Record>> = records.into_iter().map(Arc::new).collect();
     let attention = needs.iter().filter_map(|(id, need)| {
@@ -78,7 +78,7 @@ pub(super) fn board(records: Vec<Record>, needs: &[(&str, Need)]) -> Board {
     }
 }
 
-/// A board on which one handoff failed and one is blocked.
+/// A board with a failed and a blocked handoff.
 pub(super) fn app() -> App {
     let failure = json!([{
         "at": "2026-03-02T08:30:00Z", "by": "writer", "event": "fail", "from": "in_progress",

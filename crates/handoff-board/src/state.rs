@@ -1,5 +1,5 @@
-//! What the board shows and what is selected, and what each key does to it. It reads nothing and
-//! runs nothing: what is to be done comes back as an [`Effect`].
+//! The board's view state and key handling. It performs no I/O: work to do is returned as an
+//! [`Effect`].
 
 use handoff::base::Moment;
 use handoff::base::ids::HandoffId;
@@ -12,63 +12,63 @@ use super::detail::{Detail, TABS};
 use super::edit::Line;
 use handoff_cli::args::filter::Query;
 
-/// The board, and what is done with it.
+/// The view state.
 pub(super) struct App {
-    /// `None` before the ledger was read.
+    /// `None` until the ledger was read.
     pub(super) board: Option<Board>,
     pub(super) acting: Acting,
     pub(super) now: Moment,
-    /// The selected column, and the card in it.
+    /// The selected column, and the selected card in it.
     pub(super) column: usize,
     pub(super) row: usize,
     pub(super) filter: Line,
     pub(super) is_filtering: bool,
-    /// The handoff that is looked into.
+    /// The open detail view.
     pub(super) detail: Option<Looked>,
     pub(super) popup: Option<Popup>,
-    /// A line for the user.
+    /// A message for the user.
     pub(super) note: Option<String>,
 }
 
-/// A handoff that is looked into.
+/// An open detail view.
 pub(super) struct Looked {
     pub(super) detail: Detail,
     pub(super) tab: usize,
-    /// The first line that is shown.
+    /// The first visible line.
     pub(super) top: usize,
 }
 
-/// What is shown above everything else.
+/// A dialog above everything else.
 pub(super) enum Popup {
     Help,
     Form(Form),
-    /// The command that is running.
+    /// The running command.
     Running(String),
     Outcome(Outcome),
 }
 
-/// What a key leads to.
+/// The work that a key leads to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     None,
-    /// Redraws the terminal.
+    /// Redraw the terminal.
     Redraw,
-    /// Only what meets a query is read.
+    /// Load only what matches a query.
     Filter(Query),
-    /// A handoff is read.
+    /// Read a handoff.
     Open(HandoffId),
-    /// A command is run.
+    /// Run a command.
     Run(Invocation),
     Quit,
 }
 
-/// A column with the cards that pass the filter.
+/// A column, filtered.
 pub(super) struct Shown<'a> {
     pub(super) title: &'a str,
     pub(super) cards: Vec<&'a Card>,
 }
 
-/// How far a page goes.
+/// The number of lines or cards per page.
 const PAGE: usize = 10;
 
 impl App {
@@ -89,10 +89,10 @@ impl App {
         }
     }
 
-    /// The columns as they are shown.
+    /// The visible columns.
     pub(super) fn columns(&self) -> Vec<Shown<'_>> {
         let mut filter = self.filter.text();
-        // By a query the ledger is read, once it is typed.
+        // A query is applied when the ledger is loaded, once it is entered.
         if filter.parse::<Query>().is_ok() {
             filter.clear();
         }
@@ -110,7 +110,7 @@ impl App {
             .collect()
     }
 
-    /// The handoff that actions are for.
+    /// The handoff to which actions apply.
     pub(super) fn selected(&self) -> Option<&Record> {
         if let Some(looked) = &self.detail {
             return looked.detail.record.as_ref();
@@ -121,7 +121,7 @@ impl App {
         Some(&card.record)
     }
 
-    /// Takes in a board; what was selected stays selected.
+    /// Shows a new board, preserving the selection.
     pub(super) fn load(&mut self, board: Board) -> Effect {
         let title = self.columns().get(self.column).map(|c| c.title.to_owned());
         let id = self.selected_card().map(|card| card.record.id.clone());
@@ -130,7 +130,7 @@ impl App {
         let column = columns
             .iter()
             .position(|column| title.as_deref() == Some(column.title));
-        // At first, where there is something.
+        // Initially, selects a column that is not empty.
         let first = columns.iter().position(|column| !column.cards.is_empty());
         let first = first.filter(|_| title.is_none());
         let column = column.or(first).unwrap_or(self.column);
@@ -144,7 +144,7 @@ impl App {
         let row = row.unwrap_or(self.row);
         (self.column, self.row) = (column, row);
         self.clamp();
-        // What is looked into may have changed too.
+        // The open detail view may be stale, too.
         let looked = self.detail.as_ref();
         looked.map_or(Effect::None, |l| Effect::Open(l.detail.id.clone()))
     }
@@ -155,12 +155,12 @@ impl App {
         column.cards.get(self.row).copied()
     }
 
-    /// Takes in why the ledger could not be read; what was read before stays.
+    /// Shows why the ledger could not be read, keeping the old board.
     pub(super) fn fail(&mut self, why: String) {
         self.board.get_or_insert_default().trouble = Some(why);
     }
 
-    /// Takes in a handoff that was read, if it is still looked into.
+    /// Shows a detail view that was read, if it is still open.
     pub(super) fn looked(&mut self, detail: Detail) {
         if let Some(looked) = &mut self.detail
             && looked.detail.id == detail.id
@@ -169,7 +169,7 @@ impl App {
         }
     }
 
-    /// Takes in what a command said. It does not take the place of what is being typed.
+    /// Shows a command's result, unless something is being typed.
     pub(super) fn ran(&mut self, outcome: Outcome) {
         if matches!(self.popup, Some(Popup::Form(_))) {
             self.note = Some(format!("{}: {}", outcome.verdict, outcome.command));
@@ -178,7 +178,7 @@ impl App {
         }
     }
 
-    /// Takes in text that was pasted.
+    /// Inserts pasted text.
     pub(super) fn paste(&mut self, text: &str) {
         match &mut self.popup {
             Some(Popup::Form(form)) => {
@@ -191,7 +191,7 @@ impl App {
         }
     }
 
-    /// Does what a key is for.
+    /// Handles a key.
     pub(super) fn key(&mut self, key: KeyEvent) -> Effect {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             match key.code {
@@ -203,7 +203,7 @@ impl App {
         self.note = None;
         match self.popup.take() {
             Some(Popup::Form(form)) => self.form_key(form, key),
-            // Any key closes it; a running command goes on.
+            // Any key closes it; a running command continues.
             Some(_) => Effect::None,
             None if self.is_filtering => self.filter_key(key),
             None if self.detail.is_some() => self.detail_key(key),
@@ -249,7 +249,7 @@ impl App {
         Effect::None
     }
 
-    /// Applies the filter as it was typed: words at once, a query when the ledger is read.
+    /// Applies the entered filter: words at once, a query when the ledger is loaded.
     fn filtered(&mut self) -> Effect {
         self.is_filtering = false;
         self.clamp();
@@ -324,7 +324,7 @@ impl App {
         Effect::None
     }
 
-    /// Keys that do the same everywhere: help and actions.
+    /// Keys with the same meaning everywhere: help and actions.
     fn common_key(&mut self, code: KeyCode) {
         if code == KeyCode::Char('?') {
             self.popup = Some(Popup::Help);
@@ -353,7 +353,7 @@ impl App {
         self.note = note;
     }
 
-    /// Keeps the selection within what is shown.
+    /// Clamps the selection to the visible cards.
     fn clamp(&mut self) {
         let columns = self.columns();
         let column = self.column.min(columns.len().saturating_sub(1));
@@ -397,7 +397,7 @@ mod tests {
     #[test]
     fn keys_move_and_never_beyond_the_cards() {
         let mut app = app();
-        // What is a person's turn comes before what is more urgent.
+        // A person's turn takes precedence over urgency.
         for (keys, at) in [
             ("", "needs attention 8.1"),
             ("j", "needs attention 7.2"),
@@ -443,7 +443,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(shown(&app), [0, 1, 0]);
-        // While it is typed, keys are letters.
+        // In the filter input, keys are text.
         assert_eq!(press(&mut app, "q"), Effect::None);
         assert_eq!(shown(&app), [0, 0, 0]);
         assert_eq!(
@@ -471,7 +471,7 @@ mod tests {
         let command = "git handoff retry 7.2 --as lead --reason 'the disk is larger'";
         assert_eq!(run.shown(), command);
         assert!(matches!(&app.popup, Some(Popup::Running(shown)) if shown == command));
-        // What is typed meanwhile is not lost; the agent need not be typed again.
+        // Typed text is not lost; the agent need not be entered again.
         press(&mut app, "xc");
         let outcome = |text: &str| Outcome {
             command: command.to_owned(),

@@ -1,4 +1,4 @@
-//! The terminal, which is left as it was found: at the end, after a panic, and after a signal.
+//! Sets up the terminal, and restores it at the end, after a panic, and after a signal.
 
 use std::io::{self, Stdout, stdout};
 use std::panic;
@@ -16,13 +16,13 @@ use ratatui::crossterm::terminal::{
 
 use super::Message;
 
-/// The terminal while the board has it.
+/// The terminal in the board's mode.
 pub(super) struct Held {
     pub(super) terminal: Terminal<CrosstermBackend<Stdout>>,
 }
 
 impl Held {
-    /// Takes the terminal. From now on keys, and any panic, are sent as messages.
+    /// Sets up the terminal. From now on, keys and panics are sent as messages.
     pub(super) fn take(to: &Sender<Message>) -> io::Result<Self> {
         let usual = panic::take_hook();
         let panicked = to.clone();
@@ -57,7 +57,7 @@ impl Drop for Held {
     }
 }
 
-/// Gives the terminal back. A terminal that is gone needs nothing.
+/// Restores the terminal; one that was closed needs nothing.
 fn leave() {
     let _ = execute!(stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show);
     let _ = disable_raw_mode();

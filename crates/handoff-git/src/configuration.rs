@@ -1,4 +1,4 @@
-//! The configuration as git reads it, where libgit2 would read another.
+//! git's configuration, where libgit2 would read it differently.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -8,15 +8,15 @@ use tempfile::NamedTempFile;
 
 use crate::program::{Program, ProgramError, Setting};
 
-/// Whether files have what only git reads: libgit2 knows fewer conditions than git, does not follow
-/// links in them, and includes at random what is conditional on a branch where HEAD is detached.
+/// Whether git must read the configuration: libgit2 supports fewer `includeIf` conditions, does not
+/// follow links in them, and evaluates `onbranch` unreliably on a detached HEAD.
 pub(crate) fn is_for_git_only(config: &Config) -> bool {
     let holds = || -> Result<bool, git2::Error> {
         let mut entries = config.entries(None)?;
         while let Some(entry) = entries.next() {
             let entry = entry?;
             let name = entry.name_bytes();
-            // A key alone has no value that could be read.
+            // A key without a value has nothing to read.
             let value = if entry.has_value() {
                 entry.value_bytes()
             } else {
@@ -30,7 +30,7 @@ pub(crate) fn is_for_git_only(config: &Config) -> bool {
         }
         Ok(false)
     };
-    // What libgit2 can't read, git may.
+    // If libgit2 fails, git may succeed.
     holds().unwrap_or(true)
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn is_for_git_only(config: &Config) -> bool {
 /// When git can't read it.
 pub(crate) fn read_by_git() -> Result<Config, git2::Error> {
     let settings = Program::here().settings(".").map_err(failed)?;
-    // It may end the list of folders that the user's files trust.
+    // `safe.directory` on the command line may end the trusted list of the user's files.
     let is_about_trust = |one: &Setting| one.scope == "command" && one.key == "safe.directory";
     if settings.iter().any(is_about_trust) {
         let refused = |error: ProgramError| {
@@ -59,11 +59,11 @@ fn failed(error: impl std::error::Error) -> git2::Error {
     )
 }
 
-/// A configuration of these settings, each at the level of its scope. It is kept in memory:
-/// libgit2 can only read files, which are removed again.
+/// Builds a configuration from settings, each at the level of its scope, in temporary files that
+/// are deleted at once: libgit2 reads only files.
 fn of(settings: &[Setting]) -> Result<Config, git2::Error> {
     let mut texts: BTreeMap<&str, String> = BTreeMap::new();
-    // What an include leads to is among the settings.
+    // Included settings are listed already.
     let is_include = |key: &str| key == "include.path" || key.starts_with("includeif.");
     for setting in settings.iter().filter(|setting| !is_include(&setting.key)) {
         *texts.entry(&setting.scope).or_default() += &line(setting);
@@ -78,7 +78,7 @@ fn of(settings: &[Setting]) -> Result<Config, git2::Error> {
             "worktree" => ConfigLevel::Worktree,
             _ => ConfigLevel::App,
         };
-        // Nobody else may read it: tokens are among the settings.
+        // Private to this user: settings may contain tokens.
         let mut file = NamedTempFile::new().map_err(failed)?;
         file.write_all(text.as_bytes()).map_err(failed)?;
         config.add_file(file.path(), level, false)?;
@@ -87,7 +87,7 @@ fn of(settings: &[Setting]) -> Result<Config, git2::Error> {
     config.snapshot()
 }
 
-/// A setting in the form of git's files.
+/// A setting in the syntax of configuration files.
 fn line(setting: &Setting) -> String {
     let quoted = |text: &str| {
         let text = text.replace('\\', "\\\\").replace('"', "\\\"");

@@ -38,28 +38,28 @@ impl Explained for GitError {
     }
 }
 
-/// What to do about damage.
+/// The hint for damage.
 pub const REPAIR: &str = "`git handoff fetch --repair` brings what is missing or damaged from the ledger's remote, or with --from PATH from another clone, a backup or a bundle";
 
-/// What to do about tables of refs that are damaged.
+/// The hint for damaged reftables.
 const TABLES: &str = "nothing was written; git keeps its refs there: see what `git for-each-ref` says, and restore the folder from a backup, or clone the repository again";
 
-/// What to do about a git that does not know tables of refs.
+/// The hint for a git without reftable support.
 pub const NEWER_GIT: &str = "nothing was written; put git 2.45 or later on the PATH: the repository keeps its refs in tables";
 
-/// How to get the objects that a partial clone lacks.
+/// The hint for objects that a partial clone lacks.
 pub const LEFT_OUT: &str = "this clone was made without some objects: a command gets those that it reads once the remote can be reached, and `git handoff fetch --full` gets all of them; if the ledger has no remote, set one: `git config handoff.remote NAME`";
 
-/// What is known of a failure beyond libgit2's words.
+/// Why libgit2 failed, if more is known than its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reason {
     /// Nothing.
     Unknown,
     /// An object is missing because this is a partial clone.
     LeftOut,
-    /// Tables of refs are damaged.
+    /// A reftable is damaged.
     DamagedTables,
-    /// The `git` command does not know tables of refs.
+    /// The `git` command does not support reftables.
     OldGit,
 }
 
@@ -91,12 +91,13 @@ impl GitError {
             || (class == C::Reference && self.error.message().contains("corrupted"))
     }
 
-    /// What git or the system says; the reason may be a full disk or a missing permission.
+    /// An error with a message of git's or the system's, which may name a full disk or a missing
+    /// permission.
     pub(super) fn of_system(text: &str) -> Self {
         git2::Error::new(ErrorCode::GenericError, ErrorClass::Os, text).into()
     }
 
-    /// The failure of git, or of one that is too old for the repository.
+    /// The error for a failed git command, or for one too old for the repository.
     pub(super) fn of_git(ended: &Ended) -> Self {
         if ended.is_of_old_git() {
             return Self::old_git();
@@ -104,12 +105,12 @@ impl GitError {
         Self::of_system(&format!("git says: {}", ended.complaint()))
     }
 
-    /// The failure to write a file.
+    /// The error for a file that can't be written.
     pub fn unwritable(path: &Path, error: &io::Error) -> Self {
         Self::of_system(&format!("{} cannot be written: {error}", path.display()))
     }
 
-    /// The failure to read an object that a partial clone left out.
+    /// The error for an object that a partial clone left out.
     pub(super) fn left_out(error: git2::Error) -> Self {
         Self {
             reason: Reason::LeftOut,
@@ -117,7 +118,7 @@ impl GitError {
         }
     }
 
-    /// The failure of git to read tables of refs.
+    /// The error for reftables that git can't read.
     pub(super) fn damaged_tables(error: git2::Error) -> Self {
         Self {
             reason: Reason::DamagedTables,
@@ -125,7 +126,7 @@ impl GitError {
         }
     }
 
-    /// The failure of a git that does not know tables of refs.
+    /// The error for a git without reftable support.
     pub(super) fn old_git() -> Self {
         let error = git2::Error::new(ErrorCode::GenericError, ErrorClass::Repository, OLD_GIT);
         Self {
@@ -144,7 +145,7 @@ impl GitError {
         self.reason == Reason::LeftOut
     }
 
-    /// What kept a file from being written, if the system did.
+    /// The system's obstacle to writing a file, if that was the reason.
     pub fn obstacle(&self) -> Option<Obstacle> {
         self.obstacle
     }
@@ -158,13 +159,13 @@ impl GitError {
 /// Why a repository could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// There is no repository in this or a parent folder.
+    /// There is no repository in this folder or above it.
     #[error("this is not a Git repository, nor is any folder above it")]
     NotFound,
     /// The repository belongs to another user.
     #[error("the repository belongs to another user")]
     Owner(#[source] GitError),
-    /// It is bare, was found by searching, and the user wants such ones to be named.
+    /// It is bare and was found by discovery, which `safe.bareRepository` forbids.
     #[error("{} is a bare repository, and git's safe.bareRepository is `explicit`", .0.display())]
     Bare(PathBuf),
     /// libgit2 does not support the repository's format.

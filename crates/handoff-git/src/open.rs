@@ -1,4 +1,4 @@
-//! Opening a repository: where the environment and git's rules say that it is, and for which reads.
+//! Opens repositories: discovery as by git, and settings for the expected reads.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
@@ -18,13 +18,13 @@ use crate::repository::Repository;
 /// What the environment says about the repository.
 #[derive(Clone, Default)]
 pub struct Surroundings {
-    /// It names the repository (`GIT_DIR`), so that it is not searched for.
+    /// `GIT_DIR` is set, so that there is no discovery.
     pub name_repository: bool,
     /// The root of the working tree (`GIT_WORK_TREE`), if it names one.
     pub work_tree: Option<PathBuf>,
-    /// It names another folder for objects (`GIT_OBJECT_DIRECTORY`).
+    /// `GIT_OBJECT_DIRECTORY` is set.
     pub name_objects: bool,
-    /// It has settings (`GIT_CONFIG_COUNT`, `git -c`), or keeps git from a file with some.
+    /// `GIT_CONFIG_COUNT` or `git -c` adds settings, or a variable disables a configuration file.
     pub change_settings: bool,
 }
 
@@ -33,7 +33,7 @@ static WORK_TREE: OnceLock<PathBuf> = OnceLock::new();
 static HAS_OBJECTS_ELSEWHERE: AtomicBool = AtomicBool::new(false);
 static CHANGES_SETTINGS: AtomicBool = AtomicBool::new(false);
 
-/// Sets libgit2's global options, and what the environment says. Call it once, before anything else.
+/// Sets libgit2's global options and the environment. Call it once, before anything else.
 pub fn tune(surroundings: Surroundings) {
     IS_NAMED.store(surroundings.name_repository, Ordering::Relaxed);
     if let Some(work_tree) = surroundings.work_tree {
@@ -41,18 +41,18 @@ pub fn tune(surroundings: Surroundings) {
     }
     HAS_OBJECTS_ELSEWHERE.store(surroundings.name_objects, Ordering::Relaxed);
     CHANGES_SETTINGS.store(surroundings.change_settings, Ordering::Relaxed);
-    // Every object that a commit names was just written or read: checking each again would take a
+    // Every object that a commit names was just written or read: checking them again would take a
     // third of a write.
     git2::opts::strict_object_creation(false);
 }
 
-/// How many bytes of a pack are mapped at once while history is walked, and of all packs together.
+/// How many bytes of a pack are mapped per window, and of all packs in total, in history walks.
 const WINDOW: usize = 1 << 20;
 const WINDOWS: usize = 32 << 20;
 
-/// Refuses a bare repository that was found by searching, if git would: a clone may have brought it,
-/// with a configuration that names programs to run (`safe.bareRepository`). Only git knows which of
-/// its settings count for this.
+/// Refuses a bare repository found by discovery if git would (`safe.bareRepository`): it may come
+/// from a clone, with a configuration that runs programs. Only git knows which of its settings
+/// apply.
 fn ensure_may_be_bare(path: &Path) -> Result<(), OpenError> {
     if IS_NAMED.load(Ordering::Relaxed) || !is_found_from_within(path) {
         return Ok(());
@@ -65,7 +65,7 @@ fn ensure_may_be_bare(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// Whether the current folder is inside a git directory without a working tree. Git directories of
+/// Whether the current folder is inside a bare repository's git directory. Git directories of
 /// working trees are always allowed.
 fn is_found_from_within(path: &Path) -> bool {
     let (Ok(here), Ok(path)) = (Path::new(".").canonicalize(), path.canonicalize()) else {
@@ -78,7 +78,7 @@ fn is_found_from_within(path: &Path) -> bool {
     here.starts_with(&path) && !path.ends_with(".git") && !parts.windows(2).any(is_own)
 }
 
-/// Why a repository is not read, where libgit2 has only the name of a setting.
+/// Explains an unsupported repository format, where libgit2 only names the setting.
 fn unsupported(text: String) -> String {
     if text.contains("compatobjectformat") {
         return "every object has a name of each format (extensions.compatObjectFormat), which git is only trying out".to_owned();
@@ -86,8 +86,8 @@ fn unsupported(text: String) -> String {
     text
 }
 
-/// Opens the repository of the current folder as git would: also one with extensions that libgit2
-/// does not know, with all of git's settings, and one of another user if git trusts it.
+/// Opens the repository of the current folder as git would, even with extensions that libgit2 does
+/// not know, with all settings, and another user's if git trusts it.
 fn open_from_env() -> Result<git2::Repository, git2::Error> {
     libgit2_options::allow_extensions();
     let opened = match git2::Repository::open_from_env() {
@@ -101,10 +101,10 @@ fn open_from_env() -> Result<git2::Repository, git2::Error> {
     if CHANGES_SETTINGS.load(Ordering::Relaxed) || !opened.config().is_ok_and(reads_all) {
         opened.set_config(&read_by_git()?)?;
     }
-    // To git, a namespace (`GIT_NAMESPACE`) is for fetches and pushes only.
+    // In git, a namespace (`GIT_NAMESPACE`) only affects fetches and pushes.
     opened.remove_namespace()?;
-    // libgit2 takes it from the git directory, where that is of a linked worktree, and a relative
-    // path as one from there.
+    // libgit2 would take it from a linked worktree's git directory, and resolve relative paths
+    // there.
     if let Some(work_tree) = WORK_TREE.get() {
         opened.set_workdir(work_tree, false)?;
     }
@@ -142,7 +142,7 @@ impl Repository {
         if waits {
             libgit2_options::sync_files();
         }
-        // libgit2 knows when a file has to be on the disk, and who else may read it.
+        // libgit2 implements these settings for syncing and permissions.
         let is_plain = ["core.fsyncObjectFiles", "core.sharedRepository"]
             .iter()
             .all(|key| opened.config(key).is_none());
@@ -152,7 +152,7 @@ impl Repository {
         Ok(opened)
     }
 
-    /// The same repository, opened again.
+    /// A second handle to the same repository.
     ///
     /// # Errors
     /// [`GitError`] when it can't be opened any more.
@@ -160,7 +160,7 @@ impl Repository {
         Ok(Self::of(open_from_env()?)?.shipping(self.shipped))
     }
 
-    /// Creates a bare repository of this format in an empty folder, for work that is thrown away.
+    /// Creates a bare repository of this format in an empty folder, for temporary work.
     ///
     /// # Errors
     /// [`GitError`] when it can't be written.
@@ -183,8 +183,8 @@ impl Repository {
         libgit2_options::bound_pack_windows(WINDOW, WINDOWS);
     }
 
-    /// Opens the repository of the current folder again, for a thread that walks history. It caches
-    /// objects, since each step reads what the one before wrote. It is found as git finds it, so
+    /// A second handle to the current folder's repository for a thread that walks history. It
+    /// caches objects, because each step reads what the one before wrote. Discovery is repeated, so
     /// that a push's quarantined objects are visible.
     ///
     /// # Errors
@@ -203,9 +203,9 @@ impl Repository {
         Ok(opened)
     }
 
-    /// Opens the repository of the current folder again, for a thread that only shows what it reads.
-    /// From now on, this process does not verify object ids, which takes a third of the time and is
-    /// the audit's task. Checksums still detect damaged objects.
+    /// A second handle for a thread that only displays what it reads. From now on, this process
+    /// does not verify object ids, which takes a third of the time and is the audit's job.
+    /// Checksums still detect damage.
     ///
     /// # Errors
     /// [`GitError`] when it can't be opened again.
@@ -214,7 +214,7 @@ impl Repository {
         Self::open_to_read_much(Check::Nothing)
     }
 
-    /// The same for a thread that reads many objects once, without a cache.
+    /// The same, uncached, for a thread that reads many objects once.
     ///
     /// # Errors
     /// [`GitError`] when it can't be opened again.

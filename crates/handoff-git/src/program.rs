@@ -1,5 +1,5 @@
-//! What the `git` command reports about a repository: its version, its hooks folder, and its
-//! configuration, including `git -c`.
+//! Queries to the `git` command: its version, its hooks folder, and its configuration, including
+//! `git -c`.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub enum ProgramError {
         /// Its message, in one line.
         message: String,
     },
-    /// It does not know how the repository keeps its refs.
+    /// It is too old for the repository's ref storage.
     #[error("{}", OLD_GIT)]
     TooOld,
 }
@@ -42,7 +42,7 @@ impl Explained for ProgramError {
     }
 }
 
-/// A version of git, as far as it is compared.
+/// A git version, as far as it is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
     /// The first component.
@@ -54,13 +54,13 @@ pub struct Version {
 /// A value in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Whose it is, in git's words: `system`, `global`, `local`, `worktree`, `command`.
+    /// Its scope in git's words: `system`, `global`, `local`, `worktree`, `command`.
     pub scope: String,
-    /// Where it is set, in git's form: `file:.git/config`, `command line:`.
+    /// Its origin in git's form: `file:.git/config`, `command line:`.
     pub origin: String,
     /// Its key, with section and variable in lower case.
     pub key: String,
-    /// Its value; `None` for a key alone, which means true.
+    /// Its value; `None` for a key without one, which means true.
     pub value: Option<String>,
 }
 
@@ -73,9 +73,9 @@ pub struct Program {
 }
 
 impl Program {
-    /// For this repository.
+    /// The command for this repository.
     pub fn new(repository: &Repository) -> Self {
-        // Without the slash at the end, which git would repeat.
+        // Without the trailing slash, which git would repeat.
         let git_dir: PathBuf = repository.path().components().collect();
         Self {
             directory: repository.workdir().unwrap_or(&git_dir).to_owned(),
@@ -84,7 +84,7 @@ impl Program {
         }
     }
 
-    /// For the repository of the current folder, if there is one.
+    /// The command for the current folder's repository, if there is one.
     pub fn here() -> Self {
         Self {
             git_dir: None,
@@ -93,7 +93,7 @@ impl Program {
         }
     }
 
-    /// The version in git's words, and parsed.
+    /// git's version, as printed and parsed.
     ///
     /// # Errors
     /// [`ProgramError`] when git fails.
@@ -107,14 +107,14 @@ impl Program {
         }
     }
 
-    /// The folder of hooks: `core.hooksPath` or the default.
+    /// The hooks folder: `core.hooksPath` or the default.
     ///
     /// # Errors
     /// [`ProgramError`] when git fails.
     pub fn hooks_folder(&self) -> Result<PathBuf, ProgramError> {
-        // Asked for the folder itself, git hides that an empty core.hooksPath means the root.
+        // git hides that an empty core.hooksPath means the root when asked for the folder itself.
         let output = self.run(&["rev-parse", "--git-path", "hooks/pre-commit"])?;
-        // A relative path starts where hooks are run.
+        // A relative path starts in the folder where hooks run.
         let path = self.directory.join(output.trim_end_matches(['\n', '\r']));
         Ok(path.parent().map_or_else(PathBuf::new, Into::into))
     }
@@ -128,7 +128,7 @@ impl Program {
         Ok(output.trim_end_matches(['\n', '\r']).into())
     }
 
-    /// The folder of git's own programs, which is first on the PATH of hooks.
+    /// The folder of git's own programs (`git --exec-path`), which is first on the PATH of hooks.
     ///
     /// # Errors
     /// [`ProgramError`] when git fails.
@@ -137,7 +137,7 @@ impl Program {
         Ok(output.trim_end_matches(['\n', '\r']).into())
     }
 
-    /// Which of these paths git ignores.
+    /// Those of these paths that git ignores.
     ///
     /// # Errors
     /// [`ProgramError`] when git fails, and when it ignores none.
@@ -147,8 +147,7 @@ impl Program {
         Ok(self.run(&words)?.lines().map(str::to_owned).collect())
     }
 
-    /// Whether a submodule is as HEAD and the index have it, by its path from the working tree's
-    /// root.
+    /// Whether a submodule is unchanged in HEAD, index and working tree, by its path from the root.
     ///
     /// # Errors
     /// [`ProgramError`] when git fails.
@@ -162,8 +161,8 @@ impl Program {
         Ok(Self::status(repository, &words)?.is_empty())
     }
 
-    /// How many files of the working tree differ from HEAD: changed, added, deleted and untracked
-    /// ones that are not ignored. Submodules are not counted.
+    /// The number of uncommitted files: changed, added, deleted and untracked, without ignored ones
+    /// and submodules.
     ///
     /// # Errors
     /// [`ProgramError`] when git fails, as it does without a working tree.
@@ -178,7 +177,7 @@ impl Program {
         Ok(Self::status(repository, &words)?.matches('\0').count())
     }
 
-    /// What `git status` prints, which writes nothing and runs no program of the repository's.
+    /// The output of `git status`, which writes nothing and runs none of the repository's programs.
     fn status(repository: &Repository, words: &[&OsStr]) -> Result<String, ProgramError> {
         let mut command = git_alone(repository.path(), repository.workdir());
         let message = "the filters of the repository can't be told".to_owned();
@@ -189,8 +188,8 @@ impl Program {
         printed(output.map_err(ProgramError::NoGit)?)
     }
 
-    /// The commit that a revision expression names, by all refs that git knows; `None` if there is
-    /// none, or several.
+    /// Resolves a revision expression by all refs that git knows; `None` if it is missing or
+    /// ambiguous.
     ///
     /// # Errors
     /// [`ProgramError`] when git can't be started.
@@ -217,7 +216,7 @@ impl Program {
         Ok(output.trim_end_matches(['\n', '\r']).to_owned())
     }
 
-    /// The settings whose keys match a regular expression, in git's order.
+    /// The settings whose keys match a regex, in git's order.
     ///
     /// # Errors
     /// [`ProgramError`] when git can't read its configuration.

@@ -16,8 +16,8 @@ use crate::times::times;
 
 /// The graph of an issue under its protocol.
 ///
-/// Its nodes are the agents in the order in which they received work, its edges the routes taken,
-/// once each, and its steps the handoffs.
+/// Nodes are the agents in the order in which they received work, edges the routes taken (one edge
+/// per route), steps the handoffs.
 pub fn issue_graph(issue: &IssueSurvey<'_>, protocol: &Protocol, now: Moment) -> Graph {
     let mut builder = Builder {
         protocol,
@@ -88,8 +88,8 @@ fn step(handoff: &HandoffSurvey<'_>, from: NodeId, to: NodeId, with: NodeId, now
     }
 }
 
-/// A handoff's mark: one that waits for others is not claimable, and one whose lease ran out may
-/// not be worked on.
+/// A handoff's mark: waiting for others means not claimable, and an expired lease means that
+/// perhaps nobody works on it.
 fn mark(handoff: &HandoffSurvey<'_>, now: Moment) -> Mark {
     match handoff.state {
         State::Pending if !handoff.waits_for.is_empty() => Mark::Waiting,
@@ -98,7 +98,7 @@ fn mark(handoff: &HandoffSurvey<'_>, now: Moment) -> Mark {
     }
 }
 
-/// The failures and interruptions of a handoff, the oldest first.
+/// A handoff's failures and interruptions, the oldest first.
 fn troubles(handoff: &HandoffSurvey<'_>) -> Vec<Trouble> {
     let troubles = handoff.changes.iter().filter_map(|change| {
         let (mark, title) = match change.event? {
@@ -117,7 +117,7 @@ fn troubles(handoff: &HandoffSurvey<'_>) -> Vec<Trouble> {
         }
         match &change.reason {
             Some(reason) => text += &format!(": {reason}"),
-            // The mark already tells.
+            // The mark already shows it.
             None if change.to == handoff.state && handoff.state.is_terminal() => return None,
             None => {}
         }
@@ -230,7 +230,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Marks where the work is: at agents with open handoffs, or those that may send next.
+    /// Marks where the work is: agents with open handoffs, or else those that may send next.
     fn mark_position(&mut self, issue: &IssueSurvey<'_>, now: Moment) {
         if issue.status != IssueStatus::Open {
             return;
@@ -275,7 +275,7 @@ impl Builder<'_> {
                 }
             }
         }
-        // Only the newest of many are named.
+        // Of many lines, only the newest are kept.
         for node in &mut self.nodes {
             if node.lines.len() > 4 {
                 let more = node.lines.len() - 3;

@@ -1,9 +1,8 @@
-//! Graphs: what happened in an issue, what a protocol allows, and what tasks wait for.
+//! Graphs: the history of an issue, the routes of a protocol, and the dependencies of tasks.
 //!
-//! There is one model, [`Graph`]. `issue`, `protocol` and `tasks` each build one; `mermaid`
-//! and `terminal` each draw any. `loops` finds loops of work, `text` formats texts and times. Names
-//! in a graph are as in the ledger: each drawing escapes them itself. `times` is how a handoff spent
-//! its time.
+//! All are a [`Graph`]: `issue`, `protocol` and `tasks` build one; `mermaid` and `terminal` draw
+//! any. `loops` finds loops of work, `text` formats texts and times. Names in a graph are those of
+//! the ledger; each drawing escapes them itself. `times` computes how a handoff spent its time.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
@@ -54,11 +53,11 @@ pub struct Graph {
     pub(crate) name: String,
     /// What it shows, in one line.
     pub(crate) title: String,
-    /// Agents or tasks; the one with id `nN` is the Nth, from 0.
+    /// Agents or tasks; node `nN` is at index N.
     pub nodes: Vec<Node>,
     /// Edges between nodes, in the order in which they were first used or are defined.
     pub edges: Vec<Edge>,
-    /// Nodes that belong together; a node's `group` counts from 0.
+    /// Groups of nodes; a node's `group` is an index from 0.
     pub(crate) groups: Vec<Group>,
     /// The loops that the work took, the most frequent first.
     pub(crate) loops: Vec<Loop>,
@@ -91,7 +90,7 @@ pub struct Node {
     pub(crate) id: NodeId,
     /// The name of the agent or the task.
     pub(crate) name: String,
-    /// What it is; `anyone`: a route that every agent has.
+    /// What it represents; `anyone`: a route that every agent has.
     pub(crate) shape: Shape,
     /// Its mark; `waiting`: it waits for other handoffs; `ready`: it can be claimed; `late`:
     /// its lease expired.
@@ -133,13 +132,13 @@ impl From<AgentKind> for Shape {
     }
 }
 
-/// The condition of a node or handoff, in the order of urgency. Each has a symbol, so that colour
-/// is not needed.
+/// The condition of a node or handoff, in order of urgency. Each has a symbol, so colour is not
+/// required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "GraphMark")]
 pub enum Mark {
-    /// Nothing of note.
+    /// No condition.
     None,
     /// Rejected or cancelled.
     Dropped,
@@ -161,7 +160,7 @@ pub enum Mark {
 }
 
 impl Mark {
-    /// Its symbol; empty for none.
+    /// The mark's symbol, empty for [`Mark::None`].
     pub fn symbol(self) -> &'static str {
         match self {
             Self::None => "",
@@ -203,7 +202,7 @@ pub struct Edge {
     pub(crate) from: NodeId,
     /// The node where it ends.
     pub(crate) to: NodeId,
-    /// What it stands for; `handoff`: for a protocol, a route; `dependency`: the first before the
+    /// What it represents; `handoff`: in a protocol, a route; `dependency`: the first precedes the
     /// second; `part`: the second is part of the first.
     pub(crate) kind: EdgeKind,
     /// The mark of the most urgent handoff on it.
@@ -215,27 +214,26 @@ pub struct Edge {
     /// For an issue, the numbers of those handoffs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) handoffs: Vec<u32>,
-    /// The states that they are in, each with how many.
+    /// The number of them in each state.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) states: Vec<(State, usize)>,
-    /// For an issue, how often one of them failed.
+    /// In an issue, how often one of them failed.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) failures: usize,
-    /// For an issue, how many of them are in progress with an expired lease.
+    /// In an issue, how many of them are in progress with an expired lease.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) late: usize,
-    /// For an issue, how long they waited in total; for a protocol, the median time from sent to
-    /// the first claim.
+    /// In an issue, the total waiting time; in a protocol, the median time from sending to the
+    /// first claim.
     #[serde(rename = "waited_seconds", serialize_with = "seconds")]
     #[schemars(with = "Option<i64>")]
     pub(crate) waited: Option<TimeDelta>,
-    /// For an issue, how long they were worked on in total; for a protocol, the median time of
-    /// work that has ended.
+    /// In an issue, the total working time; in a protocol, the median of completed work.
     #[serde(rename = "worked_seconds", serialize_with = "seconds")]
     #[schemars(with = "Option<i64>")]
     pub(crate) worked: Option<TimeDelta>,
-    /// Why it is forbidden, which agent decides first, its intended receiver, which request is
-    /// answered.
+    /// Remarks: why it is forbidden, which agent decides first, the intended receiver, the answered
+    /// request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) notes: Vec<String>,
 }
@@ -286,7 +284,7 @@ impl Edge {
         }
     }
 
-    /// Adds a contract type, once.
+    /// Adds a contract type, unless it is there.
     fn carry(&mut self, kind: &str) {
         if !self.types.iter().any(|known| known == kind) {
             self.types.push(kind.to_owned());
@@ -303,14 +301,14 @@ impl Edge {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "GraphGroup")]
 pub(crate) struct Group {
-    /// What they are.
+    /// Its title.
     pub(crate) title: String,
 }
 
-/// A loop: work came back to an agent that had handed it on.
+/// A loop: work returned to an agent that had handed it on.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Loop {
-    /// The agents on it, the first again at the end.
+    /// The agents on it, the first repeated at the end.
     pub(crate) agents: Vec<NodeId>,
     /// Each round: the numbers of its first and last handoff.
     pub(crate) rounds: Vec<(u32, u32)>,
@@ -327,7 +325,7 @@ pub struct Step {
     pub(crate) from: NodeId,
     /// The node of the receiver that it was sent to.
     pub(crate) to: NodeId,
-    /// The node that has it now, if that is another.
+    /// The node that has it now, if it was reassigned.
     pub(crate) now_with: Option<NodeId>,
     /// Its intended receiver, if another agent decides first.
     pub(crate) meant_for: Option<AgentName>,
@@ -361,9 +359,9 @@ pub struct Step {
 /// A failure or interruption of a handoff.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Trouble {
-    /// The mark that it had then.
+    /// Its mark at that time.
     pub(crate) mark: Mark,
-    /// What went wrong, what was asked, or why.
+    /// The failure's message, the question, or the reason.
     pub(crate) text: String,
 }
 
@@ -388,7 +386,7 @@ impl Graph {
         &self.nodes[id.0]
     }
 
-    /// The edges to draw: a task's parent only if nothing else leads to the task.
+    /// The edges to draw: an edge to a task's parent only if no other edge leads to the task.
     fn drawn(&self) -> Vec<&Edge> {
         let waits: std::collections::HashSet<NodeId> = self
             .edges
@@ -400,7 +398,7 @@ impl Graph {
         self.edges.iter().filter(drawn).collect()
     }
 
-    /// A loop in words: how often, and through which agents.
+    /// A loop in words: its count and its agents.
     fn loop_text(&self, around: &Loop) -> String {
         let names: Vec<&str> = around
             .agents

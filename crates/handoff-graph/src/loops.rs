@@ -1,10 +1,10 @@
-//! Loops: work that came back to an agent that had handed it on.
+//! Finds loops: work that returned to an agent that had handed it on.
 
 use std::collections::HashMap;
 
 use super::{Loop, NodeId};
 
-/// A handoff, as far as routes matter.
+/// A handoff, reduced to its route.
 pub(super) struct Leg {
     pub(super) number: u32,
     pub(super) from: NodeId,
@@ -16,7 +16,7 @@ pub(super) struct Leg {
     pub(super) answers: Option<u32>,
 }
 
-/// The agents that work went through, without closed loops.
+/// The agents that work went through, with closed loops removed.
 #[derive(Clone)]
 struct Path {
     /// Each agent, and the number of the handoff by which the work left it.
@@ -29,7 +29,7 @@ pub(super) fn loops(legs: &[Leg]) -> Vec<Loop> {
     let mut found: Vec<Loop> = Vec::new();
     for leg in legs {
         if let Some(request) = leg.answers {
-            // The work is where it was before the request.
+            // The work is back where the request was made.
             let path = paths.get(&request).cloned();
             paths.extend(path.map(|path| (leg.number, path)));
             continue;
@@ -60,7 +60,7 @@ pub(super) fn loops(legs: &[Leg]) -> Vec<Loop> {
     found
 }
 
-/// Counts a round. Loops with the same agents in the same order are equal, wherever they begin.
+/// Counts a round. Loops are equal if they have the same agents in the same cyclic order.
 fn add(found: &mut Vec<Loop>, mut agents: Vec<NodeId>, round: (u32, u32)) {
     let count = agents.len();
     let same = |known: &&mut Loop| {
@@ -130,7 +130,7 @@ mod tests {
                 (vec![1, 3, 2, 1], vec![(6, 8)])
             ]
         );
-        // The same loop, entered at 2.
+        // The same loop, starting at 2.
         let legs = [
             leg(1, 2, 1, 0),
             leg(2, 1, 2, 1),
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_failure_that_is_tried_again_is_no_round_and_siblings_are_apart() {
-        // 3 learns that 2 failed, and 2 tries again.
+        // 3 reports to 2 that it failed, and 2 tries again.
         let legs = [leg(1, 1, 2, 0), leg(2, 2, 3, 1), leg(3, 2, 4, 1)];
         assert_eq!(found(&legs), []);
     }

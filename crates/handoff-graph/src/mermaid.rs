@@ -1,8 +1,8 @@
 //! Graphs as Mermaid, which GitHub and many others render.
 //!
 //! Mermaid interprets markup, icons, links, directives and entities in labels, so everything but
-//! letters and digits is written as `#NN;`. It refuses more than 500 edges or 50,000 characters: a
-//! larger graph is cut down to the most important parts, and says so.
+//! letters and digits is escaped as `#NN;`. It refuses more than 500 edges or 50,000 characters: a
+//! larger graph is reduced to its most important parts, with a remark.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -25,7 +25,7 @@ pub fn mermaid(graph: &Graph) -> String {
     let drawn = tries
         .iter()
         .map(|(columns, nodes)| draw(graph, *columns, *nodes));
-    // The smallest always fits.
+    // The smallest selection always fits.
     let mut last = String::new();
     for text in drawn {
         last = text;
@@ -67,7 +67,7 @@ fn draw(graph: &Graph, columns: usize, most_nodes: usize) -> String {
     text
 }
 
-/// The nodes and edges to draw: all, or the most important.
+/// The nodes and edges to draw: all, or the most important ones.
 fn most_important(graph: &Graph, most_nodes: usize) -> (Vec<&Node>, Vec<&Edge>) {
     let mut nodes: Vec<&Node> = graph.nodes.iter().collect();
     if nodes.len() > most_nodes {
@@ -80,7 +80,7 @@ fn most_important(graph: &Graph, most_nodes: usize) -> (Vec<&Node>, Vec<&Edge>) 
     let mut edges = graph.drawn();
     edges.retain(|edge| kept.contains(&edge.from) && kept.contains(&edge.to));
     if edges.len() > MOST_EDGES {
-        // Edges that were used before those that could be, marked ones first.
+        // Used edges before unused ones, marked ones first.
         let mut order: Vec<(usize, &Edge)> = edges.into_iter().enumerate().collect();
         let is_over = |edge: &Edge| edge.kind == EdgeKind::Dependency && edge.mark == Mark::Done;
         order.sort_by_key(|(i, edge)| {
@@ -145,7 +145,7 @@ fn edge_text(graph: &Graph, edge: &Edge, columns: usize) -> String {
     }
 }
 
-/// Describes the loops, and what is left out.
+/// Remarks about loops and about omitted parts.
 fn remarks(graph: &Graph, nodes: &[&Node], edges: &[&Edge], columns: usize, text: &mut String) {
     let mut lines: Vec<String> = graph
         .loops
@@ -171,7 +171,7 @@ fn remarks(graph: &Graph, nodes: &[&Node], edges: &[&Edge], columns: usize, text
     text.push_str("  style remarks fill:none,stroke:none\n");
 }
 
-/// Colours for light and dark pages; everything is also shown without them.
+/// Colours for light and dark pages; they only repeat what symbols show.
 fn styles(graph: &Graph, nodes: &[&Node], edges: &[&Edge], text: &mut String) {
     let marks = [
         (
@@ -264,9 +264,9 @@ fn in_label(text: &str) -> String {
         };
         let is_plain = match c {
             ' ' | ',' => true,
-            // Harmless inside a word.
+            // Harmless within a word.
             '-' | '_' | '.' => neighbour(i.checked_sub(1)) && neighbour(Some(i + 1)),
-            // Mermaid's own placeholders for `#` and `;`.
+            // Mermaid's internal placeholders for `#` and `;`.
             'ﬂ' | 'ß' => false,
             '→' | '×' | '✓' | '✗' | '○' | '◌' | '◐' | '–' | '➤' | '↻' | '…' => {
                 true
@@ -278,7 +278,7 @@ fn in_label(text: &str) -> String {
             continue;
         }
         let _ = write!(shown, "#{};", u32::from(c));
-        // Two of them begin a formula, even escaped.
+        // Two of them start a formula, even when escaped.
         if c == '$' {
             shown.push_str("#8203;");
         }
@@ -290,7 +290,7 @@ fn in_label(text: &str) -> String {
     shown
 }
 
-/// Escapes a text for a title, a YAML string in which Mermaid looks for directives.
+/// Escapes a text for a title: a YAML string in which Mermaid looks for directives.
 fn in_title(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! The graph of a protocol, and how a ledger's work used its routes.
+//! The graph of a protocol's routes, and how a ledger used them.
 
 use std::collections::HashMap;
 
@@ -11,11 +11,10 @@ use super::{Edge, EdgeKind, Graph, Kind, Mark, Node, NodeId, Shape};
 use crate::times::rank;
 use crate::times::{acknowledgment, times};
 
-/// The graph of a protocol with the work of these issues. With `since`, only handoffs sent then or
-/// later count.
+/// The graph of a protocol with the handoffs of these issues, sent at or after `since` if given.
 ///
-/// An edge of kind `handoff` is a route; a route missing from the protocol, an answer
-/// or a note appears only if it was used.
+/// An edge of kind `handoff` is a route; routes missing from the protocol, answers and notes appear
+/// only if they were used.
 pub fn protocol_graph<'a>(
     protocol: &Protocol,
     issues: impl IntoIterator<Item = IssueSurvey<'a>>,
@@ -67,7 +66,7 @@ struct Builder<'p> {
     known: HashMap<String, NodeId>,
     edges: Vec<Edge>,
     ways: HashMap<(NodeId, NodeId, bool), usize>,
-    /// For each edge, the times from sending to claim, and of work.
+    /// For each edge, the times to claim and the working times.
     samples: Vec<(Vec<TimeDelta>, Vec<TimeDelta>)>,
 }
 
@@ -143,10 +142,10 @@ impl<'p> Builder<'p> {
         }
     }
 
-    /// The route that a handoff took: its own, or one for any agent.
+    /// The route that a handoff took: an exact one, or a wildcard.
     fn route(&self, handoff: &HandoffSurvey<'_>) -> Option<&'p Route> {
         let from = handoff.from.as_str();
-        // If another agent decides first, the contract names the intended receiver.
+        // If another agent decided first, the contract names the intended receiver.
         let to = handoff.intended.unwrap_or(handoff.sent_to);
         let routes = &self.protocol.definition().routes;
         let carries = |r: &&Route| {
@@ -193,7 +192,7 @@ impl<'p> Builder<'p> {
         self.edges[at].count(handoff.state);
         let (waited, worked) = &mut self.samples[at];
         waited.extend(acknowledgment(handoff));
-        // Only ended work that was claimed has a duration.
+        // Only claimed work that has ended has a duration.
         if handoff.state.is_terminal() && acknowledgment(handoff).is_some() {
             worked.push(times(handoff, now).working);
         }

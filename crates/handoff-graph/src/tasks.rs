@@ -9,7 +9,7 @@ use handoff::protocol::{State, TaskState};
 
 use super::{Edge, EdgeKind, Graph, Group, Kind, Mark, Node, NodeId, Shape, is_late};
 
-/// The graph of an issue's tasks; `survey` is the same issue's. Without tasks, it has no nodes.
+/// The graph of an issue's tasks; `survey` is of the same issue. Without tasks, it has no nodes.
 pub fn task_graph(issue: &Issue, survey: &IssueSurvey<'_>, now: Moment) -> Graph {
     let tasks = &issue.tasks;
     let places: HashMap<(Option<&str>, &str), NodeId> = tasks

@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthChar;
 
 use super::{Edge, Graph, Kind};
 
-/// A time in at most two units: `45s`, `12m`, `3h 20m`, `2d 4h`.
+/// A duration in at most two units: `45s`, `12m`, `3h 20m`, `2d 4h`.
 pub fn span(time: TimeDelta) -> String {
     let seconds = time.num_seconds().max(0);
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600, seconds / 60);
@@ -27,7 +27,7 @@ pub(super) fn width(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
-/// A text cut to this many columns.
+/// Truncates a text to this many columns.
 pub(super) fn cut_to_columns(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -61,7 +61,7 @@ pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// The first names, and how many more there are.
+/// The first names, and the number of the rest.
 pub(super) fn list(names: &[String], most: usize) -> String {
     match names.len().saturating_sub(most) {
         0 => names.join(", "),
@@ -69,7 +69,7 @@ pub(super) fn list(names: &[String], most: usize) -> String {
     }
 }
 
-/// Numbers, with the middle left out if there are many.
+/// Numbers as a list; the middle of a long one is left out.
 pub(super) fn numbers(numbers: &[u32]) -> String {
     let all = |numbers: &[u32]| {
         let texts: Vec<String> = numbers.iter().map(u32::to_string).collect();
@@ -81,7 +81,7 @@ pub(super) fn numbers(numbers: &[u32]) -> String {
     }
 }
 
-/// The handoffs of an edge and their states: `4, 6 ×2 ✗ 1 failed`.
+/// An edge's handoffs and their states: `4, 6 ×2 ✗ 1 failed`.
 fn taken(kind: Kind, edge: &Edge) -> String {
     let mut parts = vec![numbers(&edge.handoffs)];
     parts.extend((edge.count > 1 || kind == Kind::Protocol).then(|| format!("×{}", edge.count)));
@@ -95,7 +95,7 @@ fn taken(kind: Kind, edge: &Edge) -> String {
             _ => format!("{count} {}", state.words()),
         })
         .collect();
-    // Completion is expected of a route.
+    // In a protocol, completed handoffs alone are not worth mentioning.
     let is_news = kind != Kind::Protocol || !other.is_empty();
     parts.extend(is_news.then(|| edge.mark.symbol().to_owned()));
     parts.push(other.join(", "));
@@ -103,8 +103,7 @@ fn taken(kind: Kind, edge: &Edge) -> String {
     parts.join(" ")
 }
 
-/// The types of an edge, without those that are named after its ends and tell no more than the
-/// arrow.
+/// An edge's types, without those that only repeat the names at its ends.
 pub(super) fn types(graph: &Graph, edge: &Edge) -> Vec<String> {
     let name = |id| graph.node(id).name.as_str();
     let (from, to) = (name(edge.from), name(edge.to));
@@ -133,7 +132,7 @@ pub(super) fn label(graph: &Graph, edge: &Edge) -> Vec<String> {
     };
     lines.extend((!times.is_empty()).then(|| format!("{before}{}", times.join(", "))));
     let stands = |(state, _): &(State, usize)| matches!(state, State::Failed | State::Dead);
-    // The states already tell about a current failure.
+    // The states already show a current failure.
     if edge.failures > 0 && !edge.states.iter().any(stands) {
         let times = match edge.failures {
             1 => "once".to_owned(),

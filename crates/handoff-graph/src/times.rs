@@ -1,4 +1,4 @@
-//! How a handoff spent its time: the one definition that all metrics, alerts, traces and pages use.
+//! How a handoff spent its time: the definition shared by metrics, alerts, traces and pages.
 
 use chrono::TimeDelta;
 use handoff::base::Moment;
@@ -11,13 +11,13 @@ use handoff::protocol::{Event, State};
 pub struct Spell<'a> {
     /// The state.
     pub state: State,
-    /// The agent whose time it was: the receiver, or whoever worked on it.
+    /// The agent to which the time counts: the receiver, or whoever worked on it.
     pub agent: AgentRef<'a>,
     /// When it began.
     pub since: Moment,
     /// When it ended; `None` if it has not.
     pub until: Option<Moment>,
-    /// The end of the lease, or of the time to claim it; time after that counts as failed.
+    /// The end of the lease, or of the time to claim it; later time counts as failed.
     pub lease_until: Option<Moment>,
     /// The event that began it.
     pub began_by: &'a ChangeSurvey<'a>,
@@ -26,15 +26,14 @@ pub struct Spell<'a> {
 }
 
 impl Spell<'_> {
-    /// The duration, or the time so far; work ends with the lease. Never negative, even if a clock
-    /// was set back.
+    /// Its duration so far; work ends with the lease. Never negative, even if a clock was set back.
     pub fn length(&self, now: Moment) -> TimeDelta {
         let end = self.until.unwrap_or(now);
         let end = self.lease_until.map_or(end, |lease| lease.min(end));
         between(self.since, end)
     }
 
-    /// How long ago the lease ran out, if that was not recorded.
+    /// How long ago the lease ran out, unless that was recorded.
     pub fn overdue(&self, now: Moment) -> TimeDelta {
         match self.lease_until {
             Some(end) if self.until.is_none() => between(end.max(self.since), now),
@@ -43,8 +42,8 @@ impl Spell<'_> {
     }
 }
 
-/// The time from one moment to another, both to the millisecond; none if a clock was set back.
-/// `chrono` takes several times as long to subtract dates.
+/// The time between two moments in milliseconds; zero if a clock was set back. `chrono` subtracts
+/// dates several times slower.
 fn between(from: Moment, to: Moment) -> TimeDelta {
     let length = to.timestamp_millis() - from.timestamp_millis();
     TimeDelta::milliseconds(length.max(0))
@@ -57,7 +56,7 @@ pub fn spells<'h>(handoff: &'h HandoffSurvey<'h>) -> Vec<Spell<'h>> {
     spells
 }
 
-/// The same, in place of what a list had.
+/// The same, reusing a list.
 pub fn find_spells<'h>(handoff: &'h HandoffSurvey<'h>, spells: &mut Vec<Spell<'h>>) {
     spells.clear();
     let mut agent = handoff.sent_to;
@@ -71,7 +70,7 @@ pub fn find_spells<'h>(handoff: &'h HandoffSurvey<'h>, spells: &mut Vec<Spell<'h
         let begun = spells.last().map(|last| last.since);
         let ran_out_at = change.ran_out_at.filter(|end| Some(*end) >= begun);
         let since = ran_out_at.map_or(change.at, |end| end.min(change.at));
-        // A heartbeat ends nothing.
+        // A heartbeat does not end a period.
         if let Some(last) = spells.last_mut() {
             if last.state == change.to && last.agent == agent {
                 continue;
@@ -95,7 +94,7 @@ pub fn find_spells<'h>(handoff: &'h HandoffSurvey<'h>, spells: &mut Vec<Spell<'h
     }
 }
 
-/// How long a handoff was in each kind of state.
+/// The total time that a handoff spent in each kind of state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
     /// Pending.
@@ -109,7 +108,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// Adds the times of another.
+    /// Adds other times.
     pub fn add_all(&mut self, other: &Self) {
         let sums = [
             (&mut self.waiting, other.waiting),
@@ -117,13 +116,13 @@ impl Times {
             (&mut self.blocked, other.blocked),
             (&mut self.failed, other.failed),
         ];
-        // Most are zero, and `chrono` is slow to add.
+        // Skips zeros: `chrono` adds slowly.
         for (sum, more) in sums.into_iter().filter(|(_, more)| !more.is_zero()) {
             *sum += more;
         }
     }
 
-    /// The time of a period. Time after the lease ran out counts as failed.
+    /// The times of one period. Time after the lease ran out counts as failed.
     pub fn of(spell: &Spell<'_>, now: Moment) -> Self {
         let length = spell.length(now);
         let mut times = Self {
@@ -141,7 +140,7 @@ impl Times {
     }
 }
 
-/// How long a handoff was in each kind of state so far.
+/// The times of a handoff so far.
 pub fn times(handoff: &HandoffSurvey<'_>, now: Moment) -> Times {
     let mut times = Times::default();
     for spell in spells(handoff) {
@@ -181,7 +180,7 @@ pub fn recovered(handoff: &HandoffSurvey<'_>) -> Vec<(Moment, TimeDelta)> {
     found
 }
 
-/// How long each recovery took.
+/// The durations of all recoveries.
 pub fn recoveries(handoff: &HandoffSurvey<'_>) -> Vec<TimeDelta> {
     let found = recovered(handoff).into_iter();
     found.map(|(_, length)| length).collect()
@@ -199,7 +198,7 @@ pub fn cycle_time(issue: &IssueSurvey<'_>) -> Option<TimeDelta> {
     clippy::cast_sign_loss
 )]
 pub fn rank(quantile: f64, count: usize) -> Option<usize> {
-    // Rounds off the error of the product, so that whole numbers stay whole.
+    // Rounds off the floating-point error, so that whole numbers stay whole.
     let exact = (quantile * count as f64 * 1e9).round() / 1e9;
     (count > 0).then(|| (exact.ceil() as usize).clamp(1, count))
 }

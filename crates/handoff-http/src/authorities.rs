@@ -1,4 +1,4 @@
-//! The authorities that a collector's certificate may be from.
+//! The certificate authorities that a collector's certificate is verified against.
 
 use std::env;
 
@@ -7,8 +7,8 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 use handoff_cli::failure::{ErrorCode, Failure, chain};
 
-/// How a collector's certificate is checked: against the authorities of the file that the
-/// environment names, else those that browsers trust.
+/// The TLS configuration for collectors: the authorities in the file that the environment names,
+/// else those that browsers trust.
 ///
 /// # Errors
 /// A [`Failure`] of the environment if that file can't be used.

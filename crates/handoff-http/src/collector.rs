@@ -1,4 +1,4 @@
-//! A collector of traces: OTLP over HTTP, in JSON, within one time budget.
+//! A client for OTLP collectors: JSON over HTTP, within one time budget.
 
 use std::io::Read;
 use std::time::{Duration, Instant};
@@ -12,15 +12,15 @@ use ureq::http::{HeaderName, HeaderValue, StatusCode, Uri};
 use super::{address, agent, shown};
 use handoff_cli::failure::{ErrorCode, Failure, chain};
 
-/// Where a collector is.
+/// A collector's URL.
 pub struct Endpoint(Uri);
 
-/// A collector's answer to the spans it was sent.
+/// A collector's response to spans.
 #[derive(Default)]
 pub struct Answer {
-    /// How many spans it did not take.
+    /// The number of rejected spans.
     pub rejected: u64,
-    /// Why, or a warning.
+    /// The reason, or a warning.
     pub message: String,
 }
 
@@ -33,18 +33,18 @@ pub struct Collector {
     until: Instant,
 }
 
-/// Where a collector takes traces, below its own address.
+/// The default path of traces below a collector's URL.
 const PATH: &str = "/v1/traces";
-/// The longest answer that is read, in bytes.
+/// The maximum size of a response body that is read, in bytes.
 const LONGEST: u64 = 64 * 1024;
-/// The longest text of a collector that is shown, in characters.
+/// The maximum length of a collector's text that is shown, in characters.
 const SHOWN: usize = 200;
-/// The delay before the first retry, if the collector names none.
+/// The delay before the first retry, unless the collector sets one.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
 impl Endpoint {
-    /// The address that was given, or the one that the environment names. One without
-    /// a path is a collector's own.
+    /// The given URL, or the one that the environment names. Without a path, it is a collector's
+    /// base URL.
     ///
     /// # Errors
     /// A [`Failure`] of usage if it is missing or invalid; of the environment if this program
@@ -72,7 +72,7 @@ impl Endpoint {
         let uri = address("collector", &named, (example, secrets), has_https)?;
         if uri.path() == "/" && uri.query().is_none() {
             let url = format!("{}{PATH}", named.trim().trim_end_matches('/'));
-            // A path after a valid address is a valid one.
+            // A valid path appended to a valid URL is valid.
             return Ok(Self(url.parse().unwrap_or(uri)));
         }
         Ok(Self(uri))
@@ -80,7 +80,7 @@ impl Endpoint {
 }
 
 impl Answer {
-    /// Adds the answer to more spans.
+    /// Adds the response to further spans.
     pub fn add(&mut self, other: Self) {
         self.rejected = self.rejected.saturating_add(other.rejected);
         if !other.message.is_empty() {
@@ -90,7 +90,7 @@ impl Answer {
 }
 
 impl Collector {
-    /// Starts the time budget for all documents.
+    /// Starts the time budget for all requests.
     ///
     /// # Errors
     /// A [`Failure`] if the environment's headers or certificates are invalid.
@@ -104,12 +104,12 @@ impl Collector {
         })
     }
 
-    /// The address, without what may be a secret in it.
+    /// The URL, without parts that may be secret.
     pub fn shown(&self) -> String {
         shown(&self.endpoint, self.endpoint.path())
     }
 
-    /// Sends one document, and retries while there is time if the collector asks for it.
+    /// Sends a document; if the collector asks for it, retries within the time budget.
     ///
     /// # Errors
     /// A [`Failure`] of the environment: not reached, refused, or out of time.
@@ -144,8 +144,7 @@ impl Collector {
                     Err(error) => Err(self.unreached(&error)),
                 };
             }
-            // The status says that it is refused, however much of the rest there is.
-            // Those that OTLP says to try again.
+            // The status decides, whatever follows. Those that OTLP defines as retryable:
             if !matches!(status.as_u16(), 429 | 502 | 503 | 504) {
                 return Err(self.refused(status, &body));
             }
@@ -166,7 +165,7 @@ impl Collector {
         }
     }
 
-    /// The answer of a collector that accepted a document.
+    /// Parses the response to an accepted document.
     fn answer(&self, body: &[u8]) -> Result<Answer, Failure> {
         if body.is_empty() {
             return Ok(Answer::default());
@@ -190,7 +189,7 @@ impl Collector {
         })
     }
 
-    /// A text of the collector: bounded, and without the values of headers.
+    /// Sanitizes a collector's text: truncated, and without header values.
     fn visible(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (_, value) in &self.headers {
@@ -203,8 +202,8 @@ impl Collector {
         cut(&text, SHOWN)
     }
 
-    /// A collector's reason for refusing, in one line: its message, else the body, unless that is
-    /// a page.
+    /// The collector's reason for refusing, in one line: its message, or else the body unless it is
+    /// HTML.
     fn why(&self, body: &[u8]) -> Option<String> {
         let text = String::from_utf8_lossy(body);
         let answer: Value = serde_json::from_slice(body).unwrap_or_default();
@@ -213,7 +212,7 @@ impl Collector {
         let message = messages.into_iter().find_map(Value::as_str);
         let is_text = |c: char| !c.is_control() && c != char::REPLACEMENT_CHARACTER;
         let is_text = |text: &str| text.chars().all(|c| is_text(c) || c.is_whitespace());
-        // The cut may fall within a character.
+        // Truncation may split a character.
         let beginning: String = text.chars().take(2 * SHOWN).collect();
         let own = Some(beginning.as_str()).filter(|own| {
             let own = own.trim_start();
@@ -253,7 +252,7 @@ impl Collector {
     }
 }
 
-/// Whether the time was up while an answer was read.
+/// Whether a response timed out while it was read.
 fn is_late(error: &io::Error) -> bool {
     let inner = error
         .get_ref()
@@ -261,8 +260,7 @@ fn is_late(error: &io::Error) -> bool {
     matches!(inner, Some(ureq::Error::Timeout(_))) || error.kind() == io::ErrorKind::TimedOut
 }
 
-/// The headers that the environment asks for: `name=value,name=value`, values
-/// percent-encoded.
+/// The headers set in the environment: `name=value,name=value`, values percent-encoded.
 fn headers() -> Result<Vec<(HeaderName, HeaderValue)>, Failure> {
     let names = [
         "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
@@ -280,14 +278,14 @@ fn headers() -> Result<Vec<(HeaderName, HeaderValue)>, Failure> {
         value.set_sensitive(true);
         Some((name, value))
     });
-    // It holds a secret, and is not repeated.
+    // It contains a secret, so it is not repeated.
     read.collect::<Option<_>>().ok_or_else(|| {
         Failure::usage(format!("{variable} holds something that is no header"))
             .hint("write it as name=value,name=value, with values percent-encoded")
     })
 }
 
-/// A percent-encoded text.
+/// Decodes percent-encoded text.
 fn decoded(text: &str) -> Option<Vec<u8>> {
     let mut bytes = text.bytes();
     let mut found = Vec::with_capacity(text.len());

@@ -1,5 +1,5 @@
-//! GitHub's API, as far as statuses of commits and pull requests go: REST, and GraphQL for what only
-//! that has.
+//! A client for the parts of GitHub's API about commit statuses and pull requests: REST, and
+//! GraphQL for what REST lacks.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -17,71 +17,71 @@ use super::{address, agent, shown};
 use handoff_cli::environment::now;
 use handoff_cli::failure::{ErrorCode, Failure, chain};
 
-/// How long all requests of a command may take, with the pauses that GitHub asks for.
+/// The time limit of all requests of a command, including pauses that GitHub asks for.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// The pause before a request that failed is made again, if GitHub names none.
+/// The pause before a retry, unless GitHub sets one.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How often a request that GitHub could not serve is made.
+/// How often a request is attempted that GitHub could not serve.
 const TRIES: u32 = 3;
-/// The longest answer that is read, in bytes.
+/// The maximum size of a response that is read, in bytes.
 const LONGEST: u64 = 32 << 20;
-/// The longest text of an answer that is shown, in characters.
+/// The maximum length of a response's text that is shown, in characters.
 const SHOWN: usize = 200;
-/// The most pages that are read of one list.
+/// The maximum number of pages read of a list.
 const MOST_PAGES: usize = 100;
 /// The pause after too many requests at once, if GitHub names none.
 const SECONDARY_PAUSE: Duration = Duration::from_secs(60);
 /// The pull requests that one question names.
 const ASKED_AT_ONCE: usize = 50;
-/// What a question has for each pull request: what it closes, and the status of its newest commit.
+/// The GraphQL fields per pull request: the issues it closes, and the status of its newest commit.
 const ABOUT: &str = "closingIssuesReferences(first: 100) { nodes { number repository { nameWithOwner } } } \
     commits(last: 1) { nodes { commit { oid status { context(name: $context) { state description } } } } }";
-/// The share of GitHub's requests that is left to others, when it is not pressing.
+/// The share (1/N) of GitHub's rate limit that less urgent requests leave to others.
 const RESERVE: u64 = 10;
 
 /// A repository on GitHub.
 pub struct Github {
     agent: Agent,
-    /// The address of the API, without a slash at the end.
+    /// The API's base URL, without a trailing slash.
     base: String,
     /// `owner/name`.
     repository: String,
     authorization: String,
     until: Instant,
-    /// How many requests GitHub takes, and how many it still takes, as it said last.
+    /// The rate limit and the remaining requests, as last reported.
     limit: Cell<Option<(u64, u64)>>,
 }
 
-/// What GitHub says of a pull request, beside its description.
+/// What GitHub knows about a pull request, besides its description.
 #[derive(Debug, Default)]
 pub struct About {
-    /// The issues of this repository that it closes: those that its text names, and those that somebody
-    /// linked to it.
+    /// The issues of this repository that it closes: those named in its text, and those linked to
+    /// it.
     pub closes: Vec<IssueKey>,
-    /// Its newest commit, and the state and the description of that commit's status, if it has one.
+    /// Its newest commit, and the state and description of that commit's status, if it has one.
     pub status: Option<(String, Option<(String, String)>)>,
 }
 
-/// An answer that is not a success.
+/// An error response.
 #[derive(Debug)]
 pub struct Refused {
-    /// The status of HTTP.
+    /// The HTTP status.
     pub status: u16,
     /// GitHub's reason, in one line.
     pub message: String,
 }
 
-/// Why a request has no result.
+/// Why a request failed.
 #[derive(Debug)]
 pub enum GithubError {
-    /// GitHub answers, and refuses it.
+    /// GitHub refused it.
     Refused(Refused),
-    /// It can't be reached, or asks to wait for longer than the command may take.
+    /// GitHub is unreachable, or asks to wait longer than the command may take.
     Failed(Box<Failure>),
 }
 
 impl Github {
-    /// The repository that a workflow runs for: `GITHUB_REPOSITORY` behind `GITHUB_API_URL`, with
+    /// The repository of the current workflow: `GITHUB_REPOSITORY` at `GITHUB_API_URL`, with
     /// `GH_TOKEN` or `GITHUB_TOKEN`.
     ///
     /// # Errors
@@ -135,12 +135,12 @@ impl Github {
         said.is_some_and(|(limit, left)| left <= limit / RESERVE)
     }
 
-    /// Reads what is at a path below the repository.
+    /// Gets the document at a path below the repository.
     pub fn get(&self, path: &str) -> Result<Value, GithubError> {
         Ok(self.request(&self.url(path), None)?.0)
     }
 
-    /// Reads a list below the repository, every page of it.
+    /// Gets a list below the repository, all pages of it.
     pub fn list(&self, path: &str) -> Result<Vec<Value>, GithubError> {
         let mut found = Vec::new();
         let mut next = Some(self.url(path));
@@ -161,7 +161,7 @@ impl Github {
         self.request(&self.url(path), Some(document)).map(|_| ())
     }
 
-    /// Asks what GitHub says of these pull requests: what they close, and the status of this name.
+    /// Queries these pull requests: the issues they close, and the status with this name.
     pub fn about(
         &self,
         numbers: &[u64],
@@ -248,7 +248,8 @@ impl Github {
             };
             let mut response = match sent {
                 Ok(response) => response,
-                // What was posted may have arrived: a status that is set twice is one.
+                // A request may have arrived although it failed: setting a status twice is
+                // harmless.
                 Err(_) if tries < TRIES => {
                     std::thread::sleep(PAUSE * tries);
                     continue;
@@ -368,7 +369,7 @@ fn number(headers: &HeaderMap, name: &str) -> Option<i64> {
     headers.get(name)?.to_str().ok()?.trim().parse().ok()
 }
 
-/// The address of the next page.
+/// The URL of the next page.
 fn next_page(headers: &HeaderMap) -> Option<String> {
     let links = headers.get("link")?.to_str().ok()?;
     links.split(',').find_map(|link| {
@@ -381,7 +382,7 @@ fn next_page(headers: &HeaderMap) -> Option<String> {
     })
 }
 
-/// GitHub's reason for refusing, in one line, with what leads to it.
+/// GitHub's reason for refusing, in one line, with its details.
 fn said(body: &[u8]) -> String {
     let answer: Value = serde_json::from_slice(body).unwrap_or_default();
     match answer["message"].as_str() {

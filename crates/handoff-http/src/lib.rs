@@ -1,7 +1,7 @@
-//! HTTP: the `server` that shows a page on this machine, the `collector` that traces are sent to,
-//! `webhook`, an address that notices are posted to, and `github`, its API.
+//! HTTP: the `server` shows a page on this machine; `collector`, `webhook` and `github` are clients
+//! of trace collectors, notice endpoints and GitHub's API.
 //!
-//! What enters here knows the protocol, and nothing of ledgers.
+//! This crate knows HTTP, but nothing about ledgers.
 
 #[cfg(feature = "https")]
 mod authorities;
@@ -18,8 +18,8 @@ use ureq::http::Uri;
 
 use handoff_cli::failure::{ErrorCode, Failure};
 
-/// Reads an address that something is sent to; `what` it is of, an `example`, and where `secrets`
-/// belong are for the message. An address may hold a secret: no message repeats it.
+/// Parses a URL. `what` it belongs to, an `example`, and where `secrets` belong are for error
+/// messages, which never repeat the URL: it may contain a secret.
 ///
 /// # Errors
 /// A [`Failure`] of usage if it is invalid; of the environment if this program can't reach it.
@@ -49,8 +49,8 @@ fn address(
     Ok(uri)
 }
 
-/// A client that follows no redirects: an address, its headers and the token may be secrets, which
-/// another host must not learn.
+/// A client that follows no redirects: URL, headers and token may be secrets that another host must
+/// not learn.
 ///
 /// # Errors
 /// A [`Failure`] of the environment if its certificates can't be used.
@@ -66,7 +66,7 @@ fn agent(limit: Option<Duration>) -> Result<Agent, Failure> {
     Ok(config.build().into())
 }
 
-/// An address for people: its scheme and host, and this in place of the rest.
+/// A URL for display: its scheme and host, with `rest` in place of the path.
 fn shown(address: &Uri, rest: &str) -> String {
     let scheme = address.scheme_str().unwrap_or_default();
     let authority = address.authority().map_or("", |a| a.as_str());

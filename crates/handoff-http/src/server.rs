@@ -1,7 +1,7 @@
-//! A small web server for this machine alone: it answers `GET` and `HEAD` on the
-//! loopback interface, one request per connection. Slow or numerous clients cannot keep it from
-//! answering others: requests being answered and clients that have not sent a request yet are
-//! limited separately, and when there are too many of the latter, the oldest is disconnected.
+//! A small web server for this machine alone: it answers `GET` and `HEAD` on the loopback
+//! interface, one request per connection. Slow or numerous clients can't block others: requests in
+//! progress and clients without a request are limited separately, and the oldest of the latter is
+//! disconnected if there are too many.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -12,50 +12,50 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-/// How many requests are answered at a time. Further clients are told to try again.
+/// The maximum number of requests in progress. Further clients are told to retry.
 const AT_ONCE: usize = 128;
-/// How many clients may be connected without a request, and how long each is sure to be.
+/// The maximum number of clients without a request; below, how long each is surely kept.
 const LISTENED_TO: usize = 128;
 const SURELY: Duration = Duration::from_millis(250);
-/// How large a request may be.
+/// The maximum size of a request, in bytes.
 const LARGEST: usize = 16 * 1024;
-/// How long a client may take to ask, to take the next part of an answer, and to take
-/// all of it.
+/// How long a client may take to send its request; below, to receive the next part of a response,
+/// and all of it.
 const TO_ASK: Duration = Duration::from_secs(10);
 const TO_TAKE: Duration = Duration::from_secs(20);
 const TO_TAKE_ALL: Duration = Duration::from_secs(60);
-/// How long a client may go on sending after its answer.
+/// How long a client may continue to send after its response.
 const TO_DRAIN: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-/// What is asked for.
+/// A parsed request.
 pub struct Request {
-    /// The path, without what follows a question mark.
+    /// The path, without the query string.
     pub path: String,
 }
 
-/// What is answered.
+/// A response.
 pub struct Answer {
-    /// The status: `200 OK`.
+    /// The status line: `200 OK`.
     pub status: &'static str,
     /// The content type.
     pub kind: &'static str,
-    /// More headers, each with its line's end.
+    /// Further headers, each with its line break.
     pub headers: String,
     /// The body.
     pub body: Body,
 }
 
-/// The content of an answer.
+/// The body of a response.
 pub enum Body {
-    /// It is in memory.
+    /// In memory.
     Text(String),
-    /// It is a file of so many bytes, which several clients may read at once.
+    /// A file of this size, which several clients may read concurrently.
     File(Arc<File>, u64),
 }
 
 impl Answer {
-    /// A short text.
+    /// A plain text response.
     pub fn text(status: &'static str, text: &str) -> Self {
         Self {
             status,
@@ -73,7 +73,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens on a port of the loopback interface; on any free one if that is 0.
+    /// Listens on a port of the loopback interface; port 0 means any free one.
     pub fn bind(port: u16) -> io::Result<Self> {
         let first = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let port = first.local_addr()?.port();
@@ -85,12 +85,12 @@ impl Server {
         })
     }
 
-    /// The port that it listens to.
+    /// The port that it listens on.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Answers from now on, on threads of its own, until the program ends.
+    /// Serves requests on separate threads until the program ends.
     pub fn start(self, answer: impl Fn(&Request) -> Answer + Send + Sync + 'static) {
         let answer: Arc<dyn Fn(&Request) -> Answer + Send + Sync> = Arc::new(answer);
         let counter = Arc::new(Counter::default());
@@ -103,7 +103,7 @@ impl Server {
                             serve(client, port, &counter, Arc::clone(&answer));
                         }
                         Ok(_) => {}
-                        // Too many files are open, or the client has gone: try the next one.
+                        // Too many open files, or the client is gone: try the next one.
                         Err(_) => thread::sleep(Duration::from_millis(50)),
                     }
                 }
@@ -112,7 +112,7 @@ impl Server {
     }
 }
 
-/// The clients without a request, and how many requests are being answered.
+/// The clients without a request, and the number of requests in progress.
 #[derive(Default)]
 struct Counter {
     asking: Mutex<VecDeque<(Arc<TcpStream>, Instant)>>,
@@ -121,11 +121,11 @@ struct Counter {
 
 impl Counter {
     fn asking(&self) -> MutexGuard<'_, VecDeque<(Arc<TcpStream>, Instant)>> {
-        // Nothing that is done under the lock can leave it inconsistent.
+        // No panic under the lock can leave it inconsistent.
         self.asking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a client without a request. If there are too many, the oldest is disconnected.
+    /// Adds a client without a request, disconnecting the oldest if there are too many.
     fn take_up(&self, client: &Arc<TcpStream>) {
         loop {
             let mut asking = self.asking();
@@ -142,7 +142,7 @@ impl Counter {
         }
     }
 
-    /// Adds a client that goes on sending, if there is room for it.
+    /// Adds a client that continues to send, if there is room.
     fn has_room_for(&self, client: &Arc<TcpStream>) -> bool {
         let mut asking = self.asking();
         let is_room = asking.len() < LISTENED_TO;
@@ -152,20 +152,20 @@ impl Counter {
         is_room
     }
 
-    /// Removes a client that has sent its request, or has gone.
+    /// Removes a client that has sent its request or is gone.
     fn has_asked(&self, client: &Arc<TcpStream>) {
         self.asking().retain(|(one, _)| !Arc::ptr_eq(one, client));
     }
 }
 
-/// One of the requests that may be answered at a time.
+/// A slot for a request in progress.
 struct Place(Arc<Counter>);
 
 impl Place {
     fn take(counter: &Arc<Counter>) -> Option<Self> {
         let before = counter.answered.fetch_add(1, Ordering::SeqCst);
         let place = Self(Arc::clone(counter));
-        // Dropping it frees it again.
+        // Dropping the slot frees it.
         (before < AT_ONCE).then_some(place)
     }
 }
@@ -189,12 +189,12 @@ fn serve(
         move || {
             let head = read_head(&client, TO_ASK);
             counter.has_asked(&client);
-            // A client that goes away or is too slow needs no report.
+            // A client that is gone or too slow is not an error.
             let sent = head.and_then(|head| match Place::take(&counter) {
                 Some(_place) => talk(&client, &head, port, &*answer),
                 None => refuse(&client),
             });
-            // The place is free: what the client still sends costs others nothing.
+            // The slot is free: whatever the client still sends does not block others.
             if sent.is_ok() && counter.has_room_for(&client) {
                 drain(&client, TO_DRAIN);
                 counter.has_asked(&client);
@@ -207,10 +207,10 @@ fn serve(
     }
 }
 
-/// Tells a client to try again.
+/// Tells a client to retry later.
 fn refuse(mut client: &TcpStream) -> io::Result<()> {
     let busy = Answer::text("503 Service Unavailable", "too many at once: try again");
-    // The system buffers so little, whether or not the client reads it.
+    // The kernel buffers this little, even if the client does not read.
     let Body::Text(text) = &busy.body else {
         return Ok(());
     };
@@ -245,8 +245,8 @@ fn talk(
     client.shutdown(Shutdown::Write)
 }
 
-/// Takes the rest of a request: if the connection closed before, the client might not see its
-/// answer.
+/// Drains the rest of a request: if the connection were closed earlier, the client might not see
+/// its response.
 fn drain(mut client: &TcpStream, time: Duration) {
     let end = Instant::now() + time;
     let (mut part, mut left) = ([0; 2048], LARGEST);
@@ -262,8 +262,7 @@ fn drain(mut client: &TcpStream, time: Duration) {
     }
 }
 
-/// Writes all of it before the end: each part that the client takes may take a while, but not
-/// together longer than that.
+/// Writes all bytes before the deadline; each write has its own, shorter timeout.
 fn write_by(mut client: &TcpStream, mut bytes: &[u8], end: Instant) -> io::Result<()> {
     while !bytes.is_empty() {
         let left = end.saturating_duration_since(Instant::now());
@@ -299,8 +298,7 @@ fn read_head(mut client: &TcpStream, time: Duration) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// The path that a request asks for and whether the body is wanted too, or the status that refuses
-/// it.
+/// The path and whether the body is wanted, or the status that refuses the request.
 pub fn asked(head: &[u8], port: u16) -> Result<(String, bool), &'static str> {
     match understand(head, port) {
         Ok((request, with_body)) => Ok((request.path, with_body)),
@@ -308,8 +306,8 @@ pub fn asked(head: &[u8], port: u16) -> Result<(String, bool), &'static str> {
     }
 }
 
-/// The request, and whether the body is wanted too. Requests from another site, or under
-/// another host name, are refused.
+/// Parses a request; returns whether the body is wanted. Cross-site requests and foreign host names
+/// are refused.
 fn understand(head: &[u8], port: u16) -> Result<(Request, bool), Answer> {
     let bad = || {
         Answer::text(
@@ -333,7 +331,7 @@ fn understand(head: &[u8], port: u16) -> Result<(Request, bool), Answer> {
             .filter(|h| h.name.eq_ignore_ascii_case(name));
         of.map(|h| h.value).collect()
     };
-    // Another site could point its own name here (DNS rebinding).
+    // A foreign name may resolve to this host (DNS rebinding).
     let names = ["localhost", "127.0.0.1", "[::1]"];
     let own = names.map(|name| match port {
         80 => name.to_owned(),
@@ -376,7 +374,7 @@ fn answer_head(answer: &Answer, length: u64) -> String {
     )
 }
 
-/// Sends a file that others may read at the same time.
+/// Sends a file that others may read concurrently.
 fn send(client: &TcpStream, file: &File, length: u64, end: Instant) -> io::Result<()> {
     let mut part = vec![0; 64 * 1024];
     let mut at = 0;
@@ -437,7 +435,7 @@ mod tests {
             let answered = answer(ask(port));
             assert!(answered.ends_with("here\n"), "{answered}");
         }
-        // The newest client may still send a request.
+        // The newest client can still send a request.
         let mut last = kept.pop().unwrap();
         write!(last, "st: localhost:{port}\r\n\r\n").unwrap();
         assert!(answer(last).ends_with("here\n"));
@@ -452,7 +450,7 @@ mod tests {
         let (begun, wait) = (Mutex::new(begun), Mutex::new(wait));
         server.start(move |_| {
             begun.lock().unwrap().send(()).unwrap();
-            // Until the test lets go.
+            // Blocks until the test releases it.
             let _ = wait.lock().unwrap().recv();
             Answer::text("200 OK", "here")
         });
@@ -481,7 +479,7 @@ mod tests {
             let mut answered = String::new();
             client.read_to_string(&mut answered).unwrap();
             assert!(answered.ends_with("here\n"), "{number}: {answered}");
-            // It neither closes nor is silent.
+            // It keeps sending without closing.
             let _ = client.write_all(b"x");
             staying.push(client);
         }

@@ -1,4 +1,4 @@
-//! A web address that JSON is posted to.
+//! A client that posts JSON to a webhook.
 
 use std::io::Read;
 use std::time::Duration;
@@ -11,32 +11,32 @@ use ureq::http::Uri;
 use super::{address, agent, shown};
 use handoff_cli::failure::{Failure, chain};
 
-/// How long one request may take.
+/// The time limit of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The longest answer that is read, in bytes.
+/// The maximum size of a response that is read, in bytes.
 const LONGEST: u64 = 4096;
-/// The longest text of an answer that is shown, in characters.
+/// The maximum length of a response's text that is shown, in characters.
 const SHOWN: usize = 200;
 
-/// The address, and how it is reached.
+/// A webhook's URL and HTTP client.
 pub struct Webhook {
     agent: Agent,
     address: Uri,
 }
 
-/// Why something was not taken.
+/// Why a document was not delivered.
 #[derive(Debug)]
 pub enum WebhookError {
-    /// The address does not take this document.
+    /// The webhook refused this document.
     Refused(String),
-    /// It takes none now.
+    /// The webhook is unavailable now.
     Unreachable(String),
-    /// It did not answer in time, or not understandably: it may have taken it.
+    /// The response timed out or was unintelligible: the document may have been delivered.
     Unheard(String),
 }
 
 impl Webhook {
-    /// Reads an address, which may be a secret: no message repeats more than its host.
+    /// Parses a URL, which may be a secret: messages show only its host.
     pub fn at(url: &str) -> Result<Self, Failure> {
         let example = "write it as https://hooks.example/services/…";
         let headers = "put no password into it: a webhook's address is its own secret";
@@ -47,17 +47,17 @@ impl Webhook {
         })
     }
 
-    /// The whole address.
+    /// The full URL.
     pub fn address(&self) -> String {
         self.address.to_string()
     }
 
-    /// The host alone: the rest may be a secret.
+    /// The host alone: the rest may be secret.
     pub fn shown(&self) -> String {
         shown(&self.address, "/…")
     }
 
-    /// Posts a document. One that is posted again has the same `id`.
+    /// Posts a document. A retry has the same `id`.
     pub fn post(&self, document: &Value, id: &str) -> Result<(), WebhookError> {
         let request = self.agent.post(&self.address);
         let request = request
@@ -83,7 +83,7 @@ impl Webhook {
             return Ok(());
         }
         let mut body = Vec::new();
-        // What can't be read is nothing more than missing words of an error.
+        // An unreadable body only means fewer words in the error.
         let _ = response
             .body_mut()
             .as_reader()
@@ -91,7 +91,7 @@ impl Webhook {
             .read_to_end(&mut body);
         let body = String::from_utf8_lossy(&body);
         let said = body.trim().lines().next().unwrap_or_default();
-        // Some repeat the address that they were asked at.
+        // Some responses repeat the URL.
         let mut parts = self.address.path().split('/').chain(self.address.query());
         let is_told = parts.any(|part| part.len() > 3 && said.contains(part));
         let said = match said {
@@ -110,7 +110,7 @@ impl Webhook {
     }
 }
 
-/// Whether a request may have arrived though it has no answer: the connection was made, and then cut.
+/// Whether a request may have arrived although it failed: the connection was made, then lost.
 fn may_have_arrived(error: &ureq::Error) -> bool {
     use std::io::ErrorKind;
     match error {
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn one_that_hangs_is_left_in_time() {
-        // It takes connections, and never answers.
+        // It accepts connections, but never responds.
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let url = format!("http://{}/a", listener.local_addr().expect("it has one"));
         let Ok(webhook) = Webhook::at(&url) else {

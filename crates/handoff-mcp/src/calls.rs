@@ -1,4 +1,4 @@
-//! Calls: each runs a command, when its turn comes.
+//! Runs calls: each is a command, started when its turn comes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,13 +17,13 @@ use handoff_cli::context::interruption::Interruption;
 use handoff_cli::failure::{ErrorCode, Failure};
 use handoff_cli::output::{Kept, Output};
 
-/// The stack of a thread that runs a command: as much as a process has.
+/// The stack size of a command's thread: the same as a process's main thread.
 const STACK: usize = 8 * 1024 * 1024;
 
-/// How many calls may run at a time: those that do not wait for other agents, and those that do.
+/// The maximum number of parallel calls: ordinary ones, and ones that wait for other agents.
 const MOST: [usize; 2] = [1, 16];
 
-/// Who gets the answer of a call.
+/// The recipient of a call's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Recipient {
     /// The request with this id.
@@ -34,16 +34,15 @@ pub(super) enum Recipient {
 
 pub(super) type Work = Box<dyn FnOnce(&Interruption) -> Answer + Send>;
 
-/// Runs the commands of a connection in order: one at a time, and in parallel those that wait for
-/// other agents.
+/// Runs a connection's commands in order: one at a time, except that those that wait for other
+/// agents run in parallel.
 pub(super) struct Calls {
     events: Sender<Event>,
     running: [usize; 2],
     queued: [VecDeque<(u64, Work)>; 2],
-    /// How many calls were received.
+    /// The number of calls received.
     count: u64,
-    /// By their numbers, who gets the answers of those that are still wanted, and their
-    /// interruptions.
+    /// By number: the recipients of answers that are still wanted, and the interruption flags.
     open: BTreeMap<u64, (Recipient, Interruption)>,
 }
 
@@ -58,7 +57,7 @@ impl Calls {
         }
     }
 
-    /// Runs a call when its turn comes, then sends an event with its answer.
+    /// Queues a call; its answer is sent as an event.
     pub(super) fn add(&mut self, recipient: Recipient, waits: bool, work: Work) {
         self.count += 1;
         let open = (recipient, Interruption::default());
@@ -67,15 +66,15 @@ impl Calls {
         self.start(waits);
     }
 
-    /// Ends a call's turn. Returns who gets its answer, if it is still wanted.
+    /// Ends a call's turn. Returns the recipient of its answer, if it is still wanted.
     pub(super) fn finish(&mut self, number: u64, waits: bool) -> Option<Recipient> {
         self.running[usize::from(waits)] -= 1;
         self.start(waits);
         self.open.remove(&number).map(|(recipient, _)| recipient)
     }
 
-    /// Cancels these calls: none is started, and waits end. A step that was started is
-    /// completed.
+    /// Cancels the calls of a recipient: queued ones are dropped, and waits end. A step in progress
+    /// is completed.
     pub(super) fn cancel(&mut self, cancelled: &Recipient) {
         let is_it =
             |_: &u64, (recipient, _): &mut (Recipient, Interruption)| recipient == cancelled;
@@ -84,7 +83,7 @@ impl Calls {
         }
     }
 
-    /// Ends every wait.
+    /// Interrupts all waits.
     pub(super) fn end_waits(&self) {
         for (_, interruption) in self.open.values() {
             interruption.ask();
@@ -96,7 +95,7 @@ impl Calls {
         self.running == [0; 2]
     }
 
-    /// Starts the calls whose turn it is, each on a thread of its own.
+    /// Starts queued calls whose turn it is, each on its own thread.
     fn start(&mut self, waits: bool) {
         let lane = usize::from(waits);
         while self.running[lane] < MOST[lane]
@@ -140,7 +139,7 @@ pub(super) fn document(failure: &Failure, wording: &Wording<'_>) -> Value {
     wording.told(document, hint)
 }
 
-/// The output of a command. A panic loses only its answer.
+/// A command's output. A panic only fails this call.
 fn performed(work: impl FnOnce() -> Kept) -> Kept {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         let text = "the command met a fault of the program, and gave up";

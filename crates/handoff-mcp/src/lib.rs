@@ -1,12 +1,11 @@
-//! The server of the Model Context Protocol: commands are tools, the ledger is
-//! resources.
+//! A Model Context Protocol server whose tools are commands and whose resources are the ledger.
 //!
-//! `verbs` lists the commands that are tools, `schema` derives a tool from its command's clap
-//! definition, `line` makes a command line of a call's arguments, `calls` runs it when its turn
-//! comes, `usage` and `wording` say in the words of tools what is wrong with a call and what comes
-//! next, `tasks` keeps the answers that a client fetches later, `resources` lists what can be read, `server` answers each request, which `message`
-//! reads from one of the input's `lines`. A call runs the same code as the command line, within
-//! this process, and its answer is the document that `--json` prints.
+//! `verbs` lists the tools, `schema` derives a tool's schema from its command's clap definition,
+//! `line` builds a command line from a call's arguments, `calls` runs it, `usage` and `wording`
+//! express errors and next steps in terms of tools, `tasks` stores answers that a client fetches
+//! later, `resources` lists what can be read, `server` answers requests, which `message` parses
+//! from the input's `lines`. A call runs the same code as the command line, in this process; its
+//! answer is the document that `--json` prints.
 
 mod calls;
 mod line;
@@ -41,22 +40,22 @@ use handoff_cli::context::call::Commands;
 use handoff_cli::context::interruption::Interruption;
 use handoff_cli::failure::{ErrorCode, Failure};
 
-/// How long the last answers wait for a client to read them after a signal.
+/// How long a signal leaves for writing the last answers.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 enum Event {
     Line(Line),
-    /// The call of this number has this answer; it waited for other agents or not.
+    /// A call's number, whether it waited for other agents, and its answer.
     Finished(u64, bool, Answer),
-    /// The input ended, or a signal came.
+    /// The input ended, or a signal arrived.
     Over,
     /// All answers are written, or the output is closed.
     Written,
 }
 
-/// What a line of the input is.
+/// A parsed line of input.
 pub enum McpLine {
-    /// A request, or without an id a notification.
+    /// A request or, without an id, a notification.
     Request {
         /// Its id.
         id: Option<Value>,
@@ -65,15 +64,15 @@ pub enum McpLine {
         /// Its parameters: an object, or null.
         params: Value,
     },
-    /// Answered with this error.
+    /// Invalid: answered with this error.
     Refused(Value),
-    /// Neither.
+    /// Neither a request nor a notification.
     Ignored,
-    /// Longer than a line may be; its request's id, if that is known.
+    /// Over the limit; with its request's id, if known.
     TooLong(Option<Value>),
 }
 
-/// The lines of an input, as the server reads them.
+/// Splits an input into lines as the server does.
 pub fn mcp_lines(input: &[u8], longest: usize) -> Vec<McpLine> {
     let lines = Lines::new(input, longest).map(|line| match line {
         Line::TooLong(id) => McpLine::TooLong(id),
@@ -86,7 +85,7 @@ pub fn mcp_lines(input: &[u8], longest: usize) -> Vec<McpLine> {
     lines.collect()
 }
 
-/// The commands that are tools: there is one program in a process.
+/// The commands that are tools: set once per process.
 static COMMANDS: OnceLock<Commands> = OnceLock::new();
 
 fn commands() -> &'static Commands {
@@ -120,7 +119,7 @@ pub fn serve(commands: Commands, fixed: Fixed) -> Result<(), Failure> {
         Failure::new(ErrorCode::McpFailed, text)
     };
     let (events, received) = mpsc::channel();
-    // A wait may run a git process that polls a remote: it must not be left behind.
+    // A wait may have started a git process that polls a remote, which must not be left behind.
     let signalled = events.clone();
     let interruption = Interruption::catch(move || drop(signalled.send(Event::Over)));
     let interruption = interruption.map_err(failed)?;
@@ -134,9 +133,9 @@ pub fn serve(commands: Commands, fixed: Fixed) -> Result<(), Failure> {
     thread::Builder::new().spawn(reader).map_err(failed)?;
     let (output, answers) = mpsc::channel();
     let written = events.clone();
-    // Reading continues while a client does not read its answers.
+    // Reading must not wait for a client that does not read its answers.
     let writer = move || {
-        // If this fails, the output is closed.
+        // An error means that the output is closed.
         drop(write(&answers));
         drop(written.send(Event::Written));
     };
@@ -165,7 +164,7 @@ pub fn serve(commands: Commands, fixed: Fixed) -> Result<(), Failure> {
                 drop(output.send(answer));
             }
         }
-        // A started step is completed, whether or not its answer is read.
+        // A step in progress is completed, even if nobody reads its answer.
         if is_over && server.calls.is_idle() {
             output = None;
             if interruption.requested().load(Ordering::SeqCst) {
@@ -179,7 +178,7 @@ pub fn serve(commands: Commands, fixed: Fixed) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes answers, one per line, until there are no more.
+/// Writes answers, one per line, until the channel closes.
 fn write(answers: &Receiver<Value>) -> io::Result<()> {
     let mut output = io::stdout().lock();
     for answer in answers {

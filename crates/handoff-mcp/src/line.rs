@@ -1,4 +1,4 @@
-//! The command line and standard input of a call, from its arguments.
+//! Builds the command line and standard input for a call.
 
 use std::ffi::OsString;
 
@@ -11,16 +11,16 @@ use super::schema::{AGENT, CONTRACT, Fixed, Kind, TO, arguments, kind, property}
 use super::verbs::Verb;
 use handoff_cli::failure::{ErrorCode, Failure};
 
-/// A command to run.
+/// A command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Line {
-    /// Its arguments, the program's name first.
+    /// Its arguments, including the program's name.
     pub(super) arguments: Vec<OsString>,
     pub(super) input: Vec<u8>,
 }
 
 impl Line {
-    /// A command's words, for an agent and the server's own options.
+    /// The command line for these words, acting as `agent`, with the server's own options.
     pub(super) fn new(words: &[&str], agent: Option<&str>, fixed: &Fixed) -> Self {
         let mut arguments: Vec<OsString> = vec!["git-handoff".into(), "--json".into()];
         let (branch, worker) = (fixed.branch.as_deref(), fixed.worker.as_deref());
@@ -34,7 +34,7 @@ impl Line {
         }
     }
 
-    /// The command that a call of a tool means.
+    /// The command line for a call of a tool.
     ///
     /// # Errors
     /// A [`Failure`] of usage if an argument is unknown to the tool, has the wrong type, or names
@@ -106,7 +106,7 @@ fn refuse_unknown(verb: &Verb, known: &[&Arg], given: &Object) -> Result<(), Fai
     }
 }
 
-/// The agent that the server was started for, or else the one that the call names.
+/// The acting agent: the server's, else the call's.
 ///
 /// # Errors
 /// A [`Failure`] of usage if they are not the same.
@@ -139,7 +139,7 @@ fn preset(verb: &Verb, argument: &Arg) -> Vec<String> {
         .collect()
 }
 
-/// A value as words of the command line.
+/// Converts a value to words of the command line.
 fn values(verb: &Verb, argument: &Arg, name: &str, value: &Value) -> Result<Vec<String>, Failure> {
     // A caller may write a number for a text that looks like one.
     let single = |value: &Value| match value {

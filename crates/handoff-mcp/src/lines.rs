@@ -1,4 +1,4 @@
-//! The lines of the input, each within a limit of memory.
+//! Reads lines of input in bounded memory.
 
 use std::io::{BufRead, Read};
 
@@ -6,23 +6,23 @@ use serde_json::Value;
 
 use super::message::identity;
 
-/// How many bytes a line may have.
+/// The maximum length of a line, in bytes.
 pub(super) const LONGEST: usize = 16 * 1024 * 1024;
 
-/// How much of either end of a longer line is kept, to find the request's id.
+/// How many bytes of both ends of a longer line are kept, to find the request's id.
 const END: usize = 4 * 1024;
 
 const ID: &[u8] = br#""id":"#;
 
-/// A line that was read.
+/// A line of input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
     Whole(Vec<u8>),
-    /// It was too long, and is discarded; its request's id, if one of its ends has it.
+    /// Over the limit and discarded; with its request's id, if one of its ends contains it.
     TooLong(Option<Value>),
 }
 
-/// The lines of an input, until it ends or fails; the last needs no line break.
+/// Iterates over the lines of an input until it ends or fails; the last line break is optional.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     input: R,
@@ -34,7 +34,7 @@ impl<R: BufRead> Lines<R> {
         Self { input, longest }
     }
 
-    /// Reads on to the end of the line, but at most this many bytes.
+    /// Reads to the end of the line, but at most this many bytes.
     fn read(&mut self, most: usize, line: &mut Vec<u8>) -> Option<usize> {
         let mut input = self.input.by_ref().take(most as u64);
         input.read_until(b'\n', line).ok()
@@ -54,7 +54,7 @@ impl<R: BufRead> Iterator for Lines<R> {
         }
         let begin = line[..END.min(self.longest)].to_vec();
         let mut end = line.split_off(line.len().saturating_sub(END));
-        // Free the memory of a long line.
+        // Releases the memory of a long line.
         drop(line);
         while !end.ends_with(b"\n") && self.read(END, &mut end)? > 0 {
             end.drain(..end.len().saturating_sub(2 * END));
@@ -63,8 +63,8 @@ impl<R: BufRead> Iterator for Lines<R> {
     }
 }
 
-/// The id of a request of which only the ends are known: clients write it first or last.
-/// An id that is nested, or in a text, does not count.
+/// The id of a request of which only both ends are known: clients write it first or last. Ids that
+/// are nested or within a string do not count.
 fn id_within(begin: &[u8], end: &[u8]) -> Option<Value> {
     let mut places = begin.windows(ID.len());
     let first = places.position(|bytes| bytes == ID).and_then(|at| {
@@ -73,7 +73,7 @@ fn id_within(begin: &[u8], end: &[u8]) -> Option<Value> {
         serde_json::from_slice::<Value>(&before).ok()?;
         let mut values = serde_json::Deserializer::from_slice(&rest[ID.len()..]).into_iter();
         let value = values.next()?.ok()?;
-        // A number may continue after the cut.
+        // A number may continue beyond the cut.
         (ID.len() + values.byte_offset() < rest.len()).then_some(value)
     });
     let last = || {

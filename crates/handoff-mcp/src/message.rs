@@ -1,11 +1,11 @@
-//! The message in a line: a request, or the error to answer.
+//! Parses a line into a request, or into the error to answer.
 
 use handoff::contract::scan::{Seen, walk};
 use serde_json::{Map, Value, json};
 
 pub(super) type Object = Map<String, Value>;
 
-/// A result, or an error of JSON-RPC.
+/// A result or a JSON-RPC error.
 pub(super) type Answer = Result<Value, Value>;
 
 pub(super) const INVALID_REQUEST: i32 = -32600;
@@ -16,7 +16,7 @@ pub(super) const NO_RESOURCE: i32 = -32002;
 pub(super) const NO_CAPABILITY: i32 = -32021;
 pub(super) const NO_VERSION: i32 = -32022;
 
-/// A request, or a notification, which has no id.
+/// A request or, without an id, a notification.
 #[derive(Debug)]
 pub(super) struct Message {
     pub(super) id: Option<Value>,
@@ -25,10 +25,10 @@ pub(super) struct Message {
     pub(super) params: Value,
 }
 
-/// The message in a line. `None` if it requests nothing, or an answer could not be matched to it.
+/// Parses a line. `None` if it needs no answer, or none could be matched to it.
 ///
 /// # Errors
-/// The error to answer if it is JSON but not a message.
+/// The error to answer if the line is JSON but not a valid message.
 pub(super) fn message(line: &[u8]) -> Result<Option<Message>, Value> {
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
     let text = std::str::from_utf8(line).unwrap_or_default();
@@ -47,7 +47,7 @@ pub(super) fn message(line: &[u8]) -> Result<Option<Message>, Value> {
     let may_be_object = |value: &Value| value.is_object() || value.is_null();
     let error = match &method {
         _ if !value.is_object() => invalid("a message is an object"),
-        // An answer, but this side requests nothing.
+        // A response, although this side makes no requests.
         None if has("result") || has("error") => return Ok(None),
         _ if value["jsonrpc"] != "2.0" => invalid("`jsonrpc` is not \"2.0\""),
         None => invalid("there is no `method`, a text"),
@@ -69,9 +69,9 @@ pub(super) fn message(line: &[u8]) -> Result<Option<Message>, Value> {
     Err(response(id, Err(error)))
 }
 
-/// The id of a request: a text or an integer.
+/// A request's id: a string or an integer.
 pub(super) fn identity(id: &Value) -> Option<Value> {
-    // Some clients write every number with a fraction; from 2^53 on, that is ambiguous.
+    // Some clients write all numbers with a fraction; from 2^53 on, those are ambiguous.
     let is_exact = |number: &f64| number.fract() == 0.0 && number.abs() < 9_007_199_254_740_992.0;
     let number = id.as_f64().filter(is_exact).map(|number| number as i64);
     let number = id.as_i64().or(number).map(Value::from);
@@ -82,7 +82,7 @@ pub(super) fn error(code: i32, message: impl Into<String>) -> Value {
     json!({ "code": code, "message": message.into() })
 }
 
-/// The error of a request whose parameters are wrong.
+/// The error for invalid parameters.
 pub(super) fn misused(method: &str, detail: &str) -> Value {
     let needs = match method {
         "initialize" => {
@@ -101,7 +101,7 @@ pub(super) fn misused(method: &str, detail: &str) -> Value {
     error(INVALID_PARAMS, format!("{detail}: {method} {needs}"))
 }
 
-/// The message that answers a request, whose id may be unknown.
+/// The response to a request, whose id may be unknown.
 pub(super) fn response(id: Option<Value>, answer: Answer) -> Value {
     let mut message = json!({ "jsonrpc": "2.0" });
     if let Some(id) = id {

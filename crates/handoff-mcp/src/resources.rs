@@ -1,4 +1,4 @@
-//! The ledger's resources and their addresses.
+//! The ledger's resources and their URIs.
 
 use std::collections::BTreeSet;
 
@@ -13,13 +13,13 @@ use super::wording::Wording;
 use handoff_cli::context::interruption::Interruption;
 use handoff_cli::failure::Failure;
 
-/// How many resources one page of the list has.
+/// The number of resources on a page of the list.
 const PAGE: usize = 100;
 
 const JSON: &str = "application/json";
 
-/// One page of the resources: the ledger, the protocols in force, the issues with an open
-/// handoff. Closed issues can be read by their address too.
+/// A page of resources: the ledger, the protocols in force, and the issues with an open handoff.
+/// Closed issues are readable by URI, too.
 ///
 /// # Errors
 /// An error of the protocol if the ledger can't be read, or the cursor is invalid.
@@ -65,7 +65,7 @@ fn resource(address: &str, path: &str, name: &str, description: &str) -> Value {
     json!({ (address): uri, "name": name, "description": description, "mimeType": JSON })
 }
 
-/// The templates of addresses.
+/// The templates of URIs.
 pub(super) fn templates() -> Value {
     let template = |path, name, description| resource("uriTemplate", path, name, description);
     json!({ "resourceTemplates": [
@@ -81,7 +81,7 @@ pub(super) fn templates() -> Value {
     ] })
 }
 
-/// The resource at an address.
+/// Reads the resource at a URI.
 ///
 /// # Errors
 /// An error of the protocol if it does not exist, with the command's own document.
@@ -121,13 +121,13 @@ pub(super) fn read(fixed: &Fixed, uri: &str, interruption: &Interruption) -> Ans
     Ok(json!({ "contents": [{ "uri": uri, "mimeType": format, "text": text }] }))
 }
 
-/// The document of a command that reads.
+/// Runs a reading command and returns its document.
 fn run(fixed: &Fixed, words: &[&str], interruption: &Interruption) -> Answer {
     let line = Line::new(words, fixed.agent.as_deref(), fixed);
     calls::run(line, &Wording::of_resource(fixed), interruption)
 }
 
-/// The text of a document.
+/// A document as text.
 fn data(mut document: Value) -> Answer {
     if document["ok"] == true {
         Ok(document["data"].take())
@@ -136,7 +136,7 @@ fn data(mut document: Value) -> Answer {
     }
 }
 
-/// The protocol's error for a command's.
+/// The JSON-RPC error for a failed command.
 fn refused(document: Value) -> Value {
     let failure = &document["error"];
     let code = match failure["code"].as_str() {

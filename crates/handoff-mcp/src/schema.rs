@@ -1,4 +1,4 @@
-//! A tool's definition, derived from its command's clap definition.
+//! Derives tools' schemas from their commands' clap definitions.
 
 use std::any::TypeId;
 use std::sync::LazyLock;
@@ -9,30 +9,30 @@ use serde_json::{Map, Value, json};
 
 use super::verbs::{self, Effect, ToolSet, Verb};
 
-/// The server's own options, which no call overrides. A call does not name the ledger's branch
-/// at all: an agent would mistake it for the branch that it works on.
+/// The server's own options, which calls can't override. Calls can't name the ledger's branch at
+/// all: an agent would mistake it for its working branch.
 #[derive(Clone, Debug, Default)]
 pub struct Fixed {
     /// The acting agent.
     pub agent: Option<String>,
     /// The ledger's branch.
     pub branch: Option<String>,
-    /// The worker that the server is, unless the environment or the configuration names it.
+    /// The server's worker id, unless the environment or the configuration sets one.
     pub worker: Option<String>,
     /// Its tools.
     pub tools: ToolSet,
 }
 
-/// The property that holds a contract's text.
+/// The property for a contract's text.
 pub(super) const CONTRACT: &str = "contract";
-/// The property that names the acting agent, and clap's name of it.
+/// The property for the acting agent, which is also clap's name for it.
 pub(super) const AGENT: &str = "as";
-/// The property that names the receiver of a contract that is written from given values.
+/// The property for the receiver of a contract that is built from values.
 pub(super) const TO: &str = "to";
-/// The remark about standard input in an argument's help; a call has none.
+/// The remarks about standard input in arguments' help, which are dropped: a call has none.
 const STDIN: [&str; 2] = ["; - reads standard input", " (- reads standard input)"];
 
-/// What kind of value an argument takes.
+/// The kind of value that an argument takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Present or absent.
@@ -56,7 +56,7 @@ pub(super) fn kind(argument: &Arg) -> Kind {
     }
 }
 
-/// The property that an argument is.
+/// The property name of an argument.
 pub(super) fn property(argument: &Arg) -> String {
     let name = argument
         .get_long()
@@ -64,20 +64,20 @@ pub(super) fn property(argument: &Arg) -> String {
     name.replace('-', "_")
 }
 
-/// The clap definition of a verb's command.
+/// The clap definition of a tool's command.
 pub(super) fn command(verb: &Verb) -> Option<&'static Command> {
     static ALL: LazyLock<Command> = LazyLock::new(|| (crate::commands().definition)());
     let mut words = verb.words.iter();
     words.try_fold(&*ALL, |command, word| command.find_subcommand(word))
 }
 
-/// The arguments that a tool has.
+/// The arguments that a tool accepts.
 pub(super) fn arguments(verb: &Verb) -> impl Iterator<Item = &'static Arg> {
     let all = command(verb).into_iter().flat_map(Command::get_arguments);
     all.filter(|argument| verb.has(argument))
 }
 
-/// The server's tools, in the table's order.
+/// The schemas of the server's tools, in the table's order.
 pub(super) fn tools(fixed: &Fixed) -> Value {
     let known = verbs::of(fixed.tools)
         .filter_map(|verb| command(verb).map(|command| tool(verb, command, fixed)));
@@ -87,7 +87,7 @@ pub(super) fn tools(fixed: &Fixed) -> Value {
 fn tool(verb: &Verb, command: &Command, fixed: &Fixed) -> Value {
     let about = command.get_about().map(ToString::to_string);
     let mut annotations = json!({ "readOnlyHint": verb.effect == Effect::Reads });
-    // What a hint is by default is left out.
+    // Hints with default values are left out.
     if verb.effect != Effect::Reads {
         annotations["destructiveHint"] = false.into();
     }
@@ -99,7 +99,7 @@ fn tool(verb: &Verb, command: &Command, fixed: &Fixed) -> Value {
         "name": verb.name(),
         "description": about.unwrap_or_default(),
         "inputSchema": input(verb, fixed),
-        // Each tool would repeat the document's members: docs/json.md has them.
+        // The full schema would be repeated by every tool: docs/json.md has it.
         "outputSchema": { "type": "object" },
         "annotations": annotations,
     })
@@ -140,7 +140,7 @@ fn input(verb: &Verb, fixed: &Fixed) -> Value {
     schema
 }
 
-/// The schema of one argument.
+/// The schema of an argument.
 fn value(argument: &Arg, verb: &Verb) -> Value {
     let mut schema = match kind(argument) {
         Kind::Flag => json!({ "type": "boolean" }),
@@ -163,7 +163,7 @@ fn value(argument: &Arg, verb: &Verb) -> Value {
         let words = STDIN
             .iter()
             .fold(words.join(" "), |words, about| words.replace(about, ""));
-        // Arguments of nearly every tool have a short description.
+        // Arguments that nearly every tool has get a short description.
         let brief = words.split(',').next().filter(|_| argument.is_global_set());
         schema["description"] = brief.unwrap_or(&words).into();
     }

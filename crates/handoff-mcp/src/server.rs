@@ -1,4 +1,4 @@
-//! The answers to requests.
+//! Answers requests.
 
 use std::sync::mpsc::Sender;
 
@@ -18,7 +18,7 @@ use super::verbs::ToolSet;
 use super::wording::Wording;
 use super::{resources, schema, verbs};
 
-/// The instructions that a client gives to its model: of every set, and of those that write.
+/// The instructions for the client's model: for every tool set, and for those that write.
 const INSTRUCTIONS: [&str; 3] = [
     "A ledger of handoffs between agents, kept in Git. Begin with handoff_prime: who you are, what waits, what to do. ",
     "Your turn: handoff_claim (returns the contract and what to do), work, handoff_new (a contract's skeleton), fill it in, \
@@ -27,7 +27,7 @@ handoff_check, handoff_send. ",
 the next safe step, and handoff_explain says more of a code.",
 ];
 
-/// The newest version of the protocol with a handshake, and the one without.
+/// The newest protocol version with a handshake, and the one without.
 const HANDSHAKE: &str = "2025-11-25";
 const STATELESS: &str = "2026-07-28";
 const VERSIONS: [&str; 5] = [
@@ -38,13 +38,13 @@ const VERSIONS: [&str; 5] = [
     STATELESS,
 ];
 
-/// The `_meta` of a request without a handshake.
+/// The `_meta` key of the version in requests without a handshake.
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
-/// How a connection settles the version.
+/// How a connection determines its protocol version.
 enum Era {
-    /// Once, by a handshake.
+    /// By a handshake.
     Handshake(&'static str),
     /// By the `_meta` of each request.
     Stateless,
@@ -54,16 +54,16 @@ enum Era {
 pub(super) struct Server {
     fixed: Fixed,
     tools: Value,
-    /// `None` until a request decides it.
+    /// `None` until the first request decides it.
     era: Option<Era>,
     pub(super) calls: Calls,
     tasks: Tasks,
-    /// Answers to other requests than the last, still to be written.
+    /// Responses to other requests than the current one, still to be written.
     pub(super) answers: Vec<Value>,
 }
 
 impl Server {
-    /// A server that sends these events when its calls end.
+    /// Creates a server whose calls send these events when they end.
     pub(super) fn new(fixed: Fixed, events: Sender<Event>) -> Self {
         Self {
             tools: schema::tools(&fixed),
@@ -75,7 +75,7 @@ impl Server {
         }
     }
 
-    /// The answer to a request whose call is over, if one is wanted.
+    /// The response to a request whose call has ended, if still wanted.
     pub(super) fn finish(&mut self, number: u64, waits: bool, answer: Answer) -> Option<Value> {
         match self.calls.finish(number, waits)? {
             Recipient::Request(id) => Some(response(Some(id), answer)),
@@ -86,7 +86,7 @@ impl Server {
         }
     }
 
-    /// The immediate answer to a line.
+    /// The immediate response to a line.
     pub(super) fn answer(&mut self, line: lines::Line) -> Option<Value> {
         let read = match line {
             lines::Line::Whole(line) => message(&line),
@@ -112,7 +112,7 @@ impl Server {
         Some(response(Some(id), answer))
     }
 
-    /// The result of a request; `None` if a call brings it later.
+    /// The result of a request; `None` if a call delivers it later.
     fn request(&mut self, id: Value, method: &str, params: Value) -> Result<Option<Value>, Value> {
         let misused = || misused(method, "the params are wrong");
         let version = match (method, &self.era) {
@@ -159,7 +159,7 @@ impl Server {
         Ok(None)
     }
 
-    /// The result of a call: of wrong arguments, or the task that it is; `None` if it comes later.
+    /// The result of a call: invalid arguments, or a created task; `None` if it comes later.
     fn call(&mut self, id: Value, params: &Value, version: &str) -> Result<Option<Value>, Value> {
         let misused = || misused("tools/call", "the params are wrong");
         let mut arguments = match &params["arguments"] {
@@ -212,7 +212,7 @@ impl Server {
         }))
     }
 
-    /// The result of a request about tasks; `None` if it comes later.
+    /// The result of a task request; `None` if it comes later.
     fn task(
         &mut self,
         id: Value,
@@ -250,7 +250,7 @@ impl Server {
                 self.cancel(task)?;
                 self.tasks.shown(task, form).map(Some)
             }
-            // A task that has ended stays as it is, and no task asks for anything.
+            // A task that has ended stays unchanged, and no task requests input.
             (Form::Extension, _) => {
                 if !self.tasks.is_over(task)? && method == "tasks/cancel" {
                     self.cancel(task)?;
@@ -267,7 +267,7 @@ impl Server {
         Ok(())
     }
 
-    /// Forgets tasks whose time is over, and ends their waits.
+    /// Drops expired tasks and interrupts their waits.
     fn expire(&mut self) {
         for task in self.tasks.expire() {
             self.calls.cancel(&Recipient::Task(task));
@@ -277,7 +277,7 @@ impl Server {
     /// The list of tools.
     fn tools(&self, version: &str) -> Value {
         let mut tools = self.tools.clone();
-        // Since then, whether a call is a task is not said of the tool.
+        // Later versions do not say in a tool's schema whether its calls can be tasks.
         if version == HANDSHAKE {
             let waiting: Vec<String> = verbs::waiting().collect();
             for tool in tools.as_array_mut().into_iter().flatten() {
@@ -289,8 +289,8 @@ impl Server {
         json!({ "tools": tools })
     }
 
-    /// Settles a version by a handshake, which decides the era unless it is decided. `None` if the
-    /// parameters are wrong.
+    /// Negotiates a version by handshake, which decides the era unless it is decided already.
+    /// `None` if the parameters are invalid.
     fn shake_hands(&mut self, params: &Value) -> Option<Value> {
         params["capabilities"].as_object()?;
         params["clientInfo"]["name"].as_str()?;
@@ -346,7 +346,7 @@ impl Server {
         Ok(known.unwrap_or(STATELESS))
     }
 
-    /// The server's description without a handshake.
+    /// The server's description, for clients without a handshake.
     fn discovered(&self) -> Value {
         json!({
             "resultType": "complete",
@@ -383,7 +383,7 @@ fn capabilities(version: &str) -> Value {
     capabilities
 }
 
-/// How the sender of a request speaks of tasks, if it does.
+/// Which form of tasks a request uses, if any.
 fn form(version: &str, params: &Value) -> Option<Form> {
     match version {
         HANDSHAKE => Some(Form::Requested),
@@ -403,7 +403,7 @@ fn own() -> Value {
     })
 }
 
-/// The result of a tool, which is a document.
+/// The result of a tool call, from its document.
 fn called(document: Value) -> Value {
     let is_error = document["ok"] != true;
     json!({
@@ -413,7 +413,7 @@ fn called(document: Value) -> Value {
     })
 }
 
-/// A result with the fields that the newest version requires.
+/// Adds the fields that the newest version requires to a result.
 fn shaped(result: Value, is_newest: bool, is_list: bool) -> Value {
     if !is_newest {
         return result;

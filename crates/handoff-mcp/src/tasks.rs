@@ -1,8 +1,8 @@
-//! Tasks: calls that wait for other agents, whose results a client fetches when it likes.
+//! Tasks: calls that wait for other agents, with results that the client fetches later.
 //!
-//! In 2025-11-25 the client asks for a task, and fetches its result by `tasks/result`. From
-//! 2026-07-28 on tasks are an extension: if the client knows it, each call that waits is a task, and
-//! `tasks/get` has its result.
+//! In version 2025-11-25, the client requests a task and fetches its result with `tasks/result`.
+//! From 2026-07-28 on, tasks are an extension: if the client supports it, each call that waits
+//! becomes a task, and `tasks/get` returns its result.
 
 use std::time::{Duration, Instant};
 
@@ -18,24 +18,24 @@ use handoff_cli::environment::system_time;
 /// The extension's name.
 pub(super) const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// How long a call that is a task may wait, unless it says otherwise.
+/// The default time limit of a call that is a task.
 pub(super) const WAIT: &str = "30m";
 
-/// How long a task is kept at most.
+/// The maximum lifetime of a task.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How often a client may ask, in milliseconds.
+/// The suggested polling interval, in milliseconds.
 const POLL: u64 = 1_000;
 
-/// How many tasks one page of the list has.
+/// The number of tasks on a page of the list.
 const PAGE: usize = 100;
 
-/// How a client and this server speak of tasks.
+/// The forms of tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// As part of 2025-11-25.
+    /// Part of version 2025-11-25.
     Requested,
-    /// As the extension.
+    /// The extension.
     Extension,
 }
 
@@ -63,7 +63,7 @@ enum State {
 }
 
 impl Tasks {
-    /// Adds a task, which is kept for this many milliseconds. Returns its id.
+    /// Adds a task that expires after this many milliseconds. Returns its id.
     pub(super) fn add(&mut self, kept: Option<u64>) -> String {
         let id = random_worker("task");
         let now = system_time();
@@ -79,7 +79,7 @@ impl Tasks {
         id
     }
 
-    /// Forgets the tasks whose time is over. Returns those that still ran.
+    /// Drops expired tasks. Returns those that were still running.
     pub(super) fn expire(&mut self) -> Vec<String> {
         let is_old = |task: &mut Task| task.begin.elapsed() > task.kept && task.waiting.is_empty();
         let old = self.all.extract_if(.., is_old);
@@ -87,7 +87,7 @@ impl Tasks {
         running.map(|task| task.id).collect()
     }
 
-    /// A task as a client sees it.
+    /// A task in the client's format.
     pub(super) fn shown(&self, id: &Value, form: Form) -> Answer {
         Ok(self.find(id)?.shown(form))
     }
@@ -105,7 +105,7 @@ impl Tasks {
         Ok(list)
     }
 
-    /// The result of a task; `None` if the request will be answered when there is one.
+    /// A task's result; `None` if the request is answered later.
     pub(super) fn result(&mut self, id: &Value, request: Value) -> Result<Option<Value>, Value> {
         let task = self.find_mut(id)?;
         match task.result() {
@@ -117,7 +117,7 @@ impl Tasks {
         }
     }
 
-    /// Ends a task. Returns the answers to those who wait for its result.
+    /// Ends a task. Returns the responses to requests that wait for its result.
     pub(super) fn finish(&mut self, id: &str, answer: Answer) -> Vec<Value> {
         match self.find_mut(&id.into()) {
             Ok(task) => task.end(State::Over(answer)),
@@ -125,7 +125,7 @@ impl Tasks {
         }
     }
 
-    /// Cancels a task. Returns the answers to those who wait for its result.
+    /// Cancels a task. Returns the responses to requests that wait for its result.
     ///
     /// # Errors
     /// The error to answer if there is no such task, or it has ended.
@@ -142,7 +142,7 @@ impl Tasks {
         Ok(!matches!(self.find(id)?.state, State::Working))
     }
 
-    /// Answers a request for a result no more.
+    /// Drops a request that waits for a result.
     pub(super) fn forget(&mut self, request: &Value) {
         for task in &mut self.all {
             task.waiting.retain(|waiting| waiting != request);
@@ -208,7 +208,7 @@ impl Task {
         shown
     }
 
-    /// What the call itself would have been answered, with the task's id; `None` while it runs.
+    /// The response that the call itself would have had, with the task's id; `None` while it runs.
     fn result(&self) -> Option<Answer> {
         match &self.state {
             State::Working => None,

@@ -1,4 +1,4 @@
-//! What is wrong with the arguments of a call, in the words of its tool.
+//! Explains invalid arguments of a call in terms of its tool.
 
 use std::ffi::OsString;
 
@@ -10,8 +10,7 @@ use super::schema::{Kind, arguments, kind, property};
 use super::verbs::Verb;
 use handoff_cli::failure::Failure;
 
-/// The failure of a call whose arguments its command does not take; `None` if it can't be told
-/// better than the command line does.
+/// The failure for arguments that clap rejected; `None` if clap's own message is as good.
 pub(super) fn misused(verb: &Verb, error: &clap::Error, line: &[OsString]) -> Option<Failure> {
     let tool = verb.name();
     let named = |kind| texts(error, kind).iter().map(|a| names(verb, a)).collect();
@@ -61,7 +60,7 @@ fn texts(error: &clap::Error, kind: ContextKind) -> Vec<String> {
     }
 }
 
-/// Arguments as a message of clap writes them, by their properties.
+/// Replaces clap's names of arguments in a message by properties.
 fn names(verb: &Verb, written: &str) -> String {
     let named = |part: &str| {
         let is_it = |argument: &&Arg| match part.strip_prefix("--") {
@@ -75,14 +74,14 @@ fn names(verb: &Verb, written: &str) -> String {
     parts.map_or_else(|| format!("`{written}`"), |parts| parts.join(" or "))
 }
 
-/// The name that a message has for the value of an argument without an option.
+/// The name of an argument's value in clap's messages.
 fn value_name(argument: &Arg) -> String {
     let stated = argument.get_value_names().and_then(<[_]>::first);
     let own = || argument.get_id().as_str().to_uppercase();
     stated.map_or_else(own, ToString::to_string)
 }
 
-/// The flags that stand for a missing argument: with one of them, nothing is missing.
+/// The flags that make up for a missing argument.
 fn instead(verb: &Verb, line: &[OsString]) -> Vec<String> {
     let flags = arguments(verb).filter(|argument| kind(argument) == Kind::Flag);
     let flags = flags.filter(|argument| {

@@ -1,4 +1,4 @@
-//! The commands that are tools, and their properties that clap does not know.
+//! The commands that are tools, with properties that clap does not know.
 
 use clap::ValueEnum;
 
@@ -24,7 +24,7 @@ impl ToolSet {
     }
 }
 
-/// Who needs a tool.
+/// The kind of agent that needs a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum For {
     Workers,
@@ -37,7 +37,7 @@ enum For {
 pub enum Effect {
     /// It changes nothing.
     Reads,
-    /// It writes; the same call again changes nothing more, and is no error.
+    /// It writes, and is idempotent.
     WritesOnce,
     /// It writes.
     Writes,
@@ -46,15 +46,15 @@ pub enum Effect {
 /// A command that is a tool.
 #[derive(Debug)]
 pub struct Verb {
-    /// Its words on the command line.
+    /// The command's words.
     pub words: &'static [&'static str],
     pub effect: Effect,
     whom: For,
-    /// The arguments that are useless here, by clap's names.
+    /// Arguments without use in a tool, by clap's names.
     pub without: &'static [&'static str],
-    /// The argument that is replaced by a contract's text.
+    /// The argument that `contract` replaces.
     pub contract: Option<&'static str>,
-    /// The value of an argument that no call names.
+    /// An argument with a fixed value, which calls can't set.
     pub preset: Option<(&'static str, &'static str)>,
 }
 
@@ -107,12 +107,12 @@ impl Verb {
         self
     }
 
-    /// The tool's name, which says whose it is among the tools of other servers.
+    /// The tool's name, with a prefix that tells it from other servers' tools.
     pub fn name(&self) -> String {
         format!("{PREFIX}{}", self.words.join("_"))
     }
 
-    /// Whether a server with this set has the tool.
+    /// Whether the tool is in this set.
     pub fn is_in(&self, set: ToolSet) -> bool {
         match set {
             ToolSet::Worker => self.whom == For::Workers,
@@ -122,15 +122,15 @@ impl Verb {
         }
     }
 
-    /// Whether one of clap's arguments is one of the tool's. Global options except working offline
-    /// are left out, and so are options for the output.
+    /// Whether an argument of clap's is one of the tool's. Global options are excluded, except for
+    /// offline work, and so are output options.
     pub fn has(&self, argument: &clap::Arg) -> bool {
         let id = argument.get_id().as_str();
         let is_everywhere = argument.is_global_set() && id != "offline";
         !is_everywhere && !self.without.contains(&id)
     }
 
-    /// Whether it waits for other agents, so that other calls must not wait for it.
+    /// Whether it waits for other agents, so that other calls must not queue behind it.
     pub fn waits(&self) -> bool {
         self.preset.is_some()
     }
@@ -215,7 +215,7 @@ pub const VERBS: &[Verb] = &[
     Verb::reads(&["explain"]).worker(),
 ];
 
-/// How each tool's name begins.
+/// The prefix of tools' names.
 const PREFIX: &str = "handoff_";
 
 /// The tools of a set.
@@ -229,10 +229,10 @@ pub fn waiting() -> impl Iterator<Item = String> {
     all.map(Verb::name)
 }
 
-/// The tool of this name in a set.
+/// Finds a tool by name in a set.
 ///
 /// # Errors
-/// Why there is none.
+/// Why it was not found.
 pub fn named(name: &str, set: ToolSet) -> Result<&'static Verb, String> {
     let whole = |name: &str| VERBS.iter().find(|verb| verb.name() == name);
     match whole(name) {
@@ -249,7 +249,7 @@ pub fn named(name: &str, set: ToolSet) -> Result<&'static Verb, String> {
     }
 }
 
-/// The tool of a set that is the first words of a command, and the words after them.
+/// The tool of a set for a command's first words, and the remaining words.
 pub fn of_words(words: &[String], set: ToolSet) -> Option<(&'static Verb, &[String])> {
     of(set).find_map(|verb| {
         let (own, rest) = words.split_at_checked(verb.words.len())?;

@@ -1,8 +1,8 @@
-//! The commands in a document, as calls of the server's tools.
+//! Rewrites commands in a document as tool calls.
 //!
-//! What the program says names commands for a shell. Where a tool of the server does the same, an
-//! agent is told the tool and its arguments. Only the program's own sentences and commands are
-//! changed, never a text from a contract; what no tool does stays a command.
+//! Messages name shell commands. If the server has an equivalent tool, they are rewritten to name
+//! the tool and its arguments. Only the program's own sentences and commands are rewritten, never
+//! text from a contract; other commands stay.
 
 use clap::Arg;
 use handoff::base::hint::{Command, Hint, Part, end_of_command};
@@ -11,13 +11,13 @@ use serde_json::{Map, Value};
 use super::schema::{AGENT, CONTRACT, Fixed, Kind, arguments, kind, property};
 use super::verbs::{self, Verb};
 
-/// How a command for a shell begins.
+/// The prefix of a shell command.
 const PROGRAM: &str = "git handoff ";
 
-/// The members that are commands, or lists of commands.
+/// Members whose values are commands, or lists of them.
 const COMMANDS: [&str; 5] = ["command", "commands", "next", "restore", "send"];
 
-/// The members with such members in them.
+/// Members that contain such members.
 const BELOW: [&str; 10] = [
     "applied",
     "attempts",
@@ -31,10 +31,10 @@ const BELOW: [&str; 10] = [
     "others",
 ];
 
-/// What an agent can call.
+/// Rewrites for the tools of a server.
 pub(super) struct Wording<'a> {
     fixed: &'a Fixed,
-    /// The tool whose answer it is; none for a resource.
+    /// The tool that answers; `None` for a resource.
     pub(super) verb: Option<&'static Verb>,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Wording<'a> {
         Self { fixed, verb: None }
     }
 
-    /// A document in the words of tools.
+    /// Rewrites a document, with the error's hint.
     pub(super) fn told(&self, mut document: Value, hint: Option<Hint>) -> Value {
         if let Some(error) = document.get_mut("error").and_then(Value::as_object_mut) {
             if let Some(Value::String(text)) = error.get_mut("message") {
@@ -103,7 +103,7 @@ impl<'a> Wording<'a> {
         }
     }
 
-    /// A sentence with commands, with options between backticks and among its words.
+    /// Rewrites a sentence with its commands, and with options in backticks or among its words.
     fn sentence(&self, sentence: Hint) -> String {
         let parts = sentence.parts.iter().map(|part| match part {
             Part::Text(text) => self.text(text),
@@ -129,7 +129,7 @@ impl<'a> Wording<'a> {
         spans.collect()
     }
 
-    /// Words outside backticks, in which an option is named as a property; what is quoted stays.
+    /// Rewrites words outside backticks: an option becomes a property; quoted text stays.
     fn words(&self, text: &str) -> String {
         let mut quoted = false;
         let word = |word: &str| {
@@ -145,7 +145,7 @@ impl<'a> Wording<'a> {
         text.split(' ').map(word).collect::<Vec<_>>().join(" ")
     }
 
-    /// An option with its value, as the property and its value.
+    /// Rewrites an option with its value as a property with its value.
     fn option(&self, text: &str) -> Option<String> {
         let (option, value) = match text.split_once([' ', '=']) {
             Some((option, value)) => (option, format!(": {value}")),
@@ -162,7 +162,7 @@ impl<'a> Wording<'a> {
         Some(name + &value)
     }
 
-    /// The page of `prime`: each of its lines may have a command, outside of quotes and fences.
+    /// Rewrites the page of `prime`: any line may contain a command, outside of quotes and fences.
     fn page(&self, page: &str) -> String {
         let mut fence: Option<&str> = None;
         let mut told = String::new();
@@ -220,14 +220,14 @@ impl<'a> Wording<'a> {
         told + rest
     }
 
-    /// A command's bare name, as its tool's.
+    /// Rewrites the bare name of a command.
     fn name(&self, word: &str) -> Option<String> {
         let words = [word.to_owned()];
         verbs::of_words(&words, self.fixed.tools).map(|(verb, _)| verb.name())
     }
 
-    /// A command for a shell as the call of a tool: its name, and its arguments as JSON. `None` if
-    /// no tool of this server does it.
+    /// Rewrites a shell command as a tool call: name and JSON arguments. `None` if this server has
+    /// no equivalent tool.
     fn call(&self, command: &Command) -> Option<String> {
         let words = command.words();
         let (program, words) = words.split_at_checked(2)?;
@@ -243,7 +243,7 @@ impl<'a> Wording<'a> {
         Some(format!("{} {}", verb.name(), Value::Object(given)))
     }
 
-    /// The arguments of a call that does what a command with these words does.
+    /// The call arguments equivalent to a command's words.
     fn given(&self, verb: &Verb, words: &[String]) -> Option<Map<String, Value>> {
         let (mut given, mut rest) = (Map::new(), words.iter());
         let mut positionals = arguments(verb).filter(|argument| argument.is_positional());
@@ -286,7 +286,7 @@ impl<'a> Wording<'a> {
     }
 }
 
-/// Adds a value of an argument.
+/// Adds a value to an argument.
 fn put(given: &mut Map<String, Value>, argument: &Arg, value: &str) {
     let name = property(argument);
     match (kind(argument), given.get_mut(&name)) {
@@ -296,7 +296,7 @@ fn put(given: &mut Map<String, Value>, argument: &Arg, value: &str) {
     }
 }
 
-/// Where a quoted text ends, after the quote that ends it.
+/// The offset after a quoted text's closing quote.
 fn end_of_quote(text: &str) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices() {
@@ -309,7 +309,7 @@ fn end_of_quote(text: &str) -> usize {
     text.len()
 }
 
-/// Where a command on a line of its own ends: before a remark, or the parenthesis around it.
+/// The end of a command on its own line: before a remark, or the enclosing parenthesis.
 fn end_of_line(text: &str, in_parentheses: bool) -> usize {
     let mut quoted = false;
     for (at, c) in text.char_indices() {

@@ -1,7 +1,8 @@
-//! Facts about the user's commits: what a branch added to its base. Objects are only read, and no
-//! process is started.
+//! Facts about the user's commits, such as what a branch added to its base. Objects are only read,
+//! and no process is started.
 //!
-//! What this clone can't tell, because history or trees are missing, is [`Unknown`], never a guess.
+//! What this clone can't tell, because history or objects are missing, is [`Unknown`], never a
+//! guess.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -13,16 +14,16 @@ use crate::objects::{ToOid, object_id};
 use crate::repository::{Repository, Target};
 use crate::tree::{Shape, Tree};
 
-/// The most commits that one query walks.
+/// The maximum number of commits that one query walks.
 pub(super) const MOST_COMMITS: usize = 10_000;
 
-/// The most paths that are compared.
+/// The maximum number of paths compared.
 const MOST_PATHS: usize = 100_000;
 
 /// Why a fact can't be determined in this clone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unknown {
-    /// The history is cut off.
+    /// The history is truncated: the clone is shallow.
     #[error(
         "this clone is shallow, and what is asked for may be in the history that it does not have"
     )]
@@ -57,34 +58,34 @@ impl From<git2::Error> for FactError {
     }
 }
 
-/// What a full or abbreviated id names.
+/// The object that a full or abbreviated id names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
     /// A commit.
     Commit(ObjectId),
     /// Another kind of object.
     Other(&'static str),
-    /// Several objects.
+    /// The abbreviation is ambiguous.
     Several,
     /// No object.
     Nothing,
 }
 
-/// Each path that differs between two trees, with its object in the second.
+/// Each path that differs between two trees, with its object in the second tree.
 pub type Differences = BTreeMap<String, Option<ObjectId>>;
 
-/// A branch's own commits.
+/// The commits that a branch added to its base.
 #[derive(Clone, Debug)]
 pub struct Added {
-    /// The commit where it left the base.
+    /// The fork point: the commit where it left the base.
     pub fork: ObjectId,
-    /// Its commits since, the newest first, each with its number of parents.
+    /// The commits after it, newest first, each with its number of parents.
     pub commits: Vec<(ObjectId, usize)>,
 }
 
 impl Repository {
-    /// The commit of the base branch, local or on `origin`: whichever contains the other;
-    /// `origin`'s if neither does.
+    /// The commit of the base branch, local or on `origin`: the one that contains the other, or
+    /// `origin`'s if they diverged.
     ///
     /// # Errors
     /// [`GitError`] when history can't be read.
@@ -109,10 +110,11 @@ impl Repository {
         }))
     }
 
-    /// What a full or abbreviated id names.
+    /// The object that a full or abbreviated id names.
     ///
     /// # Errors
-    /// [`FactError`]; an object that may be missing from a shallow or partial clone is unknown.
+    /// [`FactError`]; an object that may only be missing from this shallow or partial clone is
+    /// unknown.
     pub fn named(&self, text: &str) -> Result<Named, FactError> {
         let digits = 2 * self.format().id_bytes();
         let is_id =
@@ -143,7 +145,7 @@ impl Repository {
         })
     }
 
-    /// Why a missing object may exist elsewhere.
+    /// Why a missing object may exist elsewhere; `None` in a full clone.
     fn gap(&self) -> Option<Unknown> {
         if self.is_shallow() {
             return Some(Unknown::Shallow);
@@ -151,7 +153,7 @@ impl Repository {
         self.is_partial().then_some(Unknown::Partial)
     }
 
-    /// Turns the failure to find an object into [`Unknown`] if this clone is incomplete.
+    /// Turns a not-found error into [`Unknown`] if this clone is incomplete.
     pub(crate) fn known<T>(&self, answer: Result<T, FactError>) -> Result<T, FactError> {
         match answer {
             Err(FactError::Git(error)) if error.is_not_found() => match self.gap() {
@@ -162,10 +164,10 @@ impl Repository {
         }
     }
 
-    /// Whether a commit has another in its history.
+    /// Whether a commit is an ancestor of `tip`, or `tip` itself.
     ///
     /// # Errors
-    /// [`FactError`]; a commit not found in a cut-off history is unknown.
+    /// [`FactError`]; a commit not found in truncated history is unknown.
     pub fn has_commit(&self, tip: ObjectId, commit: ObjectId) -> Result<bool, FactError> {
         if tip == commit {
             return Ok(true);
@@ -178,10 +180,10 @@ impl Repository {
         Ok(has)
     }
 
-    /// The commits of one history that another lacks, the newest first.
+    /// The commits reachable from one commit but not from others, newest first.
     ///
     /// # Errors
-    /// [`FactError`]; if history is cut off among them, they are unknown.
+    /// [`FactError`]; if history is truncated among them, they are unknown.
     pub fn commits_since(
         &self,
         tip: ObjectId,
@@ -211,8 +213,8 @@ impl Repository {
         self.known(walk())
     }
 
-    /// What a branch added to its base. If the base has merged the branch, what it added before
-    /// that.
+    /// The commits that a branch added to its base. If the base has merged the branch: what it had
+    /// added before that merge.
     ///
     /// # Errors
     /// [`FactError`] when it is unknown or history can't be read.
@@ -221,7 +223,7 @@ impl Repository {
         let fork = self.fork(base, tip)?;
         let commits = self.commits_since(tip, &[base])?;
         if self.is_shallow() {
-            // The base's commits since the fork must be here too, or some of them could pass for
+            // Requires the base's commits since the fork, too: without them, some could pass for
             // the branch's own.
             self.commits_since(base, &[tip])?;
         }
@@ -242,7 +244,7 @@ impl Repository {
         }
     }
 
-    /// The base branch before a merge brought it this commit; unchanged if no merge did.
+    /// The base branch's commit before it merged this commit; `base` itself if it never did.
     fn before_merge(&self, base: ObjectId, tip: ObjectId) -> Result<ObjectId, FactError> {
         if base == tip || !self.known(self.descends(base, tip))? {
             return Ok(base);
@@ -253,10 +255,10 @@ impl Repository {
                 .collect::<Result<Vec<_>, FactError>>(),
         )?;
         if line.contains(&tip) {
-            // It is one of the base's own commits.
+            // `tip` is one of the base's own first parents.
             return Ok(base);
         }
-        // Binary search: the newer ones have it, the older ones do not.
+        // Binary search over first parents: newer ones contain it, older ones do not.
         let (mut has, mut lacks) = (0, line.len());
         while lacks - has > 1 {
             let middle = has + (lacks - has) / 2;
@@ -301,8 +303,8 @@ impl Repository {
         self.known(compare())
     }
 
-    /// Counts the paths that differ between two commits. A moved file counts once, found as git
-    /// finds moves by default.
+    /// Counts the paths that differ between two commits. A renamed file counts once, detected by
+    /// git's default rules.
     ///
     /// # Errors
     /// [`FactError`] when a tree or file is not here or can't be read.
@@ -326,14 +328,14 @@ impl Repository {
         Ok(String::from_utf8_lossy(commit.message_bytes()).into_owned())
     }
 
-    /// The commit of a branch on `origin` when it was last fetched or pushed.
+    /// The remote-tracking commit of a branch on `origin`.
     pub fn on_origin(&self, branch: &str) -> Option<ObjectId> {
         self.resolve(&format!("refs/remotes/origin/{branch}"))
             .ok()?
     }
 
-    /// The branches here with commits that no branch of `origin` has, as far as they are known here,
-    /// with how many. None in a clone that follows none of them.
+    /// The local branches with commits that no remote-tracking branch of `origin` has, each with
+    /// their number. Empty if the clone tracks none.
     ///
     /// # Errors
     /// [`GitError`] when refs or history can't be read.
@@ -368,7 +370,7 @@ impl Repository {
         Ok(found)
     }
 
-    /// Whether this clone fetches a branch of `origin`.
+    /// Whether a refspec of `origin` fetches this branch.
     pub fn follows(&self, branch: &str) -> bool {
         let Ok(origin) = self.inner.find_remote("origin") else {
             return true;
@@ -390,7 +392,7 @@ impl Repository {
         self.known(read())
     }
 
-    /// Whether a commit is among a branch's first parents.
+    /// Whether a commit is on a branch's first-parent line.
     ///
     /// # Errors
     /// [`FactError`] when history is not here or can't be read.
@@ -413,7 +415,7 @@ impl Repository {
     }
 
     /// The paths that a branch changed since one of its earlier commits: their content is neither
-    /// that of the earlier commit nor the base's.
+    /// that commit's nor the base's.
     ///
     /// # Errors
     /// [`FactError`] when history is not here or can't be read.

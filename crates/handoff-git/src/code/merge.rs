@@ -1,4 +1,4 @@
-//! How a branch was merged into its base, told from the content of commits.
+//! Detects from commits' content how a branch was merged into its base.
 
 use std::rc::Rc;
 
@@ -15,18 +15,18 @@ struct Brief {
     message: Vec<u8>,
 }
 
-/// How a change on the base branch compares to the branch's change.
+/// How a change on the base branch compares to the branch's own change.
 enum Change {
     /// The same.
     Same,
-    /// The same, except for lines changed on both sides, which somebody merged by hand.
+    /// The same, except for conflicting lines, which somebody merged by hand.
     ByHand,
-    /// Different; says how.
+    /// Different; the text says how.
     Other(String),
 }
 
 impl Repository {
-    /// Why a commit is not a merge of a branch with two parents; `None` if it is.
+    /// Why a commit is not a two-parent merge of a branch; `None` if it is.
     ///
     /// # Errors
     /// [`FactError`] when history is missing or can't be read.
@@ -53,7 +53,7 @@ impl Repository {
         ))
     }
 
-    /// Why a commit is not a branch squashed into one commit; `None` if it is.
+    /// Why a commit is not the squash of a branch; `None` if it is.
     ///
     /// # Errors
     /// [`FactError`] when history is missing or can't be read.
@@ -82,8 +82,7 @@ impl Repository {
         if let Some(why) = self.other_change(before, merge, added.fork, tip)? {
             return Ok(Some(why));
         }
-        // If the branch's earlier commits come right before it, the branch was rebased, not
-        // squashed.
+        // If the branch's earlier commits precede it, the branch was rebased, not squashed.
         let messages = self.messages(&added)?;
         let above = self.known(self.brief(parent))?;
         if messages.len() > 1 && parent != added.fork.oid() && messages.contains(&above.message) {
@@ -93,7 +92,7 @@ impl Repository {
         Ok(None)
     }
 
-    /// Why a commit is not the last one of a rebased branch; `None` if it is.
+    /// Why a commit is not the tip of a rebased branch; `None` if it is.
     ///
     /// # Errors
     /// [`FactError`] when history is missing or can't be read.
@@ -114,7 +113,7 @@ impl Repository {
         let Some(&parent) = last.parents.first() else {
             return Ok(Some("it is the first commit of all".to_owned()));
         };
-        // A rebase drops commits that the base already had.
+        // A rebase drops commits that the base already contains.
         let added = self.added(object_id(parent), tip)?;
         let messages = self.messages(&added)?;
         let mut left = messages.iter();
@@ -135,7 +134,7 @@ impl Repository {
         self.other_change(before, merge, added.fork, tip)
     }
 
-    /// The messages of a branch's commits without merges, the last first.
+    /// The messages of a branch's commits, newest first, without merges.
     fn messages(&self, added: &Added) -> Result<Vec<Vec<u8>>, FactError> {
         let plain = added.commits.iter().filter(|(_, parents)| *parents < 2);
         let messages = plain.map(|(id, _)| Ok(self.brief(id.oid())?.message));
@@ -153,8 +152,7 @@ impl Repository {
         })
     }
 
-    /// How the change on the base branch differs from the branch's own; `None` if they are the
-    /// same.
+    /// How the change on the base branch differs from the branch's own; `None` if they are equal.
     fn other_change(
         &self,
         before: ObjectId,
@@ -168,7 +166,7 @@ impl Repository {
             Change::Other(why) => return Ok(Some(why)),
             Change::ByHand => {}
         }
-        // Lines that both sides changed may also have been edited after the merge.
+        // Conflicting lines may also have been edited after the merge.
         for id in self.first_parents(before).take(MOST_COMMITS) {
             let id = self.known(id.map_err(FactError::from))?;
             if id == fork {
@@ -247,7 +245,7 @@ impl Repository {
         let read = |commit| -> Result<Option<Rc<[u8]>>, FactError> {
             Ok(match Tree::new(self, self.tree_of(commit)?).entry(path)? {
                 Some((EntryKind::File, id)) => Some(self.blob(id)?),
-                // A submodule's commit is not an object of this repository.
+                // A submodule's commit is usually not an object of this repository.
                 Some((EntryKind::Other, id)) if self.has(id) => Some(self.blob(id)?),
                 _ => None,
             })
@@ -255,7 +253,7 @@ impl Repository {
         let (Some(old), Some(ours), Some(theirs)) = (read(fork)?, read(before)?, read(tip)?) else {
             return Ok(None);
         };
-        // Binary files can't be merged by lines.
+        // Binary files can't be merged line by line.
         if [&old, &ours, &theirs]
             .iter()
             .any(|bytes| bytes.contains(&0))

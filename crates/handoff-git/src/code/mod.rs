@@ -1,4 +1,4 @@
-//! The user's own branches, which are only read: queries (here), what a branch added to its base
+//! The user's own branches, read-only: queries (here), what a branch added to its base
 //! (`evidence`), and how it was merged (`merge`, `own_change`).
 
 mod evidence;
@@ -15,7 +15,7 @@ use crate::error::GitError;
 use crate::objects::{ToOid, object_id};
 use crate::repository::Repository;
 
-/// How many commits back a merge is searched for.
+/// How many first parents are searched for a merge.
 const DEPTH: usize = 200;
 
 /// A commit on a code branch.
@@ -28,7 +28,7 @@ pub struct CodeCommit {
 }
 
 impl Repository {
-    /// The branch of HEAD, if it has a commit.
+    /// The current branch; `None` if HEAD is detached or unborn.
     pub fn current_branch(&self) -> Option<String> {
         let head = self.symbolic_target("HEAD").ok()??;
         let branch = head.strip_prefix("refs/heads/")?;
@@ -36,12 +36,12 @@ impl Repository {
         Some(branch.to_owned())
     }
 
-    /// The address of a remote.
+    /// The URL of a remote.
     pub fn remote_url(&self, name: &str) -> Option<String> {
         self.config(&format!("remote.{name}.url"))
     }
 
-    /// The commit of a local branch or, failing that, `origin`'s.
+    /// The commit of a local branch or, without one, `origin`'s.
     pub fn code(&self, branch: &str) -> Option<Code> {
         let commit = self.find_code_branch(branch)?;
         let tree = self.inner.find_commit(commit).ok()?.tree_id();
@@ -61,7 +61,7 @@ impl Repository {
         found.map(ToOid::oid)
     }
 
-    /// The branch that work is merged into: `origin/HEAD`'s, else `main`, else `master`.
+    /// The base branch: `origin/HEAD`'s, else `main`, else `master`.
     pub fn base_branch(&self) -> Option<String> {
         let remote = self.symbolic_target("refs/remotes/origin/HEAD").ok();
         let named = remote
@@ -75,8 +75,8 @@ impl Repository {
         named.or_else(usual)
     }
 
-    /// The commits of a branch that another branch or commit lacks: the oldest first, without
-    /// merges, at most the newest `limit`.
+    /// The commits reachable from a branch but not from another one: oldest first, without merges,
+    /// at most the newest `limit`.
     ///
     /// # Errors
     /// [`GitError`] when history can't be read.
@@ -97,8 +97,8 @@ impl Repository {
         self.without_merges(ids, limit).map(Some)
     }
 
-    /// A branch's own commits, as claims about them are checked: the oldest first, without merges,
-    /// at most the newest `limit`. `None` if they are not known here.
+    /// A branch's own commits, by the rule that checks claims: oldest first, without merges, at
+    /// most the newest `limit`. `None` if unknown in this clone.
     ///
     /// # Errors
     /// [`GitError`] when history can't be read.
@@ -115,7 +115,7 @@ impl Repository {
         self.without_merges(ids, limit).map(Some)
     }
 
-    /// What a branch added to its base, if that is known here.
+    /// The commits that a branch added to its base; `None` if unknown in this clone.
     fn added_by(&self, base: &str, branch: &str) -> Result<Option<Added>, GitError> {
         let (Some(base), Some(tip)) = (self.find_base(base)?, self.find_code_branch(branch)) else {
             return Ok(None);
@@ -123,7 +123,7 @@ impl Repository {
         if_known(self.added(object_id(base), object_id(tip)))
     }
 
-    /// The first of these commits that are not merges, the last of them first.
+    /// The first `limit` commits that are not merges, in reverse order.
     fn without_merges(
         &self,
         ids: impl Iterator<Item = Result<ObjectId, GitError>>,
@@ -148,7 +148,7 @@ impl Repository {
         Ok(commits)
     }
 
-    /// The commit of a base branch, by the rule of [`Self::base_code`], or the commit with this id.
+    /// The commit of a base branch, as in [`Self::base_code`], or the commit with this id.
     fn find_base(&self, base: &str) -> Result<Option<Oid>, GitError> {
         let known = |oid: &Oid| self.inner.find_commit(*oid).is_ok();
         let id = match self.base_code(base)? {
@@ -158,7 +158,7 @@ impl Repository {
         Ok(parsed(&id).filter(known))
     }
 
-    /// The commit at which a branch left another, and its own, if both are here.
+    /// A branch's fork point and tip, if both are in this clone.
     ///
     /// # Errors
     /// [`GitError`] when history can't be read.
@@ -172,7 +172,7 @@ impl Repository {
         Ok(added.map(|added| added.fork).zip(tip))
     }
 
-    /// Counts the files that a branch changed since it left another.
+    /// Counts the files that a branch changed since its fork point.
     ///
     /// # Errors
     /// [`GitError`] when history can't be read.
@@ -183,9 +183,9 @@ impl Repository {
         if_known(self.differences(fork, tip).map(|changed| changed.len()))
     }
 
-    /// The commit of the base branch that has a branch's work, which ended at `tip`: the newest one
-    /// that came of a merge, a squash or a rebase, or the tip itself after a fast-forward, if the
-    /// branch got beyond `start`.
+    /// The newest commit of the base branch that contains a branch's work up to `tip`: a merge,
+    /// squash or rebase or, after a fast-forward, the tip itself, provided that the branch got
+    /// beyond `start`.
     ///
     /// # Errors
     /// [`GitError`] when history can't be read.
@@ -216,7 +216,7 @@ impl Repository {
         Ok(None)
     }
 
-    /// Whether a commit of the base branch is what came of merging a branch, in whichever way.
+    /// Whether a commit of the base branch results from merging a branch, by any strategy.
     fn brings(&self, commit: ObjectId, tip: ObjectId) -> Result<bool, GitError> {
         let tip = Some(tip);
         let is = |mismatch| Ok::<_, GitError>(if_known(mismatch)? == Some(None));
@@ -230,7 +230,7 @@ fn parsed(id: &str) -> Option<Oid> {
     id.parse::<ObjectId>().ok().map(ToOid::oid)
 }
 
-/// A fact, unless this clone can't tell it.
+/// A fact; `None` if this clone can't tell it.
 fn if_known<T>(fact: Result<T, FactError>) -> Result<Option<T>, GitError> {
     match fact {
         Ok(fact) => Ok(Some(fact)),

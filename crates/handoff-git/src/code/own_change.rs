@@ -1,7 +1,7 @@
-//! Whether two commits bring the same change to the base branch. `git` compares them in a repository
-//! of its own, which reads this one's objects: without settings, attributes, drivers, replaced
-//! objects and grafts. What is missing here is fetched into it, and goes with it. No ref, file or
-//! setting of the user's repository changes.
+//! Compares two commits by the change that each brings to the base branch. `git` runs in a
+//! temporary repository that borrows this one's objects, without the user's settings, attributes,
+//! drivers, replacements and grafts. Missing objects are fetched into it, and deleted with it.
+//! Nothing in the user's repository changes.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -15,13 +15,13 @@ use crate::process::{self, Ended, git_alone};
 use crate::remote::FETCHING;
 use crate::repository::Repository;
 
-/// How long one call of git may take, with what it fetches.
+/// The time limit of one git call, including what it fetches.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The most commits that are replayed.
+/// The maximum number of commits replayed.
 const MOST_REPLAYED: usize = 300;
 
-/// What would let a name, a setting or a file of the user's decide.
+/// Variables by which the user's environment could affect the result.
 const OF_THE_USER: [&str; 14] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR",
@@ -39,21 +39,21 @@ const OF_THE_USER: [&str; 14] = [
     "GIT_DEFAULT_HASH",
 ];
 
-/// The tree without entries, whose attributes are none.
+/// The empty tree, which has no attributes, by object format.
 const EMPTY_TREE: [&str; 2] = [
     "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
 ];
 
-/// Commits of the code, compared.
+/// A temporary object store for comparing commits.
 pub struct CodeStore {
     git_dir: PathBuf,
     directory: PathBuf,
-    /// The objects of the repository.
+    /// The user's object folder, which it borrows from.
     objects: PathBuf,
-    /// The repository for what is fetched and computed.
+    /// The temporary repository for fetched and computed objects.
     own: TempDir,
-    /// Where to fetch what is missing, and whether that is a configured remote.
+    /// The remote to fetch missing objects from, and whether it is a configured one.
     remote: Option<(String, bool)>,
     empty_tree: &'static str,
     base: Option<ObjectId>,
@@ -61,8 +61,8 @@ pub struct CodeStore {
 }
 
 impl CodeStore {
-    /// A store for the repository, which fetches from this remote, if there is one. Where the remote
-    /// does not say what its default branch is, this is the base: the one that is known here.
+    /// Creates a store that fetches from this remote, if there is one. The base known in this clone
+    /// is the fallback for the remote's default branch.
     ///
     /// # Errors
     /// [`GitError`] if the folder for temporary files can't be written.
@@ -88,10 +88,11 @@ impl CodeStore {
         })
     }
 
-    /// The commit of the base branch: the remote's default branch, else the base that is known here.
+    /// The commit of the base branch: the remote's default branch, else the base known in this
+    /// clone.
     ///
     /// # Errors
-    /// What is missing, in words.
+    /// A message that says what is missing.
     pub fn base(&self) -> Result<ObjectId, String> {
         let listed = match &self.remote {
             Some((name, _)) => self.done(
@@ -108,10 +109,10 @@ impl CodeStore {
         })
     }
 
-    /// The commit of a branch that work is merged into: the remote's, else this one, which is known here.
+    /// The commit of a base branch: the remote's, else `here`.
     ///
     /// # Errors
-    /// What is missing, in words.
+    /// A message that says what is missing.
     pub fn branch(&self, name: &str, here: Option<ObjectId>) -> Result<ObjectId, String> {
         let full = format!("refs/heads/{name}");
         let listed = self.remote_refs(&full);
@@ -121,10 +122,10 @@ impl CodeStore {
         there.or(here).ok_or_else(unknown)
     }
 
-    /// Fetches those of these commits that are missing, with their history, but without files.
+    /// Fetches those of these commits that are missing, with history but without blobs.
     ///
     /// # Errors
-    /// What is missing, in words.
+    /// A message that says what is missing.
     pub fn ensure(&self, commits: &[ObjectId]) -> Result<(), String> {
         if self.is_shallow {
             return Err("the history is cut off here: `git fetch --unshallow`".to_owned());
@@ -149,11 +150,11 @@ impl CodeStore {
         }
     }
 
-    /// Whether what a commit adds to the base is what another one adds, exactly: merged cleanly with
-    /// the base that the second one has, the first gives the second one's files.
+    /// Checks that two commits bring exactly the same change to the base: the first, merged cleanly
+    /// with the second one's base, gives the second one's tree.
     ///
     /// # Errors
-    /// Why not, or what is missing to tell, in words.
+    /// A message that says how they differ, or what is missing.
     pub fn ensure_same_change(
         &self,
         base: ObjectId,
@@ -164,7 +165,7 @@ impl CodeStore {
         let tree = self.tree(head)?;
         let fork = self.fork(base, head)?;
         if fork == head {
-            // Nothing is left to merge; only the same files are what was approved.
+            // Nothing is left to merge: only an equal tree is what was approved.
             let same = self.tree(approved)? == tree;
             let other = || format!("commit {} is on the base branch already", head.short());
             return if same { Ok(()) } else { Err(other()) };
@@ -184,11 +185,11 @@ impl CodeStore {
         Err(undone_by_rebase(head))
     }
 
-    /// Whether a merge by rebase gives the commit's files, too: a rebase leaves out merges, with what
-    /// they dropped. False if the commit can't be rebased.
+    /// Whether a rebase merge gives the commit's tree, too: it drops merge commits with whatever
+    /// they changed. False if the commit can't be rebased.
     ///
     /// # Errors
-    /// What is missing to tell, in words.
+    /// A message that says what is missing.
     pub fn is_replayed(&self, base: ObjectId, head: ObjectId) -> Result<bool, String> {
         self.ensure(&[base, head])?;
         let listed = |kind: &str| {
@@ -221,7 +222,7 @@ impl CodeStore {
         Ok(self.tree(tip)? == self.tree(head)?)
     }
 
-    /// The tree of a clean merge of two commits with this ancestor; `None` if there is a conflict.
+    /// The tree of a clean merge of two commits with this merge base; `None` on a conflict.
     fn merged(
         &self,
         ancestor: ObjectId,
@@ -242,23 +243,24 @@ impl CodeStore {
         }
     }
 
-    /// What git answers about files; those that are missing are fetched.
+    /// Runs a git command on files, fetching missing ones first.
     fn compared(&self, verb: &str, words: &[String]) -> Result<Ended, String> {
         let ended = self.run(self.alone(verb).args(words))?;
         let is_answer = matches!(ended.status.code(), Some(0 | 1));
         if is_answer || self.remote.is_none() {
             return Ok(ended);
         }
-        // What it answers by the user's settings is of no account: it fetches what it reads.
+        // Its output may depend on the user's settings and is ignored: the run fetches what it
+        // reads.
         self.run(self.git(verb, true).args(words))?;
         self.run(self.alone(verb).args(words))
     }
 
-    /// Whether a commit changes nothing since it left the base but files whose path this accepts. A
-    /// link or a submodule is no such file, wherever it is.
+    /// Whether a commit changes only files whose paths `accepts` matches, since it left the base.
+    /// Links and submodules never match.
     ///
     /// # Errors
-    /// What is missing to tell, in words.
+    /// A message that says what is missing.
     pub fn changes_only(
         &self,
         base: ObjectId,
@@ -292,10 +294,10 @@ impl CodeStore {
         Ok(true)
     }
 
-    /// Whether a commit is in the history of another.
+    /// Whether a commit is an ancestor of another.
     ///
     /// # Errors
-    /// What is missing to tell, in words.
+    /// A message that says what is missing.
     pub fn contains(&self, tip: ObjectId, commit: ObjectId) -> Result<bool, String> {
         self.ensure(&[tip, commit])?;
         let mut command = self.alone("merge-base");
@@ -303,10 +305,10 @@ impl CodeStore {
         self.answer(&mut command)
     }
 
-    /// The refs of the remote that a pattern matches, with their commits.
+    /// The remote's refs that match a pattern, with their commits.
     ///
     /// # Errors
-    /// Why they can't be listed, in words.
+    /// A message that says why they can't be listed.
     pub fn remote_refs(&self, pattern: &str) -> Result<Vec<(String, ObjectId)>, String> {
         let Some((name, _)) = &self.remote else {
             return Err("the ledger has no remote".to_owned());
@@ -319,7 +321,8 @@ impl CodeStore {
             .collect())
     }
 
-    /// In what another commit differs from the approved one: the commit that did it, in words.
+    /// How another commit differs from the approved one, as a sentence that names the responsible
+    /// commit.
     fn what_differs(
         &self,
         base: ObjectId,
@@ -350,7 +353,7 @@ impl CodeStore {
         Ok(format!("the merge {merge} changes more than it merges"))
     }
 
-    /// The commit at which another one left the base branch.
+    /// The fork point of a commit and the base branch.
     fn fork(&self, base: ObjectId, commit: ObjectId) -> Result<ObjectId, String> {
         let mut command = self.alone("merge-base");
         command.args(["--all", &base.to_string(), &commit.to_string()]);
@@ -384,12 +387,12 @@ impl CodeStore {
         self.done(&mut command).is_ok()
     }
 
-    /// The git command; `completes` fetches what it reads and lacks.
+    /// The git command in the user's repository; `completes` lets it fetch missing objects.
     fn git(&self, verb: &str, completes: bool) -> Command {
         let mut command = git_alone(&self.git_dir, None);
         command.args(["-c", "maintenance.auto=false"]);
         if let Some((name, true)) = self.remote.as_ref().filter(|(name, _)| !name.contains('=')) {
-            // The filter is of this call, and not kept as the remote's.
+            // The filter applies to this call only; it is not stored as the remote's.
             command.args(["-c", &format!("remote.{name}.promisor={completes}")]);
             command.args(["-c", &format!("remote.{name}.partialCloneFilter=tree:0")]);
         }
@@ -401,8 +404,7 @@ impl CodeStore {
         command
     }
 
-    /// The git command in the store's own repository, where objects alone decide: commits are what
-    /// their ids say.
+    /// The git command in the temporary repository, where only objects matter.
     fn alone(&self, verb: &str) -> Command {
         let mut command = git_alone(self.own.path(), None);
         for setting in ["core.attributesFile=/dev/null", "core.commitGraph=false"] {
@@ -428,7 +430,7 @@ impl CodeStore {
             command.env(when, "@0 +0000");
         }
         command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", &self.objects);
-        // What a merge does is not for the files of a commit to say.
+        // Attributes in a commit's files must not affect a merge.
         command.env("GIT_ATTR_SOURCE", self.empty_tree);
         command.env("LC_ALL", "C").env_remove("LANGUAGE");
         command
@@ -440,7 +442,7 @@ impl CodeStore {
         ended.map_err(|error| error.to_string())
     }
 
-    /// Whether git says yes.
+    /// Whether a git command answers yes, by its exit code.
     fn answer(&self, command: &mut Command) -> Result<bool, String> {
         let ended = self.run(command)?;
         match ended.status.code() {
@@ -450,7 +452,7 @@ impl CodeStore {
         }
     }
 
-    /// What git prints.
+    /// The output of a git command.
     fn done(&self, command: &mut Command) -> Result<String, String> {
         let ended = self.run(command)?;
         if ended.status.success() {
@@ -461,7 +463,7 @@ impl CodeStore {
     }
 }
 
-/// That a commit has other files once its merges are left out.
+/// The message that a commit's tree changes once its merges are dropped.
 pub fn undone_by_rebase(head: ObjectId) -> String {
     format!(
         "a merge by rebase would undo a merge in {}, and give other files",

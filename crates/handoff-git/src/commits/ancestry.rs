@@ -11,7 +11,7 @@ use crate::objects::{ToOid, object_id};
 use crate::repository::Repository;
 
 impl Repository {
-    /// A commit and its first parents, the newest first, up to the end of a shallow clone.
+    /// A commit and its first parents, newest first, up to a shallow clone's boundary.
     ///
     /// # Errors
     /// Each item may be a [`GitError`]; the walk ends there.
@@ -27,11 +27,10 @@ impl Repository {
         })
     }
 
-    /// The ids of a commit and its first parents, the newest first, up to the end of a shallow
-    /// clone.
+    /// The ids of a commit and its first parents, newest first, up to a shallow clone's boundary.
     ///
-    /// They are read one after the other: libgit2's own walk reads all of them before it returns
-    /// the first, and returns none if one is missing.
+    /// They are read lazily: libgit2's revwalk loads all of them before it returns the first, and
+    /// returns none if one is missing.
     ///
     /// # Errors
     /// Each item may be a [`GitError`]; the walk ends there.
@@ -77,7 +76,7 @@ impl Repository {
         }
     }
 
-    /// Whether a commit is another one or among its ancestors.
+    /// Whether a commit is `of` or one of its ancestors.
     ///
     /// # Errors
     /// [`GitError`] when a commit between them can't be read.
@@ -89,8 +88,7 @@ impl Repository {
         Ok(commit == of || self.patiently(is_below)?)
     }
 
-    /// Counts the commits that are only in the first of two histories, and only in the second
-    /// has.
+    /// Counts the commits that only the first, and that only the second of two histories has.
     ///
     /// # Errors
     /// [`GitError`] when history can't be read.
@@ -110,7 +108,7 @@ impl Repository {
         Ok(self.inner.graph_ahead_behind(one.oid(), other.oid())?)
     }
 
-    /// Whether a commit's history is cut off in this shallow clone.
+    /// Whether a commit's history is truncated in this shallow clone.
     ///
     /// # Errors
     /// [`GitError`] when history can't be read.
@@ -125,8 +123,8 @@ impl Repository {
         Ok(self.commit(first)?.cut_off)
     }
 
-    /// A commit and its ancestors in this clone, the nearest first, until `ends` returns true for
-    /// one.
+    /// A commit and its ancestors in this clone, breadth first, up to the first for which `ends` is
+    /// true.
     pub(crate) fn ancestors(
         &self,
         tip: ObjectId,

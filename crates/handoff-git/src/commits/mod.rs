@@ -1,4 +1,4 @@
-//! Commits: as data (here), their ancestors, and how they are made, signed and verified.
+//! Commits: as data (here), their ancestry, and how they are made, signed and verified.
 
 mod ancestry;
 mod prepared_commit;
@@ -22,7 +22,7 @@ use crate::objects::{ToOid, object_id};
 use crate::program::Program;
 use crate::repository::Repository;
 
-/// An author or a committer, with a date.
+/// An author or committer, with a date.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Person {
     /// The name, without `<`, `>`, line breaks or NUL.
@@ -34,8 +34,8 @@ pub struct Person {
 }
 
 impl Person {
-    /// Creates a person. Characters that would break a commit's header are dropped, as git does. An
-    /// empty name becomes `unknown`, since git refuses a commit without one.
+    /// Creates a person, dropping characters that would break a commit's header, as git does. An
+    /// empty name becomes `unknown`, because git refuses it.
     pub fn new(name: &str, email: &str, at: DateTime<FixedOffset>) -> Self {
         let breaks = |c: char| c.is_control() || c == '<' || c == '>';
         let clean = |text: &str| text.replace(breaks, "").trim().to_owned();
@@ -67,7 +67,7 @@ impl fmt::Display for Person {
     }
 }
 
-/// The header that has a commit's signature: it is over the commit with ids of this format.
+/// The header with the signature of a commit whose ids have this format.
 pub(super) fn signature_header(format: ObjectFormat) -> &'static str {
     match format {
         ObjectFormat::Sha1 => "gpgsig",
@@ -75,8 +75,8 @@ pub(super) fn signature_header(format: ObjectFormat) -> &'static str {
     }
 }
 
-/// A commit's bytes: the only form in which this program writes one, and accepts one as a step.
-/// `signature` is the text of the signature, as git places it.
+/// A commit's bytes in canonical form: the only form that this program writes, and accepts as a
+/// step. `signature` is the text of the signature, as git stores it.
 pub(super) fn commit_bytes(
     tree: ObjectId,
     parents: &[ObjectId],
@@ -85,7 +85,7 @@ pub(super) fn commit_bytes(
     message: &str,
 ) -> String {
     use fmt::Write;
-    /// The usual length of what stands before the message.
+    /// The usual size of the headers.
     const HEADER: usize = 384;
     let mut text = String::with_capacity(HEADER + message.len());
     let mut add = |line: fmt::Arguments<'_>| {
@@ -120,7 +120,7 @@ pub struct Commit {
     pub committer: Person,
     /// The message; bytes that are not UTF-8 are replaced.
     pub message: String,
-    /// Whether its parents are missing from this shallow clone.
+    /// Whether its parents are missing because this clone is shallow.
     pub cut_off: bool,
 }
 
@@ -133,14 +133,14 @@ pub struct Stored {
     form: Form,
 }
 
-/// How a commit is stored.
+/// How a commit's stored bytes compare to the canonical form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// Its bytes are those that its parts make.
+    /// Canonical.
     Plain,
-    /// The same, with a signature.
+    /// Canonical, with a signature.
     Signed,
-    /// Otherwise.
+    /// Not canonical.
     Other,
 }
 
@@ -149,7 +149,7 @@ impl Stored {
         &self.raw
     }
 
-    /// Whether there is no signature in it, wherever one may be.
+    /// Whether it has no signature in any place.
     pub(super) fn is_plain(&self) -> bool {
         self.form == Form::Plain
     }
@@ -162,9 +162,9 @@ impl Stored {
         }
     }
 
-    /// The first line that is not as this program would write it: the commit is made again from its
-    /// parts, and compared byte for byte. Of what git and libgit2 read differently, such as a
-    /// second author, nothing passes.
+    /// The first line that is not canonical: the commit is serialized again from its parsed parts
+    /// and compared byte for byte. Nothing that git and libgit2 parse differently, such as a second
+    /// author, passes.
     pub fn difference(&self) -> Option<String> {
         if self.form != Form::Other {
             return None;
@@ -193,22 +193,21 @@ impl Stored {
     }
 }
 
-/// A stored commit's header without its last line break, and its message.
+/// A stored commit's headers, without the last line break, and its message.
 fn split(raw: &[u8]) -> (&[u8], &[u8]) {
     let end = raw.windows(2).position(|two| two == b"\n\n");
     let end = end.unwrap_or(raw.len());
     (&raw[..end], raw.get(end + 2..).unwrap_or_default())
 }
 
-/// Takes the next line, if it starts so.
+/// Takes the next line, if it has this prefix.
 fn line<'a>(rest: &mut &'a str, start: &str) -> Option<&'a str> {
     let (line, others) = rest.strip_prefix(start)?.split_once('\n')?;
     *rest = others;
     Some(line)
 }
 
-/// Parses a commit that is stored in exactly the form in which steps are written; libgit2 parses
-/// all others.
+/// Parses a commit in canonical form; others are left to libgit2.
 fn canonical_commit(id: ObjectId, raw: &[u8]) -> Option<(Commit, Form)> {
     let mut rest = std::str::from_utf8(raw).ok()?;
     let tree = line(&mut rest, "tree ")?.parse().ok()?;
@@ -224,7 +223,7 @@ fn canonical_commit(id: ObjectId, raw: &[u8]) -> Option<(Commit, Form)> {
         (signature, rest) = (Some(text), others);
     }
     let message = rest.strip_prefix('\n')?;
-    // libgit2 skips line breaks here, and git ends the text at a NUL.
+    // libgit2 skips leading line breaks, and git ends the text at a NUL.
     if message.starts_with('\n') || message.contains('\0') {
         return None;
     }
@@ -243,7 +242,7 @@ fn canonical_commit(id: ObjectId, raw: &[u8]) -> Option<(Commit, Form)> {
     (again.as_bytes() == raw).then(|| (commit(), form))
 }
 
-/// Reads a person as the program writes one.
+/// Parses a person in canonical form.
 fn person_in(line: &str) -> Option<Person> {
     let (name, rest) = line.split_once('<')?;
     let (email, when) = rest.split_once('>')?;
@@ -255,11 +254,11 @@ fn person_in(line: &str) -> Option<Person> {
     Some(Person::new(name, email, at))
 }
 
-/// The times that a commit can have: from 1970, with a year of four digits.
+/// Valid commit times: from 1970, with a year of four digits.
 const YEARS: std::ops::Range<i64> = 0..253_402_300_800;
 
-/// The signature that a header goes on with, and what follows it; `None` if it is not one block of
-/// text between its first and last line.
+/// The signature in the remaining headers, and what follows it; `None` if it is not one block from
+/// its first to its last line.
 fn signature_in(header: &str, format: ObjectFormat) -> Option<(String, &str)> {
     let mut rest = header;
     let first = line(&mut rest, signature_header(format))?.strip_prefix(' ')?;
@@ -287,7 +286,7 @@ fn stored_parents(header: &[u8]) -> Vec<ObjectId> {
 }
 
 impl Person {
-    /// The person as this program would write them.
+    /// The person in canonical form.
     fn rewritten(&self) -> Self {
         Self::new(&self.name, &self.email, self.at)
     }
@@ -320,7 +319,7 @@ impl Repository {
         Ok(self.stored(id)?.commit)
     }
 
-    /// Reads a commit as libgit2 does.
+    /// Reads a commit through libgit2.
     fn commit_of_any_form(&self, id: ObjectId) -> Result<Commit, GitError> {
         let commit = self.patiently(|| self.inner.find_commit(id.oid()))?;
         Ok(Commit {
@@ -334,7 +333,7 @@ impl Repository {
         })
     }
 
-    /// The commit that a revision expression names; `None` if it is missing or ambiguous.
+    /// Resolves a revision expression to a commit; `None` if it is missing or ambiguous.
     ///
     /// # Errors
     /// [`GitError`] when it can't be looked up.
@@ -349,7 +348,7 @@ impl Repository {
             Ok(commit) => Ok(Some(object_id(commit.id()))),
             Err(error) => match error.code() {
                 E::NotFound | E::Ambiguous | E::InvalidSpec | E::Peel => Ok(None),
-                // libgit2 has several errors for what it can't parse.
+                // libgit2 reports several codes for an invalid expression.
                 E::GenericError | E::Invalid
                     if [C::None, C::Invalid, C::Regex].contains(&error.class()) =>
                 {

@@ -1,4 +1,4 @@
-//! Commits that are written before a ref points to them, and then published.
+//! Commits that are written unreachable first, and then published.
 
 use git2::ObjectType;
 use handoff_base::{Edit, ObjectId};
@@ -22,8 +22,7 @@ impl Repository {
         Ok(self.prepared(proposal, commit))
     }
 
-    /// Writes a commit's blobs and trees and returns its root tree. The tree is edited once, and
-    /// equal bytes are written once.
+    /// Writes a commit's blobs and trees and returns its root tree, deduplicating equal blobs.
     pub(super) fn write_proposed(&self, proposal: &Proposal<'_>) -> Result<ObjectId, GitError> {
         let edits = proposal.edits;
         let mut written: Vec<(&[u8], ObjectId)> = Vec::with_capacity(edits.len());
@@ -32,7 +31,7 @@ impl Repository {
             let entry = match edit {
                 Edit::Gone => None,
                 Edit::Folder(id) => {
-                    // A missing tree would leave a hole in the branch.
+                    // A missing tree would corrupt the branch.
                     self.object(*id, ObjectType::Tree)?;
                     Some((Mode::Folder, *id))
                 }
@@ -69,11 +68,11 @@ impl Repository {
 pub struct Proposal<'a> {
     /// The ref that will point to it.
     pub refname: &'a str,
-    /// The ref's current commit and its tree; `None` for a new ref.
+    /// The ref's expected commit and its tree; `None` for a new ref.
     pub parent: Option<(ObjectId, ObjectId)>,
     /// The edits of the parent's tree.
     pub edits: &'a [(String, Edit)],
-    /// How the tree's folders are stored.
+    /// Which of the tree's folders are divided.
     pub shape: Shape,
     /// Who wrote the change.
     pub author: &'a Person,
@@ -83,7 +82,7 @@ pub struct Proposal<'a> {
     pub message: &'a str,
 }
 
-/// A commit that is written, and that no ref points to yet.
+/// A written commit that no ref points to yet.
 #[must_use = "a prepared commit is lost unless it is published"]
 pub struct Prepared<'r> {
     repository: &'r Repository,
@@ -93,7 +92,7 @@ pub struct Prepared<'r> {
 }
 
 impl Prepared<'_> {
-    /// The commit that the ref is expected to be at.
+    /// The commit that the ref must still be at.
     pub fn parent(&self) -> Option<ObjectId> {
         self.expected
     }
@@ -103,7 +102,8 @@ impl Prepared<'_> {
         self.commit
     }
 
-    /// Moves the ref to the commit, if it is still where it was when the commit was prepared.
+    /// Moves the ref to the commit, if it has not moved since the commit was prepared
+    /// (compare-and-swap).
     ///
     /// # Errors
     /// [`PublishError`]; the ref is then unchanged by this call.

@@ -1,4 +1,4 @@
-//! A commit's signature, and the key that made it.
+//! A commit's signature: extraction and verification.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -28,7 +28,7 @@ pub struct Signature {
     armored: String,
 }
 
-/// The key that made a valid signature.
+/// The key of a valid signature.
 #[derive(Debug)]
 pub enum Key {
     /// An ssh key.
@@ -43,7 +43,7 @@ pub enum Key {
 }
 
 impl Key {
-    /// The name under which its owner knows it.
+    /// The fingerprint, in the form that its owner's tools print.
     pub fn fingerprint(&self) -> String {
         match self {
             Self::Ssh(key) => key.fingerprint(HashAlg::Sha256).to_string(),
@@ -52,13 +52,13 @@ impl Key {
     }
 }
 
-/// Why a signature is not valid.
+/// Why a signature is not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum SignatureError {
-    /// It is not a signature of the commit.
+    /// It is invalid for this commit.
     #[error("{0}")]
     Bad(String),
-    /// This kind of signature can't be verified here.
+    /// Signatures of this kind can't be verified here.
     #[error("{0}")]
     Unsupported(String),
     /// The key is missing.
@@ -67,7 +67,7 @@ pub enum SignatureError {
     /// The key was revoked.
     #[error("the key {0} was revoked")]
     Revoked(String),
-    /// The verifying program can't be run.
+    /// The verifying program failed.
     #[error("{0}")]
     NotRun(String),
 }
@@ -82,7 +82,7 @@ impl Stored {
     /// The commit's signature, if it has one.
     ///
     /// # Errors
-    /// [`SignatureError::Bad`] if it has several, or one in an unusual place.
+    /// [`SignatureError::Bad`] if there are several, or one in an unusual header.
     pub fn signature(&self) -> Result<Option<Signature>, SignatureError> {
         if self.is_plain() {
             return Ok(None);
@@ -128,12 +128,12 @@ impl Stored {
 }
 
 impl Signature {
-    /// Whether it is an ssh signature, which is verified without keys of the user's.
+    /// Whether it is an ssh signature, which is verified without the user's keys.
     pub fn is_ssh(&self) -> bool {
         self.armored.starts_with("-----BEGIN SSH SIGNATURE-----")
     }
 
-    /// Verifies the signature, and returns its key.
+    /// Verifies the signature and returns its key.
     ///
     /// # Errors
     /// [`SignatureError`].
@@ -158,7 +158,7 @@ impl Signature {
         if signature.namespace() != NAMESPACE {
             return Err(SignatureError::bad("the signature was not made for git"));
         }
-        // Otherwise the same signature could be written in many ways, each of them another commit.
+        // A malleable encoding would allow the same signature in other commits.
         let again = signature.to_pem(LineEnding::LF).map_err(broken)?;
         if again.trim_end() != self.armored.trim_end() {
             return Err(SignatureError::bad(
@@ -186,7 +186,7 @@ impl Signature {
         ))
     }
 
-    /// Has ssh-keygen verify the signature with the key in it.
+    /// Verifies the signature with ssh-keygen, using the key it contains.
     fn is_valid_for_ssh_keygen(&self) -> Result<bool, SignatureError> {
         let not_run = |error: &dyn Display| {
             SignatureError::NotRun(format!("ssh-keygen cannot be run: {error}"))
@@ -207,11 +207,11 @@ impl Signature {
         if is_valid || ended.stdout.starts_with(b"Could not verify signature") {
             return Ok(is_valid);
         }
-        // OpenSSH before 8.1 has no `-Y`.
+        // OpenSSH before 8.1 lacks `-Y`.
         Err(not_run(&ended.complaint()))
     }
 
-    /// Has git run gpg, as the user configured it.
+    /// Verifies the signature with gpg, run by git as the user configured it.
     fn openpgp(&self, repository: &Repository) -> Result<Key, SignatureError> {
         let mut command = repository.git();
         command.args(["verify-commit", "--raw", &self.commit.to_string()]);
@@ -227,7 +227,7 @@ impl Signature {
     }
 }
 
-/// Whether signatures of a key can be verified here.
+/// Whether this program can verify signatures of a key.
 fn is_supported(key: &KeyData) -> bool {
     let bits = |n: &ssh_key::Mpint| n.as_positive_bytes().unwrap_or_default().len() * 8;
     match key {

@@ -28,7 +28,7 @@ pub enum SignError {
     /// It took too long and was killed.
     #[error("the program that signs did not answer in time")]
     TimedOut,
-    /// The signed commit differs from the proposed one.
+    /// git wrote another commit than the one proposed.
     #[error("git wrote a different commit from the one to be signed: {difference}")]
     Other {
         /// The difference.
@@ -45,11 +45,11 @@ pub enum SignError {
     Git(#[from] GitError),
 }
 
-/// The settings that decide whether to sign; the first that is set counts.
+/// The settings that request signatures, by precedence.
 const SIGN_SETTINGS: [&str; 2] = ["handoff.sign", "commit.gpgSign"];
 
 impl Repository {
-    /// Whether the user wants commits to be signed.
+    /// Whether the user's configuration requests signed commits.
     ///
     /// # Errors
     /// [`SignError`] when a setting is not a boolean.
@@ -68,8 +68,8 @@ impl Repository {
         Ok(false)
     }
 
-    /// Writes blobs, trees and a signed commit, without moving a ref. Apart from the signature, the
-    /// commit is the same as from [`Repository::prepare`].
+    /// Like [`Repository::prepare`], but the commit is signed. Apart from the signature, it is the
+    /// same.
     ///
     /// # Errors
     /// [`SignError`].
@@ -95,8 +95,7 @@ impl Repository {
             command.env(format!("GIT_{whose}_EMAIL"), &person.email);
             command.env(format!("GIT_{whose}_DATE"), at);
         }
-        // Nobody may be at the terminal to answer a prompt. Agents and graphical prompts still
-        // work.
+        // There may be no terminal for a prompt; agents and graphical prompts still work.
         command.env("SSH_ASKPASS_REQUIRE", "force");
         let message = proposal.message.as_bytes().to_vec();
         let ended = run(command, message, Some(deadline))?;
@@ -126,13 +125,13 @@ fn run(command: Command, input: Vec<u8>, deadline: Option<Instant>) -> Result<En
     })
 }
 
-/// How a signed commit differs from the proposal.
+/// How a signed commit differs from the proposal; `None` if it does not.
 fn other(stored: &Stored, tree: ObjectId, proposal: &Proposal<'_>) -> Option<&'static str> {
     let commit = &stored.commit;
     let parent: Vec<ObjectId> = proposal.parent.iter().map(|(id, _)| *id).collect();
     let message = stored.message();
     let same = |made: &Person, wanted: &Person| {
-        // Versions of git differ in what they trim from names.
+        // git versions differ in which characters they trim from names.
         let crud = |c: char| c <= ' ' || ".,:;<>\"\\'".contains(c);
         let name = |person: &Person| person.name.trim_matches(crud).to_owned();
         let when = |person: &Person| (person.at.timestamp(), *person.at.offset());

@@ -14,7 +14,7 @@ pub enum Cleanup {
 }
 
 impl Cleanup {
-    /// git's choice, by its configuration and whether the message was edited.
+    /// The mode that git would use, by its configuration and whether the message was edited.
     pub fn of(configured: Option<&str>, edited: bool) -> Self {
         match (configured, edited) {
             (Some("verbatim"), _) => Self::Verbatim,
@@ -59,7 +59,7 @@ pub fn cleaned(message: &[u8], cleanup: Cleanup, comment: &[u8]) -> Vec<u8> {
     kept
 }
 
-/// The comment prefix of a message template: configured, or the one that git chose.
+/// The comment prefix of a message template: the configured one, or the one that git picked.
 pub fn comment_of<'m>(configured: Option<&'m str>, message: &'m [u8]) -> &'m [u8] {
     const CHOICE: &[u8] = b"#;@!$%^&|:";
     match configured {

@@ -1,7 +1,7 @@
-//! Whether writes wait for the disk: `core.fsync` and its relatives, as git reads them.
+//! Whether writes are synced to disk: `core.fsync` and related settings, as git interprets them.
 
-/// The components of `core.fsync` that have loose objects or refs written through. Those with a
-/// minus leave something out that git's default leaves out anyway.
+/// The values of `core.fsync` that sync loose objects or refs. Those with a minus exclude
+/// components that git's default excludes anyway.
 const SYNCING: [&str; 6] = [
     "loose-object",
     "objects",
@@ -11,11 +11,11 @@ const SYNCING: [&str; 6] = [
     "all",
 ];
 
-/// Whether writes wait for the disk, by these settings. `value` returns a setting.
+/// Whether writes are synced, by these settings. `value` returns a setting.
 ///
-/// libgit2 has one option for objects and refs: a ref that survives a power cut while its objects do
-/// not would be worse than neither. It has no batches, so `core.fsyncMethod = batch` waits for each
-/// file; `writeout-only` does not wait at all.
+/// libgit2 has one option for objects and refs, so both are synced if either is: a ref that
+/// survives a power cut without its objects is worse than losing both. It has no batches, so
+/// `core.fsyncMethod = batch` syncs each file; `writeout-only` syncs nothing.
 pub(crate) fn waits_for_disk(value: impl Fn(&str) -> Option<String>) -> bool {
     if value("core.fsyncMethod").as_deref() == Some("writeout-only") {
         return false;
@@ -25,15 +25,15 @@ pub(crate) fn waits_for_disk(value: impl Fn(&str) -> Option<String>) -> bool {
             let separators = [',', ' ', '\t', '\n', '\r'];
             listed.split(separators).any(|one| SYNCING.contains(&one))
         }
-        // Its predecessor, which libgit2 honours itself, for objects and refs.
+        // Its predecessor; libgit2 itself applies it to objects and refs.
         None => false,
     }
 }
 
-/// The setting under which git writes refs through to the disk as well, where writes wait for it.
+/// The setting under which git syncs refs too, if it syncs anything.
 ///
-/// git counts refs apart from what they lead to. In tables, a change that is not written through
-/// takes all of them along.
+/// git configures refs separately from objects. In reftables, one update that is not synced can
+/// lose all refs.
 pub(crate) fn refs_too(value: impl Fn(&str) -> Option<String>) -> Option<String> {
     let listed = value("core.fsync");
     waits_for_disk(value).then(|| format!("core.fsync={},reference", listed.unwrap_or_default()))

@@ -1,14 +1,13 @@
-//! Git directories by their looks: what a program that writes files has to stay out of.
+//! Detects git directories by their content, to keep written files out of them.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
-/// How many links in a row are followed, as by Linux.
+/// The maximum number of links followed in a row, as on Linux.
 const MOST_LINKS: usize = 40;
 
-/// The git directory that a path is in, or is, if there is one below this folder. Links are not
-/// followed.
+/// The git directory that a path is in, if it is below this folder. Links are not followed.
 pub fn git_directory_of<'p>(path: &'p Path, below: &Path) -> Option<&'p Path> {
     let folders = path.ancestors().take_while(|folder| *folder != below);
     folders.filter(|folder| looks_like_one(folder)).last()
@@ -30,7 +29,8 @@ pub fn leads_out(path: &Path, below: &Path) -> bool {
     !led.starts_with(&below) || git_directory_of(&led, &below).is_some()
 }
 
-/// Reads a regular file of a working tree; a pipe or a device in its place makes nobody wait.
+/// Reads a regular file of a working tree; a pipe or device in its place is refused without
+/// blocking.
 ///
 /// # Errors
 /// The system's, or that it is something else, or too large.
@@ -55,7 +55,7 @@ pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Where a path leads, with every link followed; the last parts may not exist yet.
+/// Resolves all links in a path, whose last parts may not exist yet.
 pub fn led_to(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
@@ -71,7 +71,7 @@ pub fn led_to(path: &Path) -> PathBuf {
         let Some(first) = parts.next() else {
             return led;
         };
-        // Any part may be a link to what is not there yet.
+        // Any part may be a link to a path that does not exist yet.
         let Ok(to) = led.join(first).read_link() else {
             return joined(led, &rest);
         };
@@ -80,7 +80,7 @@ pub fn led_to(path: &Path) -> PathBuf {
     path
 }
 
-/// A folder with parts that do not exist: once they do, each `..` leads above the one before it.
+/// Joins a folder with parts that do not exist: each `..` then removes the part before it.
 fn joined(mut folder: PathBuf, missing: &Path) -> PathBuf {
     for part in missing.components() {
         if part == Component::ParentDir {

@@ -1,5 +1,5 @@
-//! Files of a git directory or a working tree: how they are read, locked, watched and checked. Nothing
-//! here needs an open repository.
+//! Files of git directories and working trees: reading, locking, watching and checking, without an
+//! open repository.
 
 mod durability;
 mod empty_file;

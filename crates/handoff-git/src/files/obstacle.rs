@@ -1,11 +1,11 @@
-//! What keeps a file from being written.
+//! What prevents a file from being written.
 
 use std::io::{Error, ErrorKind};
 
-/// Why the system does not write a file.
+/// Why the system refuses to write a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Obstacle {
-    /// The disk is full, or the user's share of it.
+    /// The disk or the user's quota is full.
     Full,
     /// The file would be larger than the user or the file system allows.
     TooLarge,
@@ -16,7 +16,7 @@ pub enum Obstacle {
 }
 
 impl Obstacle {
-    /// The obstacle that an error of the system reports.
+    /// The obstacle behind an I/O error, if it is one of these.
     pub fn of(error: &Error) -> Option<Self> {
         match error.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Some(Self::Full),
@@ -27,7 +27,7 @@ impl Obstacle {
         }
     }
 
-    /// What is the matter, and what to do; `unknown` if nothing is known.
+    /// The problem and what to do; `unknown` if the obstacle is not known.
     pub fn explained(
         known: Option<Self>,
         unknown: (&'static str, &'static str),
@@ -50,7 +50,7 @@ impl Obstacle {
         }
     }
 
-    /// The obstacle that libgit2 or the `git` command reports: both give only the system's words.
+    /// The obstacle in a message of libgit2 or git, which contain only the system's text.
     pub(crate) fn in_words(said: &str) -> Option<Self> {
         let known = [
             ("No space left on device", Self::Full),

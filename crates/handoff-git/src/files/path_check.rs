@@ -1,8 +1,8 @@
 //! Whether a path stays inside its folder, on any file system.
 
-/// Whether a path stays inside its folder and outside of `.git`, on any file system: the three
-/// protections that git has (`.git` itself, `core.protectNTFS`, `core.protectHFS`), whatever system
-/// this is, since the folder may be on another's disk or be carried there.
+/// Whether a path stays inside its folder and outside of `.git` on any file system. All three of
+/// git's protections apply (`.git` itself, `core.protectNTFS`, `core.protectHFS`) on every system,
+/// because the folder may be shared or moved.
 pub fn is_inside(path: &[u8]) -> bool {
     path.split(|&b| b == b'/').all(|name| {
         let odd = name.contains(&0) || ["", ".", ".."].map(str::as_bytes).contains(&name);
@@ -11,8 +11,8 @@ pub fn is_inside(path: &[u8]) -> bool {
     })
 }
 
-/// Whether NTFS may take a name for `.git`: that or its short name, with what Windows drops at the
-/// end or takes for a stream. Between backslashes, each part counts.
+/// Whether NTFS may resolve a name to `.git`: by its short name, ignored trailing characters or a
+/// stream. Backslashes separate parts.
 fn is_git_on_ntfs(name: &[u8]) -> bool {
     name.split(|&b| b == b'\\').any(|part| {
         let part = part.split(|&b| b == b':').next().unwrap_or_default();
@@ -24,12 +24,12 @@ fn is_git_on_ntfs(name: &[u8]) -> bool {
     })
 }
 
-/// Whether Windows takes a name for a path, a stream or nothing.
+/// Whether Windows would read a name as a path, a stream or nothing.
 fn is_no_name_on_windows(name: &[u8]) -> bool {
     name.contains(&b'\\') || name.contains(&b':') || name.iter().all(|b| b". ".contains(b))
 }
 
-/// Whether HFS+ may take a name for `.git`.
+/// Whether HFS+ may resolve a name to `.git`.
 fn is_git_on_hfs(name: &[u8]) -> bool {
     let text = String::from_utf8_lossy(name);
     let seen: String = text.chars().filter(|c| !is_ignored_by_hfs(*c)).collect();

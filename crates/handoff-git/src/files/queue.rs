@@ -1,4 +1,4 @@
-//! A queue of this machine's processes: an advisory lock on a file shared by all worktrees.
+//! A queue of this machine's writers: an advisory file lock shared by all worktrees.
 
 use std::fs;
 use std::fs::{File, TryLockError};
@@ -6,33 +6,32 @@ use std::io::{Read, Seek, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A place at the head of a queue, given up when dropped.
+/// The head of a queue, released when dropped.
 ///
-/// The queue only saves processes the work of losing a race; compare-and-swap keeps the branch
-/// correct. So a queue that can't be joined, or does not move, is skipped.
+/// The queue only avoids lost races; compare-and-swap keeps the branch correct. So a queue that
+/// can't be joined, or does not advance, is skipped.
 ///
-/// The file also holds a note from its holder to the next one, which survives if the holder is
-/// killed.
+/// The file also holds a note from its holder to the next one, which survives a kill.
 pub struct Queue {
     file: Option<File>,
     note: Option<String>,
     is_taken: bool,
 }
 
-/// The largest note, in bytes.
+/// The maximum size of a note, in bytes.
 const NOTE: u64 = 1 << 10;
 
 impl Queue {
-    /// The file of those who publish steps; its note is the commit that is being published.
+    /// The queue of writers; its note is the commit being published.
     pub const WRITERS: &'static str = "queue.lock";
 
-    /// Waits for the head of the queue in this file, at most this long.
+    /// Waits for the head of this queue, at most `patience`.
     pub fn join(common_dir: &Path, name: &str, patience: Duration) -> Self {
         let dir = common_dir.join("handoff");
         let path = dir.join(name);
         let open = || {
             fs::create_dir_all(&dir).ok()?;
-            // Only a plain file can be this program's.
+            // This program only creates regular files.
             if fs::symlink_metadata(&path).is_ok_and(|found| !found.is_file()) {
                 return None;
             }
@@ -77,10 +76,10 @@ impl Queue {
         }
     }
 
-    /// The note of the last holder that left one, read without waiting.
+    /// The note of the last holder, read without waiting.
     pub fn peek(common_dir: &Path, name: &str) -> Option<String> {
         let path = common_dir.join("handoff").join(name);
-        // Only a plain file can be this program's.
+        // This program only creates regular files.
         if !fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
             return None;
         }
@@ -95,7 +94,7 @@ impl Queue {
         self.file.is_some()
     }
 
-    /// Whether waiting ended with another process still at the head.
+    /// Whether the wait timed out while another process was at the head.
     pub fn is_taken(&self) -> bool {
         self.is_taken
     }
@@ -110,7 +109,7 @@ impl Queue {
         let Some(file) = &mut self.file else {
             return;
         };
-        // Without the note, the next holder only lacks a hint.
+        // The note is only a hint: a failed write does no harm.
         let _ = match note {
             Some(text) => file
                 .rewind()

@@ -1,20 +1,20 @@
-//! Files that may be lost: a program's cache for its next run, shared by all worktrees.
+//! Disposable cache files for the next run, shared by all worktrees.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// The largest file that is read, in bytes.
+/// The maximum size that is read, in bytes.
 const LARGEST: u64 = 32 << 20;
 
-/// A file that nothing depends on.
+/// A cache file that nothing depends on.
 pub struct Scratch {
     path: PathBuf,
 }
 
 impl Scratch {
-    /// The file of this name.
+    /// The cache file with this name.
     pub fn new(common_dir: &Path, name: &str) -> Self {
         Self {
             path: common_dir.join("handoff").join(name),
@@ -45,8 +45,8 @@ impl Scratch {
         (size <= largest).then_some((file, size))
     }
 
-    /// Overwrites it with as many bytes as it has: readers see the old or the new ones, at a tenth
-    /// of the cost of replacing.
+    /// Overwrites it in place with the same number of bytes: readers see the old or the new bytes,
+    /// at a tenth of the cost of replacing the file.
     ///
     /// # Errors
     /// Any I/O error.
@@ -86,7 +86,7 @@ impl Scratch {
         renamed
     }
 
-    /// Opens it for writing, and makes its folder if it is missing.
+    /// Opens it for writing, creating its folder if needed.
     fn opened(&self, options: &OpenOptions) -> io::Result<File> {
         options.open(&self.path).or_else(|_| {
             fs::create_dir_all(self.path.parent().unwrap_or(&self.path))?;

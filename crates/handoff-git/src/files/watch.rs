@@ -1,4 +1,4 @@
-//! Watching refs, and folders beside them: waking up when one may have changed.
+//! Watches refs and other folders for changes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,21 +14,21 @@ const POLL: Duration = Duration::from_secs(1);
 enum Signal {
     /// One of the refs may have moved.
     Moved,
-    /// A folder above the refs appeared or vanished, or events were lost.
+    /// A parent folder of the refs was created or removed, or events were lost.
     Stale,
     /// A [`Waker`] was used.
     Woken,
 }
 
-/// A watch on refs, in effect from its creation: whoever creates it, reads the refs, and then
-/// waits, misses nothing.
+/// A watch on refs, active from its creation: create it, read the refs, then wait, and no change is
+/// missed.
 ///
-/// A ref is a file of its own or a line of `packed-refs`, and its file's folders may not exist; or
-/// it is in tables, whose list is the file.
+/// A loose ref is a file whose folders may not exist, or a line of `packed-refs`; with reftables,
+/// the list of tables is watched.
 pub struct RefWatch {
     common_dir: PathBuf,
     files: Vec<PathBuf>,
-    /// Other folders that are watched.
+    /// Other watched folders.
     folders: Vec<PathBuf>,
     sender: Sender<Signal>,
     signals: Receiver<Signal>,
@@ -50,7 +50,7 @@ impl Waker {
 impl RefWatch {
     /// Watches the files of refs, in the folder that all worktrees share.
     pub(crate) fn new(common_dir: &Path, files: &[PathBuf]) -> Self {
-        // The form in which the system reports events.
+        // Canonical, as in the events that the system reports.
         let common_dir = fs::canonicalize(common_dir).unwrap_or_else(|_| common_dir.to_owned());
         let files: Vec<PathBuf> = files.iter().map(|file| common_dir.join(file)).collect();
         let (sender, signals) = channel();
@@ -65,7 +65,7 @@ impl RefWatch {
         }
     }
 
-    /// Also watches these folders, each without what is in its folders.
+    /// Also watches these folders, not recursively.
     pub fn watch_also(&mut self, folders: Vec<PathBuf>) {
         if self.folders != folders {
             self.folders = folders;
@@ -77,7 +77,7 @@ impl RefWatch {
         self.watcher = arm(&self.common_dir, &self.files, &self.folders, &self.sender);
     }
 
-    /// Why the refs are polled, if they can't be watched.
+    /// Why the refs are polled instead of watched, if so.
     pub fn trouble(&self) -> Option<&str> {
         self.watcher.as_ref().err().map(String::as_str)
     }
@@ -113,7 +113,7 @@ impl RefWatch {
     }
 }
 
-/// Watches every existing folder from the common one down to those of the refs' files.
+/// Watches every existing folder from the common directory down to the refs' files.
 fn arm(
     common_dir: &Path,
     files: &[PathBuf],
@@ -136,12 +136,12 @@ fn arm(
         let signal = match event {
             Err(_) => Signal::Stale,
             Ok(event) if event.need_rescan() => Signal::Stale,
-            // Reading a ref must not wake the reader.
+            // Reads must not wake the reader.
             Ok(event) if event.kind.is_access() => return,
             Ok(event) => {
                 let is_ref = |path: &PathBuf| own.contains(path) || *path == packed;
                 let is_above = |path: &PathBuf| own.iter().any(|file| file.starts_with(path));
-                // What this program is about to put there is hidden until it is done.
+                // Temporary files of this program are hidden until they are renamed.
                 let is_visible = |path: &PathBuf| {
                     let name = path.file_name().and_then(|name| name.to_str());
                     name.is_some_and(|name| !name.starts_with('.'))
@@ -172,7 +172,7 @@ fn arm(
         .watch(common_dir, RecursiveMode::NonRecursive)
         .map_err(failed)?;
     for folder in folders {
-        // One that is gone meanwhile is no longer among those that are asked for.
+        // A folder that was removed meanwhile needs no watch.
         if let Err(error) = watcher.watch(folder, RecursiveMode::NonRecursive)
             && folder.is_dir()
         {
@@ -190,7 +190,7 @@ fn arm(
             }
             match watcher.watch(&folder, RecursiveMode::NonRecursive) {
                 Ok(()) => {}
-                // When it appears, the watch on its parent reports it.
+                // Once it is created, the watch on its parent reports it.
                 Err(_) if !folder.is_dir() => break,
                 Err(error) => return Err(error.to_string()),
             }
@@ -199,7 +199,7 @@ fn arm(
     Ok(watcher)
 }
 
-/// The type of a network file system, whose changes by other machines go unnoticed.
+/// The name of a network file system, where other machines' changes are not reported.
 #[cfg(target_os = "linux")]
 fn remote_file_system(path: &Path) -> Option<&'static str> {
     // From linux/magic.h and the file systems' sources.

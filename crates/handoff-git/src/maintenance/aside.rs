@@ -1,5 +1,5 @@
-//! Damaged files of objects are moved into a folder of their own, so that git takes what is in them
-//! for missing and fetches it. None is deleted.
+//! Quarantines damaged object files in a separate folder, so that git fetches the objects again.
+//! Nothing is deleted.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
@@ -14,21 +14,21 @@ use crate::objects::is_damaged;
 use crate::process::{self, Ended};
 use crate::repository::Repository;
 
-/// Where they are, below the git directory.
+/// The quarantine folder, below the git directory.
 const FOLDER: &str = "handoff/damaged";
 
-/// Damaged files that were moved aside.
+/// The quarantined files.
 #[derive(Debug)]
 pub struct Aside {
     folder: PathBuf,
-    /// The loose objects among them: from where, and to where.
+    /// The loose objects among them: id, original and current path.
     loose: Vec<(ObjectId, PathBuf, PathBuf)>,
-    /// The files of packs, where they are now.
+    /// The pack files among them, by current path.
     packs: Vec<PathBuf>,
 }
 
 impl Aside {
-    /// Where the files are now.
+    /// The current paths of all files.
     pub fn files(&self) -> Vec<PathBuf> {
         let loose = self.loose.iter().map(|(.., to)| to);
         loose.chain(&self.packs).cloned().collect()
@@ -42,8 +42,8 @@ impl Aside {
         Ok(())
     }
 
-    /// Puts the damaged files of loose objects back that nothing has replaced, all or those of these
-    /// objects. Returns these.
+    /// Restores damaged loose objects that nothing has replaced, all or only these. Returns the
+    /// restored ones.
     ///
     /// # Errors
     /// When a file can't be moved.
@@ -51,24 +51,24 @@ impl Aside {
         let mut back = Vec::new();
         for (id, from, to) in &self.loose {
             if only.is_none_or(|only| only.contains(id)) && !from.exists() {
-                // git may have removed a folder that was empty.
+                // git may have removed an empty folder.
                 fs::create_dir_all(from.parent().unwrap_or(from))?;
                 fs::rename(to, from)?;
                 back.push(*id);
             }
         }
         self.loose.retain(|(id, ..)| !back.contains(id));
-        // It stays if anything is left in it.
+        // The folder stays if anything is left in it.
         let _ = fs::remove_dir(&self.folder);
         Ok(back)
     }
 }
 
 impl Repository {
-    /// Moves the damaged files of loose objects aside.
+    /// Quarantines the damaged loose objects.
     ///
     /// # Errors
-    /// When a file can't be read or moved; then all are where they were.
+    /// When a file can't be read or moved; then all are back in place.
     pub fn set_loose_aside(&self) -> io::Result<Aside> {
         let folder = self.common_dir().join(FOLDER);
         let folders = (1..).map(|number| folder.join(number.to_string()));
@@ -92,7 +92,7 @@ impl Repository {
         Ok(aside)
     }
 
-    /// Which objects that other branches, tags or the index need are missing here.
+    /// The missing objects that other branches, tags or the index need.
     ///
     /// # Errors
     /// When git can't say.
@@ -106,10 +106,10 @@ impl Repository {
         Ok(missing.filter_map(|id| id.parse().ok()).collect())
     }
 
-    /// Moves damaged packs aside, once everything that can be read in them is in a new pack.
+    /// Quarantines damaged packs, after repacking every readable object.
     ///
     /// # Errors
-    /// When a file can't be read or written, or git fails; what can be read stays readable.
+    /// When a file can't be read or written, or git fails; readable objects stay available.
     pub fn set_packs_aside(&self, aside: &mut Aside) -> io::Result<()> {
         let packs = self.common_dir().join("objects/pack");
         for entry in fs::read_dir(&packs)? {
@@ -124,7 +124,7 @@ impl Repository {
             }
         }
         if !aside.packs.is_empty() {
-            // git makes it again.
+            // git regenerates it.
             move_pack_files(&packs, "multi-pack-index", &BTreeSet::new(), aside)?;
         }
         Ok(())
@@ -150,7 +150,7 @@ impl Repository {
         }
         let files = fs::read_dir(&new)?.map(|file| Ok(file?.path()));
         let mut files = files.collect::<io::Result<Vec<PathBuf>>>()?;
-        // An index comes last: git then needs its pack.
+        // The index is last: once git sees it, it needs the pack.
         files.sort_by_key(|file| file.extension().is_some_and(|ending| ending == "idx"));
         let names = files.iter().filter_map(|f| Some(f.file_name()?.to_owned()));
         let mut placed: BTreeSet<OsString> = names.collect();
@@ -165,7 +165,7 @@ impl Repository {
         move_pack_files(folder, &stem, &placed, aside)
     }
 
-    /// Packs the objects of a damaged pack that can be read into a folder.
+    /// Repacks the readable objects of a damaged pack into a folder.
     fn save_objects(
         &self,
         index: &Path,
@@ -176,7 +176,7 @@ impl Repository {
         command.arg("show-index").stdin(File::open(index)?);
         let listed = ids_in(&ended(command)?.stdout);
         let mut good: Vec<ObjectId> = listed.difference(damaged).copied().collect();
-        // An index without its pack leads to nothing.
+        // An index without its pack would dangle.
         while index.with_extension("pack").exists() && !good.is_empty() {
             let said = self.pack_of(&good, new)?;
             if said.status.success() {
@@ -192,7 +192,8 @@ impl Repository {
             }
         }
         if let Ok(pack) = File::open(index.with_extension("pack")) {
-            // git reads nothing of a pack whose ends are damaged, and here what it can.
+            // git reads nothing from a pack with a damaged header or trailer; this salvages what it
+            // can.
             let mut command = self.git();
             command.args(["unpack-objects", "-r", "-q"]).stdin(pack);
             ended(command)?;
@@ -213,7 +214,7 @@ impl Repository {
     }
 }
 
-/// Copies the files of a pack aside.
+/// Copies a pack's files into quarantine.
 fn copy_pack_files(folder: &Path, stem: &str, aside: &mut Aside) -> io::Result<()> {
     for file in files_of(folder, stem)? {
         let to = aside.folder.join(file.file_name().unwrap_or_default());
@@ -225,7 +226,7 @@ fn copy_pack_files(folder: &Path, stem: &str, aside: &mut Aside) -> io::Result<(
     Ok(())
 }
 
-/// Removes the files of a pack that are aside too, but for those that were put in their place.
+/// Moves a pack's files into quarantine, except the `placed` ones, which are new.
 fn move_pack_files(
     folder: &Path,
     stem: &str,
@@ -239,7 +240,7 @@ fn move_pack_files(
         }
         let to = aside.folder.join(name);
         fs::rename(&file, &to)?;
-        // Two names of one file are left as they are.
+        // Renaming does nothing if both are hard links to one file.
         if file.exists() {
             fs::remove_file(&file)?;
         }
@@ -250,7 +251,7 @@ fn move_pack_files(
     Ok(())
 }
 
-/// The files of a pack: its own, its index, and what git keeps beside them.
+/// The files of a pack: the pack, its index, and git's auxiliary files.
 fn files_of(folder: &Path, stem: &str) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -259,12 +260,12 @@ fn files_of(folder: &Path, stem: &str) -> io::Result<Vec<PathBuf>> {
             files.push(path);
         }
     }
-    // Without its index, git looks for no pack.
+    // The index is first: without it, git does not look for the pack.
     files.sort_by_key(|file| file.extension().is_none_or(|ending| ending != "idx"));
     Ok(files)
 }
 
-/// The words that are ids of objects.
+/// The words of a text that are object ids.
 fn ids_in(text: &[u8]) -> HashSet<ObjectId> {
     let text = String::from_utf8_lossy(text);
     let words = text.split(|c: char| !c.is_ascii_alphanumeric());

@@ -19,15 +19,15 @@ use crate::repository::Repository;
 const LOOSE: i64 = 6700;
 const PACKS: i64 = 50;
 
-/// git estimates the number of loose objects from one folder of this many.
+/// git estimates the number of loose objects from this one folder of 256.
 const SAMPLE: &str = "17";
 const FOLDERS: i64 = 256;
 
-/// Never prune: a user may have set a shorter age than git's two weeks, and a step's objects are
+/// Never prune: the user may have configured less than git's two weeks, and a step's objects are
 /// unreachable until it is published.
 const KEEP_ALL: [&str; 2] = ["-c", "gc.pruneExpire=never"];
 
-/// Leave the reflogs of the user's refs to the user's own runs.
+/// The reflogs of the user's refs are left to the user's own `git gc`.
 const KEEP_LOGS: [&str; 4] = [
     "-c",
     "gc.reflogExpire=never",
@@ -36,21 +36,21 @@ const KEEP_LOGS: [&str; 4] = [
 ];
 
 impl Repository {
-    /// Starts git's maintenance in the background if this handle wrote or fetched objects and git's
-    /// thresholds (`gc.auto`, `gc.autoPackLimit`) are exceeded. Errors are ignored: it is due again
-    /// after the next write.
+    /// Starts git's maintenance in the background if this handle added objects and git's thresholds
+    /// (`gc.auto`, `gc.autoPackLimit`) are exceeded. Errors are ignored: it is retried after the
+    /// next write.
     pub fn maintain(&self) {
         if self.grown.is_noted() && self.is_maintenance_due() {
             let mut command = self.maintenance();
             // In its own process group, so that ending the caller's does not interrupt it.
             #[cfg(unix)]
             std::os::unix::process::CommandExt::process_group(&mut command, 0);
-            // If it can't start, it is due again later.
+            // If it can't start, it is retried later.
             let _ = command.spawn();
         }
     }
 
-    /// Counts as git does: the loose objects in one folder of 256, and the packs without `.keep`.
+    /// Estimates like git: loose objects in one folder of 256, and packs without `.keep`.
     fn is_maintenance_due(&self) -> bool {
         let Ok(config) = self.inner.config().and_then(|mut all| all.snapshot()) else {
             return false;
@@ -68,7 +68,7 @@ impl Repository {
         loose > 0
             && (loose_objects(&objects.join(SAMPLE)) > (loose + FOLDERS - 1) / FOLDERS
                 || (packs > 0 && packs_to_join(&objects.join("pack")) > packs))
-            // Another process is running it.
+            // Another process runs it already.
             && !objects.join("maintenance.lock").exists()
     }
 
@@ -80,7 +80,7 @@ impl Repository {
             command.args(KEEP_ALL);
         }
         command.args(["maintenance", "run", "--auto", "--quiet"]);
-        // Not in a linked worktree, which somebody may want to remove meanwhile.
+        // Not in a linked worktree, which may be removed meanwhile.
         command.current_dir(folder);
         command.stdin(Stdio::null());
         command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -88,7 +88,7 @@ impl Repository {
     }
 }
 
-/// A number in the configuration; `None` if it is not a number.
+/// A number in the configuration; `otherwise` if it is unset, `None` if it is not a number.
 fn number(config: &Config, key: &str, otherwise: i64) -> Option<i64> {
     match config.get_i64(key) {
         Ok(set) => Some(set),
@@ -97,18 +97,18 @@ fn number(config: &Config, key: &str, otherwise: i64) -> Option<i64> {
     }
 }
 
-/// How many files in a folder are named like the rest of an object id.
+/// The number of files in a folder that are named like the rest of an object id.
 fn loose_objects(folder: &Path) -> i64 {
     sum(folder, |name| i64::from(is_object_name(name)))
 }
 
-/// How many packs in a folder have no `.keep` file.
+/// The number of packs in a folder without a `.keep` file.
 fn packs_to_join(folder: &Path) -> i64 {
     let is = |name: &[u8], end: &[u8]| i64::from(name.ends_with(end));
     sum(folder, |name| is(name, b".pack") - is(name, b".keep"))
 }
 
-/// Sums `counts` over the names in a folder; 0 if it can't be read.
+/// Sums `counts` over the file names in a folder; 0 if it can't be read.
 fn sum(folder: &Path, counts: impl Fn(&[u8]) -> i64) -> i64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let counted = entries.map(|entry| counts(entry.file_name().as_encoded_bytes()));

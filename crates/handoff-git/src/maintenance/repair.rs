@@ -1,4 +1,4 @@
-//! What a power cut leaves: files of objects and refs that exist and are empty.
+//! Repairs what a power cut leaves: empty files of objects and refs.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,8 +12,8 @@ use crate::process::{self, ProcessError};
 use crate::repository::Repository;
 
 impl Repository {
-    /// Removes the empty files among the loose objects, which keep git from writing or fetching the
-    /// objects again. Returns how many there were.
+    /// Removes empty files of loose objects, which prevent git from writing or fetching the objects
+    /// again. Returns their number.
     ///
     /// # Errors
     /// When a folder can't be read or a file can't be removed.
@@ -25,7 +25,7 @@ impl Repository {
         Ok(removed)
     }
 
-    /// The loose objects, with their files.
+    /// The loose objects with their files.
     pub(super) fn loose_files(&self) -> io::Result<Vec<(ObjectId, PathBuf)>> {
         let mut files = Vec::new();
         for folder in fs::read_dir(self.common_dir().join("objects"))? {
@@ -37,7 +37,7 @@ impl Repository {
             for file in fs::read_dir(folder.path())? {
                 let file = file?;
                 let name = file.file_name();
-                // git begins a new object as an empty file with another name.
+                // git creates new objects under temporary names.
                 if is_object_name(name.as_encoded_bytes())
                     && let Ok(id) = format!("{}{}", first.display(), name.display()).parse()
                 {
@@ -48,8 +48,8 @@ impl Repository {
         Ok(files)
     }
 
-    /// Removes a ref's own file if it is empty; the value that is packed counts again, if there is
-    /// one. Returns whether it was.
+    /// Removes a loose ref's file if it is empty, so that the packed value, if any, applies again.
+    /// Returns whether it was empty.
     ///
     /// # Errors
     /// When it can't be removed.
@@ -57,18 +57,18 @@ impl Repository {
         remove_if_empty(&self.common_dir().join(refname))
     }
 
-    /// Whether every object is here, and can be read, that a commit needs and another does not.
-    /// What a partial clone left out counts as here.
+    /// Whether every object that `commit` needs and `without` does not exists and is readable.
+    /// Objects that a partial clone left out count as existing.
     ///
     /// # Errors
-    /// When git can't say: it could not be run, took too long, or refuses the repository. Then
-    /// nothing is known to be missing.
+    /// When git can't say: it could not run, timed out, or refuses the repository. That proves
+    /// nothing missing.
     pub fn is_whole(&self, commit: ObjectId, without: Option<ObjectId>) -> io::Result<bool> {
         let mut command = self.git();
         if self.is_partial() {
             command.args(["rev-list", "--objects", "--quiet", "--stdin"]);
         } else {
-            // What makes a pack of objects reads all of them.
+            // Packing reads every object.
             command.args(["pack-objects", "--revs", "--stdout", "-q"]);
             command.args(["--no-reuse-object", "--window=0", "--compression=0"]);
         }
@@ -76,7 +76,7 @@ impl Repository {
         if said_yes(command, Some(format!("{commit}\n{without}")))? {
             return Ok(true);
         }
-        // git has one exit code for what is missing and for a repository that it does not read.
+        // git's exit code is the same for a missing object and for an unreadable repository.
         let mut command = self.git();
         command.args(["rev-parse", "--git-dir"]);
         if said_yes(command, None)? {
@@ -86,7 +86,7 @@ impl Repository {
     }
 }
 
-/// Whether git ended without an error.
+/// Whether git exits successfully.
 fn said_yes(command: Command, input: Option<String>) -> io::Result<bool> {
     match process::run_until(None, command, input.map(String::into_bytes)) {
         Ok(ended) if ended.status.code().is_some() => Ok(ended.status.success()),

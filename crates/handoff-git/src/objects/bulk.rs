@@ -1,5 +1,5 @@
-//! Writing the objects of many commits at once: they are kept in memory until there is a pack of
-//! them, so that an import leaves no hundred thousand loose files.
+//! Writes the objects of many commits as one pack: until then they are kept in memory, so that an
+//! import does not create a hundred thousand loose files.
 
 use std::collections::hash_map::Entry;
 use std::io;
@@ -17,7 +17,7 @@ use super::pack_writer::PackWriter;
 use crate::error::GitError;
 use crate::process::{self, git_alone};
 
-/// The objects that are not in the repository yet.
+/// New objects that are not in the repository yet.
 pub(crate) struct Bulk {
     format: ObjectFormat,
     objects: ById<Object>,
@@ -25,7 +25,7 @@ pub(crate) struct Bulk {
     packing: Packing,
 }
 
-/// Packs the objects in the background.
+/// A background thread that packs the objects.
 struct Packing {
     objects: Sender<(ObjectType, Box<[u8]>)>,
     pack: JoinHandle<io::Result<Vec<u8>>>,
@@ -64,7 +64,7 @@ impl Bulk {
         if let Entry::Vacant(vacant) = self.objects.entry(id) {
             vacant.insert((kind, bytes.into()));
             self.bytes += bytes.len();
-            // If the thread has ended, the pack tells why.
+            // If the thread has ended, finishing the pack reports why.
             let _ = self.packing.objects.send((kind, bytes.into()));
         }
         Ok(id)
@@ -74,7 +74,7 @@ impl Bulk {
         self.bytes
     }
 
-    /// Writes the objects into a pack of a repository, which git checks, and returns them.
+    /// Writes the objects as a pack, which git verifies, and returns them.
     ///
     /// # Errors
     /// [`GitError`] when the pack can't be written.

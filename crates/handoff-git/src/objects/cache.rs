@@ -5,8 +5,8 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 use handoff_base::ObjectId;
 
-/// Hashes a key to its first bytes: an object id is a hash already. Ids made to collide only slow
-/// down a small cache.
+/// Hashes a key by its first bytes, because an object id is a hash already. Crafted collisions only
+/// slow down a small cache.
 #[derive(Default)]
 pub struct Start(u64);
 
@@ -27,7 +27,7 @@ pub type ById<V> = HashMap<ObjectId, V, BuildHasherDefault<Start>>;
 
 type Values<V, K> = HashMap<K, (V, usize), BuildHasherDefault<Start>>;
 
-/// A bounded cache that keeps what was used recently.
+/// A bounded cache that evicts what was not used recently.
 pub struct Recent<V, K = ObjectId> {
     young: Values<V, K>,
     old: Values<V, K>,
@@ -36,8 +36,8 @@ pub struct Recent<V, K = ObjectId> {
 }
 
 impl<V: Clone, K: Copy + Eq + Hash> Recent<V, K> {
-    /// Creates a cache for values of this total weight, plus the same again that is about to be
-    /// dropped.
+    /// Creates a cache of this total weight. Up to the same amount of older values is kept until it
+    /// is evicted.
     pub fn new(limit: usize) -> Self {
         Self {
             young: Values::default(),

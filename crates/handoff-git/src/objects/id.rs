@@ -6,7 +6,7 @@ use handoff_base::{NoObjectId, ObjectFormat, ObjectId};
 use crate::error::GitError;
 
 pub(crate) trait ToOid {
-    /// libgit2's form of this id.
+    /// The id as libgit2's type.
     fn oid(self) -> Oid;
 }
 
@@ -16,19 +16,19 @@ impl ToOid for ObjectId {
     }
 }
 
-/// Our form of libgit2's id.
+/// libgit2's id as our type.
 pub(crate) fn object_id(oid: Oid) -> ObjectId {
     ObjectId::from_bytes(oid.as_bytes()).expect("both have the same formats")
 }
 
 impl From<NoObjectId> for GitError {
-    /// A stored id that is invalid means damage.
+    /// An invalid stored id means damage.
     fn from(error: NoObjectId) -> Self {
         git2::Error::new(ErrorCode::Invalid, ErrorClass::Object, error.to_string()).into()
     }
 }
 
-/// libgit2's name for a format.
+/// libgit2's value of a format.
 pub(crate) fn git2_format(format: ObjectFormat) -> git2::ObjectFormat {
     match format {
         ObjectFormat::Sha1 => git2::ObjectFormat::Sha1,
@@ -36,7 +36,7 @@ pub(crate) fn git2_format(format: ObjectFormat) -> git2::ObjectFormat {
     }
 }
 
-/// How a repository names its objects.
+/// The object format of a repository.
 pub(crate) fn object_format(inner: &git2::Repository) -> ObjectFormat {
     match inner.object_format() {
         git2::ObjectFormat::Sha1 => ObjectFormat::Sha1,
@@ -44,10 +44,10 @@ pub(crate) fn object_format(inner: &git2::Repository) -> ObjectFormat {
     }
 }
 
-/// The id that an object with these bytes has.
+/// The id of an object with these bytes.
 ///
 /// # Errors
-/// [`GitError`] when libgit2 cannot hash, which only takes memory.
+/// [`GitError`] when libgit2 cannot hash, which only needs memory.
 pub(crate) fn hash(
     kind: ObjectType,
     bytes: &[u8],
@@ -60,7 +60,7 @@ pub(crate) fn hash(
 /// The id of a blob with these bytes.
 ///
 /// # Errors
-/// [`GitError`] when libgit2 cannot hash, which only takes memory.
+/// [`GitError`] when libgit2 cannot hash, which only needs memory.
 pub fn blob_id(bytes: &[u8], format: ObjectFormat) -> Result<ObjectId, GitError> {
     hash(ObjectType::Blob, bytes, format)
 }

@@ -1,8 +1,8 @@
-//! Reads and writes objects that are files of their own.
+//! Reads and writes loose objects.
 //!
-//! libgit2 lists the folder of packs before each object that it writes, and deflates it. A file of
-//! one block takes as much room however small it is, so such an object is stored as it is, in the
-//! form of zlib that does not compress; git deflates it when it packs it.
+//! libgit2 lists the pack folder before each object that it writes, and deflates the object. A file
+//! of one block takes a block however small it is, so a small object is stored uncompressed, in
+//! zlib's form for that; git deflates it when it packs.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -22,13 +22,13 @@ use crate::files::{invalid, read_at};
 /// The size of a block on most file systems.
 const BLOCK: usize = 4096;
 
-/// The stored form of an object, if it fits in a block.
+/// The stored form of an object that fits in one block.
 fn stored(kind: &str, bytes: &[u8]) -> Option<Vec<u8>> {
-    /// zlib's header for the least compression, RFC 1950.
+    /// zlib's header for the lowest compression level, RFC 1950.
     const ZLIB: [u8; 2] = [0x78, 0x01];
-    /// The last block of a deflate stream, stored as it is, RFC 1951.
+    /// The header of a final, uncompressed deflate block, RFC 1951.
     const LAST_STORED: u8 = 1;
-    /// The bytes before and after the object.
+    /// The bytes that zlib adds around the object.
     const AROUND: usize = 11;
     let header = format!("{kind} {}\0", bytes.len());
     let length = header.len() + bytes.len();
@@ -49,7 +49,7 @@ fn stored(kind: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(file)
 }
 
-/// zlib's checksum of at most a block, RFC 1950: within it, the sums do not overflow.
+/// zlib's checksum (RFC 1950) of at most one block, for which the sums can't overflow.
 fn adler32(bytes: &[u8]) -> u32 {
     const MODULUS: u32 = 65_521;
     let (mut sum, mut sums) = (1_u32, 0_u32);
@@ -60,18 +60,18 @@ fn adler32(bytes: &[u8]) -> u32 {
     ((sums % MODULUS) << 16) | (sum % MODULUS)
 }
 
-/// The most bytes of an object's type and size.
+/// The maximum length of an object's type and size.
 const MOST_OF_HEADER: usize = 32;
 
-/// Reads an object from its file.
+/// Reads a loose object.
 ///
 /// # Errors
-/// Any I/O error, `InvalidData` for what is no such file, and `FileTooLarge`.
+/// Any I/O error, `InvalidData` for an invalid file, and `FileTooLarge`.
 pub(crate) fn read(path: &Path, inflater: &mut Decompressor) -> io::Result<Object> {
     read_up_to(MOST_BYTES, path, inflater)
 }
 
-/// Whether an object's file is damaged: it can't be inflated, or has another object.
+/// Whether a loose object is damaged: it can't be inflated, or has another id.
 ///
 /// # Errors
 /// When it can't be read.
@@ -79,7 +79,7 @@ pub(crate) fn is_damaged(path: &Path, id: ObjectId) -> io::Result<bool> {
     is_bad(path, |object| !is_id_of(id, object, Check::Hash))
 }
 
-/// Whether an object's file can't be inflated: libgit2 would read it for ever.
+/// Whether a loose object is truncated: libgit2 would loop forever.
 ///
 /// # Errors
 /// When it can't be read.
@@ -88,7 +88,7 @@ pub(crate) fn is_cut_off(path: &Path) -> io::Result<bool> {
 }
 
 fn is_bad(path: &Path, is_other: impl FnOnce(&Object) -> bool) -> io::Result<bool> {
-    /// What is larger is left to git.
+    /// Larger objects are left to git.
     const MOST: usize = 1 << 29;
     match read_up_to(MOST, path, &mut Decompressor::new()) {
         Ok(object) => Ok(is_other(&object)),
@@ -139,8 +139,8 @@ fn parsed(inflated: &[u8]) -> Option<Object> {
     (size.parse() == Ok(bytes.len())).then(|| (kind, Rc::from(bytes)))
 }
 
-/// Writes an object to its file, which is there whole or not at all, and replaces one that is there.
-/// Returns whether it did: larger objects are left to libgit2.
+/// Writes a loose object atomically, replacing an existing file. Returns whether it did: larger
+/// objects are left to libgit2.
 ///
 /// # Errors
 /// Any I/O error; then nothing was written.
@@ -151,7 +151,7 @@ pub(crate) fn write(path: &Path, kind: &str, bytes: &[u8]) -> io::Result<bool> {
     let folder = path.parent().unwrap_or(path);
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    // git removes files of such a name that were left over.
+    // git removes stale files with such names.
     let new = folder.join(format!("tmp_obj_{}_{count}", process::id()));
     let created = create(&new).or_else(|error| match error.kind() {
         ErrorKind::NotFound => {
@@ -161,7 +161,7 @@ pub(crate) fn write(path: &Path, kind: &str, bytes: &[u8]) -> io::Result<bool> {
             }
             create(&new)
         }
-        // Left by a process of this number that was killed.
+        // Left by a killed process with the same id.
         ErrorKind::AlreadyExists => {
             fs::remove_file(&new)?;
             create(&new)
@@ -176,7 +176,7 @@ pub(crate) fn write(path: &Path, kind: &str, bytes: &[u8]) -> io::Result<bool> {
     renamed.map(|()| true)
 }
 
-/// Creates a file that is read-only for all once it is closed, as git's objects are.
+/// Creates a file that becomes read-only for all, like git's objects.
 fn create(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -185,7 +185,7 @@ fn create(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// The file of an object that is in no pack.
+/// The path of a loose object.
 pub(crate) fn file_of(objects: &Path, id: ObjectId) -> PathBuf {
     let name = id.to_string();
     let (folder, file) = name.split_at(2);
@@ -217,7 +217,7 @@ mod tests {
                 let bytes: Vec<u8> = (0..length).map(|n| (n * n % 251) as u8).collect();
                 let id = hash(ObjectType::Blob, &bytes, format).unwrap();
                 let path = file_of(&dir.path().join("objects"), id);
-                // The object's own header, and what zlib adds.
+                // The object's header, plus what zlib adds.
                 let fits = 11 + format!("blob {length}\0").len() + length <= BLOCK;
                 assert_eq!(write(&path, "blob", &bytes).unwrap(), fits, "{length}");
                 assert_eq!(path.exists(), fits, "{length}");
@@ -276,7 +276,7 @@ mod tests {
         assert!(fs::metadata(&path).unwrap().len() > 5);
         assert!(fs::metadata(&path).unwrap().permissions().readonly());
         assert_eq!(fs::read_dir(dir.path().join("aa")).unwrap().count(), 1);
-        // A folder in its place can't be replaced.
+        // A folder can't be replaced by a file.
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
         write(&path, "blob", b"whole").unwrap_err();

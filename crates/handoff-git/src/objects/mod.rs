@@ -1,5 +1,5 @@
-//! Objects in the object database: their ids, their files and their packs. libgit2 writes them and reads
-//! what these readers give up on; which repository they belong to is decided in `repository`.
+//! The object database: ids, loose objects and packs. libgit2 is the fallback reader and the
+//! general writer; which repository the objects belong to is decided in `repository`.
 
 mod bulk;
 mod cache;
@@ -27,5 +27,5 @@ use git2::ObjectType;
 /// An object's type and bytes.
 pub(crate) type Object = (ObjectType, Rc<[u8]>);
 
-/// The largest object that is read here. What a step writes is a hundredth of it.
+/// The maximum size of an object that is read here, a hundred times what a step writes.
 const MOST_BYTES: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! The objects that this process wrote.
+//! The objects written by this process.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -6,7 +6,7 @@ use std::rc::Rc;
 use git2::ObjectType;
 use handoff_base::ObjectId;
 
-/// Whether objects were added to a repository since it was opened.
+/// A shared flag: objects were added since the repository was opened.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Grown(Rc<Cell<bool>>);
 
@@ -20,15 +20,15 @@ impl Grown {
     }
 }
 
-/// How many bytes of written objects are kept to write them again.
+/// How many bytes of written objects are kept for writing them again.
 const KEPT_BYTES: usize = 32 << 20;
 
-/// The objects that were written since a ref last moved: nothing may point to them yet.
+/// Objects written since a ref last moved, which may still be unreachable.
 #[derive(Default)]
 pub(crate) struct Fresh {
     pub(crate) objects: Vec<Written>,
     bytes: usize,
-    /// Whether objects are only kept in memory: they are not noted.
+    /// Whether objects are written only to memory; then they are not tracked.
     pub(crate) in_memory: bool,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Written {
 }
 
 impl Fresh {
-    /// The objects of a rehearsal, which are not kept.
+    /// Tracks nothing: the objects of a dry run are discarded.
     pub(crate) fn in_memory() -> Self {
         Self {
             in_memory: true,

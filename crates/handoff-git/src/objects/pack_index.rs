@@ -1,4 +1,4 @@
-//! A pack's index, searched in its file: it need not be in memory, however large it is.
+//! Searches a pack's index in its file, without loading it.
 
 use std::fs::File;
 use std::io;
@@ -8,33 +8,33 @@ use handoff_base::{ObjectFormat, ObjectId};
 
 use crate::files::{invalid, read_at};
 
-/// The signature of version 2 of a pack's index, the only one that git has written since 2007.
+/// The magic number of index version 2, the only one that git has written since 2007.
 const MAGIC: [u8; 8] = [0xff, b't', b'O', b'c', 0, 0, 0, 2];
 
-/// How many groups the ids are in, by their first byte.
+/// The number of buckets, by an id's first byte (the fan-out table).
 const GROUPS: usize = 256;
 
-/// The offset of the ids: after the table of groups.
+/// The offset of the ids, after the fan-out table.
 const IDS: u64 = 8 + GROUPS as u64 * 4;
 
-/// The size of an object's checksum, of an offset, and of one beyond two gigabytes.
+/// The size of a CRC; below, of an offset and of a large offset.
 const CHECKSUM: u64 = 4;
 const OFFSET: u64 = 4;
 const LARGE_OFFSET: u64 = 8;
 
-/// Marks a place in the table of large offsets.
+/// Marks an index into the table of large offsets.
 const IS_LARGE: u32 = 1 << 31;
 
 /// An open index.
 pub(super) struct PackIndex {
     file: File,
-    /// How many ids come before each group, and how many there are.
+    /// The fan-out table: how many ids precede each bucket, and their total.
     groups: [u32; GROUPS + 1],
-    /// How ids and checksums of the whole are made.
+    /// The object format, which determines the size of ids and checksums.
     format: ObjectFormat,
-    /// The checksum of the pack.
+    /// The pack's checksum.
     pub(crate) pack: Vec<u8>,
-    /// The ids that were read last, from this position on.
+    /// The last ids read, from this position.
     read: Vec<u8>,
 }
 
@@ -74,7 +74,7 @@ impl PackIndex {
         self.groups[GROUPS]
     }
 
-    /// The offset of an object in the pack, if it has it.
+    /// The offset of an object in the pack, if it is there.
     pub(crate) fn find(&mut self, id: ObjectId) -> io::Result<Option<u64>> {
         match self.position(id)? {
             Some(position) => self.offset(position).map(Some),
@@ -82,8 +82,8 @@ impl PackIndex {
         }
     }
 
-    /// The position of an id. Ids are evenly spread, so that it is near where its value says: nearly
-    /// always one read finds it.
+    /// The position of an id. Ids are uniformly distributed, so interpolation finds it with nearly
+    /// always one read.
     fn position(&mut self, id: ObjectId) -> io::Result<Option<u32>> {
         let wanted = id.as_bytes();
         let length = self.format.id_bytes();
@@ -113,7 +113,7 @@ impl PackIndex {
         Ok(None)
     }
 
-    /// The ids from one position to another, one after the other: at least one.
+    /// The ids of a range of positions: at least one.
     fn ids(&mut self, from: u32, to: u32) -> io::Result<&[u8]> {
         let length = self.format.id_bytes();
         self.read.resize((to - from) as usize * length, 0);
@@ -143,7 +143,7 @@ impl PackIndex {
     }
 }
 
-/// Which of these ids, which are sorted and follow each other, one is.
+/// The index of an id in a sorted run of ids.
 fn found_in(ids: &[u8], wanted: &[u8]) -> Option<usize> {
     fn among<const LENGTH: usize>(ids: &[u8], wanted: &[u8]) -> Option<usize> {
         let ids = ids.as_chunks::<LENGTH>().0;

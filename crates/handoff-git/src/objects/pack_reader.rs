@@ -16,32 +16,31 @@ use super::pack_index::PackIndex;
 use super::{MOST_BYTES, Object};
 use crate::files::{invalid, read_at};
 
-/// The most packs that are kept open; libgit2 reads the others.
+/// The maximum number of open packs; libgit2 reads the others.
 const MOST_PACKS: usize = 64;
 
-/// The most deltas that lead to an object: git's own limit.
+/// The maximum length of a delta chain: git's own limit.
 const MOST_DELTAS: usize = 4095;
 
-/// How many bytes of objects are kept for the deltas to them.
+/// The byte budget for cached delta bases.
 const BASES: usize = 8 << 20;
 
-/// The size of a pack's header: its signature, version and count of objects.
+/// The size of a pack's header: magic, version and object count.
 const HEADER: u64 = 12;
 
-/// The most bytes that come before an object's deflated ones: its type and size, and the distance
-/// or the id of its base.
+/// The maximum size of an entry's header: its type and size, and the offset or id of its base.
 const MOST_OF_ENTRY: usize = 10 + ObjectFormat::Sha256.id_bytes();
 
 /// A pack and its index.
 struct Pack {
     index: PackIndex,
     file: File,
-    /// Where its objects end.
+    /// The end of its objects.
     end: u64,
 }
 
 impl Pack {
-    /// Opens the pack of an index; it must be the one that the index was made for.
+    /// Opens the pack of an index, whose checksum must match.
     fn open(index: &Path, format: ObjectFormat) -> io::Result<Self> {
         let file = File::open(index.with_extension("pack"))?;
         let index = PackIndex::open(index, format)?;
@@ -65,7 +64,7 @@ impl Pack {
     }
 }
 
-/// Where an object is: in which pack, and at which offset.
+/// An object's pack and offset.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pack: usize,
@@ -74,14 +73,14 @@ pub(super) struct Place {
 
 impl Hash for Place {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        /// Spreads numbers that are near each other (Fibonacci hashing).
+        /// Multiplier that spreads nearby numbers (Fibonacci hashing).
         const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
         let both = self.offset ^ (self.pack as u64) << 48;
         state.write(&both.wrapping_mul(SPREAD).to_ne_bytes());
     }
 }
 
-/// How much of a repository will be read.
+/// The expected read pattern of a repository.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reads {
     /// A few objects.
@@ -90,18 +89,17 @@ pub(crate) enum Reads {
     Many,
 }
 
-/// Reads objects from the packs of a repository.
+/// Reads objects from a repository's packs.
 pub(super) struct PackReader {
-    /// The packs that were searched, of which those that came last are searched first. Those that
-    /// can't be read here are left out.
+    /// The open packs, searched from the last to the first, without unreadable ones.
     packs: Vec<Pack>,
-    /// The indices of the others: the last is opened next.
+    /// The indices of packs not yet opened: the last is next.
     others: Vec<PathBuf>,
-    /// The pack that had the last object.
+    /// The pack of the last object found.
     last: usize,
     windows: Windows,
     bases: Recent<Object, Place>,
-    /// Buffers: the deltas that lead to an object, an object being made, and the one before it.
+    /// Buffers: the delta chain, the object under construction, and its base.
     deltas: Vec<(Place, Vec<u8>)>,
     made: Vec<u8>,
     between: Vec<u8>,
@@ -139,21 +137,21 @@ impl PackReader {
         }
     }
 
-    /// Finds an object in the pack that had the last one.
+    /// Looks for an object in the pack of the last one.
     pub(super) fn find_near(&mut self, id: ObjectId) -> Option<Place> {
-        // What a damaged index has may be in another pack.
+        // If the index is damaged, another pack may have the object.
         let found = self.packs.get_mut(self.last)?.index.find(id);
         let offset = found.ok()??;
         let pack = self.last;
         Some(Place { pack, offset })
     }
 
-    /// Finds an object in any pack.
+    /// Looks for an object in every pack.
     pub(crate) fn find(&mut self, id: ObjectId) -> Option<Place> {
         self.find_near(id).or_else(|| self.find_elsewhere(id))
     }
 
-    /// Finds an object in any pack but the one that had the last one.
+    /// Looks for an object in every pack but the last one's.
     fn find_elsewhere(&mut self, id: ObjectId) -> Option<Place> {
         let searched = (!self.packs.is_empty()).then_some(self.last);
         let mut pack = 0;
@@ -171,7 +169,7 @@ impl PackReader {
         }
     }
 
-    /// Opens the next pack that can be read here.
+    /// Opens the next readable pack.
     fn open_next(&mut self) -> Option<()> {
         while self.packs.len() < MOST_PACKS {
             if let Ok(pack) = Pack::open(&self.others.pop()?, self.format) {
@@ -182,7 +180,7 @@ impl PackReader {
         None
     }
 
-    /// Inflates an object, after what it is a delta to.
+    /// Inflates an object, after resolving its delta chain.
     pub(crate) fn unpack(
         &mut self,
         place: Place,
@@ -226,7 +224,7 @@ impl PackReader {
             let (place, delta) = &self.deltas[at];
             let base = if is_between { &*self.between } else { &*bytes };
             apply(base, delta, &mut self.made)?;
-            // What lies between is only kept for a walk.
+            // Intermediate objects are cached only for a walk.
             is_between = at > 0 && self.reads == Reads::Few;
             if is_between {
                 std::mem::swap(&mut self.made, &mut self.between);
@@ -246,22 +244,22 @@ impl PackReader {
     }
 }
 
-/// How an object is stored.
+/// The encoding of an object.
 enum Form {
-    /// By itself.
+    /// Undeltified.
     Whole(ObjectType),
-    /// As a delta to the object that begins this many bytes before it.
+    /// A delta to the object that begins this many bytes before it.
     DeltaToEarlier(u64),
-    /// As a delta to the object with this id.
+    /// A delta to the object with this id.
     DeltaTo(ObjectId),
 }
 
-/// What comes before an object's deflated bytes.
+/// An entry's header.
 struct Entry {
     form: Form,
-    /// The size of the inflated bytes: an object, or a delta.
+    /// The size of the inflated data: an object or a delta.
     size: usize,
-    /// Its own size.
+    /// The header's own size.
     length: usize,
 }
 
@@ -284,7 +282,7 @@ impl Entry {
             2 => Form::Whole(ObjectType::Tree),
             3 => Form::Whole(ObjectType::Blob),
             6 => {
-                // Each further byte counts on from the end of those before.
+                // Each further byte starts where the shorter encodings end.
                 let mut digit = byte(&mut rest)?;
                 let mut distance = u64::from(digit & 0x7f);
                 while digit & 0x80 != 0 {
@@ -319,7 +317,7 @@ fn byte(rest: &mut &[u8]) -> io::Result<u8> {
     Ok(*first)
 }
 
-/// Reads a number: seven bits in each byte, the lowest first.
+/// A varint: seven bits per byte, the lowest first.
 fn number(rest: &mut &[u8]) -> io::Result<u64> {
     let (mut value, mut shift) = (0, 0);
     loop {
@@ -335,8 +333,8 @@ fn number(rest: &mut &[u8]) -> io::Result<u64> {
     }
 }
 
-/// The most bytes to which zlib deflates so many: a little more, since it stores what it can't make
-/// smaller.
+/// The maximum deflated size of so many bytes: slightly larger, since zlib stores incompressible
+/// data.
 fn most_deflated(size: usize) -> usize {
     size + (size >> 10) + 64
 }
@@ -355,8 +353,7 @@ fn inflate(
     }
 }
 
-/// Makes an object from its base and a delta: the sizes of both, then pieces of the base by place
-/// and length, and new bytes.
+/// Applies a delta to its base: both sizes, then copies from the base and inserted bytes.
 fn apply(base: &[u8], delta: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
     let mut rest = delta;
     let sizes = (number(&mut rest)?, number(&mut rest)?);
@@ -398,17 +395,17 @@ fn apply(base: &[u8], delta: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
     }
 }
 
-/// The parts of packs that were read last.
+/// A cache of recently read parts of packs.
 struct Windows {
-    /// The size of each.
+    /// The size of a window.
     size: usize,
-    /// Each begins at a multiple of this.
+    /// Windows start at multiples of this.
     step: u64,
-    /// How many there are at most.
+    /// The maximum number of windows.
     most: usize,
-    /// The one read last comes first.
+    /// The most recently used comes first.
     open: Vec<Window>,
-    /// What is larger than a window.
+    /// A buffer for data larger than a window.
     large: Vec<u8>,
 }
 
@@ -419,7 +416,7 @@ struct Window {
 
 impl Windows {
     fn new(reads: Reads) -> Self {
-        // Half of a window is kept for what comes before: deltas lead backwards.
+        // Half of a window precedes the position: deltas refer backwards.
         let (size, step, most) = match reads {
             Reads::Few => (4 * 1024, 2 * 1024, 8),
             Reads::Many => (16 * 1024, 8 * 1024, 32),
@@ -434,7 +431,7 @@ impl Windows {
         }
     }
 
-    /// Inflates what an entry has.
+    /// Inflates an entry's data.
     fn inflate(
         &mut self,
         inflater: &mut Decompressor,
@@ -443,7 +440,7 @@ impl Windows {
         entry: &Entry,
         out: &mut Vec<u8>,
     ) -> io::Result<()> {
-        // What is deflated is nearly always in the window in which it begins.
+        // The data nearly always fits in the window where it begins.
         let stored = self.read(pack, place, MOST_OF_ENTRY)?;
         let stored = stored.get(entry.length..).ok_or_else(invalid)?;
         if stored.len() >= entry.size / 2 && inflate(inflater, stored, entry.size, out).is_ok() {
@@ -455,7 +452,7 @@ impl Windows {
         inflate(inflater, stored, entry.size, out)
     }
 
-    /// At least so many bytes from a place on, or all that come before the end of the pack.
+    /// At least this many bytes from a place, or all up to the end of the pack.
     fn read(&mut self, pack: &Pack, place: Place, least: usize) -> io::Result<&[u8]> {
         let left = pack.end.checked_sub(place.offset).ok_or_else(invalid)?;
         let least = usize::try_from(left).map_or(least, |left| least.min(left));
@@ -504,7 +501,7 @@ mod tests {
     use super::super::reader::{Check, ObjectReader};
     use super::*;
 
-    /// A repository with texts that are like each other, and the pack that has them and a tree.
+    /// A repository with similar texts, and their pack.
     struct Fixture {
         format: ObjectFormat,
         repository: git2::Repository,
@@ -549,7 +546,7 @@ mod tests {
             self.folder.path().join("packed/pack")
         }
 
-        /// The file of the pack with this ending, after the objects were packed.
+        /// The pack's file with this extension, after packing.
         fn pack(&self, ending: &str) -> PathBuf {
             let mut pack = self.repository.packbuilder().unwrap();
             for id in &self.ids {
@@ -564,12 +561,12 @@ mod tests {
                 .unwrap()
         }
 
-        /// A reader of the packs only, without the files of the same objects.
+        /// A reader of packs only, without the loose objects.
         fn reader(&self, reads: Reads) -> ObjectReader {
             ObjectReader::new(&self.folder.path().join("packed"), self.format, reads)
         }
 
-        /// How many objects are read; the others are left to libgit2.
+        /// The number of objects read here; libgit2 reads the others.
         fn read(&self, check: Check) -> usize {
             let read = [Reads::Few, Reads::Many].map(|reads| self.read_with(reads, check));
             assert_eq!(read[0], read[1]);
@@ -583,7 +580,7 @@ mod tests {
                 let Some((kind, bytes)) = reader.read(object_id(**id), check) else {
                     return false;
                 };
-                // The loose objects are whole, whatever happened to the pack.
+                // The loose objects stay intact, whatever happens to the pack.
                 let object = odb.read(**id).unwrap();
                 assert_eq!((kind, &*bytes), (object.kind(), object.data()));
                 true
@@ -609,7 +606,7 @@ mod tests {
         }
     }
 
-    /// Wherever a pack or its index is damaged, what is read is right, or left to libgit2.
+    /// A damaged pack or index never yields wrong data: reads are right, or left to libgit2.
     #[test]
     fn nothing_wrong_is_read_from_what_is_damaged() {
         let [sha1, _] = Fixture::of_each_format();

@@ -1,8 +1,8 @@
-//! A pack in memory, made of objects as they come, for `git index-pack` to check and store.
+//! Builds a pack in memory, object by object, for `git index-pack` to verify and store.
 //!
-//! libgit2's own packs are made of what refs reach, or with a search for deltas that takes longer
-//! than the steps themselves. Here an object is a delta to the newest one that begins like it, if
-//! all that differs is one stretch of bytes: so a ledger's trees and records change.
+//! libgit2 packs what refs reach, or searches for deltas longer than the steps take. Here an object
+//! is a delta to the newest one with the same start, if they differ in one range of bytes: that is
+//! how a ledger's trees and records change.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,17 +13,17 @@ use libdeflater::{CompressionLvl, Compressor};
 use sha1::{Digest, Sha1};
 use sha2::Sha256;
 
-/// How many deltas may lead to an object: git's own limit.
+/// The maximum length of a delta chain: git's own limit.
 const MAX_DEPTH: usize = 50;
 
-/// How many bytes of an object distinguish it from others of another path: the start of a record
-/// or of a tree's first entry.
+/// The length of the prefix that tells objects of different paths apart: the start of a record, or
+/// of a tree's first entry.
 const START: usize = 80;
 
-/// What marks an object as a delta to an earlier one in the same pack.
+/// The type of an entry that is a delta by offset.
 const OFFSET_DELTA: u8 = 6;
 
-/// The start of an object, by which the one before it is found.
+/// An object's type and prefix, by which its predecessor is found.
 type Start = (u8, Box<[u8]>);
 
 struct Packed {
@@ -32,13 +32,13 @@ struct Packed {
     depth: usize,
 }
 
-/// A pack in the making.
+/// A pack under construction.
 pub(super) struct PackWriter {
     format: ObjectFormat,
     entries: Vec<u8>,
     objects: Vec<Packed>,
     newest: HashMap<Start, usize>,
-    /// Used again for each object: making one takes longer than deflating.
+    /// Reused for all objects: creating one costs more than deflating.
     compressor: Compressor,
 }
 
@@ -53,7 +53,7 @@ impl PackWriter {
         }
     }
 
-    /// Adds an object, which it must not have yet.
+    /// Adds an object, which must not be in the pack yet.
     pub(crate) fn add(&mut self, kind: ObjectType, bytes: Box<[u8]>) -> io::Result<()> {
         let kind = match kind {
             ObjectType::Commit => 1,
@@ -105,7 +105,7 @@ impl PackWriter {
         Ok(())
     }
 
-    /// The whole pack, with its header and its checksum.
+    /// The finished pack, with header and checksum.
     pub(crate) fn finish(self) -> Vec<u8> {
         const VERSION: u32 = 2;
         let count = u32::try_from(self.objects.len()).unwrap_or(u32::MAX);
@@ -126,9 +126,9 @@ impl PackWriter {
 /// The size of a pack's header.
 const HEADER: usize = 12;
 
-/// Where an object's predecessor is looked for, the likeliest first. A tree begins with its first
-/// entry: with its object, which tells folders apart whose files have the same names, and without,
-/// for that entry may be what changed.
+/// The prefixes under which an object's predecessor is looked up, the likeliest first. A tree's
+/// prefix is its first entry: with the object id, to tell apart folders with the same file names,
+/// and without it, because that entry may be what changed.
 fn starts(kind: u8, bytes: &[u8], format: ObjectFormat) -> Vec<Start> {
     const COMMIT: u8 = 1;
     const TREE: u8 = 2;
@@ -143,7 +143,7 @@ fn starts(kind: u8, bytes: &[u8], format: ObjectFormat) -> Vec<Start> {
     }
 }
 
-/// The type and size of an entry.
+/// Writes an entry's type and size.
 fn begin(out: &mut Vec<u8>, kind: u8, size: usize) {
     let mut byte = kind << 4 | (size & 0x0f) as u8;
     let mut rest = size >> 4;
@@ -155,8 +155,8 @@ fn begin(out: &mut Vec<u8>, kind: u8, size: usize) {
     out.push(byte);
 }
 
-/// How far before its own beginning a delta's base begins. Each further byte counts one more than
-/// its bits, so that no number has two forms.
+/// Writes the distance back to a delta's base. Each further byte counts one more than its bits, so
+/// that encodings are unique.
 fn push_distance(out: &mut Vec<u8>, distance: usize) {
     let mut bytes = vec![(distance & 0x7f) as u8];
     let mut rest = distance >> 7;
@@ -168,8 +168,8 @@ fn push_distance(out: &mut Vec<u8>, distance: usize) {
     out.extend(bytes.iter().rev());
 }
 
-/// What turns one object into another that differs in one stretch of bytes; `None` if that takes
-/// more than half of it.
+/// The delta between two objects that differ in one range of bytes; `None` if it exceeds half of
+/// the object.
 fn delta(base: &[u8], bytes: &[u8]) -> Option<Vec<u8>> {
     const INSERTED: usize = 127;
     let shorter = base.len().min(bytes.len());
@@ -198,8 +198,7 @@ fn delta(base: &[u8], bytes: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// A copy of so many bytes of the base from an offset on. Of both numbers, only the bytes that are
-/// not zero are stored.
+/// Writes a copy instruction. Of offset and length, only the non-zero bytes are stored.
 fn push_copy(out: &mut Vec<u8>, mut offset: usize, mut length: usize) {
     const LONGEST: usize = 0xff_ffff;
     while length > 0 {
@@ -229,7 +228,7 @@ mod tests {
     use super::super::id::{ToOid, hash, of_each_format};
     use super::PackWriter;
 
-    /// Packs objects, has libgit2 store the pack, and reads them again.
+    /// Packs objects, has libgit2 store the pack, and reads them back.
     fn there_and_back(objects: &[(ObjectType, Vec<u8>)]) {
         for (format, _folder, repository) in of_each_format() {
             let mut writer = PackWriter::new(format);
@@ -248,7 +247,7 @@ mod tests {
         }
     }
 
-    /// A record of so many bytes, of which those from `at` on say `what`.
+    /// A record of this length, whose bytes from `at` on are `what`.
     fn record(length: usize, at: usize, what: &[u8]) -> (ObjectType, Vec<u8>) {
         let mut bytes: Vec<u8> = (0..length).map(|n| (n * 7 % 251) as u8).collect();
         bytes[at..at + what.len()].copy_from_slice(what);
@@ -257,7 +256,8 @@ mod tests {
 
     #[test]
     fn objects_that_differ_in_one_stretch_come_back() {
-        // Longer than one insertion, than each length of a copy and of an offset: the last, than one copy.
+        // Longer than an insertion, and than each encoding of copy lengths and offsets; the last,
+        // than one copy.
         for length in [100, 127, 128, 2_000, 70_000] {
             let objects = [
                 record(length, 90, b"a"),
@@ -286,7 +286,7 @@ mod tests {
             record(3_000, 100 + n * 13 % 2_800, number.as_bytes())
         };
         there_and_back(&(0..500).map(change).collect::<Vec<_>>());
-        // Beyond every length of a distance.
+        // Longer than each encoding of a distance.
         let far = (0..40).map(|n| record(300_000, 81, format!("{n:05}").as_bytes()));
         there_and_back(&far.collect::<Vec<_>>());
     }

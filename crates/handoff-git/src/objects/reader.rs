@@ -1,10 +1,9 @@
 //! Reads objects of the usual forms.
 //!
-//! libgit2 reads an object at about twice the cost of `git fsck`: it makes a new inflater for each,
-//! hashes it with a function that looks for collisions, and maps whole packs and indices, which
-//! costs a process that reads a few objects more than the objects do. What is here gives up on
-//! whatever is not as it should be: a missing object, an unknown form, damage, a wrong id. libgit2
-//! then reads the object and says what is wrong with it.
+//! libgit2 reads an object at twice the cost of `git fsck`: it creates an inflater per object,
+//! hashes with collision detection, and maps whole packs and indices, which costs a short process
+//! more than the objects do. This reader gives up on anything unusual (a missing object, an unknown
+//! form, damage, a wrong id). libgit2 then reads the object and reports the error.
 
 use std::path::{Path, PathBuf};
 
@@ -18,24 +17,23 @@ use super::id::hash;
 use super::loose::{self, file_of};
 use super::pack_reader::{PackReader, Reads};
 
-/// How an object is compared with its id.
+/// How an object is verified against its id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Check {
     /// Not at all.
     Nothing,
-    /// By its hash. It is enough for what is only shown, since git looked for collisions when it
-    /// came, and for what is compared byte for byte with what a step makes: there is no room in it
-    /// for one.
+    /// By its hash alone. That suffices for display, since git checked for collisions on arrival,
+    /// and for data compared byte for byte with what a step writes, which leaves no room for one.
     Hash,
-    /// Also for the kind of collision that git looks for, as libgit2 does: others chose the bytes.
+    /// With collision detection, as in libgit2: the bytes were chosen by others.
     AndCollisions,
 }
 
-/// Reads the objects in a folder.
+/// Reads objects from an object folder.
 pub(crate) struct ObjectReader {
     objects: PathBuf,
     packs: PackReader,
-    /// Whether the last object was in a file of its own.
+    /// Whether the last object was loose.
     was_loose: bool,
     inflater: Decompressor,
 }
@@ -50,9 +48,9 @@ impl ObjectReader {
         }
     }
 
-    /// Reads an object; `None` if libgit2 must.
+    /// Reads an object; `None` if libgit2 must read it.
     pub(crate) fn read(&mut self, id: ObjectId, check: Check) -> Option<Object> {
-        // Where the last one was, the next is likely to be.
+        // The next object is likely where the last one was.
         let near = (!self.was_loose).then(|| self.packs.find_near(id));
         let object = match near.flatten() {
             Some(place) => self.packs.unpack(place, &mut self.inflater).ok()?,
@@ -74,13 +72,13 @@ impl ObjectReader {
         self.packs.unpack(place, &mut self.inflater).ok()
     }
 
-    /// Whether an object is in a pack that can be read here.
+    /// Whether an object is in a pack that is readable here.
     pub(crate) fn is_packed(&mut self, id: ObjectId) -> bool {
         self.packs.find(id).is_some()
     }
 }
 
-/// Whether an object has this id, as far as it is checked.
+/// Whether an object matches its id, as far as it is verified.
 pub(super) fn is_id_of(id: ObjectId, (kind, bytes): &Object, check: Check) -> bool {
     let header = || format!("{} {}\0", kind.str(), bytes.len());
     match (check, id.format()) {
@@ -89,7 +87,7 @@ pub(super) fn is_id_of(id: ObjectId, (kind, bytes): &Object, check: Check) -> bo
             let found = Sha1::new().chain_update(header()).chain_update(bytes);
             found.finalize().as_slice() == id.as_bytes()
         }
-        // No collisions of it are known.
+        // No SHA-256 collisions are known.
         (Check::Hash | Check::AndCollisions, ObjectFormat::Sha256) => {
             let found = Sha256::new().chain_update(header()).chain_update(bytes);
             found.finalize().as_slice() == id.as_bytes()

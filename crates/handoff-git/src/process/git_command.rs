@@ -1,14 +1,14 @@
-//! How `git` is run: in which repository and working tree, and without the programs that a
-//! repository's own configuration names, where none of them is needed.
+//! The `git` command for a repository and working tree, optionally without the programs that the
+//! repository's own configuration names.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Settings under which git runs no hook and no monitor of files.
+/// Settings that disable hooks and the file system monitor.
 const NO_PROGRAMS: [&str; 2] = ["core.hooksPath=/dev/null", "core.fsmonitor=false"];
 
-/// The git command for this repository and working tree, independent of the environment and the folder in
-/// which it runs say.
+/// The git command for this repository and working tree, independent of the environment and of the
+/// folder where it runs.
 pub(crate) fn git(git_dir: &Path, work_tree: Option<&Path>) -> Command {
     let mut command = Command::new("git");
     command.arg("--git-dir").arg(git_dir);
@@ -22,7 +22,7 @@ pub(crate) fn git(git_dir: &Path, work_tree: Option<&Path>) -> Command {
     command
 }
 
-/// The same, where it runs neither hooks nor a monitor of files.
+/// The same, with hooks and the file system monitor disabled.
 pub(crate) fn git_alone(git_dir: &Path, work_tree: Option<&Path>) -> Command {
     let mut command = git(git_dir, work_tree);
     for setting in NO_PROGRAMS {

@@ -1,4 +1,4 @@
-//! Running other programs with a time limit.
+//! Runs other programs with a time limit.
 
 mod git_command;
 
@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// The longest that a program may run.
+/// The maximum run time of a program.
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// How often a program is polled: while it runs, and once it has closed its output.
+/// Polling intervals: while it runs, and after it has closed its output.
 const POLL: [Duration; 2] = [Duration::from_millis(5), Duration::from_micros(100)];
 
 /// How many bytes of a program's output are kept.
@@ -55,10 +55,10 @@ impl Ended {
         !self.status.success() && knows_no_tables(&String::from_utf8_lossy(&self.stderr))
     }
 
-    /// Its error output, in one line.
+    /// Its error output as one line.
     pub(super) fn complaint(&self) -> String {
         let output = String::from_utf8_lossy(&self.stderr);
-        // gpg's status lines are not for people.
+        // gpg's status lines are for programs.
         let is_for_people = |line: &&str| !line.is_empty() && !line.starts_with("[GNUPG:]");
         let lines = output.lines().map(str::trim).filter(is_for_people);
         match lines.collect::<Vec<_>>() {
@@ -68,16 +68,16 @@ impl Ended {
     }
 }
 
-/// What is said of a git that does not know refs in tables.
+/// The message about a git without reftable support.
 pub(super) const OLD_GIT: &str = "git is older than 2.45, the first that knows refs in tables";
 
-/// Whether git refuses a repository because it does not know refs in tables: the name of the setting
-/// is a line of its own, in every language.
+/// Whether git refuses a repository because it does not support reftables: the setting's name is on
+/// a line of its own, in every language.
 pub(super) fn knows_no_tables(said: &str) -> bool {
     said.lines().any(|line| line.trim() == "refstorage")
 }
 
-/// A running program; dropping it kills everything that it started.
+/// A running program; dropping it kills its whole process group.
 struct Running(Child);
 
 impl Drop for Running {
@@ -100,7 +100,7 @@ pub(super) fn run(
     input: Option<Vec<u8>>,
     patience: &Patience<'_>,
 ) -> Result<Ended, ProcessError> {
-    // In its own process group, so that killing it also kills what it started.
+    // In its own process group, so that killing it also kills its children.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     command.stdin(match input {
@@ -131,7 +131,7 @@ pub(super) fn run(
         }
         let [coarse, fine] = POLL;
         match closed {
-            // Its output ends just before it does.
+            // Its output ends just before it exits.
             None => match stdout.recv_timeout(coarse) {
                 Err(RecvTimeoutError::Timeout) => {}
                 ended => {
@@ -145,7 +145,7 @@ pub(super) fn run(
             Some(_) => std::thread::sleep(coarse),
         }
     };
-    // A shared ssh connection keeps these open after the program has ended.
+    // A shared ssh connection keeps the pipes open after the program has exited.
     let end = |output: Receiver<Vec<u8>>| {
         let output = output.recv_timeout(Duration::from_secs(1));
         output.unwrap_or_default()
@@ -157,7 +157,7 @@ pub(super) fn run(
     })
 }
 
-/// Runs a program to its end, and keeps all of its output.
+/// Runs a program to its end and keeps all of its output.
 pub(super) fn run_to_end(mut command: Command) -> Result<Ended, ProcessError> {
     let output = command.output().map_err(ProcessError::NoStart)?;
     Ok(Ended {
@@ -167,7 +167,7 @@ pub(super) fn run_to_end(mut command: Command) -> Result<Ended, ProcessError> {
     })
 }
 
-/// The same as [`run`], where only a deadline ends it early.
+/// Like [`run`], but only a deadline ends it early.
 pub(super) fn run_until(
     deadline: Option<Instant>,
     command: Command,
@@ -181,13 +181,13 @@ pub(super) fn run_until(
     run(command, input, &patience)
 }
 
-/// Reads a pipe to its end, and returns the first bytes.
+/// Drains a pipe and returns its first bytes.
 fn kept(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     if let Some(mut pipe) = pipe {
         std::thread::spawn(move || {
             let mut bytes = Vec::new();
-            // If reading fails, what was read so far counts.
+            // On a read error, the bytes read so far count.
             let _ = (&mut pipe).take(KEPT).read_to_end(&mut bytes);
             let _ = io::copy(&mut pipe, &mut io::sink());
             let _ = sender.send(bytes);

@@ -1,4 +1,4 @@
-//! Refs as files, which libgit2 reads and writes.
+//! Refs stored as files, through libgit2.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -12,7 +12,7 @@ use crate::objects::{ToOid, object_id};
 use crate::repository::Repository;
 use crate::repository::{RefStore, RefUpdate, Target};
 
-/// A file for each ref, and `packed-refs`.
+/// The files backend: loose refs and `packed-refs`.
 pub(super) struct RefFiles;
 
 impl RefStore for RefFiles {
@@ -90,7 +90,7 @@ impl RefStore for RefFiles {
         Ok(found)
     }
 
-    /// Under the ref's lock. Its log stays, which libgit2 would remove.
+    /// Under the ref's lock. The log stays, which libgit2 would remove.
     fn discard(&self, repository: &Repository, refname: &str) -> Result<(), PublishError> {
         let lock = repository.common_dir().join(format!("{refname}.lock"));
         let remove = || {
@@ -141,7 +141,7 @@ impl RefStore for RefFiles {
                 continue;
             };
             if !lost.iter().any(|id| id == is) {
-                // Each entry begins where the one before it ends.
+                // Each entry starts where the one before it ends.
                 let was = before.replace(is).unwrap_or(was);
                 kept += &format!("{was} {is} {rest}\n");
             }
@@ -151,7 +151,7 @@ impl RefStore for RefFiles {
         fs::rename(new, path)
     }
 
-    /// The lock has the commit, or a part of it.
+    /// The lock file contains the commit, or a prefix of it.
     fn remove_abandoned_lock(&self, repository: &Repository, refname: &str, commit: &str) {
         let path = repository.common_dir().join(format!("{refname}.lock"));
         let ours = |text: String| commit.starts_with(text.trim_end());
@@ -181,11 +181,11 @@ impl RefStore for RefFiles {
     }
 }
 
-/// How many bytes `packed-refs` has at most where libgit2 lists and writes refs: it reads all of the
-/// file to do so, half a second for a million refs, and git looks into it by bisection.
+/// The maximum size of `packed-refs` at which libgit2 lists and writes refs: it reads the whole
+/// file, half a second for a million refs, where git bisects.
 const MOST_PACKED: u64 = 1 << 18;
 
-/// Whether the number of packed refs makes git the faster reader.
+/// Whether there are so many packed refs that git reads faster.
 fn is_crowded(repository: &Repository) -> bool {
     let packed = repository.common_dir().join("packed-refs");
     fs::metadata(packed).is_ok_and(|found| found.len() > MOST_PACKED)
@@ -214,14 +214,14 @@ impl RefFiles {
     }
 }
 
-/// What a ref says; nothing if it is of neither kind.
+/// A ref's target; `None` if it is neither direct nor symbolic.
 fn target(reference: &Reference<'_>) -> Option<Target> {
     let name = reference.symbolic_target_bytes();
     let name = name.map(|name| Target::Symbolic(String::from_utf8_lossy(name).into_owned()));
     name.or_else(|| Some(Target::Id(object_id(reference.target()?))))
 }
 
-/// libgit2 compares with where the ref was when it was found.
+/// libgit2 compares with the value that was found.
 fn delete(repository: &Repository, refname: &str, at: ObjectId) -> Result<(), git2::Error> {
     let mut found = repository.inner.find_reference(refname)?;
     if found.target() != Some(at.oid()) {

@@ -1,4 +1,4 @@
-//! Refs as the `git` command changes and lists them, in whichever form they are kept.
+//! Changes and lists refs through the `git` command, for any storage format.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::process::{self, Ended, git_alone};
 use crate::repository::Repository;
 use crate::repository::{RefUpdate, Target};
 
-/// Has git change a ref. The transaction is one line, so that nothing is changed in part.
+/// Updates a ref through git. The transaction is a single line, so it can't be applied in part.
 pub(super) fn update_ref(
     repository: &Repository,
     update: &RefUpdate<'_>,
@@ -28,7 +28,7 @@ pub(super) fn update_ref(
     run(command, Some(line.into_bytes()))
 }
 
-/// git, for this repository. No hook runs, as none does when refs are files: what the ledger
+/// The git command for this repository, without hooks, as with the files backend: what the ledger
 /// writes was checked before.
 pub(crate) fn git(repository: &Repository, git_dir: &Path) -> Command {
     let mut command = git_alone(git_dir, None);
@@ -41,13 +41,13 @@ pub(crate) fn git(repository: &Repository, git_dir: &Path) -> Command {
 }
 
 pub(crate) fn run(command: Command, input: Option<Vec<u8>>) -> Result<Ended, GitError> {
-    // A change that has begun is not given up: it may be made already.
+    // An update that has started is not interrupted: it may be committed already.
     let ended = process::run_until(None, command, input);
     ended.map_err(|error| GitError::of_system(&error.to_string()))
 }
 
-/// The ref of this name, or those whose names begin with a prefix that ends in a slash, sorted by
-/// name; or what a failure of git means.
+/// The ref of this name, or those under a prefix that ends in a slash, sorted by name; or the error
+/// behind git's failure.
 pub(crate) fn list(
     repository: &Repository,
     prefix: &str,

@@ -1,4 +1,4 @@
-//! The ledger's own refs, which keep commits that nothing else leads to.
+//! The ledger's own refs, which keep otherwise unreachable commits.
 
 use git2::{ErrorCode, ObjectType};
 use handoff_base::ObjectId;
@@ -9,7 +9,7 @@ use crate::objects::{ToOid, object_id};
 use crate::repository::Repository;
 use crate::repository::Target;
 
-/// A commit kept under a ref of its own, with a message.
+/// A commit kept under its own ref, with a message.
 pub struct Kept {
     /// The ref's name.
     pub refname: String,
@@ -17,12 +17,12 @@ pub struct Kept {
     pub commit: ObjectId,
     /// Why it is kept.
     pub message: String,
-    /// The tag that the ref points to.
+    /// The tag object that the ref points to.
     pub at: ObjectId,
 }
 
 impl Repository {
-    /// Keeps a commit under a new ref, with a message; an existing ref stays.
+    /// Keeps a commit under a new ref, with a message; an existing ref is left alone.
     ///
     /// # Errors
     /// [`PublishError`] when it can't be kept.
@@ -57,7 +57,7 @@ impl Repository {
             };
             let tag = match self.inner.find_tag(at.oid()) {
                 Ok(tag) => tag,
-                // Not ours: a ref that points to a commit directly has no message.
+                // Not ours: a ref directly to a commit has no message.
                 Err(error) if error.code() == ErrorCode::NotFound => continue,
                 Err(error) => return Err(error.into()),
             };

@@ -1,9 +1,8 @@
-//! How a repository keeps its refs: in `files`, one for each ref and one for many, or in `tables`
-//! that git sorts and compacts (reftable). Nothing outside this folder knows which one it is.
+//! The storage formats of refs: `files` (loose and packed) and `tables` (reftable). Nothing outside
+//! this folder depends on the format.
 //!
-//! `git_command` has git change and list refs, `kept_commit` has the refs under which the ledger
-//! keeps commits, `pending_change` tells from git's locks and logs what git is about to do to a ref
-//! that is a file.
+//! `git_command` changes and lists refs through git, `kept_commit` manages refs that keep commits,
+//! `pending_change` infers from git's locks and logs what git is about to do to a loose ref.
 
 mod files;
 mod git_command;
@@ -18,10 +17,10 @@ use git2::{ErrorClass, ErrorCode};
 use crate::error::GitError;
 use crate::repository::RefStore;
 
-/// How many entries of a ref's log are looked at.
+/// The maximum number of reflog entries read.
 const LOGGED: usize = 64;
 
-/// The store of a repository, by its configuration.
+/// The ref store of a repository, by its configuration.
 ///
 /// # Errors
 /// [`GitError`] when it is of an unknown kind.

@@ -1,5 +1,5 @@
-//! What git is about to do to a ref that is a file: its locks show what it writes, and its logs
-//! which rename it has begun. Tables of refs have neither: git writes them at once.
+//! Infers what git is about to do to a ref in the files backend: lock files show what it writes,
+//! and logs which rename has begun. Reftables have neither: git writes them at once.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,18 +16,18 @@ const CHECKS: u32 = 500;
 /// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// The state of a lock; the hook's caller holds it as long as the hook runs.
+/// The state of a lock; a hook's caller holds its lock while the hook runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lock {
-    /// Nobody holds it.
+    /// Not held.
     Free,
-    /// The caller may hold it.
+    /// Possibly held by the caller.
     Callers,
-    /// Some process holds it.
+    /// Held by some process.
     Held,
 }
 
-/// Whether a lock becomes free within many checks.
+/// Whether a lock becomes free within `CHECKS` checks.
 fn is_free_once(check: impl Fn() -> Lock) -> bool {
     for again in 0..CHECKS {
         if again > 0 {
@@ -43,12 +43,12 @@ fn is_free_once(check: impl Fn() -> Lock) -> bool {
 }
 
 impl Repository {
-    /// Whether a ref keeps its value when its own file is deleted: it is packed with the same
-    /// value, and packed refs are not about to be rewritten.
+    /// Whether a ref keeps its value when its loose file is deleted: it is packed with the same
+    /// value, and the packed refs are not about to be rewritten.
     ///
-    /// git packs refs and then deletes their files, which looks like deletion to a hook. A real
-    /// deletion holds the lock of the packed refs as long as the hook runs; any other process holds
-    /// it only briefly.
+    /// git packs refs and then deletes their files, which looks like a deletion to a hook. A real
+    /// deletion holds the lock of the packed refs while the hook runs; any other process holds it
+    /// only briefly.
     ///
     /// # Errors
     /// [`GitError`] when the ref can't be read.
@@ -73,12 +73,11 @@ impl Repository {
         Ok(is_packed() && is_free_once(free) && is_packed())
     }
 
-    /// Whether a ref keeps its value when the packed refs get this value for it: its own file takes
+    /// Whether a ref keeps its value when it is packed with this value: its loose file takes
     /// precedence and is not about to be written.
     ///
-    /// To pack refs, git writes values that it read a moment ago, which looks like a move to a
-    /// hook. A real move holds the lock of the ref's own file, with the new value in it, as long as
-    /// the hook runs.
+    /// To pack refs, git writes values that it read before, which looks like an update to a hook. A
+    /// real update holds the lock of the loose file, with the new value in it, while the hook runs.
     pub fn is_left_in_its_file(&self, refname: &str, value: ObjectId) -> bool {
         let file = self.common_dir().join(refname);
         let lock = self.common_dir().join(format!("{refname}.lock"));
@@ -92,20 +91,20 @@ impl Repository {
         file.is_file() && is_free_once(free)
     }
 
-    /// Whether a branch about to be deleted may be in a rename: git moves its log away first.
+    /// Whether a branch to be deleted may be in a rename: git moves its log away first.
     pub fn has_no_log(&self, refname: &str) -> bool {
         !self.log_of(refname).exists()
     }
 
-    /// The last commit of a branch whose rename git began and did not finish.
+    /// The last commit of a branch whose rename is unfinished.
     pub fn half_renamed(&self) -> Option<ObjectId> {
         let log = fs::read_to_string(self.taken_log()).ok()?;
         let last = log.lines().last()?;
         last.split(' ').nth(1)?.parse().ok()
     }
 
-    /// Restores a branch's log that git moved away for a rename and would lose. Logs of other
-    /// branches stay.
+    /// Restores a branch's log that git moved away for a rename and would lose. Other branches'
+    /// logs stay.
     pub fn put_log_back(&self, refname: &str) -> bool {
         let at = self.resolve(refname).ok().flatten();
         if !self.has_no_log(refname) || at.is_none() || self.half_renamed() != at {

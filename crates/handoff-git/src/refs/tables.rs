@@ -1,5 +1,5 @@
-//! Refs in tables, which libgit2 does not know: it would write a file that git never sees. git reads
-//! and writes them, with its locks, its compaction and its log.
+//! Reftables, which libgit2 does not support: it would write a loose file that git never reads. All
+//! access goes through git, with its locks, compaction and logs.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -22,30 +22,30 @@ use crate::repository::{RefStore, RefUpdate, Target};
 /// The folder of the tables.
 const FOLDER: &str = "reftable";
 
-/// Their list, which every change of a ref changes, and the lock under which it is written anew.
+/// The list of tables, which every ref update rewrites; below, its lock.
 const LIST: &str = "reftable/tables.list";
 const LOCK: &str = "reftable/tables.list.lock";
 
-/// How often the list is read again when a table of it is gone: git compacts them meanwhile.
+/// How often the list is read again if a listed table is gone, because git compacts meanwhile.
 const READS: usize = 100;
 
-/// How long a change is tried while another process changes a ref, whichever it is. Who may wait
-/// longer tries again.
+/// How long an update is retried while another process updates any ref. Callers may retry for
+/// longer.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// How often it is tried when nothing shows why git refused: the lock may be gone already.
+/// How often it is retried if nothing shows why git refused: the lock may be free already.
 const UNEXPLAINED: u32 = 10;
 
-/// The pause between two tries.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Tables, and what git read from them.
+/// Refs in reftables, with a cache of what git read.
 #[derive(Default)]
 pub(super) struct RefTables {
     known: RefCell<Known>,
 }
 
-/// What refs said, as long as the lists of tables are these.
+/// Cached refs, valid as long as the lists of tables are unchanged.
 #[derive(Default)]
 struct Known {
     lists: Vec<u8>,
@@ -53,8 +53,8 @@ struct Known {
 }
 
 impl RefTables {
-    /// Writes the tables through to the disk, if writes wait for it: git 2.47 writes the end of a
-    /// table after it has waited for the rest.
+    /// Syncs the tables to disk, if writes are synced: git 2.47 writes a table's footer after it
+    /// has synced the rest.
     fn write_through(&self, repository: &Repository) -> Result<(), GitError> {
         if repository.durable_refs.is_none() {
             return Ok(());
@@ -106,7 +106,7 @@ impl RefStore for RefTables {
         lists(repository)?;
         let found = list(repository, prefix)?;
         if found.is_empty() {
-            // git lists nothing where it can't read a table.
+            // git lists nothing if it can't read a table.
             self.read(repository, "HEAD")?;
         }
         Ok(found)
@@ -126,7 +126,7 @@ impl RefStore for RefTables {
                 return Ok(());
             }
             let now = self.read(repository, update.refname)?;
-            // git also fails when it changed the ref and then could not compact the tables. Another
+            // git also fails if it updated the ref but could not compact the tables. Another
             // process may have made the same commit: then git found the ref elsewhere.
             let is_elsewhere = ended.complaint().contains("cannot lock ref '");
             if now == update.to.map(Target::Id) && !is_elsewhere {
@@ -136,7 +136,7 @@ impl RefStore for RefTables {
             if now != update.from.map(Target::Id) {
                 return Err(PublishError::Moved);
             }
-            // Objects that no ref led to, a `git gc` may have removed.
+            // A concurrent `git gc` may have removed unreachable objects.
             repository.put_back_lost()?;
             if !lock.exists() {
                 unexplained += 1;
@@ -165,7 +165,7 @@ impl RefStore for RefTables {
         }
     }
 
-    /// git prints the entries that there are, and fails at the first one beyond them.
+    /// git prints the existing entries, and fails at the first one beyond them.
     fn logged(&self, repository: &Repository, refname: &str) -> Vec<ObjectId> {
         let mut command = git(repository, repository.path());
         command.arg("rev-parse");
@@ -183,7 +183,7 @@ impl RefStore for RefTables {
         lost: &[ObjectId],
     ) -> io::Result<()> {
         let logged = self.logged(repository, refname);
-        // The oldest first, since those after it move up.
+        // The oldest first: deleting one shifts the later ones.
         let gone = logged.iter().enumerate().rev();
         let gone = gone.filter(|(_, id)| lost.contains(id));
         let entries = gone.map(|(at, _)| format!("{refname}@{{{at}}}"));
@@ -198,7 +198,7 @@ impl RefStore for RefTables {
         Ok(())
     }
 
-    /// Nothing: the lock does not say whose it is, and its holder may be on another machine or in
+    /// Does nothing: the lock does not name its holder, which may be on another machine or in
     /// another container.
     fn remove_abandoned_lock(&self, _: &Repository, _: &str, _: &str) {}
 
@@ -213,7 +213,7 @@ impl RefStore for RefTables {
         {
             return None;
         }
-        // Which one it is, also where git does not know its path.
+        // Finds the worktree even where git does not know its path.
         repository.worktree_where(|git_dir| {
             let mut command = git(repository, git_dir);
             command.args(["symbolic-ref", "-q", "HEAD"]);
@@ -228,7 +228,7 @@ impl RefStore for RefTables {
         git_dir: &Path,
         head: &Target,
     ) -> Result<(), GitError> {
-        // Whoever does not know tables finds a HEAD that leads nowhere, as git writes it.
+        // For programs without reftable support, HEAD dangles, as git writes it.
         let files = [
             ("HEAD", "ref: refs/heads/.invalid\n"),
             ("refs/heads", "this repository uses the reftable format\n"),
@@ -261,7 +261,7 @@ impl RefStore for RefTables {
     }
 }
 
-/// The lists of the repository's tables and of the worktree's.
+/// The lists of the repository's and the worktree's tables.
 fn lists(repository: &Repository) -> Result<Vec<u8>, GitError> {
     let [shared, own] = [repository.common_dir(), repository.path()].map(|dir| dir.join(LIST));
     let mut lists = match fs::read(&shared) {
@@ -270,7 +270,7 @@ fn lists(repository: &Repository) -> Result<Vec<u8>, GitError> {
             GitError::of_system(&format!("{} cannot be read: {error}", shared.display()))
         })?,
     };
-    // git takes no list for one of no tables, as it is until a new repository has a HEAD.
+    // git treats an empty list as absent, as before a new repository has a HEAD.
     let is_new = || {
         let tables = fs::read_dir(repository.common_dir().join(FOLDER));
         tables.is_ok_and(|mut tables| !tables.any(is_table))
@@ -286,7 +286,7 @@ fn is_table(entry: io::Result<fs::DirEntry>) -> bool {
     entry.is_ok_and(|entry| entry.path().extension().is_some_and(|end| end == "ref"))
 }
 
-/// Has git read a ref.
+/// Reads a ref through git.
 fn read(repository: &Repository, refname: &str) -> Result<Option<Target>, GitError> {
     if refname.starts_with("refs/") {
         let found = list(repository, refname)?.into_iter();
@@ -295,7 +295,7 @@ fn read(repository: &Repository, refname: &str) -> Result<Option<Target>, GitErr
             return Ok(Some(target));
         }
     }
-    // Not listed are what is no ref, what leads to none, and what is in a table that git can't read.
+    // Unlisted: names that are not refs, dangling refs, and refs in a table that git can't read.
     let ask = |args: &[&str]| {
         let mut command = git(repository, repository.path());
         command.args(args).arg(refname);
@@ -316,13 +316,13 @@ fn printed_by(ended: &Ended) -> String {
     String::from_utf8_lossy(&ended.stdout).trim_end().to_owned()
 }
 
-/// Has git list refs.
+/// Lists refs through git.
 fn list(repository: &Repository, prefix: &str) -> Result<Vec<(String, Target)>, GitError> {
     git_command::list(repository, prefix, |ended| unreadable(repository, ended))
 }
 
-/// The failure of git to read tables: damage, unless it never came to them. Of a table that is cut
-/// off, git 2.47 may crash.
+/// The error for tables that git can't read: damage, unless it never got that far. git 2.47 may
+/// crash on a truncated table.
 fn unreadable(repository: &Repository, ended: &Ended) -> GitError {
     const DIED: i32 = 128;
     let error = GitError::of_git(ended);
@@ -361,14 +361,14 @@ mod tests {
         command.output().unwrap()
     }
 
-    /// Runs git in a folder, and returns what it prints.
+    /// Runs git in a folder and returns its output.
     fn git(dir: &Path, args: &[&str]) -> String {
         let ended = git_any(dir, args);
         assert!(ended.status.success(), "git {args:?}: {ended:?}");
         String::from_utf8(ended.stdout).unwrap().trim().to_owned()
     }
 
-    /// A repository with one commit and refs in tables; none if git is older than 2.45.
+    /// A repository with one commit and reftables; `None` if git is older than 2.45.
     fn of_tables() -> Option<tempfile::TempDir> {
         let folder = tempfile::tempdir().unwrap();
         let init = ["init", "-q", "-b", "main", "--ref-format=reftable", "repo"];

@@ -1,17 +1,17 @@
-//! Interprets git's messages about a remote.
+//! Classifies git's messages about a remote.
 //!
-//! git has one exit code for all failures, so only its messages tell them apart. They are read in
-//! the C locale and only where git itself puts them: the reason in the line about the ref, an error
-//! after `fatal: ` at the start of a line. Addresses, names and the output of hooks never decide.
+//! git has one exit code for all failures, so only messages tell them apart. They are parsed in the
+//! C locale and only at positions that git controls: the reason on a ref's line, an error after
+//! `fatal: ` at a line's start. URLs, names and hook output are never matched.
 
 use super::outcome::{Pushed, RemoteError};
 use crate::process::knows_no_tables;
 
-/// How many lines of a remote's output are kept, and how much of each.
+/// The maximum number of a remote's lines that are kept; below, of bytes per line.
 const LINES: usize = 40;
 const LENGTH: usize = 400;
 
-/// The outcome of a failed push. `stdout` is what `git push --porcelain` printed about `refname`.
+/// Classifies a failed push. `stdout` is what `git push --porcelain` printed about `refname`.
 pub(super) fn of_push(refname: &str, stdout: &[u8], stderr: &[u8]) -> Result<Pushed, RemoteError> {
     let report = String::from_utf8_lossy(stdout);
     let lines = lines(stderr);
@@ -32,11 +32,11 @@ pub(super) fn of_push(refname: &str, stdout: &[u8], stderr: &[u8]) -> Result<Pus
     }
 }
 
-/// The outcome of a successful push; [`RemoteError::Failed`] if git does not report it.
+/// Classifies a successful push; [`RemoteError::Failed`] if git does not report the ref.
 pub(super) fn of_pushed(refname: &str, stdout: &[u8]) -> Result<Pushed, RemoteError> {
     let report = String::from_utf8_lossy(stdout);
     let about = report.lines().filter_map(|line| about(line, refname));
-    // A remote with several addresses has a line for each.
+    // A remote with several URLs has a line for each.
     let flags: Vec<&str> = about.map(|(flag, _)| flag).collect();
     match flags.as_slice() {
         [] => Err(RemoteError::Failed {
@@ -47,7 +47,7 @@ pub(super) fn of_pushed(refname: &str, stdout: &[u8]) -> Result<Pushed, RemoteEr
     }
 }
 
-/// Why git could not communicate with the remote.
+/// Classifies why git could not communicate with the remote.
 pub(super) fn of_contact(lines: &[String]) -> RemoteError {
     let hook = |line: &String| {
         line == "fatal: ref updates aborted by hook" || is_aborted(line, "fatal: in '")
@@ -69,7 +69,7 @@ pub(super) fn of_contact(lines: &[String]) -> RemoteError {
     }
 }
 
-/// Whether git's message is about objects of this repository that it can't read.
+/// Whether git's message is about unreadable local objects.
 pub fn tells_of_damage(message: &str) -> bool {
     const SIGNS: [&str; 5] = [
         ") is corrupt",
@@ -91,27 +91,27 @@ pub(super) fn is_rewritten(lines: &[String]) -> bool {
     lines.iter().any(rewritten)
 }
 
-/// Whether a fetch failed because another process holds the lock of this repository's refs.
+/// Whether a fetch failed because another process holds a lock on local refs.
 pub(super) fn is_locked(lines: &[String]) -> bool {
     lines
         .iter()
         .any(|line| line.ends_with("cannot lock references"))
 }
 
-/// Whether a fetch left a ref alone because the remote has only a part of its history. git says so
-/// and succeeds.
+/// Whether a fetch skipped a ref because the remote is shallow. git reports this and exits
+/// successfully.
 pub(super) fn is_cut_off(stderr: &[u8]) -> bool {
     const TEXT: &[u8] = b" because shallow roots are not allowed to be updated";
     stderr.windows(TEXT.len()).any(|text| text == TEXT)
 }
 
-/// Whether a fetch failed because git saw no such branch.
+/// Whether a fetch failed because the remote has no such branch.
 pub(super) fn is_missing(refname: &str, lines: &[String]) -> bool {
     let missing = format!("fatal: couldn't find remote ref {refname}");
     lines.contains(&missing)
 }
 
-/// git's error messages, without terminal sequences and secrets.
+/// git's error lines, without terminal escapes and secrets.
 pub(super) fn lines(stderr: &[u8]) -> Vec<String> {
     let message = String::from_utf8_lossy(stderr);
     let each = message.split(['\n', '\r']).map(|line| {
@@ -120,13 +120,13 @@ pub(super) fn lines(stderr: &[u8]) -> Vec<String> {
     });
     let kept = each.filter(|line| {
         let word = line.strip_prefix("remote:").unwrap_or(line).trim();
-        // gpg's status lines are not for people, and hints do not apply here.
+        // gpg's status lines are for programs, and hints do not apply here.
         !(word.is_empty() || word.starts_with("[GNUPG:]") || line.starts_with("hint:"))
     });
     kept.take(LINES).collect()
 }
 
-/// The flag and the outcome in a `--porcelain` line about a ref.
+/// The flag and the summary of a `--porcelain` line about a ref.
 fn about<'a>(line: &'a str, refname: &str) -> Option<(&'a str, &'a str)> {
     let mut parts = line.splitn(3, '\t');
     let (flag, refs, outcome) = (parts.next()?, parts.next()?, parts.next()?);
@@ -134,7 +134,7 @@ fn about<'a>(line: &'a str, refname: &str) -> Option<(&'a str, &'a str)> {
     (to == refname).then_some((flag, outcome))
 }
 
-/// Who refused a ref and why: `rejected` by git, `remote rejected` by the remote.
+/// Who refused a ref (`rejected`: git, `remote rejected`: the remote), and why.
 fn refused<'a>(line: &'a str, refname: &str) -> Option<(&'a str, &'a str)> {
     let (_, outcome) = about(line, refname).filter(|(flag, _)| *flag == "!")?;
     let (summary, reason) = outcome.strip_prefix('[')?.split_once(']')?;
@@ -142,10 +142,10 @@ fn refused<'a>(line: &'a str, refname: &str) -> Option<(&'a str, &'a str)> {
     Some((summary, reason.strip_suffix(')').unwrap_or(reason)))
 }
 
-/// Interprets a server's reason.
+/// Classifies a server's reason.
 fn of_server(reason: &str, refname: &str, lines: &[String]) -> Result<Pushed, RemoteError> {
     let has = |words: &str| reason.contains(words);
-    // Messages of JGit and Azure: "has already been updated by another client".
+    // JGit and Azure say "has already been updated by another client".
     let raced = [
         "incorrect old value provided",
         "reference already exists",
@@ -215,10 +215,10 @@ fn of_server(reason: &str, refname: &str, lines: &[String]) -> Result<Pushed, Re
     Err(failed(Some(reason), lines))
 }
 
-/// Why a server failed to move a ref that it accepted.
+/// Classifies why a server failed to update a ref that it accepted.
 fn of_update(reason: &str, lines: &[String]) -> Result<Pushed, RemoteError> {
     let message = remote_messages(lines);
-    // Servers give details beside the reason, or in it.
+    // Servers put details beside the reason, or into it.
     let own = message
         .iter()
         .filter_map(|line| line.strip_prefix("error: "));
@@ -247,13 +247,13 @@ fn of_update(reason: &str, lines: &[String]) -> Result<Pushed, RemoteError> {
     }
 }
 
-/// Whether a `reference-transaction` hook stopped the update.
+/// Whether a `reference-transaction` hook aborted the update.
 fn is_aborted(line: &str, start: &str) -> bool {
     let end = "' phase, update aborted by the reference-transaction hook";
     line.starts_with(start) && line.ends_with(end)
 }
 
-/// Whether a system call lacked permission.
+/// Whether a system call failed for lack of permission.
 fn may_not_write(line: &str) -> bool {
     let line = line.trim_end_matches('.');
     let refused = [
@@ -264,7 +264,7 @@ fn may_not_write(line: &str) -> bool {
     refused.iter().any(|end| line.ends_with(end))
 }
 
-/// Whether this user lacks permission to write objects on the remote.
+/// Whether the user lacks permission to write objects on the remote.
 fn is_unwritable(line: &str) -> bool {
     let line = line.strip_prefix("remote: ").unwrap_or(line);
     let Some(line) = ["error: ", "fatal: "]
@@ -273,14 +273,13 @@ fn is_unwritable(line: &str) -> bool {
     else {
         return false;
     };
-    // git does not say why it can't create a folder; mostly this is why.
+    // git gives no reason for failing to create a folder; usually it is permission.
     line == "remote unpack failed: unable to create temporary object directory"
         || line.starts_with("insufficient permission for adding an object to repository database")
         || may_not_write(line)
 }
 
-/// Whether a line is a host's message that a branch is protected, when the reason names only a
-/// hook.
+/// Whether a line is a host's message about branch protection, where the reason names only a hook.
 fn is_protection(line: &str) -> bool {
     let line = line.strip_prefix("error: ").unwrap_or(line);
     let starts = [
@@ -298,15 +297,15 @@ fn is_protection(line: &str) -> bool {
     bitbucket || starts.iter().any(|start| line.starts_with(start))
 }
 
-/// Whether git met a remote of another object format: when it fetches, and when it pushes.
+/// Whether the remote uses another object format, in the words of fetch and of push.
 fn is_of_other_format(line: &str) -> bool {
     line.starts_with("fatal: mismatched algorithms: client ")
-        // A git before 2.41 takes the other length for a fault in the protocol.
+        // A git before 2.41 takes the longer id for a protocol error.
         || line == "fatal: protocol error: unexpected capabilities^{}"
         || line == "fatal: the receiving end does not support this repository's hash algorithm"
 }
 
-/// Whether the user is not authenticated or may not write.
+/// Whether the user is not authenticated or not authorized.
 fn is_denial(line: &str) -> bool {
     let starts = [
         "fatal: Authentication failed for '",
@@ -318,7 +317,7 @@ fn is_denial(line: &str) -> bool {
         "fatal: detected dubious ownership in repository at '",
         "error: RPC failed; HTTP 401 ",
         "error: RPC failed; HTTP 403 ",
-        // Messages of large hosts over ssh before they disconnect.
+        // Messages of large hosts before they close an ssh connection.
         "ERROR: Write access to repository not granted.",
         "ERROR: The key you are authenticating with has been marked as read only.",
         "ERROR: This repository was archived so it is read-only.",
@@ -328,7 +327,7 @@ fn is_denial(line: &str) -> bool {
     if starts.iter().any(|start| line.starts_with(start)) {
         return true;
     }
-    // After the address, which can contain anything.
+    // After the URL, which may contain anything.
     let http = line
         .strip_prefix("fatal: unable to access '")
         .and_then(|line| line.rsplit_once("': "))
@@ -369,7 +368,7 @@ fn failed(reason: Option<&str>, lines: &[String]) -> RemoteError {
     }
 }
 
-/// All messages in one line, without repetitions.
+/// All messages as one line, deduplicated.
 fn one_line(reason: Option<&str>, lines: &[String]) -> String {
     let repeated = |line: &&str| {
         line.starts_with("error: failed to push some refs to '")
@@ -389,13 +388,13 @@ fn one_line(reason: Option<&str>, lines: &[String]) -> String {
     all.chars().take(3 * LENGTH).collect()
 }
 
-/// A line without control characters and terminal sequences.
+/// A line without control characters and terminal escapes.
 fn without_colours(line: &str) -> String {
     let mut plain = String::with_capacity(line.len());
     let mut chars = line.chars().peekable();
     while let Some(c) = chars.next() {
         if c == '\u{1b}' && chars.next_if_eq(&'[').is_some() {
-            // Skips the parameters and the final letter.
+            // Skips the parameters and the final letter of an escape sequence.
             while chars.next().is_some_and(|c| !('@'..='~').contains(&c)) {}
         } else if c == '\t' {
             plain.push(' ');
@@ -406,7 +405,7 @@ fn without_colours(line: &str) -> String {
     plain
 }
 
-/// Removes user and password from addresses in a text. `ssh://git@host` has no secret.
+/// Removes user and password from URLs in a text. `ssh://git@host` contains no secret.
 pub fn masked(text: &str) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut rest = text;

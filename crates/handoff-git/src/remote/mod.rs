@@ -17,44 +17,44 @@ use crate::objects::Grown;
 use crate::process::{self, Ended, Patience, ProcessError, git, git_alone};
 use crate::repository::Repository;
 
-/// How much history is fetched.
+/// How much history to fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// What is missing since the known commit, or everything if there is none.
+    /// The commits since the known one, or everything if there is none.
     Missing,
-    /// The last commit only.
+    /// Only the last commit.
     Tip,
-    /// Everything, even if it was cut off before.
+    /// Everything, even if it was shallow before.
     All,
 }
 
-/// Which objects of the fetched commits come.
+/// Which objects of the fetched commits to request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contents {
-    /// All that are new.
+    /// The new ones.
     New,
-    /// All, also those that git takes for known: a partial clone may have commits without their
-    /// contents.
+    /// All, even those that git assumes to be here: a partial clone may have commits without their
+    /// content.
     All,
-    /// Those that this clone's filter lets through.
+    /// Those that this clone's filter includes.
     Filtered,
 }
 
-/// What a request for objects leaves out below them.
+/// What a request for objects excludes below them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Below {
     /// Nothing.
     Everything,
-    /// All files.
+    /// All blobs.
     Folders,
-    /// What is deeper than two folders.
+    /// Everything deeper than two folders.
     TwoLevels,
 }
 
-/// How often to ask if the answer is that there is no branch.
+/// How often to ask again if the remote reports no branch.
 const TRIES: usize = 2;
 
-/// How often a fetch waits for the lock of this repository's refs, and how long each time.
+/// How often a fetch waits for a lock on local refs; below, how long each time.
 const LOCKED: usize = 40;
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -67,12 +67,12 @@ pub(super) const FETCHING: [&str; 8] = [
     "--no-write-commit-graph",
     "--no-recurse-submodules",
     "--no-auto-gc",
-    // Otherwise git does not check whether the branch was rewritten.
+    // Without it, git does not check for a rewritten branch.
     "--show-forced-updates",
 ];
 
-/// A filter that leaves nothing out. git counts what it fetched, and what that leads to, as promised
-/// only if it asked with a filter: what is new leads to older objects, which may be missing.
+/// A filter that excludes nothing. git marks fetched objects, and what they reference, as promised
+/// only if a filter was used: new objects may reference older ones that are missing.
 const NO_LIMIT: &str = "--filter=blob:limit=2g";
 
 /// A branch of a remote repository.
@@ -83,17 +83,17 @@ pub struct Remote {
     refname: String,
     grown: Grown,
     durable_refs: Option<String>,
-    /// The file that is there while git collects garbage.
+    /// The lock file of a garbage collection.
     collection: PathBuf,
-    /// Whether this is a partial clone of it.
+    /// Whether this repository is a partial clone of it.
     is_promised: bool,
 }
 
 impl Remote {
-    /// By the remote's name, address or path.
+    /// Addresses a remote by name, URL or path.
     pub fn new(repository: &Repository, name: &str, refname: &str) -> Self {
         let is_named = repository.config(&format!("remote.{name}.url")).is_some();
-        // A configured address is relative to the repository, any other to the current folder.
+        // A configured URL is relative to the repository, any other to the current folder.
         let directory = is_named.then(|| repository.workdir().unwrap_or(repository.path()));
         Self {
             git_dir: repository.path().to_owned(),
@@ -110,7 +110,7 @@ impl Remote {
     /// The remote branch's commit; `None` if it does not exist.
     ///
     /// # Errors
-    /// [`RemoteError`] when that can't be found out in time.
+    /// [`RemoteError`] when it can't be determined in time.
     pub fn tip(&self, patience: &Patience<'_>) -> Result<Option<ObjectId>, RemoteError> {
         let mut command = self.git("ls-remote");
         command.args(["--quiet", "--", &self.name, &self.refname]);
@@ -156,7 +156,7 @@ impl Remote {
             command.args(match depth {
                 Depth::Missing => None,
                 Depth::Tip => Some("--depth=1"),
-                // The greatest depth; one more would deepen every branch.
+                // The greatest depth that deepens nothing; one more would deepen every branch.
                 Depth::All => Some("--depth=2147483646"),
             });
             command.args((contents == Contents::All).then_some("--refetch"));
@@ -170,7 +170,7 @@ impl Remote {
                 return Ok(true);
             }
             let lines = messages::lines(&ended.stderr);
-            // Where refs are in tables, any process that changes one keeps git from fetching.
+            // With reftables, any process that updates a ref blocks git's fetch.
             if messages::is_locked(&lines) && waits < LOCKED {
                 waits += 1;
                 std::thread::sleep(PAUSE);
@@ -190,7 +190,8 @@ impl Remote {
         Err(broken_off())
     }
 
-    /// Fetches the branch's commits; no ref moves. With `anew`, also what seems to be here.
+    /// Fetches the branch's commits without moving a ref. With `anew`, also those assumed to be
+    /// here.
     ///
     /// # Errors
     /// [`RemoteError`] when they can't be fetched in time.
@@ -204,7 +205,7 @@ impl Remote {
     }
 
     /// Fetches objects that a partial clone lacks: those since a commit, or everything in the last
-    /// commit.
+    /// one.
     ///
     /// # Errors
     /// [`RemoteError`] when they can't be fetched in time.
@@ -229,10 +230,10 @@ impl Remote {
         }
     }
 
-    /// Whether this repository lacks objects of a commit: those since another, or any in it.
+    /// Whether this repository lacks objects of a commit: those since another one, or any.
     ///
     /// # Errors
-    /// [`RemoteError`] when that can't be found out in time.
+    /// [`RemoteError`] when it can't be determined in time.
     pub fn lacks(
         &self,
         tip: ObjectId,
@@ -242,7 +243,7 @@ impl Remote {
         Ok(!self.missing(tip, since, patience)?.is_empty())
     }
 
-    /// The objects that are missing here, of those since a commit or of all in the last one.
+    /// The missing objects, of those since a commit or of all in the last one.
     fn missing(
         &self,
         tip: ObjectId,
@@ -258,21 +259,22 @@ impl Remote {
         let listed = run(command, patience)?;
         let listed = String::from_utf8_lossy(&listed);
         let missing = listed.lines().filter_map(|line| line.strip_prefix('?'));
-        // The output may be cut off in the last line, which is not an id then.
+        // Truncated output may end within an id, which then does not parse.
         Ok(missing.filter_map(|id| id.parse().ok()).collect())
     }
 
-    /// Fetches objects and everything below them, even what is already here.
+    /// Fetches objects with everything below them, even if they are already here.
     ///
     /// # Errors
-    /// [`RemoteError`] when they can't be fetched in time, or the remote has no such filter.
+    /// [`RemoteError`] when they can't be fetched in time, or the remote does not support the
+    /// filter.
     pub fn fetch_objects(
         &self,
         wanted: &[ObjectId],
         below: Below,
         patience: &Patience<'_>,
     ) -> Result<(), RemoteError> {
-        // A remote assumes that a client has the ancestors of the commits that it offers.
+        // A remote assumes that a client has all ancestors of the commits it announces.
         let mut command = self.git_with("fetch", &["fetch.negotiationAlgorithm=noop"]);
         command.args(FETCHING);
         command.arg(match below {
@@ -290,14 +292,14 @@ impl Remote {
         Ok(())
     }
 
-    /// Pushes a commit to the branch, which must be an ancestor of it.
+    /// Pushes a commit to the branch, which must be its ancestor (fast-forward).
     ///
     /// # Errors
     /// [`RemoteError`]. After [`RemoteError::Failed`], [`RemoteError::TimedOut`] and
     /// [`RemoteError::Interrupted`] the branch may have moved all the same.
     pub fn push(&self, commit: ObjectId, patience: &Patience<'_>) -> Result<Pushed, RemoteError> {
         match self.push_once(commit, patience) {
-            // A git that collects this repository's objects beside it can take a file from under it.
+            // A concurrent garbage collection can remove an object file under git.
             Err(RemoteError::Failed { message }) if tells_of_damage(&message) => {
                 self.push_once(commit, patience)
             }
@@ -305,7 +307,7 @@ impl Remote {
         }
     }
 
-    /// Pushes an agent's code: as [`Self::push`], but the user's own hooks look at it.
+    /// Pushes an agent's code: like [`Self::push`], but with the user's own hooks.
     ///
     /// # Errors
     /// [`RemoteError`], as for [`Self::push`].
@@ -347,8 +349,8 @@ impl Remote {
         messages::of_pushed(&self.refname, &ended.stdout)
     }
 
-    /// Asks again whether the branch exists: git takes a response cut off within its headers for an
-    /// empty repository.
+    /// Asks again whether the branch exists: git takes a response that was truncated within its
+    /// headers for an empty repository.
     fn has_branch(&self, patience: &Patience<'_>) -> Result<bool, RemoteError> {
         for _ in 0..TRIES {
             let mut command = self.git("ls-remote");
@@ -374,7 +376,7 @@ impl Remote {
     }
 
     fn git_with(&self, verb: &str, settings: &[&str]) -> Command {
-        // What is fetched and pushed moves none of the user's own refs: their hooks have nothing to
+        // Fetches and pushes move none of the user's refs, so the user's hooks have nothing to
         // check.
         self.set_up(git_alone(&self.git_dir, None), verb, settings)
     }
@@ -386,13 +388,13 @@ impl Remote {
             command.args(["-c", setting]);
         }
         if verb == "fetch" {
-            // A collection would remove objects that come one by one before a ref leads to them;
-            // a pack is held back from it until then.
+            // A collection would remove loose objects that no ref reaches yet; a pack is protected
+            // from it.
             if self.collection.exists() {
                 command.args(["-c", "fetch.unpackLimit=1"]);
             }
         }
-        // A mirror can only be pushed as a whole.
+        // A mirror remote refuses to push single refs.
         if self.directory.is_some() && !self.name.contains('=') {
             let mirror = format!("remote.{}.mirror=false", self.name);
             command.args(["-c", &mirror]);

@@ -14,13 +14,13 @@ pub enum RemoteError {
     /// The `git` command could not be started.
     #[error("git cannot be started")]
     NoGit(#[source] std::io::Error),
-    /// It can't be reached, or failed temporarily.
+    /// It is unreachable, or failed temporarily.
     #[error("git says: {message}")]
     Failed {
         /// git's message, in one line.
         message: String,
     },
-    /// The user may not access it, or not write.
+    /// The user may not access it, or not write to it.
     #[error("the remote gives no permission: {message}")]
     Denied {
         /// git's message, in one line.
@@ -38,18 +38,18 @@ pub enum RemoteError {
         /// The hook's output, line by line.
         message: Vec<String>,
     },
-    /// The branch is no longer a descendant of what was last fetched.
+    /// The branch no longer descends from what was last fetched.
     #[error("the remote's branch was rewritten")]
     Rewritten,
-    /// It is a shallow clone, which this repository can't continue from.
+    /// It is a shallow clone, from which this repository can't continue.
     #[error("the remote is a shallow clone: it has only the end of the branch's history")]
     Shallow,
-    /// It names its objects by another format than this repository.
+    /// It uses another object format.
     #[error(
         "the remote names its objects by another format: one of the two has SHA-1, the other SHA-256"
     )]
     Format,
-    /// git does not know how one of the two repositories keeps its refs.
+    /// The `git` command does not support the ref storage of one of the repositories.
     #[error("{}", OLD_GIT)]
     OldGit,
     /// It took too long and was killed.
@@ -64,7 +64,7 @@ pub enum RemoteError {
 }
 
 impl RemoteError {
-    /// What a user is told of it, if the remote has this name.
+    /// The explanation for users, with the remote's name.
     pub fn explanation(&self, remote: &str) -> Explanation {
         match self {
             Self::NoGit(_) => {
@@ -100,7 +100,7 @@ impl RemoteError {
     }
 }
 
-/// The outcome of a push that was not refused.
+/// The result of a push that was not refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pushed {
     /// The branch moved to the commit.

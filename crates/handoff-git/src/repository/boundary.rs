@@ -1,7 +1,7 @@
-//! Where a shallow clone's history ends.
+//! A shallow clone's boundary.
 //!
-//! git keeps the boundary in a file that every fetch may change. libgit2 reads it once, and not at
-//! all in a linked worktree or to compare two lines of commits, so it is read here.
+//! git keeps it in a file that any fetch may change. libgit2 reads that file once, and ignores it
+//! in linked worktrees and when it compares histories, so it is read here.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -12,11 +12,11 @@ use std::time::SystemTime;
 
 use handoff_base::ObjectId;
 
-/// The commits whose parents are missing, and the state of the file that listed them.
+/// The commits whose parents are missing, and the file's stamp when they were read.
 #[derive(Default)]
 pub(crate) struct Boundary(RefCell<Option<(Stamp, Rc<HashSet<ObjectId>>)>>);
 
-/// Distinguishes two states of the file, which is always replaced as a whole.
+/// Identifies a version of the file, which is always replaced as a whole.
 type Stamp = (Option<SystemTime>, u64);
 
 impl Boundary {

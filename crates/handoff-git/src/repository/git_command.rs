@@ -1,4 +1,4 @@
-//! The git command for a repository, and the programs that it must not run.
+//! The git command for an open repository, and the programs that it must not run.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -9,13 +9,13 @@ use super::Repository;
 use crate::error::GitError;
 use crate::process::git;
 
-/// An empty variable, for the names of filters that `-c` can't take.
+/// An empty environment variable, for filters whose names `-c` can't express.
 const EMPTY: &str = "GIT_HANDOFF_EMPTY";
 
 impl Repository {
-    /// The git command for this repository, without the environment's settings for another.
+    /// The git command for this repository, without the environment's settings for another one.
     pub(crate) fn git(&self) -> Command {
-        // Relative paths in the configuration start where git itself would run.
+        // Relative paths in the configuration start in the folder where git itself would run.
         let mut command = git(self.path(), self.workdir().filter(|root| root.is_dir()));
         command.env_remove("GIT_INDEX_FILE");
         // Replacement objects would stand in for the commit.
@@ -24,8 +24,8 @@ impl Repository {
         command
     }
 
-    /// Keeps git from running the filters that the repository's own configuration names: whoever
-    /// works in it can write that. Those of the user and the system stay.
+    /// Disables the filters in the repository's own configuration, which anybody who works in it
+    /// can write. Those of the user and the system stay.
     pub(crate) fn without_own_filters(&self, command: &mut Command) -> Result<(), GitError> {
         let mut names = BTreeSet::new();
         let config = self.inner.config()?.snapshot()?;
@@ -42,7 +42,7 @@ impl Repository {
         }
         for name in names {
             for key in ["clean", "smudge", "process"] {
-                // Without a sign of equality in the name, an older git takes it, too.
+                // Names without `=` use `-c`, which older versions of git support, too.
                 if name.contains('=') {
                     command.arg(format!("--config-env=filter.{name}.{key}={EMPTY}"));
                     command.env(EMPTY, "");

@@ -1,4 +1,4 @@
-//! What a clone lacks: history beyond its depth, and objects excluded by a filter.
+//! What a clone lacks: history beyond its depth, and filtered objects.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ impl Repository {
         self.boundary.holds(self.common_dir(), id)
     }
 
-    /// Whether this is a partial clone, whose remote promised the missing objects.
+    /// Whether this is a partial clone, whose promisor remote has the missing objects.
     pub fn is_partial(&self) -> bool {
         let promised = |config: &git2::Config| {
             let mut entries = config.entries(Some("^remote\\..*\\.promisor$")).ok()?;
@@ -31,15 +31,15 @@ impl Repository {
             .is_ok_and(|is| is == Some(true))
     }
 
-    /// Whether this is a partial clone of a remote, given by name, which promised what it left out.
+    /// Whether this is a partial clone of a remote, given by name.
     pub fn is_promised_by(&self, remote: &str) -> bool {
         let promisor = self.config_bool(&format!("remote.{remote}.promisor"));
-        // Without a filter of its own, git would note the one of a request for good.
+        // Without a stored filter, git would store the one of a request permanently.
         let filter = || self.config(&format!("remote.{remote}.partialclonefilter"));
         matches!(promisor, Ok(Some(true))) && filter().is_some()
     }
 
-    /// The failure to read an object, which may be missing from a partial clone.
+    /// Converts an error about an object that a partial clone may have left out.
     pub(crate) fn without(&self, error: git2::Error) -> GitError {
         if error.code() == ErrorCode::NotFound && self.is_partial() {
             GitError::left_out(error)

@@ -1,5 +1,5 @@
-//! An open repository: its configuration, its objects and its refs. How it keeps refs is behind
-//! [`RefStore`], which `refs` implements and `open` chooses.
+//! An open repository: configuration, objects and refs. Ref storage is behind [`RefStore`],
+//! implemented in `refs` and chosen in `open`.
 
 mod boundary;
 mod git_command;
@@ -29,38 +29,38 @@ use crate::objects::{
 pub struct Repository {
     pub(super) inner: git2::Repository,
     pub(super) refs: Box<dyn RefStore>,
-    /// The setting under which git changes refs, if it is not the user's own.
+    /// The setting under which git syncs refs, if it is not the user's own.
     pub(super) durable_refs: Option<String>,
     format: ObjectFormat,
     /// Read on first use.
     config: RefCell<Option<git2::Config>>,
-    /// Objects that are likely to be read again.
+    /// A cache of objects that are likely to be read again.
     pub(super) recent: Option<RefCell<Recent<Object>>>,
     /// Reads objects; opened on first use.
     reader: OnceCell<RefCell<ObjectReader>>,
-    /// How much will be read, and how far it is checked at most.
+    /// The expected read pattern, and the strictest verification.
     pub(super) reads: Reads,
     pub(super) checks: Check,
     /// Whether objects were written or fetched.
     pub(super) grown: Grown,
-    /// What was written since a ref moved.
+    /// Objects written since a ref moved.
     pub(super) fresh: RefCell<Fresh>,
-    /// What is written but only kept in memory for now.
+    /// Objects that are kept in memory until they are packed.
     pub(super) bulk: RefCell<Option<Bulk>>,
-    /// How often a missing object may still be waited for.
+    /// The remaining number of pauses to wait for missing objects.
     pub(super) pauses: Cell<u32>,
-    /// The end of a shallow clone's history, as last read.
+    /// The shallow boundary, as last read.
     pub(super) boundary: Boundary,
-    /// Whether small objects are written as files here, without libgit2.
+    /// Whether small objects are written here as files, without libgit2.
     pub(super) writes_files: bool,
-    /// Finds the content of objects that the program ships.
+    /// Looks up the content of objects that ship with the program.
     pub(super) shipped: fn(ObjectId) -> Option<&'static [u8]>,
 }
 
-/// How many bytes of objects are cached while history is walked.
+/// The byte budget of the object cache in history walks.
 const RECENT: usize = 8 << 20;
 
-/// The largest cached object: records and issue files are smaller.
+/// The maximum size of a cached object: records and issue files are smaller.
 const RECENT_BYTES: usize = 16 * 1024;
 
 /// Whether a path has no part that leads up or elsewhere.
@@ -70,7 +70,7 @@ fn is_below(path: &str) -> bool {
 }
 
 impl Repository {
-    /// With this store of its refs, and read a little.
+    /// With this ref store, for a few reads.
     pub(super) fn new(refs: Box<dyn RefStore>, inner: git2::Repository) -> Self {
         Self {
             refs,
@@ -92,24 +92,23 @@ impl Repository {
         }
     }
 
-    /// The same, without reading the blobs whose content the program ships: an id is that of one
-    /// content only.
+    /// The same, but blobs that ship with the program are not read: an id identifies its content.
     #[must_use]
     pub fn shipping(self, shipped: fn(ObjectId) -> Option<&'static [u8]>) -> Self {
         Self { shipped, ..self }
     }
 
-    /// The content of a blob, if the program ships it.
+    /// The content of a blob, if it ships with the program.
     pub fn shipped(&self, id: ObjectId) -> Option<&'static [u8]> {
         (self.shipped)(id)
     }
 
-    /// How its objects are named.
+    /// The object format.
     pub fn format(&self) -> ObjectFormat {
         self.format
     }
 
-    /// The id that an object with these bytes has here.
+    /// The id of an object with these bytes, in this repository's format.
     pub(super) fn hash(&self, kind: ObjectType, bytes: &[u8]) -> Result<ObjectId, GitError> {
         hash(kind, bytes, self.format)
     }
@@ -119,12 +118,12 @@ impl Repository {
         self.inner.path()
     }
 
-    /// The folder that all worktrees share.
+    /// The common directory of all worktrees.
     pub fn common_dir(&self) -> &Path {
         self.inner.commondir()
     }
 
-    /// Keeps all objects written from now on in memory, to be discarded.
+    /// From now on, keeps written objects in memory only, to be discarded (a dry run).
     ///
     /// # Errors
     /// [`GitError`] when the object database can't be opened.
@@ -138,13 +137,13 @@ impl Repository {
 
     /// Whether the repository has an object.
     pub fn has(&self, id: ObjectId) -> bool {
-        // libgit2 reads all of a pack's index to answer, which is half a gigabyte in a large ledger.
+        // libgit2 loads a pack's whole index to answer: half a gigabyte in a large ledger.
         self.collected(id).is_some()
             || self.is_packed(id)
             || self.inner.odb().is_ok_and(|odb| odb.exists(id.oid()))
     }
 
-    /// Whether a path from the working tree's root names something, or leads out of it.
+    /// Whether a path from the working tree's root exists, or leads out of the tree.
     pub fn leads_somewhere(&self, path: &str) -> bool {
         !is_below(path)
             || self
@@ -161,7 +160,7 @@ impl Repository {
         let root = self.workdir()?.canonicalize().ok()?;
         let path = root.join(path).canonicalize().ok()?;
         let inside = path.strip_prefix(&root).ok()?;
-        // git's own files do not count.
+        // Git's own files are excluded.
         let kept = self.common_dir().canonicalize().ok();
         let own = inside.components().any(|part| part.as_os_str() == ".git")
             || kept.is_some_and(|kept| kept.starts_with(&root) && path.starts_with(kept));
@@ -172,7 +171,7 @@ impl Repository {
         File::open(path).ok()
     }
 
-    /// A file's path from the working tree's root, with `/` between folders; `None` if it is
+    /// A file's path from the working tree's root, with `/` as the separator; `None` if it is
     /// outside the tree.
     pub fn path_within(&self, file: &Path) -> Option<String> {
         let root = self.workdir()?.canonicalize().ok()?;
@@ -205,7 +204,7 @@ impl Repository {
         names.flatten().flatten().map(str::to_owned).collect()
     }
 
-    /// Queries the configuration, which is read once.
+    /// Queries the configuration, which is cached.
     pub(super) fn configuration<T>(
         &self,
         query: impl FnOnce(&git2::Config) -> T,
@@ -238,7 +237,7 @@ impl Repository {
         let config = self.inner.config()?;
         let mut values = Vec::new();
         match config.multivar(key, None) {
-            // A key alone has no value that could be read.
+            // A key without a value has nothing to read.
             Ok(entries) => entries.for_each(|entry| {
                 let value = entry.has_value().then(|| entry.value_bytes());
                 values.push(String::from_utf8_lossy(value.unwrap_or_default()).into_owned());
@@ -249,7 +248,7 @@ impl Repository {
         Ok(values)
     }
 
-    /// Sets one value of the repository's own configuration.
+    /// Sets a value in the repository's own configuration.
     ///
     /// # Errors
     /// [`GitError`] when the file can't be written.
@@ -267,7 +266,7 @@ impl Repository {
         self.checked(id, ObjectType::Blob, Check::AndCollisions)
     }
 
-    /// The bytes of a blob that is compared with what a step writes.
+    /// The content of a blob that is compared with what a step writes.
     ///
     /// # Errors
     /// [`GitError`] when the object is missing, damaged, or not a blob.
@@ -283,7 +282,7 @@ impl Repository {
         Ok(self.inner.odb()?.read_header(id.oid())?.0)
     }
 
-    /// Reads a folder that no step makes; what is in it is not read.
+    /// Verifies that an object is a readable tree, without following its entries.
     ///
     /// # Errors
     /// [`GitError`] when the object is missing, damaged, or not a tree.
@@ -292,7 +291,7 @@ impl Repository {
         Ok(())
     }
 
-    /// A commit's or a tree's bytes: the audit compares them with what a step makes.
+    /// The bytes of a commit or tree, which the audit compares with what a step writes.
     pub(super) fn object(&self, id: ObjectId, kind: ObjectType) -> Result<Rc<[u8]>, GitError> {
         self.checked(id, kind, Check::Hash)
     }
@@ -309,7 +308,7 @@ impl Repository {
                     Some(object) => object,
                     None => self.read(id)?,
                 };
-                // A walk reads each commit only once.
+                // A walk reads each commit only once, so commits are not cached.
                 if let Some(recent) = recent
                     && found != ObjectType::Commit
                     && bytes.len() <= RECENT_BYTES
@@ -334,12 +333,12 @@ impl Repository {
         })
     }
 
-    /// Whether an object is in a pack that was there when the first object was read.
+    /// Whether an object is in a pack that existed at the first read.
     pub(super) fn is_packed(&self, id: ObjectId) -> bool {
         self.reader().borrow_mut().is_packed(id)
     }
 
-    /// Reads an object as libgit2 does, which goes on for ever in a file that was cut off.
+    /// Reads an object through libgit2, which would loop forever on a truncated file.
     fn read(&self, id: ObjectId) -> Result<Object, GitError> {
         let odb = self.inner.odb()?;
         self.ensure_not_cut_off(id)?;
@@ -348,7 +347,7 @@ impl Repository {
         Ok((object.kind(), object.data().into()))
     }
 
-    /// Refuses an object whose file libgit2 would read for ever.
+    /// Refuses a truncated loose object, on which libgit2 would loop forever.
     pub(crate) fn ensure_not_cut_off(&self, id: ObjectId) -> Result<(), GitError> {
         if is_cut_off(&file_of(&self.common_dir().join("objects"), id)).unwrap_or(false) {
             let text = format!("the file of object {id} is damaged");

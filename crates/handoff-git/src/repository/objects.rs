@@ -1,4 +1,4 @@
-//! Writing objects, and reading those that may be missing for a moment. Nothing else writes objects.
+//! Writes objects, and reads those that may be missing temporarily. Nothing else writes objects.
 
 use std::fs;
 use std::io;
@@ -16,16 +16,16 @@ use crate::error::GitError;
 use crate::files::{Queue, remove_if_empty};
 use crate::objects::{Bulk, ToOid, Written, file_of, git2_format, object_id, write_file};
 
-/// The number of attempts to write.
+/// The maximum number of write attempts.
 const TIMES: u32 = 4;
 
-/// The pause before a missing object is read again, and how many there are in all.
+/// The pause before a missing object is read again; below, the maximum number of pauses.
 const PAUSE: Duration = Duration::from_millis(5);
 pub(crate) const PAUSES: u32 = 200;
 
 impl Repository {
-    /// Writes an object, with retries: git may remove a folder of loose objects that it emptied
-    /// just when a new one is put there.
+    /// Writes an object, with retries: git may remove an emptied folder of loose objects while a
+    /// new one is written there.
     #[expect(clippy::disallowed_methods, reason = "this is the door")]
     pub(crate) fn write(&self, kind: ObjectType, bytes: &[u8]) -> Result<ObjectId, GitError> {
         if let Some(bulk) = &mut *self.bulk.borrow_mut() {
@@ -34,9 +34,9 @@ impl Repository {
         if self.writes_files && !self.fresh.borrow().in_memory {
             let id = self.hash(kind, bytes)?;
             let path = file_of(&self.common_dir().join("objects"), id);
-            // A file that is there may be one that a power cut emptied.
+            // An existing file may have been emptied by a power cut.
             let is_packed = self.is_packed(id) && !path.exists();
-            // What can't be written here, libgit2 can't write either, and it says why.
+            // If writing fails here, libgit2 fails too, and says why.
             if is_packed || written(|| write_file(&path, kind.str(), bytes)) {
                 self.fresh.borrow_mut().note(id, kind, bytes);
                 return Ok(id);
@@ -44,8 +44,8 @@ impl Repository {
         }
         let odb = self.inner.odb()?;
         let mut id = object_id(retried(|| odb.write(kind, bytes))?);
-        // libgit2 takes a file that is there for the object, also one that a power cut emptied. If
-        // it can't be removed, the object stays unreadable, which is reported.
+        // libgit2 takes any existing file for the object, even an emptied one. If it can't be
+        // removed, the object stays unreadable, which is reported.
         let file = file_of(&self.common_dir().join("objects"), id);
         if remove_if_empty(&file).unwrap_or(false) {
             id = object_id(retried(|| odb.write(kind, bytes))?);
@@ -54,24 +54,24 @@ impl Repository {
         Ok(id)
     }
 
-    /// From now on, keeps the objects that this handle writes in memory, where it also finds them,
-    /// until [`Self::write_pack`]. No ref may move to one of them before.
+    /// From now on, buffers written objects in memory, where this handle also finds them, until
+    /// [`Self::write_pack`]. No ref may move to one of them before.
     pub fn collect_new_objects(&self) {
         self.bulk.replace(Some(Bulk::new(self.format())));
     }
 
-    /// An object that is kept in memory.
+    /// A buffered object.
     pub(crate) fn collected(&self, id: ObjectId) -> Option<(ObjectType, Rc<[u8]>)> {
         self.bulk.borrow().as_ref()?.get(id)
     }
 
-    /// How many bytes of objects are kept in memory.
+    /// The size of the buffered objects, in bytes.
     pub fn collected_bytes(&self) -> usize {
         self.bulk.borrow().as_ref().map_or(0, Bulk::bytes)
     }
 
-    /// Writes the objects that are kept in memory into a pack, which git checks. Objects that are
-    /// written later are written at once again. Without any in memory, does nothing.
+    /// Writes the buffered objects as a pack, which git verifies, and ends buffering. Does nothing
+    /// if none are buffered.
     ///
     /// # Errors
     /// [`GitError`] when the pack can't be written; the objects are then lost.
@@ -86,16 +86,15 @@ impl Repository {
         Ok(())
     }
 
-    /// Makes sure that the objects behind a ref that just moved survive a `git gc` that runs
-    /// beside.
+    /// Makes the objects behind a ref that just moved survive a concurrent `git gc`.
     ///
-    /// `git gc --prune=now` removes what no ref led to when it looked. A collection that began
-    /// before the ref moved and is over shows in missing files. One that is still under way (git
-    /// holds `gc.pid`) may yet remove loose files, but no pack that was not there when it began;
-    /// and one that begins now finds the ref. So a pack that is written after the ref moved stays.
+    /// `git gc --prune=now` removes what was unreachable when it looked. A collection that began
+    /// before the ref moved and has ended shows in missing files. A running one (git holds
+    /// `gc.pid`) may still remove loose files, but no pack newer than its start; one that begins
+    /// now sees the ref. So a pack written after the ref moved is safe.
     ///
     /// # Errors
-    /// [`GitError`] when they have to be written again and can't be.
+    /// [`GitError`] when they can't be rewritten.
     pub fn keep_fresh(&self) -> Result<(), GitError> {
         let fresh = self.fresh.borrow_mut().take();
         if self.are_lost(&fresh)? || (self.is_collected() && !fresh.is_empty()) {
@@ -104,11 +103,11 @@ impl Repository {
         Ok(())
     }
 
-    /// Writes objects that a `git gc` removed before a ref led to them again: git moves and pushes
-    /// no ref to what is missing. Returns whether any was missing.
+    /// Rewrites objects that a `git gc` removed before a ref reached them: git neither moves nor
+    /// pushes a ref to missing objects. Returns whether any was missing.
     ///
     /// # Errors
-    /// [`GitError`] when they can't be written again.
+    /// [`GitError`] when they can't be rewritten.
     pub fn put_back_lost(&self) -> Result<bool, GitError> {
         let fresh = &self.fresh.borrow().objects;
         let are_lost = self.are_lost(fresh)?;
@@ -125,7 +124,8 @@ impl Repository {
         if fresh.iter().all(has_file) {
             return Ok(false);
         }
-        // Others have them in a pack. A handle of its own: the repository's may have cached what is no longer there.
+        // Packs are searched with a fresh handle: the repository's own may have cached removed
+        // files.
         let found = git2::Odb::new_ext(git2_format(self.format()))?;
         found.add_disk_alternate(&objects.to_string_lossy())?;
         Ok(!fresh.iter().all(|written| found.exists(written.id.oid())))
@@ -135,25 +135,25 @@ impl Repository {
         self.collection().exists()
     }
 
-    /// The file that is there while git collects garbage.
+    /// The lock file of a garbage collection.
     pub(crate) fn collection(&self) -> PathBuf {
         self.common_dir().join("gc.pid")
     }
 
-    /// Whether objects may be missing for a moment: git collects garbage, or a writer that is
-    /// publishing a step has not looked for its objects yet.
+    /// Whether objects may be missing temporarily: a garbage collection runs, or the publisher of a
+    /// step has not checked its objects yet.
     fn is_unsettled(&self) -> bool {
         let note = self.common_dir().join("handoff").join(Queue::WRITERS);
         self.is_collected() || note.metadata().is_ok_and(|note| note.len() > 0)
     }
 
-    /// Reads an object again for a moment if it is missing while a `git gc` runs: the writer that
-    /// published it is about to put it into a pack.
+    /// Retries reading a missing object while a `git gc` runs: the writer that published it is
+    /// about to pack it.
     pub(crate) fn patiently<T>(
         &self,
         read: impl Fn() -> Result<T, git2::Error>,
     ) -> Result<T, git2::Error> {
-        // Where it walks through history, libgit2 has no code for this.
+        // In history walks, libgit2 has no code for this.
         let is_missing = |error: &git2::Error| {
             error.code() == ErrorCode::NotFound || error.class() == ErrorClass::Odb
         };
@@ -173,10 +173,10 @@ impl Repository {
         }
     }
 
-    /// Writes objects into a pack, from memory: their own files may be removed meanwhile.
+    /// Writes objects as a pack from memory: their loose files may be removed meanwhile.
     #[expect(clippy::disallowed_methods, reason = "nothing is written one by one")]
     fn pack(&self, objects: &[Written]) -> Result<(), GitError> {
-        /// Read-only for all, as git's own.
+        /// Read-only for all, like git's own.
         const MODE: u32 = 0o444;
         let memory = git2::Odb::new_ext(git2_format(self.format()))?;
         memory.add_new_mempack_backend(1)?;
@@ -208,12 +208,12 @@ impl Repository {
         moved
     }
 
-    /// Puts a pack into its place under a name that no pack had before: by its content it may have
-    /// that of an earlier one of the same objects, which a `git gc` is about to remove.
+    /// Moves a pack into place under a unique name: named by content, it could replace an earlier
+    /// pack of the same objects that a `git gc` is about to remove.
     fn move_pack(&self, from: &Path, to: &Path, own: &str) -> io::Result<()> {
         let names = fs::read_dir(from)?.map(|entry| Ok(entry?.path()));
         let names = names.collect::<io::Result<Vec<PathBuf>>>()?;
-        // git looks for an index first, and then needs its pack.
+        // git needs the pack once it sees the index, so the index is last.
         for ending in ["pack", "idx"] {
             let file = names
                 .iter()
@@ -224,7 +224,7 @@ impl Repository {
             let name = name.map_err(io::Error::other)?;
             fs::rename(file, to.join(format!("pack-{name}.{ending}")))?;
         }
-        // A folder can't be opened on every system.
+        // Not every system can open a folder.
         let _ = fs::File::open(to).and_then(|folder| folder.sync_all());
         Ok(())
     }

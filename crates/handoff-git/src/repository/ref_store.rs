@@ -1,4 +1,4 @@
-//! Reading and moving refs, in whichever form the repository keeps them: the forms are in `refs`.
+//! Reads and moves refs, independent of the storage format in `refs`.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -9,7 +9,7 @@ use super::Repository;
 use crate::error::{GitError, PublishError};
 use crate::files::RefWatch;
 
-/// What a ref says.
+/// A ref's target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// An object.
@@ -18,44 +18,44 @@ pub(crate) enum Target {
     Symbolic(String),
 }
 
-/// A change of one ref, made only if the ref is where it is expected to be.
+/// A compare-and-swap of one ref.
 pub(crate) struct RefUpdate<'a> {
     pub(crate) refname: &'a str,
-    /// Where it is; `None` if it must not exist.
+    /// The expected value; `None` if it must not exist.
     pub(crate) from: Option<ObjectId>,
-    /// Where it goes; `None` to delete it.
+    /// The new value; `None` to delete it.
     pub(crate) to: Option<ObjectId>,
-    /// The line for its log; none if empty.
+    /// The reflog message; no entry if empty.
     pub(crate) reflog: &'a str,
 }
 
-/// Where a repository keeps its refs.
+/// A storage format of refs.
 ///
-/// Names are valid ones; that is checked before.
+/// All names are valid: callers check them.
 pub(crate) trait RefStore {
-    /// What a ref says; `None` if it does not exist.
+    /// A ref's target; `None` if it does not exist.
     fn read(&self, repository: &Repository, refname: &str) -> Result<Option<Target>, GitError>;
 
-    /// All refs whose names begin with a prefix, sorted by name.
+    /// All refs whose names have a prefix, sorted by name.
     fn list(
         &self,
         repository: &Repository,
         prefix: &str,
     ) -> Result<Vec<(String, Target)>, GitError>;
 
-    /// Makes a change, or leaves the ref as it is.
+    /// Applies an update, or leaves the ref unchanged.
     fn update(&self, repository: &Repository, update: &RefUpdate<'_>) -> Result<(), PublishError>;
 
-    /// The refs in a folder that can be discarded: one that can't be read is among them.
+    /// The refs in a folder that can be discarded, including unreadable ones.
     fn discardable(&self, repository: &Repository, folder: &str) -> io::Result<Vec<String>>;
 
-    /// Removes a dangling ref without checking its value; the packed value applies again.
+    /// Removes a dangling ref regardless of its value; a packed value applies again.
     fn discard(&self, repository: &Repository, refname: &str) -> Result<(), PublishError>;
 
-    /// The values that a ref had, by its log, the newest first.
+    /// The values in a ref's log, newest first.
     fn logged(&self, repository: &Repository, refname: &str) -> Vec<ObjectId>;
 
-    /// Removes commits from a ref's log.
+    /// Removes entries with these commits from a ref's log.
     fn forget_logged(
         &self,
         repository: &Repository,
@@ -63,14 +63,14 @@ pub(crate) trait RefStore {
         lost: &[ObjectId],
     ) -> io::Result<()>;
 
-    /// Removes the lock that a process left when it was killed while moving a ref to this commit.
-    /// A lock of another process stays.
+    /// Removes the stale lock of a process that was killed while moving a ref to this commit. Other
+    /// locks stay.
     fn remove_abandoned_lock(&self, repository: &Repository, refname: &str, commit: &str);
 
-    /// The working tree, main or linked, whose HEAD names a ref.
+    /// The working tree, main or linked, whose HEAD points to a ref.
     fn checked_out_at(&self, repository: &Repository, refname: &str) -> Option<PathBuf>;
 
-    /// Makes HEAD in the git directory of a new worktree, in which nothing but `commondir` is yet.
+    /// Creates HEAD in a new worktree's git directory, which has only `commondir` yet.
     fn start_head(
         &self,
         repository: &Repository,
@@ -78,16 +78,16 @@ pub(crate) trait RefStore {
         head: &Target,
     ) -> Result<(), GitError>;
 
-    /// Whether a revision expression must be looked up by git, because libgit2 can't see refs.
+    /// Whether only git can resolve revision expressions, because libgit2 can't see the refs.
     fn is_gits_alone(&self) -> bool {
         false
     }
 
-    /// A file below the common directory that changes whenever a ref does.
+    /// The file below the common directory that changes with every ref update.
     fn watched(&self, refname: &str) -> PathBuf;
 }
 
-/// How often a symbolic ref may lead to another, as in git.
+/// The maximum number of symbolic refs followed, as in git.
 const MOST_HOPS: usize = 5;
 
 impl Repository {
@@ -96,7 +96,7 @@ impl Repository {
         git2::Reference::is_valid_name(name)
     }
 
-    /// What a ref says; one that is missing, or that can't exist, is `None`.
+    /// A ref's target; `None` if it is missing or can't exist.
     pub(super) fn read_ref(&self, refname: &str) -> Result<Option<Target>, GitError> {
         if !Self::is_ref_name(refname) {
             return Ok(None);
@@ -104,12 +104,12 @@ impl Repository {
         self.refs.read(self, refname)
     }
 
-    /// The refs whose names begin with a prefix, sorted by name.
+    /// The refs whose names have a prefix, sorted by name.
     pub(crate) fn list_refs(&self, prefix: &str) -> Result<Vec<(String, Target)>, GitError> {
         self.refs.list(self, prefix)
     }
 
-    /// The commit or object that a ref leads to.
+    /// The object that a ref points to, through symbolic refs.
     ///
     /// # Errors
     /// [`GitError`] when the ref can't be read; a missing one is `None`.
@@ -141,7 +141,7 @@ impl Repository {
         })
     }
 
-    /// Whether a remote-tracking branch of this name is at a commit.
+    /// Whether a remote-tracking branch of this name points to a commit.
     ///
     /// # Errors
     /// [`GitError`] when the refs can't be listed.
@@ -151,11 +151,11 @@ impl Repository {
         Ok(refs.any(|(name, target)| name.ends_with(&end) && target == Target::Id(commit)))
     }
 
-    /// The working tree, main or linked, that has a branch checked out or under rebase.
+    /// The working tree, main or linked, in which a branch is checked out or being rebased.
     pub fn checked_out_at(&self, refname: &str) -> Option<PathBuf> {
         let says =
             |path: PathBuf| fs::read_to_string(path).is_ok_and(|found| found.trim_end() == refname);
-        // A rebase moves the branch that it began on when it ends or is aborted.
+        // A rebase moves its original branch when it ends or is aborted.
         let is_rebased = |dir: &Path| {
             ["rebase-merge/head-name", "rebase-apply/head-name"]
                 .iter()
@@ -165,7 +165,7 @@ impl Repository {
         head.or_else(|| self.worktree_where(is_rebased))
     }
 
-    /// The working tree, main or linked, whose git directory is such.
+    /// The working tree, main or linked, whose git directory satisfies `is_it`.
     pub(crate) fn worktree_where(&self, is_it: impl Fn(&Path) -> bool) -> Option<PathBuf> {
         let common = self.common_dir();
         let bare = matches!(self.config_bool("core.bare"), Ok(Some(true)));
@@ -176,7 +176,7 @@ impl Repository {
         let dirs = linked.filter_map(|entry| Some(entry.ok()?.path()));
         dirs.filter(|dir| is_it(dir)).find_map(|dir| {
             let link = fs::read_to_string(dir.join("gitdir")).ok()?;
-            // git writes a relative one if `worktree.useRelativePaths` is set.
+            // The path is relative if `worktree.useRelativePaths` is set.
             let link = dir.join(link.trim_end());
             let worktree = link.parent()?.to_owned();
             worktree.exists().then_some(worktree)
@@ -204,7 +204,7 @@ impl Repository {
         self.grown.note();
         moved?;
         self.keep_fresh().inspect_err(|_| {
-            // Nothing may lead to a commit with holes.
+            // No ref may point to a commit with missing objects.
             let back = RefUpdate {
                 refname,
                 from: Some(to),
@@ -216,7 +216,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Deletes a ref that is at this object.
+    /// Deletes a ref that points to this object.
     ///
     /// # Errors
     /// [`PublishError`]; the ref is then unchanged by this call.
@@ -230,7 +230,7 @@ impl Repository {
         self.refs.update(self, &update)
     }
 
-    /// The refs in a folder that [`Self::discard`] can remove: those that can't be read, too.
+    /// The refs in a folder that [`Self::discard`] can remove, including unreadable ones.
     ///
     /// # Errors
     /// When they can't be listed.
@@ -238,8 +238,8 @@ impl Repository {
         self.refs.discardable(self, folder)
     }
 
-    /// Removes a ref that leads to nothing, whatever it says. If it is a file, a packed value counts
-    /// again, and its log stays.
+    /// Removes a dangling ref regardless of its value. In the files backend, a packed value applies
+    /// again and the log stays.
     ///
     /// # Errors
     /// [`PublishError`] when it is locked or can't be removed.
@@ -247,12 +247,12 @@ impl Repository {
         self.refs.discard(self, refname)
     }
 
-    /// The last values that a ref had, by its log, the newest first.
+    /// The last values in a ref's log, newest first.
     pub fn logged(&self, refname: &str) -> Vec<ObjectId> {
         self.refs.logged(self, refname)
     }
 
-    /// Removes commits that are lost from a ref's log, where `git fsck` reports them for ever.
+    /// Removes lost commits from a ref's log, where `git fsck` would report them forever.
     ///
     /// # Errors
     /// When the log can't be read or written.
@@ -260,8 +260,8 @@ impl Repository {
         self.refs.forget_logged(self, refname, lost)
     }
 
-    /// Removes the lock that a process left when it was killed while publishing this commit. If it
-    /// can't be removed, publishing reports the locked ref.
+    /// Removes the stale lock of a process that was killed while publishing this commit. If that
+    /// fails, publishing reports the locked ref.
     pub fn remove_abandoned_lock(&self, refname: &str, commit: &str) {
         self.refs.remove_abandoned_lock(self, refname, commit);
     }

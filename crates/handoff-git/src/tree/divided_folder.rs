@@ -1,12 +1,11 @@
-//! Folders that are divided while they are large, so that an edit rewrites little and a search reads
-//! little, however many files there are.
+//! Divided folders: large folders stored as a prefix tree, so that edits rewrite little and
+//! searches read little, whatever the number of files.
 //!
-//! Whoever uses such a folder sees its files, sorted by name. It is stored as it is seen while it has
-//! at most 128 files. Then it holds folders instead: one for each group of files whose names
-//! begin alike, named by what they have in common, which is one byte more than all files of the
-//! folder have in common. A file keeps its whole name, and each of these folders is divided in the
-//! same way. So the stored form depends on the names alone, not on the order in which they came:
-//! the audit can make it again.
+//! Callers see one folder of files, sorted by name. Up to 128 files are stored flat. Beyond that,
+//! the folder holds one subfolder (group) for each set of files with a common prefix, named by it:
+//! one byte longer than the prefix that all files share. Files keep their full names, and groups
+//! are divided in the same way. The stored form depends only on the names, not on the order of
+//! insertion, so the audit can reproduce it.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -21,7 +20,7 @@ use super::entry::{
 use crate::error::GitError;
 use crate::repository::Repository;
 
-/// The most files of a folder that is not divided.
+/// The maximum number of files in an undivided folder.
 const MOST: usize = 128;
 
 /// A folder that may be divided.
@@ -36,8 +35,8 @@ impl<'r> Divided<'r> {
         Self { repository, id }
     }
 
-    /// The files whose names are not less than `start`, in the order of their names. Reads no more
-    /// folders than lead to those that are taken.
+    /// The files from the name `start` on, in order. Reads only the folders on the way to the files
+    /// taken.
     pub fn from(&self, start: &str) -> Files<'r> {
         Files {
             repository: self.repository,
@@ -48,11 +47,11 @@ impl<'r> Divided<'r> {
     }
 }
 
-/// Files of a divided folder, by name.
+/// Iterates over a divided folder's files, by name.
 pub struct Files<'r> {
     repository: &'r Repository,
     start: Vec<u8>,
-    /// What comes next, the nearest last.
+    /// A stack of what comes next, the nearest on top.
     ahead: Vec<Item>,
     met: usize,
 }
@@ -79,7 +78,7 @@ impl Iterator for Files<'_> {
                 }
                 Item::Other(entry) if is_folder(&entry) => {}
                 Item::Other(entry) => {
-                    // No step writes another name; the audit tells of it.
+                    // Other names are never written; the audit reports them.
                     if let Ok(name) = String::from_utf8(entry.path) {
                         return Some(Ok((name, entry.id)));
                     }
@@ -90,16 +89,16 @@ impl Iterator for Files<'_> {
     }
 }
 
-/// What is in a divided folder.
+/// An entry of a divided folder.
 enum Item {
-    /// Files whose names begin with the folder's.
+    /// A group: files whose names start with its name.
     Group(FlatEntry),
-    /// A file, or a folder that no step writes: it is not opened.
+    /// A file, or a folder that no step writes, which is not opened.
     Other(FlatEntry),
 }
 
 impl Item {
-    /// A folder as the only item of a walk.
+    /// A folder as the root of a walk.
     fn root(id: ObjectId) -> Self {
         Self::Group(folder(b"", id))
     }
@@ -127,14 +126,14 @@ fn is_folder(entry: &FlatEntry) -> bool {
     entry.mode == Mode::Folder.number()
 }
 
-/// Whether an entry of a group is a group too. Names get longer on the way down, so that no tree can
-/// be met twice.
+/// Whether an entry of a group is itself a group. Names get longer on the way down, so no tree can
+/// contain itself.
 fn is_group(above: &[u8], name: &[u8], mode: u32) -> bool {
     let is_longer = name.len() > above.len() && name.starts_with(above);
     is_longer && mode == Mode::Folder.number()
 }
 
-/// What is in a group.
+/// The entries of a group.
 fn opened(
     repository: &Repository,
     group: &FlatEntry,
@@ -154,7 +153,7 @@ fn opened(
     Ok(entries.into_iter().map(item).collect())
 }
 
-/// A group of one of two folders that are compared.
+/// An open group in one of two compared folders.
 struct Open {
     name: Vec<u8>,
     data: Rc<[u8]>,
@@ -183,7 +182,7 @@ impl Open {
     }
 }
 
-/// The next entry in the groups that are open, the innermost last; and whether it is a group.
+/// The next entry in the open groups, the innermost last; and whether it is a group.
 fn next_in(open: &mut Vec<Open>) -> Result<Option<Next<'_>>, GitError> {
     while open.pop_if(|last| last.entry().is_none()).is_some() {}
     let Some((last, entry)) = open.last().and_then(|last| Some((last, last.entry()?))) else {
@@ -198,7 +197,7 @@ fn next_in(open: &mut Vec<Open>) -> Result<Option<Next<'_>>, GitError> {
     }))
 }
 
-/// An entry that is compared next.
+/// The next entry to compare.
 #[derive(Clone, Copy)]
 struct Next<'a> {
     name: &'a [u8],
@@ -208,15 +207,15 @@ struct Next<'a> {
     length: usize,
 }
 
-/// Goes past the entry that was compared.
+/// Advances past the compared entry.
 fn pass(open: &mut [Open], length: usize) {
     if let Some(last) = open.last_mut() {
         last.at += length;
     }
 }
 
-/// The files that differ between two folders, wherever in them they are stored. `most` bounds how
-/// many entries may be met.
+/// The files that differ between two folders, wherever each is stored. `most` limits the number of
+/// entries visited.
 pub(crate) fn changes(
     repository: &Repository,
     folder: &str,
@@ -256,7 +255,7 @@ pub(crate) fn changes(
             pass(&mut news, lengths[1]);
             continue;
         }
-        // The larger group is opened first: the other may be in it.
+        // The larger group is opened first: it may contain the other.
         let shortest = groups.iter().flatten().map(|group| group.name.len()).min();
         if let Some(shortest) = shortest {
             let inside = groups.map(|group| {
@@ -300,9 +299,9 @@ pub(crate) fn changes(
     }
 }
 
-/// How a folder is to be stored.
+/// The new stored form of a folder.
 pub(super) enum Node {
-    /// As it is.
+    /// Unchanged.
     Kept(ObjectId),
     /// Undivided.
     Files(Vec<FlatEntry>),
@@ -310,7 +309,7 @@ pub(super) enum Node {
     Folders(Vec<(Vec<u8>, Node)>),
 }
 
-/// The group of this name after edits, which are sorted by name; `None` if nothing is left in it.
+/// A group after edits, which are sorted by name; `None` if it is empty.
 pub(crate) fn edited(
     repository: &Repository,
     group: (&[u8], Option<ObjectId>),
@@ -323,7 +322,7 @@ pub(crate) fn edited(
     };
     let items = opened(repository, &folder(name, id), &mut 0, MOST_ENTRIES)?;
     let length = group_length(&items);
-    // Where the files that stay or come begin to differ.
+    // The length of the prefix shared by all remaining and new files.
     let shared = length.and_then(|length| {
         let known = &items[0].entry().path[..length - 1];
         let added = edits.iter().filter(|(_, file)| file.is_some());
@@ -340,7 +339,7 @@ pub(crate) fn edited(
     };
     let mut children = Vec::new();
     if shared + 1 < length {
-        // All that was there goes into one of the new groups.
+        // All existing entries move into one of the new groups.
         let own = &items[0].entry().path[..=shared];
         let first = edits.partition_point(|(name, _)| name[..=shared] < *own);
         let last = edits.partition_point(|(name, _)| name[..=shared] <= *own);
@@ -370,14 +369,15 @@ pub(crate) fn edited(
     joined(repository, children, name.len())
 }
 
-/// The length of the names in a divided folder; `None` if it is not divided, or as no step does it.
+/// The length of the groups' names in a divided folder; `None` if it is not divided, or not as a
+/// step writes it.
 fn group_length(items: &[Item]) -> Option<usize> {
     let length = items.first()?.entry().path.len();
     let is_like_it = |item: &Item| item.is_group() && item.entry().path.len() == length;
     items.iter().all(is_like_it).then_some(length)
 }
 
-/// The groups of files that are new, whose names have this many bytes in common with the others.
+/// Groups of new files only, whose names share this many bytes with the others.
 fn new_groups(edits: &[Placed<'_>], shared: usize) -> impl Iterator<Item = (Vec<u8>, Node)> {
     let groups = edits.chunk_by(move |a, b| a.0[..=shared] == b.0[..=shared]);
     groups.filter_map(move |group| {
@@ -386,12 +386,12 @@ fn new_groups(edits: &[Placed<'_>], shared: usize) -> impl Iterator<Item = (Vec<
     })
 }
 
-/// How many bytes two names begin with alike.
+/// The length of two names' common prefix.
 fn shared_length(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// All files in a folder that is not stored as steps store it, by name.
+/// All files of a folder that is not in canonical form, by name.
 fn collected(repository: &Repository, items: Vec<Item>) -> Result<Vec<FlatEntry>, GitError> {
     let (mut files, mut ahead, mut met) = (Vec::new(), items, 0);
     ahead.reverse();
@@ -409,7 +409,7 @@ fn collected(repository: &Repository, items: Vec<Item>) -> Result<Vec<FlatEntry>
     Ok(files)
 }
 
-/// Files after edits; both are sorted by name.
+/// Merges files with edits; both are sorted by name.
 fn merged(files: Vec<FlatEntry>, edits: &[Placed<'_>]) -> Vec<FlatEntry> {
     let mut merged = Vec::with_capacity(files.len() + edits.len());
     let mut files = files.into_iter().peekable();
@@ -428,7 +428,7 @@ fn merged(files: Vec<FlatEntry>, edits: &[Placed<'_>]) -> Vec<FlatEntry> {
     merged
 }
 
-/// The group of these files, which are sorted by name, with a name of this length.
+/// The group for these files, sorted by name, whose own name has this length.
 fn of_files(files: Vec<FlatEntry>, length: usize) -> Option<Node> {
     /// No step writes a longer name.
     const LONGEST: usize = 512;
@@ -445,8 +445,8 @@ fn of_files(files: Vec<FlatEntry>, length: usize) -> Option<Node> {
     Some(Node::Folders(groups.filter_map(group).collect()))
 }
 
-/// The group of these groups after some of them lost files: it may be divided elsewhere now, or no
-/// longer.
+/// The group for these groups, some of which lost files: it may be divided elsewhere now, or not at
+/// all.
 fn joined(
     repository: &Repository,
     mut groups: Vec<(Vec<u8>, Node)>,
@@ -481,7 +481,7 @@ fn joined(
 }
 
 impl Node {
-    /// Makes the folder; returns its id.
+    /// Writes the folder and returns its id.
     pub(crate) fn make(&self, name: &[u8], made: &mut impl Made) -> Result<ObjectId, GitError> {
         if let Self::Kept(id) = self {
             return Ok(*id);
@@ -571,7 +571,7 @@ mod tests {
         }
     }
 
-    /// Names that begin alike, some of them for long, and of which none begins another.
+    /// Names with common prefixes, some of them long, none a prefix of another.
     fn names() -> impl Strategy<Value = String> {
         let number = prop_oneof![0..40_u32, 0..4_000_u32];
         (0..3_usize, number).prop_map(|(kind, number)| match kind {
@@ -584,8 +584,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// The folder is canonical: it depends on its files alone, not on the edits that led there, the changes are
-        /// those of its files, and a rebuilt one is the same.
+        /// The folder is canonical: it depends only on its files, not on the order of edits; its
+        /// changes are those of its files; a rebuilt one is identical.
         #[test]
         fn the_stored_form_follows_from_the_files(
             rounds in prop::collection::vec(
@@ -677,7 +677,7 @@ mod tests {
                 .write(ObjectType::Tree, &stored(entries))
                 .unwrap()
         };
-        // Divided although it has two files; a folder that nothing leads to; one in itself.
+        // Divided despite having two files; a dead-end folder; a folder in itself.
         let inner = tree(&[file("a1"), file("a2")]);
         let own = tree(&[
             folder(b"a", inner),

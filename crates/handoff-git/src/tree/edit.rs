@@ -1,4 +1,4 @@
-//! Editing trees: the folders that an edit makes are written, or compared with those of a tree.
+//! Edits trees; the resulting folders are written, or compared with an existing tree.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -14,13 +14,12 @@ use super::entry::{
 use crate::error::GitError;
 use crate::repository::Repository;
 
-/// How a walk and an edit treat folders, by their paths.
+/// Which paths are treated as closed or divided folders.
 #[derive(Clone, Copy)]
 pub struct Shape {
-    /// Whether a folder counts as one file.
+    /// Whether a folder is treated as one file.
     pub closed: fn(&str) -> bool,
-    /// Whether a folder is divided while it is large ([`super::Divided`]): each path in it is that of the
-    /// folder and a file's name.
+    /// Whether a folder is divided when large ([`super::Divided`]): below it, there are only files.
     pub divided: fn(&str) -> bool,
 }
 
@@ -34,7 +33,7 @@ impl Shape {
     }
 }
 
-/// Writes them.
+/// Writes the folders.
 struct Writer<'r>(&'r Repository);
 
 impl Made for Writer<'_> {
@@ -52,12 +51,12 @@ impl Made for Writer<'_> {
 /// A folder's id and bytes.
 type Known = (ObjectId, Rc<[u8]>);
 
-/// Compares them with those of a tree.
+/// Compares the folders with those of an existing tree.
 pub(super) struct Comparer<'r> {
     pub(crate) repository: &'r Repository,
-    /// The folders that have begun: their names, and what the tree has in their place.
+    /// The folders under way: their names, and the existing tree's folders at the same paths.
     pub(crate) open: Vec<(Vec<u8>, Option<Known>)>,
-    /// The path of what differs.
+    /// The path of the first difference.
     pub(crate) difference: Option<Vec<u8>>,
 }
 
@@ -78,7 +77,7 @@ impl Made for Comparer<'_> {
 
     fn end(&mut self, bytes: &[u8]) -> Result<ObjectId, GitError> {
         let (_, own) = self.open.last().expect("each end has its beginning");
-        // What stands in for a missing folder is a difference itself.
+        // If the folder is missing there, that is a difference already.
         let format = self.repository.format();
         let missing = || (ObjectId::zero(format), Rc::default());
         let (id, data) = own.clone().unwrap_or_else(missing);
@@ -99,8 +98,8 @@ impl Made for Comparer<'_> {
     }
 }
 
-/// Writes a tree with these entries set and removed. A folder is removed with all that is in it, and
-/// so is one that becomes empty. Removing a missing entry is not an error.
+/// Writes a tree after setting and removing entries. Removing a folder removes its content; folders
+/// that become empty are removed. Removing a missing entry is not an error.
 pub(crate) fn edit(
     repository: &Repository,
     base: Option<ObjectId>,
@@ -111,7 +110,7 @@ pub(crate) fn edit(
     make(repository, &mut Writer(repository), base, edits, shape)
 }
 
-/// Makes a tree with these entries set and removed, which are sorted by path, folder by folder.
+/// Builds a tree after setting and removing entries, sorted by path, folder by folder.
 pub(crate) fn make<'e>(
     repository: &Repository,
     made: &mut impl Made,
@@ -131,7 +130,7 @@ pub(crate) fn make<'e>(
                 here.changed.push(((name, b'/'), entry));
                 continue;
             }
-            // A caller's path that is too deep is not damage.
+            // A caller's path that is too deep is invalid, not damage.
             ensure_depth(above.len() + 1, ErrorClass::Invalid)?;
             made.begin(name)?;
             let before = folder_in(&here.data, name, repository.format())?;
@@ -154,7 +153,7 @@ pub(crate) fn make<'e>(
     }
 }
 
-/// Makes a divided folder, with edits whose paths have its own and a name after `skip` bytes.
+/// Builds a divided folder; the first `skip` bytes of the edits' paths are its own path.
 fn make_divided(
     repository: &Repository,
     made: &mut impl Made,
@@ -171,7 +170,7 @@ fn make_divided(
     Ok(id.map(|id| (Mode::Folder, id)))
 }
 
-/// The folder of this name in a folder.
+/// The subfolder of this name in a folder.
 fn folder_in(data: &[u8], name: &[u8], format: ObjectFormat) -> Result<Option<ObjectId>, GitError> {
     let is_it = |e: &RawEntry<'_>| e.name == name && e.kind() == EntryKind::Tree;
     raw_entries(data, format)
@@ -183,9 +182,9 @@ fn folder_in(data: &[u8], name: &[u8], format: ObjectFormat) -> Result<Option<Ob
 /// A folder being edited.
 struct Folder<'e> {
     name: &'e [u8],
-    /// Before its edits.
+    /// Its bytes before the edits.
     data: Rc<[u8]>,
-    /// The remaining edits in it; `skip` bytes of each path lead here.
+    /// The remaining edits below it; the first `skip` bytes of their paths are its own path.
     edits: &'e [Placed<'e>],
     skip: usize,
     /// The changed names, as folder or file, with their new entries.
@@ -212,13 +211,13 @@ impl<'e> Folder<'e> {
         })
     }
 
-    /// Applies the edits of its own entries, up to the next folder with edits. Returns that
-    /// folder's name, its edits, and the length of the path that leads there.
+    /// Applies edits to its own entries, up to the next subfolder with edits. Returns that
+    /// subfolder's name, its edits, and the length of its path.
     fn next_folder(&mut self) -> Option<(&'e [u8], &'e [Placed<'e>], usize)> {
         while let Some(((path, entry), others)) = self.edits.split_first() {
             let name = &path[self.skip..];
             let Some(length) = name.iter().position(|&b| b == b'/') else {
-                // A removal is of whatever has the name.
+                // Removing deletes a file or a folder of that name.
                 let is_folder = matches!(entry, Some((Mode::Folder, _)));
                 if !is_folder {
                     self.changed.push(((name, 0), *entry));
@@ -240,12 +239,12 @@ impl<'e> Folder<'e> {
         None
     }
 
-    /// Writes its bytes after the edits, in place of what is in `out`.
+    /// Writes the edited bytes into `out`, replacing its content.
     fn write_edited(&mut self, out: &mut Vec<u8>, format: ObjectFormat) {
         self.changed.sort_by(|a, b| compare_order(a.0, b.0));
         let data = &*self.data;
         out.clear();
-        // What is copied already, and what has been looked at.
+        // The offsets up to which entries were copied and scanned.
         let (mut copied, mut at) = (0, 0);
         let mut entry = first_entry(data, format);
         for (name, new) in &self.changed {

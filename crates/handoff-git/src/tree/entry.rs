@@ -1,5 +1,5 @@
-//! The entries of a folder in their stored form: read, compared, changed and made; and how many of
-//! them a walk may meet.
+//! Tree entries in their stored form: parsing, comparing and writing; and limits on how many a walk
+//! may visit.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -25,7 +25,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The stored number.
+    /// The mode's number.
     pub fn number(self) -> u32 {
         match self {
             Self::Folder => 0o40_000,
@@ -48,7 +48,7 @@ impl Mode {
 /// How deep folders may nest: git's limit (`core.maxTreeDepth`).
 const MAX_DEPTH: usize = 2048;
 
-/// Refuses to go deeper. All walks keep their folders on the heap, not the stack; this limits the
+/// Refuses to descend deeper. Walks keep their folders on the heap, not the stack; this bounds the
 /// work on a malicious tree.
 pub(super) fn ensure_depth(depth: usize, class: ErrorClass) -> Result<(), GitError> {
     if depth <= MAX_DEPTH {
@@ -58,14 +58,14 @@ pub(super) fn ensure_depth(depth: usize, class: ErrorClass) -> Result<(), GitErr
     Err(git2::Error::new(ErrorCode::Invalid, class, text).into())
 }
 
-/// How many entries a walk may meet that is about one step, one failure or one comparison: many
-/// times what a step writes. A tree of a few hundred bytes can name itself a billion times.
+/// The maximum number of entries visited for one step, failure or comparison: far more than a step
+/// writes. A tree of a few hundred bytes can reference itself a billion times.
 pub const MOST_ENTRIES: usize = 20_000;
 
-/// The same for a walk through a whole ledger or through the code.
+/// The same for a walk through a whole ledger or the code.
 pub const MOST_IN_ALL: usize = 20_000_000;
 
-/// Stops at this many entries, with an error.
+/// Fails beyond this number of entries.
 pub(super) fn ensure_few(met: usize, most: usize) -> Result<(), GitError> {
     if met <= most {
         return Ok(());
@@ -86,7 +86,7 @@ pub enum EntryKind {
 }
 
 impl EntryKind {
-    /// The kind of an entry with this mode.
+    /// The kind for a mode.
     pub(crate) fn of(mode: u32) -> Self {
         match mode {
             mode if mode == Mode::Folder.number() => Self::Tree,
@@ -99,9 +99,9 @@ impl EntryKind {
 /// An entry with its full path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlatEntry {
-    /// Its path, as it is stored.
+    /// Its path in stored form.
     pub path: Vec<u8>,
-    /// Its mode, as it is stored.
+    /// Its mode in stored form.
     pub mode: u32,
     /// The object it names.
     pub id: ObjectId,
@@ -121,7 +121,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// The edit that makes it. Only folders and plain files are made.
+    /// The edit that produces the new state. Only folders and plain files are written.
     pub(crate) fn placed(&self) -> Placed<'_> {
         let mode = match self.kind {
             EntryKind::Tree => Mode::Folder,
@@ -131,10 +131,10 @@ impl Change {
     }
 }
 
-/// A path with its new entry, or `None` to remove it.
+/// A path with its new entry; `None` to remove it.
 pub(crate) type Placed<'a> = (&'a [u8], Option<(Mode, ObjectId)>);
 
-/// A name, and the byte that follows it in git's order.
+/// A name with the byte that follows it in git's sort order.
 pub(super) type Order<'a> = (&'a [u8], u8);
 
 /// A stored entry: `MODE SP NAME NUL ID`.
@@ -177,7 +177,7 @@ impl RawEntry<'_> {
         self.mode.len() + self.name.len() + self.id.len() + 2
     }
 
-    /// git's order: as if a folder's name ended in `/`.
+    /// git's sort order, in which a folder's name ends in `/`.
     pub(crate) fn order(&self) -> Order<'_> {
         (
             self.name,
@@ -266,7 +266,7 @@ pub(super) fn compare_order(a: Order<'_>, b: Order<'_>) -> Ordering {
     })
 }
 
-/// How many bytes of equal entries two trees begin with.
+/// The length of two trees' common prefix of equal entries.
 pub(super) fn same_entries(a: &[u8], b: &[u8], format: ObjectFormat) -> usize {
     const BLOCK: usize = 64;
     let blocks = a.chunks_exact(BLOCK).zip(b.chunks_exact(BLOCK));
@@ -278,10 +278,10 @@ pub(super) fn same_entries(a: &[u8], b: &[u8], format: ObjectFormat) -> usize {
     ends.last().unwrap_or(0)
 }
 
-/// A pair of entries that differ: one, or two of the same name.
+/// A pair of differing entries: only one, or two of the same name.
 pub(super) type Difference<'t> = (Option<RawEntry<'t>>, Option<RawEntry<'t>>);
 
-/// The next pair of entries that differ.
+/// The next pair of differing entries.
 pub(super) fn next_difference<'t>(
     old: &'t [u8],
     new: &'t [u8],
@@ -290,7 +290,7 @@ pub(super) fn next_difference<'t>(
 ) -> Option<Difference<'t>> {
     loop {
         let (old, new) = (&old[at.0..], &new[at.1..]);
-        // The rest is the same.
+        // The rest is identical.
         if old == new {
             return None;
         }
@@ -316,14 +316,14 @@ pub(super) fn next_difference<'t>(
     }
 }
 
-/// Where the folders go that an edit makes.
+/// A consumer of the folders that an edit produces.
 pub(super) trait Made {
-    /// A folder of this name begins, in the one that was begun last and has not ended.
+    /// Begins a folder of this name, inside the innermost open one.
     fn begin(&mut self, name: &[u8]) -> Result<(), GitError>;
 
-    /// It ends, with these bytes. Returns its id.
+    /// Ends it with these bytes. Returns its id.
     fn end(&mut self, bytes: &[u8]) -> Result<ObjectId, GitError>;
 
-    /// It ends, and is empty: it does not exist.
+    /// Ends it as empty: it does not exist.
     fn drop(&mut self);
 }

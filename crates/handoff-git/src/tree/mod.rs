@@ -1,7 +1,7 @@
 //! Trees in their stored form: looked up, listed, compared and edited as bytes.
 //!
-//! libgit2's tree builder copies every entry of every folder it touches into a hash map; splicing a
-//! folder of a hundred entries is cheaper.
+//! libgit2's tree builder copies every entry of each touched folder into a hash map; splicing bytes
+//! is cheaper for a folder of a hundred entries.
 
 mod divided_folder;
 mod edit;
@@ -48,7 +48,7 @@ impl Listing {
         stored.into_iter().flat_map(entries)
     }
 
-    /// The object with this name.
+    /// The object of this name.
     ///
     /// # Errors
     /// [`GitError`] when its id is invalid.
@@ -64,7 +64,7 @@ impl Listing {
     }
 }
 
-/// A tree of a repository, read on demand.
+/// A repository's tree, read on demand.
 #[derive(Clone, Copy)]
 pub struct Tree<'r> {
     repository: &'r Repository,
@@ -136,7 +136,7 @@ impl<'r> Tree<'r> {
         Ok(Divided::new(self.repository, folder.map(|(_, id)| id)))
     }
 
-    /// The tree's own folder.
+    /// The root folder.
     ///
     /// # Errors
     /// [`GitError`] when it can't be read.
@@ -168,7 +168,7 @@ impl<'r> Tree<'r> {
         entries.collect()
     }
 
-    /// All files, in all folders, with their modes.
+    /// All files in all folders, with their modes.
     ///
     /// # Errors
     /// [`GitError`] when an object can't be read, or there are more entries than `most`.
@@ -256,9 +256,9 @@ impl<'r> Tree<'r> {
         Ok(changes)
     }
 
-    /// Makes this tree again from an older one and the files that differ, and compares each changed
-    /// folder byte for byte. Returns the path of what is not as this program writes it: an empty
-    /// folder, a name that holds a slash, an order, a mode, a second entry of one name.
+    /// Rebuilds this tree from an older one and the changed files, and compares each changed folder
+    /// byte for byte. Returns the path of the first folder that is not canonical: empty, or with a
+    /// slash in a name, a wrong order or mode, or a duplicate name.
     ///
     /// # Errors
     /// [`GitError`] when an object can't be read.
@@ -288,7 +288,7 @@ struct Pair {
     old: Rc<[u8]>,
     new: Rc<[u8]>,
     format: ObjectFormat,
-    /// The offsets up to which they have been compared.
+    /// The offsets up to which both were compared.
     at: (usize, usize),
 }
 

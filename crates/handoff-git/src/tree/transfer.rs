@@ -1,4 +1,4 @@
-//! Copying whole trees between repositories, object by object.
+//! Copies whole trees between repositories, object by object.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::error::GitError;
 use crate::repository::Repository;
 
 impl Repository {
-    /// The objects that a tree names, and whether each is a folder. Submodules are left out.
+    /// The objects that a tree references, and whether each is a folder. Submodules are left out.
     pub(crate) fn named_by(&self, tree: ObjectId) -> Result<Vec<(ObjectId, bool)>, GitError> {
         const GITLINK: u32 = 0o160_000;
         let entries = entries_of(self, tree)?.into_iter();
@@ -19,8 +19,8 @@ impl Repository {
         Ok(own.map(|entry| (entry.id, folder(entry.mode))).collect())
     }
 
-    /// The objects of a tree that this repository lacks, as far as it can tell: nothing is known of
-    /// what a missing folder has.
+    /// The objects of a tree that this repository lacks, as far as it can tell: the content of a
+    /// missing folder is unknown.
     ///
     /// # Errors
     /// [`GitError`] when an object can't be read, or the tree has more than [`MOST_ENTRIES`].
@@ -44,7 +44,7 @@ impl Repository {
         if !self.has(tree) {
             return Ok(vec![tree]);
         }
-        // Only a filter leaves out what a folder names.
+        // Only a partial clone has folders whose content is missing.
         if !self.is_partial() {
             return Ok(Vec::new());
         }

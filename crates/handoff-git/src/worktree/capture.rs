@@ -1,4 +1,4 @@
-//! Paths of a working tree, and why their files can't be kept.
+//! Paths of a working tree, and why its files can't be captured.
 
 use std::io;
 
@@ -8,10 +8,10 @@ use handoff_base::hint;
 
 use crate::error::GitError;
 
-/// A path as git holds it: bytes from the root, with `/` between names.
+/// A path in git's form: bytes from the root, separated by `/`.
 pub type RawPath = Vec<u8>;
 
-/// Why a working tree can't be kept.
+/// Why a working tree can't be captured.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The repository is bare.
@@ -20,7 +20,7 @@ pub enum CaptureError {
     /// libgit2 does not support the index's format.
     #[error("the index cannot be read")]
     Index(#[source] GitError),
-    /// A folder is another repository.
+    /// A folder is a nested repository.
     #[error("{shown} is a repository of its own")]
     Nested {
         /// Its path, for display.
@@ -32,7 +32,7 @@ pub enum CaptureError {
         /// Its path, for display.
         shown: String,
     },
-    /// The caller refused a file.
+    /// The caller's `accept` refused a file.
     #[error("the work is not accepted")]
     NotAccepted,
     /// A path is neither a file, a link nor a folder.
@@ -41,7 +41,7 @@ pub enum CaptureError {
         /// Its path, for display.
         shown: String,
     },
-    /// A file's name is `.git` on some file system, so that it could not be given back.
+    /// A file's name means `.git` on some file system, so it could not be restored there.
     #[error("{shown} is taken for git's own folder on some systems")]
     GitsOwn {
         /// Its path, for display.
@@ -55,7 +55,7 @@ pub enum CaptureError {
         /// The cause.
         source: io::Error,
     },
-    /// A file changed each time it was read.
+    /// A file changed on every attempt to read it.
     #[error("{shown} changes while it is read")]
     Changing {
         /// Its path, for display.

@@ -1,4 +1,4 @@
-//! Files of a working tree on disk, read without following links.
+//! Reads files of a working tree without following links.
 
 use std::fs::{File, Metadata};
 use std::io::Read;
@@ -36,7 +36,7 @@ pub(super) fn path_bytes(path: PathBuf) -> Vec<u8> {
     path.to_string_lossy().replace('\\', "/").into_bytes()
 }
 
-/// Distinguishes two states of a file.
+/// Identifies a version of a file.
 #[cfg(unix)]
 fn stamp(found: &Metadata) -> impl PartialEq {
     use std::os::unix::fs::MetadataExt;
@@ -65,7 +65,7 @@ fn is_executable(_: &Metadata) -> bool {
     false
 }
 
-/// What is at a path of a working tree, without following links.
+/// The metadata at a path of a working tree, without following links.
 pub(super) fn metadata_at(root: &Path, path: &[u8]) -> io::Result<Option<Metadata>> {
     let absent = |error: &io::Error| {
         matches!(
@@ -125,7 +125,7 @@ impl Found {
             return Err(changing());
         }
         let mut bytes = Vec::with_capacity(usize::try_from(self.metadata.len()).unwrap_or(0));
-        // Reading one byte more shows whether it grew.
+        // One byte more, to detect that it grew.
         let mut limited = (&mut file).take(self.metadata.len() + 1);
         limited.read_to_end(&mut bytes).map_err(failed)?;
         if bytes.len() as u64 != self.metadata.len() || !is_same(&file)? {
@@ -141,7 +141,7 @@ impl Found {
     }
 }
 
-/// What is at a path, which must be a file, a link or a folder.
+/// The metadata at a path, which must be a file, link or folder.
 pub(crate) fn find(root: &Path, path: &[u8]) -> Result<Option<Metadata>, CaptureError> {
     let found = metadata_at(root, path).map_err(|source| CaptureError::Unreadable {
         shown: shown(path),

@@ -1,4 +1,4 @@
-//! The index: the files of the next commit and their tree, without reading the working tree.
+//! The index: the files and the tree of the next commit, without reading the working tree.
 
 use std::path::Path;
 use std::{fs, io};
@@ -51,18 +51,18 @@ pub enum IndexError {
 }
 
 /// Patterns like git's pathspecs: `*` and `**` match any text, `?` one character, `[…]` a set. A
-/// name alone matches everything below it, and a leading `!` excludes.
+/// plain name matches everything below it, and a leading `!` excludes.
 pub struct PathPatterns {
     taken: Option<git2::Pathspec>,
     excluded: Option<git2::Pathspec>,
 }
 
-/// What patterns say about a path.
+/// The result of matching a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathMatch {
     /// One of them matches.
     Taken,
-    /// One that begins with `!` matches, whatever the others say.
+    /// A pattern with a leading `!` matches; it takes precedence.
     Excluded,
     /// None matches.
     Neither,
@@ -72,7 +72,8 @@ impl PathPatterns {
     /// Parses patterns.
     ///
     /// # Errors
-    /// [`IndexError::Pattern`] for an invalid pattern: libgit2 would accept it and match nothing.
+    /// [`IndexError::Pattern`] for an invalid pattern, which libgit2 would accept without matching
+    /// anything.
     pub fn new(patterns: &[String]) -> Result<Self, IndexError> {
         for pattern in patterns {
             glob::Pattern::new(&sets_of(pattern)).map_err(|source| IndexError::Pattern {
@@ -81,7 +82,7 @@ impl PathPatterns {
             })?;
         }
         let spec = |patterns: &[&str]| match patterns {
-            // No patterns at all would match everything.
+            // Without patterns, libgit2 would match everything.
             [] => Ok(None),
             some => git2::Pathspec::new(some.iter()).map(Some),
         };
@@ -101,7 +102,7 @@ impl PathPatterns {
         })
     }
 
-    /// What the patterns say about a path.
+    /// Matches a path.
     pub fn matched(&self, path: &str) -> PathMatch {
         let flags = git2::PathspecFlags::DEFAULT;
         let has = |spec: &Option<git2::Pathspec>| {
@@ -116,8 +117,8 @@ impl PathPatterns {
     }
 }
 
-/// A pattern for `glob`, which knows no escapes and takes `**` only for whole folders: it is used
-/// only to check that sets are closed.
+/// A pattern for `glob`, used only to check that sets are closed: it has no escapes, and `**`
+/// matches only whole folders.
 fn sets_of(pattern: &str) -> String {
     let mut kept = String::with_capacity(pattern.len());
     let mut characters = pattern.chars();
@@ -132,8 +133,8 @@ fn sets_of(pattern: &str) -> String {
 }
 
 impl Repository {
-    /// The staged files and links that HEAD has otherwise or not at all, of those whose paths are
-    /// wanted. `index` is the file that git names in place of the repository's own.
+    /// The staged files and links that differ from HEAD, of those whose paths match. `index`
+    /// replaces the repository's own index file.
     ///
     /// # Errors
     /// [`IndexError`]; a missing index means that nothing is staged.
@@ -144,7 +145,7 @@ impl Repository {
     ) -> Result<Vec<StagedFile>, IndexError> {
         let failed = |message: String| IndexError::Git { message };
         let head = self.resolve("HEAD").map_err(IndexError::Head)?;
-        // Before the first commit, against the empty tree.
+        // Before the first commit, compare with the empty tree.
         let head = head.map_or_else(|| self.hash(ObjectType::Tree, b""), Ok);
         let head = head.map_err(IndexError::Head)?.to_string();
         let mut command = git_alone(self.path(), self.workdir());
@@ -177,7 +178,7 @@ impl Repository {
         Ok(found)
     }
 
-    /// A copy of the index without what libgit2 does not read.
+    /// A copy of the index without extensions that libgit2 does not support.
     ///
     /// # Errors
     /// When it can't be copied, or git can't read it.
@@ -197,7 +198,7 @@ impl Repository {
             .env("GIT_INDEX_FILE", &copy)
             .current_dir(self.path());
         let ran = command.output();
-        // libgit2 compares what was modified when the index was, or since.
+        // libgit2 compares file times with the index's: the copy keeps the original's.
         let file = fs::File::options().write(true).open(&copy);
         let dated = file.and_then(|copy| copy.set_modified(written));
         let opened = git2::Index::open_ext(&copy, git2_format(self.format()));
@@ -212,8 +213,7 @@ impl Repository {
         }
     }
 
-    /// The tree of the index. Its folders are kept in memory only, as is everything written after
-    /// them.
+    /// The index as a tree. Folders and everything written later are kept in memory only.
     ///
     /// # Errors
     /// [`GitError`] when libgit2 does not support the index's format, or it has conflicts.
@@ -227,7 +227,7 @@ impl Repository {
     }
 }
 
-/// Whether this is the mode of a file or a link, not of a submodule.
+/// Whether this is the mode of a file or link, not of a submodule.
 fn is_file(mode: &str) -> bool {
     ["100", "120"].iter().any(|kind| mode.starts_with(kind))
 }

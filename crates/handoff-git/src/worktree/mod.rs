@@ -1,10 +1,10 @@
-//! The uncommitted changes of a working tree, read without touching it.
+//! Captures the uncommitted changes of a working tree without touching it.
 //!
-//! The index is compared with HEAD, and the files with the index, as `git status` does; the index
-//! is not refreshed. What differs is written as blobs, byte for byte.
+//! The index is compared with HEAD, and the files with the index, like `git status`; the index is
+//! not refreshed. Differences are written as blobs, byte for byte.
 //!
 //! `index` reads the files of the next commit, `position` the branch and the operation in progress;
-//! `restore` writes, and only into a worktree that it just created.
+//! `restore` writes only into a worktree that it just created.
 
 mod capture;
 mod disk;
@@ -36,25 +36,25 @@ use crate::program::Program;
 use crate::repository::Repository;
 use crate::tree::{FlatEntry, MOST_IN_ALL, Mode, Tree};
 
-/// Limits on what is kept.
+/// Limits on captured files.
 #[derive(Clone, Copy, Debug)]
 pub struct Caps {
-    /// The largest file, in bytes.
+    /// The maximum size of a file, in bytes.
     pub file: u64,
-    /// All files together, in bytes.
+    /// The maximum size of all files, in bytes.
     pub total: u64,
-    /// How many files.
+    /// The maximum number of files.
     pub files: usize,
 }
 
-/// A file with its content.
+/// A captured file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptFile {
     /// Its path.
     pub path: RawPath,
     /// Its mode.
     pub mode: Mode,
-    /// Its content; a link's is its target.
+    /// Its blob; a link's content is its target.
     pub id: ObjectId,
     /// Its size in bytes.
     pub bytes: u64,
@@ -82,11 +82,11 @@ pub struct Unfinished {
     pub staged: Vec<KeptFile>,
     /// Paths in HEAD that are not in the index.
     pub removed: Vec<RawPath>,
-    /// Paths that are only intended to be added.
+    /// Paths added with `git add --intent-to-add`.
     pub intended: Vec<RawPath>,
-    /// Flags in the index on files that differ from it.
+    /// Index flags on files that differ from it.
     pub hidden: BTreeMap<RawPath, Hidden>,
-    /// How many files a sparse checkout left out.
+    /// The number of files that a sparse checkout left out.
     pub sparse: usize,
 }
 
@@ -97,7 +97,7 @@ impl Unfinished {
     }
 }
 
-/// How often to read a working tree that keeps changing.
+/// How often a working tree that keeps changing is read.
 const TRIES: u32 = 3;
 
 /// The entries of the index.
@@ -105,7 +105,7 @@ const TRIES: u32 = 3;
 struct Entries {
     /// Stage 0 without submodules, sorted by path.
     plain: Vec<IndexEntry>,
-    /// Conflicts.
+    /// Conflicts: path, mode, id and stage.
     stages: Vec<(RawPath, u32, Oid, u16)>,
     submodules: BTreeMap<RawPath, Oid>,
     intended: BTreeSet<RawPath>,
@@ -123,8 +123,8 @@ fn mode_of(mode: u32) -> Mode {
 }
 
 impl Repository {
-    /// Reads the changes in a working tree and its index since a tree, HEAD's, and writes the files
-    /// as blobs. Every file's path and bytes are passed to `accept` before any is written.
+    /// Captures the changes in a working tree and its index relative to a tree, HEAD's, and writes
+    /// the files as blobs. Every file is passed to `accept` before any is written.
     ///
     /// # Errors
     /// [`CaptureError`]; nothing is written if a file is refused.
@@ -152,7 +152,7 @@ impl Repository {
         caps: Caps,
         accept: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<Unfinished, CaptureError> {
-        // HEAD's files are listed while this thread reads the index.
+        // HEAD's files are listed in parallel with reading the index.
         let listed = head.map(|tree| {
             std::thread::spawn(move || {
                 Tree::new(&Self::open_here().ok()?, tree)
@@ -182,8 +182,7 @@ impl Repository {
         scan.write(accept)
     }
 
-    /// The index. Of one in a form that libgit2 does not read, git writes a plain copy, which is read
-    /// instead.
+    /// The index to compare with. If libgit2 does not support its format, git writes a plain copy.
     fn index_to_compare(&self) -> Result<git2::Index, CaptureError> {
         let read = || {
             let mut index = self.inner.index()?;
@@ -193,7 +192,7 @@ impl Repository {
         };
         read().or_else(|error: git2::Error| {
             let plain = self.plain_index().and_then(|mut index| {
-                // libgit2 looks into the index for submodules, too.
+                // libgit2 reads the repository's index for submodules, too.
                 let set = ensure_paths(&index).and_then(|()| self.inner.set_index(&mut index));
                 set.map_err(io::Error::other).map(|()| index)
             });
@@ -227,7 +226,7 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// Adds a path as a file, or as deleted.
+    /// Adds a path, as a file or as deleted.
     fn add(&mut self, path: RawPath) -> Result<(), CaptureError> {
         match find(self.root, &path)? {
             Some(metadata) => {
@@ -240,7 +239,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// Adds the files that libgit2 finds to differ from the index.
+    /// Adds the files that differ from the index, by libgit2's comparison.
     fn compare_with_index(&mut self, index: &git2::Index) -> Result<(), CaptureError> {
         let mut options = DiffOptions::new();
         options
@@ -248,12 +247,12 @@ impl Scan<'_> {
             .recurse_untracked_dirs(true)
             .include_typechange(true)
             .include_unreadable(true)
-            // Nested repositories are among what libgit2 ignores.
+            // libgit2 counts nested repositories as ignored.
             .include_ignored(true)
             .update_index(false);
         let repository = &self.repository.inner;
         let diff = match repository.diff_index_to_workdir(Some(index), Some(&mut options)) {
-            // A file replaced between its lookup and its hashing has another size.
+            // If a file was replaced between lookup and hashing, its size differs.
             Err(error)
                 if error.class() == ErrorClass::Os
                     && are_readable(self.root, &self.entries.plain) =>
@@ -272,7 +271,7 @@ impl Scan<'_> {
         let folder = path.strip_suffix(b"/");
         let plain = folder.unwrap_or(path);
         if self.entries.submodules.contains_key(plain) {
-            // libgit2 takes every submodule whose refs are in tables for a changed one.
+            // libgit2 reports every submodule with reftables as changed.
             let path = on_disk(Path::new(""), plain);
             if Program::has_same(self.repository, &path).unwrap_or(false) {
                 return Ok(());
@@ -303,7 +302,7 @@ impl Scan<'_> {
             Some(metadata) => {
                 self.files.insert(path.to_owned(), metadata);
             }
-            // Replaced by a folder, or deleted in between.
+            // Replaced by a folder, or deleted meanwhile.
             None if self.entries.get(path).is_some() => {
                 self.deleted.insert(path.to_owned());
             }
@@ -312,8 +311,8 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// Adds the files that libgit2 does not compare, or compares in its own way: those in conflict,
-    /// those only intended to be added, and those with flags in the index.
+    /// Adds the files that libgit2 does not compare, or compares differently: conflicts,
+    /// intent-to-add, and files with index flags.
     fn add_flagged(&mut self) -> Result<(), CaptureError> {
         let in_conflict = self.entries.stages.iter().map(|(path, ..)| path);
         let paths: BTreeSet<RawPath> = in_conflict.chain(&self.entries.intended).cloned().collect();
@@ -338,7 +337,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// Whether a file has the mode and content of its entry in the index.
+    /// Whether a file has the mode and content of its index entry.
     fn is_in_index(&self, path: &RawPath, metadata: &Metadata) -> Result<bool, CaptureError> {
         let (mode, id) = self.entries.get(path).unwrap_or_else(|| {
             let none = ObjectId::zero(self.repository.format());
@@ -355,7 +354,7 @@ impl Scan<'_> {
         Ok(kind == mode_of(mode) && self.repository.hash(ObjectType::Blob, &bytes)?.oid() == id)
     }
 
-    /// Adds what is staged and removed.
+    /// Adds staged and removed entries.
     fn compare_with_head(&mut self, head: Vec<FlatEntry>) -> Result<(), CaptureError> {
         let (entries, state) = (&self.entries, &mut self.state);
         // Both are sorted by path.
@@ -397,7 +396,7 @@ impl Scan<'_> {
             return Err(CaptureError::Submodule { shown });
         }
         state.removed = known.into_keys().collect();
-        // A staged file differs from HEAD, even if the file is the same as in the index.
+        // A staged file differs from HEAD, even if it equals the index.
         let staged: Vec<RawPath> = state.staged.iter().map(|file| file.path.clone()).collect();
         for path in staged {
             if !self.files.contains_key(&path) && !self.deleted.contains(&path) {
@@ -410,7 +409,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// Checks the limits, and that the files existed at one time.
+    /// Checks the limits, and that the files could exist at the same time.
     fn check(&self, caps: Caps) -> Result<(), CaptureError> {
         within(&self.files, &self.state.staged, caps)?;
         let state = &self.state;
@@ -425,7 +424,7 @@ impl Scan<'_> {
         if let Some(path) = all.find(|path| !is_inside(path)) {
             return Err(CaptureError::GitsOwn { shown: shown(path) });
         }
-        // A file and the content of a folder of the same name did not.
+        // A file and a folder of the same name could not.
         for path in self.files.keys() {
             let mut above = path.iter().enumerate().filter(|(_, b)| **b == b'/');
             if above.any(|(end, _)| self.files.contains_key(&path[..end])) {
@@ -435,7 +434,8 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// Writes the files. All are read before the first is written: a refusal leaves nothing behind.
+    /// Writes the files. All are read before the first is written, so that a refusal leaves nothing
+    /// behind.
     fn write(
         self,
         accept: &mut dyn FnMut(&[u8], &[u8]) -> bool,
@@ -506,7 +506,7 @@ impl Entries {
         at.ok().map(|at| (self.plain[at].mode, self.plain[at].id))
     }
 
-    /// Whether a path is handled separately.
+    /// Whether a path is handled separately (see `add_flagged`).
     fn is_special(&self, path: &[u8]) -> bool {
         self.intended.contains(path)
             || self.marked.contains_key(path)
@@ -514,8 +514,7 @@ impl Entries {
     }
 }
 
-/// Refuses an index with a path that none can be: libgit2 and git may take what is cut off for
-/// entries.
+/// Refuses an index with an invalid path: libgit2 and git might parse truncated data as entries.
 fn ensure_paths(index: &git2::Index) -> Result<(), git2::Error> {
     if index.iter().any(|entry| entry.path.contains(&0)) {
         return Err(git2::Error::from_str("the index has an invalid path"));

@@ -19,12 +19,12 @@ pub struct Position {
     pub head: Option<(ObjectId, ObjectId)>,
 }
 
-/// Commits that whoever continues the work may lack.
+/// Commits that another clone may lack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unpublished {
     /// The commits to keep, parents first.
     pub commits: Vec<ObjectId>,
-    /// Whether there are too many, and only the tips are listed.
+    /// Whether there are too many, so that only the tips are listed.
     pub more: bool,
 }
 
@@ -67,8 +67,8 @@ impl Repository {
         (heads, fs::read(own.join("MERGE_MSG")).unwrap_or_default())
     }
 
-    /// These commits and those of their ancestors that no remote-tracking ref has. Only these
-    /// commits if there is no such ref, or there are more than the limit.
+    /// These commits and their ancestors that no remote-tracking ref contains. Only these commits,
+    /// if there is no such ref or the limit is exceeded.
     ///
     /// # Errors
     /// [`GitError`] when history can't be read.
@@ -92,7 +92,7 @@ impl Repository {
             walk.push(tip.oid())?;
         }
         for id in remote {
-            // A ref that is broken or points to something else excludes nothing.
+            // A broken ref excludes nothing.
             let _ = walk.hide(id.oid());
         }
         walk.set_sorting(git2::Sort::TOPOLOGICAL)?;
@@ -100,7 +100,7 @@ impl Repository {
         for id in walk {
             match id {
                 Ok(id) => commits.push(object_id(id)),
-                // The end of a shallow clone.
+                // A shallow clone's boundary.
                 Err(_) => break,
             }
             if commits.len() > limit {
@@ -111,7 +111,7 @@ impl Repository {
             }
         }
         commits.reverse();
-        // Published commits can still be missing where work continues.
+        // Even published commits can be missing in another clone.
         let published = tips.iter().filter(|tip| !commits.contains(tip));
         let published: Vec<ObjectId> = published.copied().collect();
         commits.splice(0..0, published);

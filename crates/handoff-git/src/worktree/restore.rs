@@ -1,4 +1,4 @@
-//! Restoring unfinished work: commits from their bytes, a new worktree, its files and its index.
+//! Restores captured work: commits from their bytes, a new worktree, its files and its index.
 //! Nothing is overwritten.
 
 use std::fs::OpenOptions;
@@ -49,7 +49,7 @@ pub enum RestoreError {
 }
 
 impl RestoreError {
-    /// What kept a file from being written, if the system did.
+    /// The system's obstacle to writing a file, if that was the reason.
     pub fn obstacle(&self) -> Option<Obstacle> {
         match self {
             Self::NoGit(source) | Self::File { source, .. } => Obstacle::of(source),
@@ -75,7 +75,7 @@ impl Repository {
         self.write(ObjectType::Blob, bytes)
     }
 
-    /// Writes a tree with entries added to and removed from another.
+    /// Writes a tree with entries set in and removed from another one.
     ///
     /// # Errors
     /// [`GitError`] when an object can't be read or written.
@@ -97,8 +97,8 @@ impl Repository {
         self.object(id, ObjectType::Commit)
     }
 
-    /// Writes a commit from its bytes. Returns false if they do not match the id, or its tree or
-    /// parents are missing.
+    /// Writes a commit from its bytes. Returns false if they do not match the id, or the tree or a
+    /// parent is missing.
     ///
     /// # Errors
     /// [`GitError`] when it can't be written.
@@ -153,7 +153,7 @@ impl Repository {
         linked.is_ok_and(|mut linked| linked.next().is_some())
     }
 
-    /// Whether git has a worktree registered at this path, even if it is gone.
+    /// Whether git has a worktree registered at this path, even if its folder is gone.
     pub fn knows_worktree(&self, dir: &Path) -> bool {
         let Ok(dir) = real(dir) else {
             return false;
@@ -168,12 +168,12 @@ impl Repository {
             .any(|found| found.trim_ascii_end() == link)
     }
 
-    /// Creates a linked worktree at a commit, on a branch that was just created or detached. No
-    /// hook runs, and all files are checked out. Until it is [finished](NewWorktree::finish), it is
-    /// locked.
+    /// Creates a linked worktree at a commit, detached or on a branch that was just created. No
+    /// hook runs, and all files are checked out. It is locked until it is
+    /// [finished](NewWorktree::finish).
     ///
     /// # Errors
-    /// [`RestoreError`]; what was created until then stays.
+    /// [`RestoreError`]; whatever was created before stays.
     pub fn add_worktree(
         &self,
         dir: &Path,
@@ -185,7 +185,7 @@ impl Repository {
             None => Target::Id(commit),
         };
         let made = self.register_worktree(dir, &head)?;
-        // From within the worktree, git would look for a relative path there again.
+        // From within the worktree, git would resolve a relative path differently.
         let real_dir = real(dir).map_err(|source| RestoreError::File {
             shown: dir.display().to_string(),
             source,
@@ -209,9 +209,9 @@ impl Repository {
         Err(RestoreError::Worktree(message))
     }
 
-    /// Creates a worktree's folder and its administrative files, as `git worktree add` does, but in
-    /// an order in which being killed does no harm: git sees a worktree once the file `gitdir`
-    /// exists, and `git fsck` fails on one without `HEAD`.
+    /// Creates a worktree's folder and administrative files like `git worktree add`, but in a
+    /// crash-safe order: git sees a worktree once `gitdir` exists, and `git fsck` fails on one
+    /// without `HEAD`.
     fn register_worktree(&self, dir: &Path, head: &Target) -> Result<NewWorktree, RestoreError> {
         let fail = |path: &Path| {
             let shown = path.display().to_string();
@@ -230,7 +230,7 @@ impl Repository {
         write(&own.join("commondir"), b"../..\n")?;
         self.refs.start_head(self, &own, head)?;
         write(&link, &[b"gitdir: ", &line(&own)[..]].concat())?;
-        // Atomically: git never reads half of it.
+        // Atomically, so that git never reads a partial file.
         let gitdir = own.join("gitdir");
         let new = own.join("gitdir.new");
         write(&new, &line(&link))?;
@@ -252,7 +252,7 @@ impl Repository {
         put_index(dir, state)
     }
 
-    /// Restores a merge in progress in a worktree. Returns false if the merged commits are missing.
+    /// Restores a merge in progress. Returns false if the merged commits are missing.
     ///
     /// # Errors
     /// [`RestoreError`] when its state can't be written.
@@ -299,18 +299,18 @@ impl NewWorktree {
     }
 }
 
-/// A path in git's form, of a folder that may not exist yet.
+/// The canonical path of a folder that may not exist yet.
 fn real(path: &Path) -> io::Result<PathBuf> {
     let path = std::path::absolute(path)?;
     let found = path.ancestors().filter(|_| cfg!(unix)).find_map(|above| {
         let below = path.strip_prefix(above).ok()?;
         Some(above.canonicalize().ok()?.join(below))
     });
-    // Joining an empty path leaves a slash at the end.
+    // Joining an empty path leaves a trailing slash.
     Ok(found.map_or(path, |found| found.components().collect()))
 }
 
-/// Creates a folder named for a worktree, with a number if the name is taken.
+/// Creates a folder named after a worktree, with a number if the name is taken.
 fn new_folder(all: &Path, dir: &Path) -> io::Result<PathBuf> {
     let name = dir.file_name().unwrap_or_default().to_string_lossy();
     let plain = |c: &char| c.is_ascii_alphanumeric() || "-_".contains(*c);
@@ -341,7 +341,7 @@ fn failed(path: &[u8], source: io::Error) -> RestoreError {
     }
 }
 
-/// Removes a file and the folders that become empty.
+/// Removes a file, and parent folders that become empty.
 fn remove(dir: &Path, path: &[u8]) -> Result<(), RestoreError> {
     if !is_inside(path) {
         return Err(RestoreError::Outside(shown(path)));
@@ -406,7 +406,7 @@ pub fn put_file(dir: &Path, path: &[u8], mode: Mode, bytes: &[u8]) -> Result<(),
     file.write_all(bytes).map_err(fail)
 }
 
-/// Creates a symbolic link; returns whether this system supports them.
+/// Creates a symbolic link; returns whether the system supports them.
 #[cfg(unix)]
 fn make_link(path: &Path, target: &[u8]) -> io::Result<bool> {
     use std::os::unix::ffi::OsStrExt;
@@ -444,7 +444,7 @@ fn put_index(dir: &Path, state: &Unfinished) -> Result<(), RestoreError> {
         entry.flags_extended = IndexEntryExtendedFlag::INTENT_TO_ADD.bits();
         index.add(&entry)?;
     }
-    // The checkout's cached file times no longer apply.
+    // The file times cached by the checkout are stale.
     for path in state.files.iter().map(|file| &file.path) {
         if let Some(known) = index.get_path(&name(path), 0) {
             let mut entry = plain_entry(path, known.mode, known.id);

@@ -1,4 +1,4 @@
-//! An issue as a sequence diagram: a lane for each agent, a line for each handoff.
+//! Draws an issue as a sequence diagram: a lane per agent, a line per handoff.
 
 use handoff::base::text::one_line;
 use handoff::model::overdue_text;
@@ -8,11 +8,10 @@ use super::{Paint, beneath};
 use crate::text::{cut_to_columns, label, span, width};
 use crate::{Edge, Graph, Mark, NodeId, Step};
 
-/// The most handoffs with lines of their own; of more, the first, the last and the marked ones are
-/// shown.
+/// The maximum number of handoffs drawn; of more, only the first, the last and the marked ones.
 const MOST_STEPS: usize = 60;
 
-/// How many are shown at the beginning, in between and at the end then.
+/// How many are then drawn at the beginning; below, in between and at the end.
 const FIRST: usize = 10;
 const BETWEEN: usize = 10;
 const LAST: usize = 30;
@@ -27,7 +26,7 @@ pub(super) fn draw(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut 
         match part {
             Row::Step(step) => step_lines(graph, &lanes, step, columns, paint, lines),
             Row::Skipped(count) => {
-                // The last gap tells how to see them all.
+                // The last gap names the command that shows everything.
                 let is_last = !rows[i + 1..].iter().any(|p| matches!(p, Row::Skipped(_)));
                 let see = if is_last {
                     format!(": `git handoff list --issue {}`", graph.name)
@@ -43,7 +42,7 @@ pub(super) fn draw(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut 
     summary(graph, columns, skipped, paint, lines);
 }
 
-/// A lane for each agent, from left to right.
+/// The lanes of agents, from left to right.
 struct Lanes {
     /// The width of a lane.
     pitch: usize,
@@ -51,10 +50,10 @@ struct Lanes {
 }
 
 impl Lanes {
-    /// `None` if there are too many lanes to leave room for text.
+    /// `None` if the lanes would leave no room for text.
     fn new(graph: &Graph, columns: usize) -> Option<Self> {
         let count = graph.nodes.len();
-        // Wide lanes read best, but text needs more room than lanes.
+        // Wide lanes read best, but text takes precedence.
         let fits = |pitch: &usize| match pitch {
             2 => 2 * count + 36 <= columns,
             pitch => pitch * count + 50 <= columns,
@@ -116,7 +115,7 @@ enum Row<'g> {
     Skipped(usize),
 }
 
-/// The rows, or of a long issue the beginning, the end and the marked ones.
+/// The rows; of a long issue, the beginning, the end and the marked ones.
 fn rows(graph: &Graph) -> Vec<Row<'_>> {
     let steps = &graph.steps;
     if steps.len() <= MOST_STEPS {
@@ -178,7 +177,7 @@ fn step_lines(
     }
 }
 
-/// A handoff in a line: its summary, and at the end how long it took.
+/// A handoff's line: its summary, and its duration at the end.
 fn step_text(step: &Step, room: usize) -> String {
     let mut text = format!("{} {}", step.number, step.mark.symbol());
     if step.state != State::Completed {
@@ -247,7 +246,7 @@ fn positions(
     }
 }
 
-/// The loops, and the routes with their counts if steps were skipped.
+/// The loops and, if steps were skipped, the routes with their counts.
 fn summary(
     graph: &Graph,
     columns: usize,
@@ -299,7 +298,7 @@ fn names(graph: &Graph, edge: &Edge) -> String {
     format!("{} → {}", name(edge.from), name(edge.to))
 }
 
-/// With too many agents for lanes, their names are in the lines.
+/// With too many agents for lanes, the lines contain their names.
 fn without_lanes(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut Vec<String>) {
     for part in rows(graph) {
         match part {

@@ -1,7 +1,7 @@
 //! Graphs as text for a terminal, with box-drawing characters.
 //!
-//! An issue is a sequence diagram, a protocol a list of routes by sender, tasks are a tree. Symbols
-//! and words tell the state; colour is the caller's, through [`Paint`].
+//! An issue is drawn as a sequence diagram, a protocol as a list of routes by sender, tasks as a
+//! tree. Symbols and words show the state; the caller adds colour through [`Paint`].
 
 mod issue;
 mod protocol;
@@ -12,10 +12,10 @@ use handoff::base::text::one_line;
 use super::text::{cut_to_columns, wrap};
 use super::{Graph, Kind, Mark};
 
-/// Colours a text by its mark.
+/// Colours a text according to a mark.
 pub type Paint<'a> = &'a dyn Fn(Mark, &str) -> String;
 
-/// Draws a graph in lines of at most this many columns, if names allow it.
+/// Draws a graph in lines of at most this many columns, as far as names allow.
 pub fn terminal(graph: &Graph, columns: usize, paint: Paint<'_>) -> String {
     let columns = columns.max(40);
     let mut lines = vec![
@@ -33,7 +33,7 @@ pub fn terminal(graph: &Graph, columns: usize, paint: Paint<'_>) -> String {
         .collect()
 }
 
-/// Converts a drawing to ASCII, apart from names.
+/// Converts a drawing to ASCII, except names.
 pub fn ascii(drawing: &str) -> String {
     let plain = drawing.chars().map(|c| match c {
         '│' | '├' | '┤' | '⋮' => '|',
@@ -52,7 +52,7 @@ pub fn ascii(drawing: &str) -> String {
     plain.collect()
 }
 
-/// Wrapped, indented text with a prefix on its first line.
+/// Wraps and indents text, with a prefix on its first line.
 fn beneath(before: &str, text: &str, columns: usize, most: usize) -> Vec<String> {
     let indent = super::text::width(before);
     let mut wrapped = wrap(&one_line(text), columns.saturating_sub(indent).max(20));

@@ -79,7 +79,7 @@ fn arrow(edge: &Edge) -> &'static str {
     }
 }
 
-/// How often and how fast.
+/// An edge's count and times.
 fn figures(edge: &Edge) -> String {
     match edge.kind {
         EdgeKind::Forbidden => "forbidden".to_owned(),
@@ -96,7 +96,7 @@ fn figures(edge: &Edge) -> String {
     }
 }
 
-/// The types of contracts, and remarks.
+/// An edge's contract types and remarks.
 fn remarks(graph: &Graph, edge: &Edge) -> String {
     let shown = types(graph, edge);
     let types = (!shown.is_empty()).then(|| list(&shown, 6));

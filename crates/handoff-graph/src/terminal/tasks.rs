@@ -6,7 +6,7 @@ use super::{Paint, beneath};
 use crate::text::list;
 use crate::{EdgeKind, Graph, Mark, Node, NodeId};
 
-/// The most tasks with lines of their own; of more, completed ones are only counted.
+/// The maximum number of tasks drawn; of more, completed ones are only counted.
 const MOST_TASKS: usize = 40;
 
 pub(super) fn draw(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut Vec<String>) {
@@ -26,7 +26,7 @@ pub(super) fn draw(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut 
     }
     let is_hidden = |id: &NodeId| is_long && graph.node(*id).mark == Mark::Done;
     let task = |id: &NodeId| task(graph, graph.node(*id), &dependencies[id.0], columns, paint);
-    // Parts of a task that nobody handed over are shown at the top.
+    // Tasks whose parent was never handed over are at the top level.
     let tops = graph.nodes.iter().map(|node| node.id);
     let tops: Vec<NodeId> = tops.filter(|id| !is_part[id.0]).collect();
     let (done, shown): (Vec<NodeId>, Vec<NodeId>) = tops

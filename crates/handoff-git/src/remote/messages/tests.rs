@@ -1,12 +1,12 @@
-//! Real messages: from git 2.47 where they could be provoked, from its newer versions' source, and
-//! from reports about hosts.
+//! Real messages: from git 2.47 where reproducible, from newer versions' source, and from bug
+//! reports about hosts.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
 
 const REF: &str = "refs/heads/handoffs";
 
-/// The kind of outcome and its message.
+/// The variant of an outcome, with its message.
 fn meaning(result: Result<Pushed, RemoteError>) -> String {
     match result {
         Ok(pushed) => format!("{pushed:?}"),
@@ -27,7 +27,7 @@ fn pushed(outcome: &str, stderr: &str) -> String {
     meaning(of_push(REF, stdout.as_bytes(), stderr.as_bytes()))
 }
 
-/// A failure before any ref was negotiated.
+/// A failure before refs were negotiated.
 fn contact(stderr: &str) -> String {
     let result = of_push(REF, b"", stderr.as_bytes());
     let fetched = meaning(Err(of_contact(&lines(stderr.as_bytes()))));
