@@ -1,6 +1,6 @@
-//! Says which build this is (`--version --verbose`), and links the program at a fixed address on Linux:
-//! a third of its start-up was the relocation of 23,000 pointers, in each process. `docs/security.md`
-//! says what that gives up; `GIT_HANDOFF_RELOCATABLE=1` builds it otherwise.
+//! Embeds the build's identity (`--version --verbose`), and links the program at a fixed address on
+//! Linux: relocating 23,000 pointers took a third of each process's start-up. `docs/security.md`
+//! says what this costs; `GIT_HANDOFF_RELOCATABLE=1` disables it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,7 +20,7 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
 
     let given = |name: &str| env::var(name).unwrap_or_default();
-    // The folder of the profile has this build's output: PROFILE itself knows two.
+    // The output folder's path names the profile: PROFILE itself has only two values.
     let output = PathBuf::from(given("OUT_DIR"));
     let profile = output.ancestors().nth(3).and_then(Path::file_name);
     let profile = profile.unwrap_or_default().display();
@@ -31,8 +31,8 @@ fn main() {
     println!("cargo::rustc-env={COMMIT}={commit}");
 }
 
-/// The commit that is built: as it was given, as cargo wrote it into the package, or the one that is
-/// checked out. A development build does not say it: each commit would build it again.
+/// The commit being built: the given one, the one that cargo packaged, or the checked-out one.
+/// Omitted in development builds, which would otherwise be rebuilt for each commit.
 fn commit(folder: &str, profile: &str) -> Option<String> {
     if let Ok(commit) = env::var(COMMIT) {
         return Some(commit);

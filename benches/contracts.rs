@@ -1,4 +1,4 @@
-//! What a handoff costs in process, without Git: checking, compiling a schema, planning.
+//! The cost of a handoff in process, without Git: checking, compiling a schema, planning.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod support;
@@ -36,7 +36,7 @@ fn plan(c: &mut Criterion) {
     let mut work = Work::new();
     let mut group = c.benchmark_group("plan");
     group.throughput(Throughput::Elements(1));
-    // Sends and the claims between them: sample, check, plan, write the records.
+    // Sends and claims alternate: sample, check, plan, write the records.
     group.bench_function("step", |b| b.iter(|| work.next_step()));
     group.finish();
 }

@@ -8,7 +8,7 @@ use handoff::protocol::Protocol;
 use handoff::templates::{FolderSchemas, built_in};
 use serde_json::{Value, json};
 
-/// One kind of contract in the life of an issue.
+/// A kind of contract in the life of an issue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     Open,
@@ -179,7 +179,7 @@ impl Samples {
         }
     }
 
-    /// Takes a text through the pipeline, as `send` does.
+    /// Checks a text like `send` does.
     pub fn review(&self, text: &str) -> Contract {
         let reviewed = review(
             &self.protocol,

@@ -1,7 +1,8 @@
-//! What benches and `examples/bench_tool.rs` share: sample contracts and the generator of legal ledgers.
+//! Shared by benches and `examples/bench_tool.rs`: sample contracts and a generator of legal
+//! ledgers.
 //!
-//! A ledger is made by [`Work`], which runs issues through `ledger::plan` in memory, one step at a time; whoever
-//! drives it writes the steps.
+//! [`Work`] generates a ledger by running issues through `ledger::plan` in memory, step by step;
+//! the caller writes the steps.
 #![allow(
     dead_code,
     missing_docs,

@@ -1,4 +1,4 @@
-//! A team at work: issues in flight, each moved on by `ledger::plan`.
+//! A team at work: issues in flight, each advanced by `ledger::plan`.
 
 use std::convert::Infallible;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use handoff::protocol::{Event, Policy};
 
 use super::contracts::{Samples, Stage};
 
-/// When the work begins; every step takes a second, so that no lease runs out between two of an issue.
+/// The start of the work; each step takes a second, so that no lease expires within an issue.
 const START: i64 = 1_767_261_600;
 
 /// How many issues are in flight at any time.
@@ -30,7 +30,7 @@ pub struct Planned {
     pub contract: Option<Vec<u8>>,
 }
 
-/// One issue as the ledger would hold it.
+/// One issue, in memory.
 struct InMemory {
     number: u32,
     key: IssueKey,
@@ -180,10 +180,10 @@ impl Work {
             .fixed_offset()
     }
 
-    /// The next step of an issue that is chosen by a fixed rule.
+    /// The next step of an issue chosen by a fixed rule.
     pub fn next_step(&mut self) -> Planned {
         let at = self.next_time();
-        // Any mixing will do; this one is Knuth's.
+        // Any mixing function will do; this one is Knuth's.
         self.chance = self
             .chance
             .wrapping_mul(6_364_136_223_846_793_005)

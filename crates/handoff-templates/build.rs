@@ -1,5 +1,5 @@
-//! Works out the ids that the files of the built-in protocols have as Git's blobs, so that a process
-//! that meets one need not read it from a repository.
+//! Precomputes the Git blob ids of the built-in protocols' files, so that a process need not read
+//! known blobs from a repository.
 
 use std::error::Error;
 use std::fmt::Write;

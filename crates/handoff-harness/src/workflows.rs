@@ -1,5 +1,5 @@
-//! GitHub workflows: files in `.github/workflows/` that record events and gate pull requests, and the
-//! rulesets that protect what they rely on, beside them.
+//! GitHub workflows in `.github/workflows/` that record events and gate pull requests, and the
+//! rulesets that protect them.
 
 use std::fs;
 use std::io;
@@ -15,16 +15,16 @@ use thiserror::Error;
 /// The folder of workflows and rulesets in a repository.
 const FOLDER: &str = ".github";
 
-/// The line that says where the action is, which each repository sets for itself.
+/// The placeholder line for the action, which each repository replaces.
 pub const ACTION: &str = "uses: OWNER/git-handoff/action@0000000000000000000000000000000000000000";
 
-/// The environment in which it has the agents' key.
+/// The GitHub environment with the agents' key.
 pub const ENVIRONMENT: &str = "handoff-agents";
 
-/// The ledger's branch, if nothing else is said.
+/// The default branch of the ledger.
 const USUAL_BRANCH: &str = "handoffs";
 
-/// The lines that say it.
+/// The lines that name it.
 const USUAL_LEDGER: &str = "LEDGER: handoffs";
 const USUAL_REF: &str = "\"refs/heads/handoffs\"";
 
@@ -48,7 +48,7 @@ const ON_SERVER: [(&str, &str); 4] = [
 /// The workflow that runs agents, which is only written if it is asked for.
 const AGENTS: &str = "workflows/handoff-agent.yml";
 
-/// The workflows and rulesets, by their files' names.
+/// The workflows and rulesets, by file name.
 const WORKFLOWS: [(&str, &str); 7] = [
     (AGENTS, include_str!("../github/handoff-agent.yml")),
     (
@@ -80,10 +80,10 @@ const WORKFLOWS: [(&str, &str); 7] = [
 /// Why workflows could not be written or removed.
 #[derive(Debug, Error)]
 pub enum WorkflowError {
-    /// Another file has a workflow's name.
+    /// Another file has this name.
     #[error("{0} is there already, and is another file")]
     Taken(String),
-    /// A file lies beneath a link that leads elsewhere.
+    /// The path leads through a link out of the working tree.
     #[error("{0} leads out of the working tree, or into a git directory")]
     Link(String),
     /// A file can't be read, written or removed.
@@ -114,14 +114,14 @@ impl Explained for WorkflowError {
     }
 }
 
-/// A file, and whether something was done about it.
+/// A file, and whether it was changed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct WorkflowFile {
     /// Its path in the repository.
     pub path: String,
-    /// Whether it was written or removed now.
+    /// Whether it was written or removed just now.
     pub changed: bool,
-    /// The lines that were replaced in it, each as it was and as it is.
+    /// The replaced lines: before and after.
     pub replaced: Vec<(String, String)>,
 }
 
@@ -131,7 +131,7 @@ pub struct WorkflowFile {
 /// `with_agents`. GitHub Enterprise Server has its own actions for artifacts.
 ///
 /// # Errors
-/// [`WorkflowError`]: one of the names is taken by another file, or a file can't be written.
+/// [`WorkflowError`]: a name is taken by another file, or a file can't be written.
 pub fn install(
     root: &Path,
     action: Option<&str>,
@@ -183,7 +183,7 @@ pub fn install(
     Ok(files)
 }
 
-/// A template for an action and a ledger's branch.
+/// A template filled in with an action and a ledger's branch.
 fn filled(template: &str, action: Option<&str>, branch: &str) -> String {
     let text = match action {
         Some(action) => template.replace(ACTION, &format!("uses: {action}")),
@@ -192,7 +192,7 @@ fn filled(template: &str, action: Option<&str>, branch: &str) -> String {
     if branch == USUAL_BRANCH {
         return text;
     }
-    // In quotes: YAML takes some words for numbers or truths.
+    // Quoted: YAML reads some words as numbers or booleans.
     let quoted = |name: &str| serde_json::Value::from(name).to_string();
     text.replace(USUAL_LEDGER, &format!("LEDGER: {}", quoted(branch)))
         .replace(USUAL_REF, &quoted(&format!("refs/heads/{branch}")))
@@ -229,7 +229,7 @@ fn pinned(text: &str, action: &str, replaced: &mut Vec<(String, String)>) -> Str
         .collect()
 }
 
-/// The workflows that still say `OWNER` for where the action is, by their paths.
+/// The paths of workflows that still have the placeholder `OWNER` for the action.
 ///
 /// # Errors
 /// [`WorkflowError`] if a file can't be read.
@@ -243,14 +243,14 @@ pub fn without_action(root: &Path) -> Result<Vec<String>, WorkflowError> {
     Ok(found)
 }
 
-/// Removes the workflows and rulesets that are as they were written, but for where the action is.
+/// Removes the workflows and rulesets that are unmodified, apart from the action's location.
 ///
 /// # Errors
 /// [`WorkflowError`] if a file can't be read or removed.
 pub fn uninstall(root: &Path) -> Result<Vec<WorkflowFile>, WorkflowError> {
     let mut removed = Vec::new();
     for (name, template) in WORKFLOWS {
-        // What lies elsewhere is not ours.
+        // Files outside are not ours.
         let found = match read(root, name) {
             Err(WorkflowError::Link(_)) => None,
             found => found?,
@@ -261,7 +261,7 @@ pub fn uninstall(root: &Path) -> Result<Vec<WorkflowFile>, WorkflowError> {
         }
         removed.push(is_ours);
     }
-    // Folders that this leaves empty stay if they can't be removed, or hold something else.
+    // An emptied folder stays if it can't be removed or is not empty.
     let folder = root.join(FOLDER);
     for folder in [folder.join("workflows"), folder] {
         if !leads_out(&folder, root) {
@@ -281,7 +281,7 @@ fn changes(changed: &[bool]) -> Vec<WorkflowFile> {
     files.map(file).collect()
 }
 
-/// Whether a file has a template's name in it, and may have been changed since.
+/// Whether a file contains a template's name; it may have been modified.
 fn is_named(text: &str, template: &str) -> bool {
     let is_name = |line: &&str| {
         line.trim_start()
@@ -292,7 +292,7 @@ fn is_named(text: &str, template: &str) -> bool {
     name.is_some_and(|name| text.lines().any(|line| line == name))
 }
 
-/// Whether a file is a template, but for where the action is, and the ledger's branch.
+/// Whether a file equals a template, apart from the action's location and the ledger's branch.
 fn is_ours(text: &str, template: &str) -> bool {
     let mut lines = text.lines();
     let is_same = template.lines().all(|line| {

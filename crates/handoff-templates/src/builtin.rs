@@ -1,5 +1,5 @@
-//! The built-in protocols, embedded from `templates/` and `schemas/`. These are links to the folders at the
-//! top, which cargo follows when it packs the crate.
+//! The built-in protocols, embedded from `templates/` and `schemas/`: links to the top-level
+//! folders, which cargo follows when it packages the crate.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -17,8 +17,8 @@ use include_dir::{Dir, include_dir};
 
 pub(crate) static TEMPLATES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/templates");
 
-/// The contracts' schemas of each built-in protocol. What is beside them in `schemas/` describes the
-/// program's own output, which it does not read.
+/// The schemas of each built-in protocol. The rest of `schemas/` describes the program's output,
+/// and is not embedded.
 static SCHEMAS: [Dir<'static>; 6] = [
     include_dir!("$CARGO_MANIFEST_DIR/schemas/issue-to-pr"),
     include_dir!("$CARGO_MANIFEST_DIR/schemas/orchestrator-specialist"),
@@ -38,7 +38,7 @@ pub const BUILT_IN: [&str; 6] = [
     "review",
 ];
 
-/// The smallest of them.
+/// The smallest built-in protocol.
 pub const SMALL: &str = BUILT_IN[5];
 
 /// A protocol's files by path: `protocol.json`, `schemas/…`, `templates/…`.
@@ -65,10 +65,10 @@ pub fn built_in(name: &str) -> Option<Folder> {
     Some(Folder { files })
 }
 
-// The files of the built-in protocols by the id of their blob, sorted: `SHIPPED`.
+// The built-in files by blob id, sorted: `SHIPPED`.
 include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
-/// The content of a blob that is a file of a built-in protocol.
+/// The content of a blob, if it is a built-in protocol's file.
 pub fn shipped(id: ObjectId) -> Option<&'static [u8]> {
     let found = SHIPPED.binary_search_by(|(known, _)| (*known).cmp(id.as_bytes()));
     let (_, path) = SHIPPED[found.ok()?];
@@ -81,11 +81,11 @@ pub fn shipped(id: ObjectId) -> Option<&'static [u8]> {
     Some(schemas.get_file(name)?.contents())
 }
 
-/// The most files that a protocol's folder may have.
+/// The maximum number of files in a protocol's folder.
 const MAX_FILES: usize = 500;
 
 impl Folder {
-    /// A folder of these texts.
+    /// A folder with these texts.
     pub(crate) fn of(files: Vec<(String, String)>) -> Self {
         let files = files.into_iter();
         let mut files: Vec<_> = files
@@ -124,7 +124,7 @@ impl Folder {
                     let text = format!("it has more than {MAX_FILES} files");
                     return Err(io::Error::other(text));
                 }
-                // A link could lead out of the folder.
+                // A link could point out of the folder.
                 if !entry.file_type()?.is_file() {
                     let text = format!("{folder}/{name} is not a plain file");
                     return Err(io::Error::other(text));
@@ -148,7 +148,7 @@ impl Folder {
     }
 }
 
-/// Reads a file of at most a contract's largest size.
+/// Reads a file up to the size limit of a contract.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let name = || {
         path.file_name()
@@ -196,14 +196,14 @@ pub enum FolderError {
     },
 }
 
-/// Compiles a folder's schemas on demand.
+/// A folder's schemas, compiled on demand.
 pub struct FolderSchemas {
     folder: Folder,
     compiled: RefCell<HashMap<String, Rc<Schema>>>,
 }
 
 impl FolderSchemas {
-    /// Takes the schemas of this folder.
+    /// Uses the schemas of this folder.
     pub fn new(folder: Folder) -> Self {
         Self {
             folder,

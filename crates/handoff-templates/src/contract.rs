@@ -1,4 +1,4 @@
-//! Writes contracts in the formats that agents send.
+//! Writes contracts in agents' formats.
 
 use handoff_base::ids::AgentName;
 use handoff_base::pointer::escaped_part;
@@ -14,7 +14,7 @@ use super::skeleton::{Known, fill};
 /// The formats that a skeleton can have.
 const FORMATS: [&str; 3] = ["xml", "json", "md"];
 
-/// The default format of a contract type: its first, or the protocol's.
+/// The default format of a contract type: its first one, or the protocol's.
 pub fn usual_format(protocol: &Protocol, kind: Option<&ContractType>) -> &'static str {
     let own = kind.and_then(|kind| kind.formats.first());
     let first = own.or_else(|| protocol.definition().formats.first());
@@ -24,7 +24,7 @@ pub fn usual_format(protocol: &Protocol, kind: Option<&ContractType>) -> &'stati
     known.unwrap_or("json")
 }
 
-/// A type's skeleton, filled with known values.
+/// A type's skeleton with the known values filled in.
 ///
 /// # Errors
 /// [`LedgerError`] when its template can't be read.
@@ -39,7 +39,8 @@ pub fn skeleton(
         source,
     })?;
     let mut value = fill(&template, known);
-    // A review names the commit that its sender was shown, also where its template does not ask.
+    // A review names the commit that its sender was shown, even if its template has no place for
+    // it.
     let reviewed = kind
         .reviews
         .as_ref()
@@ -52,7 +53,7 @@ pub fn skeleton(
     Ok(value)
 }
 
-/// The placeholders left in a skeleton for its sender: each one's JSON Pointer and its description.
+/// The sender's placeholders in a skeleton: each one's JSON Pointer and description.
 pub fn left_to_fill(value: &Value) -> Vec<(String, String)> {
     fn walk(at: String, value: &Value, found: &mut Vec<(String, String)>) {
         match value {
@@ -98,7 +99,7 @@ pub fn written(
             let schema = rules.schema(kind)?;
             write_xml(value, schema.shape(), &kind.root)
         }
-        // A type that exists as a message only has its sections as fields.
+        // A type that exists only as a message has its sections as fields.
         "md" if kind.has_format("md") && !kind.has_format("json") => {
             write_message(value, rules.schema(kind)?.shape())
         }

@@ -1,4 +1,4 @@
-//! Values for skeletons, from the ledger and the repository, by their names in templates.
+//! Values for skeletons, from the ledger and the repository, by name.
 
 use chrono::TimeDelta;
 use handoff_base::Moment;
@@ -14,17 +14,17 @@ use serde_json::{Map, Value, json};
 
 use super::skeleton::Known;
 
-/// The fact that names the commit which merged the branch.
+/// The fact with the commit that merged the branch.
 const MERGED: &str = "merge_sha";
 
-/// The most commits that a skeleton lists.
+/// The maximum number of commits in a skeleton.
 const COMMITS: usize = 1000;
 
-/// Gathers the known values for a contract that this worker of an agent is about to write.
+/// Gathers the known values for a contract that a worker of an agent is about to write.
 ///
-/// Facts from the issue's contracts come first; the repository supplies the rest: the code branch,
-/// its commits, the changed files, the merge commit, the working tree. The commits are counted if
-/// the branch is here. `branch` is the code branch if the caller names it.
+/// Facts from the issue's contracts take precedence; the repository supplies the rest: the code
+/// branch, its commits, the changed files, the merge commit, the worktree. Commits are counted if
+/// the branch is in this clone. `branch` overrides the code branch.
 ///
 /// # Errors
 /// [`LedgerError`] when the issue can't be read.
@@ -63,7 +63,7 @@ pub fn known(
     Ok(known)
 }
 
-/// Adds the code branch that the working tree is on, if none is known.
+/// Adds the current branch as the code branch, if none is known.
 pub fn with_current_branch(repository: &Repository, mut known: Known) -> Known {
     if known.get("branch").is_none()
         && let Some(current) = repository.current_branch()
@@ -75,8 +75,7 @@ pub fn with_current_branch(repository: &Repository, mut known: Known) -> Known {
     known
 }
 
-/// Adds the worktree in which the code branch is checked out, if it is known and is, and no other
-/// is known.
+/// Adds the worktree in which the code branch is checked out, if none is known.
 pub fn with_workspace(repository: &Repository, mut known: Known) -> Known {
     let is_known = known.get("workspace_path").is_some();
     let branch = known.get("branch").and_then(Value::as_str);
@@ -91,7 +90,7 @@ pub fn with_workspace(repository: &Repository, mut known: Known) -> Known {
     known
 }
 
-/// Adds what the repository has on the code branch.
+/// Adds facts about the code branch from the repository.
 fn on_branch(
     repository: &Repository,
     folder: &IssueFolder<'_>,
@@ -115,7 +114,7 @@ fn on_branch(
         set("commit_ids", ids.collect());
         set("commits", json!(listed(commits)));
     }
-    // The branch's commit when the issue's newest contract was sent.
+    // The branch's commit at the time of the issue's newest contract.
     let records = folder.records()?;
     if let Some(code) = records.iter().rev().find_map(|r| r.code.as_ref())
         && let Some(added) = repository.commits_between(&code.commit, branch, COMMITS)?
@@ -125,7 +124,7 @@ fn on_branch(
     Ok(known)
 }
 
-/// The commit that brought the issue's work to the base branch, if it was merged.
+/// The commit that merged the issue's work into the base branch, if there is one.
 fn merge_of(
     repository: &Repository,
     folder: &IssueFolder<'_>,
@@ -137,14 +136,14 @@ fn merge_of(
     let Some(first) = codes.next() else {
         return Ok(None);
     };
-    // A branch that is not here any more ended where the ledger last saw it.
+    // For a deleted branch, the last commit that the ledger recorded.
     let last = codes.next_back().unwrap_or(first);
     let now = repository.code(branch).map(|now| now.commit);
     let tip = now.as_ref().unwrap_or(&last.commit);
     Ok(repository.merge_of(base, &first.commit, tip)?)
 }
 
-/// As [`known`], without the repository's history: only the ledger's tip and the remote's address.
+/// Like [`known`], but without history: only the ledger's tip and the remote's URL.
 ///
 /// # Errors
 /// [`LedgerError`] when the issue can't be read.
@@ -195,14 +194,14 @@ pub fn known_at_tip(
     }
     let facts = issue.map(|issue| issue.known_facts(protocol.definition()));
     for (name, fact) in facts.into_iter().flatten() {
-        // Unless noted, the merge commit comes from the repository: an earlier round's is not this
-        // one's.
+        // Unless noted, the merge commit comes from the repository: the fact may be of an earlier
+        // round.
         if name != MERGED || fact.note.is_some() {
             set(name, fact.value.clone());
         }
     }
     let kinds = protocol.types_between(from.as_str(), to.as_str());
-    // What was sent back is reviewed again from what was completed before.
+    // Work that was sent back is reviewed again from the commit completed before.
     let again = match (held.last(), issue) {
         (None, Some(issue)) => unfollowed(folder, issue, from)?,
         _ => None,
@@ -239,8 +238,8 @@ pub fn known_at_tip(
     Ok(known)
 }
 
-/// The handoffs of an issue that a worker of an agent works on, the oldest first; those of all its
-/// workers if it is not known which one asks.
+/// The handoffs of an issue that a worker of an agent holds, the oldest first; those of all its
+/// workers if the worker is unknown.
 fn held(
     folder: &IssueFolder<'_>,
     issue: Option<&Issue>,
@@ -254,7 +253,7 @@ fn held(
     Ok(found)
 }
 
-/// The newest handoff to an agent that it completed and nothing followed.
+/// The newest handoff that an agent completed and that nothing followed.
 fn unfollowed(
     folder: &IssueFolder<'_>,
     issue: &Issue,
@@ -269,8 +268,8 @@ fn unfollowed(
     Ok(None)
 }
 
-/// The first task among what is held, and before all those that were broken down, which wait for their
-/// parts: a report on a task is not the task.
+/// The first task among the held handoffs. Tasks that were broken down come last, because they wait
+/// for their parts: a report on a part is not about them.
 fn task_of(issue: Option<&Issue>, held: &[Record]) -> Option<TaskName> {
     let tasks = &issue?.tasks;
     let is_task = |record: &&Record| tasks.iter().any(|task| task.handoff == record.id);
@@ -288,7 +287,7 @@ fn task_of(issue: Option<&Issue>, held: &[Record]) -> Option<TaskName> {
     whole.or_else(|| held().next()).cloned()
 }
 
-/// The tasks with the same parent, as they are once this one is completed.
+/// The tasks with the same parent, as they will be once this one is completed.
 fn beside(issue: &Issue, parent: &str, completes: &str) -> [(&'static str, Value); 5] {
     let tasks = issue.tasks.iter();
     let all = tasks.filter(|task| task.parent.as_deref() == Some(parent));
@@ -307,8 +306,8 @@ fn beside(issue: &Issue, parent: &str, completes: &str) -> [(&'static str, Value
     ]
 }
 
-/// The values of what was asked in an issue, the newest first: the answers, and what contracts
-/// stated since.
+/// The values that were asked for in an issue, the newest first: answers, and statements of later
+/// contracts.
 fn answers(issue: &Issue) -> Vec<(&str, Value)> {
     let newest = issue.answers.iter().rev();
     let values = newest.flat_map(|answer| {
@@ -325,7 +324,7 @@ fn answers(issue: &Issue) -> Vec<(&str, Value)> {
     values.collect()
 }
 
-/// An answer to a finding, to fill in.
+/// A placeholder for the answer to a finding.
 fn to_answer(fields: &FixFields, finding: &ReviewFinding) -> Value {
     let location = match &finding.location {
         Some(location) => location.clone(),
@@ -343,7 +342,7 @@ fn to_answer(fields: &FixFields, finding: &ReviewFinding) -> Value {
     entry
 }
 
-/// The answers to questions, to fill in: a list, or an object with a member for each.
+/// Placeholders for answers to questions: a list, or an object by key.
 fn to_give(fields: &GivenFields, asked: &[Question]) -> Value {
     let mark = |question: &Question| {
         let kind = question.kind.as_deref().map(|kind| format!(", {kind}"));
@@ -364,7 +363,7 @@ fn to_give(fields: &GivenFields, asked: &[Question]) -> Value {
     asked.iter().map(entry).collect()
 }
 
-/// A placeholder. A text in braces would end it.
+/// A placeholder. Braces in the text would end it.
 fn to_fill(about: &str) -> String {
     let about: String = about.chars().filter(|c| !"{}\n".contains(*c)).collect();
     format!("{FILL}: {about}}}}}")
@@ -401,7 +400,7 @@ fn duration(span: TimeDelta) -> String {
     }
 }
 
-/// A repository's web page, from its remote's address, without credentials.
+/// The web page of a repository, from its remote's URL, without credentials.
 fn web_address(remote: &str) -> Option<String> {
     let (host, path) = match remote.split_once("://") {
         Some((scheme, rest)) if ["https", "http", "ssh", "git"].contains(&scheme) => {

@@ -1,5 +1,5 @@
-//! What ships inside the binary: the built-in protocols, the skeletons of contracts, and the files of a new
-//! protocol.
+//! What ships with the binary: the built-in protocols, skeletons of contracts, and the files of a
+//! new protocol.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 

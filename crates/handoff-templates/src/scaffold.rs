@@ -1,4 +1,5 @@
-//! New protocols: a relay between given agents, and another protocol with its agents renamed.
+//! Creates protocols: a relay between given agents, or a copy of another protocol with renamed
+//! agents.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +10,17 @@ use serde_json::json;
 
 use super::builtin::{Folder, TEMPLATES};
 
-/// The folder of the relay's files. Placeholders are in double braces. A file with `{{file}}` in its
-/// path is made for each route; in any other, a line with `{{agent}}` is repeated for each agent, and
-/// one with `{{from}}` for each route.
+/// The template folder of a relay, with placeholders in double braces. A file with `{{file}}` in
+/// its path is repeated for each route; in other files, lines with `{{agent}}` are repeated for
+/// each agent, and lines with `{{from}}` for each route.
 const RELAY: &str = "new";
 
-/// The agent that a relay's failures go to, and its end.
+/// The agent that handles a relay's failures, and its end.
 pub const ADDED: [&str; 2] = ["orchestrator", END];
 
 const END: &str = "end";
 
-/// The file that names the protocol, its agents and its routes. With placeholders it is no JSON yet,
-/// and has another name.
+/// The definition's file. With placeholders it is not JSON, so the template has another name.
 const DEFINITION: &str = "protocol.json";
 const UNFILLED: &str = "relay.json";
 
@@ -31,7 +31,7 @@ struct Leg<'a> {
     opens: bool,
 }
 
-/// A protocol that hands work from each of these agents to the next, and from the last to the end.
+/// A relay: each agent hands its work to the next, and the last to the end.
 pub fn relay(name: &AgentName, agents: &[AgentName]) -> Folder {
     let names: Vec<&str> = agents.iter().map(AgentName::as_str).collect();
     let receivers = names.iter().skip(1).chain([&END]);
@@ -68,12 +68,12 @@ pub fn relay(name: &AgentName, agents: &[AgentName]) -> Folder {
     Folder::of(files)
 }
 
-/// The part of a file's name that stands for an agent.
+/// An agent's name in a form for file names.
 pub fn file_part(agent: &str) -> String {
     agent.replace('@', "_")
 }
 
-/// The relay's files as they ship, with their paths in a protocol's folder.
+/// The relay's template files, with their paths in the protocol's folder.
 fn relay_files() -> Vec<(&'static str, &'static str)> {
     fn within(dir: &'static Dir<'static>, found: &mut Vec<(&'static str, &'static str)>) {
         let files = dir.files().filter_map(|file| {
@@ -109,7 +109,7 @@ fn filled(text: &str, values: &[(&str, String)]) -> String {
     values.iter().fold(text.to_owned(), replace)
 }
 
-/// A text with the lines of agents and routes repeated.
+/// Repeats the lines for agents and routes.
 fn repeated(text: &str, agents: &[&str], legs: &[Leg<'_>]) -> String {
     let mut out = String::new();
     for line in text.split_inclusive('\n') {
@@ -131,8 +131,8 @@ fn repeated(text: &str, agents: &[&str], legs: &[Leg<'_>]) -> String {
     out
 }
 
-/// A copy of a protocol with another name, in its first version, and with some of its agents renamed:
-/// wherever the name of one stands as a whole word, in its files and in their names.
+/// Copies a protocol under another name, at its first version, with agents renamed: wherever a name
+/// occurs as a whole word, in files and file names.
 ///
 /// # Errors
 /// [`EditError`] if its definition can't be edited.
@@ -156,8 +156,8 @@ pub fn renamed(
     Ok(Folder::of(copied))
 }
 
-/// A text with words replaced, all at once. A name may have hyphens, and others may be built from it
-/// with hyphens, so that only a letter, a digit or `_` next to it makes another word of it.
+/// Replaces words, all at once. Names may contain hyphens and be extended with hyphens, so only an
+/// adjacent letter, digit or `_` makes it another word.
 fn with_words(text: &str, words: &BTreeMap<&str, &str>) -> String {
     let mut longest_first: Vec<(&str, &str)> =
         words.iter().map(|(old, new)| (*old, *new)).collect();

@@ -5,19 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use handoff_contract::{BY_SEND, FILL};
 use serde_json::Value;
 
-/// What is known to fill a template with.
+/// The known values for templates.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
-    /// Values by their names in templates: `{{branch}}`.
+    /// Values by placeholder name: `{{branch}}`.
     named: BTreeMap<String, Value>,
-    /// Answers by the questions' keys, for fields of that name whose value only the sender can know.
+    /// Answers by question key, for fields of that name that only the sender can fill in.
     answered: BTreeMap<String, Value>,
-    /// The names whose values `send` fills in, whatever is known of them.
+    /// The names that `send` fills in, even if a value is known.
     by_send: BTreeSet<String>,
-    /// The branch that the work is merged into; without it, the repository tells nothing of
-    /// the work.
+    /// The base branch; without it, the repository reveals nothing about the work.
     pub base: Option<String>,
-    /// The commit that a review by this sender is about.
+    /// The commit under review, for a review by this sender.
     pub reviewed: Option<String>,
 }
 
@@ -42,17 +41,17 @@ impl Known {
         self.answered.entry(key.to_owned()).or_insert(value);
     }
 
-    /// Forgets the value of a name.
+    /// Removes the value of a name.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
         self.named.remove(name)
     }
 
-    /// Leaves the value of a name to `send`.
+    /// Leaves a name to `send`.
     pub fn leave_to_send(&mut self, name: &str) {
         self.by_send.insert(name.to_owned());
     }
 
-    /// The same with other values.
+    /// Maps every value.
     #[must_use]
     pub fn map(self, mut change: impl FnMut(Value) -> Value) -> Self {
         let mut all = |values: BTreeMap<String, Value>| -> BTreeMap<String, Value> {
@@ -86,11 +85,11 @@ impl Extend<(String, Value)> for Known {
 
 /// Fills a template.
 ///
-/// `"{{name: description}}"` becomes the known value of that name, of any type, or a placeholder
-/// with the description. A list that begins with such a text becomes the known list, or keeps its
-/// other elements. A placeholder, or a list of them, becomes the answer to the question with the
-/// name of its field; but not in a list's elements, of which there may be several. Other
-/// placeholders stay. What is left to `send` becomes a placeholder that says so, a list as one.
+/// `"{{name: description}}"` becomes the known value of any type, or stays a placeholder with the
+/// description. A list that begins with a placeholder becomes the known list, or keeps its other
+/// elements. A field with a placeholder, or a list of them, becomes the answer to the question of
+/// the field's name, except within list elements, which may repeat. What is left to `send` becomes
+/// a placeholder for it.
 pub fn fill(template: &Value, known: &Known) -> Value {
     match template {
         Value::Object(fields) => {
@@ -106,7 +105,7 @@ pub fn fill(template: &Value, known: &Known) -> Value {
     }
 }
 
-/// Fills a list's element or a plain value, without regard to answers.
+/// Fills a list element or a plain value, ignoring answers.
 fn fill_element(template: &Value, known: &Known) -> Value {
     match template {
         Value::String(text) => {
@@ -143,7 +142,7 @@ fn fill_element(template: &Value, known: &Known) -> Value {
     }
 }
 
-/// The placeholder of what `send` fills in.
+/// The placeholder for a value that `send` fills in.
 fn by_send(description: &str) -> Value {
     format!("{BY_SEND}: {description}}}}}").into()
 }
@@ -157,7 +156,7 @@ fn is_open(field: &Value, answer: &Value) -> bool {
     }
 }
 
-/// The name and description in a text such as `{{branch: code branch}}`.
+/// The name and description of a placeholder such as `{{branch: code branch}}`.
 fn slot(text: &str) -> Option<(&str, &str)> {
     let inside = text.strip_prefix("{{")?.strip_suffix("}}")?;
     if text.starts_with(FILL) {

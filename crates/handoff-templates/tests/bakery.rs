@@ -1,4 +1,5 @@
-//! How a protocol of one's own is tested in a unit test: it is sound, and takes what it should.
+//! How a user's protocol can be tested in a unit test: it is valid, and accepts the expected
+//! contracts.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -14,7 +15,7 @@ fn bakery() -> Folder {
     Folder::read(&path).unwrap()
 }
 
-/// Takes an order with this note through the pipeline.
+/// Checks an order with this note.
 fn ordered(pieces: &serde_json::Value, to: &str) -> Review {
     let protocol = Protocol::load(bakery().file("protocol.json").unwrap()).unwrap();
     let order = json!({

@@ -1,5 +1,5 @@
-//! Rules of a protocol that contradict each other, or can never hold: found with both places, and never
-//! where the rules can be obeyed.
+//! Contradictory rules of a protocol, and rules that can never hold, are found with their places;
+//! rules that can be obeyed are not.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -18,8 +18,8 @@ fn found(files: &[(String, Vec<u8>)]) -> Vec<Finding> {
         .collect()
 }
 
-/// What is found in a built-in protocol in which these rules come first in their lists, or are its
-/// members; the text of the definition, too.
+/// The findings for a built-in protocol with these rules prepended to its lists or set as members;
+/// and the definition's text.
 fn with(name: &str, changes: &Value) -> (Vec<Finding>, String) {
     let agents = ["writer", "editor", "printer"].map(|agent| agent.parse().unwrap());
     let own = || relay(&name.parse().unwrap(), &agents);
@@ -81,7 +81,7 @@ fn each_contradiction_is_found_and_what_can_be_obeyed_is_not() {
     let decided = |when: Value, action: &str| json!({"decisions": [{"when": when, "action": action, "why": "so"}]});
     let required = |of: Value| json!({"requirements": {"other": of}});
     let review = "reviewer-agent-to-validator-agent";
-    // A protocol, a change that contradicts it, what is said, and a change that does not.
+    // Columns: a protocol, a contradictory change, the expected message, a consistent change.
     let table: Vec<(&str, Value, &str, Value)> = vec![
         (
             "issue-to-pr",
@@ -155,7 +155,8 @@ fn each_contradiction_is_found_and_what_can_be_obeyed_is_not() {
                 json!({}),
             ),
         ),
-        // Alone: a word that is not listed, a number beyond the schema's, another type, its own `when`.
+        // A rule alone: an unlisted word, a number out of the schema's range, another type, its own
+        // `when`.
         (
             "issue-to-pr",
             rule(
@@ -287,7 +288,7 @@ fn each_contradiction_is_found_and_what_can_be_obeyed_is_not() {
         };
         assert!(finding.message.starts_with(told), "{finding:#?}");
         assert!(finding.fix.is_some(), "{finding:#?}");
-        // What refuses nothing only warns.
+        // Rules that never refuse only cause warnings.
         let warns = told.starts_with("decision") || told.contains("applies to no contract");
         assert_eq!(finding.is_error(), !warns, "{finding:#?}");
         let line = finding

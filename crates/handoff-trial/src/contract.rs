@@ -1,4 +1,4 @@
-//! Contracts as the agents of a trial send them.
+//! Contracts that the agents of a trial send.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,13 +19,13 @@ use super::Trial;
 use super::values::Values;
 use handoff_cli::failure::Failure;
 
-/// How often a contract is changed and sent again before it counts as refused.
+/// How often a contract is modified and sent again before it counts as refused.
 const MOST_ATTEMPTS: usize = 60;
 
-/// A type of contract between two agents.
+/// A contract type with sender and receiver.
 pub(super) type Way = (String, AgentName, AgentName);
 
-/// For each place that was filled in, which of its values was accepted.
+/// For each filled-in place, the index of the accepted value.
 pub(super) type Choices = BTreeMap<String, usize>;
 
 /// A contract to send.
@@ -35,9 +35,9 @@ pub(super) struct Ask {
     pub(super) from: AgentName,
     pub(super) to: AgentName,
     pub(super) kind: String,
-    /// The number of the request that it answers.
+    /// The number of the answered request.
     pub(super) answers: Option<u32>,
-    /// What fields must hold, by pointer.
+    /// Required values of fields, by pointer.
     pub(super) fixed: Vec<(String, Value)>,
 }
 
@@ -54,27 +54,27 @@ pub(super) struct Sent {
     pub(super) record: Record,
 }
 
-/// A place that is filled in, and the values to try there. Beyond the last, it is left out.
+/// A place to fill in, with the values to try. After the last one, it is left out.
 struct Slot {
     candidates: Vec<Value>,
     at: usize,
 }
 
-/// A contract that may not be accepted yet.
+/// A contract that may still be refused.
 struct Draft {
     value: Value,
     slots: BTreeMap<String, Slot>,
     fixed: BTreeSet<String>,
-    /// The contract that the sender works on.
+    /// The handoff that the sender works on.
     held: Option<Record>,
     unique: String,
 }
 
 impl Trial<'_> {
-    /// Sends a contract. While what it holds is refused, what was made up in it is changed.
+    /// Sends a contract; as long as it is refused, changes invented values.
     ///
     /// # Errors
-    /// The last refusal; it says which field has no value that would do.
+    /// The last refusal; it names the field for which no value was accepted.
     pub(super) fn send(&mut self, ask: &Ask) -> Result<Sent, Failure> {
         let mut draft = self.draft(ask)?;
         let mut attempts = 0;
@@ -106,7 +106,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Offers a contract to the ledger as it is.
+    /// Sends a contract unchanged.
     pub(super) fn offer(&mut self, ask: &Ask, value: &Value) -> Result<Done, LedgerError> {
         let cooldown = self.protocol.definition().limits.as_ref();
         let cooldown = cooldown.and_then(|limits| limits.cooldown_seconds);
@@ -133,13 +133,13 @@ impl Trial<'_> {
         self.ledger.send(&self.session, &offer)
     }
 
-    /// A contract type of the protocol; its first, if it has none of that name.
+    /// A contract type of the protocol by name; the first one if the name is unknown.
     pub(super) fn kind(&self, name: &str) -> &ContractType {
         let first = &self.protocol.definition().contracts[0];
         self.protocol.contract_type(name).unwrap_or(first)
     }
 
-    /// JSON if it may be, since findings then have places that can be changed.
+    /// JSON if the type allows it, because findings then name changeable places.
     fn format(&self, kind: &ContractType) -> &'static str {
         let formats = &self.protocol.definition().formats;
         if kind.has_format("json") && formats.iter().any(|format| format == "json") {
@@ -148,7 +148,7 @@ impl Trial<'_> {
         usual_format(&self.protocol, Some(kind))
     }
 
-    /// The value that a refusal says a place must have.
+    /// The value that a refusal demands for a place.
     fn wanted(&self, ask: &Ask, error: &LedgerError) -> Option<(String, String)> {
         let LedgerError::Refused(Refusal::Contract(refusal)) = error else {
             return None;
@@ -167,7 +167,7 @@ impl Trial<'_> {
         }
     }
 
-    /// A refusal, with the field that none of the values would do for.
+    /// A refusal, with the field for which no value was accepted.
     fn explained(&self, ask: &Ask, mut failure: Failure) -> Failure {
         let mut errors = failure.findings.iter().filter(|f| f.is_error());
         let about_value = |f: &&Finding| !f.code.is_route() && !f.code.is_gate();
@@ -236,7 +236,7 @@ impl Trial<'_> {
         Ok(draft)
     }
 
-    /// Sets what the template leaves open although the ledger knows it.
+    /// Sets envelope fields that the template leaves open, from the ledger.
     fn set_envelope(&self, ask: &Ask, kind: &ContractType, draft: &mut Draft) {
         let schema = self.schemas.get(&kind.schema).unwrap_or(&Value::Null);
         let key = |at: &str| {
@@ -267,7 +267,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Fills in a place with the value of that number.
+    /// Fills in a place with the candidate of this index.
     fn fill(&self, ask: &Ask, draft: &mut Draft, at: &str, chosen: usize) {
         let candidates = self.candidates(ask, draft, at);
         let slot = Slot {
@@ -329,7 +329,7 @@ impl Trial<'_> {
         first
     }
 
-    /// The schema that describes a place, and the place in what it describes.
+    /// The schema that describes a place, and the place's pointer in that schema's data.
     fn schema_at(&self, kind: &ContractType, contract: &Value, at: &str) -> (&Value, String) {
         for named in &kind.named_schemas {
             let file = contract.pointer(&named.schema).and_then(Value::as_str);
@@ -342,7 +342,7 @@ impl Trial<'_> {
         (own.unwrap_or(&Value::Null), at.to_owned())
     }
 
-    /// The schemas that a contract can name, those that are named after its receiver first.
+    /// The schemas that a contract can name, those named after its receiver first.
     fn named_files(&self, ask: &Ask, kind: &ContractType, at: &str) -> Vec<Value> {
         let expected = kind
             .expects
@@ -368,7 +368,7 @@ impl Trial<'_> {
         names.into_iter().map(Value::from).collect()
     }
 
-    /// Changes what the findings are about, as far as it was made up; returns whether it did.
+    /// Changes the invented values that the findings are about; returns whether it changed any.
     fn change(&self, ask: &Ask, draft: &mut Draft, findings: &[Finding]) -> bool {
         let mut changed = false;
         let errors = findings
@@ -383,7 +383,7 @@ impl Trial<'_> {
         changed || !findings.is_empty() && self.choose_otherwise(ask, draft)
     }
 
-    /// Takes another of few values somewhere: what a finding is about may depend on it.
+    /// Tries another value at a place with few candidates, on which a finding may depend.
     fn choose_otherwise(&self, ask: &Ask, draft: &mut Draft) -> bool {
         const FEW: usize = 8;
         let has_more = |slot: &&Slot| slot.at + 1 < slot.candidates.len();
@@ -395,7 +395,7 @@ impl Trial<'_> {
         at.is_some_and(|at| self.try_next(ask, draft, &at))
     }
 
-    /// The place of a finding as a JSON Pointer.
+    /// A finding's place as a JSON Pointer.
     fn place(&self, ask: &Ask, finding: &Finding) -> String {
         if self.format(self.kind(&ask.kind)) == "json" {
             return finding.path.clone();
@@ -437,7 +437,7 @@ impl Trial<'_> {
             return removed;
         }
         if !draft.slots.contains_key(at) && is_made_up {
-            // A part of what was made up: go on from the value that it has.
+            // Part of an invented value: continue with its current value.
             let candidates = self.candidates(ask, draft, at);
             let now = draft.value.pointer(at);
             let now = candidates.iter().position(|value| Some(value) == now);
@@ -456,7 +456,7 @@ impl Trial<'_> {
         places.iter().any(|place| self.try_next(ask, draft, place))
     }
 
-    /// Fills in the next value at a place, or leaves it out if it may be missing.
+    /// Fills in the next candidate at a place, or leaves it out if it is optional.
     fn try_next(&self, ask: &Ask, draft: &mut Draft, at: &str) -> bool {
         let Some(slot) = draft.slots.get_mut(at) else {
             return false;
@@ -482,7 +482,7 @@ impl Trial<'_> {
     }
 }
 
-/// Whether a place is another one, or in it.
+/// Whether a place equals another one or is below it.
 fn is_within(place: &str, other: &str) -> bool {
     let rest = place.strip_prefix(other);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

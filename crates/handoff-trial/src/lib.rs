@@ -1,9 +1,9 @@
-//! Plays a protocol in a scratch ledger, which is deleted afterwards: the engine is the one that every
-//! ledger has, the agents are played, and the clock is set.
+//! Plays a protocol in a scratch ledger, which is deleted afterwards: with the real engine,
+//! simulated agents and a simulated clock.
 //!
-//! `contract` writes what agents send: a template is filled in with values that the schema allows
-//! (`values`), and what is refused is changed until it is accepted or nothing is left to try.
-//! `play` makes the agents' moves, and `scenarios` plays the situations that a protocol must stand.
+//! `contract` writes the agents' contracts: it fills templates with values that the schema allows
+//! (`values`), and varies refused ones until they are accepted or no candidates are left. `play`
+//! makes the agents' moves, and `scenarios` plays the situations that a protocol must handle.
 
 mod contract;
 mod play;
@@ -32,19 +32,19 @@ use play::KeyForm;
 
 pub use scenarios::{Load, Played, Scenario};
 
-/// The values that are made up for a place of a schema, the likeliest first.
+/// Candidate values for a place of a schema, the likeliest first.
 pub fn values(schema: &Value, pointer: &str) -> Vec<Value> {
     let unique = "example-7";
     values::Values { schema, unique }.at(pointer)
 }
 
-/// Where the code would be: templates are filled in with its address.
+/// The URL of the simulated code repository, for templates.
 const ORIGIN: &str = "https://github.com/example/example.git";
 
-/// A pull request there.
+/// A simulated pull request.
 const PULL_REQUEST: &str = "https://github.com/example/example/pull/1";
 
-/// When a trial begins, in seconds. It can last for years before it reaches today.
+/// The start of a trial, in Unix seconds, years before today.
 const BEGIN: i64 = 1_577_869_200;
 
 /// A clock that advances only between steps.
@@ -69,17 +69,18 @@ struct Trial<'r> {
     protocol: Protocol,
     /// The schemas, by path in the protocol's folder.
     schemas: BTreeMap<String, Value>,
-    /// The values that were accepted in a contract.
+    /// The accepted values, by contract.
     learned: BTreeMap<Way, Choices>,
     key_form: Option<KeyForm>,
     issues: u32,
     steps: u32,
 }
 
-/// Plays a protocol that `protocol check` finds sound.
+/// Plays a protocol that `protocol check` accepts.
 ///
 /// # Errors
-/// A [`Failure`] if the scratch ledger can't be made; what the protocol does is in the scenarios.
+/// A [`Failure`] if the scratch ledger can't be created; the protocol's faults are in the
+/// scenarios.
 pub fn play(files: &[(String, Vec<u8>)], issues: u32) -> Result<Played, Failure> {
     let folder = scratch::folder().map_err(|error| {
         let text = format!("no temporary folder can be made: {error}");
@@ -98,7 +99,7 @@ impl<'r> Trial<'r> {
     fn new(repository: &'r Repository, files: &[(String, Vec<u8>)]) -> Result<Self, Failure> {
         let files: Vec<(String, Vec<u8>)> = files
             .iter()
-            // Nobody has the keys here.
+            // Nobody here has the keys.
             .filter(|(path, _)| path != SIGNERS)
             .map(|(path, bytes)| (path.clone(), without_evidence(path, bytes)))
             .collect();
@@ -133,7 +134,7 @@ impl<'r> Trial<'r> {
         Ok(trial)
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     fn wait(&self, seconds: u64) {
         let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
         let now = self.clock.0.get();
@@ -141,7 +142,7 @@ impl<'r> Trial<'r> {
         self.clock.0.set(later.unwrap_or(now));
     }
 
-    /// Lets time pass until then.
+    /// Advances the clock to a moment.
     fn wait_until(&self, at: Moment) {
         let left = at - self.now();
         self.wait(u64::try_from(left.num_seconds()).unwrap_or(0) + 1);
@@ -151,14 +152,14 @@ impl<'r> Trial<'r> {
         Moment::from(self.clock.0.get())
     }
 
-    /// From now on, steps are those of an agent's worker.
+    /// From now on, steps are made by this worker of an agent.
     fn act_as(&mut self, agent: &AgentName, worker: &str) {
         let name = agent.as_str().trim_start_matches('@');
         self.session.worker = format!("{name}-{worker}").parse().ok();
     }
 }
 
-/// A protocol's file, for a ledger in whose repository no claim of a contract can be true.
+/// A protocol's file with evidence disabled: no claim about the repository is true here.
 fn without_evidence(path: &str, bytes: &[u8]) -> Vec<u8> {
     if path == "protocol.json"
         && let Ok(Value::Object(mut definition)) = serde_json::from_slice(bytes)

@@ -14,13 +14,13 @@ use super::Trial;
 use super::contract::{Ask, Sent};
 use handoff_cli::failure::{ErrorCode, Failure};
 
-/// The most moves in one issue.
+/// The maximum number of moves in one issue.
 const MOST_MOVES: usize = 200;
 
-/// The form of the keys that the protocol's contracts allow.
+/// A form of issue keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum KeyForm {
-    /// A number after a text.
+    /// A number with a prefix.
     Numbered(String),
     /// A UUID.
     Uuid,
@@ -36,18 +36,18 @@ impl KeyForm {
     }
 }
 
-/// What an agent does with what it holds.
+/// What an agent does with a handoff that it holds.
 pub(super) enum Move {
     /// Sends a contract.
     Send(Ask),
     /// Completes it.
     Complete,
-    /// Leaves it.
+    /// Does nothing more.
     Stop,
 }
 
 impl Trial<'_> {
-    /// Opens a new issue with the first contract that the protocol has for it.
+    /// Opens a new issue with the protocol's first opening contract.
     ///
     /// # Errors
     /// Why it can't be opened.
@@ -55,7 +55,7 @@ impl Trial<'_> {
         self.open_with(|_| true)
     }
 
-    /// Opens a new issue with the first contract of such a type.
+    /// Opens a new issue with the first opening contract of an accepted type.
     ///
     /// # Errors
     /// Why it can't be opened.
@@ -83,7 +83,7 @@ impl Trial<'_> {
         Err(refused.unwrap_or_else(nothing_opens))
     }
 
-    /// The sender, receiver and type of the first contract of such a type that may open an issue.
+    /// The sender, receiver and type of the first opening contract of an accepted type.
     pub(super) fn opening(
         &self,
         is_type: impl Fn(&str) -> bool,
@@ -125,8 +125,8 @@ impl Trial<'_> {
         forms
     }
 
-    /// The type of contract that is usual on a route: in the protocol's first format, no note, and
-    /// not the report of a failure.
+    /// The usual contract type of a route: in the protocol's first format, neither a note nor a
+    /// failure report.
     fn usual(&self, route: &Route) -> Option<String> {
         let kinds = route.contracts.iter();
         let mut usual = kinds.filter(|name| self.is_usual(name));
@@ -148,7 +148,7 @@ impl Trial<'_> {
             && words.is_none_or(|words| words.iter().any(completes))
     }
 
-    /// An issue as it is now.
+    /// The current state of an issue.
     pub(super) fn issue(&self, key: &IssueKey) -> Result<Issue, Failure> {
         let tip = self.ledger.tip()?;
         let issue = tip.issue(key)?.issue()?;
@@ -185,7 +185,8 @@ impl Trial<'_> {
         Ok(done.receipt.record)
     }
 
-    /// Claims what waits in an issue and does with it what `choose` says, until nothing is left to do.
+    /// Claims the pending handoffs of an issue and makes the moves that `choose` returns, until
+    /// nothing is left to do.
     ///
     /// # Errors
     /// The refusal of a move.
@@ -214,7 +215,7 @@ impl Trial<'_> {
         self.issue(key)
     }
 
-    /// Claims the first handoff of an issue that can be claimed.
+    /// Claims the first claimable handoff of an issue.
     fn claim_any(&mut self, issue: &Issue) -> Result<Option<Record>, Failure> {
         let pending = issue
             .open
@@ -227,7 +228,7 @@ impl Trial<'_> {
             };
             match self.claim(&record, "1") {
                 Ok(claimed) => return Ok(Some(claimed)),
-                // It waits for others.
+                // It waits for other handoffs.
                 Err(LedgerError::Refused(Refusal::Queue(_))) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -235,8 +236,8 @@ impl Trial<'_> {
         Ok(None)
     }
 
-    /// What an agent usually does with what it holds: it answers a request, reports on a task, hands
-    /// on to an agent that was not yet there, or brings the issue to its end.
+    /// An agent's usual move: it answers a request, reports on a task, hands on to an agent not
+    /// visited yet, or ends the issue.
     pub(super) fn usual_move(&self, held: &Record, seen: &BTreeSet<AgentName>) -> Move {
         if let Some(ask) = self.answer(held) {
             return Move::Send(ask);
@@ -267,7 +268,7 @@ impl Trial<'_> {
         }
     }
 
-    /// The usual answer to a request, if it is one.
+    /// The usual answer to a request; `None` if it is not a request.
     pub(super) fn answer(&self, held: &Record) -> Option<Ask> {
         let answers = self.protocol.answers_to(&held.contract_type).into_iter();
         let mut usual = answers.filter(|kind| self.is_usual(&kind.name));
@@ -278,7 +279,7 @@ impl Trial<'_> {
         })
     }
 
-    /// The contract for the first route that fits.
+    /// The contract for the first matching route.
     fn send_along(&self, held: &Record, fits: impl Fn(&Route) -> bool) -> Option<Ask> {
         let mut routes = self
             .protocol
@@ -287,8 +288,8 @@ impl Trial<'_> {
         routes.find_map(|route| Some(ask(held, &route.to, &self.usual(route)?)))
     }
 
-    /// The contract that brings work nearer to such an agent, on the shortest way, without agents
-    /// that step in if there is one.
+    /// The contract that brings work nearer to a goal agent on the shortest path, without agents
+    /// that step in if possible.
     pub(super) fn toward(&self, held: &Record, is_goal: &dyn Fn(&str) -> bool) -> Option<Ask> {
         let from = held.to.as_str();
         let first = self.first_hop(from, is_goal, false);
@@ -326,7 +327,7 @@ impl Trial<'_> {
     }
 }
 
-/// A contract of an agent about what it holds.
+/// A contract about the handoff that an agent holds.
 pub(super) fn ask(held: &Record, to: &AgentName, kind: &str) -> Ask {
     Ask {
         issue: held.id.issue().clone(),

@@ -1,4 +1,4 @@
-//! The situations that a protocol must stand.
+//! The scenarios that a protocol must handle.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -18,13 +18,13 @@ use super::contract::{Ask, Sent, remove, set};
 use super::play::{Move, ask};
 use handoff_cli::failure::{ErrorCode, Failure};
 
-/// How often work without a limit fails before that is taken to be so.
+/// The number of failures after which retries count as unlimited.
 const MOST_FAILURES: u32 = 25;
 
-/// How long issues are taken to their end, to see how fast the steps are.
+/// The time limit of the load scenario.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// A situation, and whether the protocol stands it.
+/// A scenario, and whether the protocol handled it.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "TrialScenario")]
 pub struct Scenario {
@@ -36,7 +36,7 @@ pub struct Scenario {
     pub about: String,
 }
 
-/// How fast the steps of many issues were.
+/// The throughput over many issues.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "TrialLoad")]
 pub struct Load {
@@ -49,23 +49,23 @@ pub struct Load {
 }
 
 impl Load {
-    /// How many steps were made in a second.
+    /// The steps per second.
     pub fn rate(&self) -> u64 {
         u64::from(self.steps) * 1000 / self.milliseconds.max(1)
     }
 }
 
-/// What was played.
+/// The result of a trial.
 pub struct Played {
     /// The scenarios.
     pub scenarios: Vec<Scenario>,
-    /// The routes, and how often they were taken in the scenarios.
+    /// The routes, and how often the scenarios took them.
     pub graph: Graph,
-    /// What many issues took; `None` if one does not come to its end.
+    /// The throughput; `None` if an issue does not end.
     pub load: Option<Load>,
 }
 
-/// What happened, or what was unexpected.
+/// What happened; `Err` if it was unexpected.
 type Outcome = Result<String, String>;
 
 impl Trial<'_> {
@@ -109,7 +109,7 @@ impl Trial<'_> {
         })
     }
 
-    /// The protocol's routes, and how often they were taken.
+    /// The graph of the routes, with how often they were taken.
     fn graph(&self) -> Result<Graph, Failure> {
         let tip = self.ledger.tip()?;
         let mut surveys = Vec::new();
@@ -120,7 +120,7 @@ impl Trial<'_> {
         Ok(protocol_graph(&self.protocol, issues, None, self.now()))
     }
 
-    /// Takes an issue to its end, past every agent that does usual work.
+    /// Plays an issue to its end through every agent that does usual work.
     fn usual_way(&mut self) -> Outcome {
         let opened = self.open().map_err(|failure| said(&failure))?;
         let key = opened.record.id.issue().clone();
@@ -160,7 +160,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Sends the opening contract to an agent that its sender has no route to.
+    /// Sends the opening contract to an agent to which its sender has no route.
     fn wrong_receiver(&mut self) -> Outcome {
         let opened = self.open().map_err(|failure| said(&failure))?;
         let from = opened.record.from.clone();
@@ -186,7 +186,7 @@ impl Trial<'_> {
         self.must_refuse(&ask, &value, &format!("{from} → {other}"))
     }
 
-    /// Sends on from work that nobody claimed.
+    /// Sends on from a handoff that was not claimed.
     fn unclaimed(&mut self) -> Outcome {
         let opened = self.open().map_err(|failure| said(&failure))?;
         let seen = BTreeSet::from([opened.record.from.clone()]);
@@ -199,7 +199,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Sends the opening contract without a required field, and with a mark that is left to fill in.
+    /// Sends the opening contract without a required field, and with an unfilled placeholder.
     fn incomplete(&mut self) -> Outcome {
         let opened = self.open().map_err(|failure| said(&failure))?;
         let schema = self
@@ -224,7 +224,7 @@ impl Trial<'_> {
         Ok(told)
     }
 
-    /// Claims what another worker of the same agent holds.
+    /// Claims a handoff that another worker of the same agent holds.
     fn second_claim(&mut self) -> Outcome {
         let opened = self.open().map_err(|failure| said(&failure))?;
         let claimed = self.claim(&opened.record, "1");
@@ -238,7 +238,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Goes round until a limit is reached, for each limit.
+    /// Plays each round until its limit is reached.
     fn limits(&mut self) -> Vec<(String, Outcome)> {
         let Some(limits) = self.protocol.definition().limits.clone() else {
             return Vec::new();
@@ -263,7 +263,7 @@ impl Trial<'_> {
         played
     }
 
-    /// Sends the contracts of a round until one too many is refused.
+    /// Sends the contracts of a round until one is refused.
     fn rounds(&mut self, round: &RoundLimit) -> Outcome {
         let opened = self.open().map_err(|failure| said(&failure))?;
         let key = opened.record.id.issue().clone();
@@ -298,7 +298,7 @@ impl Trial<'_> {
             .any(|route| route.contracts.iter().any(kinds))
     }
 
-    /// The contract that starts another round, to where the work came from if possible.
+    /// The contract that starts another round, back to the earlier sender if possible.
     fn starting(&self, held: &Record, round: &RoundLimit) -> Option<Ask> {
         let routes = self.protocol.routes_from(held.to.as_str());
         let found = routes.filter_map(|route| {
@@ -317,7 +317,7 @@ impl Trial<'_> {
         Some(ask)
     }
 
-    /// Makes the same request in one issue until a limit refuses it.
+    /// Sends the same request in one issue until a limit refuses it.
     fn requests(&mut self, most: u32) -> Outcome {
         let mut opened = self.open().map_err(|failure| said(&failure))?;
         for made in 1..=most.saturating_add(1) {
@@ -341,7 +341,7 @@ impl Trial<'_> {
         Err(format!("{} requests were accepted", most + 2))
     }
 
-    /// Hands work round in a circle until a limit refuses it.
+    /// Hands work on in a cycle until a limit refuses it.
     fn circles(&mut self, most: u32) -> Outcome {
         let opened = self.open().map_err(|failure| said(&failure))?;
         let key = opened.record.id.issue().clone();
@@ -360,7 +360,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Fails at the first handoff as often as it may be retried, and gives it new attempts then.
+    /// Fails the first handoff until its retries are spent, then redrives it.
     fn failures(&mut self) -> Outcome {
         let opened = self.open().map_err(|failure| said(&failure))?;
         let retry = self.protocol.definition().retry().cloned();
@@ -441,7 +441,7 @@ impl Trial<'_> {
     }
 
     /// Brings work to an agent that sends contracts of a type, and has it send one; returns whether
-    /// there is such an agent.
+    /// such an agent exists.
     fn send_once(&mut self, kind: &str) -> Result<bool, String> {
         let of_type = |failure: &Failure| format!("{kind}: {}", said(failure));
         if self.opening(|name| name == kind).is_some() {
@@ -469,7 +469,7 @@ impl Trial<'_> {
         Ok(is_sent)
     }
 
-    /// The contract of a type that an agent can send about what it holds.
+    /// A contract of this type that an agent can send about the handoff it holds.
     fn own_contract(&self, held: &Record, kind: &str) -> Option<Ask> {
         if self.kind(kind).answers.contains(&held.contract_type) {
             return Some(Ask {
@@ -481,14 +481,14 @@ impl Trial<'_> {
         Some(ask(held, &to, kind))
     }
 
-    /// The first agent that an agent may send contracts of a type to.
+    /// The first receiver to which an agent may send contracts of a type.
     fn receiver_of(&self, agent: &str, kind: &str) -> Option<AgentName> {
         let mut routes = self.protocol.routes_from(agent);
         let route = routes.find(|route| route.contracts.iter().any(|name| name == kind))?;
         Some(route.to.clone())
     }
 
-    /// Takes many issues to their end, and measures the time.
+    /// Plays many issues to their end and measures the time.
     fn load(&mut self, issues: u32) -> Result<Load, String> {
         let (before, start) = (self.steps, Instant::now());
         let mut done = 0;
@@ -503,7 +503,7 @@ impl Trial<'_> {
         })
     }
 
-    /// Offers a contract that must be refused for what it is.
+    /// Sends a contract that must be refused as such.
     fn must_refuse(&mut self, ask: &Ask, value: &Value, what: &str) -> Outcome {
         match self.offer(ask, value) {
             Ok(_) => Err(format!("{what} was accepted")),
@@ -512,7 +512,7 @@ impl Trial<'_> {
     }
 }
 
-/// The contract that was sent, to be sent in the same issue again.
+/// A contract that was sent, to send in the same issue again.
 fn again(sent: &Sent) -> Ask {
     Ask {
         issue: sent.record.id.issue().clone(),

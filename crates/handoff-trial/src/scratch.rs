@@ -1,4 +1,4 @@
-//! The temporary folder of a scratch ledger: removed at the end, or by a later run if its process was killed.
+//! The temporary folder of a scratch ledger: removed at the end, or by a later run after a kill.
 
 use std::fs;
 use std::io;
@@ -7,22 +7,22 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// How the folders' names begin.
+/// The prefix of the folders' names.
 const PREFIX: &str = "git-handoff-trial-";
 
-/// After this time a folder is left over: no run lasts as long.
+/// The age at which a folder counts as left over: no run takes this long.
 const LEFT_OVER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Makes a folder for a scratch ledger, and removes those left over.
+/// Creates a folder for a scratch ledger, and removes leftover ones.
 ///
 /// # Errors
-/// The system's error if there can be none.
+/// The system's error if it can't be created.
 pub(super) fn folder() -> io::Result<TempDir> {
     sweep(&std::env::temp_dir());
     tempfile::Builder::new().prefix(PREFIX).tempdir()
 }
 
-/// Removes folders that are left over. What can't be removed stays for the next run.
+/// Removes leftover folders. Those that can't be removed stay for the next run.
 fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX);

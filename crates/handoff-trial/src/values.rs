@@ -1,13 +1,13 @@
-//! Values that a JSON Schema allows, the likeliest first.
+//! Generates values that a JSON Schema allows, the likeliest first.
 
 use handoff::base::pointer::push_part;
 use handoff::protocol::schema_nodes;
 use serde_json::{Map, Number, Value, json};
 
-/// How deeply values nest that are made up.
+/// The maximum nesting of generated values.
 const DEEPEST: usize = 8;
 
-/// Texts that the usual patterns allow. The first fits wherever any text does.
+/// Texts that match common patterns. The first is valid wherever any text is.
 const TEXTS: [&str; 20] = [
     "example",
     "example-one",
@@ -31,22 +31,22 @@ const TEXTS: [&str; 20] = [
     "true",
 ];
 
-/// Makes up values for places of a schema.
+/// Generates values for places of a schema.
 pub(super) struct Values<'s> {
     pub(super) schema: &'s Value,
-    /// A text that no other contract has.
+    /// A text that no other contract contains.
     pub(super) unique: &'s str,
 }
 
 impl Values<'_> {
-    /// The values to try at a pointer. Whether one is valid is not certain: a condition elsewhere, or
-    /// a pattern, may exclude it.
+    /// The values to try at a pointer. A condition elsewhere, or a pattern, may still exclude each
+    /// one.
     pub(super) fn at(&self, pointer: &str) -> Vec<Value> {
         self.candidates(pointer, 0)
     }
 
     fn candidates(&self, pointer: &str, depth: usize) -> Vec<Value> {
-        // What holds under a condition comes last.
+        // Conditional subschemas come last.
         let mut nodes = schema_nodes(self.schema, pointer);
         nodes.reverse();
         let mut found: Vec<Value> = Vec::new();
@@ -115,7 +115,7 @@ impl Values<'_> {
         lists
     }
 
-    /// An object with what is required, one without anything, and one with everything.
+    /// An object with the required members, an empty one, and one with all members.
     fn objects(&self, pointer: &str, nodes: &[&Value], depth: usize) -> Vec<Value> {
         let required = nodes.iter().flat_map(|node| node["required"].as_array());
         let required: Vec<&str> = required.flatten().filter_map(Value::as_str).collect();
@@ -142,7 +142,7 @@ impl Values<'_> {
     }
 }
 
-/// The types that are allowed, in the order in which they are named; a guess if none is.
+/// The allowed types in the schema's order; a guess if it names none.
 fn kinds<'n>(nodes: &[&'n Value]) -> Vec<&'n str> {
     let mut kinds: Vec<&str> = Vec::new();
     for node in nodes {
@@ -165,7 +165,7 @@ fn kinds<'n>(nodes: &[&'n Value]) -> Vec<&'n str> {
     kinds
 }
 
-/// The number 1 as far as it is allowed, the limits, and what is next to them.
+/// The number 1 if it is allowed, the limits, and their neighbours.
 fn numbers(nodes: &[&Value], is_whole: bool) -> Vec<Value> {
     let limit = |key: &str| nodes.iter().filter_map(|node| node[key].as_f64()).next();
     let least = limit("minimum").or(limit("exclusiveMinimum").map(|n| n + 1.0));

@@ -14,7 +14,7 @@ pub(crate) fn work(agent: &AgentName) -> Result<String, Box<dyn Error>> {
     let none = EventArgs::default();
     let claimed = ledger.claim(&session, agent, &Target::Next, Event::Claim, &none)?;
     let record = claimed.receipt.record;
-    // Here the work is done; a bot that hands it on calls `Ledger::send` with a contract.
+    // A real bot works here; one that hands the work on calls `Ledger::send` with a contract.
     let update = Update::change(record.id.number(), Event::Complete, none);
     ledger.update(&session, agent, record.id.issue(), &update)?;
     Ok(format!("completed {}: {}", record.id, record.summary))

@@ -1,10 +1,10 @@
-//! The ledger of `git-handoff` as a library: the one dependency of a program that reads or writes one.
+//! The library of `git-handoff`: the only dependency of a program that reads or writes ledgers.
 //!
 //! A ledger is a branch of a Git repository. Each handoff is a contract that an agent sends to another; each step, from
 //! the sending to the end, is one commit. The working tree, the index, `HEAD` and other branches are never touched.
 //!
-//! The repository is that of the process's current folder, as for git itself: [`open`] finds it, an audit opens it
-//! once for each thread. Steps are recorded in this repository alone unless the ledger is
+//! The repository is the current folder's, as for git itself: [`open`] finds it, and an audit opens
+//! it again for each thread. Steps are recorded only in this repository, unless the ledger is
 //! [shared](Ledger::shared_through) through a remote.
 //!
 //! ```standalone_crate
@@ -31,7 +31,7 @@
 //! let sent = ledger.send(&session, &Offer::new(&input, &options))?;
 //! assert_eq!(sent.receipt.record.id.to_string(), "12.1");
 //!
-//! // Its receiver claims it, and says how it went.
+//! // Its receiver claims it, and reports the outcome.
 //! let agent = "prep-agent".parse()?;
 //! let none = EventArgs::default();
 //! let claimed = ledger.claim(&session, &agent, &Target::Next, Event::Claim, &none)?;
@@ -39,7 +39,7 @@
 //! let completed = Update::change(id.number(), Event::Complete, none);
 //! ledger.update(&session, &agent, id.issue(), &completed)?;
 //!
-//! // Every step can be derived again from the one before.
+//! // The audit derives every step again from the one before.
 //! let audit = ledger.audit(AuditScope::whole(session.now()), 2, false)?;
 //! assert!(audit.is_clean());
 //! assert_eq!(audit.commits, 4);
@@ -69,8 +69,8 @@
 //! # }
 //! ```
 //!
-//! Each item has one path, at this crate's root. The modules hold what the program `git-handoff` is made of; they
-//! are hidden, and change without notice.
+//! Each item has one path, at this crate's root. The modules are internals of the program
+//! `git-handoff`: hidden, and subject to change without notice.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
@@ -122,8 +122,8 @@ pub fn open() -> Result<Repository, OpenError> {
     Ok(Repository::open_here()?.shipping(handoff_templates::shipped))
 }
 
-/// What a ledger with a built-in protocol starts with ([`BUILT_IN`] lists them); statements that the repository
-/// contradicts are warned of. `None` if there is no such protocol.
+/// The initial content of a ledger with a built-in protocol ([`BUILT_IN`] lists them), with
+/// evidence policy `warn`. `None` if there is no such protocol.
 pub fn founding(protocol: &str) -> Option<Founding> {
     let folder = handoff_templates::built_in(protocol)?;
     Some(Founding {
@@ -134,8 +134,8 @@ pub fn founding(protocol: &str) -> Option<Founding> {
     })
 }
 
-/// The session of a person or program, by name and email address, with the system's clock. Its commits are not signed.
-/// What it claims is held by the worker: to claim the same again changes nothing, and another worker is refused.
+/// The session of a person or program, with the system's clock and unsigned commits. The worker
+/// holds its claims: claiming again changes nothing, and other workers are refused.
 pub fn session(name: &str, email: &str, worker: WorkerId) -> Session {
     Session {
         worker: Some(worker),
@@ -155,7 +155,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// The libraries below take the time as an argument; whoever builds on this one wants the system's.
+/// The libraries take the time as an argument; programs want the system's.
 #[allow(
     clippy::disallowed_methods,
     reason = "the one place that reads the clock"

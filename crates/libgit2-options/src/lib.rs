@@ -1,25 +1,25 @@
-//! Options of libgit2 that are unsafe to set, because they are globals that libgit2 does not lock:
-//! how much of a repository's packs it maps, whether it waits for the disk, and what it opens.
+//! Options of libgit2 that are unsafe to set, because they are unsynchronized globals: the mapping
+//! of packs, syncing to disk, and repository extensions and ownership.
 //!
-//! They are in a crate of their own because the rest of the program forbids unsafe code.
+//! They have their own crate because the rest of the program forbids unsafe code.
 
 use std::ffi::c_int;
 use std::sync::Once;
 
 use libgit2_sys::GIT_OPT_ENABLE_FSYNC_GITDIR;
 
-/// Bounds the windows to this many bytes each and together, for the whole process. Only the first
-/// call counts.
+/// Limits the size of one pack window and of all together, for the whole process. Only the first
+/// call has an effect.
 ///
-/// libgit2 maps packs in windows of a gigabyte, and lets go of none before it holds eight: whoever
-/// walks all of a history has all of its packs in memory. Call it before another thread opens a
-/// repository: the options are read whenever a window is mapped.
+/// libgit2 maps packs in windows of a gigabyte and releases none before it holds eight: a walk over
+/// all history would keep all packs in memory. Call it before another thread opens a repository:
+/// the options are read whenever a window is mapped.
 pub fn bound_pack_windows(each: usize, together: usize) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         // SAFETY: libgit2 reads these two numbers when it maps a window, and nothing
         // writes them but this call, which is made once.
-        // A value that is not taken leaves the default, which is correct and larger.
+        // If it fails, the default stays, which is correct and larger.
         unsafe {
             let _ = git2::opts::set_mwindow_size(each);
             let _ = git2::opts::set_mwindow_mapped_limit(together);
@@ -27,9 +27,8 @@ pub fn bound_pack_windows(each: usize, together: usize) {
     });
 }
 
-/// Has objects, refs and packs written through to the disk, with the folders they are in, for the
-/// whole process. Call it before a ref is read: the store of refs reads the option when it is
-/// opened.
+/// Syncs objects, refs and packs with their folders to disk, for the whole process. Call it before
+/// a ref is read: the ref store reads the option when it is opened.
 pub fn sync_files() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -41,31 +40,31 @@ pub fn sync_files() {
     });
 }
 
-/// Has libgit2 open repositories with extensions that it does not know, but that this program does,
-/// for the whole process. Call it before a repository is opened.
+/// Lets libgit2 open repositories with extensions that only this program supports, for the whole
+/// process. Call it before a repository is opened.
 ///
-/// `refStorage`: libgit2 must not read or write a ref there, since it knows none but files.
+/// `refStorage`: libgit2 must not access refs there, since it supports only files.
 /// `relativeWorktrees`: paths between a repository and its worktrees may be relative.
 pub fn allow_extensions() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         // SAFETY: libgit2 reads its list of extensions when it opens a repository, and nothing
         // writes it but this call, which is made once.
-        // If the list is not taken, such repositories are refused when they are opened.
+        // If it fails, opening such repositories is refused.
         unsafe {
             let _ = git2::opts::set_extensions(&["refstorage", "relativeworktrees"]);
         }
     });
 }
 
-/// Has libgit2 open repositories that belong to another user, for the whole process. Call it once
-/// git has said that it trusts the repository.
+/// Lets libgit2 open other users' repositories, for the whole process. Call it once git has said
+/// that it trusts the repository.
 pub fn trust_owners() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         // SAFETY: libgit2 reads this flag when it opens a repository, and nothing writes it but this
         // call, which is made once.
-        // If it is not taken, such repositories are refused when they are opened.
+        // If it fails, opening such repositories is refused.
         unsafe {
             let _ = git2::opts::set_verify_owner_validation(false);
         }

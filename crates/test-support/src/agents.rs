@@ -1,5 +1,4 @@
-//! What the tests of `git handoff work` share: agents that are scripts, workers, and what came of a
-//! piece of work.
+//! Helpers for tests of `git handoff work`: scripts as agents, workers, and outcomes.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +9,7 @@ use crate::contracts::opening;
 use crate::files::script;
 use crate::{Ran, TestEnvironment};
 
-/// What prep-agent sets in its contract.
+/// The arguments with which prep-agent sends its contract.
 pub const PREPARED: &str = "--to implementer-agent --issue 87 --set branch=$GIT_HANDOFF_BRANCH --set workspace_type=worktree \
      --set port=3000 --set validation.dependencies=installed --set validation.build=passed \
      --set validation.dev_server=started";
@@ -22,14 +21,14 @@ pub fn opened() -> TestEnvironment {
     env
 }
 
-/// A script that is an agent.
+/// A script that acts as an agent.
 pub fn agent(env: &TestEnvironment, text: &str) -> PathBuf {
     let path = env.root().join("agent.sh");
     script(&path, format!("#!/bin/sh\n{text}\n"));
     path
 }
 
-/// A command of the program that goes by the true time, as the leases of workers do.
+/// A command of the program with the real clock, which workers' leases use.
 pub fn now(env: &TestEnvironment, args: &[&str]) -> Command {
     let mut command = env.program(args);
     command
@@ -38,12 +37,12 @@ pub fn now(env: &TestEnvironment, args: &[&str]) -> Command {
     command
 }
 
-/// Runs a command by the true time.
+/// Runs a command with the real clock.
 pub fn run_now(env: &TestEnvironment, args: &[&str]) -> Ran {
     env.run(now(env, args), args, None)
 }
 
-/// A worker that has not started yet. Its agents get `$OUT` and `$REPO`.
+/// A worker that is not started yet. Its agents get `$OUT` and `$REPO`.
 pub fn worker(env: &TestEnvironment, args: &[&str]) -> Command {
     let mut command = now(
         env,
@@ -66,13 +65,13 @@ pub fn work_as(env: &TestEnvironment, name: &str, command: &Path, options: &[&st
     work(env, &args)
 }
 
-/// Runs prep-agent's script for one piece of work.
+/// Runs prep-agent's script for one handoff.
 pub fn once(env: &TestEnvironment, text: &str) -> Ran {
     let path = agent(env, text);
     work_as(env, "prep-agent", &path, &["--once", "--grace", "300ms"])
 }
 
-/// What came of each piece of work: the handoff, the outcome, and why.
+/// The outcome of each handoff: id, outcome, and reason.
 #[track_caller]
 pub fn outcomes(ran: &Ran) -> Vec<[String; 3]> {
     let document = ran.json();
@@ -83,7 +82,7 @@ pub fn outcomes(ran: &Ran) -> Vec<[String; 3]> {
     pieces.iter().map(named).collect()
 }
 
-/// What came of the only piece of work: the outcome, and why.
+/// The outcome of the only handoff, with its reason.
 #[track_caller]
 pub fn outcome(ran: &Ran) -> (String, String) {
     let [[_, outcome, why]] = &outcomes(ran)[..] else {

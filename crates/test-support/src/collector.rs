@@ -1,4 +1,4 @@
-//! Servers that take traces and notices, or do not.
+//! Fake servers that accept or refuse traces and notices.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -10,14 +10,14 @@ use tiny_http::{Header, Response, Server};
 use crate::contracts::opening;
 use crate::{Ran, TestEnvironment};
 
-/// What a server was sent.
+/// A request that a server received.
 pub struct Sent {
     pub path: String,
     pub headers: Vec<(String, String)>,
     pub body: String,
 }
 
-/// A server that answers one request after the other, the last way for all others.
+/// A server that answers sequential requests; the last answer repeats.
 pub struct Collector {
     pub address: String,
     pub sent: Receiver<Sent>,
@@ -68,7 +68,7 @@ impl Collector {
     }
 }
 
-/// A server that answers every connection with these bytes, then closes.
+/// A server that answers every connection with these bytes, then closes or hangs.
 pub fn says(bytes: &'static [u8], hangs: bool) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -94,13 +94,13 @@ pub fn ledger() -> TestEnvironment {
     env
 }
 
-/// Pushes, where the environment says this.
+/// Pushes traces with these environment variables.
 pub fn push(env: &TestEnvironment, args: &[&str], set: &[(&str, &str)]) -> Ran {
     let all = [&["export", "otlp", "--push"], args].concat();
     let mut command = env.program(&all);
     command.envs(set.iter().copied());
     let (tip, ran) = (env.tip(), env.run(command, &all, None));
-    // Whatever happens there, nothing happens here.
+    // Whatever happens there, the ledger is unchanged.
     assert_eq!(env.tip(), tip);
     ran
 }

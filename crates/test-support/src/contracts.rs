@@ -1,4 +1,4 @@
-//! Contracts for whole workflows, made from the valid samples.
+//! Contracts for whole workflows, derived from the valid samples.
 
 use std::fs;
 use std::path::PathBuf;
@@ -25,13 +25,13 @@ pub fn valid(protocol: &str, file: &str) -> String {
     fs::read_to_string(folder(protocol).join(file)).unwrap()
 }
 
-/// A valid sample of a protocol as a value, with some members replaced, by JSON Pointer.
+/// A valid sample of a protocol as a value, with members replaced by JSON Pointer.
 pub fn value(protocol: &str, name: &str, members: &[(&str, Value)]) -> Value {
     let text = valid(protocol, &format!("{name}.json"));
     with(serde_json::from_str(&text).unwrap(), members)
 }
 
-/// A value with these members replaced, by JSON Pointer.
+/// A value with members replaced by JSON Pointer.
 pub fn with(mut value: Value, members: &[(&str, Value)]) -> Value {
     for (pointer, member) in members {
         let (parent, name) = pointer.rsplit_once('/').unwrap();
@@ -40,8 +40,7 @@ pub fn with(mut value: Value, members: &[(&str, Value)]) -> Value {
     value
 }
 
-/// A sample of the protocol issue-to-pr by its name, about another issue, which has a branch, a
-/// workspace and a port of its own.
+/// A sample of issue-to-pr by name, for another issue with its own branch, workspace and port.
 pub fn sample(name: &str, format: Format, issue: u32) -> String {
     let extension = match format {
         Format::Xml => "xml",

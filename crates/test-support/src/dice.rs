@@ -1,18 +1,18 @@
-//! Chance that a seed decides.
+//! Pseudo-random choices from a seed.
 
-/// A row of random numbers.
+/// A pseudo-random generator.
 #[derive(Clone)]
 pub struct Dice(u64);
 
 impl Dice {
-    /// The numbers that follow from a seed.
+    /// The generator for a seed.
     pub fn new(seed: u64) -> Self {
         let mut dice = Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d);
         dice.below(2);
         dice
     }
 
-    /// A number below another.
+    /// A number below the limit.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.0 = self
             .0
@@ -21,12 +21,12 @@ impl Dice {
         (self.0 >> 33) % limit
     }
 
-    /// Whether something happens that does so often of a hundred times.
+    /// True with this probability, in percent.
     pub fn percent(&mut self, often: u64) -> bool {
         self.below(100) < often
     }
 
-    /// One of several.
+    /// A random element.
     pub fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         let limit = u64::try_from(of.len()).unwrap();
         &of[usize::try_from(self.below(limit)).unwrap()]

@@ -1,4 +1,4 @@
-//! Events of GitHub, and what they led to.
+//! GitHub's events, and their effects on the ledger.
 
 use std::fs;
 
@@ -7,19 +7,19 @@ use serde_json::{Value, json};
 use crate::TestEnvironment;
 use crate::tools::GITHUB;
 
-/// A payload as a file.
+/// Writes a payload to a file.
 pub fn file(env: &TestEnvironment, payload: &Value) -> String {
     env.file("event.json", payload.to_string())
 }
 
-/// What an event led to.
+/// Runs `github event`; returns its data.
 #[track_caller]
 pub fn event(env: &TestEnvironment, name: &str, payload: &Value) -> Value {
     let path = file(env, payload);
     env.data(&["github", "event", "--name", name, "--file", &path])
 }
 
-/// What an event led to, whose author GitHub gives this permission.
+/// The same, with the author's permission.
 #[track_caller]
 pub fn permitted(env: &TestEnvironment, name: &str, payload: &Value, permission: &str) -> Value {
     let path = file(env, payload);
@@ -35,7 +35,7 @@ pub fn permitted(env: &TestEnvironment, name: &str, payload: &Value, permission:
     ])
 }
 
-/// What was done: `noted 12.1`, `sent 12.1`, …
+/// The effects: `noted 12.1`, `sent 12.1`, …
 pub fn did(data: &Value) -> Vec<String> {
     let all = data["did"].as_array().unwrap().iter();
     all.map(|did| {
@@ -50,14 +50,14 @@ pub fn did(data: &Value) -> Vec<String> {
     .collect()
 }
 
-/// Why something was not done, as one text.
+/// The reasons why something was not done, as one text.
 pub fn why(data: &Value) -> String {
     let all = data["why"].as_array().unwrap().iter();
     let all: Vec<&str> = all.map(|why| why.as_str().unwrap()).collect();
     all.join("\n")
 }
 
-/// A moment so many seconds from what the environment's clock says, as payloads have it.
+/// The environment's time plus seconds, in the payloads' format.
 pub fn at(env: &TestEnvironment, seconds: i64) -> String {
     let at = chrono::DateTime::from_timestamp(env.now() + seconds, 0).unwrap();
     at.format("%Y-%m-%dT%H:%M:%SZ").to_string()
@@ -71,7 +71,7 @@ pub fn person(login: &str) -> Value {
     json!({"login": login, "type": "User"})
 }
 
-/// An issue as GitHub tells it, which says all that a contract needs.
+/// An issue in GitHub's format, with everything that a contract needs.
 pub fn issue(number: u32) -> Value {
     json!({
         "number": number,
@@ -89,7 +89,7 @@ pub fn issues(action: &str, issue: Value) -> Value {
     json!({"action": action, "issue": issue, "repository": repository(), "sender": person("octocat")})
 }
 
-/// A pull request of the repository itself, for an issue.
+/// A pull request for an issue, from the same repository.
 pub fn pull_request(number: u32, issue: u32) -> Value {
     json!({
         "number": number,
@@ -111,7 +111,7 @@ pub fn pull(action: &str, pull_request: Value) -> Value {
     json!({"action": action, "pull_request": pull_request, "repository": repository(), "sender": person("octocat")})
 }
 
-/// A comment of the person who owns the repository.
+/// A comment by the repository's owner.
 pub fn comment(env: &TestEnvironment, issue: Value, body: &str) -> Value {
     json!({
         "action": "created",
@@ -129,7 +129,7 @@ pub fn comment(env: &TestEnvironment, issue: Value, body: &str) -> Value {
     })
 }
 
-/// Every sample of what GitHub delivers, by the event's name.
+/// Every sample payload, with its event's name.
 pub fn samples() -> Vec<(String, Value)> {
     let folder = GITHUB
         .folder()
@@ -151,7 +151,7 @@ pub fn samples() -> Vec<(String, Value)> {
     found
 }
 
-/// What the issue is known by, the newest note first.
+/// The value of a fact, from the newest note.
 pub fn fact(env: &TestEnvironment, name: &str) -> Value {
     let notes = env.data(&["status", "12"])["record"]["annotations"].clone();
     let mut notes = notes.as_array().unwrap().iter().rev();

@@ -1,5 +1,5 @@
-//! Ledgers with every kind of step, one for each built-in protocol, and what
-//! the tests of exports and imports share.
+//! Ledgers with every kind of step, one per built-in protocol, and helpers for tests of exports and
+//! imports.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ fn send(env: &TestEnvironment, value: &Value) {
     env.send(text(value)).success();
 }
 
-/// A new repository beside the first, whose ledger has this protocol.
+/// A new repository beside the first, with a ledger of this protocol.
 pub fn fresh(env: &TestEnvironment, name: &str, protocol: &str) -> PathBuf {
     env.git(env.root(), &["init", "-q", name]);
     let repo = env.root().join(name);
@@ -36,7 +36,7 @@ pub fn fresh(env: &TestEnvironment, name: &str, protocol: &str) -> PathBuf {
     repo
 }
 
-/// The ids of the trees that an import must make again.
+/// The ids of the trees, which an import must reproduce.
 pub fn trees(env: &TestEnvironment, repo: &Path) -> String {
     let paths = ["issues", "open", "protocols", "documents"];
     env.git(repo, &[&["ls-tree", "handoffs", "--"][..], &paths].concat())
@@ -50,8 +50,7 @@ pub fn exported(env: &TestEnvironment, format: &str, name: &str) -> PathBuf {
     dir
 }
 
-/// Imports with `--json`, which may refuse something; returns its outcome and the
-/// exit code.
+/// Imports with `--json`, where refusals are allowed; returns the output and the exit code.
 pub fn import(env: &TestEnvironment, repo: &Path, dir: &Path, more: &[&str]) -> (Value, i32) {
     let args = [&["import", dir.to_str().unwrap(), "--json"][..], more].concat();
     let ran = env.handoff_in(repo, &args);
@@ -62,7 +61,7 @@ pub fn import(env: &TestEnvironment, repo: &Path, dir: &Path, more: &[&str]) -> 
     (data, ran.status)
 }
 
-/// The counts of an import: imported, there already, refused, commits.
+/// The counts of an import: imported, already there, refused, commits.
 pub fn counts(data: &Value) -> (usize, usize, usize, u64) {
     let length = |name: &str| data[name].as_array().unwrap().len();
     let commits = data["commits"].as_u64().unwrap();
@@ -94,8 +93,7 @@ pub fn refused(data: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Puts a new version of a protocol in force, in which an agent has another
-/// role.
+/// Updates a protocol to a new version in which an agent's role differs.
 pub fn update(env: &TestEnvironment, protocol: &str) {
     let folder = env.root().join("new-version");
     let top = format!("protocols/{protocol}/");
@@ -118,8 +116,8 @@ pub fn update(env: &TestEnvironment, protocol: &str) {
         .success();
 }
 
-/// A ledger of this protocol with failures, retries, answers and everything else
-/// the protocol has; the last step puts a new version of it in force.
+/// A ledger of this protocol with failures, retries, answers and everything else that the protocol
+/// has; the last step updates the protocol.
 pub fn lived(protocol: &str) -> TestEnvironment {
     TestEnvironment::prepared(&format!("lived-{protocol}"), || made_to_live(protocol))
 }
@@ -178,7 +176,7 @@ fn to_merge(env: &TestEnvironment) {
         "--recoverable",
     ])
     .success();
-    // A branch that the contract names is recorded with its tip.
+    // A branch named in a contract is recorded with its tip.
     env.git(&env.repo(), &["branch", "enhancement/87-csv-export"]);
     env.send(opening(91)).success();
     run(env, "claim 91.1 --as prep-agent");
@@ -334,7 +332,7 @@ fn delegation(env: &TestEnvironment) {
     }
 }
 
-/// Work that was done, for the next agent.
+/// Completed work for the next agent.
 pub fn handoff(id: &str, from: &str, to: &str, status: &str) -> Value {
     let missing = json!([{
         "required": "How many lanes the weir has",

@@ -1,4 +1,4 @@
-//! Failed handoffs with unfinished work, and worktrees compared bit for bit.
+//! Failed handoffs with unfinished work, and bit-for-bit comparison of worktrees.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -25,7 +25,7 @@ pub fn hold(env: &TestEnvironment) {
     env.claim("87.1", AGENT).success();
 }
 
-/// Fails 87.1 from a folder, with more arguments.
+/// Fails 87.1 from a folder, with further arguments.
 pub fn fail_in(env: &TestEnvironment, dir: &Path, more: &[&str]) -> Ran {
     let mut args = vec!["fail", "87.1", "--as", AGENT, "--message", "out of time"];
     args.extend(more);
@@ -36,7 +36,7 @@ pub fn fail(env: &TestEnvironment, more: &[&str]) -> Ran {
     fail_in(env, &env.repo(), more)
 }
 
-/// Restores 87.1 into a folder beside the repository, which it returns.
+/// Restores 87.1 into a folder beside the repository; returns the folder.
 pub fn restore(env: &TestEnvironment, name: &str) -> PathBuf {
     let dir = env.root().join(name);
     env.handoff(&["restore", "87.1", "--worktree", dir.to_str().unwrap()])
@@ -44,19 +44,19 @@ pub fn restore(env: &TestEnvironment, name: &str) -> PathBuf {
     dir
 }
 
-/// A path with a name of any bytes.
+/// A path with a name of arbitrary bytes.
 pub fn raw(dir: &Path, name: &[u8]) -> PathBuf {
     dir.join(OsStr::from_bytes(name))
 }
 
-/// What is at a path, as git sees it.
+/// A path's kind and content, as git sees it.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Kind {
     File { executable: bool, bytes: Vec<u8> },
     Link(Vec<u8>),
 }
 
-/// Every file of a worktree by its path; folders count by what is in them.
+/// Every file of a worktree by path; folders count by their content.
 pub fn walk(dir: &Path) -> BTreeMap<String, Kind> {
     fn into(dir: &Path, prefix: &[u8], found: &mut BTreeMap<Vec<u8>, Kind>) {
         for entry in fs::read_dir(dir).unwrap() {
@@ -88,7 +88,7 @@ pub fn walk(dir: &Path) -> BTreeMap<String, Kind> {
         .collect()
 }
 
-/// What `git status` says, with every untracked file, and what the index holds.
+/// The output of `git status` with every untracked file, and the index's content.
 pub fn git_state(env: &TestEnvironment, dir: &Path) -> (String, String) {
     let status = [
         "--no-optional-locks",
@@ -111,7 +111,7 @@ pub fn assert_same(env: &TestEnvironment, dir: &Path, other: &Path) {
     assert_eq!(git_state(env, dir), git_state(env, other));
 }
 
-/// The bytes of a worktree's index, and when it was written.
+/// The bytes and modification time of a worktree's index.
 pub fn index_of(env: &TestEnvironment, dir: &Path) -> (Vec<u8>, std::time::SystemTime) {
     let path = env.git(
         dir,
@@ -124,7 +124,7 @@ pub fn index_of(env: &TestEnvironment, dir: &Path) -> (Vec<u8>, std::time::Syste
     )
 }
 
-/// Commits files with which every kind of change can be made.
+/// Commits files on which every kind of change is possible.
 pub fn base(env: &TestEnvironment, dir: &Path) {
     for name in [
         "changed.txt",

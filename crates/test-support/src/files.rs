@@ -1,9 +1,9 @@
-//! Files that tests write.
+//! File helpers for tests.
 
 use std::fs;
 use std::path::Path;
 
-/// Writes a file, and creates its folders.
+/// Writes a file, creating its folders.
 pub fn write(path: &Path, bytes: impl AsRef<[u8]>) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, bytes).unwrap();
@@ -16,15 +16,14 @@ pub fn chmod(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Writes a file that can be run.
+/// Writes an executable file.
 #[cfg(unix)]
 pub fn script(path: &Path, text: impl AsRef<[u8]>) {
     write(path, text);
     chmod(path, 0o755);
 }
 
-/// Puts one path in the place of another in all text files of a folder, but for the objects of
-/// repositories.
+/// Replaces one path by another in all text files of a folder, except in repositories' objects.
 pub(crate) fn rename_in(folder: &Path, from: &str, to: &str) {
     for entry in fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
@@ -40,7 +39,7 @@ pub(crate) fn rename_in(folder: &Path, from: &str, to: &str) {
     }
 }
 
-/// Copies a folder and all that is in it.
+/// Copies a folder recursively.
 pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {

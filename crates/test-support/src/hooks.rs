@@ -1,4 +1,4 @@
-//! Git's hooks in real repositories, and steps of the ledger that are made with plain git.
+//! git's hooks in real repositories, and ledger steps made with plain git.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::files::script;
 use crate::workflow::completed;
 use crate::{Ran, TestEnvironment};
 
-/// What runs in a clone.
+/// The hooks that run in a clone.
 pub const LOCAL: [&str; 4] = [
     "pre-commit",
     "commit-msg",
@@ -16,7 +16,7 @@ pub const LOCAL: [&str; 4] = [
     "reference-transaction",
 ];
 
-/// Puts hooks into a repository's folder for them.
+/// Installs hooks into a repository's hooks folder.
 pub fn install(git_dir: &Path, names: &[&str]) {
     for name in names {
         let text = fs::read(crate::project().join("hooks").join(name)).unwrap();
@@ -24,7 +24,7 @@ pub fn install(git_dir: &Path, names: &[&str]) {
     }
 }
 
-/// A ledger with every kind of step that the tool makes.
+/// A ledger with every kind of step.
 pub fn every_step() -> TestEnvironment {
     TestEnvironment::prepared("every-step", made_with_every_step)
 }
@@ -69,7 +69,7 @@ fn made_with_every_step() -> TestEnvironment {
     env
 }
 
-/// Puts a new version of the protocol in force.
+/// Updates the protocol to a new version.
 pub fn update_protocol(env: &TestEnvironment) {
     let folder = env.root().join("protocol");
     let copied = folder.to_str().unwrap();
@@ -83,15 +83,15 @@ pub fn update_protocol(env: &TestEnvironment) {
     env.handoff(&["protocol", "update", copied]).success();
 }
 
-/// A clone whose ledger is checked out in a linked worktree, and where all hooks run.
+/// A clone with its ledger checked out in a linked worktree, and all hooks active.
 pub struct Desk {
     pub env: TestEnvironment,
     pub ledger: PathBuf,
-    /// The commits that are made here again, the oldest first.
+    /// The commits to reproduce here, the oldest first.
     pub steps: Vec<Original>,
 }
 
-/// A commit that the tool made.
+/// A commit made by the tool.
 pub struct Original {
     pub id: String,
     pub author: [String; 3],
@@ -99,7 +99,7 @@ pub struct Original {
 }
 
 impl Desk {
-    /// Begins with nothing but the first commits of a ledger that the tool made.
+    /// Starts with only the first commits of the source ledger.
     pub fn new(source: &TestEnvironment, begun: usize) -> Self {
         let env = TestEnvironment::with_repository();
         let from = source.repo();
@@ -126,7 +126,7 @@ impl Desk {
         let ledger = env.root().join("ledger");
         let at = ledger.to_str().unwrap();
         match begun.checked_sub(1) {
-            // `worktree add --orphan` is newer than the oldest git that is supported.
+            // `worktree add --orphan` is newer than the oldest supported git.
             None => {
                 let add = ["worktree", "add", "-q", "--detach", at];
                 env.git(&env.repo(), &add);
@@ -143,18 +143,18 @@ impl Desk {
         Self { env, ledger, steps }
     }
 
-    /// Puts the files of a step into the worktree and the index.
+    /// Copies a step's files into the worktree and the index.
     pub fn stage(&self, step: &Original) {
         self.env
             .git(&self.ledger, &["read-tree", "--reset", "-u", &step.id]);
     }
 
-    /// Commits what is staged as this author, with more options for `git commit`.
+    /// Commits what is staged with this author and further options.
     pub fn commit(&self, author: &[String; 3], message: &str, options: &[&str]) -> Ran {
         self.commit_with(&[], author, message, options)
     }
 
-    /// The same without any hook.
+    /// The same without hooks.
     pub fn force(&self, author: &[String; 3], message: &str) -> Ran {
         let off = ["-c", "core.hooksPath=/dev/null"];
         self.commit_with(&off, author, message, &["--allow-empty"])
@@ -189,7 +189,7 @@ impl Desk {
     }
 }
 
-/// A bare repository that a clone's `origin` is, with these hooks.
+/// A bare repository with these hooks, as a clone's `origin`.
 pub fn server(env: &TestEnvironment, hooks: &[&str]) -> PathBuf {
     let path = env.root().join("server.git");
     env.git(

@@ -1,5 +1,5 @@
-//! A hermetic environment: a folder of its own, real git, the real program, a
-//! cleared environment, and a clock that only tests move.
+//! A hermetic environment: a temporary folder, real git, the real program, a cleared environment,
+//! and a clock that only tests advance.
 
 #[cfg(unix)]
 pub mod agents;
@@ -56,7 +56,7 @@ pub fn project() -> &'static Path {
     own.ancestors().nth(2).unwrap()
 }
 
-/// The folder that cargo builds into, which a test binary is in the folder `deps` of.
+/// The folder that cargo builds into: the test binary is in its `deps`.
 fn built() -> &'static Path {
     static BUILT: LazyLock<PathBuf> = LazyLock::new(|| {
         let own = std::env::current_exe().unwrap();
@@ -65,7 +65,7 @@ fn built() -> &'static Path {
     &BUILT
 }
 
-/// The program, which cargo builds before the tests of its package.
+/// The program, which cargo builds before its package's tests.
 pub fn program() -> &'static str {
     static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
         let name = format!("git-handoff{}", std::env::consts::EXE_SUFFIX);
@@ -74,7 +74,7 @@ pub fn program() -> &'static str {
     PROGRAM.to_str().unwrap()
 }
 
-/// Longer than any success takes, even on a busy machine; ends what hangs.
+/// Longer than any success takes, even on a busy machine; ends hanging tests.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Polls until a condition holds.
@@ -87,7 +87,7 @@ pub fn until(what: &str, mut is: impl FnMut() -> bool) {
     }
 }
 
-/// A folder with a home and repositories in it, and the time there.
+/// A folder with a home and repositories, and its own clock.
 pub struct TestEnvironment {
     _folder: TempDir,
     root: PathBuf,
@@ -113,7 +113,7 @@ impl Drop for TestEnvironment {
 }
 
 impl TestEnvironment {
-    /// Makes an environment without a repository.
+    /// Creates an environment without a repository.
     pub fn new() -> Self {
         let env = Self::empty();
         fs::create_dir(env.root.join("home")).unwrap();
@@ -137,8 +137,8 @@ impl TestEnvironment {
         }
     }
 
-    /// A copy of an environment that is made once in a run of tests, at the same time. It has a
-    /// repository; the copy's text files have its own path.
+    /// A copy of an environment that is created once per test run. It has a repository; paths in
+    /// the copy's text files are adjusted.
     pub fn prepared(kind: &str, make: impl FnOnce() -> Self) -> Self {
         let env = Self::empty();
         let clock = "clock";
@@ -155,7 +155,7 @@ impl TestEnvironment {
         let (now, pace, root): (i64, i64, String) = then;
         fs::remove_file(clock).unwrap();
         files::rename_in(&env.root, &root, env.root.to_str().unwrap());
-        // The index knows the original files, not the copies.
+        // The index has the originals' file stats, not the copies'.
         for entry in fs::read_dir(&env.root).unwrap() {
             let path = entry.unwrap().path();
             if path.join(".git/index").exists() {
@@ -167,7 +167,7 @@ impl TestEnvironment {
         env
     }
 
-    /// Makes an environment with a repository `repo` that has one commit.
+    /// Creates an environment with a repository `repo` that has one commit.
     pub fn with_repository() -> Self {
         Self::prepared("repository", || {
             let env = Self::new();
@@ -179,7 +179,7 @@ impl TestEnvironment {
         })
     }
 
-    /// Makes an environment with a repository that has a ledger.
+    /// Creates an environment with a repository that has a ledger.
     pub fn with_ledger() -> Self {
         Self::prepared("ledger", || {
             let env = Self::with_repository();
@@ -196,35 +196,35 @@ impl TestEnvironment {
         self.root.join("repo")
     }
 
-    /// Moves the clock on.
+    /// Advances the clock.
     pub fn wait_minutes(&self, minutes: i64) {
         self.wait(minutes * 60);
     }
 
-    /// Moves the clock by seconds; back if they are negative.
+    /// Advances the clock by seconds; backwards if negative.
     pub fn wait(&self, seconds: i64) {
         self.now.fetch_add(seconds, Ordering::Relaxed);
     }
 
-    /// Sets how many seconds pass with each command.
+    /// Sets by how many seconds each command advances the clock.
     pub fn pace(&self, seconds: i64) {
         self.pace.store(seconds, Ordering::Relaxed);
     }
 
-    /// The time there, in seconds.
+    /// The environment's time, in Unix seconds.
     pub fn now(&self) -> i64 {
         self.now.load(Ordering::Relaxed)
     }
 
-    /// Writes a file into the root folder and returns its path.
+    /// Writes a file in the root folder and returns its path.
     pub fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
         let path = self.root.join(name);
         fs::write(&path, bytes).unwrap();
         path.to_str().unwrap().to_owned()
     }
 
-    /// A command in the repository, in this environment only, a minute later
-    /// unless the pace is another. Its worker has a fixed name.
+    /// A command in the repository and this environment, after the clock advanced by the pace (a
+    /// minute by default). Its worker has a fixed name.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let pace = self.pace.load(Ordering::Relaxed);
         let now = self.now.fetch_add(pace, Ordering::Relaxed) + pace;
@@ -253,8 +253,8 @@ impl TestEnvironment {
         command
     }
 
-    /// Runs the shell blocks of a document of the project in order, as one script that ends at the
-    /// first failure, and returns all that it prints.
+    /// Runs the shell blocks of a project document in order, as one script that stops at the first
+    /// failure; returns its output.
     ///
     /// # Panics
     /// If the script fails, or the document has no such block.
@@ -266,7 +266,7 @@ impl TestEnvironment {
         let script = self.root.join("followed.sh");
         fs::write(&script, format!("set -eu\n{}\n", blocks.join("\n"))).unwrap();
         let mut command = self.command("sh");
-        // What goes to both is in the order in which it was printed.
+        // With one pipe for both, output stays in order.
         let run = format!("exec 2>&1; . {}", script.display());
         let ran = command.args(["-c", &run]).output().unwrap();
         let printed = String::from_utf8(ran.stdout).unwrap();
@@ -274,7 +274,7 @@ impl TestEnvironment {
         printed
     }
 
-    /// The program itself, not started yet.
+    /// The program, not started yet.
     pub fn program(&self, args: &[&str]) -> Command {
         let mut command = self.command(program());
         command.args(args);
@@ -295,7 +295,7 @@ impl TestEnvironment {
         self.run(command, args, None)
     }
 
-    /// Runs it with something on standard input.
+    /// Runs it with this standard input.
     pub fn handoff_with(&self, args: &[&str], input: impl AsRef<[u8]>) -> Ran {
         self.run(self.program(args), args, Some(input.as_ref()))
     }
@@ -320,7 +320,7 @@ impl TestEnvironment {
         document["data"].take()
     }
 
-    /// Runs a prepared command to its end and keeps its output.
+    /// Runs a command to its end and collects its output.
     pub fn run(&self, mut command: Command, args: &[&str], input: Option<&[u8]>) -> Ran {
         if input.is_some() {
             command.stdin(Stdio::piped());
@@ -330,7 +330,7 @@ impl TestEnvironment {
         let mut stdin = child.stdin.take();
         let output = thread::scope(|scope| {
             if let (Some(stdin), Some(input)) = (stdin.take(), input) {
-                // A reader that stops early is not the writer's fault.
+                // If the reader stops early, writing fails harmlessly.
                 scope.spawn(move || {
                     let mut stdin = stdin;
                     let _ = stdin.write_all(input);
@@ -369,7 +369,7 @@ impl TestEnvironment {
         }
     }
 
-    /// Text without this folder's name, commit ids and digests.
+    /// Text with this folder's name, commit ids and digests replaced.
     pub fn filtered(&self, text: &str) -> String {
         let text = text.replace(self.root.to_str().unwrap(), "[root]");
         let mut out = String::with_capacity(text.len());
@@ -393,14 +393,14 @@ impl TestEnvironment {
         out
     }
 
-    /// Whether a repository here has an object with this id, which may be a digest as well.
+    /// Whether a repository here has an object with this id, which may also be a digest.
     fn is_object(&self, id: &str) -> bool {
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
         let mut folders = entries.map(|entry| entry.path());
         repository_kind::is_sha256() && folders.any(|folder| self.has_object(&folder, id))
     }
 
-    /// Git is asked only where an object may have no file of its own.
+    /// git is asked only if there may be no loose object.
     fn has_object(&self, folder: &Path, id: &str) -> bool {
         let own = folder.join(".git");
         let git_dir = if own.is_dir() { &own } else { folder };
@@ -421,18 +421,18 @@ impl TestEnvironment {
         git.env("GIT_NO_LAZY_FETCH", "1");
         self.now
             .fetch_sub(self.pace.load(Ordering::Relaxed), Ordering::Relaxed);
-        // The folder may be gone meanwhile.
+        // The folder may be removed meanwhile.
         git.output().is_ok_and(|output| output.status.success())
     }
 
-    /// Runs git, which must succeed, and returns what it printed.
+    /// Runs git, which must succeed; returns its output.
     pub fn git(&self, dir: &Path, args: &[&str]) -> String {
         let ran = self.git_any(dir, args);
         assert_eq!(ran.status, 0, "git {args:?}: {}", ran.stderr);
         ran.stdout
     }
 
-    /// Runs git, however it ends.
+    /// Runs git, whatever its exit code.
     pub fn git_any(&self, dir: &Path, args: &[&str]) -> Ran {
         let mut command = self.command("git");
         command.args(args).current_dir(dir);
@@ -441,13 +441,13 @@ impl TestEnvironment {
         self.ran(args, &output)
     }
 
-    /// The commit that the ledger's branch is at.
+    /// The tip of the ledger's branch.
     pub fn tip(&self) -> String {
         let args = ["rev-parse", "--verify", "-q", "refs/heads/handoffs"];
         self.git_any(&self.repo(), &args).stdout.trim().to_owned()
     }
 
-    /// The ledger passes its own audit and git's.
+    /// Asserts that the ledger passes its own audit and `git fsck`.
     pub fn assert_sound(&self) {
         let verify = self.handoff(&["verify"]);
         assert_eq!(verify.status, 0, "{}", verify.shown);
@@ -457,7 +457,7 @@ impl TestEnvironment {
     }
 }
 
-/// The worker of a folder: the name of the working tree or repository that it is in.
+/// The worker id in a folder: the name of its worktree or repository.
 pub fn worker_of(dir: &Path) -> String {
     let is_root = |dir: &&Path| dir.join(".git").exists() || dir.join("HEAD").exists();
     let root = dir.ancestors().find(is_root).unwrap_or(dir);
@@ -479,14 +479,14 @@ impl Ran {
         self
     }
 
-    /// Asserts that an error contains this.
+    /// Asserts that the error output contains a text.
     #[track_caller]
     pub fn says(self, text: &str) -> Self {
         assert!(self.shown.contains(text), "no {text:?} in:\n{}", self.shown);
         self
     }
 
-    /// Standard output as one JSON document, which is as the command's schema says.
+    /// Standard output as one JSON document, validated against the command's schema.
     #[track_caller]
     pub fn json(&self) -> Value {
         let value = match serde_json::from_str(&self.stdout) {
@@ -497,7 +497,7 @@ impl Ran {
         value
     }
 
-    /// Standard output as lines of JSON, each of which is as the command's schema says.
+    /// Standard output as lines of JSON, each validated against the command's schema.
     #[track_caller]
     pub fn lines(&self) -> Vec<Value> {
         let lines = self.stdout.lines().map(|line| {

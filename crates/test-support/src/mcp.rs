@@ -1,4 +1,4 @@
-//! A client of the Model Context Protocol that writes and reads its lines.
+//! A client of the Model Context Protocol, line by line.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,22 +8,22 @@ use serde_json::{Value, json};
 
 use crate::TestEnvironment;
 
-/// The newest version with a handshake, and the one without.
+/// The newest protocol version with a handshake, and the one without.
 pub const HANDSHAKE: &str = "2025-11-25";
 pub const STATELESS: &str = "2026-07-28";
 
-/// A running server, and what was said to it.
+/// A running server, with what was exchanged.
 pub struct Wire {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: Option<BufReader<ChildStdout>>,
-    /// What each request says of itself, where there is no handshake.
+    /// The `_meta` of each request, without a handshake.
     meta: Option<Value>,
     count: i64,
     early: BTreeMap<i64, Value>,
 }
 
-/// What a request without a handshake says of itself.
+/// The `_meta` of a request without a handshake.
 pub fn meta(version: &str) -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": version,
@@ -33,7 +33,7 @@ pub fn meta(version: &str) -> Value {
 }
 
 impl Wire {
-    /// A server to which nothing was said yet. It has every tool, unless it is told otherwise.
+    /// A server before any message. It has every tool by default.
     pub fn silent(env: &TestEnvironment, args: &[&str]) -> Self {
         let all = ["--tools", "all"];
         let tools = &all[..if args.contains(&"--tools") { 0 } else { 2 }];
@@ -69,13 +69,13 @@ impl Wire {
         wire
     }
 
-    /// From now on, says that it knows an extension.
+    /// From now on, declares support for an extension.
     pub fn declare(&mut self, extension: &str) {
         let meta = self.meta.as_mut().unwrap();
         meta["io.modelcontextprotocol/clientCapabilities"]["extensions"][extension] = json!({});
     }
 
-    /// Shakes hands; returns what the server says of itself.
+    /// Performs the handshake; returns the server's description.
     #[track_caller]
     pub fn shake_hands(&mut self, version: &str) -> Value {
         let own = json!({
@@ -93,7 +93,7 @@ impl Wire {
         self.text(&format!("{line}\n"));
     }
 
-    /// Writes what may be no line yet.
+    /// Writes text that may not be a complete line.
     pub fn text(&mut self, text: &str) {
         let stdin = self.stdin.as_mut().unwrap();
         stdin.write_all(text.as_bytes()).unwrap();
@@ -104,7 +104,7 @@ impl Wire {
         self.line(&message.to_string());
     }
 
-    /// Asks, and waits for nothing; returns the request's id.
+    /// Sends a request without waiting; returns its id.
     pub fn ask(&mut self, method: &str, mut params: Value) -> i64 {
         self.count += 1;
         if let Some(meta) = &self.meta {
@@ -115,7 +115,7 @@ impl Wire {
         id
     }
 
-    /// The next message, whatever it is.
+    /// The next message of any kind.
     #[track_caller]
     pub fn read(&mut self) -> Value {
         let mut line = String::new();
@@ -131,7 +131,7 @@ impl Wire {
         message
     }
 
-    /// What is answered to a request; answers to others are kept for when they are asked for.
+    /// The response to a request; other responses are stored until asked for.
     #[track_caller]
     pub fn answer(&mut self, id: i64) -> Value {
         loop {
@@ -144,7 +144,7 @@ impl Wire {
         }
     }
 
-    /// What is answered, the whole message.
+    /// Sends a request; returns the whole response.
     #[track_caller]
     pub fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.ask(method, params);
@@ -165,7 +165,7 @@ impl Wire {
         message["error"].take()
     }
 
-    /// Calls the tool that is this command, and waits for nothing.
+    /// Calls the tool for a command without waiting.
     pub fn ask_for(&mut self, command: &str, arguments: Value) -> i64 {
         let tool = format!("handoff_{command}");
         self.ask(
@@ -174,7 +174,7 @@ impl Wire {
         )
     }
 
-    /// A tool's document, which is there as a text too, and says whether it is an error.
+    /// A tool's document, which must also be present as text, with a consistent error flag.
     #[track_caller]
     pub fn document(&mut self, tool: &str, arguments: Value) -> Value {
         let id = self.ask_for(tool, arguments);
@@ -182,7 +182,7 @@ impl Wire {
         document(&message)
     }
 
-    /// The data of a tool's document, which must say that it went well.
+    /// The data of a tool's document, which must report success.
     #[track_caller]
     pub fn data(&mut self, tool: &str, arguments: Value) -> Value {
         let mut document = self.document(tool, arguments);
@@ -194,20 +194,20 @@ impl Wire {
         self.child.id()
     }
 
-    /// Reads no more of what is answered.
+    /// Stops reading responses.
     pub fn read_no_more(&mut self) {
         self.stdout = None;
     }
 
-    /// Ends what it reads, and returns the rest of what it said, and how it ended.
+    /// Closes the server's input; returns the remaining messages, the exit code and stderr.
     pub fn end(mut self) -> (Vec<Value>, Option<i32>, String) {
         drop(self.stdin.take());
         self.outcome()
     }
 
-    /// The rest of what it says until it ends by itself, and how it ends.
+    /// Reads until the server ends by itself; returns the same.
     pub fn outcome(mut self) -> (Vec<Value>, Option<i32>, String) {
-        // Waiting for it would close what it reads.
+        // Waiting for the child would close its input.
         let stdin = self.stdin.take();
         let mut rest: Vec<Value> = self.early.into_values().collect();
         if let Some(stdout) = self.stdout.take() {
@@ -221,13 +221,13 @@ impl Wire {
         (rest, output.status.code(), said)
     }
 
-    /// Waits until it ended by itself.
+    /// Waits until the server ended by itself.
     pub fn ended(mut self) -> std::process::ExitStatus {
         self.child.wait().unwrap()
     }
 }
 
-/// The document in an answer to a call.
+/// The document in a response to a call.
 #[track_caller]
 pub fn document(message: &Value) -> Value {
     assert!(message.get("error").is_none(), "{message}");

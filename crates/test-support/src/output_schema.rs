@@ -1,4 +1,4 @@
-//! The JSON Schemas of what commands print, which every test's output is checked against.
+//! The JSON Schemas of commands' output, against which every test's output is validated.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,11 +10,11 @@ use serde_json::{Map, Value, json};
 
 use super::{prepared, project};
 
-/// How the schemas of commands refer to a definition, and how one definition to another.
+/// The prefixes by which commands' schemas refer to definitions, and definitions to each other.
 const REFERENCES: [&str; 2] = ["definitions.json#/$defs/", "#/$defs/"];
 
-/// Asserts that a document matches the schema of its command. Commands without a schema, and
-/// output that is not a document, pass.
+/// Asserts that a document matches its command's schema. Commands without a schema, and output that
+/// is not a document, pass.
 #[track_caller]
 pub(crate) fn check(args: &[String], document: &Value) {
     if document["schema"] != "git-handoff/2" {
@@ -31,19 +31,19 @@ pub(crate) fn check(args: &[String], document: &Value) {
     assert!(faults.is_empty(), "{args:?}: {faults:#?}\n{document:#}");
 }
 
-/// Asserts that an answer has each handoff and each issue in the one shape, and no value twice.
+/// Asserts that an answer uses the one shape of handoffs and issues, and repeats no value.
 #[track_caller]
 fn check_shapes(args: &[String], document: &Value) {
     let mut faults = Vec::new();
     let mut seen = BTreeMap::new();
-    // The lines of `watch` have no document around them.
+    // The lines of `watch` are not wrapped in a document.
     let is_line = document["kind"].is_string();
     let answer = if is_line { document } else { &document["data"] };
     walk(answer, "", &mut seen, &mut faults);
     assert!(faults.is_empty(), "{args:?}: {faults:#?}\n{document:#}");
 }
 
-/// What else a row about a handoff may have, and one about an issue.
+/// Further members allowed in rows about handoffs; below, about issues.
 const BESIDE: [&str; 12] = [
     "record",
     "contract",
@@ -60,10 +60,10 @@ const BESIDE: [&str; 12] = [
 ];
 const BESIDE_ISSUE: [&str; 1] = ["may_send"];
 
-/// What is told of the past, or of what is stored elsewhere: it names a handoff by its id.
+/// Members about the past, or stored elsewhere: they name handoffs by id.
 const STORED: [&str; 4] = ["record", "transitions", "failures", "tasks"];
 
-/// What others wrote: a protocol's definition, contracts and facts, in which values may be equal.
+/// Foreign content, in which equal values are allowed: definitions, contracts and facts.
 const FOREIGN: [&str; 6] = [
     "definition",
     "contract",
@@ -73,8 +73,8 @@ const FOREIGN: [&str; 6] = [
     "facts",
 ];
 
-/// The faults of a value and of what is in it. Each place where something is told of a handoff is
-/// noted by its id and the member.
+/// The faults of a value, recursively. Each value told of a handoff is recorded by the handoff's id
+/// and member.
 fn walk(value: &Value, at: &str, seen: &mut BTreeMap<String, String>, faults: &mut Vec<String>) {
     if let Value::Array(items) = value {
         for (n, item) in items.iter().enumerate() {
@@ -131,7 +131,7 @@ fn walk(value: &Value, at: &str, seen: &mut BTreeMap<String, String>, faults: &m
     }
 }
 
-/// Whether there is text in a value.
+/// Whether a value contains text.
 fn has_text(value: &Value) -> bool {
     match value {
         Value::String(text) => !text.is_empty(),
@@ -141,7 +141,7 @@ fn has_text(value: &Value) -> bool {
     }
 }
 
-/// The members of a handoff and of an issue in every answer.
+/// The members of a handoff and an issue in every answer.
 static NAMES: LazyLock<Value> = LazyLock::new(|| {
     let text = prepared::text("shapes.json", || {
         let definitions = read("definitions");
@@ -151,7 +151,7 @@ static NAMES: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str(&text).unwrap()
 });
 
-/// The members that a row has in common with every answer about a handoff.
+/// The members that a row shares with every answer about a handoff.
 pub fn shape(row: &Value) -> Value {
     let mut row = row.clone();
     if let Value::Object(members) = &mut row {
@@ -160,7 +160,7 @@ pub fn shape(row: &Value) -> Value {
     row
 }
 
-/// A handoff as the ledger stores it: the record of an answer or a row, with what its handoff has.
+/// A handoff in stored form, from an answer or row: its record plus its handoff's members.
 pub fn stored(answer: &Value) -> Value {
     let handoff = match &answer["handoff"] {
         handoff @ Value::Object(_) => handoff,
@@ -194,7 +194,7 @@ pub fn stored(answer: &Value) -> Value {
     record
 }
 
-/// An issue as the ledger stores it, of the answer of `status` or `context`.
+/// An issue in stored form, from the answer of `status` or `context`.
 pub fn stored_issue(answer: &Value) -> Value {
     let mut record = answer["record"].clone();
     for (name, value) in answer["issue"].as_object().unwrap() {
@@ -204,7 +204,7 @@ pub fn stored_issue(answer: &Value) -> Value {
     record
 }
 
-/// The schema for a command, by its first words.
+/// The schema validator for a command.
 fn validator(args: &[String]) -> Option<Arc<Validator>> {
     static KNOWN: LazyLock<Mutex<BTreeMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
     let words: Vec<&str> = args
@@ -239,8 +239,7 @@ fn read(name: &str) -> Value {
     schema
 }
 
-/// Refuses fields that are not described, which readers of the schemas have to ignore, and drops
-/// the descriptions.
+/// Forbids undescribed fields, which readers of the schemas must ignore, and drops descriptions.
 fn close(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
@@ -257,8 +256,8 @@ fn close(schema: &mut Value) {
     }
 }
 
-/// The validator of a command's schema. Every definition takes longer to read than most tests run:
-/// the schema is kept with only those that it needs.
+/// Compiles a command's schema. Reading all definitions takes longer than most tests, so only the
+/// needed ones are kept.
 fn compiled(name: &str) -> Validator {
     let text = prepared::text(&format!("{name}.json"), || {
         let (mut schema, mut needed) = (read(name), Map::new());
@@ -270,7 +269,7 @@ fn compiled(name: &str) -> Validator {
     jsonschema::options().build(&schema).unwrap()
 }
 
-/// Takes the definitions that a schema needs, and lets it refer to them as its own.
+/// Copies the definitions that a schema needs into it, and adjusts its references.
 fn take_definitions(schema: &mut Value, all: &mut Value, needed: &mut Map<String, Value>) {
     match schema {
         Value::Object(members) => {

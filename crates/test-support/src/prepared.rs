@@ -1,6 +1,6 @@
-//! Folders and texts that are made once in a run of tests, and used by every test that needs them.
+//! Folders and texts created once per test run, and shared by its tests.
 //!
-//! With cargo-nextest each test is a process of its own, so they can share only files.
+//! With cargo-nextest each test is a separate process, so they can share only files.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use std::time::{Duration, SystemTime};
 
 use crate::{built, files};
 
-/// How long the folders of a finished run are kept.
+/// How long a finished run's folders are kept.
 const KEPT: Duration = Duration::from_secs(3600);
 
-/// Where the folders of this run are.
+/// This run's folder.
 static RUN: LazyLock<PathBuf> = LazyLock::new(|| {
     let all = built().join("../tmp/prepared");
     let own = std::env::var("NEXTEST_RUN_ID");
@@ -22,7 +22,7 @@ static RUN: LazyLock<PathBuf> = LazyLock::new(|| {
             let written = other.metadata().and_then(|found| found.modified());
             let age = written.map(|at| SystemTime::now().duration_since(at).unwrap_or_default());
             if age.is_ok_and(|age| age > KEPT) {
-                // Another process may be making it too.
+                // Another process may create it too.
                 let _ = fs::remove_dir_all(other.path());
             }
         }
@@ -31,18 +31,18 @@ static RUN: LazyLock<PathBuf> = LazyLock::new(|| {
     run
 });
 
-/// Copies a folder of this kind to a new path. The first one is made.
+/// Copies a folder of this kind, creating it the first time.
 pub(crate) fn copy(kind: &str, make: impl FnOnce(&Path), to: &Path) {
     files::copy(&made(kind, make), to);
 }
 
-/// The text of this name. It is made once in a run.
+/// The text of this name, created once per run.
 pub(crate) fn text(name: &str, make: impl FnOnce() -> String) -> String {
     let path = made(name, |path| fs::write(path, make()).unwrap());
     fs::read_to_string(path).unwrap()
 }
 
-/// The path of this name, where something is made once in a run.
+/// The path of this name, created once per run.
 fn made(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
     let made = RUN.join(name);
     if made.exists() {
@@ -51,7 +51,7 @@ fn made(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
     let lock = File::create(RUN.join(format!("{name}.lock"))).unwrap();
     lock.lock().unwrap();
     if !made.exists() {
-        // A stopped test may have left half of it.
+        // A stopped test may have left a partial one.
         let new = RUN.join(format!("{name}.new"));
         let _ = fs::remove_dir_all(&new);
         make(&new);

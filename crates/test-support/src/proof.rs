@@ -1,7 +1,7 @@
-//! Proofs: tests over random or enumerated cases, as many as one likes.
+//! Proofs: tests over arbitrarily many random or enumerated cases.
 //!
-//! Each has a short form, which is the same in every run, and a long one by time:
-//! `scripts/prove`. What a long one did is a line in the file that `PROVE_REPORT` names.
+//! Each has a short, deterministic form, and a long one that is limited by time: `scripts/prove`.
+//! Long ones report to the file that `PROVE_REPORT` names.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -13,8 +13,8 @@ fn set(name: &str) -> Option<u64> {
     Some(number.unwrap_or_else(|_| panic!("{name} is not a number: {value}")))
 }
 
-/// How many times as many cases a test tries as in its short form: `GIT_HANDOFF_TEST_TIMES`, which
-/// `scripts/test --all` sets.
+/// The factor by which tests multiply their short form's cases: `GIT_HANDOFF_TEST_TIMES`, set by
+/// `scripts/test --all`.
 pub fn times() -> u32 {
     let times = set("GIT_HANDOFF_TEST_TIMES").unwrap_or(1);
     u32::try_from(times).unwrap()
@@ -24,7 +24,7 @@ pub fn times() -> u32 {
 pub struct Proof {
     name: &'static str,
     short: u64,
-    /// How long the long form goes on.
+    /// The duration of the long form.
     long: Option<Duration>,
     first: u64,
     started: Instant,
@@ -32,8 +32,8 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// A proof of so many cases in its short form. `PROVE_SECONDS` sets how long the long form
-    /// goes on, `PROVE_SEED` its first seed.
+    /// A proof with this many cases in its short form. `PROVE_SECONDS` is the long form's duration,
+    /// `PROVE_SEED` its first seed.
     pub fn new(name: &'static str, short: u64) -> Self {
         Self {
             name,
@@ -62,7 +62,7 @@ impl Proof {
         })
     }
 
-    /// Reports the proof as passed: `counts` are what was tried, such as `("mutants", 2000)`.
+    /// Reports success: `counts` are what was tried, such as `("mutants", 2000)`.
     ///
     /// # Panics
     /// Panics if the long form's report can't be written.

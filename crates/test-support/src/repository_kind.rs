@@ -1,4 +1,4 @@
-//! The kind of repository that the tests make: how it names objects, and how it keeps refs.
+//! The kind of repository that tests create: object format and ref storage.
 //!
 //! `GIT_HANDOFF_TEST_REPOSITORIES` chooses one of four for a whole run: `sha1-files` is the default.
 
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-/// The name of a format for objects, and of one for refs.
+/// The object format and the ref storage.
 static KIND: LazyLock<(String, String)> = LazyLock::new(|| {
     let named = std::env::var("GIT_HANDOFF_TEST_REPOSITORIES");
     let named = named.unwrap_or_else(|_| "sha1-files".to_owned());
@@ -26,12 +26,12 @@ pub fn is_reftable() -> bool {
     KIND.1 == "reftable"
 }
 
-/// Whether git can keep refs in tables.
+/// Whether git supports reftables.
 pub fn git_knows_tables() -> bool {
     git_is_at_least(2, 45)
 }
 
-/// Whether git has this version, or a later one.
+/// Whether git has at least this version.
 pub fn git_is_at_least(major: u32, minor: u32) -> bool {
     let printed = git(Path::new("."), &["version"]);
     let mut numbers = printed
@@ -40,13 +40,13 @@ pub fn git_is_at_least(major: u32, minor: u32) -> bool {
     (numbers.next(), numbers.next()) >= (Some(major), Some(minor))
 }
 
-/// How many digits an id has.
+/// The number of digits of an object id.
 pub fn digits() -> usize {
     if is_sha256() { 64 } else { 40 }
 }
 
-/// What the configuration of the user has beside the kind: with the formats that Git 3.0 makes by
-/// default, its other default, by which bare repositories are used only by name.
+/// Further user configuration: with Git 3.0's default formats, also its default for bare
+/// repositories, which must be named explicitly.
 pub(crate) fn config() -> &'static str {
     if is_by_name() {
         "[safe]\n\tbareRepository = explicit\n"
@@ -55,12 +55,12 @@ pub(crate) fn config() -> &'static str {
     }
 }
 
-/// Whether bare repositories are used only by name.
+/// Whether bare repositories must be named explicitly.
 pub fn is_by_name() -> bool {
     is_sha256() && is_reftable()
 }
 
-/// Names the repository of a folder to a command that runs there, if it is bare and has to be named.
+/// Names a folder's repository to a command, if it is bare and must be named.
 pub fn name_bare(command: &mut Command, dir: &Path) {
     let is_bare = dir.join("HEAD").is_file() && dir.join("objects").is_dir();
     if is_by_name() && is_bare && !dir.ends_with(".git") {
@@ -68,14 +68,14 @@ pub fn name_bare(command: &mut Command, dir: &Path) {
     }
 }
 
-/// Lets a git that makes a repository make it of this kind.
+/// Makes git create repositories of this kind.
 pub(crate) fn set(command: &mut Command) {
     command.env("GIT_DEFAULT_HASH", &KIND.0);
     command.env("GIT_DEFAULT_REF_FORMAT", &KIND.1);
 }
 
-/// Asserts that no repository below a folder that keeps its refs in tables has a file for a ref,
-/// which git would never see.
+/// Asserts that no repository with reftables below a folder has a loose ref, which git would
+/// ignore.
 #[track_caller]
 pub(crate) fn assert_no_ref_is_a_file(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -87,13 +87,13 @@ pub(crate) fn assert_no_ref_is_a_file(folder: &Path) {
     if folder.join("reftable").is_dir() && folder.join("HEAD").is_file() {
         let refs = fs::read_dir(folder.join("refs")).into_iter().flatten();
         let names: Vec<OsString> = refs.map(|entry| entry.unwrap().file_name()).collect();
-        // The file by which git keeps those away that know no tables.
+        // The file that keeps git versions without reftables away.
         assert!(
             names.iter().all(|name| name == "heads"),
             "{names:?} in {}",
             folder.display()
         );
-        // A git that was killed may not have made it yet.
+        // A killed git may not have created it yet.
         let heads = fs::metadata(folder.join("refs/heads"));
         assert!(
             heads.map_or(true, |heads| heads.is_file()),
@@ -106,7 +106,7 @@ pub(crate) fn assert_no_ref_is_a_file(folder: &Path) {
     }
 }
 
-/// The lock under which a ref of a git directory is changed.
+/// The lock file for updates of a ref.
 pub fn lock_of(git_dir: &Path, refname: &str) -> PathBuf {
     if is_reftable() {
         git_dir.join("reftable/tables.list.lock")
@@ -115,8 +115,8 @@ pub fn lock_of(git_dir: &Path, refname: &str) -> PathBuf {
     }
 }
 
-/// Every ref of a git directory that keeps them in tables, with HEAD, one a line, but for those
-/// whose names begin so. Refs that are files are left to who compares files.
+/// Every ref in a git directory with reftables, including HEAD, one per line, except those with
+/// these prefixes. Refs that are files are covered by comparing files.
 pub fn refs_in_tables(git_dir: &Path, but: &[&str]) -> String {
     if !is_reftable() {
         return String::new();
@@ -131,7 +131,7 @@ pub fn refs_in_tables(git_dir: &Path, but: &[&str]) -> String {
     format!("{head}{}", refs.join("\n"))
 }
 
-/// Where a ref of a git directory is, if it is in tables or has a file of its own; else nothing.
+/// A ref's value in reftables or its loose file; empty if it has neither.
 pub fn now_at(git_dir: &Path, refname: &str) -> String {
     let text = if is_reftable() {
         git(git_dir, &["rev-parse", "--verify", "-q", refname])

@@ -1,4 +1,4 @@
-//! Programs that go on until something happens.
+//! Programs that run until something happens.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -15,13 +15,13 @@ pub struct Running {
     pub child: Child,
     pub lines: BufReader<ChildStdout>,
     errors: BufReader<ChildStderr>,
-    /// Its output on stderr before it waited.
+    /// Its stderr output before it waited.
     stderr: String,
     is_waiting: bool,
 }
 
 impl Running {
-    /// Starts the program in a folder, and returns once it reports that it waits, or has ended.
+    /// Starts the program in a folder; returns once it reports that it waits, or has exited.
     pub fn start(env: &TestEnvironment, folder: &Path, args: &[&str]) -> Self {
         let mut command = env.program(args);
         command.current_dir(folder);
@@ -63,7 +63,7 @@ impl Running {
         self
     }
 
-    /// Asserts that it has not ended.
+    /// Asserts that it still runs.
     #[track_caller]
     pub fn still_runs(&mut self) {
         let ended = self.child.try_wait().unwrap();
@@ -94,8 +94,8 @@ impl Running {
         self.signal(Signal::INT);
     }
 
-    /// Waits for its end: its status, the rest of stdout, and all of stderr except the report that it
-    /// waits.
+    /// Waits for its exit: its status, the rest of stdout, and all of stderr except the waiting
+    /// report.
     pub fn end(mut self) -> (ExitStatus, String, String) {
         let (mut stdout, mut stderr) = (String::new(), self.stderr);
         self.lines.read_to_string(&mut stdout).unwrap();
@@ -103,7 +103,7 @@ impl Running {
         (self.child.wait().unwrap(), stdout, stderr)
     }
 
-    /// The same; it must end with this exit code.
+    /// The same; the exit code must be this one.
     #[track_caller]
     pub fn ends(self, status: i32) -> (String, String) {
         let (ended, stdout, stderr) = self.end();

@@ -1,4 +1,4 @@
-//! Hooks at work: a program in git-handoff's place that keeps what it was given.
+//! A stand-in for git-handoff that records how hooks call it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use std::process::Command;
 use crate::TestEnvironment;
 use crate::files::script;
 
-/// A program that stands in for git-handoff when git runs hooks: it keeps its arguments in `called`
-/// and its standard input in `input`, and refuses while there is a file `refuse`.
+/// A stand-in for git-handoff in hooks: it records its arguments in `called` and its standard input
+/// in `input`, and fails while a file `refuse` exists.
 pub struct StandIn {
     pub folder: PathBuf,
 }
@@ -38,7 +38,7 @@ impl StandIn {
         command
     }
 
-    /// What it was called with so far, a line for each call; forgets it.
+    /// Its recorded calls, one per line; clears them.
     pub fn called(&self) -> String {
         let path = self.folder.join("called");
         let called = fs::read_to_string(&path).unwrap_or_default();
@@ -46,7 +46,7 @@ impl StandIn {
         called
     }
 
-    /// What it read when it was called last.
+    /// The standard input of its last call.
     pub fn input(&self) -> String {
         fs::read_to_string(self.folder.join("input")).unwrap()
     }
@@ -56,7 +56,7 @@ impl StandIn {
     }
 }
 
-/// A git that says that it is of another version, and is the usual one otherwise.
+/// A git that claims another version, and otherwise behaves normally.
 pub fn git_of_version(env: &TestEnvironment, version: &str) -> PathBuf {
     let folder = env.root().join(format!("git-{version}"));
     let path = std::env::var("PATH").unwrap();

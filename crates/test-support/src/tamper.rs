@@ -1,4 +1,4 @@
-//! A real ledger, and the means to tamper with it through git's plumbing.
+//! A real ledger, and tools to tamper with it through git's plumbing.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 pub const BRANCH: &str = "refs/heads/handoffs";
 
-/// A repository with a ledger, in an environment of its own.
+/// A repository with a ledger, in its own environment.
 pub struct Ledger {
     dir: TempDir,
     path: PathBuf,
@@ -28,7 +28,7 @@ pub struct Commit {
     pub message: String,
 }
 
-/// A change of a tree: a path, and its new mode and bytes, or nothing to remove it.
+/// An edit of a tree: a path with its new mode and bytes, or `None` to remove it.
 pub struct Edit<'a>(pub &'a str, pub Option<(&'a str, Vec<u8>)>);
 
 /// The same, with an owned path and mode.
@@ -47,7 +47,7 @@ pub fn contract(name: &str, issue: u32) -> String {
     crate::contracts::sample(name, crate::contracts::Format::Xml, issue)
 }
 
-/// The folder of an issue of two digits.
+/// The folder of an issue with a two-digit number.
 pub fn folder(issue: u32) -> String {
     format!("issues/{issue}/00/{issue}")
 }
@@ -61,7 +61,7 @@ impl Ledger {
         Self { dir, path }
     }
 
-    /// A copy of the ledger that every test starts from; its commits, oldest first:
+    /// A copy of every test's initial ledger; its commits, oldest first:
     ///
     /// 0 start · 1 87.1 sent · 2 88.1 sent · 3 87.1 claimed · 4 87.2 sent · 5 88.1 claimed ·
     /// 6 87.2 claimed · 7 87.3 sent · 8 88.2 sent · 9 89.1 sent
@@ -140,12 +140,12 @@ impl Ledger {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // A program that needs no input may be gone already.
+        // A program without input may have exited already.
         let _ = child.stdin.take().unwrap().write_all(input);
         child.wait_with_output().unwrap()
     }
 
-    /// Runs git with this input, and on another index, if one is given; its output.
+    /// Runs git with this input and optional index; returns its output.
     pub fn git_raw(&self, args: &[&str], index: Option<&Path>, input: &[u8]) -> Vec<u8> {
         let mut command = self.command("git");
         if let Some(index) = index {
@@ -158,13 +158,13 @@ impl Ledger {
         output.stdout
     }
 
-    /// Runs git; its output without the line break at the end.
+    /// Runs git; returns its output without the final line break.
     pub fn git(&self, args: &[&str]) -> String {
         let output = self.git_raw(args, None, b"");
         String::from_utf8(output).unwrap().trim_end().to_owned()
     }
 
-    /// Runs git, however it ends: its exit code, and its stderr.
+    /// Runs git, whatever its exit code; returns the exit code and stderr.
     pub fn git_any(&self, args: &[&str]) -> (i32, String) {
         let mut command = self.command("git");
         command.args(args);
@@ -185,7 +185,7 @@ impl Ledger {
         assert!(output.status.success(), "{args:?}: {errors}");
     }
 
-    /// Runs `verify`: its exit code and its output.
+    /// Runs `verify`; returns its exit code and output.
     pub fn verify(&self, args: &[&str]) -> (i32, Value) {
         let mut command = self.command(crate::program());
         command.args(["verify", "--json"]).args(args);
@@ -196,8 +196,8 @@ impl Ledger {
         (output.status.code().unwrap(), answer)
     }
 
-    /// What `verify` finds, which must be damage: one line each, with the number of the commit in the
-    /// history, counted from 0.
+    /// The findings of `verify`, which must report damage: one per line, with the commit's number
+    /// from 0.
     pub fn damage(&self, args: &[&str]) -> Vec<String> {
         let (code, answer) = self.verify(args);
         assert_eq!(code, 10, "{answer:#}");
@@ -225,7 +225,7 @@ impl Ledger {
             .collect()
     }
 
-    /// Asserts that the audit finds nothing.
+    /// Asserts that the audit has no findings.
     pub fn assert_sound(&self, args: &[&str]) -> Value {
         let (code, answer) = self.verify(args);
         assert_eq!(code, 0, "{answer:#}");
@@ -236,7 +236,7 @@ impl Ledger {
     fn history(&self) -> Vec<String> {
         let mut command = self.command("git");
         command.args(["rev-list", "--first-parent", "--reverse", BRANCH]);
-        // In a damaged repository, only the commits that git can list count.
+        // In a damaged repository, only commits that git can list count.
         let output = Self::run(command, b"");
         let listed = String::from_utf8(output.stdout).unwrap();
         listed.lines().map(str::to_owned).collect()
@@ -286,13 +286,13 @@ impl Ledger {
         String::from_utf8(id).unwrap().trim().to_owned()
     }
 
-    /// Moves the branch, in a clone that has not seen it before.
+    /// Moves the branch in a fresh clone, which has seen no other value.
     pub fn set_branch(&self, id: &str) {
         self.git(&["update-ref", BRANCH, id]);
         self.forget();
     }
 
-    /// Makes the clone forget what it saw of the branch.
+    /// Makes the clone forget the branch's values that it has seen.
     pub fn forget(&self) {
         let common = self.git(&["rev-parse", "--git-common-dir"]);
         for note in ["seen", "verified"] {
@@ -300,7 +300,7 @@ impl Ledger {
         }
     }
 
-    /// The tree with these changes.
+    /// A tree with these edits.
     pub fn edited(&self, tree: &str, edits: &[Edit<'_>]) -> String {
         let index = self.dir.path().join("index");
         let _ = fs::remove_file(&index);
@@ -324,7 +324,7 @@ impl Ledger {
         git(&["write-tree"], b"")
     }
 
-    /// Adds a commit with these changes on top, as anybody could with plain git.
+    /// Adds a commit with these edits, as anybody could with plain git.
     pub fn add(&self, edits: &[Edit<'_>]) {
         let tip = self.tip();
         let someone = "Someone <someone@example.org> 1772604000 +0000".to_owned();
@@ -339,7 +339,8 @@ impl Ledger {
         self.set_branch(&id);
     }
 
-    /// Writes history again from a commit on: `change` gets each commit with its number, its parents set.
+    /// Rewrites history from a commit on: `change` gets each commit with its number and new
+    /// parents.
     pub fn rewrite(&self, from: usize, mut change: impl FnMut(usize, &mut Commit)) {
         let commits = self.commits();
         let mut parent = from.checked_sub(1).map(|at| commits[at].id.clone());
@@ -352,8 +353,8 @@ impl Ledger {
         self.set_branch(&parent.unwrap());
     }
 
-    /// Writes history again so that these commits follow one another, each with its own tree's changes
-    /// applied to the tree before it, where both are known to touch different files.
+    /// Rewrites history so that these commits follow each other, each one's changes applied to the
+    /// tree before it; they must touch different files.
     pub fn replay(&self, after: usize, numbers: &[usize]) {
         let commits = self.commits();
         let mut parent = commits[after].clone();
@@ -390,7 +391,7 @@ impl Ledger {
         self.set_branch(&parent.id);
     }
 
-    /// A file at the tip.
+    /// A file's content at the tip.
     pub fn file(&self, path: &str) -> String {
         let bytes = self.git_raw(
             &["cat-file", "blob", &format!("{BRANCH}:{path}")],
@@ -400,7 +401,7 @@ impl Ledger {
         String::from_utf8(bytes).unwrap()
     }
 
-    /// The path of a handoff's entry in a commit, among the open ones or those that await somebody.
+    /// The path of a handoff's entry in a commit, among open entries or those that need attention.
     #[track_caller]
     pub fn entry_in(&self, commit: &str, id: &str) -> String {
         let names = self.git(&["ls-tree", "-r", "--name-only", commit, "open/", "awaiting/"]);
@@ -421,7 +422,7 @@ impl Ledger {
         self.entry_in(BRANCH, id)
     }
 
-    /// Where a loose object is.
+    /// The path of a loose object.
     pub fn loose(&self, id: &str) -> PathBuf {
         let objects = if self.path.join(".git").is_dir() {
             self.path.join(".git/objects")

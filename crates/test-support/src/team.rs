@@ -1,5 +1,4 @@
-//! What the tests of whole protocols share: sending and being refused, states,
-//! and many processes at once.
+//! Helpers for tests of whole protocols: sending, refusals, states, and concurrent processes.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -19,8 +18,8 @@ pub const BUILT_IN: [&str; 5] = [
     "directive",
 ];
 
-/// A repository whose ledger has this protocol. In one whose agents have only half a minute to
-/// claim what they get, a second passes with each command.
+/// A repository whose ledger has this protocol. If its agents have only half a minute to claim,
+/// each command takes a second.
 pub fn with_protocol(name: &str) -> TestEnvironment {
     TestEnvironment::prepared(name, || {
         let env = TestEnvironment::with_repository();
@@ -33,21 +32,21 @@ pub fn with_protocol(name: &str) -> TestEnvironment {
     })
 }
 
-/// Sends a contract that must be accepted; the answer's data.
+/// Sends a contract that must be accepted; returns the answer's data.
 #[track_caller]
 pub fn sent(env: &TestEnvironment, contract: impl AsRef<[u8]>) -> Value {
     let ran = env.handoff_with(&["send", "-", "--json"], contract);
     ran.success().json()["data"].take()
 }
 
-/// Runs a command that must go well.
+/// Runs a command that must succeed.
 #[track_caller]
 pub fn run(env: &TestEnvironment, line: &str) -> Ran {
     let args: Vec<&str> = line.split(' ').collect();
     env.handoff(&args).success()
 }
 
-/// A refusal: exit code, code, and each finding as `code path: message`.
+/// A refusal: exit code, error code, and each finding as `code path: message`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Refused {
     pub exit: i32,
@@ -82,7 +81,7 @@ impl Refused {
         }
     }
 
-    /// Exit code and code.
+    /// Exit code and error code.
     pub fn says(&self) -> (i32, &str) {
         (self.exit, &self.code)
     }
@@ -94,7 +93,7 @@ impl Refused {
     }
 }
 
-/// Sends a contract that must be refused, and leave no trace.
+/// Sends a contract that must be refused without a trace.
 #[track_caller]
 pub fn refused(env: &TestEnvironment, args: &[&str], contract: impl AsRef<[u8]>) -> Refused {
     let before = env.tip();
@@ -105,7 +104,7 @@ pub fn refused(env: &TestEnvironment, args: &[&str], contract: impl AsRef<[u8]>)
     refused
 }
 
-/// Runs a command that must be refused, and leave no trace.
+/// Runs a command that must be refused without a trace.
 #[track_caller]
 pub fn refused_command(env: &TestEnvironment, line: &str) -> Refused {
     let before = env.tip();
@@ -116,7 +115,7 @@ pub fn refused_command(env: &TestEnvironment, line: &str) -> Refused {
     refused
 }
 
-/// An issue as `status` has it: a line for each handoff, `N state with AGENT`.
+/// An issue's handoffs by `status`, one line each: `N state with AGENT`.
 #[track_caller]
 pub fn states(env: &TestEnvironment, issue: &str) -> Vec<String> {
     let data = env.data(&["status", issue]);
@@ -147,7 +146,7 @@ pub fn commits_in(env: &TestEnvironment, repo: &Path) -> usize {
     count.trim().parse().unwrap()
 }
 
-/// The newest commit's trailers of one name.
+/// The values of a trailer in the newest commit.
 pub fn trailers(env: &TestEnvironment, name: &str) -> Vec<String> {
     let format = format!("--format=%(trailers:key={name},valueonly)");
     let shown = env.git(&env.repo(), &["log", "-1", &format, "handoffs"]);
@@ -155,7 +154,7 @@ pub fn trailers(env: &TestEnvironment, name: &str) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// Starts all of these before any is waited for.
+/// Starts all commands before waiting for any.
 pub fn at_once(env: &TestEnvironment, all: &[Vec<impl AsRef<OsStr>>]) -> Vec<Output> {
     let start = |args: &Vec<_>| -> Child {
         let mut command = env.program(&[]);
@@ -170,14 +169,14 @@ pub fn at_once(env: &TestEnvironment, all: &[Vec<impl AsRef<OsStr>>]) -> Vec<Out
     children.into_iter().map(end).collect()
 }
 
-/// The exit codes of what ran, in order of size.
+/// The sorted exit codes.
 pub fn exits(outputs: &[Output]) -> Vec<i32> {
     let mut codes: Vec<i32> = outputs.iter().filter_map(|o| o.status.code()).collect();
     codes.sort_unstable();
     codes
 }
 
-/// What they said, for a message.
+/// Their output, for assertion messages.
 pub fn said(outputs: &[Output]) -> String {
     let show = |o: &Output| {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -191,14 +190,14 @@ pub fn said(outputs: &[Output]) -> String {
     outputs.iter().map(show).collect()
 }
 
-/// A copy of a built-in protocol, to be changed.
+/// A copy of a built-in protocol, to be edited.
 pub struct Folder<'e> {
     env: &'e TestEnvironment,
     name: String,
 }
 
 impl<'e> Folder<'e> {
-    /// One that does not exist yet.
+    /// A new folder.
     pub fn new(env: &'e TestEnvironment, name: &str) -> Self {
         let name = name.to_owned();
         Self { env, name }
@@ -229,24 +228,24 @@ impl<'e> Folder<'e> {
         fs::remove_file(Path::new(&self.path()).join(file)).unwrap();
     }
 
-    /// Changes one of its JSON files.
+    /// Edits one of its JSON files.
     pub fn edit(&self, file: &str, change: impl FnOnce(&mut Value)) {
         let mut value = self.read(file);
         change(&mut value);
         self.write(file, value.to_string());
     }
 
-    /// Changes its definition.
+    /// Edits its definition.
     pub fn define(&self, change: impl FnOnce(&mut Value)) {
         self.edit("protocol.json", change);
     }
 
-    /// Adds it, or updates to it.
+    /// Adds it to the ledger, or updates it.
     pub fn put(&self, action: &str) -> Ran {
         self.env.handoff(&["protocol", action, &self.path()])
     }
 
-    /// The same; it must be refused, and leave no trace.
+    /// The same; it must be refused without a trace.
     #[track_caller]
     pub fn refused(&self, action: &str) -> Refused {
         let before = self.env.tip();

@@ -1,5 +1,4 @@
-//! A terminal: the program runs on a real pseudo-terminal, and an emulator shows what a
-//! person would see.
+//! A real pseudo-terminal for the program, and an emulator that shows what a person would see.
 
 use std::io::{Read, Write};
 use std::num::NonZero;
@@ -17,10 +16,10 @@ use rustix::termios::{LocalModes, tcgetattr};
 
 use crate::{PATIENCE, TestEnvironment, until};
 
-/// How long a program may take to answer keys before they are typed again.
+/// How long a program may ignore keys before they are typed again.
 const UNANSWERED: Duration = Duration::from_secs(1);
 
-/// A terminal of a size, with variables of its own.
+/// A terminal with a size and environment variables.
 pub struct Terminal<'e> {
     env: &'e TestEnvironment,
     columns: u16,
@@ -30,9 +29,9 @@ pub struct Terminal<'e> {
 
 /// The output of a program on a terminal.
 pub struct Seen {
-    /// Every byte, with `ESC` made visible, and without carriage returns.
+    /// Every byte, with `ESC` made visible, without carriage returns.
     pub raw: String,
-    /// The screen at the end, row by row.
+    /// The final screen, row by row.
     pub screen: String,
     pub status: i32,
 }
@@ -52,7 +51,7 @@ impl<'e> Terminal<'e> {
         self
     }
 
-    /// Sets a variable.
+    /// Sets an environment variable.
     pub fn with(mut self, name: &'static str, value: &str) -> Self {
         self.variables.retain(|(known, _)| *known != name);
         self.variables.push((name, value.to_owned()));
@@ -64,7 +63,7 @@ impl<'e> Terminal<'e> {
         self.run(self.env.program(args), &[])
     }
 
-    /// Starts the program, which goes on until it is told to end.
+    /// Starts the program without waiting for its end.
     pub fn start(&self, args: &[&str]) -> Live {
         let mut command = self.env.program(args);
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
@@ -78,7 +77,7 @@ impl<'e> Terminal<'e> {
             let (pty, screen) = (Arc::clone(&pty), Arc::clone(&screen));
             thread::spawn(move || {
                 let (mut raw, mut bytes) = (Vec::new(), [0; 4096]);
-                // Reading a terminal fails once its last user is gone.
+                // Reading fails once the terminal's last user is gone.
                 while let Ok(count @ 1..) = (&*pty).read(&mut bytes) {
                     screen.lock().unwrap().process(&bytes[..count]);
                     raw.extend(&bytes[..count]);
@@ -95,9 +94,9 @@ impl<'e> Terminal<'e> {
         }
     }
 
-    /// Runs a command; each time that something was shown since the last keys and a text is on the
-    /// screen, types the keys that go with it. Keys are typed again, as a person would, if the
-    /// text is still there and nothing else has been shown for a second.
+    /// Runs a command and types keys: whenever there was output since the last keys and the screen
+    /// shows a text, the keys that go with it. Like a person, types them again if the text is still
+    /// there and nothing else appeared for a second.
     pub fn run(&self, mut command: Command, typed: &[(&str, &str)]) -> Seen {
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         let (pty, pts) = blocking::open().unwrap();
@@ -109,7 +108,7 @@ impl<'e> Terminal<'e> {
             let (pty, (sender, shown)) = (&pty, channel());
             scope.spawn(move || {
                 let (mut pty, mut bytes) = (pty, [0; 4096]);
-                // Reading a terminal fails once its last user is gone.
+                // Reading fails once the terminal's last user is gone.
                 while let Ok(count @ 1..) = pty.read(&mut bytes) {
                     let _ = sender.send(bytes[..count].to_vec());
                 }
@@ -130,7 +129,7 @@ impl<'e> Terminal<'e> {
                     Err(RecvTimeoutError::Timeout) => {}
                 }
                 let now = screen.screen().contents();
-                // `less` drops what is typed before it has set up the terminal, or answered an
+                // `less` drops input before it has set up the terminal, or while it handles an
                 // interrupt.
                 let is_quiet = quiet_since.elapsed() > UNANSWERED;
                 let again = last.filter(|(text, _)| is_quiet && now.contains(text));
@@ -161,22 +160,22 @@ impl<'e> Terminal<'e> {
     }
 }
 
-/// A program on a terminal that goes on until it is told to end.
+/// A running program on a terminal.
 pub struct Live {
     pty: Arc<Pty>,
-    /// How the terminal was found.
+    /// The terminal's initial modes.
     modes: LocalModes,
     child: Child,
     screen: Arc<Mutex<vt100::Parser>>,
     reader: JoinHandle<Vec<u8>>,
 }
 
-/// A terminal that a program left.
+/// A terminal after a program exited.
 pub struct Left {
     pub status: std::process::ExitStatus,
     /// Every byte that was written to it.
     pub raw: Vec<u8>,
-    /// What keeps it from being as it was found.
+    /// The differences from its initial state.
     pub changed: Vec<&'static str>,
 }
 
@@ -190,13 +189,13 @@ impl Live {
         rows.join("\n").trim_end().to_owned()
     }
 
-    /// Waits until a text is on the screen, and returns the screen.
+    /// Waits until the screen shows a text; returns the screen.
     #[track_caller]
     pub fn shows(&self, text: &str) -> String {
         self.is_so(text, |screen| screen.contains(text))
     }
 
-    /// Waits until a text is no more on the screen, and returns the screen.
+    /// Waits until the screen no longer shows a text; returns the screen.
     #[track_caller]
     pub fn lacks(&self, text: &str) -> String {
         self.is_so(text, |screen| !screen.contains(text))
@@ -229,7 +228,7 @@ impl Live {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits for its end.
+    /// Waits for the program to exit.
     #[track_caller]
     pub fn left(mut self) -> Left {
         let mut status = None;

@@ -1,5 +1,5 @@
-//! What the tests of time and failure share: own protocols, work whose lease ran
-//! out, and what a write adds to the ledger.
+//! Helpers for tests of time and failure: modified protocols, expired leases, and the steps that a
+//! write adds.
 
 use std::path::Path;
 
@@ -10,13 +10,13 @@ use crate::contracts::value;
 use crate::team::{Folder, commits};
 use crate::{Ran, TestEnvironment};
 
-/// A trace of the protocol in which agents delegate.
+/// A trace id for the protocol `delegation`.
 pub const TRACE: &str = "5a1c7e90-0b2d-4f38-9c64-d07e1f2a3b4c";
 pub const WRITER: &str = "document_generator";
 pub const RESEARCH: &str = "research_agent";
 
-/// A repository whose ledger has a built-in protocol with changes. Who is asked may take any time to
-/// claim it, unless a contract or the changes set one.
+/// A repository whose ledger has a modified built-in protocol. Requests have no time limit for
+/// claims, unless a contract or the changes set one.
 pub fn own(protocol: &str, change: impl FnOnce(&mut Value)) -> TestEnvironment {
     let env = TestEnvironment::with_repository();
     let folder = Folder::copy(&env, protocol, "own");
@@ -31,7 +31,7 @@ pub fn own(protocol: &str, change: impl FnOnce(&mut Value)) -> TestEnvironment {
     env
 }
 
-/// Gives a definition other limits. Those of leases and retries stay.
+/// Replaces a definition's limits, except those of leases and retries.
 pub fn limit(definition: &mut Value, limits: &Value) {
     let own = definition["limits"].as_object_mut().unwrap();
     own.retain(|name, _| {
@@ -52,7 +52,7 @@ pub fn asks(from: &str, to: &str, more: &[(&str, Value)]) -> String {
     value("delegation", "request", &members).to_string()
 }
 
-/// An answer to a request for help in the trace; one that resolves it gives what is asked.
+/// An answer to a request in the trace; one that resolves it provides the inputs.
 pub fn answers(from: &str, status: &str, more: &[(&str, Value)]) -> String {
     let mut members = vec![
         ("/traceId", TRACE.into()),
@@ -66,12 +66,12 @@ pub fn answers(from: &str, status: &str, more: &[(&str, Value)]) -> String {
     value("delegation", "response-least", &members).to_string()
 }
 
-/// A handoff of the trace.
+/// The id of a handoff in the trace.
 pub fn traced(number: u32) -> String {
     format!("{TRACE}.{number}")
 }
 
-/// Splits a command at its spaces; words in quotes are one.
+/// Splits a command at blanks; quoted words stay together.
 pub fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     for (i, part) in line.split('\'').enumerate() {
@@ -83,7 +83,7 @@ pub fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Runs a command, however it ends; words in quotes are one.
+/// Runs a command, whatever its exit code.
 pub fn attempt(env: &TestEnvironment, line: &str) -> Ran {
     let words = words(line);
     let args: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -106,7 +106,7 @@ pub fn subjects(env: &TestEnvironment, count: usize) -> Vec<String> {
     shown.lines().map(str::to_owned).collect()
 }
 
-/// What a write adds to the ledger: its commits, each with author and subject.
+/// The commits that a write adds to the ledger, each with author and subject.
 pub fn added(env: &TestEnvironment, write: impl FnOnce() -> Ran) -> (Ran, Vec<String>) {
     let before = commits(env);
     let ran = write();
@@ -119,7 +119,7 @@ pub fn added(env: &TestEnvironment, write: impl FnOnce() -> Ran) -> (Ran, Vec<St
     (ran, subjects)
 }
 
-/// The code of a refusal of a command with `--json`.
+/// The error code of a command with `--json` that was refused.
 #[track_caller]
 pub fn code(ran: &Ran) -> String {
     let document = ran.json();
@@ -127,7 +127,7 @@ pub fn code(ran: &Ran) -> String {
     document["error"]["code"].as_str().unwrap().to_owned()
 }
 
-/// Runs a command that must be refused, with this exit and this code.
+/// Runs a command that must be refused with this exit code and error code.
 #[track_caller]
 pub fn denied(env: &TestEnvironment, line: &str, exit: i32, wanted: &str) -> Ran {
     let ran = attempt(env, &format!("{line} --json")).exits(exit);
@@ -135,7 +135,7 @@ pub fn denied(env: &TestEnvironment, line: &str, exit: i32, wanted: &str) -> Ran
     ran
 }
 
-/// Sends a contract that must be refused, with this exit and this code.
+/// Sends a contract that must be refused with this exit code and error code.
 #[track_caller]
 pub fn not_sent(env: &TestEnvironment, contract: &str, exit: i32, wanted: &str) -> Ran {
     let ran = env.handoff_with(&["send", "-", "--json"], contract);
@@ -144,7 +144,7 @@ pub fn not_sent(env: &TestEnvironment, contract: &str, exit: i32, wanted: &str) 
     ran
 }
 
-/// Seconds between two of a record's times.
+/// The seconds between two times of a record.
 #[track_caller]
 pub fn seconds_between(from: &Value, to: &Value) -> i64 {
     let at = |value: &Value| {
@@ -154,7 +154,7 @@ pub fn seconds_between(from: &Value, to: &Value) -> i64 {
     (at(to) - at(from)).num_seconds()
 }
 
-/// Exports the ledger, imports it in a new repository, and compares every tree.
+/// Exports the ledger, imports it into a new repository, and compares every tree.
 #[track_caller]
 pub fn assert_goes_there_and_back(env: &TestEnvironment, protocol: &str) {
     let dir = env.root().join("exported");

@@ -1,4 +1,4 @@
-//! Programs of npm and PyPI that tests run and that are not part of the project.
+//! Programs from npm and PyPI that tests run, and that are not part of the project.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -18,14 +18,14 @@ pub static TRACE: Tools = Tools::new("trace-tools");
 pub static WEB: Tools = Tools::new("web-tools");
 pub static WORKFLOW: Tools = Tools::new("workflow-tools");
 
-/// What a folder of `tests` lists, in the versions that it names, and its scripts.
+/// The packages and scripts of a folder in `tests`, at pinned versions.
 pub struct Tools {
     name: &'static str,
     folder: OnceLock<PathBuf>,
 }
 
 impl Tools {
-    /// What the folder `tests/NAME` lists.
+    /// The packages of the folder `tests/NAME`.
     pub const fn new(name: &'static str) -> Self {
         Self {
             name,
@@ -33,7 +33,7 @@ impl Tools {
         }
     }
 
-    /// The folder that has `node_modules` and `venv`, which `scripts/test-tools` fills once.
+    /// The folder with `node_modules` and `venv`, which `scripts/test-tools` fills once.
     pub fn folder(&self) -> &Path {
         self.folder.get_or_init(|| {
             let installed = self.install();
@@ -60,8 +60,8 @@ impl Tools {
         }
     }
 
-    /// A script with the Python that has the packages, or with node, which gets the folder of the
-    /// packages as its first argument.
+    /// A script run by the packages' Python or by node, with the packages' folder as its first
+    /// argument.
     pub fn command(&self, script: &str) -> Command {
         let path = project().join("tests").join(self.name).join(script);
         if script.ends_with(".py") {
@@ -75,7 +75,7 @@ impl Tools {
         }
     }
 
-    /// Runs a script with a text on standard input; returns its output.
+    /// Runs a script with this standard input; returns its output.
     #[track_caller]
     pub fn run(&self, script: &str, args: &[&str], input: &str) -> String {
         let mut command = self.command(script);
@@ -84,15 +84,15 @@ impl Tools {
     }
 }
 
-/// Runs a program with a text on standard input; it must succeed and print nothing on standard
-/// error. Returns its output.
+/// Runs a program with this standard input; it must succeed without error output. Returns its
+/// output.
 #[track_caller]
 pub fn answer(mut command: Command, input: &str) -> String {
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let output = std::thread::scope(|scope| {
-        // A reader that fails says why itself.
+        // A reader that fails reports why itself.
         scope.spawn(move || stdin.write_all(input.as_bytes()));
         child.wait_with_output().unwrap()
     });

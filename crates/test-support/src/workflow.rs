@@ -1,4 +1,4 @@
-//! One issue's way from its opening to its completion, with every detour.
+//! The life of one issue from opening to completion, with every detour.
 
 use super::TestEnvironment;
 use super::contracts::{Format, implementer_error, sample, second_fix};
@@ -9,8 +9,7 @@ pub enum Step {
     Run(&'static [&'static str]),
 }
 
-/// Issue 87 from opening to completion; the round decides each contract's
-/// format.
+/// Issue 87 from opening to completion; each contract's format depends on its round.
 pub fn workflow(format: impl Fn(usize) -> Format) -> Vec<Step> {
     let of = |round, name| Step::Send(sample(name, format(round), 87));
     let claim = |args| Step::Run(args);
@@ -50,7 +49,7 @@ pub fn workflow(format: impl Fn(usize) -> Format) -> Vec<Step> {
         claim(&["claim", "87", "--as", "fixer-agent"]),
         Step::Send(second_fix(format(9), 87)),
         claim(&["claim", "87", "--as", "reviewer-agent"]),
-        // The same bytes as in round 7, and a handoff of their own.
+        // The same bytes as in round 7, but another handoff.
         of(10, "reviewer-agent-to-validator-agent"),
         claim(&["claim", "87", "--as", "validator-agent"]),
         of(11, "validator-agent-to-closer-agent"),

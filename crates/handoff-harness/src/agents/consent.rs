@@ -1,4 +1,4 @@
-//! What a person has to allow before a harness uses what is installed, by the harness's own files.
+//! Consents: what a person must allow in a harness's own files before it uses what is installed.
 
 use std::path::Path;
 
@@ -8,21 +8,21 @@ use serde_json::Value;
 
 use super::filled;
 
-/// The place of the worktree, or of a folder above it.
+/// The placeholder for the worktree or a parent folder.
 const ROOT: &str = "{{root}}";
 
-/// Something that a person has to allow.
+/// A permission that a person must give.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Consent {
-    /// What is missing without it.
+    /// What does not work without it.
     pub(super) text: String,
-    /// How it is given.
+    /// How to give it.
     pub(super) fix: String,
-    /// Whether only an installed server needs it.
+    /// Whether only an installed MCP server needs it.
     #[serde(default)]
     pub(super) server: bool,
-    /// The settings that give it, each by itself.
+    /// The settings that give it; any one suffices.
     any: Vec<Setting>,
 }
 
@@ -30,17 +30,17 @@ pub(super) struct Consent {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Setting {
-    /// The file, in the worktree or below the home folder.
+    /// The file, in the worktree or the home folder.
     file: String,
-    /// The keys that lead to the value. `{{root}}` is the worktree or a folder above it, and a `*` at
-    /// the end any ending.
+    /// The keys that lead to the value. `{{root}}` matches the worktree or a parent folder, and a
+    /// trailing `*` any suffix.
     at: Vec<String>,
-    /// The value, or an element of it, which may be `{{root}}` too; any value if it is left out.
+    /// The value, or one of its elements, which may be `{{root}}` too; any value if omitted.
     is: Option<Value>,
 }
 
 impl Consent {
-    /// Whether a person has allowed it for this worktree.
+    /// Whether it was given for this worktree.
     pub(super) fn is_given(&self, root: &Path, home: Option<&Path>) -> bool {
         self.any.iter().any(|setting| setting.is_set(root, home))
     }
@@ -73,7 +73,7 @@ impl Setting {
     }
 }
 
-/// The members of a value with this key.
+/// The members of a value that match a key.
 fn members<'a>(value: &'a Value, key: &str) -> Vec<&'a Value> {
     match (key.strip_suffix('*'), value) {
         (Some(prefix), Value::Object(members)) => {
@@ -84,13 +84,13 @@ fn members<'a>(value: &'a Value, key: &str) -> Vec<&'a Value> {
     }
 }
 
-/// A harness's file; `None` if it can't be read.
+/// Reads a harness's file; `None` if it can't be read.
 fn read(file: &Path) -> Option<Value> {
     let text = String::from_utf8(read_regular(file).ok()?).ok()?;
     if file.extension().is_some_and(|ending| ending == "toml") {
         return toml::from_str(&text).ok();
     }
-    // Some begin with lines of comment.
+    // Some files begin with comment lines.
     let lines = text
         .lines()
         .filter(|line| !line.trim_start().starts_with("//"));

@@ -1,4 +1,4 @@
-//! Findings about an installation that would silently do nothing, each with its fix.
+//! Diagnoses installations that would silently do nothing; each finding has a fix.
 
 use std::path::{Path, PathBuf};
 
@@ -9,14 +9,14 @@ use serde_json::Value;
 use super::placement::{TEXT_FILE, installed_names, place};
 use super::{Acts, Harness, Hooks, SKILL, calls_us, guide, leftovers};
 
-/// What only the command line knows.
+/// Facts that only the command line can provide.
 #[derive(Debug, Default)]
 pub struct Surroundings {
     /// The root of the worktree.
     pub root: PathBuf,
     /// The user's home folder.
     pub home: Option<PathBuf>,
-    /// The program found on the harness's PATH, and its version.
+    /// The program found on the harness's PATH, with its version.
     pub program: Option<(PathBuf, Option<String>)>,
     /// This program's version.
     pub version: String,
@@ -24,7 +24,7 @@ pub struct Surroundings {
     pub agent: Option<String>,
     /// The agents of the ledger; `None` without a ledger.
     pub agents: Option<Vec<String>>,
-    /// What a harness's program on the PATH says of its version.
+    /// The version that a harness's program on the PATH reports.
     pub harness_program: Option<String>,
     /// Installed paths that git ignores.
     pub ignored: Vec<String>,
@@ -62,7 +62,7 @@ impl<'a> Examination<'a> {
         self.found.push(Finding::error(code, path, text).fix(fix));
     }
 
-    /// An error that installing again fixes.
+    /// Adds an error that reinstalling fixes.
     fn reinstall(&mut self, code: FindingCode, path: &str, text: impl Into<String>) {
         let fix = self.install.clone();
         self.error(code, path, text, &fix);
@@ -183,7 +183,7 @@ impl<'a> Examination<'a> {
         }
     }
 
-    /// Checks that each hook is there, once and unmodified. Returns the agent that they name.
+    /// Checks that each hook is present once and unmodified. Returns the agent named in them.
     fn entries(&mut self, file: &str, config: &Value) -> Option<String> {
         let mut agent = None;
         for hook in self.harness.entries(&Acts::default()) {
@@ -222,7 +222,7 @@ impl<'a> Examination<'a> {
         agent
     }
 
-    /// Checks that sessions have an agent, and that the ledger knows it.
+    /// Checks that sessions have an agent that the ledger knows.
     fn agent(&mut self, file: &str, agent: Option<String>) {
         match (&agent, &self.around.agents) {
             (None, _) => self.error(
@@ -240,7 +240,7 @@ impl<'a> Examination<'a> {
         }
     }
 
-    /// Looks for settings that keep the harness from running any hook.
+    /// Looks for settings that disable all hooks of the harness.
     fn switches(&mut self) {
         for switch in &self.harness.switches {
             let path = match (switch.file.strip_prefix("~/"), &self.around.home) {
@@ -269,7 +269,7 @@ impl<'a> Examination<'a> {
         }
     }
 
-    /// Compares the harness's version with the one that was tried.
+    /// Compares the harness's version with the tested one.
     fn version(&mut self) {
         let (Some(program), Some(said)) = (&self.harness.program, &self.around.harness_program)
         else {
@@ -286,7 +286,7 @@ impl<'a> Examination<'a> {
         }
     }
 
-    /// Names what a person has yet to allow.
+    /// Reports consents that a person has not given yet.
     fn consents(&mut self) {
         let harness: &'a Harness = self.harness;
         let home = self.around.home.as_deref();
@@ -302,7 +302,7 @@ impl<'a> Examination<'a> {
         }
     }
 
-    /// Looks for installed files that git ignores, and for temporary files of killed processes.
+    /// Looks for installed files that git ignores, and for leftover temporary files.
     fn files(&mut self) {
         let harness: &'a Harness = self.harness;
         for path in harness.files() {
@@ -349,7 +349,7 @@ fn has_hook(harness: &Harness, root: &Path) -> bool {
     })
 }
 
-/// A version's numbers, such as those of `v1.2.3`.
+/// A version's numbers, parsed from a word such as `v1.2.3`.
 fn version(word: &str) -> Option<[u64; 3]> {
     let plain = word.trim_start_matches('v').trim_end_matches('.');
     let plain = plain.split(['-', '+']).next().unwrap_or_default();

@@ -12,7 +12,7 @@ fn block(names: &[String], import: Option<&str>) -> String {
     format!("{BEGIN}\n{FOR}{} -->\n\n{text}\n{END}\n", names.join(", "))
 }
 
-/// The file with the text, for harnesses that import it.
+/// The content of the file that instructions import.
 pub(super) fn imported() -> String {
     let mark = super::SKILL.lines().last().unwrap_or_default();
     format!("{TEXT}\n{mark}\n")
@@ -32,7 +32,7 @@ pub(super) fn names(bytes: &[u8]) -> Result<Option<Vec<String>>, BlockFault> {
     Ok(Some(names.map(str::to_owned).collect()))
 }
 
-/// Whether the block is the one that this version writes, with either line break.
+/// Whether the block is this version's, with either kind of line break.
 pub(super) fn is_current(bytes: &[u8], import: Option<&str>) -> bool {
     let (Ok(Some(found)), Ok(Some(names))) = (find_between(bytes, [BEGIN, END]), names(bytes))
     else {
@@ -42,13 +42,13 @@ pub(super) fn is_current(bytes: &[u8], import: Option<&str>) -> bool {
     text.trim_end() == block(&names, import).trim_end()
 }
 
-/// Whether a file has this text, with either line break.
+/// Whether a file equals this text, with either kind of line break.
 pub(super) fn is_same(bytes: &[u8], text: &str) -> bool {
     String::from_utf8_lossy(bytes).replace("\r\n", "\n") == text
 }
 
-/// The file with a block for these harnesses, with the text or a line that imports it, or without a
-/// block if there are no harnesses; `None` if the file held nothing but the block.
+/// The file with a block for these harnesses (the text, or a line that imports it), or without a
+/// block if there are none; `None` if nothing else was in the file.
 pub(super) fn with(
     bytes: Option<&[u8]>,
     names: &[String],
@@ -58,8 +58,7 @@ pub(super) fn with(
     put(bytes, [BEGIN, END], text.as_deref())
 }
 
-/// The file with this block between two lines, or without one; `None` if the file held nothing but
-/// the block.
+/// The file with this block, or without one; `None` if nothing else was in the file.
 pub(super) fn put(
     bytes: Option<&[u8]>,
     marks: [&str; 2],
@@ -72,25 +71,25 @@ pub(super) fn put(
         Some(found) => {
             let (mut start, end) = (found.bytes.start, found.bytes.end);
             if block.is_none() && end == old.len() {
-                // A user's text above the block ends with a blank line that was added.
+                // Above the block, user text is followed by a blank line that was added.
                 if start == 0 {
                     return Ok(None);
                 }
-                // The lines added above it are removed with it.
+                // That blank line is removed with the block.
                 start -= added_above(&old[..start]);
             }
             [&old[..start], new.as_bytes(), &old[end..]].concat()
         }
         None if block.is_none() => return Ok(bytes.map(<[u8]>::to_vec)),
         None if bytes.is_none() => new.as_bytes().to_vec(),
-        // The blank line above the block tells that there was a file, even an empty one.
+        // The blank line above the block shows that the file existed, even if it was empty.
         None if old.is_empty() || old.ends_with(b"\n") => [old, b"\n", new.as_bytes()].concat(),
         None => [old, UNENDED.as_bytes(), new.as_bytes()].concat(),
     };
     Ok(Some(file))
 }
 
-/// How many bytes above a block were added with it. git may have converted their line breaks.
+/// How many bytes were added above a block; git may have converted their line breaks.
 fn added_above(above: &[u8]) -> usize {
     let crlf = UNENDED.replace('\n', "\r\n");
     let endings = [UNENDED, &crlf, "\r\n", "\n"];
@@ -98,8 +97,8 @@ fn added_above(above: &[u8]) -> usize {
     ending.map_or(0, |end| end.len())
 }
 
-/// Separates the block from a last line without a line break. No text has these blanks by itself,
-/// so they tell that the line break is not the user's.
+/// Separates the block from a last line without a line break. These blanks occur in no other text,
+/// so they show that the line break was added.
 const UNENDED: &str = "\n \n\n";
 
 #[cfg(test)]
@@ -146,7 +145,7 @@ mod tests {
                 .unwrap_or_default();
             assert_eq!(none, text.as_bytes(), "{text:?}");
             if !text.contains('\r') {
-                // After a checkout with CRLF line breaks.
+                // As after a checkout with CRLF line breaks.
                 let crlf = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace('\n', "\r\n");
                 let none = with(Some(crlf(&one).as_bytes()), &[], None).ok().flatten();
                 assert_eq!(none, Some(crlf(text.as_bytes()).into_bytes()), "{text:?}");

@@ -1,8 +1,8 @@
-//! Temporary files that a killed process left beside a file.
+//! Temporary files that killed processes left behind.
 
 use std::path::{Path, PathBuf};
 
-/// Temporary files for new versions of this file whose process is gone.
+/// Temporary files for this file whose process is gone.
 pub(super) fn beside(file: &Path) -> Vec<PathBuf> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let begin = format!(".{name}.git-handoff-");

@@ -1,9 +1,10 @@
-//! Harnesses of agents: files in a repository that tell agents about the ledger.
+//! Agents' harnesses: files in a repository that tell agents about the ledger.
 //!
 //! Which harness reads which file is data, in `templates/agents/harnesses.json`. `json` edits a
-//! configuration without changing the rest of its text, `guide` is the marked block in an
-//! instructions file, `placement` which files have one, `table` a server in a configuration as TOML, `plan` computes the changes and applies them, `leftovers` finds temporary
-//! files of killed processes, `consent` what a person has to allow, `doctor` checks an installation. Nothing here reads a ledger.
+//! configuration in place, `guide` edits the marked block of an instructions file, `placement`
+//! decides which files have one, `table` edits a server in TOML, `plan` computes and applies
+//! changes, `leftovers` finds temporary files, `consent` checks what a person must allow, `doctor`
+//! diagnoses an installation. Nothing here reads a ledger.
 
 mod consent;
 mod doctor;
@@ -38,17 +39,17 @@ pub struct Harness {
     pub title: String,
     /// The instructions file that it reads.
     pub instructions: String,
-    /// The line that imports the text into its instructions, where others read this file as well.
+    /// The import line for its instructions file, if other harnesses also read that file.
     import: Option<String>,
-    /// When it reads `AGENTS.md` as well.
+    /// The conditions under which it also reads `AGENTS.md`.
     agents_md: Option<AgentsMd>,
-    /// The path where it looks for the skill.
+    /// The path of its skill.
     pub skill: Option<String>,
     /// The configuration of its hooks.
     pub hooks: Option<Hooks>,
     /// The configuration of its MCP servers.
     pub mcp: Option<Mcp>,
-    /// The hook output that adds a text to a new session.
+    /// The hook output that adds text to a new session.
     #[serde(default)]
     start: Value,
     /// The hook output that makes the agent continue.
@@ -57,12 +58,12 @@ pub struct Harness {
     /// Settings that disable its hooks.
     #[serde(default)]
     switches: Vec<Switch>,
-    /// Its program, and the version that was tried.
+    /// Its program, and the tested version.
     pub program: Option<HarnessProgram>,
-    /// What a person has to allow.
+    /// What a person must allow.
     #[serde(default)]
     consents: Vec<Consent>,
-    /// A required step that no file shows.
+    /// A required step that no file can show.
     pub note: Option<String>,
 }
 
@@ -72,17 +73,17 @@ pub struct Harness {
 pub struct HarnessProgram {
     /// Its name on the PATH.
     pub name: String,
-    /// The version that was tried with what is installed.
+    /// The version that the installed files were tested with.
     tried: String,
 }
 
-/// When a harness reads `AGENTS.md` beside its own instructions.
+/// The conditions under which a harness also reads `AGENTS.md`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AgentsMd {
-    /// Pages of its own that may import it.
+    /// Instructions files of its own that may import it.
     pages: Vec<String>,
-    /// Whether it reads it where none of these pages exists.
+    /// Whether it reads it if none of these files exists.
     alone: bool,
 }
 
@@ -92,7 +93,7 @@ struct AgentsMd {
 pub struct Hooks {
     /// The file's path.
     pub file: String,
-    /// The file without any hook.
+    /// The file's content without any hook.
     empty: String,
     entries: Vec<Entry>,
 }
@@ -101,7 +102,7 @@ pub struct Hooks {
 #[serde(deny_unknown_fields)]
 struct Entry {
     event: Event,
-    /// The keys that lead to the list of these hooks.
+    /// The keys that lead to the list of hooks.
     at: Vec<String>,
     value: Value,
 }
@@ -115,7 +116,7 @@ pub struct Mcp {
     /// The keys that lead to the servers.
     at: Vec<String>,
     value: Value,
-    /// Members that the harness requires: without them it rewrites the file.
+    /// Members that the harness requires; it would add them itself.
     #[serde(default)]
     with: Map<String, Value>,
 }
@@ -127,7 +128,7 @@ impl Mcp {
     }
 }
 
-/// A setting that disables hooks: a key that is true, or a line.
+/// A setting that disables hooks: a key that is true, or a line of text.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Switch {
@@ -168,14 +169,14 @@ impl Harness {
         HARNESSES.iter().find(|harness| harness.name == name)
     }
 
-    /// The paths that are written for this harness, apart from MCP servers.
+    /// The paths written for this harness, except MCP servers.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         let hooks = self.hooks.as_ref().map(|hooks| &hooks.file);
         let files = [Some(&self.instructions), self.skill.as_ref(), hooks];
         files.into_iter().flatten().map(String::as_str)
     }
 
-    /// What a hook prints so that the harness passes this text to the agent.
+    /// The output of a hook that passes a text to the agent.
     pub fn answer(&self, event: Event, text: &str) -> Value {
         let form = match event {
             Event::SessionStart => &self.start,
@@ -184,7 +185,7 @@ impl Harness {
         filled(form, "{{text}}", text)
     }
 
-    /// Whether the agent was already kept from stopping, according to the hook's input.
+    /// Whether the agent was already kept from stopping, by the hook's input.
     pub fn kept_before(input: &Value) -> Kept {
         let status = input["status"].as_str().unwrap_or("completed");
         let session = ["session_id", "sessionId"];
@@ -202,8 +203,9 @@ impl Harness {
         }
     }
 
-    /// A hook's command. It does nothing without the program, since the hook is shared with people
-    /// who may not have it, and never fails: a program too old for the command stops nobody.
+    /// A hook's command. It does nothing if the program is missing, because the hook is shared with
+    /// people who may not have it, and never fails: a program without this command must not block
+    /// anybody.
     fn command(&self, event: Event, acts: &Acts) -> String {
         let call = format!("{CALL} {} {}", self.name, event.name());
         let options = acts.options().into_iter();
@@ -237,7 +239,7 @@ impl Harness {
         is_ours.then_some(acts)
     }
 
-    /// Its hooks, and the lists they belong in.
+    /// Its expected hooks, with the keys of their lists.
     fn entries(&self, acts: &Acts) -> Vec<ExpectedHook<'_>> {
         let entries = self.hooks.iter().flat_map(|hooks| &hooks.entries);
         let expected = entries.map(|entry| ExpectedHook {
@@ -288,7 +290,7 @@ impl Harness {
 pub enum Kept {
     /// No.
     No,
-    /// Yes, or unknown: then it may stop, so that no agent is kept running forever.
+    /// Perhaps: then it may stop, so that no agent runs forever.
     Perhaps,
     /// Only the caller's memory of this session can tell.
     Ask(String),
@@ -325,16 +327,16 @@ struct ExpectedHook<'a> {
     entry: Value,
 }
 
-/// The key of the handlers in a group.
+/// The key of a group's handlers.
 const GROUP: &str = "hooks";
 
 impl ExpectedHook<'_> {
-    /// The part that runs the command: the entry, or the only handler of its group.
+    /// The part with the command: the entry itself, or the only handler of its group.
     fn handler(&self) -> &Value {
         self.entry.get(GROUP).map_or(&self.entry, |list| &list[0])
     }
 
-    /// The agent and branch of a handler, if it is ours.
+    /// The agent and branch in a handler, if this program wrote it.
     fn acts(&self, handler: &Value) -> Option<Acts> {
         let known = self.handler().as_object()?;
         let members = handler.as_object()?;
@@ -345,7 +347,7 @@ impl ExpectedHook<'_> {
             .filter(|_| is_known)
     }
 
-    /// Whether an entry holds one of our handlers and nothing else.
+    /// Whether an entry contains our handler and nothing else.
     fn is_whole(&self, entry: &Value) -> bool {
         match (self.entry.get(GROUP), entry.get(GROUP)) {
             (None, _) => self.acts(entry).is_some(),
@@ -357,8 +359,8 @@ impl ExpectedHook<'_> {
         }
     }
 
-    /// The handlers under the same keys of a configuration, and the keys that lead to the list of
-    /// each.
+    /// The handlers under the same keys of a configuration, each with the keys that lead to its
+    /// list.
     fn handlers<'v>(&self, config: &'v Value) -> Vec<(Vec<String>, &'v Value)> {
         let list = self
             .at
@@ -380,11 +382,11 @@ impl ExpectedHook<'_> {
     }
 }
 
-/// How every command of ours begins, and its call.
+/// The prefix of every command of ours; below, its call.
 const BEFORE: &str = "if command -v git-handoff >/dev/null 2>&1; then ";
 const CALL: &str = "git-handoff agents hook";
 
-/// Whether anything in an entry calls the program, whoever wrote it.
+/// Whether an entry calls the program anywhere, whoever wrote it.
 fn calls_us(entry: &Value) -> bool {
     match entry {
         Value::String(text) => text.contains(CALL),
@@ -394,7 +396,7 @@ fn calls_us(entry: &Value) -> bool {
     }
 }
 
-/// A template with its placeholder replaced.
+/// Replaces the placeholder of a template.
 fn filled(form: &Value, mark: &str, text: &str) -> Value {
     match form {
         Value::String(own) if own == mark => text.into(),

@@ -1,8 +1,8 @@
-//! Which instructions file has the text for which harness, so that each reads it once.
+//! Decides which instructions file gets the text for which harness, so that each reads it once.
 //!
-//! Some harnesses read other harnesses' files too: Copilot reads `AGENTS.md`, `GEMINI.md`, Claude's
-//! pages and rules, and what `CLAUDE.md` imports. So whoever reads `AGENTS.md` gets the text there,
-//! if it is there for another one; and in a file that Copilot reads as well, a line imports it.
+//! Some harnesses read others' files too: Copilot reads `AGENTS.md`, `GEMINI.md`, Claude's pages
+//! and rules, and what `CLAUDE.md` imports. So a harness that reads `AGENTS.md` gets the text there
+//! if another one needs it there; and a file that Copilot also reads only imports the text.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,24 +11,24 @@ use handoff_git::read_regular;
 
 use super::{AgentsMd, HARNESSES, Harness, guide};
 
-/// The page that most harnesses read.
+/// The instructions file that most harnesses read.
 const AGENTS_MD: &str = "AGENTS.md";
 
-/// The file with the text, for harnesses that import it.
+/// The file with the text, for instructions files that import it.
 pub(super) const TEXT_FILE: &str = ".agents/git-handoff.md";
 
-/// An instructions file, and its block.
+/// An instructions file with its block.
 #[derive(Debug)]
 pub(super) struct Placed {
     /// The file's path.
     pub(super) path: String,
-    /// The harnesses that read the text there; none if it has no block.
+    /// The harnesses that read the text there; empty if there is no block.
     pub(super) names: Vec<String>,
-    /// The line that imports the text; `None` if the text itself is there.
+    /// The line that imports the text; `None` if the block has the text itself.
     pub(super) import: Option<String>,
 }
 
-/// The harnesses that are named in any block.
+/// The harnesses named in any block.
 pub(super) fn installed_names(root: &Path) -> BTreeSet<String> {
     let files = HARNESSES.iter().map(|harness| &harness.instructions);
     let blocks = files.filter_map(|path| {
@@ -38,12 +38,12 @@ pub(super) fn installed_names(root: &Path) -> BTreeSet<String> {
     blocks.flatten().collect()
 }
 
-/// Each instructions file with the block that it should have for these harnesses.
+/// Each instructions file with its expected block for these harnesses.
 pub(super) fn placements(root: &Path, names: &BTreeSet<String>) -> Vec<Placed> {
     let mut files = BTreeMap::new();
     for harness in HARNESSES.iter() {
         let own = real(root, &harness.instructions);
-        // Several paths may link to one file.
+        // Several paths may resolve to one file.
         let file = files.entry(own).or_insert_with(|| Placed {
             path: harness.instructions.clone(),
             names: Vec::new(),
@@ -63,7 +63,7 @@ pub(super) fn placements(root: &Path, names: &BTreeSet<String>) -> Vec<Placed> {
     files.into_values().collect()
 }
 
-/// The file where a harness reads the text, if these are installed.
+/// The file in which a harness reads the text, if these are installed.
 pub(super) fn place<'a>(harness: &'a Harness, root: &Path, names: &BTreeSet<String>) -> &'a str {
     let mut named = HARNESSES.iter().filter(|other| names.contains(&other.name));
     let is_there = named.any(|other| real(root, &other.instructions) == real(root, AGENTS_MD));
@@ -91,7 +91,7 @@ impl AgentsMd {
     }
 }
 
-/// A file's path without links.
+/// A file's path with links resolved.
 fn real(root: &Path, path: &str) -> std::path::PathBuf {
     let path = root.join(path);
     path.canonicalize().unwrap_or(path)

@@ -45,10 +45,10 @@ impl Action {
     }
 }
 
-/// Why nothing was changed, or not everything.
+/// Why changes were not applied, or not all of them.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentsError {
-    /// Files can't be edited.
+    /// Files prevent it.
     #[error("nothing was changed: {} in the way", if findings.len() == 1 { "a file is".to_owned() } else { format!("{} files are", findings.len()) })]
     Refused {
         /// The reasons, and how to proceed.
@@ -121,16 +121,16 @@ pub struct Plan {
     changes: Vec<Change>,
 }
 
-/// The files as planned so far.
+/// A plan under construction.
 struct Draft<'a> {
     root: &'a Path,
-    /// By real path, since several paths may link to one file.
+    /// By resolved path, because several paths may link to one file.
     files: BTreeMap<PathBuf, Change>,
     refused: Vec<Finding>,
 }
 
 impl Plan {
-    /// Plans the installation for these harnesses, with the agent and branch if they are named.
+    /// Plans the installation for these harnesses, with an optional agent and branch.
     ///
     /// # Errors
     /// [`AgentsError`] with everything that prevents it.
@@ -182,8 +182,8 @@ impl Plan {
             if let Some(path) = harness.skill.as_ref().filter(|_| !is_shared) {
                 draft.own_file(path, None)?;
             }
-            // In the reverse order, since both may be in one file. A server alone may be the user's
-            // own.
+            // In reverse order, because both may be in one file. A server without the rest may be
+            // the user's own.
             if let Some(mcp) = harness.mcp.as_ref().filter(|_| was_installed) {
                 draft.without_server(harness, mcp)?;
             }
@@ -204,15 +204,14 @@ impl Plan {
         &self.changes
     }
 
-    /// Applies all changes or none: if a file can't be written, or was modified since the plan, the
-    /// earlier changes are reverted. The files are not locked in between; that is the caller's
-    /// task.
+    /// Applies all changes or none: if a file can't be written, or was modified since planning,
+    /// earlier changes are reverted. Locking is the caller's job.
     ///
     /// # Errors
     /// [`AgentsError::Write`] with the file that could not be written.
     pub fn carry_out(&self) -> Result<(), AgentsError> {
         for leftover in self.changes.iter().flat_map(|c| leftovers::beside(&c.file)) {
-            // `doctor` names those that stay.
+            // `doctor` reports those that stay.
             let _ = std::fs::remove_file(leftover);
         }
         let changes = || self.changes.iter().filter(|c| c.action() != Action::Keep);
@@ -252,10 +251,10 @@ const MODE: u32 = 0o666;
 
 const SERVER: &str = "git-handoff";
 
-/// A new configuration file.
+/// A new, empty configuration.
 const EMPTY: &str = "{\n}\n";
 
-/// A configuration with a hook, in place of ours if there is one. Everything beside it stays.
+/// A configuration with a hook added, or ours replaced. Everything else stays.
 fn with_hook(text: &str, expected: &ExpectedHook<'_>) -> Result<String, EditError> {
     let config = edit::read(text)?;
     let handlers = expected.handlers(&config);
@@ -263,7 +262,7 @@ fn with_hook(text: &str, expected: &ExpectedHook<'_>) -> Result<String, EditErro
         .iter()
         .find(|(_, handler)| expected.acts(handler).is_some());
     match ours {
-        // Keep its formatting if its value is the same.
+        // Keep its formatting if the value is unchanged.
         Some((_, handler)) if *handler == expected.handler() => Ok(text.to_owned()),
         Some((path, handler)) => {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
@@ -275,7 +274,7 @@ fn with_hook(text: &str, expected: &ExpectedHook<'_>) -> Result<String, EditErro
     }
 }
 
-/// A configuration with these members, unless it has some of these names.
+/// A configuration with these members added, unless names are taken.
 fn with_members(text: &str, members: &Map<String, Value>) -> Result<String, EditError> {
     let config = edit::read(text)?;
     let missing = members.iter().filter(|(key, _)| config.get(key).is_none());
@@ -286,7 +285,7 @@ fn with_members(text: &str, members: &Map<String, Value>) -> Result<String, Edit
         })
 }
 
-/// A configuration without these members.
+/// A configuration with these members removed.
 fn without_members(text: &str, members: &Map<String, Value>) -> Result<String, EditError> {
     members
         .iter()
@@ -296,7 +295,7 @@ fn without_members(text: &str, members: &Map<String, Value>) -> Result<String, E
         })
 }
 
-/// A configuration without our hooks; `None` if it has none.
+/// A configuration with our hooks removed; `None` if there are none.
 fn without_hook(text: &str, expected: &ExpectedHook<'_>) -> Result<Option<String>, EditError> {
     let mut left = None;
     loop {
@@ -330,7 +329,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The file as planned so far; `None` if it can't be edited.
+    /// The current draft of a file; `None` if it can't be edited.
     fn file(&mut self, path: &str) -> Result<Option<&mut Change>, AgentsError> {
         let read = |file: &Path, source| AgentsError::Read {
             path: file.to_owned(),
@@ -363,7 +362,7 @@ impl<'a> Draft<'a> {
             );
             return Ok(None);
         }
-        // Nor into git's own folder, where a file may be run.
+        // Nor into the git directory, whose files may be executed.
         if let Some(folder) = git_directory_of(&leads, self.root) {
             let text = format!("{path} leads into the git directory {}", folder.display());
             let fix = "remove the link, or put a file in its place";
@@ -415,7 +414,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Places the text for these harnesses: each reads it once, whichever files it reads.
+    /// Places the text for these harnesses so that each reads it once.
     fn guides(&mut self, names: &BTreeSet<String>) -> Result<(), AgentsError> {
         let placed = placements(self.root, names);
         let imports = |placed: &Placed| placed.import.is_some() && !placed.names.is_empty();
@@ -456,7 +455,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// A file that is wholly ours: its last line says so.
+    /// A file that is entirely ours, as its last line shows.
     fn own_file(&mut self, path: &str, text: Option<&str>) -> Result<(), AgentsError> {
         let Some(file) = self.file(path)? else {
             return Ok(());
@@ -519,7 +518,7 @@ impl<'a> Draft<'a> {
         };
         match text_of(bytes).and_then(|text| edit(&text)) {
             Ok(None) => {}
-            // A file as this program created it has nothing of the user's.
+            // A file that equals our initial content contains nothing of the user's.
             Ok(Some(text)) if text.replace("\r\n", "\n") == empty => file.after = None,
             Ok(Some(text)) => file.after = Some(text.into_bytes()),
             Err(fault) => self.unclear(path, &fault, by_hand),
@@ -527,7 +526,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Puts a server into a configuration as TOML, or takes out the one that is ours.
+    /// Adds a server to a TOML configuration, or removes ours.
     fn table(
         &mut self,
         harness: &Harness,
@@ -614,7 +613,7 @@ impl<'a> Draft<'a> {
         self.refuse(FindingCode::AgentsConfig, path, text, &fix);
     }
 
-    /// The current server of our name in a configuration.
+    /// The current server with our name in a configuration.
     fn current_server(&self, path: &str, at: &[&str]) -> Option<Value> {
         let bytes = String::from_utf8(read_regular(&self.root.join(path)).ok()?).ok()?;
         let config = edit::read(&bytes).ok()?;

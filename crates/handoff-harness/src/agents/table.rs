@@ -1,5 +1,5 @@
-//! A server in a configuration as TOML: a marked block at the end of the file, where a table may
-//! follow whatever is above. Everything else in the file stays.
+//! A server in a TOML configuration: a marked block at the end of the file, where a table is always
+//! valid. Everything else stays.
 
 use serde_json::Value;
 
@@ -33,13 +33,13 @@ impl Table<'_> {
     /// The table of a server.
     pub(super) fn text(&self, server: &Value) -> String {
         let members = server.as_object().into_iter().flatten();
-        // A text or a list of texts is the same in JSON.
+        // Strings and lists of strings are the same in JSON and TOML.
         let lines = members.map(|(key, value)| format!("{key} = {value}\n"));
         let lines: String = lines.collect();
         format!("[{}.{}]\n{lines}", self.at.join("."), self.name)
     }
 
-    /// A configuration with this server, in place of ours if there is one.
+    /// A configuration with this server added, or ours replaced.
     pub(super) fn with(
         &self,
         bytes: Option<&[u8]>,
@@ -64,7 +64,7 @@ impl Table<'_> {
         }
     }
 
-    /// A configuration without our server; `None` if there was nothing else in it.
+    /// A configuration without our server; `None` if nothing else was in it.
     pub(super) fn without(
         &self,
         bytes: Option<&[u8]>,

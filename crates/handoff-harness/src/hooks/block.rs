@@ -1,4 +1,4 @@
-//! The marked block in a hook: its text, and a file's bytes with and without it.
+//! The marked block in a hook's file.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use super::without_program::{self, FOUND};
 
 pub(super) const BEGIN: &str = "# >>> git-handoff >>>";
 pub(super) const END: &str = "# <<< git-handoff <<<";
-/// The line that tells that the file held nothing but the block.
+/// The line that marks a file created for the block.
 const ALONE: &str =
     "# This file was made for it: `uninstall` removes the file if nothing is added.";
 const SHEBANG: &str = "#!/bin/sh\n";
@@ -15,15 +15,15 @@ const SHEBANG: &str = "#!/bin/sh\n";
 /// The position of a block in a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Block {
-    /// Its bytes, with the line break at its end, if any.
+    /// Its bytes, with the final line break, if any.
     pub(crate) bytes: Range<usize>,
-    /// Its first line, from 1.
+    /// The number of its first line, from 1.
     pub(crate) line: u32,
     /// Whether the file was created for it.
     alone: bool,
 }
 
-/// Why a file's block can't be separated from the rest.
+/// Why a file's block can't be delimited.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BlockFault {
     #[error("the block that begins here has no end: the line that ends it is missing")]
@@ -42,7 +42,7 @@ pub(super) enum Foreign {
     /// The script is not for a POSIX shell.
     #[error("it is a script for `{interpreter}`, not for a shell")]
     Interpreter {
-        /// The first words of its first line.
+        /// The interpreter in its first line.
         interpreter: String,
     },
     /// CRLF line breaks.
@@ -50,12 +50,12 @@ pub(super) enum Foreign {
     LineEnds,
 }
 
-/// A hook's block, with the line break at its end.
+/// A hook's block, with its final line break.
 ///
-/// It passes on everything that git gave the hook. Standard input can be read only once: the block
-/// reads it, passes it to the program, and leaves a copy for the lines that follow. The program is
-/// called by its own name, which is what git would run: one process less. It is not called if no
-/// branch moves: `git fetch` runs its hook for each ref separately.
+/// It forwards everything that git passes to the hook. Standard input can be read only once, so the
+/// block reads it, passes it to the program, and leaves a copy for the following lines. It calls
+/// the program by its own name, as git would: one process less. It skips the call if no branch
+/// moves, because `git fetch` runs its hook once per ref.
 fn text(hook: Hook, alone: bool) -> String {
     let mut text = format!(
         "{BEGIN}\n\
@@ -69,8 +69,8 @@ fn text(hook: Hook, alone: bool) -> String {
     let call = format!("git-handoff hook {hook} \"$@\"");
     let or_else = without_program::lines(hook);
     text += &if hook == Hook::ReferenceTransaction {
-        // Only one phase can be refused, and most transactions move one ref, for which `read` needs
-        // no process, and no branch.
+        // Only one phase can refuse, and most transactions have one ref: for those, `read` decides
+        // without another process whether it is a branch.
         format!(
             "if [ \"$1\" = prepared ]; then\n\
              IFS= read -r git_handoff_input || :\n\
@@ -110,7 +110,7 @@ pub(super) fn find(bytes: &[u8]) -> Result<Option<Block>, BlockFault> {
     find_between(bytes, [BEGIN, END])
 }
 
-/// Finds the block between these two lines.
+/// Finds the block between two marker lines.
 pub(crate) fn find_between(
     bytes: &[u8],
     [begin, end]: [&str; 2],
@@ -165,8 +165,8 @@ pub(super) fn with(bytes: &[u8], block: Option<&Block>, hook: Hook) -> Result<Ve
             &bytes[block.bytes.end..],
             block.alone,
         ),
-        // Right below the first line: no `exit` or `exec` further down can skip the block, and it
-        // is never inside another tool's block.
+        // Directly below the first line, no `exit` or `exec` can skip the block, and it is never
+        // inside another tool's block.
         None => {
             let first = if bytes.starts_with(b"#!") {
                 line_length(bytes)
@@ -178,7 +178,7 @@ pub(super) fn with(bytes: &[u8], block: Option<&Block>, hook: Hook) -> Result<Ve
     };
     let mut text = text(hook, alone);
     let mut file = before.to_vec();
-    // A last line without a line break stays without one.
+    // If the last line had no line break, it stays so.
     let unended = match block {
         Some(block) => !bytes[block.bytes.clone()].ends_with(b"\n"),
         None => !before.is_empty() && !before.ends_with(b"\n"),
@@ -194,10 +194,10 @@ pub(super) fn with(bytes: &[u8], block: Option<&Block>, hook: Hook) -> Result<Ve
     Ok(file)
 }
 
-/// The file without the block; `None` if it held nothing else.
+/// The file without the block; `None` if nothing else was in it.
 pub(super) fn without(bytes: &[u8], block: &Block) -> Option<Vec<u8>> {
     let mut start = block.bytes.start;
-    // Then the line before it had no line break either.
+    // The line before it had no line break either.
     if !bytes[block.bytes.clone()].ends_with(b"\n") && start > 0 {
         start -= 1;
     }
@@ -211,16 +211,16 @@ pub(super) fn is_current(bytes: &[u8], block: &Block, hook: Hook) -> bool {
     bytes[block.bytes.clone()].trim_ascii_end() == expected.trim_end().as_bytes()
 }
 
-/// The line before the block that ends the script or runs another program, from 1.
+/// The number of the line before the block that exits or execs, from 1.
 pub(super) fn early_end(bytes: &[u8], block: &Block) -> Option<u32> {
     end_of(&String::from_utf8_lossy(&bytes[..block.bytes.start]))
 }
 
-/// The first line that unconditionally ends a script or runs another program, from 1.
+/// The number of the first line that unconditionally exits or execs, from 1.
 pub(super) fn end_of(script: &str) -> Option<u32> {
     let found = script.lines().zip(1..).find(|(line, _)| {
         let mut words = line.split_whitespace();
-        // An indented line is conditional. `exec` with only a redirection continues.
+        // An indented line is taken as conditional. `exec` with only redirections continues.
         match (line.starts_with([' ', '\t']), words.next()) {
             (false, Some("exit")) => true,
             (false, Some("exec")) => words.next().is_some_and(|word| {
@@ -232,14 +232,14 @@ pub(super) fn end_of(script: &str) -> Option<u32> {
     found.map(|(_, number)| number)
 }
 
-/// Whether a POSIX shell, or a compatible one, runs the file.
+/// Checks that a POSIX-compatible shell runs the file.
 fn is_shell(bytes: &[u8]) -> Result<(), Foreign> {
     if bytes.contains(&0) {
         return Err(Foreign::Binary);
     }
     let first = &bytes[..line_length(bytes)];
     let Some(command) = first.strip_prefix(b"#!") else {
-        // git runs a script without an interpreter line in the shell.
+        // git runs a script without a shebang in the shell.
         return Ok(());
     };
     if command.ends_with(b"\r\n") {

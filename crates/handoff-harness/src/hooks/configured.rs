@@ -1,18 +1,18 @@
-//! Hooks in git's configuration, since version 2.54: `hook.<name>.event` and `hook.<name>.command`
-//! (git-hook(1)).
+//! Hooks in git's configuration, supported since git 2.54: `hook.<name>.event` and
+//! `hook.<name>.command` (git-hook(1)).
 
 use handoff_git::{Setting, Version};
 
 use super::Hook;
 use super::without_program::{self, FOUND};
 
-/// The first version of git that supports them.
+/// The first git version that supports them.
 pub(super) const SINCE: Version = Version {
     major: 2,
     minor: 54,
 };
 
-/// A name for the hook, which must differ from the event's.
+/// The hook's name in the configuration, which must differ from the event's.
 fn name(hook: Hook) -> String {
     format!("handoff-{hook}")
 }
@@ -22,10 +22,9 @@ pub(super) fn section(hook: Hook) -> String {
     format!("hook.{}", name(hook))
 }
 
-/// The command that git runs, with the hook's arguments appended: a function that is called with
-/// them.
+/// The command that git runs with the hook's arguments appended: a function and its call.
 pub(super) fn command(hook: Hook) -> String {
-    // git calls the hook in every phase, but a ref can be refused in one of them only.
+    // git runs the hook in every phase, but only one phase can refuse.
     let phase = match hook {
         Hook::ReferenceTransaction => "[ \"$1\" = prepared ] || exit 0\n",
         _ => "",
@@ -58,7 +57,7 @@ impl Configured {
         let section = section(hook);
         for setting in settings {
             let value = setting.value.as_deref();
-            // git prints these in lower case.
+            // git prints these keys in lower case.
             let key = setting.key.as_str();
             let of = |section: &str, variable: &str| key == format!("{section}.{variable}");
             if of(&section, "command") {
@@ -81,7 +80,7 @@ impl Configured {
         found
     }
 
-    /// Whether any part of our section is there.
+    /// Whether any setting of our section exists.
     pub(super) fn is_there(&self) -> bool {
         self.command.is_some() || self.has_event
     }

@@ -1,4 +1,4 @@
-//! Problems of hooks, as findings.
+//! Findings about hooks.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub(super) fn unclear(path: &Path, fault: &BlockFault) -> Finding {
     at(code, path, fault.to_string()).at(line, 1).fix(fix)
 }
 
-/// Links are not written through.
+/// A link, which is never written through.
 pub(super) fn linked(path: &Path, target: &Path, hook: Hook) -> Finding {
     let text = format!(
         "it is a link to {}, which others may share",
@@ -35,7 +35,7 @@ pub(super) fn linked(path: &Path, target: &Path, hook: Hook) -> Finding {
     ))
 }
 
-/// A folder shared with other repositories, under version control, or in which no file can be.
+/// A hooks folder that is shared, under version control, or not a folder.
 pub(super) fn elsewhere(hooks_folder: &HooksFolder, path: &Path) -> Finding {
     let fix = if hooks_folder.is_unusable() {
         format!(

@@ -1,4 +1,4 @@
-//! Reading and atomically writing one hook file.
+//! Reads and atomically writes hook files.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::Write;
@@ -10,7 +10,7 @@ use handoff_git::read_regular;
 /// Why a file could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// Another process changed it in between.
+    /// Another process modified it meanwhile.
     #[error("{} was changed by someone else meanwhile", .0.display())]
     Changed(PathBuf),
     /// The system refused.
@@ -23,7 +23,7 @@ pub enum WriteError {
     },
 }
 
-/// What is at a path.
+/// The kind of file at a path.
 pub(crate) enum Found {
     Nothing,
     /// A link, with its target.
@@ -33,7 +33,7 @@ pub(crate) enum Found {
     File(Vec<u8>, Metadata),
 }
 
-/// Reads what is at a path, without following a link.
+/// Examines a path without following a link.
 pub(crate) fn read_path(path: &Path) -> io::Result<Found> {
     let metadata = match path.symlink_metadata() {
         Ok(metadata) => metadata,
@@ -56,8 +56,8 @@ pub(crate) fn read_path(path: &Path) -> io::Result<Found> {
     Ok(Found::File(read_regular(path)?, metadata))
 }
 
-/// Replaces a file atomically. A new file is executable, as far as the umask allows; an existing
-/// one keeps its mode and owner.
+/// Replaces a file atomically. A new file is executable, within the umask; an existing one keeps
+/// its mode and owner.
 pub(super) fn replace(
     path: &Path,
     before: Option<&[u8]>,
@@ -66,7 +66,7 @@ pub(super) fn replace(
     replace_as(path, before, after, 0o777)
 }
 
-/// As [`replace`], but a new file has this mode, as far as the umask allows.
+/// Like [`replace`], but a new file gets this mode, within the umask.
 pub(crate) fn replace_as(
     path: &Path,
     before: Option<&[u8]>,
@@ -92,7 +92,7 @@ pub(crate) fn replace_as(
         }
         file.sync_all().map_err(failed)?;
     }
-    // As late as possible: what others wrote since must not be lost.
+    // As late as possible, so that others' writes are not lost.
     let now = match read_path(path).map_err(failed)? {
         Found::Nothing => None,
         Found::File(bytes, _) => Some(bytes),
@@ -110,7 +110,7 @@ pub(crate) fn replace_as(
     Ok(())
 }
 
-/// Removes a temporary file when it is dropped, if it still exists.
+/// Removes a temporary file on drop, if it still exists.
 struct Leftover<'a>(&'a Path);
 
 impl Drop for Leftover<'_> {

@@ -23,9 +23,9 @@ pub struct HooksFolder {
     pub folder: PathBuf,
     /// `core.hooksPath`, if it is set.
     pub hooks_path: Option<HooksPath>,
-    /// Whether the folder is inside the git directory: neither shared nor under version control.
+    /// Whether it is inside the git directory, so neither shared nor under version control.
     pub(crate) own: bool,
-    /// The folder that git would use without `core.hooksPath`.
+    /// The default folder, without `core.hooksPath`.
     pub(super) usual: PathBuf,
     /// The working tree's root, or the git directory of a bare repository.
     pub(super) root: PathBuf,
@@ -60,12 +60,12 @@ impl HooksFolder {
         })
     }
 
-    /// Whether git ignores the repository's own folder.
+    /// Whether git ignores the repository's own hooks folder.
     pub fn is_elsewhere(&self) -> bool {
         real(&self.folder) != real(&self.usual)
     }
 
-    /// Whether no hooks can be in the folder: `core.hooksPath` is empty, or a file or a device.
+    /// Whether no hook can exist there: `core.hooksPath` is empty, a file or a device.
     pub fn is_unusable(&self) -> bool {
         let is_empty = |path: &HooksPath| path.value.is_empty();
         let existing = self
@@ -75,13 +75,13 @@ impl HooksFolder {
         self.hooks_path.as_ref().is_some_and(is_empty) || existing.is_none_or(|at| !at.is_dir())
     }
 
-    /// The command after which git takes hooks from the repository's own folder.
+    /// The command that switches git back to the repository's own folder.
     pub fn to_own_folder(&self) -> String {
         let usual = real(&self.usual).display().to_string();
         format!("git config core.hooksPath {}", word(&usual))
     }
 
-    /// Why the folder is not this repository's alone.
+    /// Why other repositories may share the folder.
     pub(super) fn why_shared(&self) -> String {
         match &self.hooks_path {
             Some(path) => format!(
@@ -98,7 +98,7 @@ impl HooksFolder {
     }
 }
 
-/// A path with its links resolved, as far as it exists.
+/// A path with links resolved, as far as it exists.
 fn real(path: &Path) -> PathBuf {
     for (at, existing) in path.ancestors().enumerate() {
         if let Ok(found) = existing.canonicalize() {

@@ -24,9 +24,9 @@ use super::{Hook, block, configured, file, own_lines};
 /// Where hooks are installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstallMethod {
-    /// In git's configuration if this git reads hooks from there, else in files.
+    /// In git's configuration if this git supports it, else in files.
     Best,
-    /// In files, which every version of git reads.
+    /// In files, which every git version supports.
     Files,
 }
 
@@ -74,13 +74,13 @@ impl Action {
         }
     }
 
-    /// Whether anything is changed.
+    /// Whether it modifies anything.
     pub fn changes(self) -> bool {
         !matches!(self, Self::Keep | Self::Leave | Self::Nothing)
     }
 }
 
-/// The change of one hook in one location.
+/// The change of one hook, in a file or the configuration.
 #[derive(Debug)]
 pub struct Change {
     /// The hook.
@@ -118,7 +118,7 @@ impl Change {
     }
 }
 
-/// Why nothing was changed.
+/// Why no change was made.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// Hooks can't be installed.
@@ -148,7 +148,7 @@ impl Explained for PlanError {
     }
 }
 
-/// What a user is told of a hook's file that the system denies access to.
+/// The explanation for a hook's file that the system denies access to.
 fn unusable(source: &io::Error) -> Explanation {
     let unknown = ("a hook's file is not accessible", "check it with `ls -ld`");
     let (problem, fix) = Obstacle::explained(Obstacle::of(source), unknown);
@@ -189,7 +189,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Plans an installation, `anywhere` also into a folder outside the repository's git directory.
+    /// Plans an installation; `anywhere` allows a folder outside the git directory.
     ///
     /// # Errors
     /// [`PlanError`] with everything that prevents it.
@@ -343,7 +343,7 @@ impl Plan {
                 (None, Action::Unconfigure) => git.remove_section(&configured::section(hook))?,
                 (None, _) => {
                     let section = configured::section(hook);
-                    // The command first: git fails on an event without one.
+                    // The command first: git fails on an event without a command.
                     git.set(&format!("{section}.command"), &configured::command(hook))?;
                     git.set(&format!("{section}.event"), hook.name())?;
                 }
@@ -376,7 +376,7 @@ impl Explained for CarryOutError {
     }
 }
 
-/// A plan in progress.
+/// A plan under construction.
 #[derive(Default)]
 struct Draft {
     changes: Vec<Change>,
@@ -423,8 +423,8 @@ impl Draft {
     }
 }
 
-/// The hook's file, or the one that the pre-commit framework found there, moved and still runs, if
-/// the block is in that.
+/// The hook's file; or, if our block is there, the file that the pre-commit framework moved aside
+/// and still runs.
 pub(super) fn hook_file(
     hooks_folder: &HooksFolder,
     hook: Hook,
@@ -452,7 +452,7 @@ fn read_path(path: &Path) -> Result<Found, PlanError> {
     })
 }
 
-/// What to do with an existing file.
+/// The change planned for an existing file.
 enum FilePlan {
     /// Write these bytes; `None` leaves the file as it is.
     Do(Action, Option<Vec<u8>>),
@@ -461,7 +461,7 @@ enum FilePlan {
     Refuse(Finding),
 }
 
-/// Decides what to do with an existing file.
+/// Plans the change of an existing file.
 fn plan_file(
     hooks_folder: &HooksFolder,
     hook: Hook,
@@ -524,7 +524,7 @@ fn plan_file(
     }
 }
 
-/// Whether a link leads to a script that calls the program.
+/// Whether a link points to a script that calls the program.
 fn leads_to_call(path: &Path, hook: Hook) -> bool {
     read_regular(path).is_ok_and(|bytes| hook.is_called_in(&String::from_utf8_lossy(&bytes)))
 }

@@ -1,4 +1,4 @@
-//! Tools that manage hooks themselves, and would overwrite ours.
+//! Detects hook managers, which would overwrite our changes.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub(super) enum Manager {
 }
 
 impl Manager {
-    /// Recognises the tool by what it writes into its files.
+    /// Recognizes the tool by its generated files.
     pub(super) fn of(path: &Path, bytes: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(bytes);
         let folder = path.parent().and_then(Path::file_name);
@@ -31,8 +31,8 @@ impl Manager {
         }
     }
 
-    /// The tool that will write a hook that is not there yet: husky puts its own into its folder,
-    /// and none for refs.
+    /// The tool that will create a missing hook: husky generates the files in its folder, except
+    /// for refs.
     pub(super) fn writes(path: &Path, hook: Hook, root: &Path) -> Option<Self> {
         let manager =
             Self::of(path, b"").filter(|_| hook.needs_working_tree() || hook == Hook::PrePush);

@@ -1,10 +1,9 @@
-//! git's hooks, as guests in folders that belong to the user.
+//! git's hooks, as guests in the user's folders.
 //!
-//! `block` handles one file's bytes with and without the marked block. `hooks_folder` finds the
-//! folder that git reads hooks from, and whether other repositories share it. `install` plans
-//! changes and applies them; `status` reports whether a hook would run. `faults` words the
-//! problems, `own_lines` examines the user's own lines. `manager` knows the tools that manage
-//! hooks, `configured` the hooks in git's configuration. What a hook checks is not decided here.
+//! `block` edits a file's marked block. `hooks_folder` finds the folder that git uses, and whether
+//! it is shared. `install` plans and applies changes; `status` reports whether a hook would run.
+//! `faults` words findings, `own_lines` examines the user's own lines. `manager` knows hook
+//! managers, `configured` hooks in git's configuration. What a hook checks is decided elsewhere.
 
 mod block;
 mod configured;
@@ -49,7 +48,7 @@ pub enum Hook {
     Update,
 }
 
-/// Not the name of a supported hook.
+/// The name of no supported hook.
 #[derive(Debug, thiserror::Error)]
 #[error("no such hook")]
 pub struct UnknownHook;
@@ -71,7 +70,7 @@ impl Hook {
         Self::PrePush,
         Self::ReferenceTransaction,
     ];
-    /// The hooks of a server. `update` would check each push a second time; it is for servers whose
+    /// The hooks of a server. `update` would check each push twice; it is for servers whose
     /// `pre-receive` is taken.
     pub const SERVER: [Self; 1] = [Self::PreReceive];
 
@@ -100,12 +99,12 @@ impl Hook {
         matches!(self, Self::PreCommit | Self::CommitMsg)
     }
 
-    /// Whether a text calls the program for this hook, outside of comments.
+    /// Whether a script calls the program for this hook, outside of comments.
     fn is_called_in(self, text: &str) -> bool {
         text.lines().any(|line| self.call_in(line).is_some())
     }
 
-    /// What follows the call for this hook on a line that is not a comment.
+    /// The rest of a line after the call for this hook, unless it is a comment.
     fn call_in(self, line: &str) -> Option<&str> {
         let line = line.trim_start();
         let calls = ["git handoff hook ", "git-handoff hook "];

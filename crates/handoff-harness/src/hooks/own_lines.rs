@@ -1,4 +1,4 @@
-//! The user's own lines that call the program, and whether their failure stops git.
+//! Checks whether a failing call in the user's own lines stops git.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ pub(super) fn fault(hook: Hook, path: &Path, bytes: &[u8]) -> Option<Finding> {
     first
 }
 
-/// Whether a line ignores the exit code of the call on it.
+/// Whether the exit code of the call on a line is ignored.
 fn is_ignored(rest: &str) -> bool {
     rest.split("||").skip(1).any(|then| {
         let then = then.trim_start();

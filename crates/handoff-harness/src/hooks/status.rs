@@ -31,7 +31,7 @@ pub enum State {
     Installed,
     /// Nothing calls the program.
     Missing,
-    /// It would run, as another version wrote it.
+    /// It would run, but another version wrote it.
     Outdated,
     /// Something calls the program, but it would not work.
     Broken,
@@ -58,7 +58,7 @@ pub struct Surroundings<'a> {
     pub version: Version,
     /// The settings about hooks.
     pub settings: &'a [Setting],
-    /// The program that git would find on its PATH.
+    /// The program on git's PATH.
     pub program: Option<PathBuf>,
 }
 
@@ -210,7 +210,7 @@ fn called_by(
     Some(by)
 }
 
-/// Looks for a call in the default folder, which git ignores if `core.hooksPath` is set.
+/// Looks for a call in the default folder, which git ignores because of `core.hooksPath`.
 fn ignored_by_git(hook: Hook, around: &Surroundings<'_>, findings: &mut Vec<Finding>) {
     let hooks_folder = around.hooks_folder;
     if !hooks_folder.is_elsewhere() {
@@ -248,7 +248,7 @@ fn to_install(hook: Hook, around: &Surroundings<'_>) -> String {
     format!("`{install} --into-hooks-path`")
 }
 
-/// Looks for reasons why an installed hook would not work.
+/// Looks for reasons why an installed hook would fail.
 fn unable(hook: Hook, around: &Surroundings<'_>, path: &Path, findings: &mut Vec<Finding>) {
     if around.program.is_none() {
         let text = "git-handoff is not on the PATH, so that the hook checks nothing, and refuses what concerns the ledger's branch";

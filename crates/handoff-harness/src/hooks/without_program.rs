@@ -1,15 +1,15 @@
-//! What a hook does if the program is not on the PATH: it refuses what concerns the ledger's
-//! branch, and nothing else, so that work on other branches goes on.
+//! What a hook does if the program is not on the PATH: it refuses changes of the ledger's branch
+//! and allows everything else.
 
 use super::Hook;
 
-/// Whether the program is there, as a shell's condition.
+/// A shell condition: the program is on the PATH.
 pub(super) const FOUND: &str = "command -v git-handoff >/dev/null 2>&1";
 
-/// The ledger's branch, in a shell's double quotes.
+/// The ledger's branch, within double quotes of a shell.
 const BRANCH: &str = "refs/heads/$(git config handoff.branch || echo handoffs)";
 
-/// The lines of a shell that decide without the program. What git wrote to the hook is in
+/// The shell lines that decide without the program. git's input to the hook is in
 /// `git_handoff_input`.
 pub(super) fn lines(hook: Hook) -> String {
     let advice = "git-handoff is not on the PATH. Install it, or add its folder to the PATH, and run the same again.";
@@ -33,11 +33,11 @@ pub(super) fn lines(hook: Hook) -> String {
                  esac\n"
             )
         }
-        // Lines of `OLD NEW REF`, to which a line break is added.
+        // Lines of `OLD NEW REF`; a line break is appended.
         Hook::ReferenceTransaction => {
             format!("case \"$git_handoff_input\n\" in *\" {BRANCH}\n\"*)\n{ledger};;\nesac\n")
         }
-        // A push to another name of the branch moves it too.
+        // A push through a symbolic ref moves the branch too.
         Hook::PreReceive => format!(
             "while read -r git_handoff_old git_handoff_new git_handoff_ref; do\n\
              if [ \"$(git symbolic-ref -q \"$git_handoff_ref\" || echo \"$git_handoff_ref\")\" = \"{BRANCH}\" ]; then\n{ledger}fi\n\

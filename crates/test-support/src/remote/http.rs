@@ -1,4 +1,4 @@
-//! A small web server that passes requests on to `git http-backend`.
+//! A small web server in front of `git http-backend`.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -12,15 +12,15 @@ use tiny_http::{Header, Request, Response, Server, StatusCode};
 use super::served;
 use crate::TestEnvironment;
 
-/// How many requests are answered at a time.
+/// The maximum number of requests in progress.
 const THREADS: usize = 8;
 
-/// Who may do what; passwords are the users' names, backwards.
+/// Access rules; each password is the user's name backwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Anybody, everything.
+    /// Everybody may do everything.
     Open,
-    /// `writer` everything, like the holder of a workflow's token, `reader` only read, anybody else nothing.
+    /// `writer`, like a workflow's token, may do everything, `reader` may read, others nothing.
     Users,
 }
 
@@ -32,7 +32,7 @@ pub struct Http {
     pub port: u16,
 }
 
-/// What all threads know.
+/// The state shared by all threads.
 struct Shared {
     access: Access,
     backend: PathBuf,
@@ -94,7 +94,7 @@ impl Http {
         self.shared.requests.load(Ordering::SeqCst)
     }
 
-    /// How many of them for want of a name and password.
+    /// The number of requests refused for lack of credentials.
     pub fn refused(&self) -> usize {
         self.shared.refused.load(Ordering::SeqCst)
     }
@@ -107,7 +107,7 @@ impl Drop for Http {
             self.server.unblock();
         }
         for thread in self.threads.drain(..) {
-            // A thread that panicked has told so.
+            // A panic was already reported.
             let _ = thread.join();
         }
     }
@@ -126,7 +126,7 @@ impl Shared {
                 if status == 401 {
                     response.add_header(header("WWW-Authenticate", "Basic realm=\"parcels\""));
                 }
-                // A client that is gone hears nothing.
+                // The client may be gone.
                 let _ = request.respond(response);
                 return;
             }
@@ -138,7 +138,7 @@ impl Shared {
         }
     }
 
-    /// Who asks; the status to refuse with, where that is not allowed.
+    /// The authenticated user, or the status that refuses the request.
     fn let_in(&self, request: &Request) -> Result<Option<String>, u16> {
         if self.access == Access::Open {
             return Ok(None);
@@ -160,12 +160,12 @@ impl Shared {
         }
     }
 
-    /// Has git answer.
+    /// Passes a request on to git.
     fn pass_on(&self, mut request: Request, user: Option<&str>) -> io::Result<()> {
         let mut backend = self.backend(&request, user)?;
         let mut stdin = backend.stdin.take().unwrap();
         let mut stdout = BufReader::new(backend.stdout.take().unwrap());
-        // git answers a pack only when it has all of it, and reads all before it answers.
+        // git answers a push only after it has read all of the pack.
         let length = field(&request, "Content-Length").and_then(|length| length.parse().ok());
         let sent = io::copy(request.as_reader(), &mut stdin);
         drop(stdin);
@@ -174,7 +174,7 @@ impl Shared {
             Err(error) => error.kind() != io::ErrorKind::BrokenPipe,
         };
         if cut {
-            // As web servers do; git would wait for the rest, and never tire.
+            // As web servers do; git would wait forever for the rest.
             backend.kill()?;
             backend.wait()?;
             return Ok(());
@@ -195,7 +195,7 @@ impl Shared {
         }
         let response = Response::new(StatusCode(status), headers, stdout, None, None);
         let answered = request.respond(response);
-        // A reader that stopped early leaves git with a closed pipe, which ends it.
+        // If the reader stopped early, the closed pipe ends git.
         backend.wait()?;
         answered
     }
@@ -205,7 +205,7 @@ impl Shared {
             Some((path, query)) => (path, query),
             None => (request.url(), ""),
         };
-        // Not through git, which would be what is killed in its place.
+        // Not through `git`: killing that would leave the backend running.
         let mut command = Command::new(&self.backend);
         command.env_clear();
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
@@ -224,13 +224,13 @@ impl Shared {
                 command.env(variable, value);
             }
         }
-        // A body in chunks has no length; git then reads to its end.
+        // A chunked body has no length; git then reads to its end.
         if let Some(length) = field(request, "Content-Length") {
             command.env("CONTENT_LENGTH", length);
         }
         match user {
             Some(user) => command.env("REMOTE_USER", user),
-            // Without a user it takes no push unless it is told to.
+            // Without a user, git refuses pushes unless configured otherwise.
             None => command
                 .env("GIT_CONFIG_COUNT", "1")
                 .env("GIT_CONFIG_KEY_0", "http.receivepack")
@@ -264,7 +264,7 @@ fn is_gone(error: &io::Error) -> bool {
         BrokenPipe,
         ConnectionAborted,
         ConnectionReset,
-        // A chunk that was cut off.
+        // A truncated chunk.
         InvalidInput,
         NotConnected,
         UnexpectedEof,

@@ -1,5 +1,4 @@
-//! Remotes that tests push to: bare repositories, and servers on this machine that
-//! serve them until they are dropped.
+//! Remotes for tests: bare repositories, and local servers that run until they are dropped.
 
 mod http;
 mod proxy;
@@ -17,7 +16,7 @@ use crate::TestEnvironment;
 pub use http::{Access, Http};
 pub use proxy::{Direction, Fault, Proxy};
 
-/// Makes a bare repository below `served`, which is what servers serve.
+/// Creates a bare repository below `served`, the folder that servers serve.
 pub fn bare(env: &TestEnvironment, name: &str) -> PathBuf {
     let path = served(env).join(name);
     env.git(
@@ -27,8 +26,7 @@ pub fn bare(env: &TestEnvironment, name: &str) -> PathBuf {
     path
 }
 
-/// Makes a bare repository the remote `origin` of the environment's repository, and pushes `main`
-/// there.
+/// Creates a bare repository as the environment repository's `origin`, and pushes `main` there.
 pub fn origin(env: &TestEnvironment) -> PathBuf {
     let bare = bare(env, "server.git");
     let path = bare.to_str().unwrap();
@@ -42,7 +40,7 @@ pub fn served(env: &TestEnvironment) -> PathBuf {
     env.root().join("served")
 }
 
-/// Clones a repository into a folder of its own in the environment.
+/// Clones a repository into its own folder in the environment.
 pub fn clone(env: &TestEnvironment, address: &str, name: &str) -> PathBuf {
     let folder = env.root().join(name);
     env.git(env.root(), &["clone", "-q", address, name]);
@@ -60,7 +58,7 @@ pub fn unhook(repository: &Path, name: &str) {
     fs::remove_file(repository.join("hooks").join(name)).unwrap();
 }
 
-/// Has git know a user's name and password for any address.
+/// Gives git a user's credentials for any URL.
 pub fn log_in(env: &TestEnvironment, user: &str, password: &str) {
     let helper = format!("!f() {{ echo username={user}; echo password={password}; }}; f");
     env.git(
@@ -75,7 +73,7 @@ pub fn closed_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-/// `git daemon`, ended with all that it started when it is dropped.
+/// `git daemon`, killed with all its children when dropped.
 pub struct Daemon {
     child: Child,
     pub port: u16,
@@ -87,9 +85,9 @@ impl Daemon {
         Self::with(env, &["--enable=receive-pack"])
     }
 
-    /// Serves it with other options.
+    /// The same with further options.
     pub fn with(env: &TestEnvironment, options: &[&str]) -> Self {
-        // Another process may take the port before it does.
+        // Another process may take the port first.
         for _ in 0..20 {
             let port = closed_port();
             let mut command = env.command("git");
@@ -121,11 +119,11 @@ impl Daemon {
         address("git", self.port, name)
     }
 
-    /// Kills it, and what serves its connections.
+    /// Kills it with its children.
     pub fn kill(&mut self) {
         use rustix::process::{Pid, Signal, kill_process_group};
         let group = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
-        // It may have ended by itself.
+        // It may have exited by itself.
         let _ = kill_process_group(group, Signal::KILL);
         let _ = self.child.wait();
     }
@@ -137,12 +135,12 @@ impl Drop for Daemon {
     }
 }
 
-/// The address of a repository behind a port.
+/// The URL of a repository behind a port.
 pub fn address(scheme: &str, port: u16, name: &str) -> String {
     format!("{scheme}://127.0.0.1:{port}/{name}")
 }
 
-/// A repository passes git's own check.
+/// Asserts that a repository passes `git fsck`.
 pub fn assert_whole(env: &TestEnvironment, repository: &Path) {
     let fsck = env.git_any(repository, &["fsck", "--strict", "--no-dangling"]);
     assert_eq!(fsck.status, 0, "{}{}", fsck.stdout, fsck.stderr);

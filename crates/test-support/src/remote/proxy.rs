@@ -1,4 +1,4 @@
-//! A proxy between git and a server, which breaks connections on demand.
+//! A proxy between git and a server that breaks connections on demand.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -7,29 +7,29 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-/// A direction.
+/// A direction of traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// What git sends.
+    /// From git.
     Up,
-    /// What the server sends.
+    /// From the server.
     Down,
 }
 
-/// What happens to a connection.
+/// A fault injected into a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Nothing.
     None,
-    /// It is closed as soon as it is open.
+    /// Closed as soon as it is open.
     Refuse,
-    /// It is closed after this many bytes in this direction.
+    /// Closed after this many bytes in this direction.
     Cut(Direction, u64),
     /// Both directions stall after this many bytes in this one.
     Stall(Direction, u64),
 }
 
-/// The proxy, gone with all its connections when it is dropped.
+/// The proxy, which closes all its connections when dropped.
 pub struct Proxy {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -46,13 +46,13 @@ struct Shared {
 #[derive(Default)]
 struct Plan {
     next: VecDeque<Fault>,
-    /// What each connection carried, up and down.
+    /// The bytes that each connection carried, up and down.
     carried: Vec<[u64; 2]>,
     always: Option<Fault>,
 }
 
 impl Proxy {
-    /// Passes on to a port of this machine.
+    /// Starts a proxy for a local port.
     pub fn start(to: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -80,29 +80,29 @@ impl Proxy {
         }
     }
 
-    /// What happens to the next connections, one after the other; to those after them, nothing,
-    /// or what [`Proxy::always`] says.
+    /// The faults of the next connections, in order; later ones have none, or that of
+    /// [`Proxy::always`].
     pub fn next(&self, faults: &[Fault]) {
         let mut plan = self.shared.plan.lock().unwrap();
         plan.next = faults.iter().copied().collect();
     }
 
-    /// What happens to every connection for which nothing else was said.
+    /// The fault of every connection without another one.
     pub fn always(&self, fault: Fault) {
         self.shared.plan.lock().unwrap().always = Some(fault);
     }
 
-    /// Does no harm from now on, and forgets what was carried.
+    /// Clears all faults and counts.
     pub fn heal(&self) {
         *self.shared.plan.lock().unwrap() = Plan::default();
     }
 
-    /// How many connections it broke that were under way.
+    /// The number of connections broken in transit.
     pub fn broken(&self) -> usize {
         self.shared.broken.load(Ordering::SeqCst)
     }
 
-    /// How many bytes each connection carried since then, up and down.
+    /// The bytes per connection since then, up and down.
     pub fn carried(&self) -> Vec<[u64; 2]> {
         self.shared.plan.lock().unwrap().carried.clone()
     }
@@ -111,7 +111,7 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.shared.over.store(true, Ordering::SeqCst);
-        // Wakes it up.
+        // Wakes up the accepting thread.
         let _ = TcpStream::connect(("127.0.0.1", self.port));
         for stream in self.shared.open.lock().unwrap().drain(..) {
             let _ = stream.shutdown(Shutdown::Both);
@@ -166,7 +166,7 @@ struct Flow {
 }
 
 impl Flow {
-    /// Carries bytes until an end or the fault.
+    /// Copies bytes until the end or the fault.
     fn carry(mut self, shared: &Shared) {
         let limit = match self.fault {
             Fault::Cut(of, bytes) | Fault::Stall(of, bytes) if of == self.direction => bytes,
@@ -178,7 +178,7 @@ impl Flow {
             if carried >= limit {
                 shared.broken.fetch_add(1, Ordering::SeqCst);
                 if matches!(self.fault, Fault::Stall(..)) {
-                    // Both ends stay open until the proxy goes.
+                    // Both ends stay open until the proxy is dropped.
                     self.stalled.store(true, Ordering::SeqCst);
                     return;
                 }
@@ -194,7 +194,7 @@ impl Flow {
                 return;
             }
             carried += count as u64;
-            // Counted before they arrive, so that the receiver finds them counted.
+            // Counted before delivery, so that the receiver sees the count.
             if let Some(sum) = shared.plan.lock().unwrap().carried.get_mut(self.number) {
                 sum[usize::from(self.direction == Direction::Down)] = carried;
             }
@@ -202,7 +202,7 @@ impl Flow {
                 break;
             }
         }
-        // The other direction may go on.
+        // The other direction may continue.
         let _ = self.into.shutdown(Shutdown::Write);
     }
 }
