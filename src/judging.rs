@@ -1,5 +1,4 @@
-//! Judges pull requests by the ledger: the one judgement that the check, the comment, the values and
-//! the summary show.
+//! Judges pull requests by the ledger, for the check, the comment, the values and the summary.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -25,14 +24,14 @@ const MOST_DESCRIPTION: usize = 140;
 /// The name of the status.
 pub(crate) const STATUS: &str = "handoff gate";
 
-/// The most entries of a merge queue that are followed.
+/// The maximum number of merge queue entries that are followed.
 const MOST_QUEUED: usize = 100;
 
-/// What the ledger says of a pull request.
+/// The judgement of a pull request.
 pub(crate) struct Judged {
-    /// The pull request, if it is known which it is.
+    /// Its number, if known.
     pub(crate) number: Option<u64>,
-    /// The judgement for each issue that it is about; without one, the judgement alone.
+    /// The judgement for each of its issues; a single one without a key if it has none.
     pub(crate) issues: Vec<(Option<IssueKey>, Judgement)>,
 }
 
@@ -50,7 +49,8 @@ impl Judged {
     }
 }
 
-/// What a status says about these pull requests, in one line: what is not met, else what is.
+/// The status description for these pull requests, in one line: the unmet requirements, else the
+/// met ones.
 pub(crate) fn description(judged: &[Judged]) -> String {
     let results: Vec<_> = judged.iter().flat_map(Judged::results).collect();
     let unmet = results.iter().find(|(_, one)| !one.met);
@@ -76,10 +76,10 @@ pub(crate) fn pull_request(github: &Github, number: u64) -> Result<PullRequest, 
     read(&github.get(&format!("pulls/{number}"))?)
 }
 
-/// Reads what GitHub says of a pull request.
+/// Reads GitHub's description of a pull request.
 ///
 /// # Errors
-/// A [`Failure`] if it is not one.
+/// A [`Failure`] if it is invalid.
 pub(crate) fn read(described: &serde_json::Value) -> Result<PullRequest, Failure> {
     PullRequest::read(described).map_err(|error| {
         Failure::new(ErrorCode::EventRefused, error.to_string())
@@ -87,8 +87,8 @@ pub(crate) fn read(described: &serde_json::Value) -> Result<PullRequest, Failure
     })
 }
 
-/// Takes what GitHub says that these pull requests close, and returns the state and the description of
-/// the status of this name that each has. Where GitHub does not say, that is told, and closes the gate.
+/// Sets the issues that GitHub says these pull requests close; returns the state and description of
+/// each one's current status of this name. Without an answer, prints a notice and closes the gate.
 pub(crate) fn ask_about(
     github: &Github,
     output: &mut Output,
@@ -119,8 +119,8 @@ pub(crate) fn ask_about(
     known
 }
 
-/// What is asked about an issue of a pull request, for its own commit or for one of a merge queue and
-/// the commit before it.
+/// The gate's request for an issue of a pull request: for its own commit, or for a merge queue's
+/// commit and the one before it.
 pub(crate) fn request(
     (ledger, tip): (&Ledger<'_>, &Snapshot<'_>),
     policy: GatePolicy,
@@ -153,7 +153,7 @@ pub(crate) fn request(
         (Ok(None) | Err(_), Some(key)) => damage(ledger, tip, key)?,
         _ => None,
     };
-    // What can't be told exempts nothing.
+    // Without a known exemption, nothing is exempt.
     (request.exempt, request.damage) = (exempt.unwrap_or_default(), damage);
     Ok(request)
 }
@@ -226,8 +226,8 @@ fn alone(request: &GateRequest) -> Judgement {
     }
 }
 
-/// Judges the commit of a merge queue by each pull request in it: the last one, and those before it
-/// that the branch does not have yet.
+/// Judges a merge queue's commit by each pull request in it: the last one, and earlier ones that
+/// the branch does not contain yet.
 pub(crate) fn judge_queue(
     (ledger, tip): (&Ledger<'_>, &Snapshot<'_>),
     policy: &GatePolicy,
@@ -282,7 +282,7 @@ pub(crate) fn judge_queue(
     Ok(judged)
 }
 
-/// Why the ledger shows nothing about an issue, if it is damaged.
+/// Why the ledger can't prove anything about an issue, if it is damaged.
 fn damage(
     ledger: &Ledger<'_>,
     tip: &Snapshot<'_>,

@@ -1,13 +1,12 @@
-//! The command line: arguments in, the library called, answers out.
+//! The command line: parses arguments, calls the library, prints results.
 //!
-//! Only this crate names clap, prints, exits, or reads the clock and the environment
-//! (`environment`). One command is one file in `commands`: its arguments' comments are its
-//! help, and it holds no Git logic. `args` are values that many commands take, `context` opens
-//! what they need, `contracts` reads and writes contracts. `failure` is what is said of everything
-//! that goes wrong, `view` says how a terminal shows things, `output` prints,
-//! and `render` makes text and JSON of records. `prime`, `hook`, `mcp`, `http` and `board` are
-//! for agents, for git, for tools, for browsers and for people at a terminal. `work` runs
-//! agents, and `notify` tells persons. `readers` is for tests alone.
+//! Only this crate uses clap, prints, exits, or reads the clock and the environment
+//! (`environment`). One command is one file in `commands`: its arguments' comments are its help,
+//! and it has no Git logic. `args` has values that many commands take, `context` opens what they
+//! need, `contracts` reads and writes contracts, `failure` has all errors, `view` formats for a
+//! terminal, `output` prints, and `render` makes text and JSON of records. `prime`, `hook`, `mcp`,
+//! `http` and `board` are for agents, git, tools, browsers and people at a terminal. `work` runs
+//! agents, and `notify` notifies persons. `readers` is for tests only.
 
 mod args;
 mod commands;
@@ -85,8 +84,8 @@ Exit codes:
 
 Any code that is printed: git handoff explain CODE";
 
-/// The command line's definition, from which help, man pages and completions
-/// are made. Its help lists what one needs first.
+/// The command line's definition, for help, man pages and completions. Its help lists only the most
+/// important commands.
 pub fn command() -> clap::Command {
     let root = root();
     let listed = commands::words::first(&root);
@@ -109,7 +108,7 @@ fn root() -> clap::Command {
     Cli::command().mut_subcommands(with_references)
 }
 
-/// Lets each argument of a command that names an issue or a handoff take every form of it.
+/// Accepts every form of an issue or a handoff in arguments that name one.
 fn with_references(command: clap::Command) -> clap::Command {
     let command = command.mut_args(args::reference::accepted);
     command.mut_subcommands(with_references)
@@ -126,7 +125,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     }
     let cli = match parsed(&arguments) {
         Ok(cli) => cli,
-        // To harnesses, 2 means that the agent must continue.
+        // For harnesses, 2 means that the agent must continue.
         Err(error) if is_harness_hook(&arguments) => {
             misused(&error, &arguments);
             return exit::DONE;
@@ -153,8 +152,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-/// Parses the arguments. Help and errors speak of all commands, so what is not plainly a
-/// command is parsed again with all of them defined.
+/// Parses the arguments. Help and errors need all commands, so unless the arguments clearly name
+/// one command, they are parsed again with all of them.
 fn parsed(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     let root = clap::Command::new(NAME).disable_help_flag(true);
     let root = root.disable_help_subcommand(true);
@@ -221,7 +220,7 @@ fn change_directory(global: &Global) -> Result<(), Failure> {
     })
 }
 
-/// Help and version are answers; anything else is wrong usage.
+/// Prints help and version as answers, anything else as a usage error.
 fn misused(error: &clap::Error, arguments: &[OsString]) -> u8 {
     if error.use_stderr() && arguments.iter().any(|a| a == "--json") {
         Output::new(true, anstream::ColorChoice::Never).fail(&misuse(error, arguments));
@@ -246,12 +245,12 @@ fn misused(error: &clap::Error, arguments: &[OsString]) -> u8 {
         Output::new(false, anstream::ColorChoice::Never).say(message.trim_end());
         return exit::USAGE;
     }
-    // A closed pipe is the reader's choice.
+    // A closed pipe is no error.
     let _ = error.print();
     exit::DONE
 }
 
-/// The question for which handoff, if its id is missing.
+/// The question for a handoff's id if it is missing.
 fn which(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
     let missing = error.get(ContextKind::InvalidArg);
     let is_id =
@@ -267,7 +266,7 @@ fn which(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
     Some(format!("which handoff? Name it, such as 12.3; {next}"))
 }
 
-/// The command that shows the usage of the command among the arguments.
+/// The command that shows the help of the command in the arguments.
 fn help_of(arguments: &[OsString]) -> Hint {
     let known = command();
     let mut named = arguments.iter().skip(1).filter_map(|a| a.to_str());
@@ -277,7 +276,7 @@ fn help_of(arguments: &[OsString]) -> Hint {
     }
 }
 
-/// Wrong usage as one document.
+/// A usage error as one document.
 fn misuse(error: &clap::Error, arguments: &[OsString]) -> Failure {
     let mut text = error.to_string();
     mask(&mut text, arguments);

@@ -1,4 +1,4 @@
-//! What metrics and alerts need besides a survey of the ledger.
+//! Local data for metrics and alerts, besides the survey of the ledger.
 
 use handoff::ledger::Ledger;
 use handoff_report::metrics::Local;

@@ -1,5 +1,5 @@
-//! What the proofs take from this program besides its commands: readers of foreign bytes, to fuzz
-//! them, and the values that a trial makes up. No interface of this program.
+//! Internals for tests: parsers of foreign bytes for fuzzing, and the values that a trial
+//! generates. Not an interface of this program.
 
 use std::ffi::OsString;
 
@@ -7,20 +7,20 @@ use serde_json::{Map, Value};
 
 pub use handoff_mcp::{McpLine, mcp_lines};
 
-/// The values that are made up for a place of a schema, the likeliest first.
+/// Generated values for a place of a schema, the likeliest first.
 pub fn values(schema: &Value, pointer: &str) -> Vec<Value> {
     handoff_trial::values(schema, pointer)
 }
 
-/// The path that a request asks for, and whether it wants the body too.
+/// The path of an HTTP request, and whether the body is wanted too.
 ///
 /// # Errors
-/// The status that refuses it.
+/// The status line that refuses it.
 pub fn http_request(head: &[u8], port: u16) -> Result<(String, bool), &'static str> {
     handoff_http::server::asked(head, port)
 }
 
-/// The arguments of the command that a call of a tool runs.
+/// The command-line arguments for a tool call.
 ///
 /// # Errors
 /// Why it is refused, or that there is no such tool.

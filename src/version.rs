@@ -1,18 +1,18 @@
-//! What `--version --verbose` says of the program itself: which build it is, and how it was installed.
+//! The output of `--version --verbose`: the build, and how it was installed.
 
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
-/// Whether the arguments ask for the version with its details, and for nothing else.
+/// Whether the arguments request only the verbose version.
 pub(crate) fn is_verbose(arguments: &[OsString]) -> bool {
     let is = |names: &[&str]| arguments[1..].iter().any(|a| names.iter().any(|n| a == n));
     arguments.len() == 3 && is(&["--version", "-V"]) && is(&["--verbose"])
 }
 
-/// The version, and what else tells two builds apart.
+/// The version and the other properties of the build.
 pub(crate) fn details() -> String {
-    // Some systems name the link that was run, not the file that it leads to.
+    // Some systems name the symbolic link, not its target.
     let program = std::env::current_exe().and_then(fs::canonicalize);
     let program = program.unwrap_or_default();
     format!(
@@ -26,8 +26,8 @@ pub(crate) fn details() -> String {
     )
 }
 
-/// What installed a program. One binary is in many packages, so each package says it in a file beside
-/// the binary's folder; cargo keeps a list of its own there, and gh gives the binary its own name.
+/// The installer of a program. Packages share one binary, so each has a file beside the binary's
+/// folder that names it; cargo has its own list there, and gh renames the binary.
 fn installed_by(program: &Path) -> Option<String> {
     if program.file_stem()? == "gh-handoff" {
         return Some("gh extension".to_owned());

@@ -1,4 +1,4 @@
-//! What a gate asks: on the command line, or in a file.
+//! The conditions of a gate: options, or a policy file.
 
 use clap::Args;
 use handoff::base::ids::{AgentName, IssueKey};
@@ -61,7 +61,7 @@ impl PolicyArgs {
         !require.is_empty() || given.contains(&true)
     }
 
-    /// What must be shown.
+    /// The policy: from the options, or from the file that they name.
     pub(crate) fn read(&self, context: &Context) -> Result<GatePolicy, Failure> {
         match &self.policy {
             Some(file) => policy(context, file),
@@ -76,13 +76,13 @@ impl PolicyArgs {
 }
 
 impl GateArgs {
-    /// Whether anything is asked.
+    /// Whether any condition is given.
     #[cfg(feature = "github")]
     pub(crate) fn is_given(&self) -> bool {
         self.policy.is_given() || self.head.is_some() || self.pull_request.is_some()
     }
 
-    /// What is asked about an issue.
+    /// The question about an issue.
     pub(crate) fn read(
         &self,
         context: &Context,

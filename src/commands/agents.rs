@@ -110,12 +110,12 @@ fn harnesses(names: &[String]) -> Vec<&'static Harness> {
 }
 
 impl Arguments {
-    /// Returns whether a harness's hook runs this command; such a run must never fail.
+    /// Returns whether this is the run of a harness's hook, which must never fail.
     pub(crate) fn is_hook(&self) -> bool {
         matches!(self.verb, Verb::Hook { .. })
     }
 
-    /// Returns whether the command writes nothing but its answer.
+    /// Returns whether the command changes nothing.
     pub(crate) fn only_reads(&self) -> bool {
         matches!(
             self.verb,
@@ -127,7 +127,7 @@ impl Arguments {
         match &self.verb {
             Verb::List => list(output),
             Verb::Hook { name, event } => {
-                // A closed pipe means that no answer is wanted.
+                // A closed pipe means that nobody reads the answer.
                 let _ = session_hook::answer(context, output, name, *event);
                 Ok(())
             }
@@ -186,7 +186,7 @@ impl Arguments {
     }
 }
 
-/// Takes the turn to write, since harnesses share files; a dry run needs none.
+/// Locks the files that harnesses share; a dry run needs no lock.
 fn turn(repository: &Repository, dry_run: bool) -> Result<Option<Queue>, Failure> {
     const PATIENCE: Duration = Duration::from_secs(10);
     let turn = (!dry_run).then(|| Queue::join(repository.common_dir(), "agents.lock", PATIENCE));
@@ -204,7 +204,7 @@ pub(super) fn install(
     repository: &Repository,
     names: &[String],
 ) -> Result<Vec<AgentFileChange>, Failure> {
-    // Nobody asked for an agent's name in files that are shared.
+    // Shared files name no agent unless one was requested.
     let acts = Acts {
         agent: None,
         branch: context.branch().map(str::to_owned),
@@ -229,7 +229,7 @@ pub(super) fn uninstall(repository: &Repository) -> Result<Vec<AgentFileChange>,
     carried_out(plan)
 }
 
-/// The files that were changed, each with what was done.
+/// The changed files, each with its action.
 pub(super) fn changed_files(files: &[AgentFileChange]) -> Vec<String> {
     let changed = files.iter().filter(|file| file.action != Action::Keep);
     let line = |file: &AgentFileChange| {
@@ -308,7 +308,7 @@ impl Answer for AgentsListView {
     }
 }
 
-/// Carries out a plan, unless this is a dry run, and reports what was or would be done.
+/// Executes a plan, unless this is a dry run, and prints the actions.
 fn finish(plan: Plan, dry_run: bool, output: &mut Output) -> Result<(), Failure> {
     let files = files(&plan);
     if !dry_run {
@@ -326,7 +326,7 @@ fn files(plan: &Plan) -> Vec<AgentFileChange> {
     plan.changes().iter().map(file).collect()
 }
 
-/// What was done about the files that harnesses read, or is planned.
+/// The changes to files that harnesses read, done or planned.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "AgentsChange")]
 pub(crate) struct AgentsChangeView {
@@ -336,7 +336,7 @@ pub(crate) struct AgentsChangeView {
     files: Vec<AgentFileChange>,
 }
 
-/// What is done about a file.
+/// The change to a file.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct AgentFileChange {
     /// its path
@@ -375,7 +375,7 @@ impl Answer for AgentsChangeView {
     }
 }
 
-/// What would not run of what is installed for harnesses.
+/// The faults of what is installed for harnesses.
 pub(super) fn faults(context: &Context, repository: &Repository) -> Result<Vec<Finding>, Failure> {
     let examined = examined(context, repository, &[])?.into_iter();
     Ok(examined.flat_map(|harness| harness.findings).collect())
@@ -443,7 +443,7 @@ fn examined(
     Ok(examined.collect())
 }
 
-/// What would run, and what would not.
+/// The harnesses, each with its faults.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "AgentsDoctor")]
 pub(crate) struct AgentsDoctorView {
@@ -453,7 +453,7 @@ pub(crate) struct AgentsDoctorView {
     faults: usize,
 }
 
-/// What was found about a harness.
+/// The findings about a harness.
 #[derive(Serialize, JsonSchema)]
 struct ExaminedHarness {
     /// its name in commands

@@ -148,7 +148,7 @@ impl Arguments {
     }
 }
 
-/// The thresholds that are crossed.
+/// The crossed thresholds.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Alerts")]
 pub(crate) struct AlertsView<'a> {
@@ -268,7 +268,7 @@ fn remark(alert: &Firing, look: &Look) -> Annotation {
     Annotation::new(alert.severity.into(), alert.name.clone(), text.trim_end())
 }
 
-/// A value with its unit, for people.
+/// A value with its unit, as text.
 #[allow(clippy::cast_possible_truncation)]
 fn amount(value: f64, unit: &str) -> String {
     match unit {

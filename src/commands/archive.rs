@@ -101,7 +101,7 @@ fn earlier(now: Moment, by: std::time::Duration) -> Moment {
     now.checked_sub_signed(by).unwrap_or_default()
 }
 
-/// What the protocols in force say about when their issues are archived.
+/// The requests for each protocol in force that has a rule for archiving.
 fn by_protocol(tip: &Snapshot<'_>, now: Moment) -> Result<Vec<ArchiveRequest>, Failure> {
     let mut requests = Vec::new();
     for name in tip.protocols()? {
@@ -126,12 +126,12 @@ fn by_protocol(tip: &Snapshot<'_>, now: Moment) -> Result<Vec<ArchiveRequest>, F
         .hint("say how old they must be: `git handoff archive --older 90d`; `git handoff protocol set NAME time.archive_after_seconds SECONDS` says it for good"))
 }
 
-/// How many issues these steps archive.
+/// The number of issues that these steps archive.
 fn counted_in(steps: &[ArchivedTogether]) -> usize {
     steps.iter().map(|step| step.issues.len()).sum()
 }
 
-/// A failure, after these steps were made.
+/// A failure after some steps were made.
 fn half_way(failure: Failure, steps: Vec<ArchivedTogether>) -> Failure {
     let view = ArchiveView::new(false, steps);
     let done = (view.count > 0).then(|| format!("archived {}", counted(view.count, "issue")));
@@ -153,7 +153,7 @@ fn nothing(requests: &[ArchiveRequest]) -> Failure {
         .hint("nothing was written; `git handoff status` shows what is open")
 }
 
-/// What was archived.
+/// The archived issues.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Archive")]
 pub(crate) struct ArchiveView {
@@ -163,7 +163,7 @@ pub(crate) struct ArchiveView {
     count: usize,
     /// the steps that archived them
     steps: Vec<ArchivedTogether>,
-    /// What lists the issues that its text leaves out.
+    /// The command that lists the issues that the text omits.
     #[serde(skip)]
     rest: String,
 }

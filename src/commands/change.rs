@@ -333,7 +333,7 @@ impl Retry {
     }
 }
 
-/// The event that gives a handoff another attempt.
+/// The event that retries a handoff.
 fn attempt(
     tip: &Snapshot<'_>,
     record: Option<&Record>,
@@ -356,7 +356,7 @@ fn attempt(
 }
 
 impl Where {
-    /// Changes each handoff in these states that meets the conditions.
+    /// Applies an event to each handoff in these states that meets the conditions.
     fn change(
         &self,
         context: &Context,
@@ -375,13 +375,13 @@ impl Where {
     }
 }
 
-/// What a cancel ends.
+/// The target of a cancel.
 enum Cancelled {
     /// A handoff.
     Handoff(HandoffId),
-    /// A handoff whose cancel this repeats, though its issue was named.
+    /// A handoff of the named issue, whose cancel this repeats.
     Repeated(HandoffId),
-    /// An issue in which nothing is open.
+    /// An issue without open handoffs.
     Issue(IssueKey),
 }
 
@@ -437,7 +437,7 @@ impl Cancel {
         Ok(())
     }
 
-    /// Cancels all that is open in an issue, and gives it up.
+    /// Cancels the open handoffs of an issue, and the issue.
     fn whole(
         &self,
         context: &Context,
@@ -476,7 +476,7 @@ impl Cancel {
     }
 }
 
-/// That an issue is about the same as another one: both say so.
+/// Links an issue and its duplicate in both directions.
 fn duplicate(
     tip: &Snapshot<'_>,
     key: &IssueKey,
@@ -497,9 +497,9 @@ fn duplicate(
     Ok([about(key, set), about(other, Update::note(said))])
 }
 
-/// What is cancelled: if an issue is named, its open handoff, or itself if nothing in it is
-/// open. A command that is sent twice must not go on to give up the issue, so a cancel of the
-/// same agent for the same reason is a repeat.
+/// The target of a cancel: of a named issue, its open handoff, or the issue itself if nothing is
+/// open. A cancel by the same agent for the same reason is a repeat, so that a retried command does
+/// not go on to cancel the issue.
 fn cancelled(
     tip: &Snapshot<'_>,
     named: &str,
@@ -530,7 +530,7 @@ fn cancelled(
     Ok(Cancelled::Issue(key))
 }
 
-/// The update that gives up an issue, for which a reason is required.
+/// The update that cancels an issue; requires a reason.
 fn given_up(issue: &IssueKey, reason: Option<String>) -> Result<Update, Failure> {
     let reason = reason.ok_or_else(|| {
         let text = format!("nothing is open in issue {issue}: giving it up takes a reason");
@@ -566,7 +566,7 @@ impl Block {
         })
     }
 
-    /// What a person has to answer, as text.
+    /// The question to a person, as text.
     fn asked(&self) -> String {
         let needs = self.needs.iter().map(|one| {
             let kind = one.kind.as_ref().map(|kind| format!(" ({kind})"));
@@ -596,7 +596,7 @@ impl Release {
     }
 }
 
-/// Reads `KEY`, `KEY:TYPE`, `KEY=TEXT` or `KEY:TYPE=TEXT`.
+/// Parses `KEY`, `KEY:TYPE`, `KEY=TEXT` or `KEY:TYPE=TEXT`.
 fn question(text: &str) -> Result<Question, String> {
     let (name, description) = match text.split_once('=') {
         Some((name, description)) => (name, Some(description.trim().to_owned())),
@@ -617,7 +617,7 @@ fn question(text: &str) -> Result<Question, String> {
     })
 }
 
-/// Applies an event to a handoff, with a report of what the work took, and prints the outcome.
+/// Applies an event to a handoff, with its usage report, and prints the outcome.
 pub(super) fn change(
     context: &Context,
     output: &mut Output,
@@ -634,7 +634,7 @@ pub(super) fn change(
     })
 }
 
-/// Applies to a handoff, in an open ledger, the event that is chosen from its newest state.
+/// Applies an event, chosen from its newest state, to a handoff of an open ledger.
 pub(super) fn act(
     (mut ledger, session): (Ledger<'_>, Session),
     context: &Context,
@@ -651,7 +651,7 @@ pub(super) fn act(
     let done = ledger.update(&session, &agent, id.issue(), &change)?;
     output.follow(&ledger);
     let receipt = ReceiptView::new(&done, output)?;
-    // A person's no to work that was taken up already.
+    // A person rejects work that was claimed already.
     if event == Event::Reject && done.receipt.record.state != State::Rejected {
         return output.answer(&receipt.with_text(approve::said(&done, &agent).unwrap_or_default()));
     }

@@ -60,7 +60,7 @@ enum Format {
     Github,
 }
 
-/// Contracts that were checked.
+/// The checked contracts.
 #[derive(Default, Serialize, JsonSchema)]
 #[schemars(rename = "Checked")]
 pub(crate) struct CheckView {
@@ -85,7 +85,7 @@ struct FileView {
     /// the id of the handoff that it would begin, or that it began; null if only the document was
     /// judged
     id: Option<HandoffId>,
-    /// Which of the findings are in it.
+    /// The range of its findings.
     #[serde(skip)]
     found: Range<usize>,
     /// Why it would be refused.
@@ -93,15 +93,15 @@ struct FileView {
     refusal: Option<Failure>,
 }
 
-/// What a contract is judged by.
+/// How a contract is judged.
 enum Judge<'r> {
-    /// What `send` would do with it.
+    /// As `send` would.
     Sending(Box<Ledger<'r>>, Box<Session>),
-    /// Its document alone.
+    /// Only as a document.
     Document(Against<'r>),
 }
 
-/// What is known of a contract that was checked.
+/// The verdict on a contract.
 #[derive(Default)]
 struct Verdict {
     kind: Option<String>,
@@ -146,7 +146,7 @@ impl Arguments {
             let ledger = context.ledger(repository)?;
             if ledger.tip_id()?.is_some() {
                 let (ledger, session) = context.writer_apart(repository, output)?;
-                // What can't be read is for the check to tell.
+                // The check itself reports what can't be read.
                 let _ = tell_news(&ledger, false, output);
                 return Ok(Judge::Sending(Box::new(ledger), Box::new(session)));
             }
@@ -202,7 +202,7 @@ impl Arguments {
 }
 
 impl Judge<'_> {
-    /// What is to be said of a contract.
+    /// The verdict on a contract.
     ///
     /// # Errors
     /// A [`Failure`] if the ledger, the repository or a schema can't be read.
@@ -252,7 +252,7 @@ impl Verdict {
         }
     }
 
-    /// Of a file that can't be read.
+    /// The verdict on a file that can't be read.
     fn unread(mut failure: Failure) -> Self {
         let found = std::mem::take(&mut failure.findings);
         let missing = || Finding::error(FindingCode::InputNotFound, "", failure.message.clone());
@@ -323,12 +323,12 @@ impl Answer for CheckView {
 }
 
 fn errors(findings: &[Finding]) -> usize {
-    // A gate is not counted: it only sums up other faults.
+    // A gate's refusal is not counted: it only sums up other faults.
     let faults = findings.iter().filter(|f| f.is_error());
     faults.filter(|f| !f.code.is_gate()).count()
 }
 
-/// A file's path as GitHub expects it in an annotation: relative to the repository's root.
+/// A file's path for a GitHub annotation: relative to the repository's root.
 fn placed(file: Option<&str>, repository: Option<&Repository>) -> String {
     let file = file.unwrap_or_default();
     let within = repository.and_then(|repository| repository.path_within(Path::new(file)));

@@ -108,7 +108,7 @@ impl Arguments {
             now: now()?,
         };
         let is_held = record.state == State::InProgress && !only_notes(&rules, record);
-        // It is claimed already: no fault of a template or schema may hide that.
+        // For a handoff that was claimed already, print it despite a fault of a template or schema.
         let next = is_held.then(|| onward.contracts(&record.to, Some(record)).ok());
         let contracts = next.flatten().unwrap_or_default();
         let time = rules.protocol().definition().limits.as_ref();
@@ -131,7 +131,7 @@ impl Arguments {
 }
 
 impl Arguments {
-    /// Why nothing was claimed; whoever holds something already is told that first.
+    /// Why nothing was claimed; says first if the agent holds something already.
     fn held_instead(
         &self,
         context: &Context,
@@ -159,7 +159,7 @@ impl Arguments {
             let found = overview(&tip, who, &known, now()?, FIRST)?;
             Ok(found.held.first.first().map(|record| record.id.clone()))
         };
-        // Not being able to tell is no other reason.
+        // If that can't be read, the reason stays as it is.
         match held() {
             Ok(Some(id)) => Failure {
                 message: format!("{}, but you hold {id}", failure.message),
@@ -174,7 +174,7 @@ impl Arguments {
     }
 }
 
-/// A claimed handoff, and what an agent needs to start on it.
+/// A claimed handoff, with what its agent needs to start.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Claim")]
 pub(crate) struct ClaimView<'a> {
@@ -202,7 +202,7 @@ pub(crate) struct ClaimView<'a> {
 
 impl Answer for ClaimView<'_> {
     fn text(&self, look: &Look) -> String {
-        // An agent that resumes a handoff needs its history: the failure, the answer.
+        // The history, with failures and answers, matters to an agent that resumes a handoff.
         let record = &self.record.0;
         let outcome = if record.transitions.len() > 2 {
             render::record_text(record, look)

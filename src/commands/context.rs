@@ -47,7 +47,7 @@ impl Arguments {
     }
 }
 
-/// What an issue's contracts have accumulated.
+/// An issue's accumulated contracts.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Context")]
 pub(crate) struct ContextView {
@@ -55,7 +55,7 @@ pub(crate) struct ContextView {
     found: IssueContext,
     #[serde(flatten)]
     page: Page,
-    /// What was spent on all of its handoffs.
+    /// The usage of all its handoffs.
     #[serde(skip)]
     usage: String,
 }

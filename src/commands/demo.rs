@@ -38,7 +38,7 @@ const BRANCH: &str = "feature/issue-7-slugs";
 
 const PULL_REQUEST: &str = "https://github.com/example/slugs/pull/8";
 
-/// A field of a contract, and what an agent writes there.
+/// A field of a contract, and the value that an agent writes.
 type Field<'a> = (&'a str, &'a str);
 
 const WRITE_UP: [Field<'_>; 5] = [
@@ -52,7 +52,7 @@ const WRITE_UP: [Field<'_>; 5] = [
     ("requirements", "Words are joined by single dashes"),
 ];
 
-/// How many seconds pass from step to step, and how many steps there are room for until now.
+/// The seconds between two steps, and the number of steps that fit before now.
 const PACE: i64 = 240;
 const STEPS: i64 = 20;
 
@@ -81,7 +81,7 @@ impl Arguments {
     }
 }
 
-/// What was built.
+/// The result of the demo.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Demo")]
 pub(crate) struct DemoView {
@@ -109,7 +109,7 @@ struct Stage<'o> {
     folder: PathBuf,
     program: PathBuf,
     output: &'o mut Output,
-    /// When the last step was made, in seconds.
+    /// The time of the last step, in seconds.
     time: std::cell::Cell<i64>,
 }
 
@@ -308,7 +308,7 @@ impl<'o> Stage<'o> {
         )
     }
 
-    /// Some minutes pass.
+    /// Advances the clock by some minutes.
     fn later(&self) {
         self.time.set(self.time.get() + PACE);
     }
@@ -325,8 +325,7 @@ impl<'o> Stage<'o> {
         }
     }
 
-    /// Runs a program in the repository, without the variables that a surrounding git or agent
-    /// may have set.
+    /// Runs a program in the repository, without variables of a surrounding git or agent.
     fn start(&self, program: &Path, arguments: &[&str]) -> Result<std::process::Output, Failure> {
         let mut command = Command::new(program);
         command.current_dir(&self.folder).args(arguments);
@@ -373,7 +372,7 @@ impl<'o> Stage<'o> {
         self.git(&["commit", "--quiet", "-m", message]).map(|_| ())
     }
 
-    /// Runs one of our own commands, and prints it as typed, with its answer.
+    /// Runs a git-handoff command, and prints it as typed, with its output.
     fn handoff(&mut self, arguments: &[&str]) -> Result<(), Failure> {
         let out = self.start(&self.program.clone(), arguments)?;
         let answer = String::from_utf8_lossy(&out.stdout).into_owned();
@@ -385,7 +384,7 @@ impl<'o> Stage<'o> {
         Err(broken(prompt(arguments).trim(), message.trim()))
     }
 
-    /// Runs a command that must be refused, and prints why.
+    /// Runs a command that must be refused, and prints the refusal.
     fn refused(&mut self, arguments: &[String]) -> Result<(), Failure> {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let out = self.start(&self.program.clone(), &arguments)?;
@@ -416,7 +415,7 @@ impl<'o> Stage<'o> {
         if !out.status.success() {
             return Err(broken("claim", String::from_utf8_lossy(&out.stderr).trim()));
         }
-        // Leave out the contract, which was already shown when it was sent.
+        // Omit the contract, which was shown when it was sent.
         let answer = String::from_utf8_lossy(&out.stdout).into_owned();
         let head = answer.split("\n\n").next().unwrap_or_default().trim_end();
         self.print(&format!("{}{}", prompt(&arguments), indented(head)))
@@ -431,14 +430,14 @@ fn sending(from: &str, to: &str, fields: &[Field<'_>]) -> Vec<String> {
     head.into_iter().map(str::to_owned).chain(fields).collect()
 }
 
-/// A command of ours as a person would type it, each field on its own line.
+/// A git-handoff command as a person would type it, one field per line.
 fn prompt(arguments: &[&str]) -> String {
     let words: Vec<String> = arguments.iter().map(|a| word(a).into_owned()).collect();
     let words = words.join(" ").replace(" --set ", " \\\n    --set ");
     format!("$ git handoff {words}\n")
 }
 
-/// A folder that does not exist yet.
+/// The path of a new folder.
 fn unused(parent: &Path) -> PathBuf {
     let named = |n: u32| parent.join(format!("git-handoff-demo-{n}"));
     (1..)

@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::output::{Answer, Output, counted};
 use crate::view::Look;
 
-/// How much of one kind is listed.
+/// The maximum number of faults listed of one kind.
 const EACH: usize = 5;
 
 /// Say what is wrong with this clone, its remote, its ledger, hooks, harnesses and clocks, and what cures it
@@ -49,7 +49,7 @@ enum Weight {
     Note,
 }
 
-/// Something that is wrong.
+/// A fault.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "DoctorFault")]
 struct Fault {
@@ -63,7 +63,7 @@ struct Fault {
     cure: String,
 }
 
-/// What is wrong, and what cures it.
+/// The faults and their cures.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Doctor")]
 pub(crate) struct DoctorView {
@@ -102,13 +102,13 @@ impl Found {
         });
     }
 
-    /// What can't be looked at is a fault, too.
+    /// Adds a fault: a place can't be examined.
     fn failed(&mut self, place: &'static str, failure: &Failure) {
         let cure = failure.next().to_string();
         self.add(Weight::Error, place, failure.message.clone(), cure);
     }
 
-    /// The findings of each code together: the first tells what it is.
+    /// Adds one fault per code of these findings, worded by the first.
     fn findings(
         &mut self,
         place: &'static str,
@@ -218,7 +218,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// What is wrong with the record itself, and with what this clone has of it.
+    /// Adds the faults of the ledger and of this clone's copy.
     fn ledger(&self, ledger: &Ledger<'_>, found: &mut Found) -> Result<(), Failure> {
         let scope = AuditScope {
             since: ledger.verified().filter(|_| !self.full),
@@ -260,7 +260,7 @@ impl Arguments {
     }
 }
 
-/// What does not go on, and who is wanted.
+/// Adds stalled work, and who is needed for it.
 fn work(
     tip: &Snapshot<'_>,
     repository: &Repository,

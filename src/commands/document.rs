@@ -131,7 +131,7 @@ impl Arguments {
         })
     }
 
-    /// The protocol that was named, or the first that shares this document.
+    /// The named protocol, or the first that shares this document.
     fn rules<'r>(
         &self,
         tip: &Snapshot<'r>,

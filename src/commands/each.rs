@@ -1,4 +1,4 @@
-//! The same change of many handoffs or issues: a step for each, in one command.
+//! One command that changes many handoffs or issues, with a step for each.
 
 use std::collections::BTreeSet;
 
@@ -27,10 +27,10 @@ pub(super) struct Where {
     pub(super) query: Option<Query>,
 }
 
-/// A change, and what it is of.
+/// The name of a target, its issue, and its update.
 pub(super) type Target = (String, IssueKey, Update);
 
-/// What was changed.
+/// The changes.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Each")]
 pub(crate) struct EachView {
@@ -87,7 +87,7 @@ impl Answer for EachView {
     }
 }
 
-/// Makes a change of each; one that is refused keeps none of the others from being made.
+/// Applies each change; a refused one does not prevent the others.
 pub(super) fn each(
     context: &Context,
     output: &mut Output,
@@ -123,8 +123,8 @@ pub(super) fn each(
     }
 }
 
-/// The open handoffs that meet the conditions and are in one of these states; in any open one, if
-/// none is named.
+/// The open handoffs that meet the conditions and are in one of these states; in any state if none
+/// is named.
 pub(super) fn found(
     tip: &Snapshot<'_>,
     query: &Query,
@@ -140,7 +140,7 @@ pub(super) fn found(
     Ok(records)
 }
 
-/// The issues of what meets the conditions.
+/// The issues that meet the conditions.
 pub(super) fn issues(tip: &Snapshot<'_>, query: &Query) -> Result<BTreeSet<IssueKey>, Failure> {
     let found = found(tip, query, &[])?;
     Ok(found

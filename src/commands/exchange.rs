@@ -21,7 +21,7 @@ use crate::output::page::Cut;
 use crate::output::{Answer, Output, SCHEMA};
 use crate::view::Look;
 
-/// How long a file that was refused may be half written: it is looked at again after that.
+/// The delay before a refused file, which may be half written, is read again.
 const HALF_WRITTEN: Duration = Duration::from_secs(1);
 
 /// Exchange handoffs with programs that move files from state to state
@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         crate::output::replace::ensure_no_git_directory(&self.folder)?;
-        // Without a ledger, no folder is made.
+        // Check for a ledger before the folder is created.
         let repository = context.repository()?;
         context.ledger(&repository)?.tip()?;
         let exchanger = Exchanger::open(&self.folder)?;
@@ -73,7 +73,7 @@ impl Arguments {
         Err(failure.findings(findings).data(&view))
     }
 
-    /// Exchanges whenever something changed, until it is to end.
+    /// Exchanges at every change until it is interrupted.
     fn go_on(
         &self,
         context: &Context,
@@ -90,10 +90,10 @@ impl Arguments {
         let mut lookout = Lookout::open(context.ledger(&repository)?, place, None, None)?;
         let (waker, interruption) = (lookout.waker(), lookout.catch()?);
         interruption.or_reader_gone(move || waker.wake());
-        // What is half written is refused once, and then is another file or whole.
+        // A half-written file is refused once, and is another file when it is complete.
         let (mut refused, mut told): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
         while !interruption.requested().load(Ordering::SeqCst) {
-            // The watch is there before the folder is read: any later change ends the wait.
+            // Watch before reading the folder, so that no change is missed.
             lookout.watch_also(exchanger.folders());
             let mut pass = self.pass(context, exchanger, output)?;
             lookout.watch_also(exchanger.folders());
@@ -125,7 +125,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// Takes in, and puts out.
+    /// Imports, then exports.
     fn pass(
         &self,
         context: &Context,
@@ -142,7 +142,7 @@ impl Arguments {
         let taken = || exchanger.take_in(&mut alone, session.clone(), wanted);
         let taken = output.during(&session.tally, taken);
         let taken = taken.map_err(|error| naming_protocols(error.into()))?;
-        // Everything is pushed to the remote at once.
+        // Push at once.
         let sent = || ledger.publish_recorded(&session);
         let synced = output.during(&session.tally, sent)?;
         output.follow(&ledger);
@@ -173,7 +173,8 @@ impl Arguments {
     }
 }
 
-/// Names the built-in protocols that have files which are moved, if none in force has.
+/// Names the built-in protocols with folders of states in the hint, if no protocol in force has
+/// any.
 fn naming_protocols(failure: Failure) -> Failure {
     if failure.code != Some(ErrorCode::NoImportProfile) {
         return failure;
@@ -190,7 +191,7 @@ fn naming_protocols(failure: Failure) -> Failure {
     failure.hint(add)
 }
 
-/// One pass, and what was found in the items that were refused.
+/// The result of one pass, and the refused items with their findings.
 struct Pass<'a> {
     view: ExchangeView<'a>,
     findings: Vec<Finding>,
@@ -198,7 +199,7 @@ struct Pass<'a> {
     first: Option<u8>,
 }
 
-/// What an exchange did.
+/// The result of an exchange.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Exchange")]
 pub(crate) struct ExchangeView<'a> {
@@ -224,7 +225,7 @@ pub(crate) struct ExchangeView<'a> {
     cut: Cut,
 }
 
-/// One line of an exchange that goes on.
+/// One output line of `--watch`.
 #[derive(Serialize)]
 struct Line<'a> {
     schema: &'static str,
@@ -233,7 +234,7 @@ struct Line<'a> {
 }
 
 impl ExchangeView<'_> {
-    /// Whether nothing was done, nor is anything new to be told.
+    /// Whether nothing was done and there is nothing new to report.
     fn is_empty(&self) -> bool {
         let lists = [&self.written, &self.removed];
         self.imported.is_empty() && self.refused.is_empty() && lists.iter().all(|l| l.is_empty())

@@ -11,10 +11,10 @@ use crate::failure::Failure;
 use crate::output::{Answer, Output};
 use crate::view::{Look, columns};
 
-/// The similarity, from 0 to 1, at which one code counts as a misspelling of another.
+/// The minimum similarity, from 0 to 1, of a code and its misspelling.
 const ALIKE: f64 = 0.85;
 
-/// How many issues are searched for a code that an agent chose.
+/// The maximum number of issues searched for a code that an agent chose.
 const MOST_ISSUES: usize = 10_000;
 
 /// Explain an error, a finding or an exit code
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Those that ask for one code.
+    /// The arguments that name one code.
     pub(crate) fn of(code: String) -> Self {
         Self { code: Some(code) }
     }
@@ -91,7 +91,7 @@ impl Arguments {
     }
 }
 
-/// The failure codes that the ledger gives itself, in any protocol, each with its cause and its cure.
+/// Failure codes that exist in any protocol, each with cause and cure.
 const OWN_FAILURES: [(&str, &str, &str); 4] = [
     (
         "FAILED",
@@ -137,7 +137,7 @@ fn definitions(context: &Context) -> Vec<Definition> {
     })
 }
 
-/// A code that an agent chose, from the failure that has it; of several, the first.
+/// A code that an agent chose, from the first failure with it.
 fn in_record(context: &Context, wanted: &str) -> Option<FailureCode> {
     let repository = context.repository().ok()?;
     let tip = context.ledger(&repository).ok()?.tip().ok()?;
@@ -177,7 +177,7 @@ struct FailureCode {
 }
 
 impl FailureCode {
-    /// The codes that a protocol's types of contracts give by themselves.
+    /// The codes that a protocol's contract types define.
     fn of_types(definition: &Definition) -> Vec<Self> {
         let types = definition.contracts.iter().filter_map(|kind| {
             let code = &kind.failure.as_ref()?.code;
@@ -192,8 +192,8 @@ impl FailureCode {
         types.collect()
     }
 
-    /// The code of a way in which a run ended: in a protocol without codes of its own, and beside its
-    /// code in any other.
+    /// The code of a run failure, which applies in a protocol without codes, and beside the
+    /// protocol's code in others.
     fn of_run(run: RunFailure) -> Self {
         use RunFailure as R;
         let (cause, cure) = match run {
@@ -285,7 +285,7 @@ impl Answer for ExplainView {
     }
 }
 
-/// All of one code.
+/// The details of one code.
 fn details(code: &ExplainedCode) -> String {
     let mut text = format!("{}  ({}", code.code, kind(code));
     if let [first, rest @ ..] = code.exit {

@@ -65,7 +65,7 @@ impl Arguments {
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
         let tally = Tally::default();
-        // A folder of states may be exchanged with meanwhile.
+        // Other processes may exchange with a folder of states at the same time.
         let _alone = match format {
             Format::Folders => Some(Exchanger::open(folder)?),
             _ => None,

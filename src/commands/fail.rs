@@ -133,7 +133,7 @@ impl Arguments {
         output.follow(&ledger);
         let receipt = ReceiptView::new(&done, output)?;
         output.answer(&receipt)?;
-        // It has failed: not being able to count them is no reason to say otherwise.
+        // The failure is recorded; an error in counting the files must not hide that.
         let lost = if self.snapshot {
             0
         } else {
@@ -152,7 +152,7 @@ impl Arguments {
 }
 
 impl Arguments {
-    /// What happened, as text: the worker that runs the agent keeps its files.
+    /// The failure as text for the worker that runs the agent; the worker attaches the files.
     fn told(&self) -> String {
         let code = Some(&self.code).filter(|code| *code != UNSPECIFIED);
         let code = code.map_or(String::new(), |code| format!("{code}: "));

@@ -89,7 +89,7 @@ impl Arguments {
     }
 }
 
-/// What was fetched.
+/// The result of a fetch.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Fetch")]
 pub(crate) struct FetchView<'a> {
@@ -117,7 +117,7 @@ impl Answer for FetchView<'_> {
     }
 }
 
-/// What was repaired.
+/// The result of a repair.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "FetchRepair")]
 pub(crate) struct RepairView {

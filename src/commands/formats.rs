@@ -1,4 +1,4 @@
-//! What `export` and `import` share on the command line: the names of the formats.
+//! The names of the formats, for `export` and `import`.
 
 use clap::ValueEnum;
 use handoff::ledger::Layout;

@@ -123,7 +123,7 @@ impl Arguments {
     }
 }
 
-/// What a person can do about the first requirement that lacks an approval.
+/// The command for a person, for the first requirement that lacks an approval.
 fn person_asked(protocol: &Protocol, view: &GateView) -> Option<String> {
     let definition = protocol.definition();
     let mut missing = view.requirements.iter().filter(|one| !one.met);

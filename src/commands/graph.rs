@@ -17,7 +17,7 @@ use crate::output::page::Cut;
 use crate::output::{Answer, Output};
 use crate::view::Look;
 
-/// The width of a drawing if there is no terminal to ask.
+/// The width of a drawing without a terminal, in columns.
 const COLUMNS: usize = 80;
 
 /// Draw an issue's history, a protocol's routes, or an issue's tasks

@@ -1,4 +1,4 @@
-//! What the program says without a command: where one is, and the one next command.
+//! The output without a command: the current state, and the next command.
 
 use handoff::base::ids::{AgentName, HandoffId};
 use handoff::base::text::{continued, word};
@@ -20,17 +20,17 @@ use crate::output::{Answer, Output, counted};
 use crate::render::attention::attention_text;
 use crate::view::Look;
 
-/// The way to see a whole workflow.
+/// The command that shows a whole workflow.
 const DEMO: &str = "git handoff demo      (a whole workflow in a scratch repository)";
 
-/// How much is read: more would take too long.
+/// Limits on reading, for speed.
 const LOOK: OverviewLimits<'_> = OverviewLimits {
     records: 400,
     each: 3,
     after: None,
 };
 
-/// Where one is.
+/// The current state, and the next commands.
 #[derive(Default, Serialize, JsonSchema)]
 #[schemars(rename = "Here")]
 pub(crate) struct HereView {
@@ -115,7 +115,7 @@ impl Answer for HereView {
 }
 
 impl HereView {
-    /// Has the first of what needs somebody.
+    /// Sets the first of what needs attention.
     fn needing(&mut self, mut attention: Vec<Attention>) {
         self.attention_total = attention.len();
         attention.truncate(LOOK.each);
@@ -151,10 +151,10 @@ impl HereView {
     }
 }
 
-/// Says where one is, and what can be done next.
+/// Prints the current state, and the next commands.
 ///
 /// # Errors
-/// A [`Failure`] if there is a repository or a ledger, and it can't be read.
+/// A [`Failure`] if there is a repository or a ledger that can't be read.
 pub(crate) fn run(context: &Context, output: &mut Output) -> Result<(), Failure> {
     let mut here = HereView {
         version: own_version(),
@@ -169,7 +169,7 @@ pub(crate) fn run(context: &Context, output: &mut Output) -> Result<(), Failure>
     output.answer(&here)
 }
 
-/// Looks at the ledger of a repository.
+/// Reads the ledger of a repository.
 fn look(
     context: &Context,
     repository: &Repository,
@@ -246,7 +246,7 @@ fn look(
     Ok(())
 }
 
-/// Says how a repository gets its ledger: the one that it had, a remote's, or a new one.
+/// Sets the commands that create or recover the ledger: the earlier one, a remote's, or a new one.
 fn without_ledger(repository: &Repository, ledger: &mut Ledger<'_>, here: &mut HereView) {
     let branch = ledger.branch().to_owned();
     if let Err(LedgerError::Branch(BranchError::NoLedger {

@@ -66,7 +66,7 @@ impl Arguments {
         };
         match done {
             Ok(()) => output.answer(&HookView { hook: self.name }),
-            // What cannot be checked is refused: git stops for any reason.
+            // A check that can't run refuses: any exit code but 0 stops git.
             Err(failure) if failure.exit == exit::USAGE => Err(failure),
             Err(mut failure) => {
                 failure.exit = exit::NO;

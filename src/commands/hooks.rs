@@ -93,8 +93,8 @@ impl Which {
         (!named.is_empty()).then_some(named)
     }
 
-    /// The failure if nothing could be planned, with the one command that goes on if all that is
-    /// in the way is the folder.
+    /// The failure if nothing could be planned; if only the folder is in the way, with the command
+    /// that proceeds.
     fn refused(&self, error: PlanError, verb: &str, files: bool, folder: &HooksFolder) -> Failure {
         let failure = Failure::from(error);
         let is_elsewhere = |found: &Finding| found.code == FindingCode::HookElsewhere;
@@ -115,13 +115,13 @@ impl Which {
         })
     }
 
-    /// The hooks that were named, or else the usual ones for this kind of repository.
+    /// The named hooks, or else the default ones for this kind of repository.
     fn hooks(&self, hooks_folder: &HooksFolder) -> Vec<Hook> {
         self.named().unwrap_or_else(|| usual(hooks_folder))
     }
 }
 
-/// The usual hooks for this kind of repository.
+/// The default hooks for this kind of repository.
 fn usual(hooks_folder: &HooksFolder) -> Vec<Hook> {
     if hooks_folder.bare {
         Hook::SERVER.to_vec()
@@ -130,7 +130,7 @@ fn usual(hooks_folder: &HooksFolder) -> Vec<Hook> {
     }
 }
 
-/// How files are changed.
+/// Options for changing files.
 #[derive(Args)]
 struct How {
     /// Only show what would change
@@ -189,7 +189,7 @@ impl Arguments {
     }
 }
 
-/// Installs the usual hooks; returns each that was changed, with what was done.
+/// Installs the default hooks; returns each changed one, with its action.
 pub(super) fn install(repository: &Repository) -> Result<Vec<String>, Failure> {
     let git = Program::new(repository);
     let (_, version) = git.version()?;
@@ -200,7 +200,7 @@ pub(super) fn install(repository: &Repository) -> Result<Vec<String>, Failure> {
     carried_out(plan?, &git, &folder)
 }
 
-/// Uninstalls all hooks; returns each that was changed, with what was done.
+/// Uninstalls all hooks; returns each changed one, with its action.
 pub(super) fn uninstall(repository: &Repository) -> Result<Vec<String>, Failure> {
     let git = Program::new(repository);
     let settings = git.settings(SETTINGS)?;
@@ -255,7 +255,7 @@ fn program(git: &Program) -> Result<Option<PathBuf>, Failure> {
     Ok(found_on_path("git-handoff", own_folder))
 }
 
-/// Carries out a plan, unless this is a dry run, and reports what was or would be done.
+/// Executes a plan, unless this is a dry run, and prints the actions.
 fn finish(
     plan: Plan,
     how: &How,
@@ -281,7 +281,7 @@ fn finish(
     output.answer(&view)
 }
 
-/// What was done about hooks, or is planned.
+/// The changes to hooks, done or planned.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "HooksChange")]
 pub(crate) struct HooksChangeView {
@@ -293,7 +293,7 @@ pub(crate) struct HooksChangeView {
     hooks: Vec<HookChange>,
 }
 
-/// What is done about one hook in one place.
+/// The change to one hook in one place.
 #[derive(Serialize, JsonSchema)]
 struct HookChange {
     /// the hook
@@ -334,7 +334,7 @@ impl Answer for HooksChangeView {
     }
 }
 
-/// What an action does, in words.
+/// An action as text.
 fn action_text(action: Action, path: &str, dry_run: bool) -> String {
     let (would, did) = match action {
         Action::Create => ("create", "created"),
@@ -391,7 +391,7 @@ fn status(
     })
 }
 
-/// Which hooks would run.
+/// The hooks, and which of them would run.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "HooksStatus")]
 pub(crate) struct HooksStatusView<'a> {
@@ -459,9 +459,9 @@ impl Answer for HooksStatusView<'_> {
     }
 }
 
-/// The failure if a plan was not fully carried out.
+/// The failure if a plan was executed only in part.
 fn undone(error: CarryOutError, folder: &HooksFolder) -> Failure {
-    // Nobody has to be able to write where core.hooksPath leads.
+    // The folder of core.hooksPath may be read-only.
     let is_elsewhere =
         matches!(error, CarryOutError::Write(WriteError::Io { .. })) && folder.is_elsewhere();
     if !is_elsewhere {

@@ -108,7 +108,7 @@ impl Arguments {
         let imported = || handoff::ledger::import(&mut alone, session.clone(), &self.path, wanted);
         let done = output.during(&session.tally, imported)?;
         if !self.dry_run {
-            // Everything is pushed to the remote at once.
+            // Push at once.
             let sent = || ledger.publish_recorded(&session);
             let synced = output.during(&session.tally, sent)?;
             output.follow(&ledger);
@@ -150,7 +150,7 @@ impl Arguments {
     }
 }
 
-/// The failure of an import that refused so many items, by the exit code of the first.
+/// The failure of an import with this many refused items; `first` is the exit code of the first.
 pub(super) fn refusal(first: u8, count: usize) -> Failure {
     let exit = match first {
         exit::CONTRACT | exit::PROTOCOL | exit::CONFLICT => first,
@@ -163,10 +163,10 @@ pub(super) fn refusal(first: u8, count: usize) -> Failure {
     Failure::new(ErrorCode::ImportRefused, text).exit(exit)
 }
 
-/// The items that were refused, as they are shown.
+/// The refused items.
 pub(super) struct Refusals {
     pub(super) refused: Vec<RefusedView>,
-    /// What was found in all of them.
+    /// The findings of all of them.
     pub(super) findings: Vec<Finding>,
     /// The exit code of the first.
     pub(super) first: Option<u8>,
@@ -185,7 +185,7 @@ impl Refusals {
         };
         for item in all {
             let mut failure = Failure::from(item.fault);
-            // The wrong protocol may also have the wrong words for states.
+            // Another protocol may also have other words for states.
             let is_of_contract = [ErrorCode::ContractRefused, ErrorCode::ImportUnreadable];
             if failure
                 .code
@@ -208,8 +208,8 @@ impl Refusals {
     }
 }
 
-/// Names the built-in protocol that a refused file is of, if that is not in force: the faults under
-/// another one would mislead.
+/// Adds the built-in protocol that a refused file belongs to, if that is not in force: the findings
+/// by another protocol would mislead.
 fn name_protocol(failure: &mut Failure, tip: &Snapshot<'_>, file: &Path) -> Result<(), Failure> {
     // A part of a file has no path of its own.
     let is_plain = fs::symlink_metadata(file)
@@ -235,7 +235,7 @@ fn name_protocol(failure: &mut Failure, tip: &Snapshot<'_>, file: &Path) -> Resu
     Ok(())
 }
 
-/// What an import did.
+/// The result of an import.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Import")]
 pub(crate) struct ImportView {
@@ -285,7 +285,7 @@ impl Answer for ImportView {
     }
 }
 
-/// An item that was refused.
+/// A refused item.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "RefusedItem")]
 pub(super) struct RefusedView {
@@ -320,7 +320,7 @@ impl RefusedView {
             continued(&self.file),
             continued(&self.message)
         );
-        // The hint is for refusals without findings, which are printed below.
+        // A hint is printed only without findings, which have their own.
         if let (Some(hint), []) = (&self.hint, &self.findings[..]) {
             text += &format!("    {}\n", continued(hint));
         }

@@ -35,10 +35,10 @@ pub(crate) struct Arguments {
     asks: AskArgs,
 }
 
-/// How much of what needs an agent is printed.
+/// How many entries that need an agent are printed.
 const PRINTED: usize = 20;
 
-/// The work of an agent.
+/// An agent's work.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Inbox")]
 pub(crate) struct InboxView {

@@ -74,7 +74,7 @@ pub(crate) struct Arguments {
     agents: Option<Vec<String>>,
 }
 
-/// What happens to a statement that the repository contradicts.
+/// The policy for statements that the repository contradicts.
 #[derive(Clone, Copy, ValueEnum)]
 enum Evidence {
     /// Refuse the contract
@@ -138,7 +138,7 @@ impl Arguments {
             repository.set_config("handoff.branch", branch)?;
         }
         say_synced(&synced, output);
-        // What the protocol itself says comes before what the ledger does.
+        // The protocol's own policy takes precedence over the ledger's.
         let own = protocol.usual_policy(founding.evidence);
         if let Some(policy) = policy.filter(|policy| commit.is_some() && *policy != own) {
             set_policy(&mut ledger, &session, &founding.protocol, policy)?;
@@ -181,7 +181,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// The protocol, and the policy for contradicted statements; asks for both on a terminal, before
+    /// The protocol and the policy for contradicted statements; on a terminal, asks for both before
     /// there is a ledger.
     fn chosen(
         &self,
@@ -217,7 +217,7 @@ impl Arguments {
         Ok((protocol, Some(policy)))
     }
 
-    /// Installs what else is requested; returns each hook and file that was changed.
+    /// Installs what else was requested; returns each changed hook and file.
     fn installed(
         &self,
         context: &Context,
@@ -237,7 +237,7 @@ impl Arguments {
         Err(Failure { message, ..failure })
     }
 
-    /// Installs what else is requested, and lists each hook and file that was changed.
+    /// Installs what else was requested, and lists each changed hook and file.
     fn install(
         &self,
         context: &Context,
@@ -295,7 +295,7 @@ pub(super) fn changed_files(files: &[WorkflowFile], done: &str) -> Vec<String> {
         .collect()
 }
 
-/// Says what has to be replaced in workflows that were written without an action.
+/// Prints what to replace in workflows that were written without an action.
 fn say_action(repository: &Repository, output: &mut Output) -> Result<(), Failure> {
     let files = workflows::without_action(&agents::worktree(repository)?)?;
     if !files.is_empty() {
@@ -308,7 +308,7 @@ fn say_action(repository: &Repository, output: &mut Output) -> Result<(), Failur
     Ok(())
 }
 
-/// Says how the first issue is opened.
+/// Prints how to open the first issue.
 fn say_next(rules: &Rules<'_>, output: &mut Output) {
     let mut routes = rules.protocol().definition().routes.iter();
     if let Some(route) = routes.find(|route| route.opens) {
@@ -435,7 +435,7 @@ fn set_policy(
     Ok(())
 }
 
-/// Says how to keep what this clone saw of an earlier ledger of the branch.
+/// Prints how to keep what this clone last saw of an earlier ledger on the branch.
 fn say_before(branch: &str, before: ObjectId, output: &mut Output) {
     output.say(&format!(
         "this branch held another ledger before, and it was deleted: `git branch {} {before}` keeps what this clone saw of it; verify reports it as missing until you run `git handoff verify --accept-rewritten`",
@@ -443,8 +443,8 @@ fn say_before(branch: &str, before: ObjectId, output: &mut Output) {
     ));
 }
 
-/// Refuses to start a second ledger if a remote has one: the two could never be merged. Says so if
-/// the remote can't be asked.
+/// Refuses to start a second ledger if a remote has one, since the two could never be merged.
+/// Prints a warning if the remote can't be reached.
 fn not_twice(
     repository: &Repository,
     ledger: &Ledger<'_>,

@@ -58,10 +58,10 @@ pub(crate) struct Arguments {
     page: PageArgs,
 }
 
-/// The fewest digits of a commit that `--after` takes.
+/// The minimum length of an abbreviated commit in `--after`.
 const SHORTEST: usize = 7;
 
-/// A page of history.
+/// A page of the history.
 #[derive(Default)]
 struct Steps {
     steps: Vec<StepView>,
@@ -124,8 +124,8 @@ impl Arguments {
         Ok(())
     }
 
-    /// The steps that match every filter, the newest first, at most this many; `None` if the one
-    /// after which they begin is not there. The walk ends as soon as no other step can match.
+    /// The steps that match every filter, newest first, up to a limit; `None` if the cursor's step
+    /// is missing. The walk ends as soon as no other step can match.
     fn steps(
         &self,
         repository: &Repository,
@@ -133,7 +133,7 @@ impl Arguments {
         (key, author): (Option<&IssueKey>, Option<&str>),
         most: usize,
     ) -> Result<Option<Steps>, Failure> {
-        // An issue records how many steps it has.
+        // An issue stores the number of its steps.
         let mut left = match key {
             None => usize::MAX,
             Some(key) => {
@@ -151,7 +151,7 @@ impl Arguments {
                 return Ok(after.is_none().then_some(found));
             }
             let commit = repository.commit(id)?;
-            // A step is never recorded before it was made, nor before the one it follows.
+            // A step is never recorded before its own time, nor before the previous step.
             let recorded = to_second(commit.committer.at);
             if self.since.is_some_and(|since| recorded < since) {
                 return Ok(after.is_none().then_some(found));
@@ -163,7 +163,7 @@ impl Arguments {
             if key.is_some_and(|key| step.issue.as_deref() != Some(key.as_str())) {
                 continue;
             }
-            // It is not a step of the issue itself.
+            // Not a step of the issue itself.
             if step.event.as_deref() != Some(StepEvent::Unarchive.as_str()) {
                 left -= 1;
             }

@@ -41,7 +41,7 @@ impl Arguments {
     }
 }
 
-/// Where the manual pages are.
+/// The folder of the manual pages.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Man")]
 pub(crate) struct ManView {

@@ -58,11 +58,11 @@ impl Arguments {
     }
 }
 
-/// The worker that the server is, if each call must be given it.
+/// The worker id of the server, if it must be passed to each call.
 fn worker(context: &Context) -> Result<Option<String>, Failure> {
     let named = match context.repository() {
         Ok(repository) => context.named_worker(&repository)?,
-        // The calls report what is wrong with the repository.
+        // The calls report faults of the repository.
         Err(_) => None,
     };
     Ok(match named {
@@ -72,7 +72,7 @@ fn worker(context: &Context) -> Result<Option<String>, Failure> {
     })
 }
 
-/// The commands, for the rooms that run them within this process.
+/// The commands, for the modules that run them within this process.
 pub(crate) const COMMANDS: Commands = Commands {
     definition: crate::command,
     accepts: |arguments| parsed(arguments).is_ok(),
@@ -122,7 +122,7 @@ mod tests {
                 line.extend(argument.get_long().map(|long| format!("--{long}")));
                 line.push("1".to_owned());
             }
-            // Some need one of several arguments, which clap does not say of any of them.
+            // Some tools need one of several arguments, which clap marks on none of them.
             if [
                 "cancel", "claim", "gate", "graph", "pause", "reassign", "retry", "send", "wait",
             ]

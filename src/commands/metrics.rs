@@ -133,7 +133,7 @@ impl Arguments {
     }
 }
 
-/// Everything that was counted.
+/// All metrics.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Metrics")]
 pub(crate) struct MetricsView {
@@ -157,7 +157,7 @@ impl Answer for MetricsView {
     }
 }
 
-/// A count next to the handoffs: its name and value.
+/// The name of an additional count, and its value.
 type Beside = (&'static str, fn(&Figures) -> u64);
 
 /// Counts that get a column only if one is not zero.
@@ -265,7 +265,7 @@ fn agents(metrics: &Metrics) -> Vec<Vec<String>> {
     rows.collect()
 }
 
-/// What work took, in all and by agent, model and day; empty if nothing was reported.
+/// Usage in total, and by agent, model and day; empty if none was reported.
 fn usage(metrics: &Metrics) -> Vec<Vec<String>> {
     fn model(one: &UsageFigures) -> String {
         match (one.provider.as_str(), one.model.as_str()) {
@@ -317,7 +317,7 @@ fn stuck(metrics: &Metrics, look: &Look) -> Vec<Vec<String>> {
     rows.collect()
 }
 
-/// Shown if nothing was measured.
+/// The text for a missing measurement.
 fn none() -> String {
     "-".to_owned()
 }
@@ -384,7 +384,7 @@ fn figures(metrics: &Metrics) -> Vec<Vec<String>> {
     rows
 }
 
-/// How long things took.
+/// The durations.
 fn times(figures: &Figures) -> Vec<Vec<String>> {
     let cycle = figures.issues.as_ref().map(|issues| &issues.cycle_seconds);
     let all = [

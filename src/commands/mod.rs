@@ -1,6 +1,6 @@
-//! One file per command: its arguments, whose comments are its help, and what
-//! it does. `here` is what the program says without one, `words` are other names of commands, and
-//! `formats` is shared by `export` and `import`.
+//! One file per command: its arguments, whose comments are its help, and its action. `here` prints
+//! the output without a command, `words` has aliases, and `formats` is shared by `export` and
+//! `import`.
 
 pub(crate) mod agents;
 #[cfg(feature = "report")]
@@ -87,9 +87,9 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Generates [`Command`] from a table. Commands are in groups by what one wants to do. Each row has
-/// the room that it is of, if it is none of the core, what the command does with the ledger, its name and its arguments: it `reads`, it `works` here, or
-/// it also `sends` its steps to the remote.
+/// Generates [`Command`] from a table. Commands are grouped by purpose. Each row has the module of
+/// the command, if it is not one of the core, its effect on the ledger (it `reads`, `works` here,
+/// or also `sends` its steps to the remote), its name and its arguments.
 macro_rules! commands {
     ($($group:literal {
         $($(#[$room:meta])* $does:ident $word:literal $name:ident($arguments:ty),)*
@@ -104,8 +104,8 @@ macro_rules! commands {
         pub(crate) const GROUPS: &[(&str, &[&str])] = &[$(($group, &[$($(#[$room])* $word),*])),*];
 
         impl Command {
-            /// Adds to the root only the commands whose names are among the arguments: defining all
-            /// of them takes longer than most of them run.
+            /// Adds to the root only the commands named among the arguments: defining all of them
+            /// takes longer than running most of them.
             pub(crate) fn named(arguments: &[OsString], mut root: clap::Command) -> clap::Command {
                 $($($(#[$room])* if arguments.iter().any(|a| a == $word) {
                     let own = clap::Command::new($word);
@@ -115,7 +115,7 @@ macro_rules! commands {
                 root
             }
 
-            /// Whether the command writes nothing but its answer.
+            /// Whether the command changes nothing.
             pub(crate) fn only_reads(&self) -> bool {
                 if let Self::Agents(agents) = self {
                     return agents.only_reads();

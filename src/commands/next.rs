@@ -67,7 +67,7 @@ impl Arguments {
         let key = context.issue_or_here(self.issue.as_deref(), &repository, &tip)?;
         let folder = tip.issue(&key)?;
         let mut issue = folder.issue()?.ok_or_else(|| Refusal::no_issue(&key))?;
-        // A pause whose issues have ended is over, and on record until somebody claims.
+        // A pause ends with its issues, but stays on record until the next claim.
         issue.paused = tip.paused(&key)?;
         let rules = tip.rules(issue.protocol.as_str())?;
         let protocol = rules.protocol();
@@ -133,7 +133,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// Says why nobody is handed the work of a paused issue, and how it goes on.
+    /// Prints why the work of a paused issue is not offered, and how to resume it.
     fn paused(
         &self,
         (folder, issue): (&IssueFolder<'_>, &Issue),
@@ -163,7 +163,7 @@ impl Arguments {
         answer_turn(turn, Vec::new(), Some(&command), (fresh, output))
     }
 
-    /// Reports whose turn it is, if nothing needs attention.
+    /// Prints whose turn it is, if nothing needs attention.
     fn turn(
         &self,
         (folder, issue): (&IssueFolder<'_>, &Issue),
@@ -194,13 +194,13 @@ impl Arguments {
     }
 }
 
-/// Whether an agent has something to do in a paused issue: one holds work, or is not held back.
+/// Whether an agent can act in a paused issue: it holds work, or is exempt.
 fn goes_on(issue: &Issue, attention: &[Attention]) -> bool {
     !attention.is_empty() || issue.open.iter().any(|open| issue.goes_on(open))
 }
 
-/// Why there is nothing to apply: what needs somebody takes a contract or another step of an agent,
-/// or nothing needs anybody.
+/// Why there is nothing to apply: either nothing needs attention, or it takes a contract or another
+/// step of an agent.
 fn nothing_to_apply(key: &IssueKey, first: Option<&Attention>) -> Failure {
     let Some(one) = first else {
         let text = format!("nothing in issue {key} needs attention: its agents can continue");
@@ -215,7 +215,7 @@ fn nothing_to_apply(key: &IssueKey, first: Option<&Attention>) -> Failure {
     Failure::new(ErrorCode::NothingToDecide, text).hint(format!("run `{}`", one.next))
 }
 
-/// Reports whose turn it is, and the command for it.
+/// Prints whose turn it is, and the command for it.
 fn answer_turn(
     turn: Turn<'_>,
     attention: Vec<Attention>,
@@ -236,7 +236,7 @@ fn answer_turn(
     Ok(())
 }
 
-/// What should happen next in an issue.
+/// The next action in an issue.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Next")]
 pub(crate) struct NextView<'a> {
@@ -291,8 +291,8 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// What should be done about a handoff that needs attention: one that failed, is dead, is blocked,
-/// or whose lease expired.
+/// The advice on a handoff that needs attention: one that failed, is dead, is blocked, or whose
+/// lease expired.
 #[derive(Serialize, JsonSchema)]
 struct AdviceView<'a> {
     /// the agent that is to do the work, if it goes to another
@@ -405,8 +405,8 @@ impl Answer for NextView<'_> {
     }
 }
 
-/// Paths in the ledger's tree about a handoff: its contract, and the context of its
-/// newest failure.
+/// The paths of a handoff's files in the ledger's tree: its contract, and the context of its newest
+/// failure.
 fn kept(record: &Record) -> Vec<String> {
     let folder = issue_folder(record.id.issue());
     let newest = record.transitions.iter().rev();

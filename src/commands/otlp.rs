@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
     timeout: Duration,
 }
 
-/// The most spans in one document.
+/// The maximum number of spans per document.
 const MOST: usize = 1000;
 
 impl Arguments {
@@ -96,7 +96,7 @@ impl Arguments {
             .map(drop)
     }
 
-    /// The keys of the candidate issues, numbers by value.
+    /// The keys of the candidate issues; numbers are in numeric order.
     fn keys(&self, tip: &Snapshot<'_>) -> Result<Vec<IssueKey>, LedgerError> {
         match &self.issue {
             Some(key) => Ok(vec![key.clone()]),
@@ -132,7 +132,7 @@ impl Arguments {
         Ok(issues)
     }
 
-    /// One line for each issue; several if it has more spans than fit in a document.
+    /// One line for each issue; several if its spans don't fit into one document.
     fn lines(
         &self,
         tip: &Snapshot<'_>,
@@ -209,7 +209,7 @@ impl Arguments {
     }
 }
 
-/// How much was exported.
+/// The exported amount.
 #[derive(Clone, Copy, Default, Serialize, JsonSchema)]
 struct Count {
     /// how many issues

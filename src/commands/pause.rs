@@ -64,7 +64,7 @@ pub(super) struct ScopeArgs {
     protocol: Option<AgentName>,
 }
 
-/// What is paused beyond single issues.
+/// The pauses of more than single issues.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Pauses")]
 pub(crate) struct PausesView {
@@ -83,7 +83,7 @@ impl Answer for PausesView {
 }
 
 impl ScopeArgs {
-    /// Pauses or resumes more than an issue.
+    /// Pauses or resumes an agent, a protocol or all work.
     pub(super) fn change(
         &self,
         context: &Context,
@@ -191,7 +191,7 @@ impl Arguments {
     }
 }
 
-/// What a pause leads to: who goes on, and who only finishes what it holds.
+/// The effect of a pause: who is exempt, and who may only finish.
 fn paused_text(issue: &Issue) -> String {
     let key = &issue.issue;
     let except = issue.paused.iter().flat_map(|paused| &paused.except);

@@ -38,7 +38,7 @@ impl Arguments {
             }
             Err(mut failure) if self.quiet && is_no_part(&failure) && !output.is_json() => {
                 let mut text = format!("git-handoff has nothing to say here: {}", failure.message);
-                // This may run in any repository: no remote is asked here.
+                // This may run in any repository, so no remote is asked.
                 if context.may_be_elsewhere(&mut failure, true) {
                     text += &format!("; {}", failure.next());
                 }
@@ -50,7 +50,7 @@ impl Arguments {
     }
 }
 
-/// Whether the failure only means that this folder or session has no part in a ledger.
+/// Whether the failure only means that this folder or session does not use a ledger.
 fn is_no_part(failure: &Failure) -> bool {
     failure.exit == exit::ENVIRONMENT
         || matches!(

@@ -28,18 +28,18 @@ pub(crate) struct Arguments {
     handoffs: Vec<HandoffId>,
 }
 
-/// What ran out.
+/// The expired leases and times to claim.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Reap")]
 pub(crate) struct ReapView<'a> {
     /// each handoff whose lease, or whose time to be claimed, expired and which has now failed
     handoffs: Vec<ReapedView<'a>>,
-    /// What lists those that its text leaves out.
+    /// The command that lists those that the text omits.
     #[serde(skip)]
     rest: String,
 }
 
-/// A handoff that has failed now, and what was written.
+/// A handoff that just failed, and what was written.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ReapedHandoff")]
 struct ReapedView<'a> {

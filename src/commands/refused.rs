@@ -180,7 +180,7 @@ impl Answer for EndedView {
     }
 }
 
-/// One refused step, as text.
+/// A refused step as text.
 fn text(rejected: &Rejected) -> String {
     let Rejected {
         name,

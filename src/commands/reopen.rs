@@ -30,7 +30,7 @@ impl Arguments {
     }
 }
 
-/// Opens an issue again.
+/// Reopens an issue.
 pub(super) fn reopen(
     issue: &str,
     reason: &str,

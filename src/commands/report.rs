@@ -25,7 +25,7 @@ use crate::output::{Answer, Output, counted};
 use crate::render::{in_force, policy_line};
 use crate::view::Look;
 
-/// The file that is written if none is named.
+/// The default file name.
 const DEFAULT: &str = "handoff-report.html";
 
 /// Write a page about the ledger: what needs attention, and each issue
@@ -74,12 +74,12 @@ pub(super) struct WantedArguments {
 }
 
 impl WantedArguments {
-    /// The issues that were named.
+    /// The named issues.
     pub(super) fn named(&self) -> &[IssueKey] {
         &self.issue
     }
 
-    /// The selection for the page: of the named issues, or all, those with a handoff that meets the
+    /// The selection for the page: the named issues, or those with a handoff that meets the
     /// conditions.
     fn wanted(&self, tip: &Snapshot<'_>, survey: &Survey) -> Result<Wanted, Failure> {
         let query = self.which.query(tip)?;
@@ -147,7 +147,7 @@ impl Arguments {
     }
 }
 
-/// Opens a page in the user's browser. Where that is not possible, its name was printed.
+/// Opens a page in the user's browser; ignores errors, since the name was printed.
 fn open(file: &Path) {
     let program = if cfg!(windows) {
         "explorer"
@@ -267,7 +267,7 @@ pub(super) fn name(repository: &Repository) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Standard output as a place to write to.
+/// Standard output as a `Write`.
 struct ToOutput<'o> {
     output: &'o mut Output,
     failed: Option<Failure>,

@@ -145,7 +145,7 @@ impl Arguments {
     }
 }
 
-/// What was kept of a failed attempt, and what was restored of it.
+/// The files kept of a failed attempt, and what was restored.
 #[skip_serializing_none]
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Restore")]
@@ -185,7 +185,7 @@ impl Answer for RestoreView<'_> {
     }
 }
 
-/// Unfinished work that was restored.
+/// Restored unfinished work.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Restored")]
 struct RestoredView {
@@ -223,7 +223,7 @@ struct OperationView {
 }
 
 impl RestoredView {
-    /// As text, if the work was based on this commit.
+    /// The text, if the work was based on this commit.
     fn text(&self, base: Option<&str>) -> String {
         let place = match (&self.worktree, &self.branch) {
             (Some(dir), Some(branch)) => format!("in {dir} on branch {branch}"),

@@ -162,7 +162,7 @@ impl Arguments {
         }
     }
 
-    /// The values of fields that are given, as options or in a file.
+    /// The values of fields, from options or a file.
     fn values(&self, context: &Context) -> Result<Vec<Setting>, Failure> {
         let mut set = self.set.clone();
         if let Some(file) = &self.file {
@@ -171,7 +171,8 @@ impl Arguments {
         Ok(set)
     }
 
-    /// Leaves the contract for the worker, checked as far as it can be before the work is committed.
+    /// Leaves the contract for the worker, after the checks that are possible before the work is
+    /// committed.
     fn leave(
         &self,
         left: &LeftForWorker,
@@ -228,7 +229,7 @@ impl Arguments {
                     return Err(LedgerError::from(ContractError::Invalid(findings)).into());
                 }
             }
-            // The work is committed after the run.
+            // The worker commits after the run.
             Ok(_) | Err(LedgerError::Contract(ContractError::Evidence(_))) => {}
             Err(error) => return Err(error.into()),
         }
@@ -237,7 +238,7 @@ impl Arguments {
     }
 }
 
-/// The hint of questions that were not answered.
+/// The hint if questions were not answered.
 const ASKS: &str = "`git handoff send --to AGENT --set FIELD=VALUE` asks nothing";
 
 fn nothing_to_send() -> Failure {
@@ -246,7 +247,7 @@ fn nothing_to_send() -> Failure {
     ))
 }
 
-/// The receiver and the type of a contract, asked for if there are several.
+/// The receiver and the type of a contract; asks if there are several.
 fn chosen(
     context: &Context,
     (repository, tip): (&Repository, &Snapshot<'_>),
@@ -282,8 +283,8 @@ fn chosen(
     Ok((next.to.clone(), Some(next.contract_type.clone())))
 }
 
-/// Asks for each value that a contract needs, and again where the answer is refused. What may turn out
-/// not to be needed can be left for later.
+/// Asks for each value that a contract needs, again if an answer is refused. A value that may turn
+/// out to be unnecessary can be postponed.
 fn asked_values(
     (ledger, session): (&mut Ledger<'_>, &Session),
     options: &Options,
@@ -345,7 +346,7 @@ fn asked_values(
     }
 }
 
-/// Sends a contract once it was edited, as often as it takes.
+/// Sends a contract from the editor, until it is accepted or given up.
 fn deliver_edited(
     ledger: &mut Ledger<'_>,
     session: &Session,
@@ -373,20 +374,20 @@ fn deliver_edited(
     }
 }
 
-/// The failure to send a draft, which is kept.
+/// The failure to send a draft, with the file that keeps it.
 fn kept_in(draft: &Draft, failure: Failure) -> Failure {
     let kept = draft.path().display();
     let message = format!("{}; the draft is kept in {kept}", failure.message);
     Failure { message, ..failure }
 }
 
-/// Whether a contract was refused, so that another one may not be.
+/// Whether the failure refuses the contract, so that a changed one may be accepted.
 fn is_refusal(failure: &Failure) -> bool {
     matches!(failure.exit, exit::CONTRACT | exit::PROTOCOL)
 }
 
-/// Sends a contract in a ledger that was opened for a request, with what is left to `send` filled
-/// in, and prints its receipt. What wrote it here says which fields the findings are about.
+/// Sends a contract in an open ledger, with the values filled in that are left to `send`, and
+/// prints its receipt. Findings name the options of `send` if it wrote the contract.
 pub(super) fn deliver(
     ledger: &mut Ledger<'_>,
     session: &Session,
@@ -418,8 +419,8 @@ pub(super) fn deliver(
     Ok(())
 }
 
-/// The failure of a refused contract. It is noted in this clone, and on record in the ledger if the
-/// protocol wants that.
+/// The failure of a refused contract. It is noted in this clone, and recorded in the ledger if the
+/// protocol requires that.
 fn refused(
     ledger: &mut Ledger<'_>,
     session: &Session,

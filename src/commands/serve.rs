@@ -39,13 +39,13 @@ pub(crate) struct Arguments {
     wanted: WantedArguments,
 }
 
-/// A request from a thread of the web server to the one that reads the ledger.
+/// A request from a web server's thread to the ledger's reader.
 enum PageRequest {
     /// The page.
     Page(Sender<Answer>),
     /// The ledger's newest commit.
     Tip(Sender<Answer>),
-    /// No answer: only wakes the reader, to check whether the program should end.
+    /// No answer: wakes the reader, so that it checks whether to end.
     Nothing,
 }
 
@@ -57,8 +57,8 @@ struct Page {
     made: Instant,
 }
 
-/// How long a page is reused while the ledger does not change: a handoff becomes late
-/// without a step.
+/// How long a page is reused while the ledger does not change: a handoff can become overdue without
+/// a step.
 const FRESH: Duration = Duration::from_secs(300);
 
 impl Arguments {
@@ -110,7 +110,7 @@ impl Arguments {
             if interruption.requested().load(Ordering::SeqCst) {
                 break;
             }
-            // A client that has gone needs no answer.
+            // A client that has disconnected needs no answer.
             let _ = match request {
                 PageRequest::Page(to) => to.send(reader.page()),
                 PageRequest::Tip(to) => to.send(reader.tip_answer()),
@@ -121,7 +121,7 @@ impl Arguments {
     }
 }
 
-/// Where the page is.
+/// The address of the page.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Serve")]
 pub(crate) struct ServeView {
@@ -152,7 +152,7 @@ fn answer(request: &Request, ask: &Sender<PageRequest>) -> Answer {
     from.recv().unwrap_or_else(|_| ends())
 }
 
-/// Reads the ledger, on one thread, because its handles belong to one.
+/// Reads the ledger on one thread, to which its handles belong.
 struct Reader<'a> {
     context: &'a Context,
     wanted: &'a WantedArguments,
@@ -178,7 +178,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The page for the current ledger; the last one rendered if nothing has changed.
+    /// The page for the current ledger, cached while nothing changes.
     fn page(&mut self) -> Answer {
         let current = match self.tip() {
             Ok(tip) => match &self.page {

@@ -141,7 +141,7 @@ fn change(
             };
             note(other, what)
         }
-        // The planner knows the words.
+        // The planner validates the words.
         _ => {
             facts.insert(name.to_owned(), value.into());
             Vec::new()

@@ -123,7 +123,7 @@ impl Arguments {
             fresh,
         };
         output.answer(&view)?;
-        // The answer itself says which steps are not on the remote.
+        // The output itself says which steps are not on the remote.
         fresh::say(view.fresh.as_ref().filter(|f| !f.is_answered()), output);
         Ok(())
     }
@@ -158,7 +158,7 @@ impl Arguments {
     }
 }
 
-/// The open handoffs, and what needs somebody, the most urgent first.
+/// What needs attention among the open handoffs, most urgent first.
 pub(super) fn needs(
     tip: &Snapshot<'_>,
     now: Moment,
@@ -182,10 +182,10 @@ fn policies(
         .collect()
 }
 
-/// How many folders are read at most to count the completed issues.
+/// The maximum number of folders read to count the completed issues.
 const COUNTED: usize = 3000;
 
-/// How much of what needs somebody is printed.
+/// How many entries that need attention are printed.
 const PRINTED: usize = 5;
 
 /// An issue.
@@ -198,7 +198,7 @@ pub(crate) struct IssueView {
     handoffs: Vec<ListedHandoff>,
     #[serde(flatten)]
     page: Page,
-    /// What was spent on all of them.
+    /// The usage of all of them.
     #[serde(skip)]
     usage: String,
     /// whether the remote was asked first; null if the ledger has no remote
@@ -268,7 +268,7 @@ pub(crate) struct StatusView<'a> {
     printed: usize,
 }
 
-/// A row of what is open.
+/// A row of the table of open work.
 enum Row {
     Handoff(Box<Record>),
     Idle(Box<IdleIssue>),
@@ -355,14 +355,14 @@ impl Answer for StatusView<'_> {
     }
 }
 
-/// The code that is only here, as text.
+/// The unpushed code, as text.
 pub(super) fn unpushed_text(all: &[UnpushedCode]) -> String {
     let each = all.iter().map(unpushed);
     each.map(|(what, cure)| format!("{what}: {cure}\n"))
         .collect()
 }
 
-/// Code that is only here, and what publishes it.
+/// Unpushed code, and the command that pushes it.
 pub(super) fn unpushed(one: &UnpushedCode) -> (String, String) {
     let UnpushedCode {
         issue,
@@ -397,8 +397,8 @@ fn remote_text(distance: &RemoteDistance, is_asked: bool) -> String {
     }
 }
 
-/// How many issues are completed, unless there are too many to count, or some can't be read or are
-/// archived.
+/// The number of completed issues; `None` if there are too many to count, or some can't be read or
+/// are archived.
 fn completed_issues(tip: &Snapshot<'_>) -> Option<usize> {
     let mut completed = 0;
     for key in tip.issues_within(COUNTED).ok()? {
@@ -409,8 +409,8 @@ fn completed_issues(tip: &Snapshot<'_>) -> Option<usize> {
     (!has_archived).then_some(completed)
 }
 
-/// Open issues without an open handoff, each with the agents that may send on from a handoff they
-/// completed, by key.
+/// The open issues without an open handoff, by key, each with the agents that may send on from a
+/// completed handoff.
 fn idle_issues(ledger: &Ledger<'_>, tip: &Snapshot<'_>) -> Result<Vec<IdleIssue>, Failure> {
     let survey = ledger.survey(tip, Context::threads())?;
     let is_idle = |issue: &IssueSurvey<'_>| {

@@ -56,7 +56,7 @@ impl Arguments {
         if synced.rejected.is_empty() {
             output.answer(&view)?;
             say_synced(&synced, output);
-            // What was handed on while the remote was away is there now, and its code may not be.
+            // Handoffs that were sent offline are there now, but perhaps not their code.
             let unpushed = ledger.unpushed_code(&ledger.tip()?)?;
             if !unpushed.is_empty() {
                 output.say(unpushed_text(&unpushed).trim_end());
@@ -74,7 +74,7 @@ impl Arguments {
     }
 }
 
-/// What a synchronization did.
+/// The result of a synchronization.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Sync")]
 pub(crate) struct SyncView<'a> {
@@ -122,7 +122,7 @@ pub(crate) struct NotPublishedView<'a> {
     unpublished: usize,
 }
 
-/// Reports the steps that are only in this clone if the remote was unreachable.
+/// The failure if the remote is unreachable: names the steps that are only in this clone.
 fn left_here(ledger: &Ledger<'_>, error: LedgerError) -> Failure {
     let beside = ledger.beside_remote().ok().flatten();
     let left = beside.map_or(0, |beside| beside.unpublished);

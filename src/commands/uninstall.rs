@@ -44,7 +44,7 @@ impl Arguments {
     }
 }
 
-/// What was removed.
+/// The result of the removal.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Uninstall")]
 pub(crate) struct UninstallView {
@@ -58,7 +58,7 @@ pub(crate) struct UninstallView {
     has_worktrees: bool,
 }
 
-/// Deletes the refs of the ledger here, this clone's settings and its notes.
+/// The command that deletes the ledger's refs, this clone's settings and its notes.
 fn deletion(branch: &str) -> String {
     let [own, remote] = [
         format!("refs/heads/{branch}"),

@@ -103,7 +103,7 @@ impl Arguments {
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let audited = || ledger.audit(scope, threads, self.accept_rewritten);
         let mut audit = output.during(&tally, audited)?;
-        // A branch that was never a ledger is not a damaged ledger.
+        // A branch without any handoff was never a ledger, so it is not a damaged one.
         if audit.handoffs == 0
             && since.is_none()
             && let Err(error @ LedgerError::Branch(BranchError::NotALedger(_))) = ledger.tip()
@@ -144,7 +144,7 @@ impl Arguments {
         if is_clean {
             return output.answer(&view);
         }
-        // Objects that are not here can't be verified.
+        // Missing objects can't be verified.
         if is_left_out {
             let text = "parts of the ledger are not in this clone, and cannot be verified here";
             let failure = Failure::new(ErrorCode::LeftOut, text).hint(LEFT_OUT);
@@ -160,7 +160,7 @@ impl Arguments {
         Err(failure)
     }
 
-    /// Quarantines the commit that is named.
+    /// Quarantines the named commit.
     fn take_back(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let Some(commit) = &self.quarantine else {
             return Ok(());
@@ -196,7 +196,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// Leaves the findings of one page; the cursor is a finding's number.
+    /// Keeps the findings of one page; the cursor is a finding's number.
     fn cut(&self, audit: &mut Audit, output: &Output) -> Result<Page, Failure> {
         let mut numbered: Vec<_> = (1..).zip(std::mem::take(&mut audit.findings)).collect();
         let name = |(number, _): &(usize, Finding)| number.to_string();
@@ -206,7 +206,7 @@ impl Arguments {
     }
 }
 
-/// Shows the findings as annotations of a workflow.
+/// Prints the findings as annotations of a workflow.
 fn annotated(audit: &Audit, output: &mut Output) -> Result<(), Failure> {
     let remarks: Vec<Annotation> = audit.findings.iter().map(Annotation::in_ledger).collect();
     annotations::show(output, &remarks, &format!("{}\n", audit::verdict(audit)))?;
@@ -239,8 +239,8 @@ impl Answer for VerifyView<'_> {
     }
 }
 
-/// What a reader has to know of the protocol of an issue, or of all. What can't be read was
-/// reported already.
+/// Remarks on the protocol of an issue, or on all. Omits what can't be read, which was reported
+/// already.
 fn other_protocols(ledger: &Ledger<'_>, issue: Option<&IssueKey>) -> Vec<OtherProtocol> {
     let found = || -> Result<Vec<OtherProtocol>, LedgerError> {
         let tip = ledger.tip()?;
@@ -261,8 +261,7 @@ fn other_protocols(ledger: &Ledger<'_>, issue: Option<&IssueKey>) -> Vec<OtherPr
     found().unwrap_or_default()
 }
 
-/// The commit after which history is verified: the named one, or the last before a
-/// time.
+/// The commit after which history is verified: the named one, or the last one before a time.
 fn since(ledger: &Ledger<'_>, text: &str) -> Result<Option<ObjectId>, Failure> {
     if let Some(time) = moment::read(text)? {
         return Ok(ledger.last_before(time)?);
@@ -275,7 +274,7 @@ fn since(ledger: &Ledger<'_>, text: &str) -> Result<Option<ObjectId>, Failure> {
     })
 }
 
-/// What to do about a damaged ledger.
+/// The cure of a damaged ledger.
 fn hint_for(findings: &[Finding], ledger: &Ledger<'_>) -> Hint {
     if let Some(fix) = findings
         .iter()
@@ -287,7 +286,7 @@ fn hint_for(findings: &[Finding], ledger: &Ledger<'_>) -> Hint {
     "nothing was changed: compare with another clone's branch before you write to this one".into()
 }
 
-/// What puts a finding of an audit right.
+/// The cure of an audit's finding.
 pub(super) fn cure(finding: &Finding, ledger: &Ledger<'_>) -> Option<Hint> {
     use FindingCode::{HistoryBroken, HistoryRewritten, ObjectLeftOut, ObjectUnreadable};
     if [HistoryBroken, ObjectUnreadable].contains(&finding.code) {
@@ -307,7 +306,7 @@ pub(super) fn cure(finding: &Finding, ledger: &Ledger<'_>) -> Option<Hint> {
     ))
 }
 
-/// Who signs off a quarantine.
+/// The person who signs a quarantine.
 fn signer(ledger: &Ledger<'_>) -> Option<String> {
     let rules = ledger.tip().ok()?.default_rules().ok()?;
     let protocol = rules.protocol();

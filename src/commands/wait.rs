@@ -75,13 +75,13 @@ enum Target {
     Inbox(Inbox),
 }
 
-/// What an agent waits for.
+/// The inbox that is waited for.
 struct Inbox {
     agent: AgentName,
     worker: Option<WorkerId>,
 }
 
-/// The state of what is waited for.
+/// The state of the targets.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Wait")]
 pub(crate) struct WaitView<'a> {
@@ -95,7 +95,7 @@ pub(crate) struct WaitView<'a> {
     trouble: Option<&'a str>,
     /// what was waited for, in the order of the arguments
     targets: &'a [Seen],
-    /// About those that ended.
+    /// The text about those that ended.
     #[serde(skip)]
     text: String,
 }
@@ -141,7 +141,7 @@ struct Seen {
     outcome: Outcome,
     /// the handoffs that determine the outcome
     by: Vec<HandoffId>,
-    /// When it changes if nobody does anything.
+    /// The moment at which it changes without a step.
     #[serde(skip)]
     wake: Option<Moment>,
     #[serde(skip)]
@@ -162,7 +162,7 @@ impl Arguments {
         let targets = self.targets(context, &repository)?;
         output.carry(match ledger.tip() {
             Ok(tip) => context.carried_at(&repository, &tip),
-            // It may be there before the wait ends.
+            // The repository may be found before the wait ends.
             Err(_) => context.carried(&repository),
         });
         let place = match &self.remote {
@@ -180,7 +180,7 @@ impl Arguments {
         ended
     }
 
-    /// Waits, and reports the end.
+    /// Waits, and prints the result.
     fn wait(
         &self,
         lookout: &mut Lookout<'_>,
@@ -227,8 +227,8 @@ impl Arguments {
         }
     }
 
-    /// The state of each target; none if one is missing, perhaps because the remote
-    /// could not be read.
+    /// The state of each target; `None` if one is missing, perhaps because the remote could not be
+    /// read.
     fn seen(
         &self,
         tips: &[Snapshot<'_>],
@@ -248,7 +248,7 @@ impl Arguments {
         Ok(Some(seen))
     }
 
-    /// The state of a target in the tip where it ended, or else in the first that has it.
+    /// The state of a target in the tip where it ended, or else in the first tip that has it.
     fn seen_in(
         &self,
         tips: &[Snapshot<'_>],
@@ -366,8 +366,7 @@ impl Arguments {
     }
 }
 
-/// The time until `wake`, at most a minute, because a clock can be set and a machine
-/// can sleep.
+/// The time until `wake`, at most a minute, because clocks can be set and machines can sleep.
 fn until(wake: Moment, now: DateTime<FixedOffset>) -> Duration {
     let left = wake.signed_duration_since(now).to_std();
     left.unwrap_or(Duration::ZERO)
@@ -465,8 +464,8 @@ fn issue_state(issue: &Issue, status: WaitStatus) -> Seen {
 }
 
 impl Inbox {
-    /// What the agent can claim, else what it is its turn to take up, else a request of its own that
-    /// was answered meanwhile.
+    /// The handoff that the agent can claim, else one that needs it, else an answered request of
+    /// its own.
     fn state(&self, tip: &Snapshot<'_>, now: Moment) -> Result<Seen, Failure> {
         let agent = &self.agent;
         let queue = claimable(tip, agent, now)?;
@@ -503,7 +502,7 @@ impl Inbox {
         self.seen(tip, (text, next, id), (now, wake))
     }
 
-    /// What was seen: the handoff that ends the wait, if one does.
+    /// The observation, with the handoff that ends the wait, if any.
     fn seen(
         &self,
         tip: &Snapshot<'_>,

@@ -56,13 +56,13 @@ pub(crate) struct Arguments {
     looks: PollArgs,
 }
 
-/// Which events are printed.
+/// The filter of events.
 struct Wanted {
     issue: Option<IssueKey>,
     involved: Option<AgentName>,
 }
 
-/// One line.
+/// An output line.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "WatchLine")]
 pub(crate) struct Line<'a> {
@@ -100,7 +100,7 @@ impl Arguments {
         ended
     }
 
-    /// Prints the events until it is to end.
+    /// Prints the events until it is interrupted.
     fn follow(
         &self,
         repository: &Repository,

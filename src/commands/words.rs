@@ -1,4 +1,4 @@
-//! The first word of a command line: a command, another name of one, or an issue.
+//! The first word of a command line: a command, an alias, or an issue.
 
 use std::ffi::OsString;
 
@@ -9,7 +9,7 @@ use handoff::git::Repository;
 use crate::args::reference::{plain, repository_in};
 use crate::failure::Failure;
 
-/// Other names of commands.
+/// Aliases of commands.
 const ALIASES: [(&str, &str); 4] = [
     ("comment", "annotate"),
     ("done", "complete"),
@@ -17,7 +17,7 @@ const ALIASES: [(&str, &str); 4] = [
     ("take", "claim"),
 ];
 
-/// Words that people try, and the commands that do what they may mean.
+/// Common guesses, and the commands that they may mean.
 const ANSWERS: [(&str, &str); 12] = [
     (
         "close",
@@ -72,7 +72,7 @@ const ANSWERS: [(&str, &str); 12] = [
 /// The global options that take a value of their own.
 const VALUED: [&str; 5] = ["-C", "--as", "--worker", "--branch", "--color"];
 
-/// Where the first word is that is neither an option nor an option's value.
+/// The index of the first word that is neither an option nor an option's value.
 fn place(arguments: &[OsString]) -> Option<usize> {
     let mut at = 1;
     while let Some(argument) = arguments.get(at) {
@@ -85,8 +85,7 @@ fn place(arguments: &[OsString]) -> Option<usize> {
     None
 }
 
-/// Replaces another name of a command by its own. An issue alone stands for its status, and a
-/// handoff for itself.
+/// Replaces an alias by its command. An issue alone stands for `status`, a handoff for `show`.
 pub(crate) fn replaced(arguments: &mut Vec<OsString>) {
     let Some(at) = place(arguments) else { return };
     let Some(word) = arguments[at].to_str() else {
@@ -110,8 +109,8 @@ pub(crate) fn replaced(arguments: &mut Vec<OsString>) {
     arguments.insert(at, command.into());
 }
 
-/// Refuses an issue's web address that is of none of this repository's remotes, as far as they name
-/// one: the number alone would be another issue here.
+/// Refuses the URL of an issue of another repository than the remotes', if any has a URL on such a
+/// site: the number alone would be another issue here.
 ///
 /// # Errors
 /// A usage [`Failure`] that names the repository.
@@ -155,14 +154,14 @@ pub(crate) fn ensure_own(arguments: &[OsString]) -> Result<(), Failure> {
     }
 }
 
-/// What to use in place of a word that is no command, if it is one that people try.
+/// The advice for an unknown word, if it is a common guess.
 pub(crate) fn answer(arguments: &[OsString]) -> Option<(&str, &'static str)> {
     let word = arguments.get(place(arguments)?)?.to_str()?;
     let (_, command) = ANSWERS.iter().find(|(tried, _)| *tried == word)?;
     Some((word, command))
 }
 
-/// What one needs first, in the order of use.
+/// The first commands to learn, in the order of use.
 const FIRST: (&str, &[&str]) = (
     "Commands",
     &[
@@ -186,12 +185,12 @@ const FIRST: (&str, &[&str]) = (
     ],
 );
 
-/// The commands that the first help lists.
+/// The commands that the short help lists.
 pub(crate) fn first(root: &clap::Command) -> String {
     listed(root, [FIRST])
 }
 
-/// The commands of these groups, each with a line about it.
+/// The commands of these groups, one line each.
 pub(crate) fn listed<'g>(
     root: &clap::Command,
     groups: impl IntoIterator<Item = (&'g str, &'g [&'g str])>,

@@ -270,7 +270,7 @@ fn ensure_outside(repository: &Repository, folder: &Path) -> Result<(), Failure>
     let had = folder.exists();
     let tried = fs::create_dir_all(folder).and_then(|()| tempfile::tempfile_in(folder).map(drop));
     if !had {
-        // It is made again with the first worktree.
+        // The first worktree creates it again.
         let _ = fs::remove_dir(folder);
     }
     tried.map_err(|error| {

@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     asks: AskArgs,
 }
 
-/// Who works on what.
+/// The workers, and what they hold.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Workers")]
 pub(crate) struct WorkersView {
@@ -54,7 +54,7 @@ struct Worker {
 impl Worker {
     fn of(record: &Record, now: Moment) -> Option<Self> {
         let lease = record.lease.as_ref()?;
-        // An extension is not a transition: it moves the end of the lease.
+        // An extension is not a transition, but moves the end of the lease.
         let extended = lease.expires_at.zip(lease.seconds);
         let extended = extended.and_then(|(end, seconds)| {
             end.checked_sub_signed(chrono::TimeDelta::seconds(seconds.try_into().ok()?))

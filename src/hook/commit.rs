@@ -1,4 +1,4 @@
-//! Before a commit: staged contracts, and steps that are made with plain git.
+//! Checks before a commit: staged contracts, and steps that are made with plain git.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -136,7 +136,7 @@ fn is_on_ledger(repository: &Repository, ledger: &Ledger<'_>) -> Result<bool, Fa
     Ok(repository.symbolic_target("HEAD")?.as_deref() == Some(ledger.refname()))
 }
 
-/// The refusal if the ledger, whose rules contracts follow, is gone.
+/// The refusal if the ledger, whose protocol applies to contracts, is gone.
 fn gone(ledger: &Ledger<'_>, seen: ObjectId) -> Failure {
     let branch = ledger.branch();
     let text = format!("branch {branch}, which has the rules for checking contracts, is gone");
@@ -164,9 +164,9 @@ fn unreadable(error: &dyn std::error::Error) -> Failure {
     refusal(chain(error), Vec::new())
 }
 
-/// Whether a path ends like a contract's.
+/// Whether a path has the extension of a contract.
 fn may_be_contract(path: &[u8]) -> bool {
-    // It is asked of every file of the index.
+    // This runs for every file of the index.
     let last = path.last().map(u8::to_ascii_lowercase);
     if !matches!(last, Some(b'l' | b'n' | b'd')) {
         return false;
@@ -178,8 +178,8 @@ fn may_be_contract(path: &[u8]) -> bool {
     [".xml", ".json", ".md"].iter().any(ends)
 }
 
-/// The content of a staged file if it is a contract: anything but notes where contracts are kept,
-/// and elsewhere what is of a contract's type.
+/// The content of a staged file if it is a contract: in folders of contracts any file but notes,
+/// elsewhere a file of a contract type.
 fn contract(
     repository: &Repository,
     against: &Against<'_>,
@@ -202,7 +202,7 @@ fn contract(
     Ok(is_contract.then_some(bytes))
 }
 
-/// Whether a file is in the folder of a protocol, where contracts are yet to be filled in.
+/// Whether a file is in the folder of a protocol, whose contracts are templates.
 fn is_skeleton(repository: &Repository, path: &str) -> bool {
     let folder = Path::new(path).parent().unwrap_or(Path::new(""));
     let above = folder.parent().filter(|_| folder.ends_with("templates"));

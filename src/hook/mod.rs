@@ -1,6 +1,5 @@
-//! Git's hooks, one file for each kind: before a commit, before a push, and
-//! when a ref moves. Each refuses with a [`Failure`] that has every finding and
-//! a hint how to continue.
+//! Git's hooks, one file for each kind: before a commit, before a push, and before a ref moves.
+//! Each refuses with a [`Failure`] that has every finding and a hint how to proceed.
 
 mod commit;
 mod push;
@@ -30,7 +29,7 @@ fn refusal(text: impl Into<String>, findings: Vec<Finding>) -> Failure {
     Failure::new(ErrorCode::HookRefused, text).findings(findings)
 }
 
-/// The hook's argument at this place.
+/// The hook's argument at this index.
 fn argument<'a>(arguments: &'a [OsString], at: usize, name: &str) -> Result<&'a str, Failure> {
     let found = arguments.get(at).and_then(|given| given.to_str());
     found
@@ -74,7 +73,7 @@ fn object(text: &str) -> Result<Option<ObjectId>, Failure> {
     text.parse().map(Some).map_err(wrong)
 }
 
-/// Whether a ref is the ledger's branch, under its own name or another.
+/// Whether a ref is the ledger's branch, also through a symbolic ref.
 fn is_ledgers(
     repository: &Repository,
     ledger: &Ledger<'_>,
@@ -84,10 +83,10 @@ fn is_ledgers(
     Ok(refname == own || repository.symbolic_target(refname)?.as_deref() == Some(own))
 }
 
-/// Refuses a move of the ledger's branch that is not made of legal steps.
+/// Refuses a move of the ledger's branch that does not consist of legal steps.
 fn judge(repository: &Repository, ledger: &Ledger<'_>, moved: BranchMove) -> Result<(), Failure> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
-    // Whoever pushes may set the environment's clock, but not the system's.
+    // The pusher may set the clock of the environment, but not the system's.
     let now = environment::system_time();
     let mut findings = moved.findings(repository, ledger.branch(), now, threads)?;
     findings.retain(Finding::is_error);

@@ -1,4 +1,4 @@
-//! Before a push: the ledger's branch, and code branches that someone else holds.
+//! Checks before a push: the ledger's branch, and code branches that another agent holds.
 
 use std::ffi::OsString;
 
@@ -55,7 +55,7 @@ fn is_guarded(repository: &Repository) -> Result<bool, Failure> {
     Ok(guarded.unwrap_or_default())
 }
 
-/// If the branch is behind or has diverged, the hint is to fetch first.
+/// If the branch is behind or has diverged, hints to fetch first.
 fn fetched_first(failure: Failure, remote: Option<&str>, ledger: &Ledger<'_>) -> Failure {
     let behind = [FindingCode::BranchUnknown, FindingCode::HistoryRewritten];
     if !failure.findings.iter().any(|f| behind.contains(&f.code)) {

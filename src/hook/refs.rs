@@ -1,4 +1,4 @@
-//! When a ref moves: in this repository, or where a push arrives.
+//! Checks before a ref moves: here, or where a push arrives.
 
 use std::ffi::OsString;
 
@@ -13,8 +13,8 @@ use crate::environment;
 use crate::failure::{Failure, Hint, hint};
 use crate::output::Output;
 
-/// Refuses a push that does not add legal steps to the ledger. Sees the objects that git still
-/// keeps in quarantine.
+/// Refuses a push that does not add legal steps to the ledger. Sees the objects in git's
+/// quarantine.
 pub(crate) fn pre_receive(context: &Context) -> Result<(), Failure> {
     const WORDS: usize = 3;
     let pushed = lines(WORDS)?;
@@ -55,7 +55,7 @@ fn received(
     judge(repository, ledger, moved)
 }
 
-/// Refuses a move of the ledger's branch by a local command, unless it leads to a legal descendant.
+/// Refuses a local move of the ledger's branch, unless it leads to a legal descendant.
 pub(crate) fn reference_transaction(
     context: &Context,
     output: &mut Output,
@@ -67,7 +67,7 @@ pub(crate) fn reference_transaction(
         return Ok(());
     }
     let moves = lines(WORDS)?;
-    // Most transactions move HEAD or remote-tracking refs, and do not concern the ledger.
+    // Most transactions concern HEAD or remote-tracking refs, not the ledger.
     let is_branch = |line: &&Vec<String>| line[2].starts_with("refs/heads/");
     if !moves.iter().any(|line| is_branch(&line)) {
         return Ok(());
@@ -102,7 +102,7 @@ fn moved(
         let finding = Finding::error(FindingCode::BranchSymbolic, "", text);
         return Err(not_legal(ledger, vec![finding]));
     }
-    // The caller may leave the old value open, so the branch's actual commit counts.
+    // The caller may omit the old value, so the branch's actual commit counts.
     let from = repository.resolve(ledger.refname())?;
     let moved = BranchMove {
         // If the branch is gone, it must continue from where this clone last saw it.
@@ -127,8 +127,8 @@ fn moved(
     })
 }
 
-/// Refuses the deletion of another branch if that is the first part of renaming it to the ledger's:
-/// git deletes the ledger's branch in the second part, and does not undo the first.
+/// Refuses to delete another branch if that is the first part of renaming it to the ledger's: git
+/// deletes the ledger's branch in the second part, and does not undo the first.
 fn gives_way(repository: &Repository, ledger: &Ledger<'_>, name: &str) -> Result<(), Failure> {
     let branch = ledger.branch();
     if !repository.has_no_log(name) || environment::renamed_to().as_deref() != Some(branch) {
@@ -148,13 +148,13 @@ fn gives_way(repository: &Repository, ledger: &Ledger<'_>, name: &str) -> Result
     judge(repository, ledger, moved)
 }
 
-/// Adds what is left after a move was refused to the hint, and restores what git would not.
+/// Adds the state after a refusal to the hint, and restores what git does not.
 fn left(repository: &Repository, name: &str, expected: &str, mut failure: Failure) -> Failure {
     let mut more = Hint::default();
     let renamed = repository.half_renamed();
     let put_back = repository.put_log_back(name);
     let is_deletion = |f: &Finding| f.code == FindingCode::BranchDeleted;
-    // git gives no old value for the branch that makes way, and has deleted the other one already.
+    // git gives no old value for the renamed branch, and has deleted the other one already.
     let made_way = matches!(object(expected), Ok(None)) && failure.findings.iter().any(is_deletion);
     if let (Some(commit), false, true) = (renamed, put_back, made_way) {
         more = hint!(
@@ -191,7 +191,7 @@ fn is_taken_over(
 /// Judges only the last step of a history.
 fn last_step(repository: &Repository, ledger: &Ledger<'_>, to: ObjectId) -> Result<(), Failure> {
     let from = repository.commit(to)?.parents.first().copied();
-    // At the end of a shallow clone, there is no parent to compare it with.
+    // The first commit of a shallow clone has no parent here to compare with.
     let from = from.filter(|from| repository.has(*from));
     judge(repository, ledger, BranchMove { from, to: Some(to) })
 }

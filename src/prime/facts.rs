@@ -1,4 +1,4 @@
-//! The facts gathered for an agent, before they become text.
+//! The facts for an agent's page, before they become text.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::contracts::onward::NextContract;
 use crate::contracts::skeleton::Skeleton;
 use crate::output::Carried;
 
-/// The contract that comes next.
+/// The next contract.
 pub(super) struct Contract {
     pub(super) next: NextContract,
     pub(super) skeleton: Skeleton,
@@ -23,42 +23,42 @@ pub(super) struct Contract {
 }
 
 impl Facts<'_> {
-    /// Whether work is completed without a contract: it is no request, which takes an answer.
+    /// Whether the work can be completed without a contract; a request needs an answer.
     pub(super) fn may_complete(&self, work: &Record) -> bool {
         self.protocol.answers_to(&work.contract_type).is_empty()
     }
 }
 
-/// All the facts.
+/// All facts.
 pub(super) struct Facts<'a> {
     pub(super) agent: AgentName,
     pub(super) party: Option<&'a Agent>,
     pub(super) protocol: &'a Protocol,
-    /// How it treats statements that the repository contradicts, and what was set in it.
+    /// Its policy for statements that the repository contradicts, with what was set.
     pub(super) policy: String,
-    /// The other protocols that know the agent.
+    /// The other protocols that list the agent.
     pub(super) elsewhere: Vec<&'a Protocol>,
     pub(super) overview: Overview,
-    /// What it holds by a claim that was made here offline, with the remote that does not have it.
+    /// The handoffs whose claim was made here offline, with the remote that lacks it.
     pub(super) unpublished: Vec<(HandoffId, String)>,
-    /// The pauses of what it holds.
+    /// The pauses of the held handoffs' issues.
     pub(super) paused: BTreeMap<IssueKey, Paused>,
-    /// What is paused beyond single issues.
+    /// The pauses of more than single issues.
     pub(super) halts: Vec<Halt>,
     /// How many steps made here offline were refused and are kept.
     pub(super) rejected: usize,
-    /// The handoff it holds, or would claim next.
+    /// The handoff that it holds, or would claim next.
     pub(super) work: Option<Record>,
-    /// What that work needs, if it holds it.
+    /// The requirements of that work, if it holds it.
     pub(super) brief: Option<WorkBrief>,
     /// What others said about that work since it was claimed.
     pub(super) news: Vec<News>,
     pub(super) contract: Option<Contract>,
     /// The other contracts that it may send.
     pub(super) others: Vec<NextContract>,
-    /// What its commands carry.
+    /// The options that its commands need.
     pub(super) carried: Carried,
     pub(super) now: Moment,
-    /// How the ledger relates to its remote, if it has one.
+    /// The result of asking the remote, if there is one.
     pub(super) fresh: Option<Fresh>,
 }

@@ -1,7 +1,8 @@
-//! What an agent needs when a session begins: its role, its open handoffs, its next contract, and
+//! The page for the start of a session: an agent's role, its open handoffs, its next contract, and
 //! the commands for it.
 //!
-//! This module gathers the `facts` from the ledger's tip alone, once the remote was asked; `text` writes them to a `page` that
+//! This module collects the `facts` from the ledger's tip, after asking the remote; `text` writes
+//! them to a `page` of limited size.
 //! fits into a number of tokens. `session_hook` answers the hooks of harnesses with it.
 
 mod facts;
@@ -34,14 +35,14 @@ use crate::output::{Answer, Output};
 use crate::render::in_force;
 use crate::view::Look;
 
-/// How much is read at the start of a session: more would take too long.
+/// Limits on reading at the start of a session, for speed.
 const LOOK: OverviewLimits<'_> = OverviewLimits {
     records: 400,
     each: 8,
     after: None,
 };
 
-/// How many handoffs of a bucket are shown; of the others, only the ids.
+/// How many handoffs of a bucket are shown; the others only by id.
 const SHOWN: usize = 3;
 
 /// The page for an agent.
@@ -173,7 +174,7 @@ pub(crate) fn prime(
 ) -> Result<Prime, Failure> {
     let repository = context.repository()?;
     let agent = context.acting_agent(&repository);
-    // Without an agent there is nothing to ask for.
+    // Without an agent, the remote is not needed.
     let offline = offline || agent.is_err();
     let Reading { ledger, tip, fresh } = context.fresh(&repository, offline, output)?;
     let agent = agent?;
@@ -190,8 +191,8 @@ pub(crate) fn prime(
         let remote = ledger.lacks_claim(record)?;
         unpublished.extend(remote.map(|remote| (record.id.clone(), remote)));
     }
-    // A contract sent from a claim that ran out is refused.
-    // No lease runs out while its issue is paused.
+    // A contract sent after the lease expired is refused. No lease expires while its issue is
+    // paused.
     let is_paused = |record: &Record| paused.contains_key(record.id.issue());
     let held = overview.held.first.iter();
     let mut held = held.filter(|r| is_paused(r) || !r.is_expired(now));
@@ -256,8 +257,8 @@ pub(crate) fn prime(
     Ok(facts.finish())
 }
 
-/// The message for an agent that is about to stop while it holds handoffs or something else is its
-/// turn; none if nothing is.
+/// The message for an agent that is about to stop while it holds handoffs or something needs it;
+/// `None` otherwise.
 ///
 /// # Errors
 /// A [`Failure`] if there is no ledger, or the agent is not set or unknown.
@@ -271,7 +272,7 @@ pub(crate) fn held(context: &Context, output: &mut Output) -> Result<Option<Stri
     let now = now()?;
     let worker = context.worker(&repository)?;
     let who = holder(&agent, worker.as_ref());
-    // No handoff that is held may be missed, however long this takes.
+    // All held handoffs are needed, however long this takes.
     let overview = overview(&tip, who, &protocols, now, OverviewLimits::ALL)?;
     let held: Vec<&Record> = overview
         .held
@@ -283,7 +284,7 @@ pub(crate) fn held(context: &Context, output: &mut Output) -> Result<Option<Stri
     Ok(text.map(|text| output.sentence(text).to_string()))
 }
 
-/// The protocols in force that have an agent, and the agent's name in the first.
+/// The protocols in force that list an agent, and the agent's name in the first.
 fn protocols_of<'r>(
     tip: &Snapshot<'r>,
     agent: AgentName,
@@ -320,7 +321,7 @@ fn unseen(tip: &Snapshot<'_>, work: Option<&Record>) -> Result<Vec<News>, Failur
     Ok(found.transpose()?.unwrap_or_default())
 }
 
-/// What the work that an agent holds needs.
+/// The requirements of the work that an agent holds.
 fn brief(onward: &Onward<'_, '_>, work: Option<&Record>) -> Result<Option<WorkBrief>, Failure> {
     let Some(held) = work.filter(|work| work.state == State::InProgress) else {
         return Ok(None);
@@ -343,7 +344,7 @@ fn written(
     let wanted = next.wanted(agent);
     let open = |known: &Known| before_work(known, onward.rules.protocol());
     let skeleton = wanted.write(onward.rules, &open(&brief))?;
-    // Not every known value is in it.
+    // It does not contain every known value.
     let shortened = shortened && wanted.write(onward.rules, &open(&known))?.text != skeleton.text;
     Ok(Contract {
         next,

@@ -1,4 +1,4 @@
-//! A page that fits into a number of tokens, whatever text is on it.
+//! A page of a limited number of tokens, whatever text is on it.
 //!
 //! No tokenizer is available here, and models differ, so the cost of a text is an upper bound: the
 //! program's own words at what such words usually cost, everything else at the worst case of its
@@ -17,10 +17,10 @@ pub(super) fn foreign(text: impl ToString) -> String {
     format!("{BEGIN}{text}{END}")
 }
 
-/// A foreign text in quotes, on one line, escaped so that nothing in it can end the quotes, and cut
-/// to this many tokens.
+/// A foreign text in quotes, on one line, escaped so that nothing in it can end the quotes, and
+/// truncated to this many tokens.
 pub(super) fn quote(text: &str, most: usize) -> String {
-    // No more than could ever be shown.
+    // More could never be shown.
     let beginning: String = text.chars().take(8 * most + 80).collect();
     let words: Vec<&str> = beginning.split_whitespace().collect();
     let escaped: String = words
@@ -30,13 +30,13 @@ pub(super) fn quote(text: &str, most: usize) -> String {
         .collect();
     let shown = match clip(&escaped, most) {
         unchanged if unchanged == escaped => escaped,
-        // An escape that is cut would mean something else.
+        // A truncated escape would have another meaning.
         cut => format!("{}…", cut.trim_end_matches('\\')),
     };
     foreign(format!("\"{shown}\""))
 }
 
-/// The beginning of a text that costs no more than this many tokens.
+/// The longest prefix that costs at most this many tokens.
 pub(super) fn clip(text: &str, most: usize) -> String {
     let (mut left, mut end) = (most * TOKEN, 0);
     for run in runs(text) {
@@ -56,9 +56,9 @@ pub(super) fn clip(text: &str, most: usize) -> String {
 /// Costs are counted in hundredths of a token.
 const TOKEN: usize = 100;
 
-/// What a text costs, in hundredths of a token.
+/// The cost of a text, in hundredths of a token.
 fn cost(text: &str) -> usize {
-    /// The program's own words and commands come to a quarter of a token for each character.
+    /// The program's own text costs about a quarter of a token per character.
     const OWN: usize = 30;
     let (mut sum, mut rest) = (0, text);
     while let Some((own, after)) = rest.split_once(BEGIN) {
@@ -74,7 +74,7 @@ fn foreign_cost(text: &str) -> usize {
     runs(text).map(run_cost).sum()
 }
 
-/// What a character is, as far as it says where the next token begins.
+/// The class of a character; a token ends where it changes.
 fn kind(c: char) -> u8 {
     match c {
         'a'..='z' => 0,
@@ -85,7 +85,7 @@ fn kind(c: char) -> u8 {
     }
 }
 
-/// The words, numbers and blanks of a text, and all other characters one by one.
+/// The words, numbers and blanks of a text, and each other character.
 fn runs(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -123,7 +123,7 @@ fn run_cost(run: &str) -> usize {
     }
 }
 
-/// The cost of a run of letters: less if it could be a word.
+/// The cost of a run of letters: less if it looks like a word.
 fn word_cost(run: &str) -> usize {
     let is_vowel = |c: char| "aeiouyAEIOUY".contains(c);
     let (mut longest, mut same, mut last) = (0, 0, None);
@@ -141,7 +141,7 @@ fn word_cost(run: &str) -> usize {
     }
 }
 
-/// What was left out, and the command that shows it.
+/// An omitted part, and the command that shows it.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Cut {
     /// what
@@ -150,12 +150,12 @@ pub(super) struct Cut {
     pub(super) command: String,
 }
 
-/// A page in the making.
+/// A page under construction.
 pub(super) struct Page {
     text: String,
     spent: usize,
     most: usize,
-    /// What did not fit.
+    /// The omitted parts.
     pub(super) cut: Vec<Cut>,
 }
 
@@ -170,16 +170,16 @@ impl Page {
         }
     }
 
-    /// Adds a line, whatever it costs.
+    /// Adds a line, even beyond the limit.
     pub(super) fn line(&mut self, line: &str) {
         self.spent += cost(line) + TOKEN / 2;
         self.text.push_str(line);
         self.text.push('\n');
     }
 
-    /// Adds lines while there is room, keeping `kept` tokens for what follows. If some do not fit,
-    /// or there are `more`, adds a line with how many are left; the noun and the words after it name
-    /// them, `command` shows them.
+    /// Adds lines while there is room, keeping `kept` tokens for what follows. If some don't fit,
+    /// or there are `more`, adds a line with the number of omitted ones; the noun and the words
+    /// after it name them, `command` shows them.
     pub(super) fn lines(
         &mut self,
         lines: &[String],

@@ -40,7 +40,7 @@ pub(crate) fn answer(
     let Some(harness) = Harness::find(name).filter(|harness| harness.hooks.is_some()) else {
         return Ok(());
     };
-    // The prompt of `work` has said it all.
+    // The prompt of `work` contains everything already.
     if is_set(&[MARK]) {
         return Ok(());
     }
@@ -50,7 +50,7 @@ pub(crate) fn answer(
         When::SessionStart => {
             let text = match prime(context, false, output) {
                 Ok(page) => Some(page.text),
-                // The hook may run in any repository: no remote is asked here.
+                // The hook may run in any repository, so no remote is asked.
                 Err(mut failure) => {
                     let is_elsewhere = context.may_be_elsewhere(&mut failure, true);
                     is_elsewhere.then(|| format!("{}: {}.", failure.message, failure.next()))
@@ -81,8 +81,8 @@ pub(crate) fn answer(
     }
 }
 
-/// What the harness sends on standard input. Some harnesses leave it open: reading stops once an
-/// object is complete, or after a short time.
+/// The harness's message on standard input. Some harnesses leave it open, so reading stops at the
+/// end of an object, or after a short time.
 fn input() -> Value {
     const PATIENCE: Duration = Duration::from_secs(2);
     let parts = parts();
@@ -103,9 +103,9 @@ fn input() -> Value {
     serde_json::from_slice(&bytes).unwrap_or_default()
 }
 
-/// Parts of standard input, as they arrive.
+/// Chunks of standard input as they arrive.
 fn parts() -> Receiver<Vec<u8>> {
-    /// No harness sends more than this.
+    /// More than any harness sends.
     const MOST: u64 = 1 << 24;
     let (sender, parts) = channel();
     // Without input, the thread ends with the process.
@@ -134,10 +134,10 @@ fn go_to_repository(input: &Value) {
     }
 }
 
-/// Remembers that the agent of a session was kept from stopping. Returns whether this is the first
-/// time and could be remembered: otherwise the agent would be kept forever.
+/// Remembers that an agent was kept from stopping. Returns whether this is the first time and could
+/// be stored; otherwise it would be kept forever.
 fn remember(common_dir: &Path, harness: &str, session: &str) -> bool {
-    /// The most sessions that are remembered, the newest ones.
+    /// The maximum number of sessions that are remembered; the oldest are dropped.
     const MOST: usize = 256;
     let folder = common_dir.join("handoff").join("kept");
     let name = digest(format!("{harness}\0{session}").as_bytes());
@@ -152,7 +152,7 @@ fn remember(common_dir: &Path, harness: &str, session: &str) -> bool {
     notes.sort();
     let old = notes.len().saturating_sub(MOST);
     for (_, path) in &notes[..old] {
-        // Another process may have been first.
+        // Another process may have removed it.
         let _ = fs::remove_file(path);
     }
     true

@@ -1,4 +1,4 @@
-//! The page for an agent, as text: the most important first, since what does not fit is cut.
+//! The page for an agent, as text: most important first, since the rest may be cut.
 
 use handoff::base::ids::AgentName;
 use handoff::base::text::plain;
@@ -19,13 +19,13 @@ use crate::render::attention::rejected_text;
 use crate::render::rows::attempt_text;
 use crate::render::{branch_text, decision_text, inline, policy_line};
 
-/// How many tokens a page may cost.
+/// The maximum cost of a page, in tokens.
 const MOST: usize = 1350;
 
-/// How many tokens a text from a contract or a protocol may take if it is one of several.
+/// The maximum length of one of several texts from a contract or a protocol, in tokens.
 const QUOTED: usize = 32;
 
-/// How many bytes the ids of the handoffs that are not shown may take.
+/// The maximum length of the ids of handoffs that are not shown, in bytes.
 const NAMED: usize = 80;
 
 /// The two commands: claim the work, hand it on.
@@ -70,8 +70,8 @@ pub(super) fn tell(facts: &Facts<'_>) -> (String, Vec<Cut>) {
     (page.finish(), cut)
 }
 
-/// The message for an agent that is about to stop while it holds these handoffs, or it is its turn
-/// to take something up.
+/// The message for an agent that is about to stop while it holds these handoffs or something needs
+/// it.
 pub(super) fn still_held(
     agent: &AgentName,
     held: &[&Record],
@@ -189,8 +189,8 @@ fn overview(facts: &Facts<'_>, page: &mut Page) {
     }
 }
 
-/// What the agent is told of: what it is its turn to take up, then what others have to. Returns
-/// whether some did not fit.
+/// What the agent is notified of: first what needs it, then what others must do. Returns whether
+/// some did not fit.
 fn needs(facts: &Facts<'_>, inbox: &str, page: &mut Page) -> bool {
     const SHOWN: usize = 5;
     let before = page.cut.len();
@@ -219,7 +219,7 @@ fn needs(facts: &Facts<'_>, inbox: &str, page: &mut Page) -> bool {
     page.cut.len() > before
 }
 
-/// Something that needs somebody: what, why, and the command.
+/// An entry that needs attention: what, why, and the command.
 fn need(facts: &Facts<'_>, one: &Attention) -> String {
     let mut text = format!("- {} {}", foreign(&one.id), one.need.title());
     if one.turn != facts.agent {
@@ -273,15 +273,15 @@ fn handoffs(
     page.cut.len() > before
 }
 
-/// What is paused beyond single issues and holds the agent's work back.
+/// The pause of more than single issues that holds the agent's work back, if any.
 fn held_back<'f>(facts: &'f Facts<'_>) -> Option<&'f Halt> {
     let protocol = facts.protocol.name();
     let mut halts = facts.halts.iter();
     halts.find(|halt| halt.holds_back(&facts.agent, protocol))
 }
 
-/// That nothing waits for the agent, as far as that is known: it may stop only if the remote has
-/// nothing more.
+/// The text if nothing waits for the agent as far as is known: it may stop only if the remote is
+/// known to have nothing more.
 fn nothing_waits(facts: &Facts<'_>) -> String {
     let overview = &facts.overview;
     let is_all = overview.attention.is_empty() && overview.unread == 0 && facts.rejected == 0;
@@ -307,7 +307,7 @@ fn nothing_waits(facts: &Facts<'_>) -> String {
     }
 }
 
-/// The worker that holds work of the same role: the same agent may have claimed it in another tree.
+/// The worker that holds work of the same role; the agent may have claimed it in another tree.
 fn elsewhere(overview: &handoff::ledger::Overview) -> Option<&str> {
     let mut held = overview.held_by_others.first.iter();
     held.find_map(|record| Some(record.lease.as_ref()?.worker.as_str()))
@@ -386,7 +386,7 @@ fn row(facts: &Facts<'_>, record: &Record) -> String {
         text += &format!(", because {}", quote(reason, QUOTED));
     }
     if record.to == facts.agent && record.state == State::Pending {
-        // Once it is held, they are among what the work needs.
+        // Once it is held, the brief lists them.
         text += &questions(record.asked(), QUOTED);
     } else if record.to != facts.agent && record.state == State::Blocked {
         let answer = command(facts, &answer(record, &facts.agent));
@@ -396,8 +396,8 @@ fn row(facts: &Facts<'_>, record: &Record) -> String {
     text
 }
 
-/// What became of a failed or dead handoff, and its sender's command: to correct what was refused, or
-/// else the one that follows.
+/// The failure of a failed or dead handoff, with a command: to correct the refused contract if the
+/// agent sent it, else the next one.
 fn stopped(facts: &Facts<'_>, record: &Record, next: String) -> String {
     let code = record.failure().map(|failure| failure.code.as_str());
     let definition = facts.protocol.definition();
@@ -439,10 +439,10 @@ fn questions(asked: &[Question], most: usize) -> String {
     text
 }
 
-/// What the work that it holds needs: what is required, open findings, answers, the branch, and
-/// what an earlier attempt left.
+/// The requirements of the held work: open findings, answers, the branch, and what an earlier
+/// attempt left.
 fn brief(facts: &Facts<'_>, page: &mut Page) {
-    /// How many members of a list are shown.
+    /// The maximum number of a list's members shown.
     const MEMBERS: usize = 3;
     let (Some(brief), Some(work)) = (&facts.brief, &facts.work) else {
         return;
@@ -512,7 +512,7 @@ fn brief(facts: &Facts<'_>, page: &mut Page) {
     page.lines(&lines, 0, 850, ("line", &format!(": {all}"), &all));
 }
 
-/// The commands, and what to do if the usual ones do not fit.
+/// The commands, and what to do if they don't apply.
 fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
     let agent = &facts.agent;
     page.line("");
@@ -580,7 +580,7 @@ fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
     page.line("A refused command says why, and what to run instead; `git handoff explain CODE` says more. Do not stop while you hold a handoff.");
 }
 
-/// Take the handoff, do the work, hand it on.
+/// The usual steps: claim the handoff, do the work, send it on.
 fn usual_steps(facts: &Facts<'_>, work: &Record, [take, send]: [&String; 2], page: &mut Page) {
     page.line("Your next steps:");
     let remark = if work.state == State::InProgress {
@@ -609,7 +609,8 @@ fn usual_steps(facts: &Facts<'_>, work: &Record, [take, send]: [&String; 2], pag
     }
 }
 
-/// A way to send a contract, and the fields that it needs, unless there is no room: `send` lists them too.
+/// A command that sends a contract, with the fields that it needs if there is room; `send` lists
+/// them too.
 fn fields(way: Option<String>, next: &NextContract, page: &mut Page) {
     /// The tokens kept for what follows.
     const KEPT: usize = 420;
@@ -620,7 +621,7 @@ fn fields(way: Option<String>, next: &NextContract, page: &mut Page) {
     page.lines(&lines, 0, KEPT, ("line", ", which `new` prints", &new));
 }
 
-/// What else can be in the contract, and the other contracts that can be sent.
+/// The optional fields of the contract, and the other contracts that can be sent.
 fn contract(facts: &Facts<'_>, page: &mut Page) {
     let Some(contract) = &facts.contract else {
         return;
@@ -633,7 +634,7 @@ fn contract(facts: &Facts<'_>, page: &mut Page) {
         "`send` fills in what the issue and the repository tell. The whole contract: {}; all its fields: {all}",
         foreign_parts(&next.command)
     ));
-    // The usual contracts are among the steps, if there are any steps.
+    // The usual contracts are among the steps, if there are any.
     let is_listed = |next: &&NextContract| !next.usual || facts.work.is_none();
     if facts.others.iter().any(|next| is_listed(&next)) {
         page.line("Alternatives:");
@@ -647,7 +648,7 @@ fn contract(facts: &Facts<'_>, page: &mut Page) {
     }
 }
 
-/// The agents it receives work from and may hand work to, and what it may not do.
+/// The agents it receives from and may send to, and what it must not do.
 fn bounds(facts: &Facts<'_>, page: &mut Page) {
     let Some(party) = facts.party else { return };
     let definition = facts.protocol.definition();
@@ -711,12 +712,12 @@ fn bounds(facts: &Facts<'_>, page: &mut Page) {
     page.lines(&lines, 0, 0, ("rule", &format!(": {all}"), &all));
 }
 
-/// A command with what it has to carry, marked as below.
+/// A command with the options that it needs, marked as below.
 fn command(facts: &Facts<'_>, line: &str) -> String {
     foreign_parts(&facts.carried.command(line))
 }
 
-/// A command, with the arguments that come from elsewhere marked as foreign.
+/// A command whose arguments from elsewhere are marked as foreign.
 fn foreign_parts(command: &str) -> String {
     let own = |word: &str| word.starts_with("--") || ["git", "handoff", "&&", ">"].contains(&word);
     let mark = |word: &str| {

@@ -1,5 +1,5 @@
-//! The clock, the environment and the user's name, for whatever a step records. What a terminal
-//! or a collector asks of the environment is read where it is needed.
+//! The clock, the environment and the user's name, for recorded steps. What a terminal or a
+//! collector needs from the environment is read elsewhere.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -22,14 +22,13 @@ use handoff::model::{Host, NoTraceParent, TraceParent};
 
 use crate::failure::{ErrorCode, Failure, chain};
 
-/// The folder of the project that a harness says it works on.
+/// The project folder that a harness sets.
 pub fn project_of_harness() -> Option<PathBuf> {
     let folder = env::var_os("CLAUDE_PROJECT_DIR")?;
     Some(PathBuf::from(folder))
 }
 
-/// The system's clock, unless `GIT_AUTHOR_DATE` and `GIT_COMMITTER_DATE` say
-/// otherwise.
+/// The system's clock, overridden by `GIT_AUTHOR_DATE` and `GIT_COMMITTER_DATE`.
 pub struct SystemClock {
     author: Option<DateTime<FixedOffset>>,
     committer: Option<DateTime<FixedOffset>>,
@@ -39,8 +38,7 @@ impl SystemClock {
     /// Reads the environment.
     ///
     /// # Errors
-    /// A usage [`Failure`] for a date that git does not read, and for a system's clock whose time it
-    /// can't record.
+    /// A usage [`Failure`] for a date that git can't parse, or a clock outside of git's range.
     pub fn from_environment() -> Result<Self, Failure> {
         let clock = Self {
             author: date("GIT_AUTHOR_DATE")?,
@@ -55,7 +53,7 @@ impl SystemClock {
     }
 }
 
-/// The date that the environment sets, if it does.
+/// The date in an environment variable, if it is set.
 fn date(name: &str) -> Result<Option<DateTime<FixedOffset>>, Failure> {
     let Some(text) = env::var(name).ok().filter(|text| !text.is_empty()) else {
         return Ok(None);
@@ -78,19 +76,18 @@ impl Clock for SystemClock {
     }
 }
 
-/// The time of the system's clock in its zone. (`Local::now` panics before 1970.)
+/// The local time. (`Local::now` panics before 1970.)
 fn local_time() -> DateTime<FixedOffset> {
     DateTime::<Local>::from(SystemTime::now()).fixed_offset()
 }
 
-/// Whether git accepts a commit with this date: since 1970, with a four-digit year.
+/// Whether git accepts this date in a commit: since 1970, with a four-digit year.
 fn can_be_recorded(at: &DateTime<FixedOffset>) -> bool {
     const YEAR_10000: i64 = 253_402_300_800;
     (0..YEAR_10000).contains(&at.timestamp())
 }
 
-/// Reads a date as git reads its environment variables: the common forms here, the others by asking
-/// git.
+/// Parses a date like git: common forms here, others by running git.
 fn parse_date(text: &str) -> Option<DateTime<FixedOffset>> {
     let text = text.trim();
     let known = raw_date(text)
@@ -107,7 +104,7 @@ fn parse_date(text: &str) -> Option<DateTime<FixedOffset>> {
     })
 }
 
-/// Reads git's own form of a date: `seconds zone`, with or without `@`.
+/// Parses git's raw date: `seconds zone`, with or without `@`.
 fn raw_date(text: &str) -> Option<DateTime<FixedOffset>> {
     let raw = text.strip_prefix('@').unwrap_or(text);
     let (seconds, zone) = raw.split_once(' ').unwrap_or((raw, "+0000"));
@@ -116,7 +113,7 @@ fn raw_date(text: &str) -> Option<DateTime<FixedOffset>> {
     Some(at.with_timezone(&zone))
 }
 
-/// The committer as git names it; `None` without a name or an address. In a workflow, the person who
+/// The committer by git's rules; `None` without a name or an address. In a workflow, the person who
 /// started the run.
 fn identity(repository: &Repository) -> Option<(String, String)> {
     let given = |name: &str| env::var(name).ok().filter(|text| !text.trim().is_empty());
@@ -139,31 +136,31 @@ fn identity(repository: &Repository) -> Option<(String, String)> {
     Some((name.or_else(user)?, email?))
 }
 
-/// The web address for notices that the environment names.
+/// The webhook URL in the environment.
 pub fn webhook() -> Option<String> {
     env::var("GIT_HANDOFF_WEBHOOK")
         .ok()
         .filter(|url| !url.trim().is_empty())
 }
 
-/// The worker that the environment names.
+/// The worker id in the environment.
 pub fn worker() -> Option<String> {
     env::var("GIT_HANDOFF_WORKER")
         .ok()
         .filter(|id| !id.is_empty())
 }
 
-/// A run of `work` that this process is part of.
+/// The run of `work` that this process belongs to.
 pub struct Run {
     /// The handoff that it works on.
     pub id: HandoffId,
-    /// The file in which its contract may be left.
+    /// The file in which to leave its contract.
     pub contract: PathBuf,
     /// The branch that it works on.
     pub branch: Option<String>,
 }
 
-/// The run of `work` that this process is part of, if it is.
+/// The run of `work` that this process belongs to, if any.
 pub fn run_of_work() -> Option<Run> {
     let contract = env::var_os("GIT_HANDOFF_CONTRACT").filter(|path| !path.is_empty())?;
     Some(Run {
@@ -173,7 +170,7 @@ pub fn run_of_work() -> Option<Run> {
     })
 }
 
-/// The worker that a GitHub workflow's run is, if this runs in one.
+/// The worker id of a GitHub workflow run, if this is one.
 ///
 /// # Errors
 /// A usage [`Failure`] if the run's id is malformed.
@@ -190,7 +187,7 @@ pub fn workflow_worker() -> Result<Option<WorkerId>, Failure> {
     id.map(Some)
 }
 
-/// The session of a write, from the environment.
+/// The session for a write, from the environment.
 ///
 /// # Errors
 /// A [`Failure`] of usage if the environment sets an invalid date, and one of the environment if git
@@ -214,7 +211,7 @@ pub fn session(repository: &Repository) -> Result<Session, Failure> {
     })
 }
 
-/// The session of a command that writes no step, from the environment.
+/// The session for a command that writes no step.
 ///
 /// # Errors
 /// A [`Failure`] of usage if the environment sets an invalid date.
@@ -228,10 +225,10 @@ pub fn reader() -> Result<Session, Failure> {
     })
 }
 
-/// The trace that the program was started in, if its environment names one.
+/// The trace context in the environment, if there is one.
 ///
 /// # Errors
-/// The message about an invalid `TRACEPARENT`.
+/// A message about an invalid `TRACEPARENT`.
 pub fn traceparent() -> Result<Option<TraceParent>, String> {
     let text = env::var_os("TRACEPARENT").filter(|text| !text.is_empty());
     let Some(text) = text else { return Ok(None) };
@@ -242,22 +239,22 @@ pub fn traceparent() -> Result<Option<TraceParent>, String> {
     })
 }
 
-/// The name under which traces are sent.
+/// The service name for traces.
 pub fn service_name() -> String {
     let named = env::var("OTEL_SERVICE_NAME").ok();
     let named = named.filter(|name| !name.trim().is_empty());
     named.unwrap_or_else(|| "git-handoff".to_owned())
 }
 
-/// Set by git while it keeps pushed objects in quarantine until its hooks accept the push.
+/// Variables that git sets while a push's objects are in quarantine.
 const QUARANTINE: [&str; 2] = ["GIT_QUARANTINE_PATH", "GIT_OBJECT_DIRECTORY"];
 
-/// Whether this process seems to be part of another git command, usually a hook.
+/// Whether this process seems to run within another git command, usually as a hook.
 pub fn is_within_git() -> bool {
     is_set(&QUARANTINE) || is_set(&["GIT_DIR", "GIT_INDEX_FILE"])
 }
 
-/// What git was told about the repository.
+/// The environment's settings of the repository.
 pub fn surroundings() -> Surroundings {
     Surroundings {
         name_repository: is_set(&["GIT_DIR"]),
@@ -268,13 +265,14 @@ pub fn surroundings() -> Surroundings {
     }
 }
 
-/// Whether the user has a second file of settings, which git ignores if `GIT_CONFIG_GLOBAL` is set.
+/// Whether the user has a second global configuration, which git ignores if `GIT_CONFIG_GLOBAL` is
+/// set.
 fn has_second() -> bool {
     let folder = folder("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")));
     folder.is_some_and(|folder| folder.join("git/config").exists())
 }
 
-/// Whether one of these is set.
+/// Whether one of these variables is set.
 pub fn is_set(names: &[&str]) -> bool {
     names.iter().any(|name| env::var_os(name).is_some())
 }
@@ -287,23 +285,23 @@ pub fn now() -> Result<Moment, Failure> {
     Ok(Moment::from(SystemClock::from_environment()?.author()))
 }
 
-/// The time of the system's clock, whatever the environment says.
+/// The system's time, regardless of the environment.
 pub fn system_time() -> Moment {
     SystemTime::now().into()
 }
 
-/// The index that git tells a hook to read, if it is not the repository's own.
+/// The index that git passes to a hook, if it is not the repository's own.
 pub fn index() -> Option<PathBuf> {
     let named = env::var_os("GIT_INDEX_FILE");
     named.filter(|name| !name.is_empty()).map(PathBuf::from)
 }
 
-/// Whether the message that a hook reads was edited in an editor: git tells its hooks if not.
+/// Whether the message passed to a hook was edited: git tells its hooks if not.
 pub fn is_edited() -> bool {
     env::var_os("GIT_EDITOR").is_none_or(|editor| editor != ":")
 }
 
-/// The author of the commit that is about to be made, as git tells it to its hooks.
+/// The author of the commit under way, as git passes it to hooks.
 ///
 /// # Errors
 /// A [`Failure`] of usage if the environment sets an invalid date.
@@ -336,8 +334,7 @@ pub fn tools() -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Where a program is found by a process that git starts: in git's own folder
-/// first, then on the PATH.
+/// Where processes started by git find a program: in git's own folder first, then on the PATH.
 pub fn found_on_path(program: &str, own_folder: PathBuf) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     found_in(
@@ -346,7 +343,7 @@ pub fn found_on_path(program: &str, own_folder: PathBuf) -> Option<PathBuf> {
     )
 }
 
-/// Where a program is found by a shell: one that is given by a path, from this folder.
+/// Where a shell finds a program; a path is relative to this folder.
 pub fn found_by_shell(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
         let path = std::path::absolute(program).ok();
@@ -363,7 +360,7 @@ pub fn version_of(program: &Path) -> Option<String> {
     Some(text.trim().rsplit_once(' ')?.1.to_owned())
 }
 
-/// What a program that somebody else wrote says of its version, if it does so soon.
+/// The version output of a foreign program, if it responds soon.
 pub fn version_text(program: &Path) -> Option<String> {
     const PATIENCE: Duration = Duration::from_secs(10);
     const PAUSE: Duration = Duration::from_millis(20);
@@ -381,7 +378,7 @@ pub fn version_text(program: &Path) -> Option<String> {
         thread::sleep(PAUSE);
     }
     let mut bytes = [0; 1 << 12];
-    // Not up to its end: a process that it left may keep it open.
+    // Not to the end: a child process may keep the pipe open.
     let length = child.stdout?.read(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes[..length]).trim().to_owned())
 }
@@ -391,7 +388,7 @@ pub fn own_version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
-/// The variables of this process, for those it starts.
+/// This process's environment variables, for child processes.
 pub fn variables() -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os()
 }
@@ -403,7 +400,7 @@ pub fn home() -> Option<PathBuf> {
         .map(PathBuf::from)
 }
 
-/// The folder that a variable names.
+/// The folder in an environment variable.
 pub fn folder(variable: &str) -> Option<PathBuf> {
     let folder = env::var_os(variable).filter(|folder| !folder.is_empty())?;
     Some(PathBuf::from(folder))
@@ -432,18 +429,18 @@ fn is_program(file: &Path) -> bool {
     file.is_file()
 }
 
-/// A random number, from 0 to 1000.
+/// A random number from 0 to 1000.
 pub fn drawn() -> u32 {
     u32::try_from(RandomState::new().hash_one(()) % 1001).unwrap_or(0)
 }
 
-/// A word that nobody can guess: 32 hexadecimal digits.
+/// An unguessable word: 32 hexadecimal digits.
 pub fn random_word() -> String {
     let drawn = || RandomState::new().hash_one(());
     format!("{:016x}{:016x}", drawn(), drawn())
 }
 
-/// Whether this runs in a GitHub workflow, which reads its log for commands.
+/// Whether this runs in a GitHub workflow, which parses its log for commands.
 pub fn is_in_workflow() -> bool {
     env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true")
 }
@@ -465,10 +462,10 @@ pub fn host() -> Host {
     }
 }
 
-/// The new name, if the git command above this process renames a branch and the system shows it.
+/// The new name, if the parent git command renames a branch and the system reveals its arguments.
 #[cfg(target_os = "linux")]
 pub fn renamed_to() -> Option<String> {
-    /// Between a hook and git there may be a shell, or a hook manager.
+    /// The maximum number of shells and hook managers between a hook and git.
     const MOST: usize = 8;
     let mut process = std::os::unix::process::parent_id().to_string();
     for _ in 0..MOST {
@@ -486,7 +483,7 @@ pub fn renamed_to() -> Option<String> {
     None
 }
 
-/// Other systems do not show the command of another process.
+/// Other systems do not reveal another process's arguments.
 #[cfg(not(target_os = "linux"))]
 pub fn renamed_to() -> Option<String> {
     None
@@ -504,7 +501,7 @@ fn new_name<'a>(words: &[&'a str]) -> Option<&'a str> {
     let end = words.iter().position(|word| *word == "--");
     let (options, names) = words.split_at(end.unwrap_or(words.len()));
     let moves = |word: &&str| match word.strip_prefix("--") {
-        // git accepts shortened options too.
+        // git accepts abbreviated options.
         Some(long) => long.len() > 1 && "move".starts_with(long),
         None => word.starts_with('-') && word.contains(['m', 'M']),
     };

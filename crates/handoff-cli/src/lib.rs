@@ -1,9 +1,9 @@
-//! What the commands of `git-handoff` share, and its rooms that have a command line.
+//! What the commands of `git-handoff` and its feature crates share.
 //!
-//! Of what stands below, nothing prints, exits, or reads clock and environment ([`environment`]). [`args`] are values
-//! that many commands take, [`context`] opens what they need, [`contracts`] reads and writes contracts. [`failure`] is
-//! what is said of everything that goes wrong, [`view`] says how a terminal shows things, [`output`] prints, and
-//! [`render`] makes text and JSON of records. [`process`] ends the processes that an agent or a notice started.
+//! Below, only [`environment`] reads clock and environment, and only [`output`] prints. [`args`]
+//! are shared command-line values, [`context`] opens what commands need, [`contracts`] reads and
+//! writes contracts. [`failure`] describes errors, [`view`] adapts to the terminal, and [`render`]
+//! turns records into text and JSON. [`process`] ends processes that agents and notices started.
 
 pub mod args;
 pub mod context;

@@ -1,6 +1,6 @@
-//! The processes of a run, which are ended as a whole: by the process that all of them are below
-//! (`reaper`), by a mark in their environment, which shows those of a worker that was killed, and by a
-//! control group, where one can be made, which holds them even if they end their reaper.
+//! Ends all processes of a run: by their common ancestor (`reaper`), by a marker in their
+//! environment, which identifies those of a killed worker, and by a control group if possible,
+//! which holds them even if they kill the reaper.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -14,34 +14,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::environment;
 
-/// The variable that marks the processes of an agent.
+/// The environment variable that marks an agent's processes.
 pub const MARK: &str = "GIT_HANDOFF_RUN";
 
-/// How long it may take the system to end a process that was killed.
+/// How long the system may take to end a killed process.
 const KILLED: Duration = Duration::from_secs(5);
 
-/// How much longer than its processes a reaper has: it kills those that are left after the grace.
+/// The reaper's extra time: it kills the remaining processes after the grace period.
 const REAPED: Duration = Duration::from_secs(3);
 
-/// The processes that an agent's command started.
+/// The processes started by an agent's command.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProcessGroup {
-    /// The value of their mark, which nobody else has.
+    /// The unique value of their marker.
     pub mark: String,
-    /// The number of its first process and its group, once it is started.
+    /// The id of its first process, which is also its group id, once started.
     pub number: Option<i32>,
     /// Whether its first process is a reaper, which ends the others.
     #[serde(default)]
     pub is_reaped: bool,
-    /// Its control group (version 2), if one could be made.
+    /// Its control group (v2), if one could be created.
     pub cgroup: Option<PathBuf>,
-    /// When its first process was started, as the system has it: another process may get its number
-    /// later.
+    /// The start time of its first process, to detect reuse of the id.
     pub started: Option<String>,
 }
 
 impl ProcessGroup {
-    /// A group that is about to be started.
+    /// A group that is not started yet.
     pub fn marked() -> Self {
         Self {
             mark: environment::random_word(),
@@ -52,7 +51,7 @@ impl ProcessGroup {
         }
     }
 
-    /// The same, with a control group of its own, if one can be made.
+    /// The same in its own control group, if one can be created.
     pub fn confined(self) -> Self {
         let folder = own_cgroup().map(|own| own.join(format!("git-handoff-{}", self.mark)));
         let made = folder.filter(|folder| fs::create_dir(folder).is_ok());
@@ -62,7 +61,7 @@ impl ProcessGroup {
         }
     }
 
-    /// The same, once its reaper runs.
+    /// The same, with its reaper running.
     pub fn reaped_by(self, number: u32) -> Self {
         Self {
             is_reaped: true,
@@ -70,7 +69,7 @@ impl ProcessGroup {
         }
     }
 
-    /// The same, once its first process runs.
+    /// The same, with its first process running.
     pub fn of(self, number: u32) -> Self {
         Self {
             number: i32::try_from(number).ok(),
@@ -79,7 +78,8 @@ impl ProcessGroup {
         }
     }
 
-    /// Ends all of its processes: asks them to, and after this time kills those that are left.
+    /// Ends all of its processes: terminates them, and kills the remaining ones after the grace
+    /// period.
     pub fn end(&self, grace: Duration) {
         if let Some(reaper) = self.first().filter(|_| self.is_reaped) {
             Member::Process(reaper).send(Signal::TERM);
@@ -89,7 +89,7 @@ impl ProcessGroup {
         if let Some(cgroup) = &self.cgroup {
             let is_gone = || fs::remove_dir(cgroup).is_ok() || !cgroup.exists();
             if !is_gone() {
-                // What is left in it has ended its reaper, and hides from its mark.
+                // Whatever is left killed the reaper and dropped the marker.
                 let _ = fs::write(cgroup.join("cgroup.kill"), "1");
                 until(KILLED, is_gone);
             }
@@ -101,7 +101,7 @@ impl ProcessGroup {
             let mut asked = Vec::new();
             let has_ended = until(patience, || {
                 let alive = self.alive();
-                // One that was started in between is asked too.
+                // Processes started meanwhile are terminated, too.
                 for one in alive.iter().filter(|one| !asked.contains(*one)) {
                     one.send(signal);
                 }
@@ -119,7 +119,7 @@ impl ProcessGroup {
         !self.alive().is_empty()
     }
 
-    /// The number of its first process, if that runs.
+    /// The id of its first process, if it runs.
     fn first(&self) -> Option<i32> {
         let runs = |number: &i32| {
             let now = u32::try_from(*number).ok().and_then(started);
@@ -128,8 +128,8 @@ impl ProcessGroup {
         self.number.filter(runs)
     }
 
-    /// What is left of it: those with its mark, and the group of its first process. A program may
-    /// have changed its user or its environment, so that the mark can't be read.
+    /// Its remaining processes: those with the marker, and its first process's group. A process may
+    /// have changed its user or environment, which hides the marker.
     fn alive(&self) -> Vec<Member> {
         let mut members: Vec<Member> = marked(&self.mark)
             .into_iter()
@@ -140,7 +140,7 @@ impl ProcessGroup {
     }
 }
 
-/// The control group (version 2) of this process.
+/// This process's control group (v2).
 fn own_cgroup() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     let mount = mounts.lines().find_map(|line| {
@@ -153,12 +153,12 @@ fn own_cgroup() -> Option<PathBuf> {
     Some(Path::new(mount).join(own))
 }
 
-/// The living processes below this one, where they can be listed.
+/// This process's living descendants, where they can be listed.
 pub fn below() -> Option<Vec<Pid>> {
     let process = |entry: fs::DirEntry| {
         let number: i32 = entry.file_name().to_str()?.parse().ok()?;
         let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-        // The second field is a name, which may hold spaces and brackets.
+        // The second field is a name, which may contain blanks and parentheses.
         let (_, after) = stat.rsplit_once(')')?;
         let mut fields = after.split_whitespace();
         let has_ended = matches!(fields.next(), Some("Z" | "X"));
@@ -179,15 +179,15 @@ pub fn below() -> Option<Vec<Pid>> {
     Some(below.filter_map(|number| Pid::from_raw(*number)).collect())
 }
 
-/// What is started while it lasts, and ends with it: this process is the parent of the orphans, where
-/// the system can make it that (Linux).
+/// Ends processes started during its lifetime: this process adopts orphans, where the system
+/// supports it (Linux).
 pub struct Adoption {
-    /// What was below this process before.
+    /// The descendants that existed before.
     others: Vec<Pid>,
 }
 
 impl Adoption {
-    /// Begins to adopt orphans.
+    /// Starts adopting orphans.
     pub fn begin() -> Self {
         adopt_orphans(true);
         Self {
@@ -195,7 +195,8 @@ impl Adoption {
         }
     }
 
-    /// Ends what was started: asks it to, and after this time kills what is left.
+    /// Ends the processes started since: terminates them, and kills the remaining ones after the
+    /// grace period.
     pub fn end(self, grace: Duration) {
         for (signal, patience) in [(Signal::TERM, grace), (Signal::KILL, KILLED)] {
             let has_ended = until(patience, || {
@@ -223,7 +224,7 @@ fn adopt_orphans(adopts: bool) {
 #[cfg(not(target_os = "linux"))]
 fn adopt_orphans(_: bool) {}
 
-/// Polls a condition until it holds or the time is up; returns whether it holds.
+/// Polls a condition until it holds or time runs out; returns whether it holds.
 fn until(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     loop {
@@ -253,13 +254,13 @@ impl Member {
     }
 }
 
-/// The processes with this mark in their environment.
+/// The processes with this marker in their environment.
 fn marked(mark: &str) -> Vec<i32> {
     let wanted = format!("{MARK}={mark}");
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<i32>().ok();
     let has = |number: &i32| {
-        // Those of other users can't be read.
+        // Other users' processes can't be read.
         let variables = fs::read(format!("/proc/{number}/environ")).unwrap_or_default();
         variables
             .split(|byte| *byte == 0)
@@ -268,11 +269,10 @@ fn marked(mark: &str) -> Vec<i32> {
     entries.filter_map(number).filter(has).collect()
 }
 
-/// When a process was started, in the system's own words; none if there is no such process, or it has
-/// ended and nobody has waited for it yet.
+/// A process's start time, in the system's format; `None` if it does not exist or is a zombie.
 fn started(number: u32) -> Option<String> {
     if let Ok(stat) = fs::read_to_string(format!("/proc/{number}/stat")) {
-        // The second field is a name, which may hold spaces and brackets.
+        // The second field is a name, which may contain blanks and parentheses.
         let (_, after) = stat.rsplit_once(')')?;
         let mut fields = after.split_whitespace();
         let has_ended = fields.next() == Some("Z");
@@ -287,11 +287,11 @@ fn started(number: u32) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// Locks a file for as long as it is held, unless another process has locked it. The system gives
-/// back what a killed process held.
+/// Locks a file while the result is held; `None` if another process holds it. The system releases a
+/// killed process's lock.
 ///
 /// # Errors
-/// The system's, if there can be no such file.
+/// The system's, if the file can't be created.
 pub fn locked(path: &Path) -> io::Result<Option<File>> {
     let mut options = File::options();
     options.create(true).truncate(false).write(true);
@@ -302,7 +302,7 @@ pub fn locked(path: &Path) -> io::Result<Option<File>> {
             Err(TryLockError::Error(error)) => return Err(error),
             Ok(()) => {}
         }
-        // Whoever held it may have removed the file in between.
+        // The previous holder may have removed the file.
         let is_there = fs::metadata(path)
             .is_ok_and(|there| lock.metadata().is_ok_and(|own| own.ino() == there.ino()));
         if is_there {

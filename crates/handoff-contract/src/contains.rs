@@ -1,4 +1,5 @@
-//! Describes what a schema's `contains` requires of a list, because the validator's errors do not.
+//! Describes what a schema's `contains` requires of a list, which the validator's errors do not
+//! say.
 
 use std::collections::HashMap;
 
@@ -8,12 +9,12 @@ use serde_json::Value;
 use super::text;
 use super::value::scalar_text;
 
-/// For each `contains` of a schema, by its place: a description of the required item, if there are
-/// words for it.
+/// Descriptions of the items that `contains` requires, by the keyword's place in the schema, as far
+/// as they can be put into words.
 pub(super) type Contains = HashMap<String, String>;
 
-/// Collects the descriptions; recursion is bounded, because the shape of the same schema is
-/// compiled first.
+/// Collects the descriptions. Recursion is bounded: compiling the schema's shape comes first and
+/// limits its nesting.
 pub(super) fn wanted(schema: &Value) -> Contains {
     let mut found = Contains::new();
     walk(schema, &mut String::new(), &mut found);
@@ -44,7 +45,7 @@ fn walk(schema: &Value, at: &mut String, found: &mut Contains) {
     }
 }
 
-/// Describes the required item, if the schema has a single condition with known words.
+/// Describes the required item, if its schema is a single condition that can be put into words.
 fn words(item: &Value) -> Option<String> {
     let mut asked = item.as_object()?.iter().filter(|(key, _)| {
         let key = key.as_str();

@@ -1,7 +1,7 @@
-//! What it takes to check a value by a schema, counted before anything is compiled or checked.
+//! The cost of checking a value against a schema, counted before anything is compiled or checked.
 //!
-//! One step is one schema that is applied to one value, or one alternative that a value is compared
-//! with. Definitions that refer to each other can double the steps with each line.
+//! One step applies a schema to a value, or compares a value with an alternative. Definitions that
+//! refer to each other can double the steps with each line.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,24 +9,24 @@ use serde_json::{Map, Value};
 
 use crate::shape::resolve;
 
-/// How many steps a schema may have, with each reference replaced by its definition.
+/// The maximum number of steps of a schema, with each reference replaced by its definition.
 pub(super) const MAX_SCHEMA: u64 = 1 << 17;
-/// How many steps a document may take: more than the largest one has values. They bound the time of
-/// a check, and the faults that the validator collects.
+/// The maximum number of steps of a document: more than the largest one has values. It bounds the
+/// time of a check, and the errors that the validator collects.
 pub(super) const MAX_DOCUMENT: u64 = if cfg!(test) { 1 << 17 } else { 1 << 20 };
-/// How deeply schemas may be applied within each other: the validator recurses.
+/// The maximum depth at which schemas are applied within each other: the validator recurses.
 const MAX_DEPTH: usize = 1_000;
 
-/// What a schema needs, whatever it checks.
+/// The cost of a schema, independent of the value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// The schemas that it applies, those of references included.
+    /// The number of schemas it applies, including those of references.
     pub steps: u64,
-    /// Its different patterns, each of which is compiled.
+    /// The number of distinct patterns; each is compiled.
     pub patterns: usize,
 }
 
-/// Counts what a schema needs; none if it is more than is allowed.
+/// The cost of a schema; `None` if it exceeds the limits.
 pub(super) fn of_schema(schema: &Value) -> Option<Cost> {
     let steps = Counter::count(schema, None, MAX_SCHEMA)?;
     let mut patterns = HashSet::new();
@@ -37,13 +37,13 @@ pub(super) fn of_schema(schema: &Value) -> Option<Cost> {
     })
 }
 
-/// Whether a value can be checked within the steps that a document has.
+/// Whether checking a value stays within a document's steps.
 pub(super) fn is_affordable(schema: &Value, value: &Value) -> bool {
     Counter::count(schema, Some(value), MAX_DOCUMENT).is_some()
 }
 
-/// The steps to find out whether a value is valid, and to list its faults: an alternative is tried,
-/// and then asked for its faults.
+/// The steps to validate a value and to list its errors: an alternative is first tried, then asked
+/// for its errors.
 #[derive(Clone, Copy, Default)]
 struct Steps {
     verdict: u64,
@@ -64,16 +64,16 @@ impl Steps {
     }
 }
 
-/// A schema and the value it is applied to, by their places in memory.
+/// A schema and the value that it is applied to, by address.
 type Applied = (*const Value, Option<*const Value>);
 
 struct Counter<'s> {
     root: &'s Value,
-    /// What the targets of references take: the only schemas that are reached in several ways.
+    /// The steps of reference targets, the only schemas reached more than once.
     known: HashMap<Applied, Steps>,
     depth: usize,
     limit: u64,
-    /// How many schemas may still be visited.
+    /// The remaining number of schemas that may be visited.
     left: u64,
 }
 
@@ -89,7 +89,8 @@ impl<'s> Counter<'s> {
         counter.schema(root, value).map(|steps| steps.faults)
     }
 
-    /// The steps of a schema; without a value, those of every part of it. None if they are too many.
+    /// The steps of a schema; without a value, those of all its parts. `None` if they exceed the
+    /// limits.
     fn schema(&mut self, schema: &'s Value, value: Option<&'s Value>) -> Option<Steps> {
         let Value::Object(members) = schema else {
             return Some(Steps::of(1));
@@ -123,7 +124,7 @@ impl<'s> Counter<'s> {
                 _ => steps.add(self.children(key, member, members, value)?),
             }
         }
-        // What was not evaluated is found by asking each alternative again.
+        // Unevaluated members are found by evaluating each alternative again.
         steps.faults = steps.faults.saturating_mul(times);
         steps.verdict = steps.verdict.saturating_mul(times);
         self.depth -= 1;
@@ -156,7 +157,7 @@ impl<'s> Counter<'s> {
         if let Some(&known) = self.known.get(&applied) {
             return Some(known);
         }
-        // A schema that is part of itself is counted once.
+        // Counts a recursive schema once.
         self.known.insert(applied, Steps::default());
         let steps = self.schema(target, value)?;
         self.known.insert(applied, steps);
@@ -198,7 +199,7 @@ impl<'s> Counter<'s> {
                 steps.add(self.schema(member, None)?);
             }
             ("propertyNames", Some(Value::Object(given))) => {
-                // A name has no parts.
+                // A property name has no parts: `null` stands for it.
                 for _ in given {
                     steps.add(self.schema(member, Some(&Value::Null))?);
                 }
@@ -239,7 +240,7 @@ fn items(member: &Value) -> &[Value] {
     member.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// How many parts a value has.
+/// The number of a value's parts.
 fn length(value: &Value) -> u64 {
     let length = match value {
         Value::Array(items) => items.len(),

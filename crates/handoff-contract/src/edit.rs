@@ -1,11 +1,11 @@
-//! Inserts a value into a JSON text or removes it; every other byte stays.
+//! Edits a JSON text by inserting, replacing or removing a value; every other byte stays.
 
 use std::ops::Range;
 
 use super::scan::{self, Item, Seen};
 use serde_json::Value;
 
-/// A text that can't be edited.
+/// Why a text can't be edited.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
     /// The text is not JSON.
@@ -19,7 +19,7 @@ pub enum EditError {
     Duplicate(String),
 }
 
-/// Parses a text, which must be one object without comments or duplicate keys.
+/// Parses a text, which must be an object without comments or duplicate keys.
 ///
 /// # Errors
 /// [`EditError`] if it is not.
@@ -40,7 +40,7 @@ pub fn read(text: &str) -> Result<Value, EditError> {
     }
 }
 
-/// What is inserted at the end of a path: an element of a list, or a member of an object.
+/// What to insert at the end of a path.
 #[derive(Clone, Copy)]
 pub enum Leaf<'a> {
     /// An element of a list.
@@ -121,7 +121,8 @@ pub fn remove(
         None => Leaf::Element(&value),
     };
     let mut without = without(text, here, &items, at);
-    // The fewest containers removed for which inserting the value again gives the same text.
+    // The smallest number of removed containers for which inserting the value again restores the
+    // text.
     let mut shortest = None;
     let mut candidate = without.clone();
     for depth in (0..path.len()).rev() {
@@ -148,7 +149,7 @@ fn is_empty(value: &Value) -> bool {
     value.as_object().is_some_and(|o| o.is_empty()) || value.as_array().is_some_and(Vec::is_empty)
 }
 
-/// The offset of the container at a path, its items, and the index of the first that `matches`.
+/// The offset of the container at a path, its items, and the index of the first match.
 fn find(
     text: &str,
     path: &[&str],
@@ -196,14 +197,14 @@ fn value_range(text: &str, item: &Item) -> Range<usize> {
     item.value..scan::value_end(text, item.value)
 }
 
-/// The indentation of the line that this offset is on.
+/// The indentation of the line that contains an offset.
 fn indent_of(text: &str, at: usize) -> String {
     let line = text[..at].rfind('\n').map_or(0, |n| n + 1);
     let blanks = text[line..at].len() - text[line..at].trim_start_matches([' ', '\t']).len();
     text[line..line + blanks].to_owned()
 }
 
-/// The text's unit of indentation.
+/// The text's indentation unit.
 fn unit(text: &str) -> String {
     let indented = text.lines().find(|line| line.starts_with([' ', '\t']));
     let blanks = indented.map(|line| &line[..line.len() - line.trim_start().len()]);
@@ -244,7 +245,7 @@ fn insert(text: &str, here: usize, key: Option<&str>, value: &Value) -> String {
             };
             (value_range(text, last).end, added)
         }
-        // On a line of its own if the container has line breaks, so that removing it restores them.
+        // On its own line if the container has line breaks, so that removing it restores them.
         None if text[here..scan::value_end(text, here)].contains('\n') => {
             let indent = format!("{}{unit}", indent_of(text, here));
             let shown = pretty(value, &indent, &unit);

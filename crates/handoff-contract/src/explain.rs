@@ -1,5 +1,5 @@
-//! Turns a validator's errors into findings with our own codes and words, without repeating the
-//! whole value.
+//! Turns a validator's errors into findings with our own codes and words, without quoting the whole
+//! value.
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::pointer::{parts, push_part};
@@ -14,7 +14,7 @@ use super::source::{Format, Source};
 use super::value::scalar_text;
 use super::{MAX_FINDINGS, pattern, text};
 
-/// The longest pattern that a message shows beside a description, in bytes.
+/// The maximum length of a pattern shown beside a description, in bytes.
 const READABLE: usize = 48;
 
 /// Collects the findings of one check.
@@ -25,13 +25,12 @@ pub(super) struct Explainer<'a> {
     pub(super) wrapper: Option<&'a str>,
     pub(super) value: &'a Value,
     pub(super) findings: &'a mut Vec<Finding>,
-    /// The number of findings left out.
+    /// The number of omitted findings.
     pub(super) more: usize,
 }
 
 impl Explainer<'_> {
-    /// Adds findings for one error; recursion follows alternatives as deep as the schema nests
-    /// them.
+    /// Adds the findings of an error; recursion is bounded by the schema's nesting of alternatives.
     pub(super) fn explain(&mut self, error: &ValidationError<'_>) {
         let pointer = error.instance_path().as_str();
         match error.kind() {
@@ -141,7 +140,7 @@ impl Explainer<'_> {
             _ => format!("`{}`", shown(value)),
         };
         let message = format!("expected {expected}, not {given}");
-        // `"8080"` instead of 8080.
+        // `"8080"` in place of 8080.
         let in_json = self.source.is_json_at(self.wrapper, pointer);
         let quoted = value.as_str().is_some_and(|text| {
             in_json
@@ -201,7 +200,7 @@ impl Explainer<'_> {
         let list = list.join(", ");
         let raw = brief(value);
         let shown = text::short(&raw);
-        // `"false"` instead of false.
+        // `"false"` in place of false.
         let quoted = value.as_str().is_some_and(|text| {
             allowed
                 .iter()
@@ -335,9 +334,10 @@ impl Explainer<'_> {
         props.iter().find(holds).map(|prop| prop.name.as_str())
     }
 
-    /// Explains the alternative that comes closest, if any.
+    /// Explains the best-matching alternative, if there is one.
     fn alternatives(&mut self, pointer: &str, context: &[Vec<ValidationError<'static>>]) {
-        // A branch of another type, or with another discriminating constant, was not intended.
+        // A branch of another type, or with another discriminating constant, is not the intended
+        // one.
         let score = |branch: &Vec<ValidationError<'static>>| {
             let other = branch.iter().any(|error| match error.kind() {
                 Kind::Type { .. } | Kind::FalseSchema => error.instance_path().as_str() == pointer,
@@ -371,8 +371,7 @@ impl Explainer<'_> {
         })
     }
 
-    /// Describes the value expected at a pointer; for an item of a list or an open map, the list or
-    /// map.
+    /// Describes the value expected at a pointer; for an item of a list or open map, its container.
     fn described(&self, pointer: &str) -> Option<String> {
         let parent = || self.prop(pointer.rsplit_once('/')?.0);
         self.prop(pointer).or_else(parent).and_then(described)

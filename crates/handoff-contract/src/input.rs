@@ -13,15 +13,15 @@ pub struct Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Parses a document like [`Source::parse`]. One that can't be parsed is an input too: other
-    /// faults may have to be reported first.
+    /// Parses a document like [`Source::parse`]. A document that can't be parsed is kept too,
+    /// because other faults may have to be reported first.
     pub fn read(bytes: &'a [u8]) -> Self {
         let bytes = unwrapped(bytes);
         let source = Source::parse(bytes);
         Self { bytes, source }
     }
 
-    /// The contract, byte for byte, without what is around it.
+    /// The contract's bytes, without its wrapping (byte order mark, code fence).
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }

@@ -1,4 +1,4 @@
-//! Strict JSON: a bounded scan, then serde_json; positions are only determined when needed
+//! Strict JSON: a bounded scan, then serde_json; positions are determined only when needed
 //! (`scan`).
 
 use std::fmt;
@@ -27,12 +27,12 @@ pub(super) fn parse(source: &str) -> Result<Value, Vec<Finding>> {
     ])
 }
 
-/// Whether an invalid text is JSON that ends too early.
+/// Whether an invalid text is truncated JSON.
 pub(super) fn ends_early(source: &str) -> bool {
     serde_json::from_str::<serde::de::IgnoredAny>(source).is_err_and(|error| error.is_eof())
 }
 
-/// Parses any value, with the same strictness and limits.
+/// Parses any JSON value, with the same strictness and limits.
 pub(super) fn parse_any(source: &str) -> Result<Value, Vec<Finding>> {
     if let Some(offset) = scan::too_deep(source, MAX_DEPTH) {
         let (line, column) = text::position(source, offset);
@@ -97,7 +97,7 @@ fn syntax(source: &str, error: &serde_json::Error) -> Finding {
     }
 }
 
-/// Reads a value, and sets the flag on a duplicate key, a forbidden character or a float.
+/// Parses a value, and sets the flag on a duplicate key, a forbidden character or a float.
 struct Strict<'f>(&'f mut bool);
 
 impl<'de> DeserializeSeed<'de> for Strict<'_> {
@@ -160,12 +160,12 @@ impl<'de> Visitor<'de> for Strict<'_> {
     }
 }
 
-/// The first character that XML, and therefore a contract, cannot contain.
+/// The first character that XML forbids; a contract must not contain it either.
 fn forbidden(value: &str) -> Option<char> {
     value.chars().find(|&c| !text::is_xml_char(c))
 }
 
-/// Walks a valid text again to report suspicious parts with their positions.
+/// Scans a valid text again to report suspicious parts with their positions.
 fn inspect(source: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     scan::walk(source, &mut |pointer, offset, seen| {

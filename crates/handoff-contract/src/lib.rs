@@ -51,21 +51,21 @@ pub use source::{Format, Source};
 pub use wrapping::unwrapped;
 pub use write::{write_json, write_markdown, write_message, write_xml};
 
-/// The largest contract that is accepted, in bytes.
+/// The maximum size of a contract, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
 
-/// How many findings of one contract are listed; a note counts the rest.
+/// The maximum number of findings listed for one contract; a note counts the rest.
 pub const MAX_FINDINGS: usize = 200;
 
-/// How deeply elements, objects and arrays may nest.
+/// The maximum nesting depth of elements, objects and arrays.
 pub const MAX_DEPTH: usize = 64;
 
-/// How many attributes one element may have.
+/// The maximum number of attributes of an element.
 pub const MAX_ATTRIBUTES: usize = 64;
 
-/// The mark in a skeleton for a value to fill in: `{{fill: what to write}}`.
+/// The placeholder that a skeleton has for a value to fill in: `{{fill: what to write}}`.
 pub const FILL: &str = "{{fill";
 
-/// The mark for a value that `send` fills in: `{{fill by send: what it is}}`. It begins as every
-/// mark, so that a contract that still has one is refused.
+/// The placeholder that `send` fills in: `{{fill by send: what it is}}`. It starts like every
+/// placeholder, so that a contract that still contains one is refused.
 pub const BY_SEND: &str = "{{fill by send";

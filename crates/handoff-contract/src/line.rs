@@ -1,12 +1,12 @@
-//! A line of a Markdown message, and what it can be: a heading, a rule, a fence, a bullet, or text.
+//! A line of a Markdown message, classified as heading, rule, fence, bullet or text.
 
 use super::text;
 
-/// The longest key of a bullet, in characters; anything longer is prose with a colon in it.
+/// The maximum length of a bullet's key, in characters; longer text is prose with a colon.
 const KEY_LENGTH: usize = 64;
 
-/// The key for the words of a heading or bullet: lower case, with `_` for every run of other
-/// characters than letters and digits.
+/// Derives a key from a heading or bullet: lower case, with `_` for each run of characters other
+/// than letters and digits.
 fn key_of(words: &str) -> String {
     let mut key = String::new();
     for c in words.chars() {
@@ -20,8 +20,7 @@ fn key_of(words: &str) -> String {
     key
 }
 
-/// The key for a bullet's words: a name such as `AUTH-3`, a single word with a digit, stays
-/// unchanged.
+/// Derives a key from a bullet; a name such as `AUTH-3` (one word with a digit) stays unchanged.
 fn name_of(words: &str) -> String {
     if words.contains(|c: char| c.is_ascii_digit()) && !words.contains(char::is_whitespace) {
         words.to_owned()
@@ -34,7 +33,7 @@ pub(super) fn heading_of(key: &str) -> String {
     key.replace('_', " ").to_uppercase()
 }
 
-/// The words of a bullet for a key.
+/// The words that a bullet has for a key.
 pub(super) fn words_of(key: &str) -> String {
     if key.contains(|c: char| c.is_ascii_digit()) {
         return key.to_owned();
@@ -45,13 +44,13 @@ pub(super) fn words_of(key: &str) -> String {
     first.chain(chars).collect()
 }
 
-/// The offset after the first colon that is followed by a blank or the end.
+/// The offset after the first colon followed by a blank or the end.
 fn after_colon(words: &str) -> Option<usize> {
     let mut colons = words.match_indices(':').map(|(at, _)| at + 1);
     colons.find(|&end| words[end..].is_empty() || words[end..].starts_with([' ', '\t', '\r']))
 }
 
-/// The run of backticks or tildes that opens or closes a code block.
+/// The backticks or tildes that open or close a code block.
 #[derive(Clone, Copy)]
 pub(super) struct Fence<'a> {
     mark: char,
@@ -87,7 +86,7 @@ pub(super) struct Line<'a> {
 
 pub(super) struct Heading<'a> {
     pub(super) key: String,
-    /// The text that follows on the same line.
+    /// The text on the same line.
     pub(super) text: &'a str,
     pub(super) offset: usize,
 }
@@ -130,7 +129,7 @@ impl<'a> Line<'a> {
         self.is_rule() || self.heading().is_some()
     }
 
-    /// The number of bytes of blanks from an offset on.
+    /// The number of blank bytes from an offset on.
     pub(super) fn blanks(self, start: usize) -> usize {
         self.text.len() - start - text::trim_start(&self.text[start..]).len()
     }

@@ -9,7 +9,7 @@ use super::shape::{LeafType, Node, OPEN, Prop, Shape, Spot};
 use super::xml::{Attribute, Document, Element};
 use super::{BY_SEND, FILL, MAX_FINDINGS, json, text};
 
-/// Maps a document to a value, and reports what the value cannot represent.
+/// Maps a document to a value, and reports what the value can't represent.
 pub(super) fn to_value(source: &str, document: &Document, shape: &Shape) -> Mapped {
     let mut mapper = Mapper {
         source,
@@ -32,15 +32,15 @@ pub(super) fn to_value(source: &str, document: &Document, shape: &Shape) -> Mapp
     }
 }
 
-/// A value, and findings about what it cannot represent.
+/// A mapped value, and findings about what it can't represent.
 pub(super) struct Mapped {
     pub(super) value: Value,
     pub(super) findings: Vec<Finding>,
-    /// The number of findings left out.
+    /// The number of omitted findings.
     pub(super) more: usize,
 }
 
-/// The path to an element; rendered only if there is something to report.
+/// The path to an element, rendered only for a finding.
 struct Trail<'a> {
     parent: Option<&'a Trail<'a>>,
     name: &'a str,
@@ -95,8 +95,7 @@ impl Mapper<'_> {
         }
     }
 
-    /// A value that is written as JSON in the element's text; text that is not stays, so that the
-    /// schema reports it.
+    /// Parses the JSON in an element's text; other text stays, so that the schema reports it.
     fn json(&mut self, element: &Element, trail: &Trail<'_>) -> Value {
         let text = LeafType {
             string: true,
@@ -118,7 +117,7 @@ impl Mapper<'_> {
         coerce(&element.text, leaf)
     }
 
-    /// Reports an element in one that holds text.
+    /// Reports child elements of an element that holds text.
     fn no_elements_within(&mut self, element: &Element, trail: &Trail<'_>) {
         if let Some(child) = self.document.children(element).next() {
             self.report(child.offset, || {
@@ -335,7 +334,7 @@ impl Mapper<'_> {
     }
 }
 
-/// The finding for an element that should be an attribute, text, or have another name.
+/// The finding for an element that should be an attribute or text, or has a wrong name.
 fn misplaced(prop: &Prop, name: &str, trail: &Trail<'_>) -> Finding {
     let path = format!("{}/{name}", trail.path());
     let message = format!("the element `{name}` is unknown here");
@@ -347,10 +346,10 @@ fn misplaced(prop: &Prop, name: &str, trail: &Trail<'_>) -> Finding {
     Finding::error(FindingCode::FieldUnknown, path, message).fix(fix)
 }
 
-/// What [`BY_SEND`] has after [`FILL`].
+/// The rest of [`BY_SEND`] after [`FILL`].
 const BY_SEND_WORDS: &str = " by send";
 
-/// The finding for a place that still has a skeleton's mark.
+/// The finding for a placeholder that is not filled in.
 pub(super) fn unfilled_finding(path: String, value: &str) -> Finding {
     let what = value
         .split_once(FILL)
@@ -370,7 +369,7 @@ pub(super) fn unfilled_finding(path: String, value: &str) -> Finding {
     }
 }
 
-/// Content that no schema describes: members, with repeated ones as arrays, `@name` and `#text`.
+/// Maps content without a schema: members, with repeated ones as arrays, `@name` and `#text`.
 fn open(document: &Document, element: &Element) -> Value {
     if element.is_leaf() && element.attributes.is_empty() {
         return Value::String(element.text.to_string());
@@ -390,7 +389,7 @@ fn open(document: &Document, element: &Element) -> Value {
             None => {
                 members.insert(child.name.to_string(), value);
             }
-            // Open content never yields an array for one element, so an array is a repetition.
+            // Open content never maps one element to an array, so an array is a repetition.
             Some(Value::Array(items)) => items.push(value),
             Some(first) => {
                 let both = vec![first.take(), value];
@@ -401,11 +400,11 @@ fn open(document: &Document, element: &Element) -> Value {
     Value::Object(members)
 }
 
-/// A scalar from its text; text of another type stays, so that the schema reports it.
+/// Parses a scalar; text of another type stays, so that the schema reports it.
 fn coerce(raw: &str, leaf: LeafType) -> Value {
     let as_it_is = || Value::String(raw.to_owned());
     let is_numeric = leaf.integer || leaf.number;
-    // Where numbers and texts are valid, a number is one.
+    // Where both numbers and texts are valid, a numeric text is a number.
     if leaf.string && !is_numeric {
         return as_it_is();
     }

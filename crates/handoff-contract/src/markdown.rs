@@ -1,8 +1,8 @@
-//! Markdown messages: a title line, sections under headings in capitals, and JSON for sections with
+//! Markdown messages: a title line, sections under headings in capitals, and JSON for structured
 //! data.
 //!
 //! Headings, rules and code fences count only at the start of a line. No line of valid JSON looks
-//! like a heading or a rule, so an unterminated block of JSON can't swallow the sections after it.
+//! like a heading or a rule, so unterminated JSON can't swallow the following sections.
 
 use std::ops::Range;
 
@@ -45,8 +45,7 @@ impl Message {
         &self.value
     }
 
-    /// Locates a value by the parts of a pointer: returns the byte offset of the deepest value
-    /// found.
+    /// Locates a value by a pointer's parts: returns the byte offset of the deepest existing value.
     pub(super) fn locate(&self, source: &str, parts: &[String]) -> usize {
         let Some((key, rest)) = parts.split_first() else {
             return self.title;
@@ -65,7 +64,7 @@ impl Message {
         }
     }
 
-    /// Whether the value at the parts of a pointer is, or would be, written as JSON.
+    /// Whether the value at a pointer's parts is, or would be, written as JSON.
     pub(super) fn is_json(&self, parts: &[String]) -> bool {
         let section = parts
             .split_first()
@@ -84,7 +83,7 @@ fn position(value: &Value, part: &str) -> Option<usize> {
     }
 }
 
-/// Whether a text, after its byte order mark, starts like a message.
+/// Whether a text starts like a message, after an optional byte order mark.
 pub(super) fn begins(source: &str) -> bool {
     let start = text::trim_start(source);
     let first = start.split('\n').next().unwrap_or_default();
@@ -130,7 +129,7 @@ pub(super) fn parse(source: &str) -> Result<Message, Vec<Finding>> {
 struct Reader<'a> {
     source: &'a str,
     at: usize,
-    /// The fence of the code block around the whole message.
+    /// The fence of the code block around the whole message, if any.
     outer: Option<Fence<'a>>,
     members: Map<String, Value>,
     sections: Vec<Section>,
@@ -151,7 +150,7 @@ impl<'a> Reader<'a> {
         self.at = (line.offset + line.text.len() + 1).min(self.source.len());
     }
 
-    /// Consumes a line outside JSON blocks, whose own parser checks their characters.
+    /// Consumes a line outside JSON blocks, whose own parser checks characters.
     fn take(&mut self, line: Line<'_>, path: &str) {
         let found = line
             .text
@@ -249,8 +248,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether the line closes the code block around the message. The same mark may open a block of
-    /// JSON: then JSON follows.
+    /// Whether the line closes the code block around the message. The same fence may open a JSON
+    /// block: then JSON follows.
     fn closes_message(&self, line: Line<'_>) -> bool {
         let closes = match (line.fence(), self.outer) {
             (Some(fence), Some(outer)) => fence.closes(outer),
@@ -263,7 +262,7 @@ impl<'a> Reader<'a> {
     fn section(&mut self, line: Line<'a>, heading: &Heading<'a>) {
         let mut path = String::new();
         push_part(&mut path, &heading.key);
-        // A key of many kilobytes must not be copied for every bullet.
+        // Bounded, so that a key of many kilobytes is not copied for every bullet.
         text::bound(&mut path);
         self.take(line, &path);
         let duplicate = self.members.contains_key(&heading.key);
@@ -321,7 +320,7 @@ impl<'a> Reader<'a> {
                 return self.fenced(first, fence, path);
             }
             let body = text::trim_start(first.text);
-            // A skeleton's mark is text, whatever will replace it.
+            // A placeholder is text, whatever replaces it later.
             if body.starts_with(['{', '[']) && !body.starts_with(FILL) {
                 let start = first.offset + first.blanks(0);
                 let end = self.block_end(None);
@@ -344,8 +343,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Moves to the line that ends a block of JSON and returns the offset of its start: a heading,
-    /// a rule, or the closing fence (any fence, if none was opened).
+    /// Advances to the line that ends a JSON block and returns the block's start. A heading, a rule
+    /// or the closing fence ends it (any fence, if none was opened).
     fn block_end(&mut self, opened: Option<Fence<'_>>) -> usize {
         while let Some(line) = self.peek() {
             let fence = line.fence();
@@ -399,7 +398,7 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// Reports anything after the end of a complete section.
+    /// Reports content after a complete section.
     fn nothing_more(&mut self, path: &str) {
         let mut reported = false;
         while let Some(line) = self.peek() {
@@ -496,7 +495,7 @@ impl<'a> Reader<'a> {
                         self.report(offset, finding.fix("keep one, or rename one"));
                     }
                     let blanks = text[start..].len() - text::trim_start(&text[start..]).len();
-                    // If the value starts on a new line, only the value moves, not its key.
+                    // Findings point to a value on the same line, else to its key.
                     if !text[start..start + blanks].contains('\n') {
                         at += start + blanks;
                     }
@@ -540,7 +539,7 @@ impl<'a> Reader<'a> {
             if !shown.is_empty() && start.is_none() {
                 start = Some(line.offset + line.blanks(0));
             }
-            // Data that is split into lines of text would be lost as data.
+            // Structured data must not be flattened into lines of text.
             let foreign = line.bullet().is_some()
                 || line.fence().is_some()
                 || shown.starts_with('{') && !shown.starts_with(FILL)

@@ -1,5 +1,5 @@
-//! The places of a contract that `send` fills in, and the contract with them filled. Every other
-//! byte stays, and so does every line's number, so that findings name places of what was written.
+//! Fills in the places of a contract that `send` provides. Every other byte and all line numbers
+//! stay, so that findings name places of the original.
 
 use std::ops::Range;
 
@@ -23,27 +23,27 @@ pub struct Filled {
     pub left: Vec<String>,
 }
 
-/// An open place: the value that belongs there, and what of the text it replaces.
+/// An open place: its pointer, and the range of text to replace.
 struct OpenPlace {
     pointer: String,
     range: Range<usize>,
     form: Form,
 }
 
-/// How a value is written at an open place.
+/// How the value of an open place is written.
 enum Form {
     Json,
     /// On one line of a Markdown message.
     Line,
     Attribute,
-    /// The text or the children of an element of this shape.
+    /// The content of an element of this shape.
     Content(usize),
-    /// In place of a whole element: elements of a name and a shape, one for each entry of a list.
+    /// Elements of this name and shape that replace one element, one for each list entry.
     Elements(String, usize),
 }
 
 impl Source {
-    /// Fills in the open places for which `value` has a value, by their JSON Pointers.
+    /// Fills in the open places for which `value` returns a value, by JSON Pointer.
     pub fn filled(
         &self,
         shape: &Shape,
@@ -122,13 +122,13 @@ fn in_message(text: &str, message: &Message) -> Vec<OpenPlace> {
     found
 }
 
-/// Whether a text is the mark of an open place, and nothing else.
+/// Whether a text is nothing but the placeholder of an open place.
 fn is_open(text: &str) -> bool {
     let text = text::trim(text);
     text.starts_with(BY_SEND) && text.ends_with("}}")
 }
 
-/// The first mark from an offset on.
+/// The range of the first placeholder from an offset on.
 fn mark_from(text: &str, from: usize) -> Option<Range<usize>> {
     let start = from + text.get(from..)?.find(BY_SEND)?;
     let end = start + text[start..].find("}}")? + 2;
@@ -167,7 +167,7 @@ impl InXml<'_> {
         }));
     }
 
-    /// Recursion is as deep as the document, which is bounded.
+    /// Recursion is bounded by the document's depth.
     fn element(&mut self, element: &Element, node: usize, pointer: &mut String) {
         let length = pointer.len();
         let shape = self.shape;
@@ -251,14 +251,14 @@ impl InXml<'_> {
     }
 }
 
-/// A leaf from its start tag to its end tag.
+/// The range of a leaf element, from start tag to end tag.
 fn whole(text: &str, leaf: &Element) -> Option<Range<usize>> {
     let end = mark_from(text, leaf.text_offset)?.end;
     let end = end + text.get(end..)?.find('>')? + 1;
     Some(leaf.offset..end)
 }
 
-/// A value as it is written at an open place; `None` if it can't be.
+/// A value in the form of an open place; `None` if it can't be written so.
 fn written(value: &Value, form: &Form, shape: &Shape) -> Option<String> {
     match (form, value) {
         (_, Value::Null) => None,

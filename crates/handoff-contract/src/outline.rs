@@ -1,5 +1,4 @@
-//! What a document seems to be, before it is parsed and whether or not it can be: its root, and the
-//! values in a few places.
+//! A guess at a document's root and at a few values, made before parsing and even if parsing fails.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,15 +12,14 @@ use super::{Format, MAX_BYTES, markdown, scan, text};
 pub struct Outline<'a> {
     text: Cow<'a, str>,
     format: Format,
-    /// XML's root element, or the key of the object that is all a JSON document has.
+    /// XML's root element, or the only key of a JSON document.
     root: Option<String>,
     /// The offsets of a JSON document's values, by key.
     members: HashMap<String, usize>,
 }
 
 impl<'a> Outline<'a> {
-    /// Looks at a document. `None` if it is larger than a contract may be, or in no contract's
-    /// format.
+    /// Outlines a document. `None` if it is too large for a contract or in no contract format.
     pub fn of(bytes: &'a [u8]) -> Option<Self> {
         if bytes.len() > MAX_BYTES {
             return None;
@@ -51,7 +49,7 @@ impl<'a> Outline<'a> {
         })
     }
 
-    /// The format that it is in.
+    /// The document's format.
     pub fn format(&self) -> Format {
         self.format
     }
@@ -90,7 +88,7 @@ fn xml_root(mut text: &str) -> Option<String> {
         let end = match text.strip_prefix('<')? {
             rest if rest.starts_with("!--") => "-->",
             rest if rest.starts_with('?') => "?>",
-            // A document type may have declarations of its own.
+            // A document type may contain declarations.
             rest if rest.starts_with('!') => {
                 let inside = rest.find('[').is_some_and(|at| !rest[..at].contains('>'));
                 if inside { "]>" } else { ">" }

@@ -1,7 +1,7 @@
 //! The keyword `pattern`, compiled on first use.
 //!
-//! A contract uses few of its schema's patterns, and compiling one takes longer than the rest of
-//! the schema: a timestamp that handles leap years is a large expression.
+//! Patterns compile lazily: a contract uses few of them, and compiling one (a timestamp with leap
+//! years) takes longer than the rest of the schema.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,26 +15,24 @@ use serde_json::{Map, Value, json};
 /// The keyword's name in schemas and errors.
 pub(super) const KEYWORD: &str = "pattern";
 
-/// The most common pattern in protocols: more than blanks. As an expression over all of Unicode it
-/// would take longer to compile than the rest of a schema.
+/// The most common pattern in protocols: not blank. Compiled over all of Unicode, it would take
+/// longer than the rest of a schema.
 const NOT_BLANK: &str = r"[^ \t\n\r]";
 
-/// Whether a text is more than blanks, if that is what the pattern asks.
+/// Whether a text is not blank, if that is what the pattern requires; `None` for other patterns.
 pub(super) fn is_not_blank(pattern: &str, text: &str) -> Option<bool> {
     (pattern == NOT_BLANK).then(|| text.contains(|c| !matches!(c, ' ' | '\t' | '\n' | '\r')))
 }
 
-/// The engine whose time grows with the text alone. It has no look-around and no back-references,
-/// with which an expression may take any time. What one compiles to is bounded, and so is what all
-/// `patterns` of a schema do.
+/// A regex engine in linear time: without look-around and back-references, which can take
+/// exponential time. The compiled size is bounded, in total over all `patterns` of a schema.
 pub(super) fn engine(patterns: usize) -> PatternOptions<Regex> {
     let share = (32 << 20) / patterns.max(32);
     let options = PatternOptions::regex().size_limit(share);
     options.dfa_size_limit(share)
 }
 
-/// The place of a pattern that the engine does not take, though it is an expression, as a JSON
-/// Pointer into a schema.
+/// The place of a valid pattern that the engine rejects, as a JSON Pointer into the schema.
 pub(super) fn refused(schema: &Value, patterns: usize) -> Option<String> {
     let mut path = String::new();
     refused_in(schema, patterns, &mut path).then_some(path)
@@ -61,7 +59,7 @@ fn refused_in(schema: &Value, patterns: usize, path: &mut String) -> bool {
             items.any(|(i, item)| inside(&i.to_string(), false, item))
         }
         Value::Object(members) => members.iter().any(|(key, value)| match (&**key, value) {
-            // Values, in which nothing is a keyword.
+            // Their content is values, not keywords.
             ("const" | "default" | "enum" | "examples", _) => false,
             ("patternProperties", Value::Object(own)) => {
                 inside(key, !own.keys().all(|pattern| is_taken(pattern)), value)
@@ -81,13 +79,13 @@ fn compiled(pattern: &str, patterns: usize) -> Option<Validator> {
     options.build(&json!({ KEYWORD: pattern })).ok()
 }
 
-/// How many bytes a schema's patterns may still read in one document: a document may match each of
-/// its texts with any number of patterns.
+/// The byte budget of a schema's patterns for one document: a document may match each text against
+/// many patterns.
 #[derive(Debug, Default)]
 pub(super) struct Budget(AtomicUsize);
 
 impl Budget {
-    /// Every text of the largest document with some sixty patterns; less in tests, which are slow.
+    /// All texts of the largest document with some sixty patterns; less in tests, which are slow.
     const WHOLE: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
 
     pub(super) fn renew(&self) {
@@ -106,12 +104,12 @@ impl Budget {
     }
 }
 
-/// A pattern, shared by all places that use it.
+/// A pattern, shared by every place in the schema that uses it.
 struct Pattern {
     text: String,
     compiled: OnceLock<Option<Validator>>,
     budget: Arc<Budget>,
-    /// How many there are in its schema.
+    /// The number of patterns in its schema.
     patterns: usize,
 }
 
@@ -123,7 +121,7 @@ impl<'i> Keyword<'i> for LazyPattern {
         if self.is_valid(instance) {
             Ok(())
         } else {
-            // Explaining the error only needs the pattern.
+            // Explaining the error needs only the pattern's text.
             Err(ValidationError::custom(self.0.text.clone()))
         }
     }
@@ -138,8 +136,8 @@ impl<'i> Keyword<'i> for LazyPattern {
         if !self.0.budget.takes(text.len()) {
             return false;
         }
-        // The library's own keyword does the matching, so that a pattern has the same meaning as
-        // when the whole schema is compiled.
+        // The library's own keyword does the matching, so that the semantics are the same as when
+        // the whole schema is compiled.
         let compiled = self
             .0
             .compiled

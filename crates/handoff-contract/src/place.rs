@@ -1,4 +1,4 @@
-//! The position of a value in its source, in the source's own terms.
+//! The position of a value in its source, in terms of the source format.
 
 use handoff_base::pointer::{parts, push_part};
 use serde_json::Value;
@@ -20,8 +20,8 @@ pub struct Place {
 }
 
 impl Source {
-    /// Returns the place of a pointer into the value model. The last parts need not exist: the path
-    /// includes them anyway, and line and column are those of the nearest value that exists.
+    /// The place of a pointer into the value model. Its last parts need not exist: the path
+    /// includes them, and line and column are those of the nearest existing value.
     pub fn place(&self, shape: &Shape, wrapper: Option<&str>, pointer: &str) -> Place {
         let (path, offset) = match self.tree() {
             Tree::Xml(document) => in_xml(document, shape, pointer),
@@ -46,8 +46,8 @@ impl Source {
         }
     }
 
-    /// Returns the line and column of a byte offset or, without one, of the value at a pointer into
-    /// the whole document.
+    /// The line and column of a byte offset or, without one, of the value at a pointer into the
+    /// whole document.
     pub(super) fn position(&self, pointer: &str, offset: Option<usize>) -> Option<(u32, u32)> {
         match offset {
             Some(offset) => Some(text::position(self.text(), offset)),
@@ -71,7 +71,7 @@ impl Source {
     }
 }
 
-/// Converts a pointer into the contract to one into the whole document.
+/// Converts a pointer into the contract to one into the whole document, including the wrapper.
 fn document_pointer(document: &Value, wrapper: Option<&str>, pointer: &str) -> String {
     let mut path = String::new();
     if let Some(key) = wrapper.filter(|&key| document.get(key).is_some()) {
@@ -87,7 +87,7 @@ fn in_xml(document: &Document, shape: &Shape, pointer: &str) -> (String, usize) 
     let mut offset = root.offset;
     let mut node = shape.root();
     let mut element = Some(root);
-    // The parent element and the item name of an array whose wrapper, if any, was already passed.
+    // The parent element and the item name of an array, once its wrapper was passed.
     let mut array: Option<(Option<&Element>, String)> = None;
     if let Node::Array { name, .. } = shape.node(node) {
         array = Some((element, name.clone()));
@@ -152,7 +152,7 @@ fn in_xml(document: &Document, shape: &Shape, pointer: &str) -> (String, usize) 
     (path, offset)
 }
 
-/// The children of an element that have a name.
+/// The children of an element with this name.
 fn named<'a>(
     document: &'a Document,
     parent: Option<&'a Element>,
@@ -164,7 +164,7 @@ fn named<'a>(
     children.filter(move |child| *child.name == *name)
 }
 
-/// Where a part of a pointer is written if the shape does not name it.
+/// Where an unnamed part of a pointer is written: as attribute, text or element.
 fn open_spot(node: &Node, part: &str) -> Spot {
     match node {
         Node::Open { .. } if part.starts_with('@') => Spot::Attribute,

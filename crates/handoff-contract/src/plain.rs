@@ -1,8 +1,8 @@
-//! Decides that a value is valid without compiling its schema.
+//! A fast path that decides validity without compiling the schema.
 //!
-//! Compiling takes a process longer than all other checks of a contract, and nearly every contract
-//! is valid. This follows the plain keywords of a schema where the value leads. It never decides
-//! what it does not know: then the compiled schema does, which also explains what is wrong.
+//! Compiling takes longer than all other checks of a contract, and nearly every contract is valid.
+//! This evaluates only plain keywords, only along the value. Whatever it does not know is left to
+//! the compiled schema, which also explains errors.
 
 use std::collections::HashMap;
 
@@ -14,18 +14,19 @@ use super::pattern::is_not_blank;
 /// Schemas may refer to themselves.
 const MAX_DEPTH: usize = 200;
 
-/// Moments as nearly all are written.
+/// The form of nearly all timestamps.
 const DATE_TIME: &str = "^[12][0-9]{3}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,9})?(Z|[+\\-]([01][0-9]|2[0-3]):[0-5][0-9])$";
 
-/// The longest text that a pattern is tried on: the small engine compiles at once, and matches slowly.
+/// The maximum length of a text matched here: the small engine compiles at once, but matches
+/// slowly.
 const MAX_TEXT: usize = 4096;
 
-/// Whether a value is valid for sure.
+/// Whether a value is certainly valid.
 pub(super) fn is_plainly_valid(schema: &Value, value: &Value) -> bool {
     decides(schema, value) == Some(true)
 }
 
-/// Whether a value is valid; `None` if only the compiled schema can tell.
+/// Whether a value is valid; `None` if only the compiled schema can decide.
 pub fn decides(schema: &Value, value: &Value) -> Option<bool> {
     let mut plain = Plain {
         root: schema,
@@ -35,10 +36,10 @@ pub fn decides(schema: &Value, value: &Value) -> Option<bool> {
     plain.holds(schema, value)
 }
 
-/// Every answer is `None` if it is not known here.
+/// Every answer is `None` if it can't be decided here.
 struct Plain<'a> {
     root: &'a Value,
-    /// The patterns that were met; `None` for one of a form that this does not know.
+    /// The compiled patterns; `None` for an unsupported one.
     patterns: HashMap<&'a str, Option<Regex>>,
     depth: usize,
 }
@@ -85,7 +86,7 @@ impl<'a> Plain<'a> {
             // Annotations: they constrain nothing.
             "$comment" | "$defs" | "$schema" | "default" | "description" | "examples" | "title"
             | "x-json" | "xml" => Some(true),
-            // These belong to another keyword.
+            // These keywords apply only together with another one.
             "then" | "else" => Some(schema.contains_key("if")),
             "$ref" => self.holds(self.referred(given.as_str()?)?, value),
             "type" => match given {
@@ -94,7 +95,7 @@ impl<'a> Plain<'a> {
             },
             "format" if given == "date-time" => match text {
                 None => Some(true),
-                // Others are allowed, too.
+                // Other date-time forms are valid too: the compiled schema decides.
                 Some(text) => self.matches(DATE_TIME, text)?.then_some(true),
             },
             "const" => is_equal(given, value),
@@ -148,7 +149,7 @@ impl<'a> Plain<'a> {
         }
     }
 
-    /// The part of the schema that a reference leads to.
+    /// The schema that a reference points to.
     fn referred(&self, reference: &str) -> Option<&'a Value> {
         let pointer = reference.strip_prefix('#')?;
         self.root
@@ -220,7 +221,7 @@ impl<'a> Plain<'a> {
     }
 }
 
-/// Whether one answer is yes; what is not known counts if it may be the one.
+/// Whether any answer is yes; unknown if none is yes and one is unknown.
 fn any(answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     let mut unknown = false;
     for answer in answers {
@@ -233,7 +234,7 @@ fn any(answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     (!unknown).then_some(false)
 }
 
-/// A number with a fraction may be a whole one to some, so it is not known.
+/// Undecided for a number with a fraction: some accept 1.0 as an integer.
 fn is_of_type(name: &Value, value: &Value) -> Option<bool> {
     Some(match name.as_str()? {
         "string" => value.is_string(),
@@ -253,14 +254,14 @@ fn is_equal(one: &Value, other: &Value) -> Option<bool> {
     (is_known(one) && is_known(other)).then(|| one == other)
 }
 
-/// Whether no text is in a list twice.
+/// Whether all texts of a list are distinct; unknown for other items.
 fn are_unique(given: &Value, items: &[Value]) -> Option<bool> {
     let mut texts: Vec<&str> = items.iter().map(Value::as_str).collect::<Option<_>>()?;
     texts.sort_unstable();
     Some(!given.as_bool()? || texts.windows(2).all(|pair| pair[0] != pair[1]))
 }
 
-/// Whether a value is no number, or two whole numbers are in order.
+/// Whether a value is not a number, or two integers are in order.
 fn in_order(value: &Value, one: &Value, other: &Value) -> Option<bool> {
     if !value.is_number() {
         return Some(true);
@@ -268,7 +269,7 @@ fn in_order(value: &Value, one: &Value, other: &Value) -> Option<bool> {
     Some(exact(one)? <= exact(other)?)
 }
 
-/// A number that floating point holds exactly.
+/// A number, if floating point represents it exactly.
 fn exact(number: &Value) -> Option<f64> {
     const EXACT: u64 = 1 << f64::MANTISSA_DIGITS;
     let is_exact = number.is_f64() || number.as_i64().is_some_and(|n| n.unsigned_abs() <= EXACT);
@@ -285,8 +286,8 @@ fn at_most(count: Option<usize>, given: &Value) -> Option<bool> {
     Some(count.is_none_or(|count| count as u64 <= given))
 }
 
-/// Whether a pattern has only what means the same to every engine: ASCII characters, sets of them,
-/// groups, choices, repetitions, and the ends of the text.
+/// Whether a pattern uses only syntax with the same meaning in every engine: ASCII characters,
+/// sets, groups, alternatives, repetitions and anchors.
 fn is_plain(pattern: &str) -> bool {
     let mut characters = pattern.chars().peekable();
     let mut in_set = false;
@@ -294,7 +295,7 @@ fn is_plain(pattern: &str) -> bool {
         let next = characters.peek().copied();
         let is_known = match character {
             '\\' => match characters.next() {
-                // A character by its number, in four digits.
+                // A Unicode escape of four digits.
                 Some('u') => {
                     (0..4).all(|_| characters.next().is_some_and(|c| c.is_ascii_hexdigit()))
                 }
@@ -305,7 +306,7 @@ fn is_plain(pattern: &str) -> bool {
             '[' => {
                 in_set = true;
                 characters.next_if_eq(&'^');
-                // The first place in a set has a meaning of its own.
+                // At the start of a set, these characters have a special meaning.
                 !matches!(characters.peek(), Some(']' | '-' | '^') | None)
             }
             ']' => std::mem::replace(&mut in_set, false),
@@ -373,7 +374,7 @@ mod tests {
         let mut plain = 0;
         for schema in &schemas() {
             for value in &values {
-                // Only objects can be contracts; any value can be in one.
+                // A contract is an object, so the generated value is wrapped in one.
                 let (outer, inner) = (
                     json!({"type": "object", "properties": {"v": schema}}),
                     json!({"v": value}),
@@ -437,7 +438,7 @@ mod tests {
         ]
     }
 
-    /// A schema's references lead to the definitions at the root.
+    /// Adds the schema's definitions at the root, where its references point.
     fn with_definitions(mut outer: Value, schema: &Value) -> Value {
         if let Some(definitions) = schema.get("$defs") {
             outer["$defs"] = definitions.clone();

@@ -1,13 +1,13 @@
-//! Reads the reports of test runners strictly and within limits: JUnit's XML for tests, lcov's text
-//! and Cobertura's XML for coverage.
+//! Strict, bounded parsers for test reports: JUnit XML for tests, lcov text and Cobertura XML for
+//! coverage.
 
 use super::xml::{Document, Element};
 use super::{text, xml};
 
-/// The largest report that is accepted, in bytes.
+/// The maximum size of a report, in bytes.
 pub const MAX_REPORT: usize = 16 << 20;
 
-/// Why a report can't be used.
+/// Why a report is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReportFault {
     /// It is too large.
@@ -24,13 +24,13 @@ pub enum ReportFault {
         /// What is wrong.
         message: String,
     },
-    /// It is another kind of document.
+    /// It is a document of another kind.
     #[error("it is not {expected}")]
     Unknown {
         /// What it should be.
         expected: &'static str,
     },
-    /// It has its own declarations of entities or elements.
+    /// It has a document type with declarations.
     #[error("it has a document type with declarations of its own, which are not read")]
     Declarations,
     /// A number is invalid.
@@ -44,7 +44,7 @@ pub enum ReportFault {
     /// It has no lines to cover.
     #[error("it has no lines that tests could run through")]
     NoLines,
-    /// The numbers are impossible.
+    /// It reports more covered lines than lines.
     #[error("it says that {covered} of {valid} lines were run")]
     TooMany {
         /// The number of lines that were run.
@@ -52,7 +52,7 @@ pub enum ReportFault {
         /// The number of lines in total.
         valid: u64,
     },
-    /// It only has a rate, but summing several files needs counts.
+    /// It has only a rate, and combining several reports needs counts.
     #[error("it has no counts of lines, so that it cannot be summed with another report")]
     NoCounts,
 }
@@ -98,7 +98,7 @@ impl TestCounts {
         self.skipped = self.skipped.saturating_add(other.skipped);
     }
 
-    /// Adds a suite: its test cases and nested suites, or its own totals if it lists none.
+    /// Adds a suite: its test cases and nested suites or, if it lists none, its own totals.
     /// Recursion is bounded by the parser's depth.
     fn add_suite(&mut self, document: &Document, suite: &Element) -> Result<(), ReportFault> {
         let mut listed = false;
@@ -136,7 +136,7 @@ impl TestCounts {
     }
 }
 
-/// The line coverage of tests.
+/// Line coverage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Coverage {
     /// Counts of lines.
@@ -146,7 +146,7 @@ pub enum Coverage {
         /// All lines that could be run.
         valid: u64,
     },
-    /// The rate, from 0 to 1.
+    /// The covered share, from 0 to 1.
     Rate(f64),
 }
 
@@ -232,7 +232,7 @@ impl Coverage {
     }
 }
 
-/// The covered and total lines of each file in lcov's text; `None` if it is something else.
+/// The covered and total lines of each file in lcov's text; `None` if it is not lcov.
 fn lcov(text: &str) -> Option<Vec<(u64, u64)>> {
     let mut records = Vec::new();
     let (mut hit, mut lines) = (0_u64, 0_u64);
@@ -243,7 +243,7 @@ fn lcov(text: &str) -> Option<Vec<(u64, u64)>> {
             ("DA", rest) => {
                 lines += 1;
                 let times = rest.split(',').nth(1)?;
-                // Some tools write a negative count if it overflowed.
+                // Some tools write a negative count after an overflow.
                 hit += u64::from(times.trim().parse::<i64>().ok()? != 0);
             }
             ("LH", rest) => told.0 = Some(count(rest)?),
@@ -265,8 +265,7 @@ fn decode(bytes: &[u8]) -> Result<&str, ReportFault> {
     std::str::from_utf8(bytes).map_err(|_| ReportFault::NotText)
 }
 
-/// Parses XML. A document type that only names its definition is skipped: nothing is fetched or
-/// declared.
+/// Parses XML. A document type without declarations is skipped: nothing is fetched.
 fn parse(text: &str, expected: &'static str) -> Result<Document, ReportFault> {
     if !text::trim(text.trim_start_matches('\u{feff}')).starts_with('<') {
         return Err(ReportFault::Unknown { expected });

@@ -1,8 +1,8 @@
-//! Positions in a text that is known to be JSON: for findings that name a line, and for editing
-//! files while every other byte stays.
+//! Positions in valid JSON text: for findings with a line, and for edits that keep every other
+//! byte.
 //!
-//! All functions take and return byte offsets of values. For a text that is not JSON, the offsets
-//! are meaningless but within the text.
+//! Functions take and return byte offsets of values. For invalid JSON, the offsets are meaningless
+//! but within the text.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -44,7 +44,7 @@ pub fn value_end(text: &str, start: usize) -> usize {
 
 /// An item of a list or an object.
 pub struct Item {
-    /// The offset of its first byte; in an object, that of its key.
+    /// The offset of its first byte, which in an object is its key's.
     pub start: usize,
     /// The offset of its value.
     pub value: usize,
@@ -81,7 +81,7 @@ pub struct Items<'t> {
 }
 
 impl Items<'_> {
-    /// Continues after the last item's value, where the caller already is.
+    /// Resumes after the last item's value, which ends here: the caller has walked it.
     fn go_on_at(&mut self, end: usize) {
         self.at = end;
         self.value = None;
@@ -137,8 +137,8 @@ pub enum Seen<'t> {
     Scalar(&'t str),
 }
 
-/// Visits every key and every scalar in the text's order, with its pointer and its offset.
-/// Recursion is as deep as the text, which must be limited beforehand.
+/// Visits every key and scalar in document order, with its pointer and offset. Recursion is as deep
+/// as the text, which must be limited beforehand.
 pub fn walk(text: &str, visit: &mut impl FnMut(&str, usize, Seen<'_>)) {
     walk_value(text, root(text), &mut String::new(), visit);
 }
@@ -186,7 +186,7 @@ fn walk_value(
     (items.at + 1).min(bytes.len())
 }
 
-/// Locates a value by the parts of a pointer: returns the offset of the deepest value found.
+/// Locates a value by a pointer's parts: returns the offset of the deepest existing value.
 pub(super) fn locate(text: &str, parts: &[String]) -> usize {
     let mut here = root(text);
     for part in parts {
@@ -204,8 +204,7 @@ pub(super) fn locate(text: &str, parts: &[String]) -> usize {
     here
 }
 
-/// The offset of the first bracket that nests deeper than this many levels. The text need not be
-/// JSON.
+/// The offset of the first bracket nested deeper than `levels`. The text need not be valid JSON.
 pub(super) fn too_deep(text: &str, levels: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut depth = 0_usize;

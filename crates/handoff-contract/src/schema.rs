@@ -21,13 +21,13 @@ use super::{FILL, MAX_FINDINGS, Place, contains, map, pattern, plain, text};
 pub struct Schema {
     validator: OnceLock<Validator>,
     source: Value,
-    /// Whether it ships with the program: it is compiled when it is needed.
+    /// Whether it is built in: then it is compiled on first use.
     ships: bool,
     cost: Cost,
     shape: Shape,
     contains: OnceLock<Contains>,
     budget: Arc<Budget>,
-    /// Why its values have no XML form, if so.
+    /// Why its values have no XML form; `None` if they have one.
     without_xml: Option<ShapeError>,
 }
 
@@ -42,7 +42,7 @@ pub enum SchemaError {
         /// What is wrong, without the schema's content.
         message: String,
     },
-    /// It has a pattern whose time is not bounded by the text's length.
+    /// It has a pattern that may take more than linear time.
     #[error(
         "the pattern at `{path}` has look-around or back-references, or is too large: write it without, so that it takes time in proportion to the text"
     )]
@@ -53,12 +53,12 @@ pub enum SchemaError {
     /// It is not an object.
     #[error("a schema is a JSON object")]
     NotAnObject,
-    /// Checking any value by it can take too long.
+    /// Checking any value against it can take too long.
     #[error(
         "the schema applies more than {MAX_SCHEMA} schemas to one value, or nests too deeply: let fewer definitions refer to each other"
     )]
     TooLarge,
-    /// Its references can't be resolved.
+    /// A reference can't be resolved.
     #[error("the schema cannot be followed")]
     Shape(#[from] ShapeError),
 }
@@ -74,13 +74,13 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Whether there are no errors.
+    /// Whether there are no errors among the findings.
     pub fn is_valid(&self) -> bool {
         !self.findings.iter().any(Finding::is_error)
     }
 }
 
-/// The address of a schema compiled without the meta-schema.
+/// The base URI of schemas compiled without the meta-schema.
 const TRUSTED: &str = "git-handoff:///contract";
 
 impl Schema {
@@ -109,9 +109,8 @@ impl Schema {
         })
     }
 
-    /// Compiles a schema that passed [`Schema::compile`] when it entered the ledger. It is not
-    /// checked against the meta-schema again, which takes most of the time of a process's first
-    /// compile.
+    /// Compiles a schema that passed [`Schema::compile`] when it entered the ledger. The
+    /// meta-schema check, which takes most of the time of a process's first compile, is skipped.
     ///
     /// # Errors
     /// [`SchemaError`], if it cannot be compiled.
@@ -124,8 +123,8 @@ impl Schema {
         })
     }
 
-    /// Takes a schema that ships with the program and that a test compiles. It is compiled when a
-    /// value is not plainly valid.
+    /// Takes a built-in schema, which a test compiles. It is compiled on the first value that is
+    /// not plainly valid.
     ///
     /// # Errors
     /// [`SchemaError`], if its references can't be followed.
@@ -143,7 +142,7 @@ impl Schema {
         })
     }
 
-    /// Reads a schema that is within its budget, to be compiled.
+    /// Reads a schema within its limits, to be compiled later.
     fn read(schema: &Value) -> Result<Self, SchemaError> {
         if !schema.is_object() {
             return Err(SchemaError::NotAnObject);
@@ -156,12 +155,12 @@ impl Schema {
         })
     }
 
-    /// What a schema needs, by counting and not by compiling it; none if it is more than is allowed.
+    /// The cost of a schema, counted without compiling it; `None` if it exceeds the limits.
     pub fn cost_of(schema: &Value) -> Option<Cost> {
         cost::of_schema(schema)
     }
 
-    /// Whether it is compiled: one that ships is, once a value was not plainly valid.
+    /// Whether it is compiled already; a built-in schema is compiled lazily.
     pub fn is_compiled(&self) -> bool {
         self.validator.get().is_some()
     }
@@ -173,10 +172,10 @@ impl Schema {
         })
     }
 
-    /// Compiles it without checking it against the meta-schema.
+    /// Compiles it without the meta-schema check.
     fn trusted(&self) -> Result<Validator, SchemaError> {
-        // jsonschema has no way to skip checking the schema it builds, but it uses the schemas in a
-        // registry unchecked, and checks a draft 4 schema with a far smaller meta-schema.
+        // jsonschema always checks a schema that it builds. But it trusts the schemas in a
+        // registry, and checks a draft 4 schema against a far smaller meta-schema.
         let registry = Registry::new()
             .draft(Draft::Draft202012)
             .add(TRUSTED, &self.source)
@@ -290,7 +289,7 @@ impl Schema {
         Checked { value, findings }
     }
 
-    /// Reports every leaf that still has a skeleton's mark.
+    /// Reports every leaf that still has a placeholder.
     fn unfilled(
         &self,
         source: &Source,
@@ -308,7 +307,7 @@ impl Schema {
         }
     }
 
-    /// Reports every value that repeats the list of choices instead of choosing one.
+    /// Reports every value that repeats the list of choices instead of one of them.
     fn undecided(
         &self,
         source: &Source,
@@ -324,8 +323,8 @@ impl Schema {
         });
     }
 
-    /// Reports every other text that is nothing but the list of some value's choices, as a template
-    /// has it. A place with choices of its own has its finding.
+    /// Reports every other text that is a copied list of choices from a template. Places with their
+    /// own choices have a finding already.
     fn copied(
         &self,
         source: &Source,
@@ -335,7 +334,7 @@ impl Schema {
     ) {
         let mut found = Vec::new();
         texts(value, &mut String::new(), &mut |pointer, text| {
-            // To find a place, the document is read again.
+            // Determining a place parses the document again.
             if found.len() >= MAX_FINDINGS {
                 return;
             }
@@ -362,8 +361,8 @@ fn undecided_finding(place: Place, list: &str, choices: &[String]) -> Finding {
     finding.fix(format!("use one of: {}", choices.join(", ")))
 }
 
-/// Calls `see` for every text in a value, with its pointer; recursion is bounded by the depth of the
-/// source.
+/// Calls `see` for every text in a value, with its pointer. Recursion is bounded by the source's
+/// depth.
 fn texts(value: &Value, pointer: &mut String, see: &mut impl FnMut(&str, &str)) {
     let mut into = |part: &str, value: &Value| {
         let length = pointer.len();
@@ -394,7 +393,7 @@ fn invalid(error: &jsonschema::ValidationError<'_>) -> SchemaError {
     }
 }
 
-/// Collects the leaves that have the mark; recursion is bounded by the depth of the source.
+/// Collects the leaves with a placeholder. Recursion is bounded by the source's depth.
 fn marked(value: &Value, pointer: &mut String, found: &mut Vec<(String, String)>) {
     match value {
         Value::String(text) => {
@@ -428,7 +427,7 @@ fn marked(value: &Value, pointer: &mut String, found: &mut Vec<(String, String)>
     }
 }
 
-/// Sorts by place, removes duplicates, and keeps only "unfilled" for an unfilled place.
+/// Sorts by place, deduplicates, and keeps only "unfilled" for an unfilled place.
 fn tidy(findings: &mut Vec<Finding>) {
     if findings.is_empty() {
         return;

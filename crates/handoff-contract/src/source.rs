@@ -59,7 +59,7 @@ pub(super) enum Tree {
 }
 
 impl Tree {
-    /// The value of a source without a schema; XML has none.
+    /// The schemaless value of a source; XML has none.
     fn document(&self) -> Option<&Value> {
         match self {
             Self::Xml(_) => None,
@@ -69,11 +69,11 @@ impl Tree {
     }
 }
 
-/// The section of a Markdown message that may contain a whole contract.
+/// The section of a Markdown message that may hold a whole contract.
 const DATA: &str = "handoff_data";
 
 impl Source {
-    /// Parses a contract: size limit, UTF-8, format by content, strict parse.
+    /// Parses a contract: size limit, UTF-8, format detection, strict parse.
     ///
     /// # Errors
     /// The findings, if it cannot be parsed: `input.*`, `xml.*`, `json.*`, `markdown.*`, `text.control_character`.
@@ -139,10 +139,10 @@ impl Source {
         &self.tree
     }
 
-    /// Returns the name of the root: XML's root element, or the key of a wrapped JSON document (an
-    /// object whose single key is one of `roots` and whose value is an object). The bare form has
-    /// none. For a Markdown message it is `handoff_data`, if that is one of `roots` and its section
-    /// has an object.
+    /// Returns the root's name: XML's root element, or the key of a wrapped JSON document (an
+    /// object whose only key is one of `roots` and whose value is an object). An unwrapped document
+    /// has none. For a Markdown message it is `handoff_data`, if that is one of `roots` and its
+    /// section holds an object.
     pub fn root(&self, roots: &[&str]) -> Option<String> {
         match &self.tree {
             Tree::Xml(document) => Some(document.root().name.to_string()),
@@ -178,8 +178,8 @@ impl Source {
             .collect()
     }
 
-    /// Visits every unescaped text of the document, with its path in the source's own terms, the
-    /// nearest name, and the byte offset if known.
+    /// Visits every unescaped text with its path in the source's terms, the nearest name, and its
+    /// byte offset if known.
     pub(super) fn each_text(&self, visit: &mut impl FnMut(&str, &str, &str, Option<usize>)) {
         match &self.tree {
             Tree::Xml(document) => document.each_text(&mut |path, name, text, offset| {

@@ -1,4 +1,4 @@
-//! Positions in a text, and making values safe to show.
+//! Positions in a text, and escaping for display.
 
 use handoff_base::text::{cut, marked};
 
@@ -79,7 +79,7 @@ pub(super) fn is_name_char(c: char) -> bool {
         || matches!(c, '-' | '.' | '0'..='9' | '\u{b7}' | '\u{300}'..='\u{36f}' | '\u{203f}'..='\u{2040}')
 }
 
-/// Shortens a text to 60 characters and escapes what a terminal or a log would interpret.
+/// Truncates a text to 60 characters and escapes what a terminal or log would interpret.
 pub(super) fn short(text: &str) -> String {
     let (text, mut shown) = (cut(text, 60), String::new());
     for (_, c, hidden) in marked(&text) {
@@ -92,7 +92,7 @@ pub(super) fn short(text: &str) -> String {
     shown
 }
 
-/// Cuts a path that a contract made too long.
+/// Truncates an overlong path.
 pub(super) fn bound(path: &mut String) {
     const LIMIT: usize = 1_000;
     if path.len() > LIMIT {
@@ -102,7 +102,7 @@ pub(super) fn bound(path: &mut String) {
     }
 }
 
-/// The name among `names` that `name` most likely means.
+/// The closest of `names` to a misspelt `name`.
 pub(super) fn closest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let length = name.chars().count();
     if length > 64 {
@@ -117,7 +117,7 @@ pub(super) fn closest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> O
         .map(|(_, other)| other)
 }
 
-/// The number of single-character edits between two words, ignoring case and `-`/`_`.
+/// The edit distance of two words, ignoring case and `-`/`_`.
 fn distance(a: &str, b: &str) -> usize {
     let fold = |text: &str| -> Vec<char> {
         text.chars()

@@ -1,4 +1,4 @@
-//! JSON values as plain text, and visiting their texts.
+//! JSON values as plain text, and a visitor of their texts.
 
 use handoff_base::pointer::push_part;
 use serde_json::Value;

@@ -1,20 +1,20 @@
-//! What may be around a contract: a byte order mark, and the fence of a Markdown code block, which
-//! many agents write without being asked.
+//! The wrapping around a contract: a byte order mark, or a Markdown code fence, which many agents
+//! add unasked.
 
 use handoff_base::text::without_mark;
 
 use super::line::Fence;
 use super::text;
 
-/// The contract itself: a document without its byte order mark and, if all of it is one code block
-/// with XML or JSON, without the fence.
+/// The bytes without a byte order mark and, if the whole document is one code block of XML or JSON,
+/// without its fence.
 pub fn unwrapped(bytes: &[u8]) -> &[u8] {
     let bytes = without_mark(bytes);
     let text = std::str::from_utf8(bytes).ok();
     text.and_then(in_fence).map_or(bytes, str::as_bytes)
 }
 
-/// What is in the only code block of a text that has nothing else.
+/// The content of a text's only code block, if there is nothing else.
 fn in_fence(text: &str) -> Option<&str> {
     let document = text::trim(text);
     let (first, rest) = document.split_once('\n')?;
@@ -22,7 +22,7 @@ fn in_fence(text: &str) -> Option<&str> {
     let (inside, last) = rest.rsplit_once('\n')?;
     let closes = |line: &str| Fence::of(line).is_some_and(|fence| fence.closes(opened));
     let is_one = closes(last) && !inside.lines().any(closes);
-    // A message in a fence is read as it is.
+    // A fenced Markdown message is parsed as it is.
     let is_contract = text::trim(inside).starts_with(['<', '{']);
     (is_one && is_contract).then_some(inside)
 }

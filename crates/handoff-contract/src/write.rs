@@ -10,11 +10,10 @@ use super::value::scalar_text;
 
 /// Writes a value as XML, indented by two spaces, with a line feed at the end.
 ///
-/// Reading it back with the same shape gives the same value, if the value fits the shape, its keys
+/// Parsing it back with the same shape gives the same value, if the value fits the shape, its keys
 /// are XML names, and open content has only strings, objects, and arrays of two or more. Content
-/// that the shape writes as JSON may be anything. Characters
-/// that XML cannot contain become U+FFFD; in keys, characters that a name cannot contain become
-/// `_`.
+/// written as JSON may be anything. Characters that XML can't contain become U+FFFD; in keys,
+/// characters that a name can't contain become `_`.
 pub fn write_xml(value: &Value, shape: &Shape, root: &str) -> String {
     let mut writer = Writer {
         out: String::new(),
@@ -31,8 +30,9 @@ pub fn write_json(value: &Value) -> String {
 
 /// Writes an object or a list as the data of a Markdown message, as indented JSON, with a line feed at the end.
 ///
-/// Reading it back gives the same value under `/handoff_data`. Names and status may be any text:
-/// each becomes one line, so that none can add a section or a title. An empty status is left out.
+/// Parsing it back gives the same value under `/handoff_data`. Names and status may be any text:
+/// each is reduced to one line, so that none can add a section or a title. An empty status is left
+/// out.
 pub fn write_markdown(value: &Value, from: &str, to: &str, status: &str) -> String {
     let name = |name: &str| {
         let line = contract_line(name).replace(['→', '>'], "-");
@@ -52,13 +52,12 @@ pub fn write_markdown(value: &Value, from: &str, to: &str, status: &str) -> Stri
     out
 }
 
-/// Writes a value as a Markdown message with sections: a text next to its heading, texts by name as
-/// bullets, and anything else as JSON.
+/// Writes a value as a Markdown message with sections: texts beside their headings, named texts as
+/// bullets, anything else as JSON.
 ///
-/// Reading it back gives the same value, if its keys are words in the form of headings and bullets,
-/// and no text is empty or has several lines. A text is written below its heading if the shape
-/// expects something else, and as JSON if the shape expects a number: it is a mark, and its
-/// replacement can be parsed there.
+/// Parsing it back gives the same value, if its keys have the form of headings and bullets, and no
+/// text is empty or multi-line. A text where the shape expects another type is a placeholder: it
+/// goes below the heading, or into JSON for a number, so that its replacement parses there.
 pub fn write_message(value: &Value, shape: &Shape) -> String {
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
     let rule = "=".repeat(48);
@@ -103,7 +102,7 @@ pub fn write_message(value: &Value, shape: &Shape) -> String {
     out
 }
 
-/// Elements of a name, one for each value, without blanks between them.
+/// Elements of one name, one per value, without white space between them.
 pub(super) fn elements(shape: &Shape, name: &str, node: usize, values: &[Value]) -> String {
     let mut all = String::new();
     for value in values {
@@ -117,21 +116,21 @@ pub(super) fn elements(shape: &Shape, name: &str, node: usize, values: &[Value])
     all
 }
 
-/// A text as the content of an element.
+/// Escapes a text as the content of an element.
 pub(super) fn element_text(value: &str) -> String {
     let mut out = String::new();
     escape_into(&mut out, value, false);
     out
 }
 
-/// A text as the value of an attribute in either kind of quotes.
+/// Escapes a text as an attribute's value, for either kind of quotes.
 pub(super) fn attribute_text(value: &str) -> String {
     let mut out = String::new();
     escape_into(&mut out, value, true);
     out.replace('\'', "&apos;")
 }
 
-/// A text on one line, with only characters that a contract may contain.
+/// A text as one line, without characters that contracts exclude.
 fn contract_line(text: &str) -> String {
     let line: String = text
         .chars()
@@ -199,7 +198,7 @@ impl Writer<'_> {
                     self.end(name);
                 }
             }
-            // A mark is written as it is, so that it is told as one.
+            // A placeholder is written as it is, so that it is reported as one.
             (Node::Json { .. }, value) if !value.is_string() => self.text(name, &value.to_string()),
             (_, Value::Object(members)) => self.open(name, members, depth),
             (_, value) => self.text(name, &flat(value)),
@@ -207,7 +206,7 @@ impl Writer<'_> {
         self.out.push('\n');
     }
 
-    /// Closes a start tag and writes text and end tag.
+    /// Closes a start tag, then writes text and end tag.
     fn text(&mut self, name: &str, value: &str) {
         if value.is_empty() {
             self.out.push_str("/>");
@@ -266,7 +265,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes an object that no schema describes.
+    /// Writes an object without a schema.
     fn open(&mut self, name: &str, members: &Map<String, Value>, depth: usize) {
         for (key, value) in members {
             if let Some(name) = key.strip_prefix('@') {
@@ -289,7 +288,7 @@ impl Writer<'_> {
                     escape_into(&mut self.out, &own_text, false);
                     opened = true;
                 }
-                // Next to text, every added blank would become part of it.
+                // White space added beside text would become part of it.
                 if own_text.is_empty() {
                     if !self.out.ends_with('\n') {
                         self.out.push('\n');

@@ -1,4 +1,4 @@
-//! Strict XML: a bounded scan, then roxmltree, then a small arena that owns the result.
+//! Strict XML: a bounded scan, then roxmltree, then an owned arena.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -24,9 +24,9 @@ pub(super) struct Element {
     /// Byte offset of its `<`.
     pub(super) offset: usize,
     pub(super) attributes: Vec<Attribute>,
-    /// Text and CDATA directly inside it, joined, without blanks between child elements.
+    /// Its direct text and CDATA, joined, without white space between child elements.
     pub(super) text: Box<str>,
-    /// Byte offset of the first text that is not blank.
+    /// Byte offset of the first non-blank text.
     pub(super) text_offset: usize,
     children: Vec<u32>,
 }
@@ -54,8 +54,8 @@ impl Document {
             .map(|&index| &self.elements[index as usize])
     }
 
-    /// Visits every text and attribute with its element path, the element's or attribute's name and
-    /// its offset. Elements with the same parent and name are numbered from 1.
+    /// Visits every text and attribute with its element path, name and offset. Elements of the same
+    /// parent and name are numbered from 1.
     pub(super) fn each_text(&self, visit: &mut impl FnMut(&str, &str, &str, usize)) {
         let root = self.root();
         self.each_text_in(root, &mut format!("/{}", root.name), visit);
@@ -311,7 +311,7 @@ fn syntax(source: &str, error: &Error) -> Finding {
     }
 }
 
-/// A fault for which the scan refuses the text before a tree is built.
+/// A fault found by the scan, before a tree is built.
 struct Fault {
     code: FindingCode,
     offset: usize,
@@ -330,8 +330,8 @@ impl Fault {
     }
 }
 
-/// Walks the markup once, without recursion: limits depth and attributes, and refuses what
-/// roxmltree accepts. Unfinished markup is left to roxmltree, which reports it better.
+/// Scans the markup once, without recursion: limits depth and attributes, and refuses what
+/// roxmltree accepts wrongly. Incomplete markup is left to roxmltree, whose messages are better.
 fn scan(source: &str) -> Result<(), Fault> {
     if let Some((offset, c)) = source.char_indices().find(|&(_, c)| !text::is_xml_char(c)) {
         let message = format!("the character U+{:04X} is not allowed in XML", u32::from(c));
@@ -400,7 +400,7 @@ fn scan(source: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The end of a comment, if it ends; refuses dashes that XML does not allow in it.
+/// The end of a comment, if it is closed; refuses `--` inside it.
 fn comment(source: &str, start: usize) -> Result<Option<usize>, Fault> {
     let Some(end) = find(source, start + 4, "-->") else {
         return Ok(None);
@@ -444,7 +444,7 @@ fn find(source: &str, from: usize, what: &str) -> Option<usize> {
     source.get(from..)?.find(what).map(|at| from + at)
 }
 
-/// The offset of the `>` that ends the tag at `start`, and the number of quoted values in it.
+/// The offset of the `>` that ends a tag, and the number of its quoted values.
 fn tag_end(bytes: &[u8], start: usize) -> Option<(usize, usize)> {
     let mut attributes = 0;
     let mut at = start + 1;

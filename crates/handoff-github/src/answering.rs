@@ -1,13 +1,13 @@
-//! How an open question is answered in a comment.
+//! The lines of a comment that answer open questions.
 
 use handoff::model::{Question, Record};
 
 use super::text::line;
 
-/// In characters.
+/// The maximum length of a key, in characters.
 const MOST_KEY: usize = 80;
 
-/// The lines of a comment that answer what a blocked handoff asks, with a place for each value.
+/// The comment lines that answer a blocked handoff's questions, with a placeholder for each value.
 pub(crate) fn answer_lines(record: &Record) -> String {
     let id = &record.id;
     let needed = record.questions().iter().filter(|q| !q.optional);
@@ -24,7 +24,7 @@ pub(crate) fn answer_lines(record: &Record) -> String {
     }
 }
 
-/// What stands for a value: its type, in capitals.
+/// The placeholder of a value: its type, in capitals.
 fn place(question: &Question) -> String {
     let kind = question.kind.as_deref().unwrap_or("value");
     line(kind, MOST_KEY).to_uppercase()

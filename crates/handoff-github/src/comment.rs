@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use super::text::line;
 
-/// The characters that an error shows of an invalid list.
+/// The maximum length of an invalid list in an error, in characters.
 const MOST_SHOWN: usize = 60;
 
 /// GitHub's limit for the body of a comment, an issue or a pull request, in characters. Pages are
-/// cut to as many bytes, which are never fewer.
+/// truncated to as many bytes, which are never fewer.
 pub const MOST_COMMENT: usize = 65_536;
 
 /// The author of comments that a workflow writes with its own token.
@@ -28,7 +28,7 @@ pub enum CommentsFault {
     /// Neither a list of comments nor pages of them.
     #[error("it is not a list of comments as GitHub's REST API returns it")]
     Unreadable {
-        /// The place of the fault.
+        /// The position of the fault.
         #[source]
         source: serde_json::Error,
     },
@@ -50,7 +50,7 @@ pub struct Comment {
 }
 
 impl Comment {
-    /// Whether it says this; GitHub may keep lines as forms send them.
+    /// Whether its body equals this one; GitHub may keep line ends as forms send them.
     pub fn is(&self, body: &str) -> bool {
         let own = self.body.as_deref().unwrap_or_default();
         own.replace("\r\n", "\n").trim_end() == body.trim_end()
@@ -91,10 +91,10 @@ fn comments(page: Value) -> Result<Vec<Comment>, CommentsFault> {
     Ok(found)
 }
 
-/// Finds the comment about an issue among those of a pull request, as the REST API lists them: one
-/// page, several in a row, or a list of pages. It must begin with the marker and be by this
-/// author, so that nobody else's comment with the marker is overwritten. If there are several, the
-/// oldest counts.
+/// Finds the comment about an issue in a pull request's comments from the REST API: one page,
+/// several in a row, or a list of pages. It must begin with the marker and have this author, so
+/// that nobody else's comment with the marker is overwritten. If there are several, the oldest
+/// counts.
 ///
 /// # Errors
 /// [`CommentsFault`] if the text is not a list of comments.

@@ -1,9 +1,10 @@
-//! What the ledger tells GitHub's workflows, and what it takes from GitHub's events.
+//! The ledger's output for GitHub workflows, and its input from GitHub events.
 //!
-//! `status` gathers what the others render: `annotations` writes commands into a step's log,
+//! `status` collects what the others render: `annotations` writes commands into a step's log,
 //! `output` values for later steps, `summary` the page of a run and the body of a comment.
-//! `comment` finds that comment, `reply` answers commands in comments, `parts` cuts a page to GitHub's limits, and `text` escapes
-//! foreign text for each place. Nothing here uses the network or knows a token.
+//! `comment` finds that comment, `reply` answers commands in comments, `parts` truncates a page to
+//! GitHub's limits, and `text` escapes foreign text for each place. Nothing here uses the network
+//! or a token.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 

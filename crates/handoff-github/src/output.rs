@@ -81,8 +81,8 @@ pub fn of_issue(standing: &status::Issue) -> Values {
     ]
 }
 
-/// An issue's code branch, if its name has no character that a shell reads: contracts and notes hold
-/// any text.
+/// An issue's code branch, if its name has no special character of a shell: contracts and notes
+/// contain arbitrary text.
 fn branch(standing: &status::Issue) -> String {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"._/-".contains(&b);
     let name = standing.known.get("branch").and_then(Value::as_str);
@@ -95,8 +95,8 @@ pub fn of_none() -> Values {
     vec![("exists", "false".to_owned())]
 }
 
-/// Returns the values of the reply to commands: whether there is one, and its body, which is encoded
-/// so that it is one word too.
+/// Returns the values of the reply to commands: whether there is one, and its body, encoded as a
+/// single word.
 pub fn of_reply(reply: Option<&Reply>) -> Values {
     let Some(reply) = reply else {
         return vec![("reaction", String::new())];

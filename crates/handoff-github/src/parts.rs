@@ -1,12 +1,12 @@
-//! Pages that are cut to a size: the last parts are left out first, and the last rows of lists;
-//! the page says what is missing.
+//! Pages that are truncated to a size: the last parts are omitted first, and the last rows of
+//! lists; the page says what is missing.
 
-/// The bytes reserved for the line that says what is missing.
+/// The bytes reserved for the line about omitted parts.
 const RESERVE: usize = 600;
 
 #[derive(Debug, Default)]
 pub(super) struct Part {
-    /// How the page names the part if it is missing: `handoffs`, `the graph`.
+    /// The part's name if it is omitted: `handoffs`, `the graph`.
     pub name: &'static str,
     /// The text before the rows, or the whole part.
     pub head: String,
@@ -20,11 +20,11 @@ pub(super) struct Part {
 pub struct Fitted {
     /// Markdown.
     pub text: String,
-    /// The names of the missing parts, with the number of rows.
+    /// The names of the omitted parts, with the number of rows.
     pub left_out: Vec<String>,
 }
 
-/// Joins parts to a page of at most `most` bytes; `more` says where to find the rest.
+/// Joins parts to a page of at most `most` bytes; `more` names the source of the rest.
 pub(super) fn fit(parts: Vec<Part>, most: usize, more: &str) -> Fitted {
     let size = |part: &Part| {
         let rows: usize = part.rows.iter().map(String::len).sum();

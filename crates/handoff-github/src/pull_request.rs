@@ -1,4 +1,4 @@
-//! A pull request as GitHub describes it, in an event or by its API: what it is about, and whether a
+//! A pull request as GitHub describes it, in an event or by its API: its issues, and whether a
 //! gate's policy exempts it.
 
 use handoff::base::ObjectId;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::event::{Event, Naming, Subject};
 
-/// The longest name that is shown, in characters.
+/// The maximum length of a name that is shown, in characters.
 const SHOWN: usize = 80;
 
 /// A pull request.
@@ -26,13 +26,13 @@ pub struct PullRequest {
     event: Event,
     author: String,
     labels: Vec<String>,
-    /// Its branch, if that is one of the repository itself.
+    /// Its branch, if it is in the repository itself.
     branch: Option<String>,
     /// The branch that it is to be merged into.
     pub into: String,
-    /// The issues that GitHub says it closes, if it was asked.
+    /// The issues that it closes, from GitHub, if it was asked.
     closes: Vec<IssueKey>,
-    /// Why GitHub does not say which, if it was asked.
+    /// Why GitHub did not answer, if it was asked.
     pub unasked: Option<String>,
 }
 
@@ -43,22 +43,22 @@ pub struct NoPullRequest {
     place: &'static str,
 }
 
-/// The name of a branch on which a merge queue tests a pull request.
+/// The parsed name of a merge queue's branch for a pull request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct QueueBranch<'a> {
     /// The branch into which it is to be merged.
     pub into: &'a str,
     /// The number of the pull request.
     pub number: u64,
-    /// The commit that it is merged into, by the name.
+    /// The commit that it is merged into, from the name.
     pub base: Option<ObjectId>,
 }
 
 impl PullRequest {
-    /// Reads it, as payloads and the API have it.
+    /// Parses it, from a payload or the API.
     ///
     /// # Errors
-    /// [`NoPullRequest`] if what decides about it is missing.
+    /// [`NoPullRequest`] if a required member is missing.
     pub fn read(described: &Value) -> Result<Self, NoPullRequest> {
         let text = |place: &'static str| {
             let found = described.pointer(place).and_then(Value::as_str);
@@ -81,7 +81,7 @@ impl PullRequest {
             number: number.ok_or(NoPullRequest { place: "/number" })?,
             head: head.map_err(|_| NoPullRequest { place: "/head/sha" })?,
             is_open: text("/state")? == "open",
-            // A deleted account has none, and is nobody's.
+            // A deleted account has no login, and matches nobody.
             author: text("/user/login").unwrap_or_default().to_owned(),
             labels: labels
                 .filter_map(|label| Some(label.get("name")?.as_str()?.to_owned()))
@@ -98,13 +98,12 @@ impl PullRequest {
         })
     }
 
-    /// Takes the issues that GitHub says it closes; none leaves it to its text and its branch.
+    /// Sets the issues that GitHub says it closes; if empty, its text and its branch decide.
     pub fn closing(&mut self, issues: Vec<IssueKey>) {
         self.closes = issues;
     }
 
-    /// Finds the issues that it is about: those that it names, else the open ones of the ledger that
-    /// have it.
+    /// Finds its issues: those that it names, else the ledger's open ones with this pull request.
     ///
     /// # Errors
     /// [`LedgerError`] if the ledger can't be read.
@@ -112,11 +111,11 @@ impl PullRequest {
         Subject::of(&self.event, &Naming::of(tip, &self.closes)?).known(tip, &self.event)
     }
 
-    /// Why a policy exempts it, with the conditions that it meets; `None` if it does not.
-    /// `changes_only` tells whether it changes nothing but what these patterns match.
+    /// The reason for its exemption, with the conditions that it meets; `None` if it is not exempt.
+    /// `changes_only` tells whether it changes only paths that match the patterns.
     ///
     /// # Errors
-    /// Why that can't be told, in words, if nothing else exempts it.
+    /// Why that is unknown, in words, if nothing else exempts it.
     pub fn exemption(
         &self,
         policy: &GatePolicy,
@@ -144,7 +143,7 @@ impl PullRequest {
         trouble.map_or(Ok(None), Err)
     }
 
-    /// The conditions of an exemption, if it meets each; its paths aside.
+    /// The conditions of an exemption, if it meets all except its paths.
     fn meets(&self, exemption: &Exemption, has_issue: bool) -> Option<Vec<String>> {
         let mut met = Vec::new();
         let mut one = |what: &str, found: Option<&str>| {
@@ -173,7 +172,7 @@ impl PullRequest {
             )?;
         }
         if exemption.without_issue.is_some() {
-            // Nobody knows of one that is only linked, while GitHub does not say.
+            // An issue may be linked only on GitHub, so without its answer there may be one.
             let has_none = !has_issue && self.unasked.is_none();
             one("without", has_none.then_some("an issue"))?;
         }
@@ -182,7 +181,7 @@ impl PullRequest {
 }
 
 impl<'a> QueueBranch<'a> {
-    /// Reads `refs/heads/gh-readonly-queue/main/pr-104-COMMIT`.
+    /// Parses `refs/heads/gh-readonly-queue/main/pr-104-COMMIT`.
     pub fn read(name: &'a str) -> Option<Self> {
         let name = name.strip_prefix("refs/heads/").unwrap_or(name);
         let name = name.strip_prefix("gh-readonly-queue/")?;

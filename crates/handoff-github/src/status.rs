@@ -1,4 +1,4 @@
-//! The status of an issue or a ledger, gathered once for every way to render it.
+//! The status of an issue or a ledger, collected once for every renderer.
 
 use handoff::base::ids::{AgentName, IssueKey};
 use handoff::base::{Moment, ObjectId};
@@ -13,10 +13,10 @@ use handoff::protocol::{BASE, Command, Effect, Level, Protocol, State};
 use handoff_graph::Graph;
 use serde_json::{Map, Value};
 
-/// A threshold of a protocol that is crossed.
+/// A crossed threshold of a protocol.
 #[derive(Debug)]
 pub struct Threshold {
-    /// Whose threshold it is.
+    /// Its protocol.
     pub protocol: AgentName,
     /// Its name there.
     pub name: String,
@@ -33,23 +33,23 @@ pub struct Issue {
     pub commit: ObjectId,
     /// The record of the issue.
     pub issue: handoff::model::Issue,
-    /// What is known of it, by name.
+    /// Its facts, by name.
     pub known: Map<String, Value>,
-    /// Who says what each of its notes says.
+    /// The source of each of its notes.
     pub witnesses: Vec<Witness>,
-    /// The oldest first.
+    /// Oldest first.
     pub records: Vec<Record>,
-    /// What needs attention, and whom.
+    /// What needs attention, and whose.
     pub stuck: Vec<Attention>,
-    /// What should happen next; `None` if nothing has to.
+    /// The next turn; `None` if nothing has to happen.
     pub next: Option<NextTurn>,
-    /// Whether it meets what is required of a merge.
+    /// Whether it meets the requirements of a merge.
     pub gate: Judgement,
-    /// The commands that its protocol takes from comments.
+    /// The commands that its protocol accepts in comments.
     pub commands: Vec<Command>,
     /// The steps, as a graph.
     pub graph: Graph,
-    /// Whether its branch, if one is known, is one that agents may begin: no base, not the ledger's, and
+    /// Whether agents may create its branch, if it is known: it is no base, not the ledger's, and
     /// named after the issue.
     pub agents_write: bool,
     /// The time of reading.
@@ -57,13 +57,13 @@ pub struct Issue {
 }
 
 impl Issue {
-    /// The figures that metrics and graphs are made from.
+    /// The summary that metrics and graphs are made from.
     pub fn survey(&self) -> IssueSurvey<'_> {
         IssueSurvey::of(&self.issue, &self.records)
     }
 
-    /// Reads the status of an issue, and whether it meets what is asked of a gate. `None` if the
-    /// issue is not in the ledger.
+    /// Reads the status of an issue, and whether it meets the gate's policy. `None` if the issue is
+    /// not in the ledger.
     ///
     /// # Errors
     /// [`LedgerError`] if a requirement is unknown, or the ledger cannot be read.
@@ -91,7 +91,7 @@ impl Issue {
         let patterns = tip.branch_patterns()?;
         let context = BranchContext {
             issue: key,
-            // The workflow knows its own one.
+            // The workflow sets its own one.
             ledger_branch: DEFAULT_BRANCH,
             default_branch: None,
             base: text(BASE),
@@ -134,7 +134,7 @@ impl Issue {
         found.ok_or_else(|| none().into())
     }
 
-    /// Lists the agents that an open handoff was sent to, each once.
+    /// Lists the agents with an open handoff, without duplicates.
     pub fn holders(&self) -> impl Iterator<Item = &AgentName> {
         let open = &self.issue.open;
         let first = |(at, agent): &(usize, &AgentName)| open[..*at].iter().all(|o| o.to != **agent);
@@ -164,8 +164,8 @@ pub struct Ledger {
     pub open: Vec<Record>,
     /// The number of open handoffs in each state.
     pub counts: Vec<(State, usize)>,
-    /// What needs attention, and whom.
+    /// What needs attention, and whose.
     pub stuck: Vec<Attention>,
-    /// The thresholds that are crossed.
+    /// The crossed thresholds.
     pub firing: Vec<Threshold>,
 }

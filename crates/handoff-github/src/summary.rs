@@ -26,10 +26,10 @@ pub const MOST_SUMMARY: usize = 1 << 20;
 const MOST_CELL: usize = 120;
 const MOST_REASON: usize = 400;
 
-/// The findings that are named first.
+/// The maximum number of findings that are named.
 const MOST_FINDINGS: usize = 3;
 
-/// In bytes.
+/// The maximum size of details, in bytes.
 const MOST_DETAILS: usize = 4096;
 
 /// Renders the page of an issue, in at most `most` bytes.
@@ -58,8 +58,8 @@ pub fn of_none(key: &IssueKey, most: usize) -> Fitted {
     fit(vec![part], most, "`git handoff list` shows every issue.")
 }
 
-/// Renders the body of the comment about an issue: what matters first, and the rest folded away.
-/// `report` is the address of a page with the ledger's report.
+/// Renders the body of the comment about an issue: the most important part, and the rest folded.
+/// `report` is the URL of the ledger's report.
 pub fn comment(standing: &Issue, report: Option<&str>) -> Fitted {
     let marker = format!("{}\n", marker(&standing.issue.issue));
     let fold = (
@@ -139,7 +139,8 @@ pub fn of_ledger(standing: &Ledger, most: usize) -> Fitted {
     )
 }
 
-/// What matters most: whose turn it is, what is asked, what a merge lacks, what reviews found.
+/// The most important part: whose turn it is, open questions, unmet requirements, findings of
+/// reviews.
 fn brief(standing: &Issue, report: Option<&str>) -> Part {
     let mut rows: Vec<String> = standing
         .records
@@ -161,7 +162,7 @@ fn brief(standing: &Issue, report: Option<&str>) -> Part {
     }
 }
 
-/// What somebody works on or can claim is about, and the newest note on it.
+/// The subject of work that is held or can be claimed, and its newest note.
 fn about(standing: &Issue, record: &Record) -> Option<String> {
     if ![State::Pending, State::InProgress].contains(&record.state) {
         return None;
@@ -183,7 +184,7 @@ fn about(standing: &Issue, record: &Record) -> Option<String> {
     ))
 }
 
-/// What a handoff waits for that a comment can give: an answer, or another attempt.
+/// The request that a comment can fulfil: for an answer, or for a retry.
 fn asked(standing: &Issue, record: &Record) -> Option<String> {
     let (command, (what, how), lines) = match record.state {
         State::Blocked => (
@@ -225,7 +226,7 @@ fn asked(standing: &Issue, record: &Record) -> Option<String> {
     Some(text + "\n")
 }
 
-/// One requirement of a merge.
+/// A requirement of a merge.
 fn gate_row(standing: &Issue, one: &Answered) -> String {
     let (mark, not) = if one.met {
         ("✓", "")
@@ -249,7 +250,7 @@ fn gate_row(standing: &Issue, one: &Answered) -> String {
     format!("- Required of a merge {of}: {mark} {not}{name}: {why}{by_comment}\n")
 }
 
-/// The findings of reviews that nobody has answered, in one line.
+/// The unanswered findings of reviews, in one line.
 fn open_findings(standing: &Issue) -> Option<String> {
     let open = standing.issue.findings.iter();
     let open: Vec<&ReviewFinding> = open.filter(|f| f.state.is_unanswered()).collect();
@@ -268,7 +269,7 @@ fn open_findings(standing: &Issue) -> Option<String> {
     })
 }
 
-/// The size and the cost of an issue, and where more is told.
+/// The size and the cost of an issue, and links to more.
 fn figures(standing: &Issue, report: Option<&str>) -> String {
     let issue = &standing.issue;
     let mut spent = Spent::default();
@@ -288,7 +289,7 @@ fn figures(standing: &Issue, report: Option<&str>) -> String {
     )
 }
 
-/// All the rest.
+/// The remaining parts.
 fn rest(standing: &Issue) -> Vec<Part> {
     let mut parts = Vec::new();
     parts.extend(attention(&standing.stuck, false));
@@ -375,7 +376,7 @@ fn attention(stuck: &[Attention], is_of_many: bool) -> Option<Part> {
     table("that need attention", &title, &heads, rows.collect())
 }
 
-/// The statements of contracts that the repository contradicts.
+/// The contracts' statements that the repository contradicts.
 fn contradicted(records: &[Record]) -> Option<Part> {
     let of = |record: &Record| -> Vec<String> {
         let found = record
@@ -395,7 +396,7 @@ fn contradicted(records: &[Record]) -> Option<Part> {
     )
 }
 
-/// The failures, the newest first, with their details.
+/// The failures, newest first, with their details.
 fn failed(records: &[Record]) -> Option<Part> {
     let mut all: Vec<PastFailure> = records.iter().flat_map(failures).collect();
     all.sort_by_key(|failure| std::cmp::Reverse(failure.at));

@@ -3,7 +3,7 @@
 
 use handoff::base::text::{cut, one_line, plain};
 
-/// Returns the fence that closes the code block in which a Markdown text ends, if it ends in one.
+/// Returns the fence that closes the code block in which a Markdown text ends, if any.
 pub fn open_fence(text: &str) -> Option<String> {
     let mut open: Option<(char, usize, usize)> = None;
     for line in text.lines() {
@@ -19,7 +19,7 @@ pub fn open_fence(text: &str) -> Option<String> {
             Some((of, least, _)) if sign == of && length >= least && after.trim().is_empty() => {
                 open = None;
             }
-            // Backticks after a fence of backticks would make it code within a line.
+            // After a fence of backticks, another backtick makes it inline code.
             None if length >= 3 && !(sign == '`' && after.contains('`')) => {
                 open = Some((sign, length, indent));
             }
@@ -30,14 +30,14 @@ pub fn open_fence(text: &str) -> Option<String> {
     open.map(|(sign, length, indent)| " ".repeat(indent) + &sign.to_string().repeat(length))
 }
 
-/// Puts a text in one line without invisible or reordering characters, cut after `most`
+/// Puts a text on one line without invisible or reordering characters, truncated after `most`
 /// characters.
 pub fn line(text: &str, most: usize) -> String {
     one_line(&cut(text.trim(), most))
 }
 
-/// Renders a text as a code span of Markdown, where it cannot be a mention, a reference, a link,
-/// an image or markup.
+/// Renders a text as a Markdown code span, in which nothing is a mention, a reference, a link, an
+/// image or markup.
 pub fn code(text: &str, most: usize) -> String {
     let line = line(text, most);
     if line.is_empty() {

@@ -1,5 +1,5 @@
-//! Archiving: issues that ended long ago are taken out of the tip, and an index by key says where
-//! their folders are in history. A step that writes to one of them brings it back first.
+//! Archiving: issues that ended long ago are removed from the tip, and an index by key records
+//! where their folders are in history. A step that writes to an archived issue restores it first.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +16,12 @@ use super::ledger::Ledger;
 use super::session::Session;
 use super::snapshot::Snapshot;
 
-/// How many entries of folders one step changes at most, as [`entries`] counts them: enough for 2,000
-/// issues, and less than the [`MOST_ENTRIES`] that a reader accepts.
+/// The maximum number of tree entries that one step changes, as [`entries`] counts them: enough for
+/// 2,000 issues, and below the [`MOST_ENTRIES`] that a reader accepts.
 const MOST_IN_STEP: usize = 10_000;
 
-/// How many entries archiving an issue changes at most: its folder, the two above it, as much of the
-/// index, and those of who has yet to be told of its end.
+/// The maximum number of entries changed by archiving an issue: its folder, its two parents, their
+/// part of the index, and the entries of agents to be notified of its end.
 fn entries(issue: &Issue) -> usize {
     5 + issue.to_tell.len()
 }
@@ -52,12 +52,12 @@ pub struct ArchivedTogether {
 }
 
 impl<'r> Ledger<'r> {
-    /// Archives issues, in as many steps as that takes, and adds each to `done`. Each is whole: what
-    /// was archived before an error stays archived. An issue that was written to meanwhile stays
-    /// where it is.
+    /// Archives issues in as many steps as needed, and adds each step to `done`. Steps are atomic:
+    /// what was archived before an error stays archived. Issues that were changed meanwhile are
+    /// skipped.
     ///
     /// # Errors
-    /// [`LedgerError`], also if issues that were named can't be archived.
+    /// [`LedgerError`], also if a named issue can't be archived.
     pub fn archive(
         &mut self,
         session: &Session,
@@ -72,13 +72,13 @@ impl<'r> Ledger<'r> {
             }
         }
         if done.len() == before && !request.issues.is_empty() {
-            // Somebody wrote to them since they were looked at: why they stay is told.
+            // They were changed since they were read: return the reason.
             self.to_archive(request)?;
         }
         Ok(())
     }
 
-    /// What [`Self::archive`] would archive now, in as many steps. Writes nothing.
+    /// The steps that [`Self::archive`] would make now. Writes nothing.
     ///
     /// # Errors
     /// [`LedgerError`], also if an issue that was named can't be archived.
@@ -145,7 +145,7 @@ impl<'r> Ledger<'r> {
         Ok(parts)
     }
 
-    /// Archives those of these issues that can be, in one step; nothing, if none can.
+    /// Archives as many of these issues as possible, in one step; no step if there is none.
     pub(super) fn archive_together(
         &mut self,
         session: &Session,
@@ -173,7 +173,7 @@ impl<'r> Ledger<'r> {
         })
     }
 
-    /// Brings an archived issue back; nothing, if it is not archived.
+    /// Restores an issue if it is archived.
     pub(super) fn unarchive(
         &mut self,
         session: &Session,
@@ -188,7 +188,7 @@ impl<'r> Ledger<'r> {
     }
 }
 
-/// What of an issue's file tells whether it ended.
+/// The members of an issue's file that tell whether it ended.
 #[derive(Deserialize)]
 struct Ended {
     status: IssueStatus,
@@ -196,7 +196,7 @@ struct Ended {
     updated_at: Moment,
 }
 
-/// The issues in the tip that can be archived, each with when its last step was made.
+/// The issues in the tip that can be archived, each with the time of its last step.
 fn ended_before(
     tip: &Snapshot<'_>,
     request: &ArchiveRequest,
@@ -214,7 +214,7 @@ fn ended_before(
         let Some((_, bytes)) = folder.read("issue.json")? else {
             continue;
         };
-        // Most need not be read as a whole.
+        // Most need not be parsed completely.
         if serde_json::from_slice(&bytes).is_ok_and(|issue| !wants(&issue)) {
             continue;
         }
@@ -228,7 +228,7 @@ fn ended_before(
     Ok(found)
 }
 
-/// An issue and its line in the index, were it archived now; `None` if its folder is not in the tip.
+/// An issue and its index line if it were archived now; `None` if its folder is not in the tip.
 fn archivable(
     tip: &Snapshot<'_>,
     key: &IssueKey,

@@ -1,5 +1,5 @@
-//! The steps that take ended issues out of the tip and bring them back. The write path makes them, and
-//! the audit derives them again: so no step of an issue ever finds its folder in two places.
+//! The steps that archive ended issues and restore them, for the write path and the audit. An
+//! issue's folder is never in two places.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,8 +15,8 @@ use super::error::LedgerError;
 use super::signing::{By, Demand};
 use super::snapshot::{IssueFolder, SHAPE, Snapshot};
 
-/// An issue's line in the index, were it archived in a step on this commit, whose tree the snapshot
-/// has; `None` if its folder is not in the tree.
+/// An issue's index line if it were archived in a step after this snapshot's commit; `None` if its
+/// folder is not in the tree.
 pub(super) fn line_of(
     tree: &Snapshot<'_>,
     commit: ObjectId,
@@ -31,7 +31,7 @@ pub(super) fn line_of(
     Ok(Some(ArchivedIssue::new(issue, commit, id)))
 }
 
-/// The step that archives issues, given by their lines in the index.
+/// The step that archives issues, given by their index lines.
 pub(super) fn archive_step(
     tip: &Snapshot<'_>,
     lines: Vec<ArchivedIssue>,
@@ -43,7 +43,7 @@ pub(super) fn archive_step(
     let mut new: BTreeMap<String, Vec<ArchivedIssue>> = BTreeMap::new();
     for line in lines {
         files.push((layout::issue_folder(&line.issue), Edit::Gone));
-        // Nobody is told of it any more.
+        // Nobody is notified of it any more.
         let told = to_tell(&IssueFolder::of_archived(tip.repository(), &line)?)?;
         files.extend(told.into_iter().map(|(path, _)| (path, Edit::Gone)));
         let file = layout::archived_file(&line.issue);
@@ -58,7 +58,7 @@ pub(super) fn archive_step(
     Ok(Draft::shared(files, message, demand(tip, protocols)?))
 }
 
-/// The step that brings an issue back.
+/// The step that restores an issue.
 pub(super) fn unarchive_step(
     tip: &Snapshot<'_>,
     line: &ArchivedIssue,
@@ -80,7 +80,7 @@ pub(super) fn unarchive_step(
     Ok(Draft::shared(files, unarchive_message(line), demand))
 }
 
-/// The entries of an ended issue's handoffs of which somebody has yet to be told.
+/// The entries of an ended issue's handoffs of which an agent has not been notified yet.
 fn to_tell(folder: &IssueFolder<'_>) -> Result<FileChanges, LedgerError> {
     let issue = folder.issue()?;
     let all = issue.map(|issue| issue.to_tell).unwrap_or_default();
@@ -95,8 +95,8 @@ fn to_tell(folder: &IssueFolder<'_>) -> Result<FileChanges, LedgerError> {
     entries.collect()
 }
 
-/// The signature of a step about issues of these protocols: by any key of the default protocol, else
-/// of the first of them that lists keys. No agent decides on the step, and it can be undone.
+/// The signature of a step about issues of these protocols: by any key of the default protocol,
+/// else of the first one that lists keys. No agent decides on the step, and it can be undone.
 fn demand(
     tip: &Snapshot<'_>,
     protocols: BTreeSet<AgentName>,
@@ -111,18 +111,18 @@ fn demand(
     Ok(None)
 }
 
-/// A step that changes the archive, as the paths that a commit changes tell.
+/// A step that changes the archive, as derived from a commit's changed paths.
 pub(super) enum ArchiveStep {
-    /// These issues were taken out of the tip.
+    /// These issues were removed from the tip.
     Archive(Vec<IssueKey>),
-    /// This issue was brought back.
+    /// This issue was restored.
     Unarchive(IssueKey),
     /// No step changes the index like this.
     Other,
 }
 
-/// The step of the archive that a commit with these changes is; `None` if it leaves the archive
-/// alone. They are from [`step_changes`].
+/// The archive step that makes these changes, which are from [`step_changes`]; `None` if they don't
+/// concern the archive.
 pub(super) fn archive_step_of(changes: &[Change]) -> Option<ArchiveStep> {
     let index = format!("{}/", layout::ARCHIVED);
     let of_index = |change: &&Change| change.path.starts_with(&index);
@@ -145,8 +145,8 @@ pub(super) fn archive_step_of(changes: &[Change]) -> Option<ArchiveStep> {
     })
 }
 
-/// Derives a step of the archive again, on the commit before it and its tree. `made_at` is when the
-/// step says it was made, `stated` the moment that its message names. `None` if no step does this.
+/// Derives a step of the archive again, from the commit before it and its tree. `made_at` is its
+/// time, `stated` the moment in its message. `None` if no step does this.
 ///
 /// # Errors
 /// [`LedgerError`] if the step may not be made, or something can't be read.
@@ -178,14 +178,14 @@ pub(super) fn derived(
     }
 }
 
-/// The moment before which an issue must have been written to for a step that is made now: the step's
-/// commit has whole seconds, the issue milliseconds.
+/// The end of the second of a step made now: issues last changed before it can be archived. The
+/// step's commit stores whole seconds, the issue milliseconds.
 pub fn end_of_second(now: Moment) -> Moment {
     to_second(now).later(1)
 }
 
-/// How the trees of a commit and its parent differ: file by file, and by whole issues where the
-/// archive changes.
+/// The changes between the trees of a commit and its parent: file by file, and by whole issues
+/// where the archive changes.
 pub(super) fn step_changes(
     repository: &Repository,
     old: ObjectId,
@@ -213,7 +213,7 @@ pub(super) fn changes_archive(
     Ok(index(old)? != index(new)?)
 }
 
-/// Whether a path is as deep as an issue's folder.
+/// Whether a path has the depth of an issue's folder.
 fn is_issue(path: &str) -> bool {
     const DEPTH: usize = 3;
     path.starts_with(layout::ISSUES) && path.matches('/').count() == DEPTH

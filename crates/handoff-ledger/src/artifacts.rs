@@ -15,7 +15,7 @@ use handoff_protocol::ContractType;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// The largest artifact that is checked against a schema, in bytes.
+/// The maximum size of an artifact that is checked against a schema, in bytes.
 const MAX_CHECKED: u64 = handoff_contract::MAX_BYTES as u64;
 
 /// Reads the files that a contract names, and checks the requested one against its schema.

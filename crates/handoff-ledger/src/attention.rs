@@ -1,4 +1,4 @@
-//! What needs somebody in a ledger: its records read for what `handoff-model` decides of them.
+//! What needs attention in a ledger: reads the records for the rules in `handoff-model`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
@@ -40,7 +40,7 @@ impl Protocols {
         self.today.protocols.get(protocol)
     }
 
-    /// Leaves only the protocols with these names.
+    /// Keeps only the protocols with these names.
     pub fn keep(&mut self, is_kept: impl Fn(&AgentName) -> bool) {
         self.by_name.retain(|name, _| is_kept(name));
     }
@@ -95,7 +95,7 @@ fn has_day(protocol: &Protocol) -> bool {
     budgets.any(|budget| budget.per == Per::Day)
 }
 
-/// Everything that needs somebody: the most urgent first, then the oldest.
+/// Everything that needs attention: the most urgent first, then the oldest.
 ///
 /// # Errors
 /// [`LedgerError`] if a handoff that is stuck can't be read.
@@ -116,7 +116,7 @@ pub fn of_survey(
     Ok(sorted(found))
 }
 
-/// What needs somebody in an issue at the tip, the most urgent first.
+/// What needs attention in an issue at the tip, the most urgent first.
 ///
 /// # Errors
 /// [`LedgerError`] if a record can't be read.
@@ -135,8 +135,8 @@ pub fn of_folder(
     Ok(sorted(found))
 }
 
-/// What a handoff at the tip needs, if it needs somebody and no pause holds it back. `awaited` is the agent that it awaits, or
-/// that has yet to be told of it, if it ended.
+/// The attention that a handoff at the tip needs, if it needs any and no pause holds it back.
+/// `awaited` is the agent that the ended handoff awaits, or that has yet to be notified of it.
 ///
 /// # Errors
 /// [`LedgerError`] if a handoff that it waits for can't be read.
@@ -148,7 +148,7 @@ pub fn of_record(
     now: Moment,
 ) -> Result<Option<Attention>, LedgerError> {
     let (key, agent) = (record.id.issue(), awaited.unwrap_or(&record.to));
-    // What a person has to decide can be decided while no work is handed out.
+    // A person can decide although no work is offered.
     let is_handed_out = !record.state.is_stuck();
     if tip.is_paused_for(key, agent)? || is_handed_out && tip.holds_back(key, agent)? {
         return Ok(None);
@@ -187,12 +187,12 @@ pub fn of_record(
     Ok(judged.attention(|number| before.get(&number).copied()))
 }
 
-/// Whether what else is in its issue says more of what a handoff needs.
+/// Whether the rest of its issue tells more about what a handoff needs.
 fn takes_its_issue(record: &Record, protocol: &Protocol) -> bool {
     record.state.is_stuck() || is_limited(protocol)
 }
 
-/// Whether an ended handoff takes nothing more of the agent that its entry names.
+/// Whether the agent in an ended handoff's entry need not do anything.
 fn takes_nothing(
     tip: &Snapshot<'_>,
     record: &Record,
@@ -206,7 +206,7 @@ fn takes_nothing(
     Ok(to_tell.any(|one| one.id == record.id && one.agent == *agent))
 }
 
-/// Everything at the tip that needs somebody, and the open handoffs: the most urgent first, then
+/// Everything at the tip that needs attention, and the open handoffs: the most urgent first, then
 /// the oldest.
 ///
 /// # Errors
@@ -240,21 +240,21 @@ pub fn of_tip(
     Ok(sorted(found))
 }
 
-/// What is open and what needs somebody, for whoever looks again and again: a record that did not
-/// change is not read again.
+/// The open handoffs and what needs attention, for repeated reading: an unchanged record is not
+/// read again.
 #[derive(Default)]
 pub struct Watched {
     records: HashMap<ObjectId, Arc<Record>>,
 }
 
-/// What is open at a tip, and what needs somebody.
+/// The state of a tip: the open handoffs and what needs attention.
 #[derive(Default)]
 pub struct Standing {
     /// The open handoffs.
     pub open: Vec<Arc<Record>>,
-    /// What needs somebody, with its handoff.
+    /// What needs attention, each with its handoff.
     pub needs: Vec<(Attention, Arc<Record>)>,
-    /// When a lease or a pause ends next, which changes it without a step.
+    /// When a lease or a pause ends next, which changes the state without a step.
     pub until: Option<Moment>,
 }
 

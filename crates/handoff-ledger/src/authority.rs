@@ -1,7 +1,5 @@
-//! Who may decide which protocols are in force, once one of them has a list of keys; and how the
-//! other protocols compare with the ledger's default one.
-//!
-//! The write path and the audit both ask here.
+//! Who may put protocols in force once one of them has a list of keys, and how the others compare
+//! with the default protocol. Used by the write path and the audit.
 
 use std::fmt;
 use std::rc::Rc;
@@ -19,8 +17,8 @@ use super::error::{LedgerError, ProtocolError};
 use super::signing::{By, Demand};
 use super::snapshot::{Rules, Snapshot};
 
-/// The keys that may put a protocol in force: those of the default protocol, else those of all that
-/// have a list; `None` if none has one.
+/// The keys that may put a protocol in force: those of the default protocol, else those of every
+/// protocol with a list; `None` if there is no list.
 fn authority(tip: &Snapshot<'_>) -> Result<Option<Rc<Signers>>, LedgerError> {
     let mut all = Signers::default();
     // The default protocol comes first.
@@ -39,19 +37,19 @@ fn authority(tip: &Snapshot<'_>) -> Result<Option<Rc<Signers>>, LedgerError> {
 /// The trailer that names what a protocol checks less strictly than the default one.
 pub(super) const WEAKER: &str = "Weaker";
 
-/// A protocol that is about to be put in force: what it needs, and what it says of itself.
+/// A protocol to put in force: the required signature and its trailer.
 pub(super) struct Authorized {
     /// The required signature.
     pub(super) demand: Option<Demand>,
-    /// What it checks less strictly than the default protocol, or than its version in force.
+    /// The checks that are weaker than in the default protocol, or than in its version in force.
     weaknesses: Vec<Weakness>,
     /// What another protocol checks less strictly than its version in force.
     than_before: Vec<Weakness>,
 }
 
 impl Authorized {
-    /// Compares a protocol with the default one, in a ledger where a protocol has a list of keys; in any
-    /// ledger, a new version of the default one with the version in force, `known`.
+    /// Compares a protocol with the default one, if a protocol of the ledger lists keys; compares a
+    /// new version of the default one with `known`, the version in force, in any ledger.
     pub(super) fn of(
         tip: &Snapshot<'_>,
         known: Option<&Rules<'_>>,
@@ -101,7 +99,7 @@ impl Authorized {
                 than_before,
             });
         };
-        // A protocol's own people may change it, but not below the default.
+        // A protocol's own signers may change it, but not below the default.
         let own = match known.filter(|_| weaknesses.is_empty()) {
             Some(known) => Demand::of(known, By::Committer)?,
             None => None,
@@ -139,10 +137,10 @@ impl Authorized {
         })
     }
 
-    /// The trailer that says on record that a protocol is weaker; empty if it is not.
+    /// The trailer that records that a protocol is weaker; empty if it is not.
     ///
     /// # Errors
-    /// [`ProtocolError::Weaker`] if it is, and may not be.
+    /// [`ProtocolError::Weaker`] if it is weaker, and must not be.
     pub(super) fn weaker_trailer(
         &self,
         name: &str,
@@ -179,8 +177,9 @@ fn said(weaknesses: &[Weakness]) -> Vec<Finding> {
 }
 
 impl Demand {
-    /// The demand for the step that opens an issue. Under a protocol without keys it must be signed
-    /// with any key of the default protocol, if that lists some: nobody else takes an issue's key.
+    /// The signature demanded of the step that opens an issue. Under a protocol without keys, that
+    /// is any key of the default protocol, if it lists some, so that nobody else can take an
+    /// issue's key.
     pub(super) fn of_opening(
         rules: &Rules<'_>,
         by: By,
@@ -201,7 +200,7 @@ pub struct OtherProtocol {
     pub protocol: AgentName,
     /// The ledger's default protocol.
     pub default: AgentName,
-    /// Its steps need no signature, and those of the default protocol do.
+    /// Its steps need no signature, but those of the default protocol do.
     pub unsigned: bool,
 }
 

@@ -1,13 +1,13 @@
-//! The branch that an issue's work is merged into: evidence, skeletons, briefings and views all ask
-//! here. A gate compares with the branch that the pull request names.
+//! The base branch of an issue's work, for evidence, templates, briefings and views. A gate uses
+//! the base branch of the pull request instead.
 
 use handoff_git::Repository;
 use handoff_model::Issue;
 use handoff_model::branches::{nameable, short_name};
 use handoff_protocol::{BASE, Definition};
 
-/// The branch that the work on a code branch is merged into: the one that is noted for its issue,
-/// else the one that its contract states, else the repository's. No branch is its own base.
+/// The base branch of a code branch: the one noted for its issue, else the one in its contract,
+/// else the repository's default. No branch is its own base.
 pub fn base_branch(
     repository: &Repository,
     issue: Option<(&Issue, &Definition)>,

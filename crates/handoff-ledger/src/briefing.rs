@@ -51,11 +51,11 @@ pub struct WorkBrief {
     /// The facts that the protocol's `briefing` names, in its order: what is required, the
     /// workspace.
     pub facts: Map<String, Value>,
-    /// Who says which of them; what is not here, contracts state.
+    /// The sources of the facts; those without an entry come from contracts.
     pub sources: Vec<Told>,
     /// The names of those facts that an event changed after the handoff was sent.
     pub changed: Vec<String>,
-    /// Who changed them, where the event says it.
+    /// Who changed them, if the event says so.
     pub changed_by: Map<String, Value>,
     /// The findings of reviews that are open, answered or disputed.
     pub findings: Vec<ReviewFinding>,
@@ -90,7 +90,8 @@ impl WorkBrief {
         if !self.changed.iter().any(|changed| changed == name) {
             return Told::beside(&self.sources, name, &words);
         }
-        // Only events change them so; who did it says more than who noted it.
+        // Only events change facts like this; their author matters more than the agent that noted
+        // them.
         match self.changed_by.get(name).and_then(Value::as_str) {
             Some(by) => format!("{words} (changed by {by} since this was sent)"),
             None => {
@@ -161,7 +162,7 @@ impl WorkBrief {
     }
 }
 
-/// What an agent gets with a handoff that it claims.
+/// Everything an agent gets with a claimed handoff.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Briefing {
     /// What the work needs.
@@ -187,10 +188,10 @@ pub struct Briefing {
     pub documents: Map<String, Value>,
 }
 
-/// How many handoffs back artifacts are gathered.
+/// The maximum number of previous handoffs whose artifacts are collected.
 const FAR: usize = 100;
 
-/// Gathers the briefing for a handoff.
+/// Collects the briefing for a handoff.
 ///
 /// # Errors
 /// [`LedgerError`] if something can't be read.
@@ -260,7 +261,7 @@ pub fn briefing(
     })
 }
 
-/// What the budgets leave for the claim of a handoff, on the day on which it began.
+/// The rest of the budgets for a claim, on the day on which it began.
 fn budget_left(
     rules: &Rules<'_>,
     folder: &IssueFolder<'_>,

@@ -1,4 +1,4 @@
-//! An agent's queue: chooses among the handoffs that wait for it.
+//! An agent's queue: chooses the next handoff to claim.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -14,8 +14,8 @@ use super::error::LedgerError;
 use super::snapshot::{Listed, OpenFolder, Rules, Snapshot};
 use super::turns::Turns;
 
-/// Chooses among the handoffs that wait for an agent at this moment. The names of their entries tell
-/// nearly all of it, and of each kind only the first are read.
+/// Chooses among the handoffs that wait for an agent. The names of their entries have nearly all of
+/// the information, and only the first of each kind are read.
 ///
 /// # Errors
 /// [`LedgerError`] if something can't be read, or if no active protocol knows the agent.
@@ -71,17 +71,17 @@ struct Choice<'a, 'r> {
 }
 
 impl Choice<'_, '_> {
-    /// Looks at the oldest of each protocol and priority that was not left waiting for too long.
+    /// Tries the oldest of each protocol and priority that has not waited for too long.
     fn look_at_ready(&mut self, standing: Standing) -> Result<(), LedgerError> {
         let mut start = format!("{}.", standing.as_str());
         while let Some(group) = self.look_at_group(standing, &start)? {
-            // No byte of a name is greater.
+            // Greater than any byte of a name.
             start = format!("{group}~");
         }
         Ok(())
     }
 
-    /// Looks at the next of these groups; returns which it was.
+    /// Tries the next of these groups; returns it.
     fn look_at_group(
         &mut self,
         standing: Standing,
@@ -96,7 +96,7 @@ impl Choice<'_, '_> {
             if entry.standing != standing || *known != entry.group() {
                 break;
             }
-            // Those that were sent together are handed out by their numbers.
+            // Handoffs that were sent together are ordered by number.
             let older = oldest.as_ref();
             if older.is_some_and(|older| older.sent < entry.sent) {
                 break;
@@ -161,7 +161,7 @@ impl Choice<'_, '_> {
         Ok(())
     }
 
-    /// All that stand so and that no pause holds back, the oldest first.
+    /// All with this standing that no pause holds back, the oldest first.
     fn all(&self, standing: Standing) -> Result<Vec<(OpenEntry, Listed)>, LedgerError> {
         let entries = self.open.from(&format!("{}.", standing.as_str()));
         let same = |entry: &Result<(OpenEntry, Listed), LedgerError>| {
@@ -178,7 +178,7 @@ impl Choice<'_, '_> {
         Ok(going)
     }
 
-    /// Takes a handoff that can be claimed, if it is better than the best so far.
+    /// Keeps a handoff that can be claimed, if it is better than the best so far.
     fn offer(&mut self, entry: OpenEntry) -> Result<(), LedgerError> {
         let rank = entry.rank(self.tip.rules(&entry.protocol)?.protocol());
         let key = |rank, entry: &OpenEntry| (rank, entry.sent.clone(), entry.id.clone());
@@ -190,7 +190,7 @@ impl Choice<'_, '_> {
     }
 }
 
-/// Whether it is its turn; notes for which other one it has to wait.
+/// Whether it is first in line; notes the one that is before it otherwise.
 fn has_turn(
     turns: &Turns<'_, '_>,
     found: &mut Claimable,
@@ -203,12 +203,12 @@ fn has_turn(
     Ok(is_its)
 }
 
-/// The budgets of a ledger's protocols, and what is spent of them: each is read once.
+/// The budgets of a ledger's protocols and their spending, read once each.
 pub(crate) struct Budgets<'a, 'r> {
     tip: &'a Snapshot<'r>,
     now: Moment,
     today: OnceCell<DaySpending>,
-    /// The protocols of whose budgets per day nothing is left: no issue is read for those.
+    /// The protocols whose daily budget is spent; no issue is read for those.
     over: RefCell<BTreeMap<String, BudgetSpent>>,
 }
 
@@ -222,7 +222,7 @@ impl<'a, 'r> Budgets<'a, 'r> {
         }
     }
 
-    /// The budget that leaves nothing for an agent's claim of it, if one does.
+    /// The budget that is spent for an agent's claim of it, if any.
     pub(crate) fn spent(
         &self,
         agent: &AgentName,

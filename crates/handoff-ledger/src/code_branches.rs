@@ -12,7 +12,7 @@ use super::error::LedgerError;
 use super::snapshot::Snapshot;
 
 impl Snapshot<'_> {
-    /// How the protocols of the ledger say that branches are named after their issues.
+    /// The patterns of the ledger's protocols for branches named after issues.
     ///
     /// # Errors
     /// [`LedgerError`] if the ledger can't be read.
@@ -25,8 +25,8 @@ impl Snapshot<'_> {
         Ok(BranchPatterns::new(&patterns))
     }
 
-    /// Findings against a push of a code branch: open issues are worked on there, and the agent
-    /// holds none of their handoffs.
+    /// Findings against the push of a code branch: open issues on it of which the agent holds no
+    /// handoff.
     ///
     /// # Errors
     /// [`LedgerError`] if an issue can't be read.

@@ -1,4 +1,4 @@
-//! What is known of an issue, and the combined content of its contracts, in one document.
+//! The facts about an issue, and the combined content of its contracts, in one document.
 
 use handoff_base::Moment;
 use handoff_contract::{Format, Source};
@@ -12,7 +12,7 @@ use super::error::LedgerError;
 use super::external_reviews::Said;
 use super::snapshot::{IssueFolder, Rules};
 
-/// What is known of an issue.
+/// The facts about an issue.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct IssueReport {
     /// The issue.
@@ -21,19 +21,19 @@ pub struct IssueReport {
     pub record: Detail<Issue>,
     /// What is known of it now, by name: noted by events and agents, else stated by contracts.
     pub known: Map<String, Value>,
-    /// Who says what of it; what is not here, contracts state.
+    /// The sources of the facts; those without an entry come from contracts.
     pub sources: Vec<Told>,
-    /// What its contracts stated where something else is known now.
+    /// The contracts' statements that differ from the known facts.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub stated: Map<String, Value>,
-    /// What reviews and checks outside the ledger say of it.
+    /// The opinions of reviews and checks outside the ledger.
     pub said: Vec<Said>,
     /// What needs somebody in it, and whom, the most urgent first.
     pub attention: Vec<Attention>,
 }
 
 impl IssueReport {
-    /// What is known of an issue at a moment.
+    /// The facts about an issue at a moment.
     ///
     /// # Errors
     /// [`LedgerError`] if something can't be read.
@@ -60,11 +60,11 @@ impl IssueReport {
     }
 }
 
-/// What an issue's contracts have accumulated.
+/// The accumulated content of an issue's contracts.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Context")]
 pub struct IssueContext {
-    /// What is known of the issue.
+    /// The facts about the issue.
     #[serde(flatten)]
     pub report: IssueReport,
     /// The newest value of every field of its contracts, without `from`, `to`, `status` and

@@ -1,4 +1,4 @@
-//! Matches a contract to a protocol and an issue if it does not name them.
+//! Finds the protocol and the issue of a contract that does not name them.
 
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::ids::{AgentName, IssueKey};
@@ -29,7 +29,7 @@ pub struct Offer<'a> {
 }
 
 impl<'a> Offer<'a> {
-    /// A document as it is, from whom and for what it says itself.
+    /// An offer of a document as it is, without further information.
     pub fn new(input: &'a Input<'a>, options: &'a SendOptions) -> Self {
         Self {
             input,
@@ -218,7 +218,7 @@ pub(super) fn accepted(review: Review) -> Result<Contract, LedgerError> {
         Some(contract) => Ok(contract),
         None if no_route => Err(ContractError::Route(findings).into()),
         None => {
-            // What is only a note in a check is an error when sending.
+            // A note in a check is an error when sending.
             if !findings.iter().any(Finding::is_error) {
                 findings
                     .iter_mut()

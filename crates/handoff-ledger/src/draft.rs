@@ -8,23 +8,23 @@ use super::error::LedgerError;
 use super::signing::{By, Demand};
 use super::snapshot::{Rules, Snapshot};
 
-/// The decision on a tip: what to write, if the ledger does not have it already, and the outcome.
+/// The decision on a tip: the commit to write, unless the ledger has it already, and the result.
 pub(super) type Decided<T> = Result<(Option<Draft>, T), LedgerError>;
 
-/// A commit that is planned but not written yet.
+/// A planned commit that is not written yet.
 pub(super) struct Draft {
     /// The agent that makes the step; `None` for the person who runs the program.
     pub(super) author: Option<AgentName>,
     pub(super) files: FileChanges,
     pub(super) message: String,
-    /// When the issue's previous step was made, if there is one.
+    /// The time of the issue's previous step, if there is one.
     pub(super) previous: Option<Moment>,
     /// The required signature.
     pub(super) demand: Option<Demand>,
 }
 
 impl Draft {
-    /// A change of what issues share: a protocol, a document or the archive.
+    /// A change of files that issues share: a protocol, a document or the archive.
     pub(super) fn shared(files: FileChanges, message: String, demand: Option<Demand>) -> Self {
         Self {
             author: None,
@@ -35,8 +35,8 @@ impl Draft {
         }
     }
 
-    /// The commit of a planned step, and its outcome. `opening` is the ledger's default protocol, if the
-    /// step opens its issue.
+    /// The commit of a planned step, and its result. `opening` is the ledger's default protocol, if
+    /// the step opens its issue.
     pub(super) fn of(
         rules: &Rules<'_>,
         opening: Option<&Rules<'_>>,
@@ -58,7 +58,7 @@ impl Draft {
         Ok((draft, planned.receipt))
     }
 
-    /// What follows from the plan of a step on a tip.
+    /// The decision that a step's plan leads to.
     pub(super) fn decided(
         tip: &Snapshot<'_>,
         rules: &Rules<'_>,

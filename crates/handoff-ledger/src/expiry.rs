@@ -1,5 +1,5 @@
-//! Leases and times to claim that ran out: recorded before anything else is written in their issue, or for all issues at
-//! once.
+//! Expired leases and times to claim: recorded before any other write to their issue, or for all
+//! issues at once.
 
 use handoff_base::Moment;
 use handoff_base::ids::HandoffId;
@@ -10,8 +10,8 @@ use super::session::Session;
 use super::write::Done;
 
 impl<'r> Ledger<'r> {
-    /// Records every lease and every time to claim that ran out, of these handoffs or, if none is
-    /// named, of all, and adds each to `reaped`. None runs out for what a pause holds back.
+    /// Records the expired leases and times to claim of these handoffs, or, if none is named, of
+    /// all, and adds each to `reaped`. A pause prevents expiry.
     ///
     /// # Errors
     /// [`LedgerError`]; expiries recorded before the error stay, and are in `reaped`.
@@ -35,7 +35,7 @@ impl<'r> Ledger<'r> {
         Ok(())
     }
 
-    /// Records that a handoff's time ran out, unless its agent or another writer was faster.
+    /// Records that a handoff's deadline passed, unless its agent or another writer was faster.
     pub(super) fn record_expiry(
         &mut self,
         session: &Session,

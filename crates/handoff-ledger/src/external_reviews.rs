@@ -1,4 +1,4 @@
-//! What is said of an issue outside the ledger: by reviews on GitHub, by checks.
+//! Opinions about an issue from outside the ledger: GitHub reviews and checks.
 
 use handoff_model::{Issue, Witness};
 use handoff_protocol::Protocol;
@@ -6,25 +6,25 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// Somebody's opinion that counts, such as a review on GitHub.
+/// A current opinion, such as a review on GitHub.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Said {
-    /// What it is one of: the protocol's title, such as `Reviews on GitHub`.
+    /// The protocol's title of its kind, such as `Reviews on GitHub`.
     pub title: String,
-    /// Whose it is.
+    /// Its author.
     pub by: String,
-    /// It in a word: `changes_requested`, `failure`.
+    /// Its value: `changes_requested`, `failure`.
     pub value: String,
-    /// Whether it asks for something.
+    /// Whether it requests something.
     pub asks: bool,
-    /// The facts that came with it: commit, address, text.
+    /// The facts that came with it: commit, URL, text.
     pub facts: Map<String, Value>,
     /// The source of the statement.
     pub source: Witness,
 }
 
 impl Said {
-    /// Every opinion in an issue that counts.
+    /// Every current opinion about an issue.
     pub fn of(issue: &Issue, protocol: &Protocol) -> Vec<Self> {
         let rules = protocol.definition().facts.opinions.iter();
         let all = rules.flat_map(|rules| issue.opinions(rules));
@@ -46,7 +46,7 @@ impl Said {
         .collect()
     }
 
-    /// It in one line.
+    /// The opinion in one line.
     pub fn line(&self) -> String {
         let facts = self.facts.values().filter_map(Value::as_str);
         let facts: Vec<&str> = facts.collect();

@@ -23,13 +23,13 @@ pub enum Kind {
     Transition,
     /// A handoff's record changed but not its state: a lease was extended.
     Record,
-    /// An issue changed but none of its handoffs: it was reopened, paused or given up.
+    /// An issue changed but none of its handoffs: it was reopened, paused or cancelled.
     Issue,
-    /// A protocol was activated.
+    /// A protocol was put in force.
     Protocol,
     /// A document that issues share was set.
     Document,
-    /// Issues that ended were archived, or one was brought back.
+    /// Ended issues were archived, or an issue was restored.
     Archive,
     /// The ledger was created.
     Ledger,
@@ -75,7 +75,7 @@ pub struct Happening {
 }
 
 impl Happening {
-    /// What a commit itself says.
+    /// The change that a commit itself describes.
     fn of_commit(kind: Kind, commit: &Commit) -> Self {
         let subject = commit.message.lines().next().unwrap_or_default();
         Self {
@@ -109,9 +109,9 @@ impl Happening {
     }
 }
 
-/// The changes of a commit, in the order of the handoffs; at least one.
+/// The changes of a commit, at least one, ordered by handoff.
 ///
-/// Those of handoffs are in the records; what was done to an issue is in the commit's message.
+/// Handoffs' changes are in their records; an issue's are in the commit's message.
 ///
 /// # Errors
 /// [`LedgerError`] if an object can't be read.
@@ -125,7 +125,7 @@ pub fn happenings(repository: &Repository, commit: &Commit) -> Result<Vec<Happen
         return Ok(vec![of_archive(repository, before.tree, commit)?]);
     }
     let tree = Tree::new(repository, commit.tree);
-    // Open entries repeat the records, and a failure's context never changes.
+    // Open entries duplicate the records, and a failure's context never changes.
     let closed =
         |path: &str| [layout::OPEN, layout::AWAITING].contains(&path) || layout::is_closed(path);
     let changes = tree.changes_since(
@@ -155,7 +155,7 @@ pub fn happenings(repository: &Repository, commit: &Commit) -> Result<Vec<Happen
             found.push(about(&new, plain(Kind::Record), None));
         }
     }
-    // Also where handoffs have their time to be claimed again, as when an issue is resumed.
+    // Also if handoffs only get new deadlines, as when an issue is resumed.
     let is_of_issue = changes.iter().any(|c| c.path.ends_with("/issue.json"));
     if is_of_issue && found.iter().all(|one| one.kind == Kind::Record) {
         let (one, is_resumed) = of_issue(&tree, repository, commit)?;
@@ -178,7 +178,7 @@ pub fn happenings(repository: &Repository, commit: &Commit) -> Result<Vec<Happen
     Ok(found)
 }
 
-/// What happened to an issue by a step of which no handoff tells, and whether it was resumed.
+/// The event of a step that concerns only the issue, and whether it resumed it.
 fn of_issue(
     tree: &Tree<'_>,
     repository: &Repository,
@@ -205,7 +205,7 @@ fn of_issue(
     Ok((one, matches!(update, Update::Reopen { .. })))
 }
 
-/// An issue as a tree has it.
+/// An issue in a tree.
 fn issue_at(
     repository: &Repository,
     tree: &Tree<'_>,
@@ -226,7 +226,7 @@ fn stored_at<T: handoff_model::record::Stored>(
     }
 }
 
-/// What happened in a commit that changes the archive.
+/// The change of a commit that changes the archive.
 fn of_archive(
     repository: &Repository,
     before: ObjectId,
@@ -252,7 +252,7 @@ fn stored<T: handoff_model::record::Stored>(
     record::read(&repository.blob(id)?).map_err(|e| LedgerError::stored(path, e))
 }
 
-/// Whether a path is that of a handoff's record.
+/// Whether a path is a handoff's record.
 fn is_record(path: &str) -> bool {
     let name = path
         .strip_prefix("issues/")
@@ -287,7 +287,7 @@ pub enum FollowError {
     /// The commit is not in the branch's history.
     #[error("commit {0} is not in the branch's history")]
     NotInHistory(ObjectId),
-    /// History was cut off when this repository was cloned.
+    /// The clone is shallow.
     #[error("this clone does not have the ledger's history before commit {0}")]
     CutOff(ObjectId),
     /// It can't be read.
@@ -295,7 +295,7 @@ pub enum FollowError {
     Ledger(#[from] LedgerError),
 }
 
-/// The commits after one, or all commits, up to another, the oldest first.
+/// The commits after one, or all, up to another, oldest first.
 ///
 /// # Errors
 /// [`FollowError`] if the branch has no such history.

@@ -17,9 +17,9 @@ use super::signing::signed;
 use super::snapshot::SHAPE;
 use super::upstream::Upstream;
 
-/// What a new ledger starts with.
+/// The content of a new ledger.
 pub struct Founding {
-    /// The protocol that new issues are bound to.
+    /// The protocol of new issues.
     pub protocol: AgentName,
     /// The policy for statements that the repository contradicts.
     pub evidence: Policy,
@@ -105,7 +105,7 @@ impl Ledger<'_> {
                 committer: &session.committer(),
                 message: &message,
             };
-            // No active protocol can require a signature yet.
+            // No protocol in force can require a signature yet.
             let prepared = if session.sign && !self.is_rehearsed() {
                 signed(self.repository(), &proposal, session, None, start)?
             } else {
@@ -115,7 +115,7 @@ impl Ledger<'_> {
             let attempt = (attempts, start);
             let published =
                 self.publish_step(session, queue.as_mut(), prepared, reflog, attempt)?;
-            // If another process created it first, that ledger is just as good.
+            // If another process created it first, use that ledger.
             if let Some(commit) = published {
                 self.settle(Some(commit))?;
                 return Ok(Some(commit));

@@ -1,5 +1,5 @@
-//! Pauses of more than an issue: all work, an agent's or a protocol's. They are in the ledger's
-//! manifest, and each change of them is a commit of its own.
+//! Pauses of more than an issue: of all work, an agent or a protocol. They are stored in the
+//! ledger's manifest; each change is a commit of its own.
 
 use handoff_base::ids::AgentName;
 use handoff_base::{Edit, Moment, ObjectId};
@@ -16,26 +16,26 @@ use super::session::Session;
 use super::signing::{By, Demand};
 use super::snapshot::Snapshot;
 
-/// How many bytes the manifest has at most with its pauses: every command reads it.
+/// The maximum size of the manifest with its pauses, in bytes: every command reads it.
 pub(super) const MOST: usize = 48 * 1024;
 
-/// A change of what is paused.
+/// A change of the pauses.
 #[derive(Clone, Debug)]
 pub struct HaltChange {
     /// The agent that decides it.
     pub by: AgentName,
     /// When.
     pub at: Moment,
-    /// What it is about.
+    /// The scope.
     pub scope: HaltScope,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// A pause, and whether what runs is given back; else its end.
+    /// `Some` starts a pause, and tells whether running work is released; `None` ends it.
     pub pauses: Option<bool>,
 }
 
 impl Ledger<'_> {
-    /// Pauses or resumes more than an issue. Returns the commit, or `None` if that was done already.
+    /// Pauses or resumes more than an issue. Returns the commit, or `None` if nothing changed.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
@@ -56,7 +56,7 @@ impl Ledger<'_> {
 }
 
 impl HaltChange {
-    /// The change that leads from one manifest to another, if it can be one.
+    /// The change between two manifests, if it is a single one.
     pub(super) fn between(before: &Manifest, after: &Manifest) -> Option<Self> {
         if after.resumed != before.resumed {
             let end = after.resumed.clone()?;
@@ -82,7 +82,7 @@ impl HaltChange {
     }
 }
 
-/// Plans a pause of more than an issue, or its end. The audit plans it again.
+/// Plans the start or end of a pause of more than an issue. The audit plans it again.
 pub(super) fn halt_step(tip: &Snapshot<'_>, change: &HaltChange) -> Decided<()> {
     let HaltChange {
         by, scope, reason, ..
@@ -160,7 +160,7 @@ pub(super) fn halt_step(tip: &Snapshot<'_>, change: &HaltChange) -> Decided<()> 
     ))
 }
 
-/// Refuses an agent that may not decide about everything, and a name that no protocol has.
+/// Refuses an agent that may not decide about everything, and a name that no protocol defines.
 fn ensure_known(
     tip: &Snapshot<'_>,
     protocol: &Protocol,

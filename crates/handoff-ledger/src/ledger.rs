@@ -1,4 +1,4 @@
-//! A ledger in a repository: the branch, what is read of it, and how it moves.
+//! A ledger in a repository: its branch, how it is read, and how it moves.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -13,7 +13,8 @@ use super::session::Session;
 use super::snapshot::{KnownProtocols, OnDemand, Snapshot};
 use super::upstream::{Unpublished, Upstream};
 
-/// What brings this clone and the remote together: it makes steps again, which is above this layer.
+/// Synchronizes this clone and the remote; a callback, because repeating steps belongs to a higher
+/// layer.
 pub(super) type Reconcile = fn(&Ledger<'_>, &Session, &mut Upstream<'_>) -> Result<(), LedgerError>;
 
 /// A ledger in a repository.
@@ -21,7 +22,7 @@ pub struct Ledger<'r> {
     repository: &'r Repository,
     branch: String,
     refname: String,
-    /// Set when steps are published in batches.
+    /// Set while steps are published in batches.
     chain: Option<Chain>,
     /// The remote that the ledger is shared through.
     upstream: Option<Box<Upstream<'r>>>,
@@ -29,26 +30,26 @@ pub struct Ledger<'r> {
     /// The offline commit that the next step replaces.
     origin: Option<ObjectId>,
     known: KnownProtocols,
-    /// The sound commit whose settings stand in where those of a tip can't be read.
+    /// The sound commit whose settings are used while the tip's can't be read.
     settings_from: Option<ObjectId>,
-    /// Where to get what this clone lacks.
+    /// The source of objects that this clone lacks.
     on_demand: Option<Rc<OnDemand>>,
 }
 
 /// Steps that no branch points to.
 struct Chain {
-    /// The last of them, if there is one.
+    /// The last of them, if any.
     tip: Option<ObjectId>,
-    /// Whether they are kept in memory only and lost when the program ends.
+    /// Whether they are only in memory, and lost when the program ends.
     in_memory: bool,
 }
 
-/// Steps that are all made or none.
+/// Steps that are atomic together.
 #[must_use]
 pub(super) struct Together {
-    /// Where the ledger was before them.
+    /// The ledger's commit before them.
     before: ObjectId,
-    /// Whether the branch has to move at their end, or nothing but a rehearsal goes on.
+    /// Whether the branch moves at the end; in a rehearsal it does not.
     moves_branch: bool,
 }
 
@@ -90,7 +91,7 @@ impl<'r> Ledger<'r> {
         Ok(self)
     }
 
-    /// Makes steps that are not kept, on the tip as it is.
+    /// Makes steps on the current tip and discards them.
     ///
     /// # Errors
     /// [`LedgerError`] if the repository can't be opened again, or that of a step.
@@ -104,7 +105,7 @@ impl<'r> Ledger<'r> {
             self.set_chain_tip(before);
             return done;
         }
-        // What is kept in memory is lost with its handle of the repository.
+        // Objects in memory are dropped with their repository handle.
         let repository = self.repository.reopened()?;
         let mut rehearsal = Ledger::new(&repository, &self.branch)?.rehearsal()?;
         if let (Some(upstream), Some(reconcile)) = (self.upstream(), self.reconcile) {
@@ -113,8 +114,8 @@ impl<'r> Ledger<'r> {
         steps(&mut rehearsal)
     }
 
-    /// The same ledger, shared through a remote, given by name or address. `reconcile` brings both
-    /// sides together where a push meets other steps.
+    /// The same ledger, shared through a remote, given by name or URL. `reconcile` synchronizes
+    /// both sides when a push meets other steps.
     #[must_use]
     pub(super) fn with_remote(mut self, remote: &str, reconcile: Reconcile) -> Self {
         let upstream = Upstream::new(self.repository, remote, &self.branch);
@@ -125,7 +126,7 @@ impl<'r> Ledger<'r> {
         self
     }
 
-    /// Brings this clone and the remote together, after a look at the remote.
+    /// Synchronizes this clone and the remote, after looking at the remote.
     pub(super) fn bring_together(
         &self,
         session: &Session,
@@ -135,8 +136,8 @@ impl<'r> Ledger<'r> {
         reconcile(self, session, upstream)
     }
 
-    /// The same ledger, which fetches what this clone lacks within this time, or
-    /// does not ask the remote for it.
+    /// The same ledger, which fetches missing objects within this time; or not at all if it is
+    /// offline.
     #[must_use]
     pub fn fetching_within(self, patience: Duration, offline: bool) -> Self {
         if let Some(on_demand) = &self.on_demand {
@@ -145,7 +146,7 @@ impl<'r> Ledger<'r> {
         self
     }
 
-    /// Why the remote could not be reached, if it could not.
+    /// Why the remote is unreachable, if it is.
     pub fn out_of_reach(&self) -> Option<Unpublished> {
         self.upstream()?.unreachable_reason()
     }
@@ -189,7 +190,7 @@ impl<'r> Ledger<'r> {
         done
     }
 
-    /// Whether a step is published on the remote.
+    /// Whether a step can be published on the remote.
     pub(super) fn is_reached(&self) -> bool {
         !self.is_rehearsed() && self.upstream().is_some_and(Upstream::is_reached)
     }
@@ -204,7 +205,7 @@ impl<'r> Ledger<'r> {
         self.upstream()?.unpublished.as_ref()
     }
 
-    /// The same ledger at a commit. Steps are made on it without moving a branch.
+    /// The same ledger at a commit. Its steps move no branch.
     pub(super) fn aside(&self, tip: ObjectId) -> Self {
         let mut aside = self.alone();
         aside.chain = Some(Chain {
@@ -214,13 +215,13 @@ impl<'r> Ledger<'r> {
         aside
     }
 
-    /// Begins steps that are all made or none: the branch moves once they are all made.
+    /// Begins steps that are atomic together: the branch moves after the last one.
     ///
     /// # Errors
     /// [`LedgerError`] if there is no ledger.
     pub(super) fn begin_together(&mut self) -> Result<Together, LedgerError> {
         let before = self.existing()?;
-        // A rehearsal already makes steps that no branch points to.
+        // A rehearsal's steps move no branch anyway.
         let moves_branch = self.chain.is_none();
         if moves_branch {
             self.chain = Some(Chain {
@@ -234,8 +235,8 @@ impl<'r> Ledger<'r> {
         })
     }
 
-    /// Begins steps that are all made or none, of which there may be thousands: their objects are
-    /// kept in memory, and come into one pack at their end.
+    /// The same for possibly thousands of steps: their objects stay in memory until one pack is
+    /// written at the end.
     ///
     /// # Errors
     /// [`LedgerError`] if there is no ledger.
@@ -247,7 +248,7 @@ impl<'r> Ledger<'r> {
         Ok(together)
     }
 
-    /// Takes the steps back that were begun together.
+    /// Discards the steps since `steps` began.
     pub(super) fn take_back(&mut self, steps: &Together) {
         if steps.moves_branch {
             self.chain = None;
@@ -256,8 +257,8 @@ impl<'r> Ledger<'r> {
         }
     }
 
-    /// Moves the branch to the last of the steps that were begun together; returns whether it did.
-    /// It does not if another writer was first: then they were made in vain.
+    /// Moves the branch to the last of the steps; returns whether it did. If another writer was
+    /// faster, it does not, and the steps are lost.
     pub(super) fn publish_together(
         &mut self,
         session: &Session,
@@ -282,7 +283,7 @@ impl<'r> Ledger<'r> {
         }
     }
 
-    /// Sets the last of the steps that no branch points to: a new one, or an earlier one.
+    /// Sets the last step that no branch points to.
     pub(super) fn set_chain_tip(&mut self, tip: ObjectId) {
         if let Some(chain) = &mut self.chain {
             chain.tip = Some(tip);
@@ -381,8 +382,8 @@ impl<'r> Ledger<'r> {
             .completed_by(self.on_demand.as_ref()))
     }
 
-    /// Takes the settings from before a commit that is not a step, in place of those it destroyed, or no
-    /// longer.
+    /// Uses the settings from before a commit that is not a step, instead of those it destroyed;
+    /// `None` ends that.
     pub(super) fn mend(&mut self, stray: Option<ObjectId>) -> Result<(), LedgerError> {
         let stray = stray
             .map(|stray| self.repository.commit(stray))
@@ -391,8 +392,8 @@ impl<'r> Ledger<'r> {
         Ok(())
     }
 
-    /// Refuses to write where a write does harm: from a hook that receives a push, and if the
-    /// branch is checked out, because the next commit there would undo the step.
+    /// Refuses harmful writes: from a hook that receives a push, and while the branch is checked
+    /// out, because the next commit there would undo the step.
     pub(super) fn guard(&self, session: &Session) -> Result<(), LedgerError> {
         if session.quarantined {
             return Err(WriteError::Quarantine.into());
@@ -415,7 +416,7 @@ impl<'r> Ledger<'r> {
         Memory::new(self.repository, &self.refname)
     }
 
-    /// Moves this clone's branch, in the queue of this machine's writers.
+    /// Moves this clone's branch, queued with this machine's other writers.
     pub(super) fn move_branch(
         &self,
         session: &Session,
@@ -455,8 +456,8 @@ impl<'r> Ledger<'r> {
 }
 
 impl Ledger<'_> {
-    /// Passes the turn to talk to the remote to the next process, and records whether the remote
-    /// has what this one wrote, or everything here if it wrote nothing.
+    /// Lets the next process talk to the remote, and records whether the remote has this one's
+    /// commit, or everything here if it wrote nothing.
     pub(super) fn settle(&mut self, wrote: Option<ObjectId>) -> Result<(), LedgerError> {
         if !self.is_shared() {
             return Ok(());
@@ -465,7 +466,7 @@ impl Ledger<'_> {
     }
 }
 
-/// Publishes a commit after noting it for recovery from a crash.
+/// Publishes a commit after noting it for crash recovery.
 pub(super) fn in_turn(
     queue: &mut Queue,
     prepared: Prepared<'_>,

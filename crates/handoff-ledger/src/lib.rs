@@ -1,18 +1,19 @@
 //! The ledger: one branch, one commit for each step.
 //!
-//! `handoff_model` decides what a request does; this crate turns its answer into a commit. Its layers,
-//! each of which uses only those before it:
+//! `handoff_model` decides what a request does; this crate makes a commit of it. Its layers, each
+//! using only those before it:
 //!
 //! - `error`, `session` (the environment of a write), `memory` (what this clone saw of the branch);
-//! - [`Snapshot`]: the ledger at one commit; `evidence`: claims compared with the repository; `signing`:
-//!   which key must sign a commit; `contract_match`: the protocol of a contract;
-//! - `draft` and `archive_step`: a commit that is planned; `upstream`: the remote's branch, and this
-//!   process's turn to talk to it;
-//! - [`Ledger`]: the branch, what is read of it, and how it moves; `step_plan`: what an update becomes;
-//! - `write`: the way of every write, to the remote and the branch;
-//! - the verbs: `update`, `sending`, `failure`, `expiry`, `archive`, `halt`, `protocol_store`, `founding`;
+//! - [`Snapshot`]: the ledger at one commit; `evidence`: claims compared with the repository;
+//! `signing`: the required key of a commit; `contract_match`: the protocol of a contract;
+//! - `draft` and `archive_step`: a planned commit; `upstream`: the remote's branch, and this
+//! process's lock for talking to it;
+//! - [`Ledger`]: the branch, how it is read and moves; `step_plan`: an update's step;
+//! - `write`: the path of every write, to the remote and the branch;
+//! - the verbs: `update`, `sending`, `failure`, `expiry`, `archive`, `halt`, `protocol_store`,
+//! `founding`;
 //! - `recorded_step`: the step that a commit records, for `verify`, which replays all of them, for
-//!   `remote`, which makes offline steps again, and for `exchange`, which exports and imports.
+//! `remote`, which repeats offline steps, and for `exchange`, which exports and imports.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 

@@ -1,17 +1,17 @@
-//! What this clone remembers of a ledger apart from the branch: the last commit that was written or
-//! found valid here, and how far it was audited.
+//! A clone's notes about a ledger, outside the branch: the last commit that was written or found
+//! valid here, and how far it was audited.
 //!
 //! The branch alone can't show that commits were removed from its end or that it was rebuilt; a
-//! clone that saw it before can. These notes may be lost at any time; then nothing is known of
-//! earlier states.
+//! clone that saw it before can. The notes may be lost at any time; earlier states are unknown
+//! then.
 
 use handoff_base::{Moment, ObjectId};
 use handoff_git::{GitError, Repository, Scratch};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How many commits a writer looks back for the last one this clone saw if others moved the branch.
-/// Reading them costs a tenth of a write. The next audit covers the rest.
+/// How many commits a writer looks back for the last one this clone saw, if others moved the
+/// branch. Reading them costs a tenth of a write. The next audit covers the rest.
 pub(super) const LOOK_BACK: usize = 16;
 
 pub(super) struct Memory<'r> {
@@ -41,7 +41,7 @@ pub struct Audited {
 #[serde(deny_unknown_fields)]
 struct Verified {
     commit: String,
-    /// The program that audited it: another version may check more.
+    /// The program that audited it; another version may check more.
     program: String,
 }
 
@@ -92,8 +92,8 @@ impl<'r> Memory<'r> {
         }
     }
 
-    /// Notes a commit, replacing any earlier note. If the note can't be written, the next audit
-    /// just goes without it.
+    /// Notes a commit, replacing any earlier note. A failure to write it is ignored: the next audit
+    /// goes without it.
     pub(super) fn saw(&self, commit: ObjectId) {
         if self.seen() != Some(commit) {
             let _ = self.seen.write_over(format!("{commit}\n").as_bytes());
@@ -120,7 +120,8 @@ impl<'r> Memory<'r> {
         }
     }
 
-    /// The tags of the refused steps that this clone keeps. Refs come from other clones, too.
+    /// The tags of the refused steps that this clone keeps; a fetch of all refs brings other
+    /// clones' too.
     pub(super) fn kept(&self) -> Vec<ObjectId> {
         let text = self.kept.read().unwrap_or_default();
         let text = String::from_utf8_lossy(&text);

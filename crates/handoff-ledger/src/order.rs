@@ -1,14 +1,14 @@
-//! Times of steps. The order of the ledger is that of its branch, whatever clocks say. But times on
-//! it never run backwards, so that a step can't be made to look older than the one it follows.
+//! Times of steps. The ledger's order is that of its branch, whatever clocks say. But its times
+//! never decrease, so that a step can't be made to look older than the previous one.
 //!
 //! A commit is recorded no earlier than its parent: if a clock is behind, the parent's time is
-//! used. The step's own time is its author date, taken from its machine's clock, which may be off
-//! by hours; then the step was recorded at its parent's time. If it was recorded later than its
-//! parent, the machine's clock was not behind, and an author date before the last step was
-//! set by hand.
+//! used. The step's own time is its author date, from its machine's clock, which may be off by
+//! hours; in that case the step was recorded at its parent's time. If it was recorded later than
+//! its parent, the machine's clock was not behind, and an author date before the last step
+//! was set by hand.
 //!
-//! A commit that is dated more than a day ahead of whoever reads it is not credible: it is reported,
-//! and the last credible one before it dates what follows.
+//! A commit dated more than a day ahead of its reader's clock is not credible: it is reported, and
+//! the last credible one before it limits later ones.
 
 use chrono::{DateTime, FixedOffset, TimeDelta};
 use handoff_base::finding::{Finding, FindingCode};
@@ -17,8 +17,8 @@ use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::{Commit, GitError, Person, Repository};
 use handoff_model::{LeaseRefusal, Record, Refusal};
 
-/// When a commit was recorded, as a limit for later ones. The first commit of a ledger sets no
-/// limit, so that older steps can be imported after it.
+/// When a commit was recorded, as a lower bound for later ones. The first commit of a ledger sets
+/// none, so that older steps can be imported after it.
 pub(super) fn recorded(commit: &Commit) -> Option<Moment> {
     let first = commit.parents.is_empty() && !commit.cut_off;
     (!first).then(|| to_second(commit.committer.at))
@@ -35,10 +35,10 @@ pub(super) fn recorded_after(
     }
 }
 
-/// How far a clock may lag behind another.
+/// The maximum lag of a clock.
 const BEHIND: TimeDelta = TimeDelta::days(1);
 
-/// How far a clock may be ahead of another.
+/// The maximum lead of a clock.
 const AHEAD: TimeDelta = TimeDelta::days(1);
 
 /// The finding for a commit that is not credible, since it is dated too far ahead of the reader.
@@ -54,8 +54,8 @@ pub(super) fn misdated(committer: &Person, now: Moment) -> Option<Finding> {
     })
 }
 
-/// The time before which nothing may be recorded after a commit: that of the last one, up to it,
-/// which is credible. `recorded` is its own.
+/// The lower bound for the time of a later commit: that of the last credible one. `recorded` is the
+/// commit's own time.
 pub(super) fn limit_after(
     repository: &Repository,
     mut commit: ObjectId,
@@ -72,14 +72,14 @@ pub(super) fn limit_after(
     Ok(recorded)
 }
 
-/// Whether a time is too far ahead of another: of the recording of its step, or of the reader.
+/// Whether a time is too far ahead of another: of its step's recording, or of the reader's clock.
 pub(super) fn is_postdated(at: Moment, recorded: Moment) -> bool {
     at - recorded > AHEAD
 }
 
-/// Refuses to take a handoff's time for run out before both clocks that are known have passed it:
-/// that of the step, and that of its recording, known to the second. Else whoever sets one of them
-/// could take a live lease.
+/// Refuses to expire a handoff before both known clocks have passed its deadline: the step's, and
+/// that of its recording, in whole seconds. Otherwise, setting one of them would be enough to take
+/// a live lease.
 pub(super) fn ensure_ran_out(record: &Record, at: Moment, recorded: Moment) -> Result<(), Refusal> {
     let is_ahead = to_second(at) > recorded;
     match record.expires_at() {
@@ -90,8 +90,8 @@ pub(super) fn ensure_ran_out(record: &Record, at: Moment, recorded: Moment) -> R
     }
 }
 
-/// Whether a step's time was set by hand to before its issue's last step. `recorded` is when it was
-/// recorded, `parent` when its parent was. A last step with a future date sets no limit, and no
+/// Whether a step's time was set by hand to before its issue's last step. `recorded` is its
+/// recording, `parent` that of its parent. A last step with a future date sets no bound, and no
 /// clock lags by a day.
 pub(super) fn is_backdated(
     at: Moment,

@@ -1,4 +1,4 @@
-//! The trailers that say where a step comes from if it was not made on the remote's state at once.
+//! Trailers for the origin of a step that was not made directly on the remote's state.
 
 use handoff_base::ObjectFormat;
 
@@ -8,8 +8,8 @@ pub(super) const SYNCED_FROM: &str = "Synced-From";
 /// The trailer that makes an offline step unique: a random number.
 pub(super) const MADE_OFFLINE: &str = "Made-Offline";
 
-/// A commit's message without the trailer that says how the step was made, if its last line is
-/// one: `Synced-From` or `Made-Offline`. `format` is the repository's.
+/// A commit's message without its last line, if that is the trailer `Synced-From` or
+/// `Made-Offline`. `format` is the repository's.
 pub(super) fn without_origin(message: &[u8], format: ObjectFormat) -> &[u8] {
     let Some(last) = message.strip_suffix(b"\n") else {
         return message;

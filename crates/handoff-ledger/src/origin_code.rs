@@ -1,5 +1,5 @@
-//! Whether `origin` has the code that others go on with: as this clone knows it, else as it says
-//! itself.
+//! Whether `origin` has the code that other agents continue: as this clone knows it, else by asking
+//! it.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -20,17 +20,17 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// Never set.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// Where a commit of a code branch is.
+/// Whether `origin` has a commit of a code branch.
 pub(super) enum OnOrigin {
     /// `origin` has it: on its branch, or merged.
     There,
-    /// `origin` does not have it, for this reason.
+    /// `origin` lacks it, for this reason.
     Not(String),
-    /// That can't be told here, for this reason.
+    /// Unknown, for this reason.
     Unknown(String),
 }
 
-/// Code of an open issue that is only here.
+/// An open issue's code that is only here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UnpushedCode {
     /// The issue.
@@ -42,7 +42,7 @@ pub struct UnpushedCode {
 }
 
 impl Ledger<'_> {
-    /// The code of open issues that is only here, in a ledger that is shared.
+    /// The code of open issues that is only here, in a shared ledger.
     ///
     /// # Errors
     /// [`LedgerError`] if the ledger or the repository can't be read.
@@ -76,10 +76,10 @@ impl Ledger<'_> {
     }
 }
 
-/// A branch's commit on `origin`, with its history unless this clone cuts history off. No ref moves.
+/// A branch's commit on `origin`, with its history unless the clone is shallow. No ref moves.
 ///
 /// # Errors
-/// [`RemoteError`] if `origin` can't be asked.
+/// [`RemoteError`] if `origin` is unreachable.
 pub(super) fn asked(
     repository: &Repository,
     branch: &str,
@@ -99,10 +99,11 @@ pub(super) fn asked(
     Ok(tip)
 }
 
-/// Pushes the commit of a code branch to `origin`, for an agent, never by force. No branch here moves.
+/// Pushes the commit of a code branch to `origin` for an agent, without force. No local branch
+/// moves.
 ///
 /// # Errors
-/// Why `origin`, or a hook, did not take it.
+/// Why `origin`, or a hook, refused it.
 pub(super) fn push(
     repository: &Repository,
     (branch, commit): (&str, ObjectId),
@@ -120,8 +121,8 @@ pub(super) fn push(
     }
 }
 
-/// Whether `origin` has the commit of a code branch, or its base has it. With `anew`, it is asked,
-/// whatever is known here.
+/// Whether `origin` has the commit on a code branch or its base. With `anew`, it is asked even if
+/// this clone knows.
 pub(super) fn on_origin(
     repository: &Repository,
     code: &Code,

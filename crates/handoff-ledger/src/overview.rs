@@ -1,4 +1,4 @@
-//! An agent's overview: its work, its queue, and what it is told of.
+//! An agent's overview: its work, its queue, and what it is notified of.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ use handoff_model::view::needs::{
     Attention, ENDING, hears_of_others, is_limited, patience, sorted,
 };
 
-/// An agent's open handoffs and what it is told of, as far as they were read.
+/// An agent's open handoffs and notifications, as far as they were read.
 #[derive(Debug, Default)]
 pub struct Overview {
     /// The handoffs that this worker works on, the oldest first.
@@ -29,21 +29,21 @@ pub struct Overview {
     pub held_by_others: Bucket,
     /// The handoffs it can claim now, the most urgent first, then the oldest.
     pub waiting: Bucket,
-    /// The handoffs it can't claim or go on with yet, because of other handoffs, a pause, a budget or
-    /// another one's turn.
+    /// The handoffs it can't claim or continue yet, because of other handoffs, a pause, a budget or
+    /// the order of merges.
     pub later: Bucket,
     /// Its own handoffs that failed or are blocked or dead.
     pub stuck: Bucket,
-    /// Other agents' handoffs that failed or are blocked or dead and that it decides about.
+    /// Other agents' handoffs that failed or are blocked or dead, and about which it decides.
     pub to_decide: Bucket,
-    /// What it is told of, the most urgent first.
+    /// What it is notified of, the most urgent first.
     pub attention: Vec<Attention>,
-    /// When more may need it if nobody does anything.
+    /// The time of the next change without a step.
     pub next_change: Option<Moment>,
     /// The number of handoffs that were not read, and may need it.
     pub unread: usize,
-    /// The number of handoffs in the buckets up to the one after which they begin; `None` if it is
-    /// in none of them.
+    /// The number of handoffs in the buckets up to and including `after`; `None` if that is in
+    /// none.
     pub skipped: Option<usize>,
 }
 
@@ -56,10 +56,10 @@ pub struct Bucket {
     pub first: Vec<Record>,
 }
 
-/// How much an overview reads.
+/// Limits on reading for an overview.
 #[derive(Clone, Copy, Debug)]
 pub struct OverviewLimits<'a> {
-    /// The maximum number of records to read to see whether they need somebody.
+    /// The maximum number of records to read to see whether they need attention.
     pub records: usize,
     /// The maximum number of records in each bucket.
     pub each: usize,
@@ -76,8 +76,8 @@ impl OverviewLimits<'_> {
     };
 }
 
-/// Builds an agent's overview. Reads only the tip, and no more of it than `limits` allows: the names
-/// of the entries tell what to read.
+/// Builds an agent's overview. Reads only the tip, within the limits; the entries' names tell what
+/// to read.
 ///
 /// # Errors
 /// [`LedgerError`] if something can't be read.
@@ -144,16 +144,16 @@ const LATER: BucketOf = |overview| &mut overview.later;
 const STUCK: BucketOf = |overview| &mut overview.stuck;
 const TO_DECIDE: BucketOf = |overview| &mut overview.to_decide;
 
-/// What an overview is built for, and what it has so far.
+/// An overview under construction.
 struct Overviewer<'a, 'r> {
     tip: &'a Snapshot<'r>,
     who: Holder<'a>,
     known: HashMap<&'a str, &'a Protocol>,
     now: Moment,
     limits: OverviewLimits<'a>,
-    /// The number of handoffs in the buckets so far, while the first of them is still to come.
+    /// The number of handoffs in the buckets so far, until the first one to show.
     skipped: usize,
-    /// The number of records read to see whether they need somebody.
+    /// The number of records read to see whether they need attention.
     read: usize,
     overview: Overview,
 }
@@ -176,7 +176,7 @@ impl Overviewer<'_, '_> {
         for entry in self.tip.open_with(self.who.agent)?.from("") {
             let (entry, listed) = entry?;
             if self.tip.holds_back(entry.id.issue(), self.who.agent)? {
-                // What is held goes on; nothing else is named.
+                // Held work continues; nothing else is listed.
                 if entry.standing == Standing::Held {
                     held.push((entry, listed));
                 }
@@ -242,7 +242,7 @@ impl Overviewer<'_, '_> {
         Ok(candidates)
     }
 
-    /// Counts a handoff in a bucket, and says whether its record belongs to the first ones.
+    /// Counts a handoff in a bucket, and returns whether its record belongs to the first ones.
     fn counts(&mut self, bucket: BucketOf, id: &HandoffId) -> bool {
         let found = bucket(&mut self.overview);
         found.count += 1;
@@ -257,7 +257,7 @@ impl Overviewer<'_, '_> {
         false
     }
 
-    /// What another agent has that may need this one.
+    /// Another agent's handoffs that may need this one.
     fn candidates(&mut self, agent: &AgentName) -> Result<Vec<Listed>, LedgerError> {
         let mut candidates = Vec::new();
         for entry in self.tip.open_with(agent)?.from("") {
@@ -269,14 +269,14 @@ impl Overviewer<'_, '_> {
         Ok(candidates)
     }
 
-    /// Whether the record may show that somebody is needed. Otherwise, notes when it may.
+    /// Whether the record may need attention. Otherwise, notes when it may.
     fn may_need(&mut self, entry: &OpenEntry) -> bool {
         let Some(protocol) = self.known.get(entry.protocol.as_str()) else {
             return false;
         };
         let due = entry.due.as_ref().and_then(Stamp::moment);
         let pending = entry.standing.is_pending();
-        // When a handoff that could be claimed at once has stayed unclaimed for too long.
+        // When an immediately claimable handoff has been unclaimed for too long.
         let late = || Some(entry.sent.moment()? + patience(protocol));
         let at = due.or_else(|| late().filter(|_| pending));
         let ahead = at.filter(|at| *at > self.now && (pending || entry.standing == Standing::Held));
@@ -294,7 +294,7 @@ impl Overviewer<'_, '_> {
         }
     }
 
-    /// Adds what a handoff needs, if the agent is told of it.
+    /// Adds what a handoff needs, if the agent is notified of it.
     fn judge(&mut self, listed: &Listed, awaited: Option<&AgentName>) -> Result<(), LedgerError> {
         if self.read >= self.limits.records {
             self.overview.unread += 1;
@@ -306,7 +306,7 @@ impl Overviewer<'_, '_> {
             return Ok(());
         };
         let found = of_record(self.tip, &record, awaited, protocol, self.now)?;
-        // A lease that is about to end is for the worker that has it.
+        // The end of a lease is for the worker that holds it.
         let is_told = |found: &Attention| {
             let ends = found.need == Need::LeaseEnding && found.turn == *self.who.agent;
             found.is_told(self.who.agent) && (!ends || self.who.holds(&record))

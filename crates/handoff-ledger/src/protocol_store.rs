@@ -1,5 +1,5 @@
-//! The parts of the ledger outside any issue: the active protocols, and the documents that issues
-//! share. Each change of one is a separate commit.
+//! The parts of the ledger outside issues: protocols in force, and shared documents. Each change of
+//! one is a separate commit.
 
 use std::collections::BTreeSet;
 
@@ -33,14 +33,14 @@ use super::snapshot::{Rules, Snapshot};
 pub enum PutMode {
     /// The protocol must be new.
     Add,
-    /// It replaces the protocol of the same name, and keeps what was set there.
+    /// It replaces the protocol of the same name, and keeps its settings.
     Update,
-    /// It replaces the protocol of the same name as it is.
+    /// It replaces the protocol of the same name, without its settings.
     Replace,
 }
 
 impl PutMode {
-    /// How the protocol of this name is put in force, where that was decided elsewhere.
+    /// The mode for a protocol of this name, as recorded elsewhere.
     pub(super) fn of(tip: &Snapshot<'_>, name: &str) -> Result<Self, LedgerError> {
         let known = tip.rules_id(name)?;
         Ok(known.map_or(Self::Add, |_| Self::Replace))
@@ -59,7 +59,7 @@ pub struct ProtocolChange {
     pub version: String,
     /// The commit that was written; null if the ledger already had these files.
     pub commit: Option<ObjectId>,
-    /// What was set in the version before and is in this one, too.
+    /// The settings that were kept from the previous version.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<KeptSetting>,
 }
@@ -74,8 +74,8 @@ pub struct KeptSetting {
 }
 
 impl<'r> Ledger<'r> {
-    /// Activates a protocol: adds it, or replaces the one with the same name. `may_be_weaker` says
-    /// on record that it may check less than the default one.
+    /// Puts a protocol in force: adds it, or replaces the one with the same name. `may_be_weaker`
+    /// allows it to check less than the default one, which is recorded.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
@@ -103,7 +103,7 @@ impl<'r> Ledger<'r> {
         Ok(done)
     }
 
-    /// Sets one policy of an active protocol.
+    /// Changes one setting of a protocol in force.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
@@ -144,8 +144,7 @@ impl<'r> Ledger<'r> {
         Ok(done)
     }
 
-    /// Replaces a document that all issues share. Returns the commit, or `None` if the ledger
-    /// already had these bytes.
+    /// Sets a shared document. Returns the commit, or `None` if it is unchanged.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
@@ -169,12 +168,12 @@ impl<'r> Ledger<'r> {
     }
 }
 
-/// The faults that keep a protocol out of force.
+/// The faults that prevent a protocol from being put in force.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Faults {
     /// All.
     All,
-    /// Those of a step on record: rules that contradict each other were not looked for at first.
+    /// Those of a recorded step: contradictory rules were not looked for at first.
     OnRecord,
 }
 
@@ -262,7 +261,7 @@ pub(super) fn protocol_step(
     Ok((Some(step), outcome))
 }
 
-/// Puts what was set in the protocol in force into a new version of it.
+/// Applies the settings of the protocol in force to a new version of it.
 fn keep_set(
     tip: &Snapshot<'_>,
     files: &mut [(String, Vec<u8>)],
@@ -305,7 +304,7 @@ fn keep_set(
         .collect())
 }
 
-/// Refuses a new version that drops the list of keys, or does not name itself another one.
+/// Refuses a new version that drops the list of keys, or has the same version number.
 fn ensure_succeeds(
     known: Option<&Rules<'_>>,
     files: &ProtocolFiles,
@@ -329,8 +328,7 @@ fn ensure_succeeds(
     Ok(())
 }
 
-/// The message of an update. A policy that was set is named: the version alone would not say what
-/// is different.
+/// The message of an update. Names a changed setting, which the version number would not show.
 fn update_message(
     known: Option<&Rules<'_>>,
     before: &str,
@@ -348,7 +346,7 @@ fn update_message(
     Ok(format!("{subject}\n\nProtocol: {name}\n"))
 }
 
-/// The only setting that an update changes, with its new value, if it changes nothing else.
+/// The setting that an update changes, with its new value, if that is its only change.
 fn set_alone(
     known: Option<&Rules<'_>>,
     changes: &FileChanges,
@@ -367,7 +365,7 @@ fn set_alone(
     Ok(both.and_then(|(before, after)| only_setting_changed(before, after)))
 }
 
-/// Whether an update only says what is in force in today's form of `protocol.json`.
+/// Whether an update only rewrites the protocol in force in the current form of `protocol.json`.
 fn is_renewed(
     known: Option<&Rules<'_>>,
     changes: &FileChanges,
@@ -384,13 +382,13 @@ fn is_renewed(
     Ok(is_same && *path == layout::protocol_file(known.protocol().name(), DEFINITION))
 }
 
-/// Whether steps under an active protocol must be signed.
+/// Whether steps under a protocol in force must be signed.
 fn demands(rules: &Rules<'_>) -> bool {
     // An unreadable list counts as one with signers.
     rules.signers().map_or(true, |signers| signers.is_some())
 }
 
-/// The files of an active protocol that would change.
+/// The files of a protocol in force that would change.
 fn differences(
     known: Option<&Rules<'_>>,
     files: &ProtocolFiles,
@@ -490,14 +488,14 @@ fn orphans(
     Ok(found)
 }
 
-/// The places of tasks in a protocol's contract types.
+/// The task fields of a protocol's contract types.
 fn task_rules(protocol: &Protocol) -> Vec<(&str, &TaskFields)> {
     let types = protocol.definition().contracts.iter();
     let rules = types.filter_map(|c| Some((c.name.as_str(), c.tasks.as_ref()?)));
     rules.collect()
 }
 
-/// The shared documents that a new definition does not have or refuses.
+/// The shared documents that a new definition drops or refuses.
 fn misfit_documents(
     tip: &Snapshot<'_>,
     protocol: &Protocol,
@@ -572,7 +570,7 @@ pub(super) fn document_step(
     }))
 }
 
-/// The documents that the issues of a protocol share, by name; unset ones are left out.
+/// The documents that a protocol's issues share, by name, except unset ones.
 ///
 /// # Errors
 /// [`LedgerError`] if one can't be read.

@@ -1,5 +1,5 @@
-//! Quarantine: a commit on the ledger's branch that is not a step stays in its history, and its content
-//! does not count any more. A person signs that off, and the ledger's manifest names it from then on.
+//! Quarantine: a commit on the ledger's branch that is not a step stays in history, but its content
+//! no longer counts. A person signs that, and the ledger's manifest lists it.
 
 use std::collections::BTreeMap;
 
@@ -17,20 +17,20 @@ use super::halt::MOST;
 use super::signing::{By, Demand};
 use super::snapshot::Snapshot;
 
-/// What a person decides about a commit that is not a step.
+/// A person's decision about a commit that is not a step.
 #[derive(Clone, Debug)]
 pub struct Quarantine {
     /// The person.
     pub by: AgentName,
-    /// Why.
+    /// The reason.
     pub reason: String,
     /// The commit.
     pub commit: ObjectId,
-    /// Whether the later steps that stand on it may be undone, too.
+    /// Whether later steps that depend on it may be undone, too.
     pub with_later: bool,
 }
 
-/// The scar that a commit with this tree adds to the one before it, if it adds any.
+/// The scar that a commit with this tree adds, if any.
 pub(super) fn scar_of(
     repository: &Repository,
     (old, new): (ObjectId, ObjectId),
@@ -46,12 +46,12 @@ pub(super) fn scar_of(
                 .clone(),
         )
     };
-    // What was there before may be the damage.
+    // The previous state may be the damage.
     let (old, mut new) = (scars(old).unwrap_or_default(), scars(new)?);
     new.pop().filter(|scar| !old.contains(scar))
 }
 
-/// What a commit and those that stood on it changed, each with what was there before.
+/// The changes of a commit and of its dependents, with the previous content.
 #[derive(Default)]
 struct Undoing {
     before: BTreeMap<String, (Option<ObjectId>, EntryKind)>,
@@ -90,8 +90,8 @@ impl Undoing {
     }
 }
 
-/// Plans the step that quarantines a commit, on the tip. Returns the later steps that are undone with
-/// it. The audit plans it again.
+/// Plans the step that quarantines a commit, on the tip. Returns the later steps that are undone
+/// with it. The audit plans it again.
 pub(super) fn quarantine_step(
     repository: &Repository,
     tip: ObjectId,
@@ -151,7 +151,7 @@ fn drafted(
     mut undoing: Undoing,
     scar: &Scar,
 ) -> Decided<Vec<ObjectId>> {
-    // The settings, and who is a person, are those that no stray commit has touched.
+    // Settings, and who is a person, come from before any stray commit.
     let mut manifest = if undoing.before.remove(layout::MANIFEST).is_some() {
         let mut manifest = sound.manifest().clone();
         manifest.quarantined.append(&mut undoing.scars);
@@ -206,7 +206,7 @@ fn drafted(
     ))
 }
 
-/// Refuses an agent that is no person; where a protocol has none, its orchestrator signs off.
+/// Refuses an agent that is not a person; in a protocol without persons, the orchestrator signs.
 fn ensure_person(protocol: &Protocol, by: &AgentName) -> Result<(), LedgerError> {
     let mut people: Vec<&AgentName> = protocol.definition().people().collect();
     if people.is_empty() {

@@ -1,6 +1,6 @@
-//! The step that a commit records: its message has the request, and who made it when; its tree has
-//! the contract, and what was found of it in the repository. The audit plans it again and compares,
-//! an export writes it down, and `sync` repeats it on another tip.
+//! The step that a commit records: the request, the agent and the time from its message, the
+//! contract and its evidence from its tree. The audit plans it again, an export writes it, and
+//! `sync` repeats it on another tip.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
@@ -24,14 +24,14 @@ use super::snapshot::{IssueFolder, Parsed, Rules};
 /// A step as a commit records it.
 pub(super) struct RecordedStep {
     pub(super) step: Step,
-    /// The file that tells most of it.
+    /// The file that defines most of it.
     pub(super) path: String,
     /// The contract that it sent, and the handoff that it started.
     pub(super) sent: Option<(Contract, Rc<Record>)>,
 }
 
 impl RecordedStep {
-    /// What it sent, in a ledger with this policy for contradicted statements.
+    /// The contract that it sent, with this policy for contradicted statements.
     pub(super) fn contract(&self, policy: Policy) -> Option<SendRequest<'_>> {
         let (contract, record) = self.sent.as_ref()?;
         Some(SendRequest {
@@ -45,7 +45,7 @@ impl RecordedStep {
 
 /// An issue before and after a commit.
 pub(super) struct States<'r> {
-    /// The issue before, if it was opened.
+    /// The issue before, if it existed.
     pub(super) was: Option<Rc<Issue>>,
     pub(super) is: Rc<Issue>,
     pub(super) before: IssueFolder<'r>,
@@ -54,11 +54,11 @@ pub(super) struct States<'r> {
     pub(super) rules: Rc<Rules<'r>>,
 }
 
-/// A commit's step, or why it can't be any.
+/// A commit's step, or the findings if it is none.
 type Recorded = Result<RecordedStep, Vec<Finding>>;
 
 impl States<'_> {
-    /// The step that a commit with this message records, or why it records none.
+    /// The step that a commit with this message records, or why there is none.
     pub(super) fn recorded_step(&self, message: &str) -> Result<Recorded, LedgerError> {
         let step = match handoff_model::recorded(message) {
             Ok(step) => step,
@@ -94,8 +94,7 @@ impl States<'_> {
         self.was.as_ref().map_or(0, |issue| issue.handoffs)
     }
 
-    /// What is wrong with the contract that a commit adds, if it adds one: all that can be said of a
-    /// commit without a message.
+    /// The findings about a contract that a commit adds; they need no message.
     pub(super) fn contract_faults(&self) -> Result<Vec<Finding>, LedgerError> {
         if self.is.handoffs <= self.handoffs_before() {
             return Ok(Vec::new());
@@ -104,7 +103,7 @@ impl States<'_> {
         Ok(sent.err().unwrap_or_default())
     }
 
-    /// The contract that a commit adds, or what is wrong with it.
+    /// The contract that a commit adds, or the findings about it.
     fn sent(
         &self,
         imported: Option<&ImportSource>,
@@ -143,11 +142,11 @@ impl States<'_> {
     }
 }
 
-/// A contract that a commit adds, with the handoff that it starts and that one's file.
+/// A contract that a commit adds, with its handoff's record and the record's path.
 type SentContract = (Contract, Rc<Record>, String);
 
 /// Reads what steps depend on during a walk through history: issues, protocols and manifests, each
-/// of which is parsed once.
+/// parsed once.
 pub(super) struct StepReader<'r> {
     repository: &'r Repository,
     parsed: Rc<Parsed>,
@@ -165,7 +164,8 @@ impl<'r> StepReader<'r> {
         }
     }
 
-    /// An issue before and after a commit with these trees; `None` if its file is missing after it.
+    /// An issue before and after a commit with these trees; `None` if its file is missing
+    /// afterwards.
     pub(super) fn states(
         &mut self,
         key: &IssueKey,
@@ -236,7 +236,7 @@ impl<'r> StepReader<'r> {
     }
 }
 
-/// How a file differs from what a step writes.
+/// How a file differs from the one that a step writes.
 pub(super) fn difference(change: &Change, expected: bool) -> Finding {
     let path = &change.path;
     let contract = path.contains("-to-") && path.starts_with(layout::ISSUES);
@@ -266,7 +266,7 @@ pub(super) fn difference(change: &Change, expected: bool) -> Finding {
     Finding::error(code, path.clone(), text)
 }
 
-/// A part of the ledger outside any issue that a commit changes.
+/// A part of the ledger outside issues that a commit changes.
 pub(super) enum Shared {
     Protocol(String),
     Document(String, AgentName),
@@ -274,7 +274,7 @@ pub(super) enum Shared {
     Manifest,
 }
 
-/// The one shared part that all changes are about.
+/// The only shared part that the changes concern.
 pub(super) fn shared_of(changes: &[Change]) -> Option<Shared> {
     let first = changes.first()?.path.as_str();
     if changes.len() == 1 && first == layout::MANIFEST {

@@ -1,9 +1,9 @@
 //! Contracts that were refused when sent from this clone.
 //!
-//! A refused contract changes nothing, so the ledger does not count them. This clone keeps a note of
-//! each outside the branch: sender, receiver and the code of the refusal, but none of the
-//! contract's content. The notes may be lost at any time. A protocol can want some kinds on record
-//! in the ledger as well: see [`Ledger::put_on_record`].
+//! A refused contract changes nothing, so the ledger does not count them. This clone notes each
+//! outside the branch: sender, receiver and the code of the refusal, but not the contract's
+//! content. The notes may be lost at any time. A protocol can require some kinds to be recorded in
+//! the ledger as well: see [`Ledger::put_on_record`].
 
 use handoff_base::Moment;
 use handoff_base::finding::{Finding, FindingCode};
@@ -20,10 +20,10 @@ use super::error::{ContractError, LedgerError};
 use super::ledger::Ledger;
 use super::session::Session;
 
-/// How many notes remain after older ones are removed.
+/// How many notes are kept when a file is trimmed.
 const KEPT: usize = 1000;
 
-/// The file size in bytes above which older notes are removed. A note has 200 to 400.
+/// The file size in bytes above which it is trimmed. A note has 200 to 400 bytes.
 const LARGE: u64 = 512 << 10;
 
 /// The maximum number of finding codes in a note.
@@ -55,16 +55,15 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// Whether it was refused because the work would have gone in circles.
+    /// Whether it was refused because of a cycle.
     pub fn is_cycle(&self) -> bool {
         matches!(self.code.as_str(), "cycle" | "loop")
     }
 }
 
 impl Ledger<'_> {
-    /// Notes that a contract was refused, and returns the note; write errors are ignored. If the
-    /// contract contains something that looks like a secret, only its type is noted, and there is
-    /// no note to put on record.
+    /// Notes a refused contract and returns the note; write errors are ignored. If the contract may
+    /// contain a secret, notes only its type, and returns `None`, so that nothing is recorded.
     pub fn note_refused(
         &self,
         session: &Session,
@@ -95,7 +94,7 @@ impl Ledger<'_> {
             contract_type: None,
             bytes: Some(offer.input.bytes().len()),
         };
-        // Details that can't be determined are left out.
+        // Details that can't be determined are omitted.
         let _ = self.describe(&mut refused, offer);
         if holds_secret {
             (refused.issue, refused.from, refused.to) = (None, None, None);
@@ -110,8 +109,8 @@ impl Ledger<'_> {
         (!holds_secret).then_some(refused)
     }
 
-    /// Records a refusal in its issue, if the protocol wants this kind on record and the issue
-    /// exists. Returns the issue if the refusal is on record now.
+    /// Records a refusal in its issue, if the protocol requires that for its kind and the issue
+    /// exists. Returns the issue if the refusal is recorded now.
     ///
     /// # Errors
     /// [`LedgerError`] if it can't be recorded.
@@ -146,7 +145,7 @@ impl Ledger<'_> {
         Ok(Some(key.clone()))
     }
 
-    /// Fills in what a refused contract names, as far as the ledger knows it.
+    /// Fills in the members of a refused contract that the ledger knows.
     fn describe(&self, refused: &mut Refused, offer: &Offer<'_>) -> Result<(), LedgerError> {
         let ContractMatch { rules, review } = self.tip()?.match_contract(offer)?;
         let protocol = rules.protocol();
@@ -189,7 +188,7 @@ impl Ledger<'_> {
     }
 }
 
-/// Why a contract was refused, as far as it can be put on record: without its content.
+/// The reason of a refusal that can be recorded: without the contract's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusalReason {
     kind: OnRecord,
@@ -197,7 +196,7 @@ pub struct RefusalReason {
 }
 
 impl RefusalReason {
-    /// The reason of a failed send; `None` if it is of no kind that can be put on record.
+    /// The reason of a failed send; `None` if its kind is never recorded.
     pub fn of(error: &LedgerError) -> Option<Self> {
         let refusal = match error {
             LedgerError::Refused(refusal) => refusal,

@@ -1,4 +1,4 @@
-//! Which of its protocol's requirements an issue of a ledger meets.
+//! Whether an issue of a ledger meets its protocol's requirements.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -24,29 +24,29 @@ use super::recorded_step::StepReader;
 use super::signing::{By, Demand, judge};
 use super::snapshot::{IssueFolder, Rules, Snapshot};
 
-/// What is asked of a gate.
+/// The question to a gate.
 #[derive(Clone, Debug, Default)]
 pub struct GateRequest {
-    /// What must be shown.
+    /// The required conditions.
     pub policy: GatePolicy,
-    /// The commit for which it must be shown; by default, the newest one that is known of the issue's
-    /// open pull request.
+    /// The commit that must meet them; by default, the newest known one of the issue's open pull
+    /// request.
     pub head: Option<ObjectId>,
     /// The commit that it is merged into; by default, its branch's.
     pub base: Option<ObjectId>,
-    /// The branch that it is merged into; by default, the one that is noted for the issue, else the
-    /// default branch.
+    /// The branch that it is merged into; by default, the one noted for the issue, else the default
+    /// branch.
     pub into: Option<String>,
     /// The reason for an exemption, if there is one.
     pub exempt: Option<String>,
-    /// Why the ledger shows nothing, if it was verified and is damaged.
+    /// Why the ledger proves nothing, if it was verified and is damaged.
     pub damage: Option<String>,
 }
 
-/// Whether an issue meets what is asked of a gate.
+/// The results of a gate.
 #[derive(Clone, Debug)]
 pub struct Judgement {
-    /// The commit for which it does, if it is about one.
+    /// The judged commit, if there is one.
     pub head: Option<ObjectId>,
     /// The result for each requirement.
     pub requirements: Vec<Answered>,
@@ -56,7 +56,7 @@ impl GateRequest {
     /// The commit that the code is merged into, on this branch if it is named.
     ///
     /// # Errors
-    /// Why it is not known, in words.
+    /// Why it is unknown, in words.
     pub fn base(&self, tip: &Snapshot<'_>, into: Option<&str>) -> Result<ObjectId, String> {
         if let Some(base) = self.base {
             return Ok(base);
@@ -79,8 +79,8 @@ fn known_here(tip: &Snapshot<'_>, branch: Option<&str>) -> Option<ObjectId> {
     code.commit.parse().ok()
 }
 
-/// Makes sure that a merge by rebase would not undo a merge in the very commit that was approved, as
-/// far as its history is known here: the approval itself rests on its id.
+/// Refuses if a merge by rebase would undo a merge in the approved commit itself, if its history is
+/// known here: the approval of that commit depends on its id.
 fn ensure_kept(
     tip: &Snapshot<'_>,
     request: &GateRequest,
@@ -105,7 +105,7 @@ fn ensure_kept(
 }
 
 impl Judgement {
-    /// One result, which belongs to no requirement of a protocol.
+    /// A result that belongs to no requirement of a protocol.
     pub fn single(head: Option<ObjectId>, name: &str, met: bool, why: String) -> Self {
         let one = Answered {
             requirement: name.to_owned(),
@@ -126,7 +126,7 @@ impl Judgement {
     }
 }
 
-/// The newest commit that is known of the issue's pull request, while that is open.
+/// The newest known commit of the issue's pull request, while that is open.
 fn noted_head(issue: &Issue, rules: &Rules<'_>) -> Option<ObjectId> {
     let definition = rules.protocol().definition();
     let fact = |name: &str| issue.fact(definition, name)?.value.as_str();
@@ -134,9 +134,9 @@ fn noted_head(issue: &Issue, rules: &Rules<'_>) -> Option<ObjectId> {
     is_open.then(|| fact(HEAD))??.parse().ok()
 }
 
-/// Checks for each requirement whether an issue meets it, for the commit that is asked for. An
-/// issue of another protocol than the one that is asked for meets nothing: what its words mean
-/// there, somebody else has decided. Where keys are listed, the ledger's default one is asked for.
+/// Whether an issue meets each requirement, for the requested commit. An issue of another protocol
+/// than the requested one meets nothing, since somebody else defined what its words mean. If keys
+/// are listed, the default protocol is requested.
 ///
 /// # Errors
 /// [`LedgerError`] if the protocol refuses the query or something can't be read.
@@ -193,8 +193,8 @@ pub fn judge_gate(
     Ok(Judgement { head, requirements })
 }
 
-/// The branch into which the code was to be merged when a requirement was met, if that is another one.
-/// Where none was noted before, it is the first that was noted after.
+/// The previous target branch, if the code was to be merged into another one when a requirement was
+/// met. If none was noted before, the first one noted afterwards.
 fn retargeted(
     folder: &IssueFolder<'_>,
     issue: &Issue,
@@ -221,8 +221,8 @@ fn retargeted(
     Ok(base.filter(|base| *base != into).map(str::to_owned))
 }
 
-/// Why a requirement is met by a commit that others do not have: a merge that is not on its base, or,
-/// if no commit was asked for, one that is not on the remote's branch.
+/// Why a requirement is met by a commit that others lack: a merge that is not on its base, or, if
+/// no commit was requested, one that is not on the remote's branch.
 fn not_there(
     tip: &Snapshot<'_>,
     folder: &IssueFolder<'_>,
@@ -273,7 +273,7 @@ fn not_there(
     })
 }
 
-/// Whether a commit, by the beginning of its id, is on a branch, here or on `origin`.
+/// Whether a commit, by an abbreviated id, is on a branch, here or on `origin`.
 fn is_on(repository: &Repository, code: &Code, branch: &str) -> bool {
     let Ok(Named::Commit(commit)) = repository.named(&code.commit) else {
         return false;
@@ -283,7 +283,7 @@ fn is_on(repository: &Repository, code: &Code, branch: &str) -> bool {
     tip.is_some_and(|tip| repository.is_in_history(commit, tip).unwrap_or_default())
 }
 
-/// The same for who asks about any issue: a requirement that its protocol does not know is not met.
+/// The same for any issue: a requirement that its protocol does not define is not met.
 ///
 /// # Errors
 /// [`LedgerError`] if something can't be read.
@@ -319,7 +319,7 @@ fn required(
     let own = &rules.protocol().definition().name;
     let default = &tip.manifest().default_protocol;
     let asked = match &policy.protocol {
-        // Where nobody has to sign, one protocol is as good as another.
+        // Where no signature is required, any protocol counts.
         None if own == default || !tip.lists_keys()? => own,
         asked => asked.as_ref().unwrap_or(default),
     };
@@ -384,8 +384,8 @@ fn required(
     Ok(answered)
 }
 
-/// Why not each step of an issue is known to be signed with a listed key: one of these, or else of
-/// those that its protocol listed before the step.
+/// Why some step of an issue is not known to be signed with a listed key: one of these, or else one
+/// that its protocol listed before the step.
 fn unsigned(
     tip: &Snapshot<'_>,
     folder: &IssueFolder<'_>,
@@ -420,21 +420,21 @@ fn unsigned(
     Ok((!steps.are_all).then(|| "the history of the issue is not all here".to_owned()))
 }
 
-/// The commits that made an issue's folder what it is.
+/// The commits that changed an issue's folder.
 struct IssueSteps {
-    /// Each that changed it, with its parent's tree, the newest first.
+    /// Each such commit with its parent's tree, newest first.
     commits: Vec<(Stored, ObjectId)>,
     /// Whether they go back to its first step.
     are_all: bool,
 }
 
-/// Finds the commits that made an issue's folder what it is, whatever their messages say.
+/// Finds the commits that changed an issue's folder, whatever their messages say.
 fn issue_steps(tip: &Snapshot<'_>, folder: &IssueFolder<'_>) -> Result<IssueSteps, LedgerError> {
     let (repository, key) = (tip.repository(), folder.key());
     let path = layout::issue_folder(key);
     let first = format!("{key}.1 none..");
     let mut commits = Vec::new();
-    // The folder as the newer commit has it; one that removes it moves it to the archive.
+    // The folder in the newer commit; one that removes it moves it to the archive.
     let mut newer: Option<(Stored, Option<ObjectId>)> = None;
     let mut is_found = false;
     for stored in repository.history(tip.commit()) {
@@ -457,7 +457,7 @@ fn issue_steps(tip: &Snapshot<'_>, folder: &IssueFolder<'_>) -> Result<IssueStep
         }
         if let Some(here) = here.filter(|_| !is_found) {
             is_found = true;
-            // An archiving commit names the folder that was there; one that names another is not a step.
+            // An archiving commit names the folder of its parent; otherwise it is not a step.
             if Some(here) != folder.tree() {
                 break;
             }
@@ -470,13 +470,13 @@ fn issue_steps(tip: &Snapshot<'_>, folder: &IssueFolder<'_>) -> Result<IssueStep
     })
 }
 
-/// By what the newest approval of a handoff by a person is found.
+/// The key of the newest approval of a handoff by a person.
 fn approval_key(id: &str, by: &str) -> String {
     format!("{id} {by}")
 }
 
-/// The commits that sent the handoffs of an issue, by the handoffs' ids, and the newest in which a
-/// person approved each. They are read from the newest to the one that opened the issue.
+/// The commits that sent an issue's handoffs, by handoff id, and the newest one in which a person
+/// approved each. Reads from the newest to the one that opened the issue.
 fn saying_commits(
     tip: &Snapshot<'_>,
     folder: &IssueFolder<'_>,

@@ -1,4 +1,4 @@
-//! Open issues that touch the same files: whoever begins an issue is told of them.
+//! Finds open issues that change the same files, to warn an agent that begins an issue.
 
 use std::collections::BTreeSet;
 
@@ -12,17 +12,17 @@ use super::base_branch::base_branch;
 use super::error::LedgerError;
 use super::snapshot::Snapshot;
 
-/// The limit of other open issues that are looked at.
+/// The maximum number of other open issues that are read.
 const ISSUES: usize = 50;
 
-/// The limit of words in a contract that are looked up as paths.
+/// The maximum number of words in a contract that are tried as paths.
 const WORDS: usize = 100;
 
-/// The limit of files that are named of an issue.
+/// The maximum number of files named per issue.
 const NAMED: usize = 3;
 
 impl Snapshot<'_> {
-    /// The finding that other open issues touch files of the issue that a claim begins.
+    /// The finding that other open issues change files of the issue that a claim begins.
     pub(crate) fn same_files(&self, record: &Record) -> Result<Option<Finding>, LedgerError> {
         let key = record.id.issue();
         let base = base_branch(self.repository(), None, None, None);
@@ -62,8 +62,8 @@ impl Snapshot<'_> {
         ))))
     }
 
-    /// The files that an issue touches, as far as is known: those that the contract that began it
-    /// names, and those that its branch changes.
+    /// The files that an issue concerns, as far as is known: those named by its first contract, and
+    /// those changed on its branch.
     fn files_of(&self, key: &IssueKey, base: ObjectId) -> Result<BTreeSet<String>, LedgerError> {
         let folder = self.issue(key)?;
         let (Some(first), Some(issue)) = (folder.record(1)?, folder.issue()?) else {
@@ -81,7 +81,7 @@ impl Snapshot<'_> {
         let branch = issue.facts.get("branch").and_then(|branch| branch.as_str());
         let code = branch.and_then(|branch| self.repository().base_code(branch).ok()?);
         if let Some(tip) = code.and_then(|code| code.commit.parse().ok())
-            // Without its history here, the names are what is known.
+            // Without its history here, only the names are known.
             && let Ok(changed) = self.repository().paths_changed(base, None, tip)
         {
             files.extend(changed);

@@ -47,7 +47,7 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// What a handoff's contract was sent with.
+    /// The data that a handoff's contract was sent with.
     pub(super) fn of(record: &Record) -> Self {
         Self {
             code: record.code.clone(),
@@ -57,14 +57,14 @@ impl Gathered {
     }
 }
 
-/// Where a contract is sent from.
+/// The origin of a contract.
 #[derive(Clone, Copy)]
 pub(super) enum Origin<'k> {
-    /// From here: its claims can be checked.
+    /// This repository: its claims can be checked.
     Here,
-    /// From elsewhere, at an earlier time that its claims are about.
+    /// Another system, at an earlier time, to which its claims refer.
     Foreign,
-    /// From an exported ledger, with the data gathered at that time.
+    /// An exported ledger, with the data gathered at that time.
     Export(&'k Gathered),
 }
 
@@ -74,14 +74,14 @@ const IMPORTED: &str = "imported";
 /// How many handoffs to read to find the last commit of a deleted branch.
 const LOOK_BACK: u32 = 64;
 
-/// What checks are about: what the contract's sender held, and the code.
+/// The subject of checks: the handoff that the contract's sender held, and the code.
 type Subject = (Option<HandoffId>, Option<Code>);
 
 /// A contract with all the data that it is sent with.
 struct PreparedContract<'r, 'o> {
     rules: Rules<'r>,
     contract: Contract,
-    /// The warnings about it; for one that was sent before, how it contradicts the repository now.
+    /// The warnings about it; for a repeat, also the contradictions now.
     warnings: Vec<Finding>,
     session: &'o Session,
     offer: &'o Offer<'o>,
@@ -91,7 +91,7 @@ struct PreparedContract<'r, 'o> {
     /// The code branch that it names, or that its issue is known to have.
     branch: Option<String>,
     gathered: Gathered,
-    /// The results of its checks, with what they are about.
+    /// The results of its checks, with their subject.
     known: Option<(Subject, Judged)>,
 }
 
@@ -104,11 +104,11 @@ impl<'r> Ledger<'r> {
         self.send_with(session, offer, Origin::Here)
     }
 
-    /// Does all that [`Self::send`] does, except for the write: it has the same result and the same
-    /// errors. What was sent before is compared with the repository anew.
+    /// The same as [`Self::send`] without the write: same result, same errors. A contract that was
+    /// sent before is compared with the repository again.
     ///
     /// # Errors
-    /// [`LedgerError`], as when it is sent.
+    /// [`LedgerError`], as for sending.
     pub fn check(&mut self, session: &Session, offer: &Offer<'_>) -> Result<Done, LedgerError> {
         self.rehearse(|ledger| ledger.send(session, offer))
     }
@@ -133,7 +133,7 @@ impl<'r> Ledger<'r> {
         self.send_with(session, &offer, Origin::Export(gathered))
     }
 
-    /// Sends a contract. Data that was gathered when it was sent elsewhere is not gathered again.
+    /// Sends a contract. Data that was gathered elsewhere is not gathered again.
     pub(super) fn send_with(
         &mut self,
         session: &Session,
@@ -165,7 +165,7 @@ impl<'r> Ledger<'r> {
     ) -> Result<PreparedContract<'r, 'o>, LedgerError> {
         let ContractMatch { rules, mut review } = tip.match_contract(offer)?;
         let unused = review.unused.take();
-        // The record keeps what it contradicts.
+        // The record keeps the contradictions.
         let warnings = review.findings.iter().filter(|finding| {
             finding.severity == Severity::Warning
                 && finding.code != FindingCode::ContractInconsistent
@@ -202,7 +202,7 @@ impl<'r> Ledger<'r> {
         Ok(prepared)
     }
 
-    /// The finding that a contract names the ledger's own branch as the one that work is on.
+    /// The finding that a contract names the ledger's own branch as a code branch.
     fn on_own_branch(
         &self,
         rules: &Rules<'_>,
@@ -250,8 +250,8 @@ impl<'r> Ledger<'r> {
         Ok(())
     }
 
-    /// The commit of the code branch that a contract is about: the one that was reviewed, else the
-    /// branch's newest.
+    /// The commit of the code branch that a contract is about: the reviewed one, else the branch's
+    /// newest.
     fn code(
         &self,
         prepared: &PreparedContract<'r, '_>,
@@ -279,7 +279,7 @@ impl<'r> Ledger<'r> {
         }))
     }
 
-    /// The step that a contract becomes on a tip, proved by the repository.
+    /// The step of a contract on a tip, with evidence from the repository.
     fn decide(
         &self,
         prepared: &mut PreparedContract<'r, '_>,
@@ -326,8 +326,9 @@ impl<'r> Ledger<'r> {
         Draft::decided(tip, &prepared.rules, step, planned)
     }
 
-    /// Refuses a review that raises again what was skipped with a reason, unless its code is newer, or a
-    /// person answered its sender. History before this rule is not held to it: `plan` does not know it.
+    /// Refuses a review that raises a finding again that was skipped with a reason, unless its code
+    /// is newer, or a person answered its sender. Applied only here and not in `plan`, so that
+    /// earlier history stays legal.
     fn ensure_news(
         &self,
         prepared: &PreparedContract<'r, '_>,
@@ -384,8 +385,8 @@ impl<'r> Ledger<'r> {
         Err(Refusal::from(ContractRefusal::Findings { issue, findings }).into())
     }
 
-    /// Adds to a planned step the results of the checks that it demands, and collects the warnings
-    /// about the contract.
+    /// Adds the results of the demanded checks to a planned step, and collects the warnings about
+    /// the contract.
     fn prove(
         &self,
         prepared: &mut PreparedContract<'r, '_>,
@@ -423,8 +424,8 @@ impl<'r> Ledger<'r> {
         Ok(step.prove(evidence)?)
     }
 
-    /// The results of the checks that a step demands; those of an earlier attempt count if they were
-    /// about the same.
+    /// The results of the demanded checks; those of an earlier attempt are reused if they had the
+    /// same subject.
     fn judged(
         &self,
         prepared: &mut PreparedContract<'r, '_>,
@@ -452,7 +453,7 @@ impl<'r> Ledger<'r> {
     }
 
     /// Checks the claims of a contract whose sender held this handoff. Each contradiction is an
-    /// error if that is enforced, else a warning.
+    /// error if it is enforced, else a warning.
     fn judge(
         &self,
         prepared: &PreparedContract<'r, '_>,
@@ -513,10 +514,10 @@ impl<'r> Ledger<'r> {
         Ok(judged)
     }
 
-    /// What `origin` has of the code, if the ledger is shared and this clone has an `origin`. It is
-    /// asked for the branch that is handed on: a deleted or rewritten one is not what this clone knows
-    /// of it. What only this clone has of the issue's own branch is pushed. `check` makes nobody wait for
-    /// the network.
+    /// The state of the code on `origin`, if the ledger is shared and this clone has an `origin`.
+    /// The remote is asked about the branch that is sent, because it may have been deleted or
+    /// rewritten. Unpushed commits of the issue's own branch are pushed. `check` does not use the
+    /// network.
     fn on_remote(
         &self,
         prepared: &PreparedContract<'_, '_>,
@@ -554,7 +555,7 @@ impl<'r> Ledger<'r> {
                 return Ok(Some(known));
             }
         }
-        // What somebody deleted or rewrote is told, not made again.
+        // A deleted or rewritten branch is reported, not restored.
         let goes_on = match (tracked, known.branch) {
             (None, _) => true,
             (Some(_), None) => false,
@@ -576,8 +577,8 @@ impl<'r> Ledger<'r> {
         Ok(Some(known))
     }
 
-    /// The commit of the branch that is handed on, if `origin` lacks it and agents may write to the
-    /// branch: it is named after the issue, or is the one that this working tree is on.
+    /// The commit of the branch to push, if `origin` lacks it and agents may write to the branch:
+    /// it is named after the issue, or checked out in this working tree.
     fn to_push<'p>(
         &self,
         prepared: &'p PreparedContract<'_, '_>,
@@ -617,8 +618,8 @@ impl<'r> Ledger<'r> {
         Ok((may && goes_on.transpose()? != Some(false)).then_some((agent, commit)))
     }
 
-    /// The commit a branch was at when it was merged: its tip, here or on `origin`; if it was
-    /// deleted, the newest commit that the ledger recorded for it.
+    /// The commit of a branch when it was merged: its tip, here or on `origin`; if it was deleted,
+    /// the newest commit that the ledger recorded for it.
     fn merged_at(
         &self,
         folder: &IssueFolder<'_>,
@@ -640,8 +641,7 @@ impl<'r> Ledger<'r> {
         })
     }
 
-    /// Notes which artifacts the code branch has unchanged, and reads from it those that are
-    /// missing in the working tree.
+    /// Marks the artifacts that the code branch has unchanged, and reads missing ones from it.
     fn look_at(&self, artifacts: &mut [Artifact], tip: ObjectId) -> Result<(), LedgerError> {
         for artifact in artifacts {
             let bytes = match self.repository().file_at(tip, &artifact.path) {
@@ -687,7 +687,7 @@ impl PreparedContract<'_, '_> {
         Some(issue.facts.get("branch")?.as_str()?.to_owned())
     }
 
-    /// Findings about the contract, with their places in the document.
+    /// Findings about the contract, with lines and columns in the document.
     fn placed(&self, findings: Vec<Finding>) -> Result<Vec<Finding>, LedgerError> {
         let protocol = self.rules.protocol();
         match protocol.contract_type(&self.contract.kind) {
@@ -696,7 +696,7 @@ impl PreparedContract<'_, '_> {
         }
     }
 
-    /// An error whose findings about the contract have their places in the document.
+    /// An error whose findings have lines and columns in the document.
     fn located(&self, mut error: LedgerError) -> LedgerError {
         if let LedgerError::Refused(refusal) = &mut error
             && let Some(findings) = refusal.misfits()
@@ -709,7 +709,7 @@ impl PreparedContract<'_, '_> {
         error
     }
 
-    /// The handoff that the sender holds; `None` if the sender is not known.
+    /// The handoff that the sender holds; `None` if the sender is unknown.
     fn held(&self, tip: &Snapshot<'_>) -> Result<Option<Record>, LedgerError> {
         let contract = &self.contract;
         let kind = self.rules.protocol().contract_type(&contract.kind);
@@ -764,8 +764,8 @@ impl PreparedContract<'_, '_> {
 }
 
 impl Snapshot<'_> {
-    /// The artifacts of claimable handoffs that have changed since they were delivered. A missing
-    /// file is a warning: another clone or working tree may have it.
+    /// The artifacts of claimable handoffs that changed since their delivery. A missing file is a
+    /// warning: another clone or working tree may have it.
     ///
     /// # Errors
     /// [`LedgerError`] if the ledger or the repository can't be read.
@@ -790,7 +790,7 @@ impl Snapshot<'_> {
     }
 }
 
-/// Adds the finding of a protocol's gate to a refusal that fails it.
+/// Adds the finding of a protocol's gate to the refusal by it.
 fn gated(protocol: &Protocol, error: LedgerError) -> LedgerError {
     let gate = Gate::ValidTransition;
     let own = |refusal: &Refusal| {

@@ -50,9 +50,9 @@ pub struct Session {
     pub sign: bool,
     /// The trace that its steps belong to.
     pub traceparent: Option<TraceParent>,
-    /// What the work that its next step ends or reports on took; empty if nothing is reported.
+    /// The usage to report with the next step; empty if there is none.
     pub usage: Vec<ModelUsage>,
-    /// The outside event that its steps carry out.
+    /// The outside event that its steps apply.
     pub delivery: Option<Delivery>,
     /// Whether this runs in a hook that receives a push.
     pub quarantined: bool,
@@ -60,7 +60,7 @@ pub struct Session {
     pub tally: Arc<Tally>,
 }
 
-/// A settable time; until it is set, the clock runs on.
+/// A settable time; while it is `None`, the clock runs.
 pub(super) type SetTime = Rc<Cell<Option<DateTime<FixedOffset>>>>;
 
 /// A clock that can be set back to the time of a step.
@@ -79,7 +79,7 @@ impl Clock for StepClock {
     }
 }
 
-/// How long a write waits for others, unless a session says otherwise.
+/// How long a write waits for others by default.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Session {
@@ -122,8 +122,8 @@ impl Session {
         (Self { clock, ..self }, at)
     }
 
-    /// The same session for a step that replaces another: by that step's worker, in its trace, with
-    /// what it reported of the work, and for the outside event that it carried out.
+    /// The same session for a step that replaces another: with that step's worker, trace, usage
+    /// report and outside event.
     pub(super) fn instead_of(&self, step: &Step) -> Self {
         Self {
             worker: step.worker.clone(),
@@ -134,7 +134,7 @@ impl Session {
         }
     }
 
-    /// The same session, whose steps carry out an outside event.
+    /// The same session, whose steps apply an outside event.
     #[must_use]
     pub fn delivering(&self, delivery: Delivery) -> Self {
         Self {
@@ -154,8 +154,8 @@ impl Session {
         }
     }
 
-    /// Refuses a step that is dated more than a day after it is recorded, and a clock that is more
-    /// than a day ahead of the system's: no later step could have an earlier time.
+    /// Refuses a step dated more than a day after its recording, and a clock more than a day ahead
+    /// of the system's: later steps could not have earlier times.
     ///
     /// # Errors
     /// [`WriteError::Postdated`].

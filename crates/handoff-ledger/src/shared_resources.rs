@@ -1,4 +1,4 @@
-//! Finds what two open issues share although each needs its own: a port, a folder, a branch.
+//! Finds values that two open issues share although each needs its own: a port, a folder, a branch.
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::text::quoted;
@@ -12,11 +12,11 @@ use serde_json::Value;
 use super::error::LedgerError;
 use super::snapshot::{Rules, Snapshot};
 
-/// The most open issues that a contract is compared with: a warning is not worth a longer wait.
+/// The maximum number of open issues that a contract is compared with, since it is only a warning.
 const MOST: usize = 1000;
 
-/// Warns of each fact that a contract gives its issue, that another open issue has too, and that the
-/// protocol wants no two of them to share.
+/// Warns of each fact of a contract that the protocol marks as exclusive and that another open
+/// issue has, too.
 pub(super) fn shared_resources(
     snapshot: &Snapshot<'_>,
     rules: &Rules<'_>,
@@ -43,7 +43,7 @@ pub(super) fn shared_resources(
         return Ok(Vec::new());
     }
     if let Some(issue) = snapshot.issue(&contract.issue)?.issue()? {
-        // What the issue has already was compared when it got it.
+        // Facts that the issue had already were compared before.
         let is_new = |name: &str, value: &Value| {
             issue.fact(definition, name).map(|f| f.value) != Some(value)
         };
@@ -82,7 +82,7 @@ pub(super) fn shared_resources(
     placed(protocol, rules, kind, input, warnings.collect())
 }
 
-/// Whether two values name the same branch or folder, however they are spelled.
+/// Whether two values are the same branch or folder, in canonical form.
 fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::String(one), Value::String(other)) => plain(one) == plain(other),
@@ -90,7 +90,7 @@ fn is_same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// A branch or a path without what changes nothing: blanks around it, `refs/heads/`, `.`, `..` and
+/// The canonical form of a branch or a path: without blanks around it, `refs/heads/`, `.`, `..` and
 /// doubled or final slashes.
 fn plain(text: &str) -> String {
     let text = text.trim();

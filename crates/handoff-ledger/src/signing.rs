@@ -1,5 +1,4 @@
-//! Signatures: the key that a commit must be signed with, making a signature, and judging an
-//! existing one.
+//! Signatures: the key that must sign a commit, making a signature, and verifying one.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -29,8 +28,8 @@ pub(super) enum By {
 }
 
 impl By {
-    /// Whose key signs a step. An expiry is recorded for the lease's holder, by whichever agent notices
-    /// it.
+    /// The required signer of a step. An expiry counts as the lease holder's step, whichever agent
+    /// records it.
     pub(super) fn of(step: &Step) -> Self {
         match step.request.update().and_then(Update::event) {
             Some(Event::Expire) => Self::Anybody,
@@ -59,15 +58,15 @@ impl Demand {
     }
 }
 
-/// The minimum time for signing, regardless of how long other writers took.
+/// The minimum time for signing, however long other writers took.
 const LEAST: Duration = Duration::from_secs(2);
 
-/// Writes a commit with the required signature, and refuses it if the audit would; nothing points
-/// to it then.
+/// Writes a commit with the required signature; refuses if the audit would. No ref points to it
+/// yet.
 ///
 /// # Errors
-/// [`WriteError::Signing`] if it can't be signed, [`WriteError::Signature`] if that key may not
-/// sign it.
+/// [`WriteError::Signing`] if it can't be signed, [`WriteError::Signature`] if the key may not sign
+/// it.
 pub(super) fn signed<'r>(
     repository: &'r Repository,
     proposal: &Proposal<'_>,
@@ -78,7 +77,7 @@ pub(super) fn signed<'r>(
     let deadline = (start + session.patience).max(Instant::now() + LEAST);
     let made = repository.prepare_signed(proposal, deadline);
     let (prepared, stored) = made.map_err(|error| match (error, demand) {
-        // A user who did not ask for signatures may not know how to make one.
+        // A user who did not configure signatures may not know how to.
         (SignError::Failed { message }, Some(demand)) if !session.sign => {
             let wanted = demand.wanted(&proposal.committer.email);
             let text = format!("{wanted}, and could not be signed: {message}");
@@ -97,7 +96,7 @@ pub(super) fn signed<'r>(
 /// How to set up a key.
 const SET_UP: &str = "tell git which key to sign with: `git config gpg.format ssh` and `git config user.signingKey PUBLIC-KEY-FILE`";
 
-/// What is wrong with a commit's signature, or that it is missing.
+/// The fault of a commit's signature, or that it is missing.
 pub(super) fn judge(
     repository: &Repository,
     stored: &Stored,
@@ -120,7 +119,7 @@ pub(super) fn judge(
         );
         return Some(Finding::error(FindingCode::SignatureMissing, "", text).fix(SET_UP));
     };
-    // Without a list of keys, only checks that need no other program are made.
+    // Without a list of keys, only checks without other programs are made.
     if demand.is_none() && !signature.is_ssh() {
         return None;
     }
@@ -220,10 +219,10 @@ impl Demand {
     }
 }
 
-/// What to do if a key may not sign.
+/// The fix if a key must not sign.
 const LIST: &str = "sign with a key that is listed: `git handoff protocol show` tells who has which; a new key is listed in allowed_signers, by `git handoff protocol update`";
 
-/// When a key may sign, in words.
+/// The validity of a key, in words.
 fn validity(line: &Signer) -> String {
     match (
         line.valid_after.map(Moment::rfc3339),

@@ -1,4 +1,4 @@
-//! The step that an update becomes on a tip, or its refusal.
+//! Plans an update on a tip, or refuses it.
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, to_second};
@@ -13,8 +13,8 @@ use super::session::Session;
 use super::snapshot::Snapshot;
 
 impl<'r> Ledger<'r> {
-    /// Plans a step other than a send on a tip, or refuses it. It is screened for secrets, unless that was
-    /// done.
+    /// Plans a step other than a send on a tip, or refuses it. Screens it for secrets, unless that
+    /// was done.
     pub(super) fn plan_on(
         &self,
         tip: &Snapshot<'r>,
@@ -34,7 +34,7 @@ impl<'r> Ledger<'r> {
         Draft::decided(tip, &rules, step, planned)
     }
 
-    /// Fails a handoff whose time ran out, in the name of its receiver.
+    /// Fails a handoff whose deadline passed, in the name of its receiver.
     pub(super) fn expire(
         &self,
         session: &Session,

@@ -1,5 +1,5 @@
-//! Turns: what moves one base is taken up one after another (`limits.turns` of a protocol). An agent's
-//! queue asks here, and a claim by hand is told.
+//! Turns: handoffs that move the same base are claimed one after another (`limits.turns` of a
+//! protocol). An agent's queue respects them, and a manual claim warns.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -14,10 +14,10 @@ use super::base_branch::base_branch;
 use super::error::LedgerError;
 use super::snapshot::Snapshot;
 
-/// How long an issue keeps its turn where the protocol has no leases, in seconds.
+/// How long an issue keeps its turn in a protocol without leases, in seconds.
 const KEPT: u64 = 4 * 60 * 60;
 
-/// The turns of an agent's work; they are read once something asks.
+/// The turns of an agent's work, read when needed.
 pub(crate) struct Turns<'a, 'r> {
     tip: &'a Snapshot<'r>,
     agent: AgentName,
@@ -25,15 +25,16 @@ pub(crate) struct Turns<'a, 'r> {
     taken: OnceCell<Vec<Taken>>,
 }
 
-/// A turn that somebody has.
+/// A turn that is taken.
 struct Taken {
     base: Option<String>,
     id: HandoffId,
-    /// Whether it is being merged; else its issue only keeps the turn.
+    /// Whether the handoff is held; otherwise its issue keeps the turn.
     is_held: bool,
 }
 
-/// The handoff that comes before one in the order of merges, if its protocol has such an order.
+/// The handoff that comes before this one in the order of merges, if its protocol has such an
+/// order.
 ///
 /// # Errors
 /// [`LedgerError`] if something can't be read.
@@ -55,7 +56,7 @@ impl<'a, 'r> Turns<'a, 'r> {
         }
     }
 
-    /// The handoff whose turn it is instead of this one's, if it isn't its own.
+    /// The handoff whose turn it is instead, if it is not this one's.
     pub(crate) fn before(
         &self,
         id: &HandoffId,
@@ -111,8 +112,8 @@ impl<'a, 'r> Turns<'a, 'r> {
         Ok(base_branch(self.tip.repository(), issue, None, None))
     }
 
-    /// Reads who has a turn: what the agent holds, and the issues that keep theirs. The names of
-    /// entries tell which issues to read.
+    /// Reads who has a turn: the agent's held handoffs, and the issues that keep theirs. Entries'
+    /// names tell which issues to read.
     fn read(&self) -> Result<Vec<Taken>, LedgerError> {
         let (mut taken, now) = (Vec::new(), Stamp::of(self.now));
         for agent in self.tip.agents_in(handoff_model::layout::OPEN)? {
@@ -141,8 +142,8 @@ impl<'a, 'r> Turns<'a, 'r> {
         Ok(taken)
     }
 
-    /// Whether the issue of an open handoff keeps its turn: it is in such a round, and the agent has
-    /// not been done with it since.
+    /// Whether the issue of an open handoff keeps its turn: it is in such a round, and the agent
+    /// has not finished with it since.
     fn keeps(
         &self,
         rule: &Rule,

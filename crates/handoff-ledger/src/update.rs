@@ -1,4 +1,4 @@
-//! Changes of existing work: claims, and every other update.
+//! Updates of existing work: claims and all others.
 
 use handoff_base::Moment;
 use handoff_base::finding::{Finding, FindingCode};
@@ -28,8 +28,8 @@ pub enum Target {
 }
 
 impl<'r> Ledger<'r> {
-    /// Claims a handoff, or takes it over (`event`). If artifact checks are enforced, refuses it when delivered files have
-    /// changed.
+    /// Claims a handoff, or takes it over (`event`). If artifact checks are enforced, refuses it
+    /// when delivered files have changed.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
@@ -74,9 +74,8 @@ impl<'r> Ledger<'r> {
         Ok(done)
     }
 
-    /// The finding that others could not go on with the code of a handoff: the commit that it was
-    /// handed on with is on no branch of the remote that counts. It is asked, and what is missing here
-    /// is fetched from it.
+    /// The finding that the code of a handoff can't be continued: its commit is on no relevant
+    /// branch of the remote. The remote is asked, and missing commits are fetched.
     fn missing_code(
         &self,
         tip: &Snapshot<'r>,
@@ -94,7 +93,7 @@ impl<'r> Ledger<'r> {
         let kind = protocol.contract_type(&record.contract_type);
         let claims = kind.and_then(|kind| kind.claims.as_ref());
         let is_merged = claims.is_some_and(|claims| claims.merge.is_some());
-        // Where nothing is checked, a branch may be a name.
+        // Without checks, a branch may be any name.
         if is_merged || protocol.policy(Check::Branch, tip.manifest().evidence) == Policy::Off {
             return Ok(None);
         }
@@ -134,8 +133,8 @@ impl<'r> Ledger<'r> {
         })
     }
 
-    /// Applies an update that was decided on when its issue had so many steps. `None` if it has more by
-    /// now: then it has to be decided again.
+    /// Applies an update that was decided on when its issue had this many steps. `None` if it has
+    /// more by now, so that it must be decided again.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
@@ -164,8 +163,8 @@ impl<'r> Ledger<'r> {
     }
 }
 
-/// The finding that a claim by hand passes over what comes before it. It is no refusal: whoever names a
-/// handoff may know that the other one is stuck.
+/// The warning that a manual claim skips the handoff before it. Not a refusal, since the caller may
+/// know that the other one is stuck.
 fn out_of_turn(
     tip: &Snapshot<'_>,
     record: &Record,

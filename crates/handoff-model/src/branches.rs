@@ -1,4 +1,4 @@
-//! Code branches: the issue that a branch is named after, and the branches that agents may write to.
+//! Code branches: which issue a branch is named after, and which branches agents may write to.
 
 use std::sync::LazyLock;
 
@@ -7,22 +7,22 @@ use handoff_base::ids::{HandoffId, IssueKey};
 use handoff_base::text::{is_misleading, quoted};
 use regex::Regex;
 
-/// How branches are named after their issues.
+/// The patterns by which branches are named after issues.
 #[derive(Clone, Debug, Default)]
 pub struct BranchPatterns(Vec<String>);
 
-/// What decides whether agents may write to a branch.
+/// The facts that decide whether agents may write to a branch.
 #[derive(Clone, Copy, Debug)]
 pub struct BranchContext<'a> {
     /// The issue that they work on.
     pub issue: &'a IssueKey,
     /// The ledger's branch.
     pub ledger_branch: &'a str,
-    /// The remote's default branch, or the one that stands for it, if known.
+    /// The default branch, if known: the remote's, or its substitute.
     pub default_branch: Option<&'a str>,
-    /// The branch that the issue's work is merged into, if known.
+    /// The base branch of the issue's work, if known.
     pub base: Option<&'a str>,
-    /// How branches are named after their issues.
+    /// The patterns of branch names.
     pub patterns: &'a BranchPatterns,
     /// Whether the branch was created for this issue.
     pub made_here: bool,
@@ -42,29 +42,29 @@ pub enum BranchRefusal {
         /// Why.
         why: &'static str,
     },
-    /// It is the ledger's, or would be in its way.
+    /// It is the ledger's branch, or conflicts with its name.
     #[error("{} {}; name the branch that the work is on", quoted(branch), clash.of("the ledger's branch", ledger))]
     Ledger {
         /// The name.
         branch: String,
         /// The ledger's branch.
         ledger: String,
-        /// How it is related to it.
+        /// The kind of conflict.
         clash: BranchClash,
     },
-    /// It is one that work is merged into, or would be in its way.
+    /// It is a base branch, or conflicts with the name of one.
     #[error("{} {}; agents do not write to it: use handoff/{issue}, or another branch named after the issue", quoted(branch), clash.of("a branch that work is merged into", protected))]
     Protected {
         /// The name.
         branch: String,
-        /// The branch that work is merged into.
+        /// The base branch.
         protected: String,
-        /// How it is related to it.
+        /// The kind of conflict.
         clash: BranchClash,
         /// The issue.
         issue: IssueKey,
     },
-    /// It is not the issue's.
+    /// It belongs to another issue, or to none.
     #[error("{} is not named after issue {issue}{}; use handoff/{issue}, or say in `github.branches` of the protocol how branches are named", quoted(branch), named_after(named.as_ref()))]
     NotTheIssues {
         /// The name.
@@ -76,12 +76,12 @@ pub enum BranchRefusal {
     },
 }
 
-/// How two branches can't be there beside each other.
+/// Why two branches can't exist side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BranchClash {
-    /// They are the same, perhaps but for upper and lower case.
+    /// Their names are equal, ignoring case.
     Same,
-    /// One is a folder of the other.
+    /// One is a parent folder of the other.
     Folder,
 }
 
@@ -113,11 +113,12 @@ fn named_after(named: Option<&IssueKey>) -> String {
     named.map_or_else(String::new, |named| format!(", but after {named}"))
 }
 
-/// Branches that work is merged into, whatever a repository says of its default branch.
+/// Names of base branches, whatever the repository's default branch is.
 const USUAL_BASES: [&str; 2] = ["main", "master"];
 
-/// Decides whether agents may commit to a branch: it belongs to the issue (named after it,
-/// `handoff/ISSUE`, below that, a part's, or made for it), and is neither a base nor the ledger's. Case
+/// Decides whether agents may commit to a branch: it belongs to the issue (by name, as
+/// `handoff/ISSUE` or below, as a part's, or because it was made for it), and is neither a base
+/// branch nor the ledger's. Case is ignored, as on some file systems.
 /// is ignored, as some file systems do.
 ///
 /// # Errors
@@ -161,8 +162,8 @@ pub fn branch_for_agents(branch: &str, context: &BranchContext<'_>) -> Result<()
     })
 }
 
-/// Refuses what no contract can name as the branch that work is on: what is not the name of a branch,
-/// and the ledger's own branch. `refs/heads/` before it is allowed.
+/// Refuses a name that no contract may give as its code branch: an invalid branch name, or the
+/// ledger's branch. A leading `refs/heads/` is allowed.
 ///
 /// # Errors
 /// A [`BranchRefusal`].
@@ -193,21 +194,21 @@ impl BranchRefusal {
     }
 }
 
-/// The name of a branch without what git puts before it.
+/// A branch name without `refs/heads/`.
 pub fn short_name(branch: &str) -> &str {
     let prefixes = ["refs/heads/", "refs/remotes/origin/", "origin/"];
     let mut found = prefixes.iter().filter_map(|p| branch.strip_prefix(p));
     found.next().unwrap_or(branch)
 }
 
-/// A name as file systems compare it that ignore case.
+/// A name case-folded, like on case-insensitive file systems.
 fn folded(name: &str) -> String {
-    // To upper case first: the long s is an s there.
+    // To upper case first, which turns the long s into an S.
     name.to_uppercase().to_lowercase()
 }
 
-/// Why a text is not the name of a branch: the rules of `git check-ref-format --branch`, and names
-/// that stand for something else, or that nobody can read.
+/// Why a text is not a valid branch name: by the rules of `git check-ref-format --branch`, and also
+/// if it is an alias for something else or unreadable.
 fn name_fault(name: &str) -> Option<&'static str> {
     let is_bad = |c: char| c.is_control() || " ~^:?*[\\".contains(c);
     let parts = || name.split('/');
@@ -229,13 +230,13 @@ fn name_fault(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether a part of a name is HEAD, one of its kind, or an object's id.
+/// Whether a part of a name is HEAD, a similar pseudo-ref, or an object id.
 fn stands_for_a_commit(part: &str) -> bool {
     let is_id = [40, 64].contains(&part.len()) && part.bytes().all(|b| b.is_ascii_hexdigit());
     part == "head" || part.ends_with("_head") || is_id
 }
 
-/// Why git could take the name of a branch for another ref.
+/// Why git could resolve a branch's name to another ref.
 fn ambiguity(name: &str) -> Option<&'static str> {
     let first = folded(name.split_once('/')?.0);
     let is_kind = ["refs", "heads", "remotes", "tags", "origin"].contains(&&*first);
@@ -243,12 +244,12 @@ fn ambiguity(name: &str) -> Option<&'static str> {
 }
 
 impl BranchPatterns {
-    /// These patterns, such as `{type}/{issue}-*`; the usual names, if there are none.
+    /// Compiles patterns such as `{type}/{issue}-*`; the default ones, if there are none.
     pub fn new<'p>(patterns: impl IntoIterator<Item = &'p String>) -> Self {
         Self(patterns.into_iter().cloned().collect())
     }
 
-    /// The issue whose number a branch is named after, if any.
+    /// The number of the issue that a branch is named after, if any.
     pub fn issue(&self, branch: &str) -> Option<IssueKey> {
         if self.0.is_empty() {
             return usually_named_by(branch);
@@ -264,7 +265,7 @@ impl BranchPatterns {
         found?.parse().ok()
     }
 
-    /// Whether a branch is named after an issue, whose key need not be a number.
+    /// Whether a branch is named after an issue, whose key may be any text.
     pub fn is_named_after(&self, branch: &str, issue: &IssueKey) -> bool {
         if is_number(issue.as_str()) {
             return self.issue(branch).as_ref() == Some(issue);
@@ -277,7 +278,7 @@ impl BranchPatterns {
             let mut regexes = self.0.iter().filter_map(|one| pattern_regex(one, &key));
             return regexes.any(|regex| regex.is_match(branch));
         }
-        // What follows the key is no number: PROJ-1-2 may be a key of its own.
+        // No number may follow the key: PROJ-1-2 may be another key.
         let last = format!("^(?:.*/)?{WORD}?{key}(?:[-_](?:[^0-9/][^/]*)?)?$");
         let folder = format!("^(?:.*/)?{WORD}?{key}/[^0-9].*$");
         let matches = |text: &str| Regex::new(text).is_ok_and(|regex| regex.is_match(branch));
@@ -287,10 +288,10 @@ impl BranchPatterns {
     }
 }
 
-/// An issue's number, as an expression.
+/// A regex for an issue's number.
 const NUMBER: &str = "(?P<number>[1-9][0-9]{0,17})";
 
-/// A word before an issue's key, as an expression.
+/// A regex for words before an issue's key.
 const WORD: &str = "(?i:(?:issues?|gh|(?:bug|hot)?fix|bug|feat|feature|task)[-_]?)";
 
 /// Whether a key is such a number.
@@ -299,8 +300,8 @@ fn is_number(key: &str) -> bool {
     digits && !key.starts_with('0')
 }
 
-/// The expression for a pattern such as `{type}/{issue}-*`, in which this expression stands for the
-/// issue. `None` where `protocol check` finds a fault.
+/// Compiles a pattern such as `{type}/{issue}-*`, with this regex for the issue. `None` for
+/// patterns in which `protocol check` finds a fault.
 fn pattern_regex(pattern: &str, issue: &str) -> Option<Regex> {
     let mut text = String::from("^");
     let mut rest = pattern;
@@ -322,7 +323,7 @@ fn pattern_regex(pattern: &str, issue: &str) -> Option<Regex> {
     Regex::new(&(text + "$")).ok()
 }
 
-// 12, issue-12, feature/12-title, feature/issue_12/more, codex/issue12, copilot/fix-12.
+// Matches 12, issue-12, feature/12-title, feature/issue_12/more, codex/issue12, copilot/fix-12.
 #[allow(clippy::expect_used)]
 static BRANCH: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&format!(
@@ -331,27 +332,27 @@ static BRANCH: LazyLock<Regex> = LazyLock::new(|| {
     .expect("the expression is one")
 });
 
-// GitHub's own name for what undoes pull request 46, whatever its branch was named.
+// GitHub's branch name for reverting pull request 46, whatever its branch was named.
 #[allow(clippy::expect_used)]
 static REVERT: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^revert-[0-9]+-").expect("the expression is one"));
 
-// revert-46-feature/12-title is GitHub's own for what undoes pull request 46; release/62, backport/12.
+// Not issues: revert-46-feature/12-title reverts pull request 46; release/62, backport/12.
 #[allow(clippy::expect_used)]
 static OTHER_BRANCH: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?i)^(?:.*/)?(?:revert-|(?:[a-z]+-?)?releases?/|(?:rel|versions?|v|tags?|stable|support|sprints?|milestones?|backports?|bp|mergify|dependabot|renovate)/)")
         .expect("the expression is one")
 });
 
-// 2024-12-01, feature/2024_12-notes.
+// Not issues: 2024-12-01, feature/2024_12-notes.
 #[allow(clippy::expect_used)]
 static DATE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"^(?:.*/)?(?:19|20)[0-9]{2}[-_/.]?(?:0[1-9]|1[0-2])(?:[-_/.]|[0-3][0-9]|$)")
         .expect("the expression is one")
 });
 
-/// The issue that a branch is named after, unless that is a date, a year, a release, or what a
-/// branch of another kind is named after.
+/// The issue that a branch is named after by the default patterns, unless the number is a date, a
+/// year, a release, or belongs to another kind of branch.
 fn usually_named_by(branch: &str) -> Option<IssueKey> {
     let line = branch.lines().next()?;
     if DATE.is_match(line) || OTHER_BRANCH.is_match(line) {
@@ -558,7 +559,7 @@ mod tests {
             let is_it = matches!(refused, Err(BranchRefusal::Protected { .. }));
             assert!(is_it, "{branch}: {refused:?}");
         }
-        // Also where it is named like the issue.
+        // Even if the base is named like the issue.
         let stacked = |context: &mut BranchContext<'_>| context.base = Some("issue-12");
         let refused = judged("Issue-12", "12", stacked).expect_err("the base");
         assert_eq!(

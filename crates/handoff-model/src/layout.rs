@@ -6,37 +6,35 @@ use handoff_protocol::SIGNERS;
 
 /// The file that describes the ledger.
 pub const MANIFEST: &str = "ledger.json";
-/// The page for a person who opens the branch in a browser.
+/// The page for people who open the branch in a browser.
 pub const README: &str = "README.md";
-/// The folder with one folder for each agent, with one entry for each open handoff that is with it
+/// The folder of open handoffs: a folder per agent, with an entry per open handoff that it has
 /// ([`crate::record::open_entry`]).
 pub const OPEN: &str = "open";
-/// The folder with one folder for each agent, with one entry for each handoff that ended and awaits
-/// it.
+/// The folder of ended handoffs that await somebody: a folder per agent, with an entry per handoff.
 pub const AWAITING: &str = "awaiting";
-/// The folder with one folder for each issue.
+/// The folder of issues, with a folder each.
 pub const ISSUES: &str = "issues";
-/// The folder with an index of the issues that were taken out of [`ISSUES`]
+/// The folder with the index of archived issues, which are no longer in [`ISSUES`]
 /// ([`crate::record::archive`]).
 pub const ARCHIVED: &str = "archived";
-/// The folder with what was spent on each day ([`crate::record::spending`]).
+/// The folder of spending per day ([`crate::record::spending`]).
 pub const SPENT: &str = "spent";
-/// The folder with one file for each paused issue: a search for work reads no issues.
+/// The folder with a file per paused issue, so that a search for work need not read issues.
 pub const PAUSED: &str = "paused";
-/// The folder with the active protocols.
+/// The folder of the protocols in force.
 pub const PROTOCOLS: &str = "protocols";
 
 /// An issue's folder: `issues/23/01/123` for 123.
 ///
-/// The fan-out is the key's last two characters, then the two before them, in
-/// lower case, with `0` for what a short key lacks. Sequential numbers spread
-/// evenly, so that with a million issues no folder has more than about a
-/// hundred entries, and a person can still find one without a tool.
+/// The fan-out is the key's last two characters, then the two before them, in lower case, padded
+/// with `0`. Sequential numbers are spread evenly, so that even with a million issues no folder has
+/// more than about a hundred entries, and a person can find one without a tool.
 pub fn issue_folder(issue: &IssueKey) -> String {
     in_fan_out(ISSUES, issue, issue.as_str())
 }
 
-/// The path of what has this name in an issue's folder.
+/// The path of a file in an issue's folder.
 pub fn in_issue(issue: &IssueKey, name: &str) -> String {
     let mut path = issue_folder(issue);
     path.push('/');
@@ -44,9 +42,9 @@ pub fn in_issue(issue: &IssueKey, name: &str) -> String {
     path
 }
 
-/// The path of what has this name in an issue's place among all, which is two folders.
+/// The path of a file at an issue's place in the fan-out of `top`.
 fn in_fan_out(top: &str, issue: &IssueKey, name: &str) -> String {
-    /// The usual length of what is in an issue's folder.
+    /// The usual length of a path within an issue's folder.
     const INSIDE: usize = 64;
     let digit = |from_end: usize| {
         let mut digits = issue.as_str().bytes().rev();
@@ -59,7 +57,7 @@ fn in_fan_out(top: &str, issue: &IssueKey, name: &str) -> String {
     path
 }
 
-/// The issue whose folder is at this path.
+/// The issue whose folder has this path.
 pub fn issue_at(path: &str) -> Option<IssueKey> {
     let key: IssueKey = path
         .strip_prefix(ISSUES)?
@@ -70,8 +68,8 @@ pub fn issue_at(path: &str) -> Option<IssueKey> {
     (issue_folder(&key) == path).then_some(key)
 }
 
-/// The file in [`ARCHIVED`] that lists an issue once it is archived: `archived/23/01.jsonl` for 123.
-/// It is fanned out as the issues' folders are.
+/// The file in [`ARCHIVED`] that lists an archived issue, fanned out like the issues' folders:
+/// `archived/23/01.jsonl` for 123.
 pub fn archived_file(issue: &IssueKey) -> String {
     let mut path = in_fan_out(ARCHIVED, issue, "");
     path.pop();
@@ -83,17 +81,17 @@ pub fn issue_file(issue: &IssueKey) -> String {
     in_issue(issue, "issue.json")
 }
 
-/// The file with what was spent on a day: `spent/2026-11-25.json`.
+/// The file of a day's spending: `spent/2026-11-25.json`.
 pub fn spent_file(day: &str) -> String {
     format!("{SPENT}/{day}.json")
 }
 
-/// The file that says that an issue is paused: `paused/123.json`.
+/// The file of an issue's pause: `paused/123.json`.
 pub fn paused_file(issue: &IssueKey) -> String {
     format!("{PAUSED}/{issue}.json")
 }
 
-/// The issue whose pause a path is the file of.
+/// The issue whose pause has this path.
 pub fn paused_at(path: &str) -> Option<IssueKey> {
     let name = path.strip_prefix(PAUSED)?.strip_prefix('/')?;
     name.strip_suffix(".json")?.parse().ok()
@@ -104,8 +102,7 @@ pub fn record_name(number: u32) -> String {
     format!("{number:04}.json")
 }
 
-/// The number of the handoff whose record has this name in its issue's folder; 0 for the issue's
-/// own file.
+/// The number of the handoff whose record has this file name; 0 for the issue's own file.
 pub fn number_of(name: &str) -> Option<u32> {
     let stem = name.strip_suffix(".json")?;
     if stem == "issue" {
@@ -120,7 +117,7 @@ pub fn record_file(id: &HandoffId) -> String {
     in_issue(id.issue(), &record_name(id.number()))
 }
 
-/// The folder with the context of a failed attempt, in its issue's folder: `0002-failure/1`.
+/// The folder of a failed attempt's context, in its issue's folder: `0002-failure/1`.
 pub fn failure_folder(number: u32, attempt: u32) -> String {
     format!("{number:04}-failure/{attempt}")
 }
@@ -138,8 +135,8 @@ pub fn is_failure_folder(path: &str) -> bool {
     })
 }
 
-/// Whether a walk through a ledger goes no further at this folder: what is kept of a failure counts
-/// as one file, and so does a folder that no ledger has, however much is in it.
+/// Whether a walk does not descend into this folder: a failure's context counts as one file, and so
+/// does any folder that is foreign to ledgers, whatever its size.
 pub fn is_closed(path: &str) -> bool {
     let top = path.split('/').next().unwrap_or_default();
     let deepest = match top {
@@ -153,34 +150,34 @@ pub fn is_closed(path: &str) -> bool {
     path.matches('/').count() > deepest
 }
 
-/// Whether a folder is divided while it is large: one agent's in [`OPEN`] or [`AWAITING`].
+/// Whether a folder is divided when large: one agent's in [`OPEN`] or [`AWAITING`].
 pub fn is_divided(path: &str) -> bool {
     let agent = path.split_once('/');
     agent.is_some_and(|(top, agent)| [OPEN, AWAITING].contains(&top) && !agent.contains('/'))
 }
 
-/// The name of a handoff's contract in its issue's folder.
+/// The file name of a handoff's contract in its issue's folder.
 pub fn contract_name(number: u32, from: &AgentName, to: &AgentName, format: Format) -> String {
     format!("{number:04}-{from}-to-{to}.{}", format.extension())
 }
 
-/// The folder with documents that issues share.
+/// The folder of documents shared by issues.
 pub const DOCUMENTS: &str = "documents";
 
-/// A document that the issues of a protocol share.
+/// A document shared by a protocol's issues.
 pub fn document(protocol: &str, name: &AgentName) -> String {
     format!("{DOCUMENTS}/{protocol}/{name}.json")
 }
 
-/// The definition in a protocol's folder.
+/// The definition's file name in a protocol's folder.
 pub const DEFINITION: &str = "protocol.json";
 
-/// A file of an active protocol.
+/// A file of a protocol in force.
 pub fn protocol_file(protocol: &str, file: &str) -> String {
     format!("{PROTOCOLS}/{protocol}/{file}")
 }
 
-/// Whether a protocol's folder can have a file at this path.
+/// Whether this is a valid path in a protocol's folder.
 pub fn is_protocol_file(path: &str) -> bool {
     let plain = |name: &str| {
         let allowed = |c: char| !c.is_control() && c != '\\' && c != '/';

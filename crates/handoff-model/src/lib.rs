@@ -1,16 +1,15 @@
-//! The meaning of a ledger: its records, the requests to it, and the steps that follow.
+//! The semantics of a ledger: records, requests, and the steps that follow from them.
 //!
-//! Everything here is pure: no Git, no files, no clock. Its layers, each of which uses only those
-//! before it:
+//! Everything is pure: no Git, no files, no clock. The layers, each using only those before it:
 //!
 //! - [`layout`], [`value`], [`mod@trailers`], [`branches`]: paths, values, trailers and branches, as text;
-//! - [`record`]: what is stored, and read access to it ([`View`]);
-//! - [`rules`]: the files with the rules; [`contract`]: a document on its way to a checked [`Contract`];
+//! - [`record`]: the stored types, and read access to them ([`View`]);
+//! - [`rules`]: the files of rules; [`contract`]: from a document to a checked [`Contract`];
 //! - [`refusal`]: why a step is refused ([`Refusal`]);
-//! - [`step`]: what a caller asks for, and the commit that it becomes;
-//! - [`decision`]: what the protocol's rules say should happen next;
-//! - [`planner`]: decides on the step for a request, or refuses it;
-//! - [`view`]: what people and programs are shown.
+//! - [`step`]: requests, and the commits that they become;
+//! - [`decision`]: what should happen next, by the protocol's rules;
+//! - [`planner`]: turns a request into a step, or refuses it;
+//! - [`view`]: what is shown to people and programs.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 

@@ -1,21 +1,21 @@
-//! The trailers of a commit message: the lines of its last paragraph, as `git interpret-trailers
-//! --parse` splits them. A text of any form is a trailer's value, and comes back exactly.
+//! Trailers: the lines in a commit message's last paragraph, split like `git interpret-trailers
+//! --parse`. Any text can be a trailer's value, and round-trips exactly.
 //!
-//! A line of the text after the first is set off by two blanks, and one with nothing in it has a dot
-//! there, so that no line begins a paragraph or another trailer. What would not be seen, or could
-//! move a terminal's cursor, is written `\u{HEX}`.
+//! Continuation lines are indented by two blanks, and empty lines contain a dot, so that no line
+//! starts a paragraph or another trailer. Characters that are invisible or could move a terminal's
+//! cursor are written `\u{HEX}`.
 
 use std::borrow::Cow;
 
 use handoff_base::text::marked;
 
-/// What sets off a line of a text after the first.
+/// The start of a continuation line.
 const NEXT_LINE: &str = "\n  ";
 
-/// A line of a text with nothing in it.
+/// An empty line.
 const EMPTY: &str = ".";
 
-/// A text as a trailer's value.
+/// Encodes a text as a trailer's value.
 pub fn folded(text: &str) -> Cow<'_, str> {
     let is_plain = text
         .bytes()
@@ -41,7 +41,7 @@ pub fn folded(text: &str) -> Cow<'_, str> {
     Cow::Owned(value)
 }
 
-/// Writes one line of a text; the blanks at the beginning of a later one stay.
+/// Encodes one line; leading blanks of continuation lines are preserved.
 fn fold_line(line: &str, is_first: bool, value: &mut String) {
     let seen = line.trim_end_matches([' ', '\t']).len();
     let begin = line.len() - line.trim_start_matches([' ', '\t']).len();
@@ -61,7 +61,7 @@ fn escape(c: char, value: &mut String) {
     *value += &format!(r"\u{{{:x}}}", u32::from(c));
 }
 
-/// The text that a trailer's value encodes.
+/// Decodes a trailer's value.
 pub fn unfolded(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     for (number, line) in value.split('\n').enumerate() {
@@ -99,7 +99,7 @@ fn unescape(line: &str, text: &mut String) {
     *text += rest;
 }
 
-/// A JSON text as a trailer's value: what would not be seen is escaped as JSON has it.
+/// Encodes JSON as a trailer's value, with JSON escapes for invisible characters.
 pub fn json_line(json: &str) -> Cow<'_, str> {
     if json.bytes().all(|b| (b' '..=b'~').contains(&b)) {
         return Cow::Borrowed(json);
@@ -117,14 +117,14 @@ pub fn json_line(json: &str) -> Cow<'_, str> {
     Cow::Owned(value)
 }
 
-/// The trailers of a message, in order: each name with its value, as [`folded`] wrote it.
+/// The trailers of a message, in order: names with values as [`folded`] encodes them.
 pub fn trailers(message: &str) -> Vec<(&str, &str)> {
     let last = message.trim_end().rsplit("\n\n").next().unwrap_or_default();
     let mut found = Vec::new();
     let mut rest = last;
     while !rest.is_empty() {
         let mut end = 0;
-        // A trailer goes on in the lines that begin with a blank.
+        // A trailer continues in lines that begin with a blank.
         loop {
             end = rest[end..].find('\n').map_or(rest.len(), |at| end + at + 1);
             if !rest[end..].starts_with(' ') {

@@ -3,7 +3,7 @@
 use handoff_base::digest;
 use serde_json::Value;
 
-/// A text or a number as text.
+/// A scalar as text; `None` for other values.
 pub fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -12,13 +12,13 @@ pub fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// Whether a flag is set, in JSON or in XML.
+/// Whether a flag is set, in JSON or XML.
 pub(crate) fn is_true(value: &Value) -> bool {
     value == &Value::Bool(true) || value.as_str() == Some("true")
 }
 
-/// The SHA-256, in hexadecimal, of a value as JSON with sorted keys and without spaces: the same for
-/// every document with this content, whatever its format.
+/// A value's SHA-256 as canonical JSON (sorted keys, no blanks), in hexadecimal: equal for every
+/// document with this content, in any format.
 pub fn content_digest(value: &Value) -> String {
     let mut sorted = value.clone();
     sorted.sort_all_objects();
@@ -36,7 +36,7 @@ mod tests {
         let one = json!({"b": [{"d": 1, "c": "é"}], "a": 2.5});
         let other = json!({"a": 2.5, "b": [{"c": "é", "d": 1}]});
         assert_eq!(content_digest(&one), content_digest(&other));
-        // As `jq -cSj . FILE | sha256sum` has it.
+        // The same as `jq -cSj . FILE | sha256sum`.
         assert_eq!(
             content_digest(&json!({"b": 1, "a": "x"})),
             handoff_base::digest(br#"{"a":"x","b":1}"#)

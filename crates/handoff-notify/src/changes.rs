@@ -1,4 +1,4 @@
-//! What has to be told: what needs somebody now, compared with what was told.
+//! What to notify of: compares what needs attention now with the last notices.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use handoff::ledger::attention::Attention;
 use super::notice::Notice;
 use super::told::Known;
 
-/// The events from what was told to what is so now: first what is settled, then what needs somebody,
-/// the most urgent first.
+/// The events between the last notices and now: first settled needs, then new and changed ones, the
+/// most urgent first.
 pub(super) fn between(
     told: &BTreeMap<HandoffId, Known>,
     mut now: Vec<Attention>,
     ledger: &str,
 ) -> Vec<Notice> {
     now.sort_by(|a, b| (a.need, a.since, &a.id).cmp(&(b.need, b.since, &b.id)));
-    // The same need from another moment on is another one: what was told of is over.
+    // The same need with a later start is a new one: the noticed one is settled.
     let goes_on = |known: &Notice, found: &Attention| {
         known.about.need != found.need || known.about.since == found.since
     };
@@ -31,7 +31,7 @@ pub(super) fn between(
         let known = told.get(&found.id);
         match known.filter(|known| goes_on(&known.notice, found)) {
             Some(known) if known.notice.says(&new) && !known.notice.is_settled() => {
-                // What may not have arrived goes again, as the same delivery.
+                // A delivery with an unknown result is repeated, with the same id.
                 events.extend(known.unsure.then(|| known.notice.clone()));
             }
             Some(known) => events.push(new.updating(&known.notice)),
@@ -113,7 +113,7 @@ mod tests {
             ["settled 7.2@2026-05-01T10:00:01.000Z blocked which port?"]
         );
         assert_eq!(step(told, vec![dead()]), [""; 0]);
-        // It failed otherwise in between: another notice of the same handoff.
+        // It failed again meanwhile: another notice about the same handoff.
         let again = attention("8.1", Need::Dead, 9, "it does not link");
         assert_eq!(
             step(told, vec![again]),

@@ -1,4 +1,4 @@
-//! The ways to a person: a command, a web address, the desktop.
+//! The channels to a person: a command, a URL, the desktop.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -20,16 +20,16 @@ use handoff_cli::failure::Failure;
 use handoff_cli::process::{Adoption, MARK, ProcessGroup};
 use handoff_http::webhook::{Webhook, WebhookError};
 
-/// How long a command may take for a notice.
+/// The time limit of a command for a notice.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long its processes have to end once they are asked to.
 const GRACE: Duration = Duration::from_secs(1);
-/// The most that is read of what a command prints, in bytes.
+/// The maximum of a command's output that is read, in bytes.
 const LONGEST: u64 = 4096;
-/// The longest text of a command that is shown, in characters.
+/// The maximum length of a command's text that is shown, in characters.
 const SHOWN: usize = 200;
 
-/// Where notices go.
+/// The channel of notices.
 pub enum Channel {
     /// A command, which gets the notice on standard input.
     Command {
@@ -38,11 +38,11 @@ pub enum Channel {
         /// The program of its first word.
         program: PathBuf,
     },
-    /// A web address, to which the notice is posted.
+    /// A URL to which the notice is posted.
     Webhook {
-        /// The address.
+        /// The URL.
         webhook: Webhook,
-        /// How the notice is written.
+        /// The format of the notice.
         form: Form,
     },
     /// The desktop session of the logged-in user.
@@ -52,7 +52,7 @@ pub enum Channel {
     },
 }
 
-/// What is posted to a web address.
+/// The format of a posted notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Form {
     /// The notice, as docs/json.md describes it
@@ -66,21 +66,21 @@ pub enum Form {
 /// Why a notice was not delivered.
 #[derive(Debug)]
 pub(super) enum Undelivered {
-    /// This one was refused; another may not be.
+    /// This notice was refused; others may succeed.
     Refused(String),
-    /// Nothing comes through.
+    /// Every delivery fails.
     Unreachable(String),
-    /// It may have come through, but nothing was heard of it in time.
+    /// It may have been delivered, but there was no answer in time.
     Unheard(String),
 }
 
 impl Undelivered {
-    /// Whether the others would fare alike.
+    /// Whether other notices would fail as well.
     pub(super) fn stops(&self) -> bool {
         !matches!(self, Self::Refused(_))
     }
 
-    /// Whether it may have been delivered all the same.
+    /// Whether it may have been delivered anyway.
     pub(super) fn is_unsure(&self) -> bool {
         matches!(self, Self::Unheard(_))
     }
@@ -111,7 +111,7 @@ impl Channel {
     /// The desktop of this machine.
     ///
     /// # Errors
-    /// A [`Failure`] if it can't be reached from here.
+    /// A [`Failure`] if it is unreachable from here.
     pub fn desktop() -> Result<Self, Failure> {
         let program = if cfg!(target_os = "macos") {
             "osascript"
@@ -122,7 +122,7 @@ impl Channel {
         Ok(Self::Desktop { program })
     }
 
-    /// What tells it from others.
+    /// Its key, which differs from other channels'.
     pub(super) fn key(&self) -> String {
         match self {
             Self::Command { words, .. } => format!("exec {}", json!(words)),
@@ -131,7 +131,7 @@ impl Channel {
         }
     }
 
-    /// Its name, without what may be a secret.
+    /// Its name, with secrets masked.
     pub(super) fn shown(&self) -> String {
         match self {
             Self::Command { words, .. } => quoted(&words[0]),
@@ -140,8 +140,8 @@ impl Channel {
         }
     }
 
-    /// Delivers a notice, given what was delivered of it before. Returns what it is called there, if
-    /// it can be replaced.
+    /// Delivers a notice, given the delivery of an earlier one. Returns its handle in the channel,
+    /// if it can be replaced.
     pub(super) fn deliver(
         &self,
         notice: &Notice,
@@ -172,7 +172,7 @@ impl Channel {
     }
 }
 
-/// Where a program is.
+/// The path of a program.
 fn found(name: &str) -> Result<PathBuf, Failure> {
     environment::found_by_shell(name).ok_or_else(|| {
         let text = format!("{} can't be run: there is no such program", quoted(name));
@@ -180,7 +180,7 @@ fn found(name: &str) -> Result<PathBuf, Failure> {
     })
 }
 
-/// The arguments that show a notice on the desktop, in place of the one that is called so.
+/// The arguments that show a notice on the desktop, replacing the one with this handle.
 fn shown_on_desktop(notice: &Notice, handle: Option<&str>) -> Vec<String> {
     let title = match notice.event {
         Kind::Settled => format!("{} is settled", notice.about.id),
@@ -198,7 +198,7 @@ fn shown_on_desktop(notice: &Notice, handle: Option<&str>) -> Vec<String> {
     if notice.is_settled() {
         arguments.push("--transient".to_owned());
     }
-    // What it shows may have markup.
+    // The text may contain markup.
     let text = notice.text.replace('&', "&amp;").replace('<', "&lt;");
     arguments.extend(["--".to_owned(), title, text]);
     arguments
@@ -229,13 +229,13 @@ fn ran(mut command: Command, notice: &Notice) -> Result<String, Undelivered> {
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let (out, err) = (drained(out), drained(err));
     let status = ended(&mut child);
-    // What it started and left behind, too, also without its mark.
+    // Also processes that it left behind without the mark.
     group.end(GRACE);
     adoption.end(GRACE);
     let status = status.map_err(unreachable)?;
     let printed = out.recv_timeout(GRACE).unwrap_or_default();
     let Some(status) = status else {
-        // The system collects it, unless it is another user's and goes on.
+        // The system reaps it, unless it belongs to another user and continues.
         let _ = child.try_wait();
         let text = format!("it did not end within {} s", PATIENCE.as_secs());
         return Err(Undelivered::Unheard(text));
@@ -255,14 +255,14 @@ fn ran(mut command: Command, notice: &Notice) -> Result<String, Undelivered> {
     )))
 }
 
-/// Reads what a command prints, and keeps the start of it. Something that it started may hold the
-/// stream open for ever.
+/// Reads a command's output, and keeps its beginning. A process that it started may hold the stream
+/// open forever.
 fn drained(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
         let mut start = Vec::new();
         if let Some(mut stream) = stream {
-            // What can't be read is nothing more than missing words of an error.
+            // An unreadable stream only shortens the error message.
             let _ = stream.by_ref().take(LONGEST).read_to_end(&mut start);
             let _ = sender.send(String::from_utf8_lossy(&start).into_owned());
             let _ = std::io::copy(&mut stream, &mut std::io::sink());
@@ -271,7 +271,7 @@ fn drained(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
     receiver
 }
 
-/// How a command ended; none if its time is up.
+/// The exit status of a command; `None` if its time is up.
 fn ended(child: &mut Child) -> std::io::Result<Option<std::process::ExitStatus>> {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -286,13 +286,13 @@ fn ended(child: &mut Child) -> std::io::Result<Option<std::process::ExitStatus>>
 }
 
 impl Form {
-    /// What is posted.
+    /// The body of the post.
     fn body(self, notice: &Notice) -> Value {
         let command = (!notice.is_settled()).then_some(&notice.about.next);
         match self {
             Self::Json => json!(notice),
             Self::Slack => {
-                // No mention, link or channel can be made of a text.
+                // A text can't become a mention, a link or a channel.
                 let escape = |text: &str| {
                     let text = text.replace('&', "&amp;");
                     text.replace('<', "&lt;").replace('>', "&gt;")
@@ -320,7 +320,7 @@ impl Form {
     }
 }
 
-/// A text without the characters that Markdown reads as marks.
+/// A text without Markdown's special characters.
 fn unmarked(text: &str) -> String {
     let mut found = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,8 +1,9 @@
-//! Notices: a person is told once of what needs somebody, and again when it changed or is settled.
+//! Notices: a person is notified once of what needs attention, and again when it changes or is
+//! settled.
 //!
-//! [`run`] follows the ledger. `notice` is what a person gets, and `changes` compares what needs somebody
-//! now with what was sent; `told` keeps that between runs, and `channel` delivers. Nothing is written
-//! to the ledger.
+//! [`run`] follows the ledger. `notice` is the message, and `changes` compares what needs attention
+//! now with the last notices; `told` stores those between runs, and `channel` delivers. Nothing is
+//! written to the ledger.
 
 mod changes;
 mod channel;
@@ -35,33 +36,33 @@ use handoff_cli::environment::now;
 use handoff_cli::failure::{ErrorCode, Failure};
 use handoff_cli::output::{Output, SCHEMA};
 
-/// How long nothing is looked at, at most: work becomes late without a step.
+/// The maximum time between two looks: work becomes late without a step.
 const FRESH: Duration = Duration::from_secs(60);
-/// The pause after the first failed delivery; each further one doubles it.
+/// The pause after the first failed delivery; it doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause.
+/// The maximum pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
-/// How often a run that only looks once tries.
+/// The number of attempts of a run that looks only once.
 const TRIES: u32 = 3;
 
-/// Whom to tell, of what, and how.
+/// Whom to notify, of what, and how.
 pub struct Plan {
-    /// Where notices go.
+    /// The channel.
     pub channel: Channel,
-    /// Who must be told; if empty, the persons.
+    /// The agents whose notices are sent; if empty, the persons.
     pub agents: Vec<AgentName>,
     /// The needs; if empty, all.
     pub needs: Vec<Need>,
-    /// How long something must have needed somebody.
+    /// The minimum age of a need.
     pub after: Duration,
     /// Whether it looks once and ends.
     pub once: bool,
-    /// How the remote is asked.
+    /// How the remote is polled.
     pub looks: PollArgs,
 }
 
 impl Plan {
-    /// Whether somebody is to be told of this.
+    /// Whether the plan covers this.
     fn includes(&self, found: &Attention, protocol: &Protocol) -> bool {
         let mut told = found.told.iter();
         let is_for_them = match &self.agents[..] {
@@ -71,7 +72,7 @@ impl Plan {
         is_for_them && (self.needs.is_empty() || self.needs.contains(&found.need))
     }
 
-    /// Says that something was not delivered, and when it is tried again.
+    /// Reports a failed delivery, and when it is retried.
     fn failed(
         &self,
         backoff: &mut Backoff,
@@ -89,7 +90,7 @@ impl Plan {
         Ok(())
     }
 
-    /// What tells the notes of one plan in a clone from those of another.
+    /// The key of a plan's notes in a clone.
     fn key(&self, branch: &str) -> String {
         let agents: Vec<&str> = self.agents.iter().map(AgentName::as_str).collect();
         let needs: Vec<&str> = self.needs.iter().map(|need| need.as_str()).collect();
@@ -102,7 +103,7 @@ impl Plan {
     }
 }
 
-/// When something that failed is tried again.
+/// When a failed delivery is retried.
 #[derive(Default)]
 struct Backoff {
     failed: u32,
@@ -123,11 +124,11 @@ impl Backoff {
     }
 }
 
-/// Tells what needs somebody, until it is interrupted.
+/// Sends notices until it is interrupted.
 ///
 /// # Errors
-/// A [`Failure`] if it can't begin, or the ledger can't be read, or if it looks once and something
-/// was not delivered.
+/// A [`Failure`] if it can't start, if the ledger can't be read, or if it looks once and a delivery
+/// failed.
 pub fn run(plan: &Plan, context: &Context, output: &mut Output) -> Result<(), Failure> {
     output.one_line_each();
     let repository = context.repository()?;
@@ -151,11 +152,11 @@ pub fn run(plan: &Plan, context: &Context, output: &mut Output) -> Result<(), Fa
 struct Teller<'a> {
     plan: &'a Plan,
     watched: Watched,
-    /// The last tip that was looked at, and until when what was seen there holds.
+    /// The last tip, and until when its result is valid.
     seen: Option<(ObjectId, Moment)>,
-    /// If nothing comes through.
+    /// The backoff if every delivery fails.
     unreached: Backoff,
-    /// The deliveries that were refused; others are not kept waiting by them.
+    /// The backoffs of refused deliveries, which don't delay others.
     refused: HashMap<String, Backoff>,
 }
 
@@ -180,7 +181,7 @@ impl Teller<'_> {
                     self.look(&tip, told, now, &is_asked, output)?;
                 }
                 if self.plan.once && self.again().is_none() {
-                    // What is known here was told.
+                    // The local state was sent already.
                     return match lookout.trouble() {
                         Some(_) => Err(unreached(lookout)),
                         None => Ok(()),
@@ -197,10 +198,10 @@ impl Teller<'_> {
         Ok(())
     }
 
-    /// When the next thing that failed is tried again.
+    /// When the next failed delivery is retried.
     fn again(&self) -> Option<Instant> {
         let refused = self.refused.values().filter_map(|one| one.until);
-        // If nothing comes through, none of them does.
+        // If every delivery fails, nothing else is retried.
         self.unreached.until.or_else(|| refused.min())
     }
 
@@ -208,7 +209,7 @@ impl Teller<'_> {
         self.again().is_some_and(|until| until <= Instant::now())
     }
 
-    /// How long nothing is to be done unless the ledger changes.
+    /// How long nothing is due unless the ledger changes.
     fn pause(&self) -> Result<Duration, Failure> {
         let now = now()?;
         let fresh = self.seen.map(|(_, until)| (until - now).to_std());
@@ -219,7 +220,7 @@ impl Teller<'_> {
         Ok(pause.max(Duration::from_millis(50)))
     }
 
-    /// Tells what changed since it was told last.
+    /// Sends notices of the changes since the last look.
     fn look(
         &mut self,
         tip: &Snapshot<'_>,
@@ -280,7 +281,7 @@ impl Teller<'_> {
         Ok(())
     }
 
-    /// Refuses the name of an agent that no protocol in force has: nothing would ever be told.
+    /// Refuses an agent's name that is in no protocol in force: it would never be notified.
     fn ensure_agents(&self, protocols: &Protocols) -> Result<(), Failure> {
         let mut named = self.plan.agents.iter();
         let unknown = |name: &&AgentName| {
@@ -298,7 +299,7 @@ impl Teller<'_> {
             .hint(format!("agents are: {}", agents.join(", "))))
     }
 
-    /// What is to be told now, and when that changes without a step.
+    /// What to notify of now, and when that changes without a step.
     fn current(
         &mut self,
         tip: &Snapshot<'_>,
@@ -316,7 +317,7 @@ impl Teller<'_> {
                 continue;
             }
             let ripe = found.since + self.plan.after;
-            // Another clock may be ahead, and what was told stays so.
+            // Another clock may be ahead; earlier notices stay valid.
             let is_told = told.notices.contains_key(&found.id);
             if self.plan.after.is_zero() || ripe <= now || is_told {
                 current.push(found);
@@ -324,7 +325,7 @@ impl Teller<'_> {
                 until = until.min(ripe);
             }
         }
-        // One word about a handoff: the most urgent, of the agents that are told of several.
+        // One notice per handoff: the most urgent need, of the agents that are notified of several.
         current.sort_by(|a, b| {
             (&a.id, a.need, a.since, &a.turn).cmp(&(&b.id, b.need, b.since, &b.turn))
         });
@@ -339,7 +340,7 @@ fn state(tip: &Snapshot<'_>, id: &HandoffId) -> Result<Option<State>, Failure> {
     Ok(record.map(|record| record.state))
 }
 
-/// Prints what was delivered.
+/// Prints a delivered notice.
 fn say(notice: &Notice, output: &mut Output) -> Result<(), Failure> {
     let line = if output.is_json() {
         let line = serde_json::json!({"schema": SCHEMA, "ok": true, "data": notice});
@@ -347,7 +348,7 @@ fn say(notice: &Notice, output: &mut Output) -> Result<(), Failure> {
     } else {
         format!("{}\n", continued(&notice.text))
     };
-    // Whoever read it may be gone: the person is told all the same.
+    // The output may be closed; the person is notified anyway.
     output.stream(line.as_bytes())?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What a person is told.
+//! The notices to a person.
 
 use handoff::base::text::{cut, plain};
 use handoff::base::words;
@@ -9,17 +9,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// The longest text of somebody else in a notice, in characters.
+/// The maximum length of foreign text in a notice, in characters.
 const LONGEST: usize = 500;
 
 words! {
     /// Whether a need is new, changed, or over.
     pub enum Kind {
-        /// Something needs somebody.
+        /// New: something needs attention.
         Opened = "opened",
-        /// It still does, for another reason.
+        /// Changed: for another reason.
         Updated = "updated",
-        /// It does not any more.
+        /// Over.
         Settled = "settled",
     }
 }
@@ -45,8 +45,7 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// That something needs somebody: the texts of others in it are plain, short, and hold nothing
-    /// that looks like a secret.
+    /// The notice of a new need. Foreign texts in it are plain, short, and have secrets masked.
     pub fn opened(found: &Attention, ledger: &str) -> Self {
         let mut about = found.clone();
         let secrets = Secrets::in_value(&json!([about.title, about.why]));
@@ -78,12 +77,12 @@ impl Notice {
         .worded()
     }
 
-    /// The same, of a handoff that is in this state by now.
+    /// The same, for a handoff that is in this state by now.
     pub fn in_state(self, state: Option<State>) -> Self {
         Self { state, ..self }.worded()
     }
 
-    /// That it is settled.
+    /// The event that settles it.
     pub fn settled(&self) -> Self {
         Self {
             event: Kind::Settled,
@@ -92,12 +91,12 @@ impl Notice {
         .worded()
     }
 
-    /// Whether nobody has to be told any more.
+    /// Whether it is settled.
     pub fn is_settled(&self) -> bool {
         self.event == Kind::Settled
     }
 
-    /// Whether another notice says the same.
+    /// Whether another notice has the same content.
     pub fn says(&self, other: &Self) -> bool {
         let (own, other) = (&self.about, &other.about);
         (own.need, &own.turn, &own.why, own.attempt)

@@ -1,4 +1,4 @@
-//! What was told, in a file of the git directory: after a crash the next run goes on from it.
+//! The sent notices, in a file of the git directory, so that the next run resumes after a crash.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -14,11 +14,11 @@ use super::notice::Notice;
 use handoff_cli::failure::{ErrorCode, Failure};
 use handoff_cli::process::locked;
 
-/// The notices that a channel was sent and that are not settled.
+/// The unsettled notices that a channel was sent.
 #[derive(Debug)]
 pub(super) struct Told {
     file: PathBuf,
-    /// Only one process tells a channel at a time.
+    /// Only one process sends to a channel at a time.
     _lock: File,
     pub(super) notices: BTreeMap<HandoffId, Known>,
 }
@@ -28,10 +28,10 @@ pub(super) struct Told {
 #[serde(deny_unknown_fields)]
 pub(super) struct Known {
     pub(super) notice: Notice,
-    /// What the channel calls it, if it can be replaced there.
+    /// Its handle in the channel, if it can be replaced there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) handle: Option<String>,
-    /// Whether nobody knows if it was: the delivery was cut off, or nothing was heard of it.
+    /// Whether the delivery's result is unknown: it was interrupted, or not answered.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) unsure: bool,
 }
@@ -54,10 +54,10 @@ struct Stored {
 }
 
 impl Told {
-    /// Reads what was told, and keeps others from telling it too.
+    /// Reads the sent notices, and locks them.
     ///
     /// # Errors
-    /// A [`Failure`] if another process does, or the file can't be read or written.
+    /// A [`Failure`] if another process has the lock, or the file can't be read or written.
     pub(super) fn open(common_dir: &Path, key: &str) -> Result<Self, Failure> {
         let folder = common_dir.join("handoff/notify");
         let name = &digest(key.as_bytes())[..16];
@@ -93,8 +93,8 @@ impl Told {
         })
     }
 
-    /// Notes that a notice is about to be delivered: whoever comes after a kill takes it for one that may
-    /// have been. Returns what was known before.
+    /// Notes that a notice is about to be delivered, so that after a kill its result counts as
+    /// unknown. Returns the earlier note.
     pub(super) fn delivering(&mut self, notice: &Notice) -> Result<Option<Known>, Failure> {
         let before = self.notices.get(&notice.about.id).cloned();
         let handle = before.as_ref().and_then(|known| known.handle.clone());
@@ -107,7 +107,7 @@ impl Told {
         Ok(before)
     }
 
-    /// Notes that a notice was not delivered: what was known before still holds.
+    /// Notes that a notice was not delivered: the earlier note is valid again.
     pub(super) fn refused(
         &mut self,
         notice: &Notice,
@@ -120,7 +120,7 @@ impl Told {
         self.write()
     }
 
-    /// Notes that a notice was delivered, so that it is not again.
+    /// Notes that a notice was delivered, so that it is not repeated.
     pub(super) fn delivered(
         &mut self,
         notice: &Notice,

@@ -1,4 +1,4 @@
-//! Alerts: which thresholds of the protocols are crossed now, since when, and by what.
+//! Alerts: which thresholds of the protocols are crossed now, since when, and by which handoffs.
 //!
 //! Each metric is a set of samples: values with a beginning and an end. Its value at a moment is an
 //! aggregate of the current samples, so going through all beginnings and ends finds the moment
@@ -28,11 +28,11 @@ use handoff_graph::times::{self, rank};
 /// A threshold that is crossed now.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Firing {
-    /// Whose threshold it is.
+    /// The protocol that defines it.
     pub protocol: AgentName,
     /// Its name there.
     pub name: String,
-    /// How severe it is.
+    /// Its severity.
     pub severity: Level,
     /// Its metric: one of [these](metrics.md#what-an-alert-can-watch).
     pub metric: Metric,
@@ -90,7 +90,7 @@ pub fn firing(
     found
 }
 
-/// The alerts of every protocol that has none about their metrics.
+/// The default alerts, for protocols without an alert about their metrics.
 fn usual_alerts() -> [Alert; 2] {
     let alert = |name: &str, metric, at_least, severity, action: &str| Alert {
         name: name.to_owned(),
@@ -124,9 +124,9 @@ fn usual_alerts() -> [Alert; 2] {
 /// A value with a beginning and an end.
 struct Sample {
     from: Moment,
-    /// `None` if it has no end yet.
+    /// `None` while it lasts.
     until: Option<Moment>,
-    /// Seconds, 1 or 0 for a ratio, or a number of rounds: each in thousandths.
+    /// In thousandths: seconds, 1 or 0 for a ratio, or a number of rounds.
     amount: i64,
     issue: Option<IssueKey>,
     number: Option<u32>,
@@ -147,12 +147,12 @@ enum Sum {
     Quantile(f64),
 }
 
-/// Which samples are looked for.
+/// The samples to collect.
 #[derive(Clone, Copy)]
 enum Extent {
-    /// The active ones, at least.
+    /// At least the active ones.
     Now,
-    /// Inactive ones too.
+    /// Also the ones that have ended.
     Ever,
 }
 
@@ -160,7 +160,7 @@ enum Extent {
 struct AlertInput<'s> {
     name: &'s AgentName,
     protocol: &'s Protocol,
-    /// What was spent today under it, if a budget counts by the day.
+    /// Today's spending under the protocol, if a budget counts per day.
     today: Option<&'s Spending>,
     all: &'s Issues,
     local: &'s Local,
@@ -173,8 +173,7 @@ fn seconds(seconds: Option<u64>) -> Option<TimeDelta> {
 }
 
 impl<'s> AlertInput<'s> {
-    /// The time of a recorded event, which is never in the future: the clock that dated it may be
-    /// ahead of this one.
+    /// The time of a recorded event, capped at now: the clock that dated it may be ahead.
     fn past(&self, at: Moment) -> Moment {
         at.min(self.now)
     }
@@ -195,7 +194,7 @@ impl<'s> AlertInput<'s> {
         let mut current = self.counted(alert, Extent::Now);
         current.retain(|s| s.until.is_none_or(|until| until > self.now));
         let value = value(&current, sum).filter(|value| threshold.is_crossed_by(*value))?;
-        // Only what is crossed now has a past to look at.
+        // Only a threshold that is crossed now needs its history evaluated.
         let since = self.crossed_since(&self.counted(alert, Extent::Ever), sum, threshold)?;
         let guilty = current.into_iter().filter(|sample| match sum {
             Sum::Count => matches!(threshold.side, Side::Above | Side::AtLeast),
@@ -230,7 +229,7 @@ impl<'s> AlertInput<'s> {
         })
     }
 
-    /// The samples of an alert that began by now, each until it no longer counts.
+    /// The samples of an alert that began by now, each ending when it no longer counts.
     fn counted(&self, alert: &Alert, extent: Extent) -> Vec<Sample> {
         let mut samples = self.samples(alert, extent);
         if let Some(window) = seconds(alert.within_seconds) {
@@ -243,7 +242,7 @@ impl<'s> AlertInput<'s> {
         samples
     }
 
-    /// The issues that may have samples of an alert.
+    /// The issues that may have samples for an alert.
     fn issues(&self, alert: &Alert, extent: Extent) -> impl Iterator<Item = IssueSurvey<'s>> {
         let begin = match extent {
             Extent::Now => self.looks_back_to(alert),
@@ -255,8 +254,8 @@ impl<'s> AlertInput<'s> {
         issues.filter(move |issue| only.is_none_or(|key| issue.key == *key))
     }
 
-    /// The moment such that nothing counts now in an issue in which nothing is open and nothing
-    /// happened since; `None` if there is none.
+    /// The moment before which nothing counts in an issue without open handoffs; `None` if all of
+    /// history may count.
     fn looks_back_to(&self, alert: &Alert) -> Option<Moment> {
         let is_of_the_open = match alert.metric.measure() {
             Measure::WaitStatus => true,
@@ -300,18 +299,18 @@ impl<'s> AlertInput<'s> {
         for (_, n, a, b) in &steps {
             (count, amount, below) = (count + n, amount + a, below + b);
         }
-        // Goes back to the last moment before which it was not crossed: mostly a few steps.
+        // Walk back to the last moment before it was crossed: usually a few steps.
         let mut steps = BinaryHeap::from(steps);
         let mut since = None;
         while crossed(count, amount, below) {
             let Some((at, n, a, b)) = steps.pop() else {
-                // Without any samples, the state holds since the first issue was opened.
+                // Without any samples, it has been crossed since the first issue was opened.
                 let issues = self.all.iter().filter(|issue| issue.protocol == *self.name);
                 let own = issues.filter(|issue| self.issue.is_none_or(|key| issue.key == *key));
                 return Some(own.map(|i| i.opened_at).min().unwrap_or(self.now));
             };
             (count, amount, below) = (count - n, amount - a, below - b);
-            // Only the result after all changes of one moment counts.
+            // Changes at the same moment are applied together.
             while steps.peek().is_some_and(|next| next.0 == at) {
                 if let Some((_, n, a, b)) = steps.pop() {
                     (count, amount, below) = (count - n, amount - a, below - b);
@@ -463,7 +462,7 @@ impl<'s> AlertInput<'s> {
         Some(from)
     }
 
-    /// The share of claimed handoffs; each counts once its patience is over.
+    /// The share of claimed handoffs; each counts from `patience` after it became claimable.
     fn acknowledged(&self, alert: &Alert, patience: TimeDelta, extent: Extent) -> Vec<Sample> {
         let window = seconds(alert.within_seconds);
         let mut found = Vec::new();
@@ -511,7 +510,7 @@ impl<'s> AlertInput<'s> {
         sample.collect()
     }
 
-    /// The findings of this clone's last audit, which are of no particular issue.
+    /// The findings of this clone's last audit, which belong to no issue.
     fn corruption(&self) -> Vec<Sample> {
         let audited = self.local.audited.as_ref().filter(|_| self.issue.is_none());
         let sample = audited.map(|audited| Sample {
@@ -524,13 +523,13 @@ impl<'s> AlertInput<'s> {
         sample.into_iter().collect()
     }
 
-    /// What attention says of handoffs that wait for a person.
+    /// Attention about handoffs that wait for a person.
     fn hindered(
         &self,
         issues: impl Iterator<Item = IssueSurvey<'s>>,
         patience: TimeDelta,
     ) -> Vec<Sample> {
-        // Who decides about stuck work is not counted.
+        // The agent that decides is not needed for counting.
         let decides = |_| Ok::<_, Infallible>(None);
         let needed = issues.flat_map(|issue| {
             let Ok(needed) = of_issue(&issue, self.protocol, self.today, self.now, decides);
@@ -550,7 +549,7 @@ impl<'s> AlertInput<'s> {
         sample.collect()
     }
 
-    /// Open issues without open handoffs in which something awaits somebody.
+    /// Open issues that need attention although no handoff is open in them.
     fn idle(
         &self,
         issues: impl Iterator<Item = IssueSurvey<'s>>,
@@ -606,7 +605,7 @@ impl<'s> AlertInput<'s> {
         found
     }
 
-    /// The largest shares of budgets that are spent: in each open issue, and today.
+    /// The largest spent shares of budgets: in each open issue, and today.
     fn budgets(&self, issues: impl Iterator<Item = IssueSurvey<'s>>) -> Vec<Sample> {
         let definition = self.protocol.definition();
         let sample = |from, share: u64, issue| Sample {
@@ -626,7 +625,7 @@ impl<'s> AlertInput<'s> {
             ))
         });
         let mut found: Vec<Sample> = in_issues.collect();
-        // A day belongs to all issues.
+        // A day's budget spans all issues.
         let today = self.today.filter(|_| self.issue.is_none());
         if let Some(share) = today.and_then(|today| used(definition, Per::Day, today)) {
             found.push(sample(self.now, share, None));
@@ -650,7 +649,7 @@ impl<'s> AlertInput<'s> {
     }
 }
 
-/// Each event of a handoff, and the time of the next one.
+/// Each event of a handoff, with the time of the next one.
 fn with_ends<'h>(
     handoff: &'h HandoffSurvey<'h>,
 ) -> impl Iterator<Item = (&'h ChangeSurvey<'h>, Option<Moment>)> {
@@ -658,7 +657,7 @@ fn with_ends<'h>(
     handoff.changes.iter().zip(ends.chain([None]))
 }
 
-/// When the lease of a handoff in progress ran out, `patience` ago.
+/// When a lease ran out, if that was at least `patience` ago.
 fn expiry(handoff: &HandoffSurvey<'_>, patience: TimeDelta) -> Option<Period> {
     let end = handoff.expires_at;
     let end = end.filter(|_| handoff.state == State::InProgress)?;

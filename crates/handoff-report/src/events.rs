@@ -29,7 +29,7 @@ pub(super) fn events(
     found
 }
 
-/// The same, one after the other.
+/// Calls `take` for each event of this kind, with its time and its handoff's number.
 pub(super) fn for_each(
     issue: &IssueSurvey<'_>,
     protocol: Option<&Protocol>,
@@ -45,7 +45,7 @@ pub(super) fn for_each(
         let count = match metric {
             Metric::Contradicted => handoff.contradicted,
             Metric::Violations => handoff.violations,
-            // A corrected contract is the next attempt of what failed.
+            // A corrected contract counts as a retry of the failed one.
             Metric::Retries => u32::from(handoff.replaces.is_some()),
             _ => 0,
         };
@@ -68,8 +68,8 @@ pub(super) fn for_each(
     }
 }
 
-/// Handoffs that reached a person: sent or reassigned to one, left to one by a decision, or blocked by
-/// their answer. Each step counts once.
+/// Handoffs that reached a person: sent or reassigned to one, escalated by a decision, or blocked
+/// by their answer. Each step counts once.
 pub(crate) fn escalations(
     issue: &IssueSurvey<'_>,
     protocol: Option<&Protocol>,

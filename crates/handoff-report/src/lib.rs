@@ -1,6 +1,6 @@
-//! What a ledger shows about the work, for people and monitors: metrics, alerts, traces and the
-//! report. Everything is derived from a [`Survey`](handoff::ledger::Survey) or from the records;
-//! nothing here writes to the ledger.
+//! Reports on a ledger for people and monitors: metrics, alerts, traces and the HTML report.
+//! Everything is derived from a [`Survey`](handoff::ledger::Survey) or from the records; nothing
+//! here writes to the ledger.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 

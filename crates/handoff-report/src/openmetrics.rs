@@ -1,6 +1,6 @@
 //! Metrics in the OpenMetrics text format, for Prometheus and its node exporter.
 //!
-//! Counts are gauges: each run counts from zero, and a shortened or different ledger has smaller
+//! Counts are gauges, not counters: each run counts anew, and a shortened ledger has smaller
 //! numbers.
 
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! What killed workers of this clone left: gone on with, or given back.
+//! Resumes or releases the work of this clone's killed workers.
 
 use std::time::{Duration, Instant};
 
@@ -12,15 +12,15 @@ use super::{AGAIN, Bounds, Supervisor};
 use handoff_cli::output::Output;
 use handoff_cli::process::ProcessGroup;
 
-/// How long another worker has to come back to what it left when it was killed, if none of this
-/// one's agents can go on with it.
+/// How long another worker has to resume what it left when it was killed, if this worker's agents
+/// can't.
 const ABANDONED: Duration = Duration::from_secs(60);
 
-/// The remote can't be asked now.
+/// The remote is unreachable now.
 struct Away;
 
 impl Supervisor<'_> {
-    /// Goes on with what killed workers of this clone left.
+    /// Resumes the work of killed workers of this clone.
     pub(super) fn go_on(&mut self, tip: &Snapshot<'_>, output: &mut Output) {
         let slots = Slot::left_behind(&self.folder);
         let is_there = |number: &usize| slots.iter().any(|slot| slot.number == *number);
@@ -29,7 +29,7 @@ impl Supervisor<'_> {
             let Some(note) = slot.note() else { continue };
             let is_other = |id: &HandoffId| Some(id.issue()) != self.plan.issue.as_ref();
             if self.plan.issue.is_some() && note.id.as_ref().is_none_or(is_other) {
-                // Of another issue, or not known: for whoever works on all.
+                // Another or unknown issue: left to a worker for all issues.
                 continue;
             }
             let role = self
@@ -57,7 +57,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Goes on as the worker that was killed, with what it still holds.
+    /// Resumes the handoff of a killed worker, as that worker.
     fn adopt(
         &mut self,
         slot: Slot,
@@ -74,14 +74,14 @@ impl Supervisor<'_> {
         if let Some(group) = note.group.as_ref().filter(|_| interrupted) {
             group.end(self.plan.roles[role].bounds.grace);
         }
-        // From here on, what is started is this worker's.
+        // From here on, new processes belong to this worker.
         let group = ProcessGroup::marked();
         let note = Note {
             group: Some(group.clone()),
             was_running: interrupted,
             ..note
         };
-        // If it can't be noted, what it starts is not found should it be killed too.
+        // If the note can't be written, a later worker won't find these processes.
         let _ = slot.write(&note);
         let program = self.program.marked(&group);
         let said = match self.held(&actor) {
@@ -109,20 +109,20 @@ impl Supervisor<'_> {
                 let claimed = (id, said.data().clone(), Some(note), group);
                 self.start(slot, role, actor, claimed, tip);
             }
-            // The remote does not answer, or does not have the claim yet: the note stays for later.
+            // The remote is unreachable, or lacks the claim so far: keep the note for later.
             (7..=9, _) => drop(self.resting.insert(role, Instant::now() + AGAIN)),
             _ => self.forget(slot),
         }
     }
 
-    /// Takes a slot whose worker left nothing to go on with.
+    /// Takes a slot whose worker left nothing to resume.
     fn forget(&mut self, slot: Slot) {
         slot.clear();
         self.free.push(slot);
     }
 
-    /// What a worker holds, as the remote has it too: it may have been killed before it noted that,
-    /// or after it handed it on.
+    /// The handoff that a worker holds, also on the remote: it may have been killed before it noted
+    /// the claim, or after it sent the work on.
     fn held(&self, actor: &Actor) -> Result<Option<HandoffId>, Away> {
         if self.is_shared() && self.program.run(actor, &["fetch"]).exit != 0 {
             return Err(Away);
@@ -137,7 +137,7 @@ impl Supervisor<'_> {
         Ok(own.find_map(|handoff| handoff["id"].as_str()?.parse().ok()))
     }
 
-    /// Gives back what a killed worker of other agents left.
+    /// Releases the work of a killed worker of other agents.
     fn give_up(&self, slot: &Slot, note: &Note, output: &mut Output) {
         let actor = Actor {
             agent: note.agent.clone(),
@@ -159,7 +159,7 @@ impl Supervisor<'_> {
             ];
             let said = self.program.run(&actor, &words);
             if said.may_pass() {
-                // The note stays for later.
+                // Keep the note for later.
                 return;
             }
             if matches!(said.exit, 0 | 8) {

@@ -1,8 +1,8 @@
-//! The folder in a worktree through which an agent and the worker pass files: an agent that may only
-//! edit files needs nothing else. It ignores itself.
+//! The folder in a worktree for files between an agent and the worker, so that an agent that may
+//! only edit files needs nothing else. git ignores it.
 //!
-//! An agent may put anything there: links, pipes, devices, other folders. So every access begins at
-//! the worktree's folder, follows no link, and takes only regular files of a known size.
+//! An agent may put anything there: links, pipes, devices, other folders. So every access starts at
+//! the worktree's folder, follows no link, and accepts only regular files of limited size.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -19,28 +19,28 @@ pub(super) use handoff_cli::context::left_for_worker::{
 /// The folder's name.
 pub(super) const NAME: &str = ".git-handoff";
 
-/// The file for what a command used.
+/// The file with the usage of a command.
 pub(super) const USAGE: &str = "usage.json";
 
 /// The file for the prompt.
 pub(super) const PROMPT: &str = "prompt.md";
 
-/// What an agent leaves.
+/// The files that an agent leaves.
 const LEFT: [&str; 4] = [CONTRACT, USAGE, BLOCKED, FAILED];
 
 /// The folder of one worktree.
 #[derive(Debug)]
 pub(super) struct AgentFolder {
-    /// The worktree, as it was when the folder was made.
+    /// The worktree, opened when the folder was created.
     worktree: OwnedFd,
     path: PathBuf,
 }
 
 impl AgentFolder {
-    /// Makes the folder in a worktree, or takes the one that is there.
+    /// Creates the folder in a worktree, or opens the existing one.
     ///
     /// # Errors
-    /// What the system says, with the path.
+    /// The system's error, with the path.
     pub(super) fn create(worktree: &Path) -> Result<Self, String> {
         let path = worktree.join(NAME);
         let failed = |error: Errno| format!("{}: {error}", path.display());
@@ -49,7 +49,7 @@ impl AgentFolder {
         let mode = Mode::from_raw_mode(0o755);
         match mkdirat(&worktree, NAME, mode) {
             Err(Errno::EXIST) if openat(&worktree, NAME, flags, Mode::empty()).is_err() => {
-                // A file or a link of an earlier agent.
+                // An earlier agent's file or link.
                 unlinkat(&worktree, NAME, AtFlags::empty()).map_err(failed)?;
                 mkdirat(&worktree, NAME, mode).map_err(failed)?;
             }
@@ -75,10 +75,10 @@ impl AgentFolder {
         openat(&self.worktree, NAME, flags, Mode::empty())
     }
 
-    /// Writes a file in the place of what is there.
+    /// Writes a file, replacing what is there.
     ///
     /// # Errors
-    /// What the system says, with the path.
+    /// The system's error, with the path.
     pub(super) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), String> {
         let failed = |error: &dyn std::fmt::Display| {
             format!("{} can't be written: {error}", self.file(name).display())
@@ -97,7 +97,7 @@ impl AgentFolder {
     /// Reads a file up to a size limit; `None` if it does not exist.
     ///
     /// # Errors
-    /// Why what is there can't be read.
+    /// Why it can't be read.
     pub(super) fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, String> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = self
@@ -117,7 +117,7 @@ impl AgentFolder {
             return Err("it is a link to a file that is elsewhere too".to_owned());
         }
         let mut bytes = Vec::new();
-        // One byte more shows that there is too much.
+        // One extra byte reveals a file that is too large.
         let read = File::from(file).take(most + 1).read_to_end(&mut bytes);
         read.map_err(|error| error.to_string())?;
         if bytes.len() as u64 > most {
@@ -126,25 +126,25 @@ impl AgentFolder {
         Ok(Some(bytes))
     }
 
-    /// Reads a text; `None` if there is none, or nothing but blanks.
+    /// Reads a text; `None` if it is missing or blank.
     ///
     /// # Errors
-    /// Why what is there can't be read.
+    /// Why it can't be read.
     pub(super) fn text(&self, name: &str, most: u64) -> Result<Option<String>, String> {
         let bytes = self.read(name, most)?;
         let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         Ok(text.filter(|text| !text.trim().is_empty()))
     }
 
-    /// Adds what is too long for a prompt.
+    /// Adds the texts that are too long for a prompt.
     pub(super) fn add(&self, long: &[(String, String)]) {
         for (name, text) in long {
-            // What can't be read there, `git handoff context` prints.
+            // If a file can't be written, `git handoff context` prints its text.
             let _ = self.write(name, text.as_bytes());
         }
     }
 
-    /// Removes what an earlier run left.
+    /// Removes the files of an earlier run.
     pub(super) fn clear(&self) {
         for name in LEFT {
             self.remove(name);
@@ -153,7 +153,7 @@ impl AgentFolder {
 
     fn remove(&self, name: &str) {
         let Ok(folder) = self.open() else { return };
-        // A folder in the place of a file is moved out of the way by its removal.
+        // A folder in a file's place is renamed to be removed.
         if matches!(
             unlinkat(&folder, name, AtFlags::empty()),
             Err(Errno::ISDIR | Errno::PERM)
@@ -162,9 +162,9 @@ impl AgentFolder {
         }
     }
 
-    /// Removes the folder, in a worktree that is known to be the one it was made in.
+    /// Removes the folder, in a worktree that is verified to be the original one.
     pub(super) fn discard(&self) {
-        // What stays ignores itself.
+        // git ignores what remains.
         let _ = fs::remove_dir_all(&self.path);
     }
 }

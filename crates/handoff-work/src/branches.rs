@@ -1,5 +1,5 @@
-//! The branches of ended issues, here and on a remote. One that has commits that nothing else has is
-//! removed only if these may be lost.
+//! The branches of ended issues, here and on a remote. A branch with unique commits is removed only
+//! if these may be lost.
 
 use handoff::base::ids::{HandoffId, IssueKey};
 use handoff::model::{BranchContext, BranchPatterns, branch_for_agents};
@@ -11,23 +11,22 @@ use super::worktree::Worktrees;
 pub(super) struct IssueBranch {
     pub(super) issue: IssueKey,
     pub(super) name: String,
-    /// The remote that has it; none for a branch of the clone.
+    /// The remote that has it; `None` for a local branch.
     pub(super) remote: Option<String>,
-    /// The commit that was looked at: what is on another one by then stays.
+    /// The commit seen; a branch that moved since stays.
     tip: String,
 }
 
-/// What tells the issue of a branch.
+/// How to find the issue of a branch.
 pub(super) struct Naming<'a> {
     pub(super) ledger_branch: &'a str,
     pub(super) patterns: &'a BranchPatterns,
 }
 
 impl Worktrees {
-    /// The branches of issues: those of the clone that are checked out nowhere, or those of a remote.
-    ///
+    /// The branches of issues: local ones that are not checked out, or a remote's.
     /// # Errors
-    /// What git says.
+    /// git's message.
     pub(super) fn issue_branches(
         &self,
         naming: &Naming<'_>,
@@ -62,8 +61,8 @@ impl Worktrees {
         Ok(found.collect())
     }
 
-    /// Whether a branch has commits that nothing else has: for one of the clone, no other branch, tag
-    /// or remote; for one of a remote, not the remote's main branch.
+    /// Whether a branch has unique commits: a local one, those of no other branch, tag or remote; a
+    /// remote's, those that its main branch lacks.
     pub(super) fn has_own_commits(&self, branch: &IssueBranch) -> bool {
         let count = ["rev-list", "--count", "--max-count=1", &branch.tip, "--not"];
         let only = match &branch.remote {
@@ -78,9 +77,9 @@ impl Worktrees {
                     .git(&[&count[..], &[except.as_str()], &rest].concat())
             }
             Some(remote) => {
-                // Its commits have to be here to be compared.
+                // The comparison needs its commits here.
                 self.refresh(remote, &branch.name);
-                // Not what the clone has checked out instead: that may be this branch.
+                // Not the branch that is checked out, which may be this one.
                 let Some(main) = self.main(Some(remote)) else {
                     return true;
                 };
@@ -90,10 +89,10 @@ impl Worktrees {
         only.map_or(true, |count| count != "0")
     }
 
-    /// Removes a branch that is still where it was seen.
+    /// Removes a branch that has not moved.
     ///
     /// # Errors
-    /// What git says.
+    /// git's message.
     pub(super) fn remove_branch(&self, branch: &IssueBranch) -> Result<(), String> {
         let name = format!("refs/heads/{}", branch.name);
         let removed = match &branch.remote {

@@ -1,7 +1,7 @@
-//! A pause for each profile whose runs can't take place now: a provider that refuses, a login that is
-//! missing, a machine that is broken. It grows. A provider that says it is busy is asked again for as
-//! long as it takes; after another failure on three pieces of work nothing more is claimed for that
-//! profile. All workers of a clone pause together: they note it in one file.
+//! Circuit breakers: pauses of profiles whose runs can't start: the provider refuses, the login is
+//! missing, the machine is broken. Pauses grow. A busy provider is retried indefinitely; after
+//! another failure on three pieces of work, nothing more is claimed for that profile. A clone's
+//! workers share the pauses in one file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,13 +19,13 @@ use super::slot::Slot;
 /// The first pause; each further one is three times as long.
 const FIRST: Duration = Duration::from_secs(10);
 
-/// The longest pause, unless the provider names a longer one.
+/// The maximum pause, unless the provider requests a longer one.
 const LONGEST: Duration = Duration::from_secs(900);
 
-/// After how many failures in a row a profile is stopped.
+/// The number of failures in a row after which a profile is stopped.
 const MOST: u32 = 3;
 
-/// The longest pause that is believed: a clock may have been set back since.
+/// The maximum pause that is accepted from the file; the clock may have been set back.
 const BELIEVED: Duration = Duration::from_secs(86_400);
 
 /// The pauses of a clone's profiles.
@@ -35,7 +35,7 @@ pub(super) struct Breakers(PathBuf);
 #[derive(Debug, Serialize, Deserialize)]
 struct Breaker {
     failures: u32,
-    /// How many of them a person may have to end.
+    /// How many of the failures a person may have to fix.
     lasting: u32,
     until: SystemTime,
     why: String,
@@ -46,7 +46,7 @@ impl Breaker {
         self.lasting >= MOST
     }
 
-    /// How long it still pauses.
+    /// The remaining pause.
     fn left(&self) -> Option<Duration> {
         let left = self.until.duration_since(SystemTime::now()).ok()?;
         (!left.is_zero() && left <= BELIEVED).then_some(left)
@@ -54,8 +54,8 @@ impl Breaker {
 }
 
 impl Breakers {
-    /// Those that are noted in this folder. Whoever starts a worker again says that what stopped a
-    /// profile is over; what others of the clone wait for now is not.
+    /// The breakers in this folder. Restarting a worker resets stopped profiles, but not the pauses
+    /// that others of the clone wait for.
     pub(super) fn of(folder: &Path) -> Self {
         let all = Self(folder.join("pauses.json"));
         let is_alone = !Slot::is_any_held(folder);
@@ -68,8 +68,8 @@ impl Breakers {
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
 
-    /// A change that is lost to one made at the same time, or to a full disk, costs a run that can't
-    /// take place, which is noted then.
+    /// A change that is lost to a concurrent one or to a full disk costs one run, which records it
+    /// again.
     fn change(&self, change: impl FnOnce(&mut BTreeMap<String, Breaker>)) {
         let mut noted = self.noted();
         let had = !noted.is_empty();
@@ -89,14 +89,14 @@ impl Breakers {
         let _ = written();
     }
 
-    /// A run took place: what went wrong before is over.
+    /// Closes a breaker after a run that took place.
     pub(super) fn close(&self, profile: &str) {
         if self.noted().contains_key(profile) {
             self.change(|noted| drop(noted.remove(profile)));
         }
     }
 
-    /// A run could not take place. Returns what to say.
+    /// Opens a breaker after a run that could not take place. Returns the message.
     pub(super) fn open(&self, profile: &str, why: &str, later: Later, jitter: u32) -> String {
         let mut said = String::new();
         self.change(|noted| {
@@ -107,7 +107,7 @@ impl Breakers {
                 until: now,
                 why: String::new(),
             });
-            // What ran at the same time met the same.
+            // Concurrent runs had the same failure.
             if breaker.left().is_none() {
                 breaker.failures += 1;
                 breaker.lasting = if later.passes { 0 } else { breaker.lasting + 1 };
@@ -121,7 +121,7 @@ impl Breakers {
                 return;
             }
             let grown = (FIRST * 3_u32.pow((breaker.failures - 1).min(5))).min(LONGEST);
-            // Workers that met the same at once do not come back at once.
+            // Jitter: workers with the same failure don't retry at once.
             let spread = if breaker.failures > 1 {
                 grown / 4 * (jitter % 100) / 100
             } else {
@@ -141,12 +141,12 @@ impl Breakers {
         (breaker.is_stopped() || breaker.left().is_some()).then_some(breaker.why)
     }
 
-    /// Whether nothing is claimed for a profile any more.
+    /// Whether nothing is claimed for a profile until a restart.
     pub(super) fn is_stopped(&self, profile: &str) -> bool {
         self.noted().get(profile).is_some_and(Breaker::is_stopped)
     }
 
-    /// Whether a pause ends before long.
+    /// Whether a pause ends soon.
     pub(super) fn is_waiting(&self) -> bool {
         self.next_end().is_some_and(|left| left <= LONGEST)
     }
@@ -167,7 +167,7 @@ mod tests {
     use super::{Breakers, Later, Slot};
 
     impl Breakers {
-        /// Opens one whose pause is over.
+        /// Opens a breaker whose pause is over.
         fn again(&self, why: &str, after: Option<Duration>, passes: bool) -> String {
             self.change(|noted| {
                 if let Some(one) = noted.get_mut("claude") {

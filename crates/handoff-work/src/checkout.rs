@@ -1,5 +1,5 @@
-//! A worktree as it was when it was made. An agent may have put something else in its place since, or
-//! have made its `.git` name another repository: nothing is done there then.
+//! A worktree as it was created. If an agent replaced it, or made its `.git` name another
+//! repository, nothing is done there.
 
 use std::fs;
 use std::io;
@@ -12,21 +12,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Checkout {
     pub(super) path: PathBuf,
-    /// Its own git directory, within the repository's.
+    /// Its own git directory, inside the repository's.
     pub(super) git_dir: PathBuf,
-    /// What its `.git` says.
+    /// The content of its `.git`.
     link: String,
-    /// What its git directory says of the repository's.
+    /// The reference from its git directory to the repository's.
     common: String,
     device: u64,
     inode: u64,
 }
 
 impl Checkout {
-    /// One in which no agent has worked yet, of the repository with this git directory.
+    /// A worktree, of the repository with this git directory, in which no agent has worked yet.
     ///
     /// # Errors
-    /// Why it is not a checkout, in a sentence.
+    /// Why it is not a worktree, as a sentence.
     pub(super) fn of(common: &Path, path: &Path) -> Result<Self, String> {
         let shown = path.display();
         let failed = |error: io::Error| format!("{shown}: {error}");
@@ -51,10 +51,10 @@ impl Checkout {
         })
     }
 
-    /// Makes sure that the folder is still the one that was made.
+    /// Verifies that the folder is still the original one.
     ///
     /// # Errors
-    /// What is there instead, in a sentence; nothing may be done there.
+    /// What is there instead, as a sentence; nothing must be done there.
     pub(super) fn check(&self) -> Result<(), String> {
         let shown = self.path.display();
         let found =
@@ -69,10 +69,10 @@ impl Checkout {
         Ok(())
     }
 
-    /// The same, and writes again what names its repository. Returns whether it had to.
+    /// The same, and rewrites the files that name its repository. Returns whether it had to.
     ///
     /// # Errors
-    /// As [`check`](Self::check), and if it can't be written.
+    /// The same as [`check`](Self::check), and if a file can't be written.
     pub(super) fn repair(&self) -> Result<bool, String> {
         self.check()?;
         let failed = |error: io::Error| format!("{}: {error}", self.path.display());
@@ -82,7 +82,7 @@ impl Checkout {
     }
 }
 
-/// Writes a file again unless it is as it was; a link or a folder in its place goes. Returns whether
+/// Rewrites a file unless it is unchanged; removes a link or a folder in its place. Returns whether
 /// it had to.
 fn write_again(path: &Path, text: &str) -> io::Result<bool> {
     match fs::symlink_metadata(path) {

@@ -1,5 +1,5 @@
-//! The steps that need no mind: what the protocol's rules say about work that failed or whose lease
-//! ran out.
+//! Applies the protocol's rules to work that failed or whose lease expired, where no judgement is
+//! needed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -21,21 +21,21 @@ use super::program::Actor;
 use handoff_cli::failure::Failure;
 use handoff_cli::output::Output;
 
-/// How long what was decided may take to be read here.
+/// How long a decision may take to become visible here.
 const SHOWN_BY: Duration = Duration::from_secs(60);
 
-/// How far two clocks may be apart: a time that ran out longer ago ran out whatever they say.
+/// The maximum difference of two clocks; an older deadline passed for both.
 const APART: TimeDelta = TimeDelta::minutes(30);
 
-/// The worker of a clone that decides, and what it came to.
+/// The deciding worker of a clone, and its results.
 #[derive(Default)]
 pub(super) struct Decider {
-    /// Held by the worker of this clone that decides.
+    /// The lock of this clone's deciding worker.
     lock: Option<File>,
-    /// When was decided about a handoff that had so many transitions: whatever a state that is read
-    /// late or a clock says, that is not decided again and again.
+    /// When a handoff with this number of transitions was decided, so that an outdated read or a
+    /// wrong clock does not repeat the decision.
     done: BTreeMap<(HandoffId, usize), Instant>,
-    /// The end of each lease or time to claim, and since when this worker has seen it.
+    /// Each deadline, and since when this worker has seen it.
     seen: BTreeMap<HandoffId, (Moment, Instant)>,
     /// Why nothing was decided when everything was looked at last.
     pub(super) undecided: Vec<Undecided>,
@@ -51,8 +51,8 @@ pub struct Undecided {
 }
 
 impl Decider {
-    /// Makes this worker the one that decides, unless another one does. If that is killed, the next
-    /// one takes this over.
+    /// Makes this worker the deciding one, unless another one is. If that one is killed, the next
+    /// one takes over.
     fn take_over(&mut self, folder: &Path) -> Result<(), String> {
         if self.lock.is_some() {
             return Ok(());
@@ -69,8 +69,8 @@ impl Decider {
 }
 
 impl Decider {
-    /// How long a handoff whose time ran out by this machine's clock is given beyond that. The clock
-    /// may be ahead of the one that dated the claim, so its whole time has to pass while it is seen.
+    /// The extra time for a handoff whose deadline passed by this machine's clock. The clock may be
+    /// ahead of the one that dated the claim, so the whole lease has to pass while it is seen.
     fn left_of(&mut self, record: &Record, now: Moment) -> Option<Duration> {
         let end = record.expires_at()?;
         let since = self.seen.entry(record.id.clone());
@@ -90,7 +90,7 @@ impl Decider {
 }
 
 impl Supervisor<'_> {
-    /// Carries out one step that is due. Returns whether the ledger changed.
+    /// Executes one due step. Returns whether the ledger changed.
     pub(super) fn decide(
         &mut self,
         tip: &Snapshot<'_>,
@@ -143,7 +143,7 @@ impl Supervisor<'_> {
                 worker: self.base.clone(),
             };
             let said = self.program.run(&actor, &words);
-            // The clock of a step and that of its recording may differ: then nothing ran out yet.
+            // The clocks of a step and of its recording may differ: nothing expired yet.
             let reaped = said.data()["handoffs"].as_array();
             let is_early = reaped.is_some_and(Vec::is_empty);
             if matches!(said.exit, 0 | 8) && !is_early {
@@ -154,7 +154,7 @@ impl Supervisor<'_> {
                 return Ok(true);
             }
             if said.code() == "nothing_to_decide" {
-                // Somebody else was faster.
+                // Another writer was faster.
                 continue;
             }
             let why = if is_early {
@@ -173,11 +173,11 @@ impl Supervisor<'_> {
     }
 }
 
-/// What is due about something that needs somebody.
+/// The due step for what needs attention.
 enum Due {
     /// A step of this agent.
     Step(AgentName, Vec<String>),
-    /// A judgement, which is left: by whom.
+    /// A judgement, which is left to this agent.
     Judgement(String),
     Nothing,
 }
@@ -229,7 +229,7 @@ fn judgement(one: &Attention) -> Due {
     Due::Judgement(format!("{what}: it is for {turn} to decide: `{next}`"))
 }
 
-/// Whether carrying it out takes nobody's judgement, and loses nothing.
+/// Whether executing it needs no judgement and loses nothing.
 fn needs_no_mind(advice: &Advice) -> bool {
     let moves = matches!(advice.action, Action::Retry | Action::Reassign);
     let asks_person = advice.action.is_with_person();

@@ -1,5 +1,5 @@
-//! The JSON documents in the output of a command, read as it comes, with bounded memory: only the
-//! members that somebody asked for are kept.
+//! Parses JSON documents in a command's output as it arrives, in bounded memory: keeps only the
+//! requested members.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,16 +7,17 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-/// The largest document that is read, in bytes.
+/// The maximum size of a document, in bytes.
 const LARGEST: usize = 1024 * 1024;
 
-/// The most members of a place for every member that are kept.
+/// The maximum number of members kept where all are requested.
 const MOST_MEMBERS: usize = 64;
 
-/// The token of a place that stands for every member.
+/// The token that stands for every member.
 const EVERY: &str = "*";
 
-/// A set of places in a document, by the tokens of their JSON Pointers. A token `*` is every member.
+/// The requested places of a document, by the tokens of their JSON Pointers. A token `*` is every
+/// member.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PlaceSet {
     children: BTreeMap<String, PlaceSet>,
@@ -43,17 +44,17 @@ fn tokens(pointer: &str) -> impl Iterator<Item = String> + '_ {
     tokens.map(|token| token.replace("~1", "/").replace("~0", "~"))
 }
 
-/// What was kept of a document.
+/// The kept parts of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Picked {
     /// A text, a number, true, false or null.
     Scalar(Value),
-    /// Members of an object or an array, in their order, and how many it has of those asked for.
+    /// Requested members of an object or an array, in order, and their total number.
     Members(Vec<(String, Picked)>, usize),
 }
 
 impl Picked {
-    /// Reads a document.
+    /// Parses a document.
     pub(super) fn read(json: &[u8], places: &PlaceSet) -> Option<Self> {
         let mut reader = serde_json::Deserializer::from_slice(json);
         let picked = Pick(places).deserialize(&mut reader).ok()?;
@@ -61,7 +62,7 @@ impl Picked {
         Some(picked)
     }
 
-    /// What is at a place; a token `*` is the last member.
+    /// The value at a place; a token `*` is the last member.
     pub(super) fn at(&self, pointer: &str) -> Option<&Self> {
         let mut picked = self;
         for token in tokens(pointer) {
@@ -80,7 +81,7 @@ impl Picked {
         }
     }
 
-    /// A text, number or truth value; none for null.
+    /// A text, number or boolean; `None` for null.
     pub(super) fn scalar(&self) -> Option<&Value> {
         match self {
             Self::Scalar(value) => Some(value).filter(|value| !value.is_null()),
@@ -93,7 +94,7 @@ impl Picked {
     }
 }
 
-/// Keeps what is at these places.
+/// Keeps the values at these places.
 #[derive(Clone, Copy)]
 struct Pick<'a>(&'a PlaceSet);
 
@@ -176,7 +177,7 @@ impl<'de> Visitor<'de> for Pick<'_> {
     }
 }
 
-/// Reads a member, and keeps it if it was asked for and there are not too many.
+/// Reads a member, and keeps it if it is requested and within the maximum.
 fn keep<E>(
     pick: Pick<'_>,
     name: &str,
@@ -195,37 +196,37 @@ fn keep<E>(
     Ok(())
 }
 
-/// What the output holds.
+/// A part of the output.
 #[derive(Debug, PartialEq)]
 pub(super) enum Found<'a> {
-    /// The text of a JSON object, which may still be no JSON.
+    /// The text of a JSON object, which may be invalid JSON.
     Document(&'a [u8]),
-    /// A part of one that is larger than what is read.
+    /// A part of one that exceeds the maximum size.
     Part(&'a [u8]),
 }
 
-/// Finds the JSON objects that begin on a line, in output that comes in parts. One may take several
-/// lines; a line in it that begins with `{` shows that it was cut off.
+/// Finds the JSON objects that begin on a line, in output that arrives in chunks. One may span
+/// several lines; a line in it that begins with `{` shows that it was cut off.
 #[derive(Debug, Default)]
 pub(super) struct Splitter {
     state: State,
-    /// The document that has begun.
+    /// The current document.
     kept: Vec<u8>,
     depth: u32,
-    /// Whether it is larger than what is read.
+    /// Whether it exceeds the maximum size.
     is_large: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum State {
-    /// Before the first character of a line that is not blank.
+    /// Before the first nonblank character of a line.
     #[default]
     Margin,
-    /// In a line that holds no document.
+    /// In a line without a document.
     Text,
     /// In a document; whether at the beginning of a line.
     Document { at_start: bool },
-    /// In a text of a document; whether after a backslash.
+    /// In a string of a document; whether after a backslash.
     Quoted { escaped: bool },
 }
 
@@ -236,7 +237,7 @@ impl Splitter {
         }
     }
 
-    /// How much of a document it holds.
+    /// The size of the current document.
     #[cfg(test)]
     pub(super) fn kept_bytes(&self) -> usize {
         self.kept.len()
@@ -274,7 +275,7 @@ impl Splitter {
                     self.state = State::Margin;
                 }
             }
-            // A text does not go over lines: the document was cut off.
+            // A string can't span lines: the document was cut off.
             State::Quoted { .. } if byte == b'\n' => {
                 self.kept.clear();
                 self.state = State::Margin;
@@ -301,7 +302,7 @@ impl Splitter {
     }
 
     fn keep(&mut self, byte: u8, each: &mut impl FnMut(Found<'_>)) {
-        /// So much stays, for a word that goes over two parts.
+        /// Kept for words that span two chunks.
         const OVERLAP: usize = 1024;
         if self.kept.len() == LARGEST {
             each(Found::Part(&self.kept));

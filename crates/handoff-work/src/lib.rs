@@ -1,16 +1,16 @@
-//! Workers: claim what waits for their agents, run a command for each piece of work, and record what
-//! came of it.
+//! Workers: claim handoffs for their agents, run a command for each, and record the results.
 //!
-//! The supervisor, here, watches the ledger on one thread: it claims, hands each piece to a thread of
-//! its own (`piece`), tells it when its work is lost, and removes worktrees that are not needed any
-//! more; `adopt` goes on where a killed worker stopped. `roles` are what to run, `slot` is the note of
-//! what runs, `worktree` and `checkout` where, `run` how, with the words in `prompt`, and `breaker`
-//! when not. `merging` brings the newest base to whoever merges. `decide` makes the steps that need no
-//! mind. Every step on the ledger is a command of the program (`program`), as a person would run it.
+//! The supervisor, here, watches the ledger on one thread: it claims, starts a thread for each
+//! piece of work (`piece`), notifies it when its work is lost, and removes worktrees that are no
+//! longer needed; `adopt` resumes the work of killed workers. `roles` says what to run, `slot`
+//! notes what runs, `worktree` and `checkout` say where, `run` how, with the words in `prompt`, and
+//! `breaker` when not. `merging` merges the newest base. `decide` makes the steps that need no
+//! judgement. Every step on the ledger is a command of the program (`program`), as a person would
+//! run it.
 //!
-//! An agent may be hostile. Its processes are below one of our own (`reaper`, `process`), its output
-//! comes through a pipe (`run_output`), what it leaves is read without following links
-//! (`agent_folder`), and git is run by the worker on what was recorded before (`publish`).
+//! An agent may be hostile. Its processes are below one of our own (`reaper`, `process`), its
+//! output comes through a pipe (`run_output`), its files are read without following links
+//! (`agent_folder`), and the worker runs git on what was recorded before (`publish`).
 
 mod adopt;
 mod agent_folder;
@@ -80,36 +80,36 @@ pub use roles::Bounds;
 use roles::Role;
 use worktree::Worktrees;
 
-/// How long after a claim that went wrong the next one is made.
+/// The delay before another claim after an error.
 const AGAIN: Duration = Duration::from_secs(15);
 
-/// How often the supervisor looks although nothing woke it: leases run out without a step.
+/// How often the supervisor looks without an event: leases expire without a step.
 const GLANCE: Duration = Duration::from_secs(20);
 
-/// How much of a reason is shown, in characters; the ledger has it whole.
+/// The maximum length of a printed reason, in characters; the ledger has it whole.
 const SHOWN: usize = 1000;
 
-/// What a worker is to do.
+/// A worker's task.
 pub struct Plan {
     /// What it runs, and for whom.
     pub roles: Vec<Role>,
     /// Only this issue.
     pub issue: Option<IssueKey>,
-    /// How many pieces of work, at most.
+    /// The maximum number of pieces of work.
     pub most: Option<usize>,
     /// Whether it ends once nothing waits.
     pub until_idle: bool,
-    /// After which time nothing more is claimed.
+    /// The time after which nothing more is claimed.
     pub time: Option<Duration>,
-    /// How often the remote is asked.
+    /// How often the remote is polled.
     pub poll: Option<Duration>,
-    /// Whether it also makes the steps that need no mind.
+    /// Whether it also makes the steps that need no judgement.
     pub decides: bool,
     /// The folder for worktrees.
     pub worktrees: PathBuf,
 }
 
-/// What a worker did.
+/// A worker's results.
 #[derive(Default, Serialize, JsonSchema)]
 #[schemars(rename = "Work")]
 pub struct WorkView {
@@ -126,7 +126,7 @@ pub struct WorkView {
 }
 
 impl WorkView {
-    /// Whether a piece of work was not handed on in the end.
+    /// Whether a piece of work was not sent on in the end.
     pub fn is_any_left(&self) -> bool {
         let last: BTreeMap<_, _> = self
             .pieces
@@ -199,7 +199,7 @@ pub struct PieceView {
     pub contradicted: Vec<String>,
 }
 
-/// A piece of work that is being done.
+/// A piece of work in progress.
 struct Running {
     role: usize,
     id: HandoffId,
@@ -207,15 +207,15 @@ struct Running {
     line: Sender<Notice>,
 }
 
-/// A claimed handoff: what `claim` answered, what a killed worker noted, and the mark of its
+/// A claimed handoff: the answer of `claim`, the note of a killed worker, and the mark of its
 /// processes.
 type Claimed = (HandoffId, serde_json::Value, Option<Note>, ProcessGroup);
 
-/// What a piece's thread tells.
+/// A message of a piece's thread.
 enum News {
-    /// Its command runs: where, and where its output is.
+    /// Its command runs: where, and the file of its output.
     Runs(String),
-    /// Its slot, and what came of it.
+    /// It ended: its slot, and the result.
     Ended(Slot, Outcome),
 }
 
@@ -226,9 +226,9 @@ pub struct Supervisor<'a> {
     plan: Plan,
     program: Program,
     worktrees: Worktrees,
-    /// Where slots are.
+    /// The folder of the slots.
     folder: PathBuf,
-    /// What its workers' ids begin with.
+    /// The prefix of its workers' ids.
     base: WorkerId,
     /// The remote that code is pushed to.
     remote: Option<String>,
@@ -240,26 +240,26 @@ pub struct Supervisor<'a> {
     waker: Option<Waker>,
     done: WorkView,
     claimed: usize,
-    /// Until when roles claim nothing, because the last claim went wrong.
+    /// Until when each role claims nothing after an error.
     resting: BTreeMap<usize, Instant>,
     /// The profiles that can't run now.
     breakers: Breakers,
     /// The slots that others left, and since when that is known.
     abandoned: BTreeMap<usize, Instant>,
-    /// The worktrees of ended issues that hold what nothing else has.
+    /// The worktrees of ended issues that contain unique work.
     kept: BTreeSet<PathBuf>,
-    /// The commits of branches that were found to be on the remote.
+    /// The commits of branches that are known to be on the remote.
     pushed: BTreeMap<String, ObjectId>,
     decider: Decider,
-    /// What is told once: what it failed to decide, and budgets that are spent.
+    /// Messages that are printed once: decisions that failed, and spent budgets.
     told: BTreeSet<String>,
 }
 
 impl<'a> Supervisor<'a> {
-    /// Makes one for this repository.
+    /// A supervisor for this repository.
     ///
     /// # Errors
-    /// A [`Failure`] if a role can't be run here; nothing was claimed then.
+    /// A [`Failure`] if a role can't run here; nothing was claimed then.
     pub fn new(
         context: &'a Context,
         repository: &'a Repository,
@@ -300,7 +300,7 @@ impl<'a> Supervisor<'a> {
         })
     }
 
-    /// Works until there is no more to do, or it is asked to end.
+    /// Works until nothing is left to do, or it is asked to end.
     ///
     /// # Errors
     /// A [`Failure`] if the ledger can't be read, or the worker was interrupted.
@@ -379,7 +379,7 @@ impl<'a> Supervisor<'a> {
                     }
                 }
                 last = Some(tip.commit());
-                // Also once a piece has ended: its worktree was in use at its last step.
+                // Also after a piece ended, whose worktree was in use at its last step.
                 if is_new || swept != self.done.pieces.len() {
                     swept = self.done.pieces.len();
                     self.sweep(tip, output)?;
@@ -401,7 +401,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Whether there is no more to do, now that nothing runs and nothing could be claimed.
+    /// Whether nothing is left to do, now that nothing runs and nothing could be claimed.
     fn is_done(&self, over: Option<Instant>) -> bool {
         let roles = &self.plan.roles;
         let is_stopped = |role: &Role| self.breakers.is_stopped(&role.profile_name());
@@ -412,7 +412,7 @@ impl<'a> Supervisor<'a> {
             || over.is_some_and(|over| Instant::now() >= over)
     }
 
-    /// Takes in what pieces came to.
+    /// Collects the results of pieces.
     fn take_in(&mut self, output: &mut Output) {
         while let Ok(news) = self.news.1.try_recv() {
             self.hear(news, output);
@@ -483,15 +483,15 @@ impl<'a> Supervisor<'a> {
         });
     }
 
-    /// Ends every run; what it did stays for whoever goes on.
+    /// Ends every run; its work stays for the next worker.
     fn stop_all(&self) {
         for running in self.running.values() {
-            // It may have ended by itself.
+            // It may have ended already.
             let _ = running.line.send(Notice::Stop(Stop::Leave));
         }
     }
 
-    /// Waits for the end of what runs.
+    /// Waits for the end of all runs.
     fn finish(&mut self, output: &mut Output) {
         while !self.running.is_empty() {
             match self.news.1.recv() {
@@ -501,7 +501,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Ends the runs of what this worker does not hold any more.
+    /// Ends the runs of handoffs that this worker no longer holds.
     fn watch(&mut self, tip: &Snapshot<'_>, now: Moment) -> Result<(), Failure> {
         for running in self.running.values() {
             let record = tip.issue(running.id.issue())?.record(running.id.number())?;
@@ -509,7 +509,7 @@ impl<'a> Supervisor<'a> {
             let (agent, protocol) = (&record.to, record.protocol.as_str());
             let mut halts = tip.manifest().paused.iter();
             let halt = halts.find(|halt| halt.now && halt.holds_back(agent, protocol));
-            // A claim made here may not be in the remote's state that was read last.
+            // The remote's state that was read last may lack a claim made here.
             if let Some(why) = lost(&record, &running.worker, now) {
                 let _ = running.line.send(Notice::Stop(Stop::Lost(why)));
             } else if let Some(halt) = halt {
@@ -521,7 +521,7 @@ impl<'a> Supervisor<'a> {
         Ok(())
     }
 
-    /// Whether a role claims nothing for a while, because that went wrong.
+    /// Whether a role claims nothing for a while after an error.
     fn rests(&self, role: usize) -> bool {
         let until = self.resting.get(&role);
         until.is_some_and(|until| Instant::now() < *until)
@@ -530,7 +530,7 @@ impl<'a> Supervisor<'a> {
                 .is_some()
     }
 
-    /// Tells once that a profile pauses because of what another worker of the clone met.
+    /// Prints once that a profile pauses because of another worker of the clone.
     fn tell_pause(&mut self, role: usize, output: &mut Output) {
         let profile = self.plan.roles[role].profile_name();
         if let Some(why) = self.breakers.rests(&profile) {
@@ -552,7 +552,7 @@ impl<'a> Supervisor<'a> {
         running.count() < self.plan.roles[role].bounds.jobs
     }
 
-    /// Claims the next piece of work for a role that has room. Returns whether the ledger changed.
+    /// Claims the next piece of work for a role with room. Returns whether the ledger changed.
     fn claim(
         &mut self,
         tip: &Snapshot<'_>,
@@ -616,7 +616,7 @@ impl<'a> Supervisor<'a> {
             usage: Vec::new(),
             group: Some(group.clone()),
         };
-        // Before the claim: should this process be killed meanwhile, whoever takes the slot looks for it.
+        // Before the claim, so that the slot's next holder looks for it after a kill.
         let noted = slot.write(&note);
         noted.map_err(|error| unwritable(&self.folder, &error))?;
         let id = wanted.as_ref().map(ToString::to_string);
@@ -648,12 +648,12 @@ impl<'a> Supervisor<'a> {
                     "{id}{agent}: claimed here only: {}",
                     said.message()
                 ));
-                // No agent starts on a claim that others can't see. The note stays: once the remote
-                // has it, the work is gone on with.
+                // No agent starts on a claim that others can't see. The note stays: the work is
+                // resumed once the remote has the claim.
                 self.resting.insert(role, Instant::now() + AGAIN);
                 return Ok(false);
             }
-            // Somebody was faster.
+            // Another worker was faster.
             (4..=6, _) if said.code() != "budget_spent" => {}
             _ => {
                 output.say(&format!("{agent}: nothing claimed: {}", said.message()));
@@ -672,7 +672,7 @@ impl<'a> Supervisor<'a> {
         Ok(false)
     }
 
-    /// How long a role's claim lasts, if its time is bounded: as long as that, and to end in.
+    /// The lease of a role with a time limit: that long, plus time to end.
     fn lease(&self, role: usize) -> Option<String> {
         let bounds = &self.plan.roles[role].bounds;
         let time = bounds.time? + bounds.grace + Duration::from_secs(60);
@@ -732,7 +732,7 @@ impl<'a> Supervisor<'a> {
         });
     }
 
-    /// Whether a run works on another handoff of the same issue, and is not known to have handed it on.
+    /// Whether another handoff of the same issue runs, and is not known to be sent on.
     fn is_beside(&self, id: &HandoffId) -> bool {
         let mut same = self
             .running
@@ -748,7 +748,7 @@ impl<'a> Supervisor<'a> {
         })
     }
 
-    /// When something can be claimed that can't be yet.
+    /// When a handoff that can't be claimed yet can be.
     fn next_change(&self, tip: &Snapshot<'_>, now: Moment) -> Result<Option<Moment>, Failure> {
         let mut soonest = None;
         for role in &self.plan.roles {
@@ -758,7 +758,7 @@ impl<'a> Supervisor<'a> {
         Ok(soonest)
     }
 
-    /// Removes the worktrees of ended issues, unless they have what nothing else has.
+    /// Removes the worktrees of ended issues, unless they contain unique work.
     fn sweep(&mut self, tip: &Snapshot<'_>, output: &mut Output) -> Result<(), Failure> {
         for found in self.worktrees.all() {
             let path = &found.remembered.path;
@@ -791,9 +791,9 @@ impl<'a> Supervisor<'a> {
         Ok(())
     }
 
-    /// Removes this clone's branches of an ended issue, unless they have what nothing else has.
+    /// Removes this clone's branches of an ended issue, unless they have unique commits.
     fn sweep_branches(&self, issue: &IssueKey) -> Result<(), String> {
-        // Only those that workers name: a person may have made another one after the issue.
+        // Only those that workers name: a person may have named another one after the issue.
         let naming = Naming {
             ledger_branch: &self.ledger,
             patterns: &BranchPatterns::default(),
@@ -809,13 +809,13 @@ impl<'a> Supervisor<'a> {
     }
 }
 
-/// The id of the worker of a slot: the same for every process that takes it.
+/// The id of a slot's worker: the same for every process that takes it.
 fn worker_of(base: &WorkerId, slot: usize) -> WorkerId {
     let id = format!("{}/{slot}", &base.as_str()[..base.as_str().len().min(56)]);
     id.parse().unwrap_or_else(|_| base.clone())
 }
 
-/// Why a worker does not hold a handoff any more, if somebody else changed that.
+/// Why a worker no longer holds a handoff, if another agent changed that.
 fn lost(record: &Record, worker: &WorkerId, now: Moment) -> Option<String> {
     let id = &record.id;
     let is_own = record
@@ -860,7 +860,7 @@ fn waiting_in(
     Ok(None)
 }
 
-/// Whether an agent only looks at the code: one of its contracts is a review of a commit.
+/// Whether an agent only reads the code: one of its contracts is a review of a commit.
 fn only_looks(tip: &Snapshot<'_>, claimed: &serde_json::Value, agent: &AgentName) -> bool {
     let name = claimed["record"]["protocol"].as_str().unwrap_or_default();
     tip.rules(name).is_ok_and(|rules| {
@@ -873,8 +873,8 @@ fn only_looks(tip: &Snapshot<'_>, claimed: &serde_json::Value, agent: &AgentName
     })
 }
 
-/// The remote that code is pushed to: the ledger's if it is a named one, else `origin`, else the only
-/// one.
+/// The remote that code is pushed to: the ledger's if it is a named one, else `origin`, else the
+/// only one.
 fn code_remote(context: &Context, repository: &Repository) -> Option<String> {
     let all = repository.remotes();
     let ledger = context.remote(repository).ok().flatten();

@@ -1,4 +1,4 @@
-//! What runs left here: worktrees, branches of ended issues, and files. It is listed, and removed.
+//! Lists and removes what runs left here: worktrees, branches of ended issues, and files.
 
 use std::path::PathBuf;
 
@@ -19,18 +19,18 @@ use handoff_cli::output::page::Cut;
 use handoff_cli::output::{Answer, Output};
 use handoff_cli::view::Look;
 
-/// What is done with what is there.
+/// What to remove.
 pub struct Wanted {
-    /// Whether that which has nothing of its own is removed.
+    /// Whether to remove everything without unique work.
     pub prunes: bool,
-    /// The issue whose worktrees and branches are removed with what they have.
+    /// The issue whose worktrees and branches are removed with their work.
     pub discarded: Option<IssueKey>,
-    /// Whether branches on the remote count, too.
+    /// Whether to include branches on the remote.
     pub on_remote: bool,
 }
 
 impl Wanted {
-    /// Whether something of an issue goes, and whether that may lose something.
+    /// Whether to remove something of an issue, and whether that may lose work.
     fn of(&self, issue: &IssueKey, is_needed: bool) -> (bool, bool) {
         match &self.discarded {
             Some(discarded) => (discarded == issue, true),
@@ -93,7 +93,7 @@ impl Listing {
     /// Lists, and removes what is wanted.
     ///
     /// # Errors
-    /// A [`Failure`] if the ledger can't be read, or git removes none.
+    /// A [`Failure`] if the ledger can't be read, or git can't remove anything.
     pub fn of(
         context: &Context,
         repository: &Repository,
@@ -141,7 +141,7 @@ impl Listing {
             ledger_branch: &ledger,
             patterns: &tip.branch_patterns()?,
         };
-        // After the worktrees: a branch that is checked out stays.
+        // After the worktrees, since a checked-out branch stays.
         let mut places = vec![None];
         if wanted.on_remote {
             let remote = super::code_remote(context, repository).ok_or_else(|| {
@@ -178,7 +178,7 @@ impl Listing {
     }
 }
 
-/// Whether the ledger knows an issue as ended.
+/// Whether an issue ended, by the ledger.
 fn has_ended(tip: &Snapshot<'_>, issue: &IssueKey) -> Result<bool, Failure> {
     let state = tip.issue(issue)?.issue()?;
     Ok(state.is_some_and(|state| state.status != IssueStatus::Open))

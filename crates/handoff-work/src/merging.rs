@@ -1,5 +1,5 @@
-//! The newest base in the worktree of whoever merges. What can't be merged is no work for its agent:
-//! it goes on as a conflict, with the files that it is in.
+//! Merges the newest base in the worktree of an agent that merges. A conflict is no work for that
+//! agent: it is sent on, with the files in conflict.
 
 use handoff::base::text::{one_line, quoted};
 
@@ -8,15 +8,15 @@ use super::program::Program;
 use super::turn::NAMED;
 
 impl Piece {
-    /// Brings the newest base into the worktree of whoever merges, and to the remote. Returns what
-    /// became of the work where that ends it: there is a conflict.
+    /// Merges the newest base into the worktree of an agent that merges, and pushes. Returns the
+    /// result of the work if a conflict ends it.
     pub(super) fn bring_base(&self, site: &Site<'_>) -> Option<Outcome> {
         let remote = self.remote.as_deref();
         let base = self.base();
         if self.merging.is_conflict
             && let Some(remote) = remote
         {
-            // Whoever resolves it merges what is there now.
+            // The agent that resolves it merges the newest state.
             self.worktrees.refresh(remote, &base);
         }
         let is_clean = site.place.worktree.is_some() && !site.place.has_earlier_work;
@@ -51,7 +51,7 @@ impl Piece {
                     ));
                     return None;
                 }
-                // Before its agent looks at it: what is validated is what others can see.
+                // Push before its agent starts: others must see what is validated.
                 self.push(site);
                 None
             }
@@ -64,8 +64,8 @@ impl Piece {
         }
     }
 
-    /// Hands a conflict on by the contract that the protocol has for it; its agent gets what can't be
-    /// handed on so.
+    /// Sends a conflict on by the protocol's contract for it; if that is impossible, its agent gets
+    /// the work.
     fn hand_conflict_on(
         &self,
         site: &Site<'_>,
@@ -128,7 +128,7 @@ impl Piece {
             .map(drop)
     }
 
-    /// The same program, which commits in the agent's name.
+    /// The same program, with the agent as author and committer.
     pub(super) fn as_author(&self, within: &Program) -> Program {
         let agent = self.actor.agent.as_str();
         let email = format!("{agent}@handoff.invalid");
@@ -138,19 +138,19 @@ impl Piece {
         ])
     }
 
-    /// The merge that an agent has begun in its worktree and not committed, as the second parent of
-    /// what the worker commits.
+    /// The merge that an agent began in its worktree and did not commit, as the second parent of
+    /// the worker's commit.
     pub(super) fn merge_begun(&self, place: &Place) -> Option<String> {
         let words = ["rev-parse", "--verify", "--quiet", "MERGE_HEAD"];
         self.within(place).git(&words).ok()
     }
 }
 
-/// What a merge gives.
+/// The result of a merge.
 pub(super) enum Merged {
     /// This tree.
     Tree(String),
-    /// Nothing: there are conflicts in these files.
+    /// Conflicts in these files.
     Conflicts(Vec<String>),
 }
 

@@ -1,5 +1,5 @@
-//! One piece of work, from its claim to its end: a worktree, a run of the command, and what came of
-//! it on record.
+//! One piece of work, from its claim to its end: a worktree, a run of the command, and the recorded
+//! result.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -27,20 +27,20 @@ use super::usage;
 use super::worktree::{Trouble, Wanted, Worktree, Worktrees};
 use handoff_cli::process::ProcessGroup;
 
-/// How often a step that met a busy or absent remote is made again, and after which time.
+/// The number of attempts at a step while the remote is busy or absent, and the pause between them.
 pub(super) const TRIES: u32 = 8;
 pub(super) const PAUSE: Duration = Duration::from_secs(4);
 
-/// After how many killed workers a piece of work is given up.
+/// The number of killed workers after which a piece of work is given up.
 const CUT_OFF: u32 = 3;
 
-/// The longest reason that an agent gives in a file, in bytes.
+/// The maximum size of a reason in an agent's file, in bytes.
 const MOST_OF_REASON: u64 = 64 * 1024;
 
-/// The longest text of a step, in bytes: the ledger takes 64 KiB.
+/// The maximum size of a step's text, in bytes: the ledger accepts 64 KiB.
 const MOST_OF_TEXT: usize = 60 * 1024;
 
-/// A piece of work that this process does.
+/// A piece of work of this process.
 pub(super) struct Piece {
     pub(super) program: Program,
     pub(super) worktrees: Worktrees,
@@ -48,13 +48,13 @@ pub(super) struct Piece {
     pub(super) actor: Actor,
     pub(super) slot: Slot,
     pub(super) id: HandoffId,
-    /// What `claim` answered.
+    /// The answer of `claim`.
     pub(super) claimed: Value,
-    /// Whether another run works on the same issue: then this one has a branch of its own.
+    /// Whether another run works on the same issue, so that this one has a branch of its own.
     pub(super) is_beside: bool,
-    /// Whether the role only looks at the code.
+    /// Whether the role only reads the code.
     pub(super) only_looks: bool,
-    /// What it has to do with merges.
+    /// Its part in merges.
     pub(super) merging: Merging,
     /// The remote that code is pushed to.
     pub(super) remote: Option<String>,
@@ -62,20 +62,20 @@ pub(super) struct Piece {
     pub(super) is_shared: bool,
     /// The ledger's branch.
     pub(super) ledger: String,
-    /// How branches are named after their issues.
+    /// The patterns of branches named after issues.
     pub(super) patterns: BranchPatterns,
-    /// What a killed worker noted about it.
+    /// A killed worker's note about it.
     pub(super) earlier: Option<Note>,
     pub(super) notices: Receiver<Notice>,
     pub(super) sender: Sender<Notice>,
-    /// Its processes, those of the program included.
+    /// Its processes, including the program's own.
     pub(super) group: ProcessGroup,
 }
 
-/// What came of a piece of work.
+/// The result of a piece of work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It was handed on, or ended otherwise by its agent; with what the repository contradicts.
+    /// It was sent on, or ended otherwise by its agent; with the contradicted statements.
     HandedOn(Vec<String>),
     /// It failed, for this reason.
     Failed(String),
@@ -85,30 +85,30 @@ pub(super) enum Outcome {
     GivenBack(String, Later),
     /// It was paused at once, for this reason, and is pending again.
     Paused(String),
-    /// Somebody else has it now, for this reason.
+    /// Another worker has it now, for this reason.
     Lost(String),
-    /// It is still claimed, and whoever takes its slot goes on: the worker ended, or what came of it
-    /// could not be recorded, for this reason.
+    /// It is still claimed, and the next holder of its slot resumes it: the worker ended, or the
+    /// result could not be recorded, for this reason.
     Left(Option<String>),
 }
 
-/// What became of a push.
+/// The result of a push.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Pushed {
-    /// The remote has the branch, or it is not to be pushed.
+    /// The remote has the branch, or it must not be pushed.
     Done,
-    /// The remote refuses it, in git's words.
+    /// The remote refused it, in git's words.
     Refused(String),
-    /// The remote could not be reached, in git's words.
+    /// The remote was unreachable, in git's words.
     Unreachable(String),
 }
 
-/// When work may go well that could not be done now.
+/// When to retry work that could not be done now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Later {
-    /// After this time, if the program says so.
+    /// After this time, if the program states one.
     pub(super) after: Option<Duration>,
-    /// Whether what is in its way passes by itself.
+    /// Whether the obstacle passes by itself.
     pub(super) passes: bool,
 }
 
@@ -131,21 +131,21 @@ impl Fault {
     }
 }
 
-/// What is wrong with what an agent left, for it to put right.
+/// A fault in what an agent left, for it to fix.
 pub(super) struct Refusal {
     pub(super) message: String,
     pub(super) findings: String,
 }
 
-/// Where the work is done.
+/// The place of the work.
 pub(super) struct Place {
     pub(super) folder: PathBuf,
     pub(super) has_earlier_work: bool,
-    /// Held until the work ends; none in the repository's own working tree.
+    /// Held until the work ends; `None` in the repository's own working tree.
     pub(super) worktree: Option<Worktree>,
 }
 
-/// A piece of work where it is done.
+/// A piece of work and its place.
 pub(super) struct Site<'a> {
     pub(super) place: &'a Place,
     pub(super) files: &'a Files,
@@ -164,7 +164,7 @@ impl Piece {
         (self.slot, outcome)
     }
 
-    /// What its claim says of the commit that it was handed on with, if that is not on the remote.
+    /// The warning of its claim that its commit is not on the remote.
     fn missing_code(&self) -> Option<String> {
         let mut warnings = self.claimed["warnings"].as_array().into_iter().flatten();
         let missing = warnings.find(|one| one["code"] == FindingCode::CodeMissing.as_str())?;
@@ -173,7 +173,7 @@ impl Piece {
     }
 
     fn outcome(&self, say: &dyn Fn(String)) -> Outcome {
-        // Nobody reviews or goes on with a branch that is not what was handed on.
+        // Nobody reviews or continues a branch other than the sent one.
         if let Some(why) = self.missing_code() {
             return self.block(&why, None);
         }
@@ -299,7 +299,7 @@ impl Piece {
         unreachable!("the last run has an outcome")
     }
 
-    /// Gives up what is still refused after the last run.
+    /// Gives up work whose contract is refused after the last run.
     fn refused(&self, site: &Site<'_>, end: &End, refusal: Refusal, used: Option<&str>) -> Outcome {
         let mut lines = refusal.findings.lines();
         let first = lines.next().and_then(|line| line.strip_prefix("- "));
@@ -320,8 +320,8 @@ impl Piece {
         note.map_or(0, |note| note.cut_off + u32::from(!note.is_left))
     }
 
-    /// What the runs of a killed worker took, and the end of its last run if that left something: it
-    /// is as good as what one leaves now.
+    /// The usage of a killed worker's runs, and the end of its last run if that left a contract or
+    /// a reason, which counts like a new run's.
     fn left_by_killed(&self, files: &Files) -> (Vec<ModelUsage>, Option<End>) {
         let Some(note) = &self.earlier else {
             return (Vec::new(), None);
@@ -352,7 +352,7 @@ impl Piece {
         } else {
             self.may_write(&branch).map_err(Trouble::Refused)?;
         }
-        // Who handed this on may just be ending.
+        // The agent that sent this may be about to end.
         let waits = !self.is_beside;
         let has_failed = self.claimed["failures"]
             .as_array()
@@ -375,7 +375,7 @@ impl Piece {
         })
     }
 
-    /// Refuses what can't be an argument of git: a contract's word could be an option.
+    /// Refuses a branch that can't be an argument of git: a contract's word could be an option.
     fn ensure_name(&self, branch: &str) -> Result<(), Trouble> {
         let is_name = self
             .program
@@ -387,14 +387,14 @@ impl Piece {
         Ok(())
     }
 
-    /// The branch: the one that the issue's contracts name, else one for the issue; for a part that is
-    /// worked on beside another, one for the handoff.
+    /// The branch: the one in the issue's contracts, else one for the issue; for a part that runs
+    /// beside another, one for the handoff.
     pub(super) fn branch(&self) -> String {
         let named = self.claimed["work"]["branch"]["name"].as_str();
         named.map_or_else(|| self.unnamed_branch(), str::to_owned)
     }
 
-    /// The branch where no contract names one: for each attempt the same.
+    /// The branch if no contract names one: the same for each attempt.
     pub(super) fn unnamed_branch(&self) -> String {
         let own = format!("handoff/{}", self.id);
         let shared = format!("handoff/{}", self.id.issue());
@@ -406,8 +406,8 @@ impl Piece {
         if is_own { own } else { shared }
     }
 
-    /// The branches of parts of the issue that were worked on beside others, and whose commits are not
-    /// here.
+    /// The branches of other parts of the issue that ran beside this one, and whose commits are
+    /// missing here.
     fn parts(&self, within: &Program) -> Vec<String> {
         let issue = self.id.issue();
         let own = format!("refs/heads/handoff/{issue}.*");
@@ -427,7 +427,7 @@ impl Piece {
         parts.map(|part| format!("handoff/{part}")).collect()
     }
 
-    /// Where the issue's branch begins, and goes: as its facts have it, else the repository's main one.
+    /// The base of the issue's branch: from its facts, else the repository's main branch.
     pub(super) fn base(&self) -> String {
         let noted = self.claimed["work"]["base"].as_str();
         noted.map_or_else(
@@ -459,7 +459,7 @@ impl Piece {
         text
     }
 
-    /// Runs commands where the work is done.
+    /// Runs commands in this place.
     pub(super) fn within(&self, place: &Place) -> Program {
         match &place.worktree {
             Some(worktree) => self.program.within(&worktree.checkout),
@@ -467,13 +467,13 @@ impl Piece {
         }
     }
 
-    /// Whether the place is still what it was.
+    /// Whether the place is still the original one.
     fn is_whole(&self, place: &Place) -> bool {
         let worktree = place.worktree.as_ref();
         worktree.is_none_or(|worktree| worktree.checkout.check().is_ok())
     }
 
-    /// What the agent's environment has besides what is let through.
+    /// The variables of the agent's environment, besides those let through.
     fn variables(&self) -> Vec<(String, String)> {
         let mut variables = vec![
             ("GIT_HANDOFF_ISSUE".to_owned(), self.id.issue().to_string()),
@@ -510,7 +510,7 @@ impl Piece {
         }
     }
 
-    /// How long a run may take: as its role says, else its protocol.
+    /// The time limit of a run: the role's, else the protocol's.
     pub(super) fn time(&self) -> Option<Duration> {
         let longest = self.claimed["longest_run_seconds"].as_u64();
         let longest = longest.map(Duration::from_secs);
@@ -520,7 +520,7 @@ impl Piece {
     /// Sets a new worktree up.
     ///
     /// # Errors
-    /// What becomes of the work if that fails: it is the machine's fault.
+    /// The result of the work if that fails; the machine is to blame.
     fn set_up(&self, site: &Site<'_>) -> Result<(), Outcome> {
         let is_new = site.place.worktree.as_ref().is_some_and(|one| one.is_new);
         let Some(setup) = self.role.setup.as_ref().filter(|_| is_new) else {
@@ -569,7 +569,7 @@ impl Piece {
     ) -> Result<End, String> {
         let variables = self.variables();
         let room = self.room(site, self.time(), (before, share), &variables);
-        // Before it starts: its mark shows which processes are its own, whenever this one is killed.
+        // Before it starts: the mark identifies its processes whenever this one is killed.
         let group = self.group.clone().confined();
         let noted = self.slot.write(&self.note(before, group.clone()));
         noted.map_err(|error| error.to_string())?;
@@ -596,7 +596,7 @@ impl Piece {
         before: &[ModelUsage],
     ) -> End {
         let group = group.reaped_by(started.number());
-        // Without it, the mark is enough on Linux.
+        // On Linux, the mark is enough without it.
         let _ = self.slot.write(&self.note(before, group.clone()));
         let line = Line {
             program: &self.program,
@@ -620,10 +620,10 @@ impl Piece {
         }
     }
 
-    /// Records what came of a run.
+    /// Records the result of a run.
     ///
     /// # Errors
-    /// What is wrong with what was left.
+    /// The fault in what was left.
     fn settle(&self, site: &Site<'_>, end: &End, used: Option<&str>) -> Result<Outcome, Refusal> {
         match &end.stopped {
             Some(Stop::Leave) => {
@@ -663,7 +663,7 @@ impl Piece {
             return Ok(outcome);
         }
         let code = end.status.and_then(|status| status.code());
-        // A program that tries again and again may never say so in its end.
+        // A program that retries forever may not say so at its end.
         let is_over = end.stopped == Some(Stop::Time);
         if let Some(now) = self.role.unavailable(code, &end.tail)
             && (is_over || end.stopped.is_none())
@@ -695,8 +695,8 @@ impl Piece {
         Ok(self.fail(site, &end.tail, fault, used))
     }
 
-    /// What an agent says in a file instead of a contract: that a person has to decide something, or
-    /// that the work can't be done.
+    /// A file in which an agent says, instead of a contract, that a person must decide something,
+    /// or that the work can't be done.
     fn said_in_a_file(&self, site: &Site<'_>, end: &End, used: Option<&str>) -> Option<Outcome> {
         let text = |name: &str| {
             let text = site.files.agent.text(name, MOST_OF_REASON).ok().flatten();
@@ -717,13 +717,13 @@ impl Piece {
         Some(self.fail(site, &end.tail, fault, used))
     }
 
-    /// What came of it, if its agent recorded that itself.
+    /// The result, if its agent recorded it itself.
     fn ended_by_agent(&self, used: Option<&str>) -> Option<Outcome> {
         let said =
             self.program
                 .run_again(&self.actor, &["show", &self.id.to_string()], (TRIES, PAUSE));
         let (handoff, record) = (&said.data()["handoff"], &said.data()["record"]);
-        // What can't be read is not known to have been handed on: the next step finds out.
+        // If it can't be read, it is not known to be sent on; the next step finds out.
         if said.exit != 0 {
             return None;
         }
@@ -761,7 +761,7 @@ impl Piece {
         })
     }
 
-    /// Hands on by the contract that was left.
+    /// Sends the work on by the contract that was left.
     fn hand_on(
         &self,
         site: &Site<'_>,
@@ -771,7 +771,7 @@ impl Piece {
         self.commit(site)?;
         match self.push(site) {
             Pushed::Done => {}
-            // A rule there, which no agent changes.
+            // A rule of the remote, which no agent can change.
             Pushed::Refused(why) if why.contains("[remote rejected]") => {
                 let (branch, why) = (self.branch(), one_line(&why));
                 let reason = format!("branch {branch} can't be pushed, a rule refuses it: {why}");
@@ -791,10 +791,10 @@ impl Piece {
             }
         }
         if let Some(remote) = &self.remote {
-            // What was merged there meanwhile, `send` may have to name.
+            // `send` may have to name commits that were merged there meanwhile.
             self.worktrees.refresh(remote, &self.base());
         }
-        // A copy: what was checked is what is sent.
+        // A copy, so that the checked bytes are sent.
         let copy = site.files.own.write("contract", contract.as_bytes());
         let copy = match copy {
             Ok(copy) => word(&copy),
@@ -811,7 +811,7 @@ impl Piece {
             0 | 8 => Ok(Outcome::HandedOn(contradictions(&said))),
             5 => Ok(Outcome::Lost(said.message().to_owned())),
             _ if said.may_pass() => Ok(self.kept(&said)),
-            // Another run would end there too: a person raises the limit, or ends the work.
+            // Another run would fail as well: a person must raise the limit, or end the work.
             _ if said.is_at_limit() => {
                 let reason = format!("{}: {}", said.message(), said.hint());
                 Ok(self.block(&reason, used))
@@ -823,7 +823,7 @@ impl Piece {
         }
     }
 
-    /// What came of it can't be recorded now: the note and the claim stay for whoever goes on.
+    /// The result can't be recorded now: the note and the claim stay for the next worker.
     pub(super) fn kept(&self, said: &Said) -> Outcome {
         Outcome::Left(Some(format!(
             "what came of it can't be recorded: {}",
@@ -831,28 +831,28 @@ impl Piece {
         )))
     }
 
-    /// Records what the work took that its agent handed on itself.
+    /// Reports the usage of work that its agent sent on itself.
     fn report(&self, used: Option<&str>) {
         let Some(used) = used else { return };
         let id = self.id.to_string();
         let words = ["annotate", &id, used];
-        // The work is done, whether this is known or not.
+        // The work is done, even if this can't be recorded.
         self.program.run_again(&self.actor, &words, (TRIES, PAUSE));
     }
 
-    /// Records what the work took that is left to the next worker.
+    /// Reports the usage of work that is left to the next worker.
     fn note_usage(&self, used: Option<&str>) {
         let Some(used) = used else { return };
         let (id, token) = (
             self.id.to_string(),
             self.claimed["handoff"]["token"].to_string(),
         );
-        // The next one has it in the note, too.
+        // The next worker has it in the note, too.
         self.program
             .run(&self.actor, &["extend", &id, "--token", &token, used]);
     }
 
-    /// Records that it failed in a worktree that is not what it was.
+    /// Records a failure in a worktree that was replaced.
     fn fail_without(
         &self,
         end: &End,
@@ -864,14 +864,14 @@ impl Piece {
         self.record_failure(&self.program, None, &attached, fault, used)
     }
 
-    /// Records that it failed, with what is there.
+    /// Records a failure, with the files.
     fn fail(&self, site: &Site<'_>, tail: &str, fault: Fault, used: Option<&str>) -> Outcome {
         let attached = self.attached(site, tail);
         let within = self.within(site.place);
         self.record_failure(&within, Some(site.place), &attached, fault, used)
     }
 
-    /// The files that are kept with a failure.
+    /// The files that are stored with a failure.
     fn attached(&self, site: &Site<'_>, tail: &str) -> Vec<String> {
         let own = &site.files.own;
         let contract = site.files.contract().ok().flatten();
@@ -901,7 +901,7 @@ impl Piece {
         let mut words = vec!["fail", &id, "--run-failure", fault.kind.as_str(), &message];
         words.extend(["--token", &token]);
         let details = fault.details.filter(|details| !details.trim().is_empty());
-        // In one word, since a text may begin with a dash.
+        // As one word, since a text may begin with a dash.
         let details = details.map(|details| format!("--details={}", recordable(&details)));
         words.extend(details.as_deref());
         if fault.recoverable {
@@ -916,7 +916,7 @@ impl Piece {
         for path in attached {
             words.extend(["--attach", path]);
         }
-        // What holds a secret, or is too large, is left out; that it failed is recorded.
+        // Files that contain a secret or are too large are omitted; the failure is recorded.
         let mut last = None;
         let attempts = [(within, words), (within, without), (&self.program, bare)];
         for (program, words) in attempts {
@@ -939,7 +939,7 @@ impl Piece {
         Outcome::Lost(format!("{said}; that can't be recorded: {why}"))
     }
 
-    /// Removes from a worktree what the ledger keeps of it now; the next attempt gets it from there.
+    /// Removes what the ledger has stored from a worktree; the next attempt restores it.
     fn tidy(&self, place: &Place) {
         let within = self.within(place);
         if !self.is_whole(place) {
@@ -954,12 +954,12 @@ impl Piece {
             steps.push(vec!["switch", "--quiet", "--detach", &branch]);
         }
         for step in steps {
-            // What can't be removed is set aside by whoever needs the worktree next.
+            // The next user of the worktree sets aside what can't be removed.
             let _ = within.git(&step);
         }
     }
 
-    /// Records that only a person can decide something.
+    /// Blocks the work until a person decides.
     pub(super) fn block(&self, reason: &str, used: Option<&str>) -> Outcome {
         let reason = recordable(reason);
         let words = ["block", &self.id.to_string(), &format!("--reason={reason}")];
@@ -969,7 +969,7 @@ impl Piece {
         })
     }
 
-    /// Gives back what is paused: it is not its profile's fault.
+    /// Releases paused work; its profile is not to blame.
     fn pause(&self, why: &str, used: Option<&str>) -> Outcome {
         match self.give_back(why, Later::default(), used) {
             Outcome::GivenBack(why, _) => Outcome::Paused(why),
@@ -977,7 +977,7 @@ impl Piece {
         }
     }
 
-    /// Gives the claim back: the work could not be done now, through no fault of its agent.
+    /// Releases the claim: the work could not be done now, through no fault of its agent.
     fn give_back(&self, reason: &str, later: Later, used: Option<&str>) -> Outcome {
         let reason = recordable(reason);
         let words = [
@@ -1007,7 +1007,7 @@ impl Piece {
     }
 }
 
-/// What the repository contradicts of what was sent.
+/// The contradicted statements of what was sent.
 fn contradictions(said: &Said) -> Vec<String> {
     let evidence = said.data()["evidence"].as_array();
     let told = evidence.into_iter().flatten().filter_map(|one| {
@@ -1019,7 +1019,7 @@ fn contradictions(said: &Said) -> Vec<String> {
 }
 
 impl Program {
-    /// Runs a command, and again if the remote was busy or away.
+    /// Runs a command, and retries while the remote is busy or absent.
     pub(super) fn run_again(
         &self,
         actor: &Actor,
@@ -1038,7 +1038,7 @@ impl Program {
     }
 }
 
-/// Why a run that handed nothing on failed.
+/// Why a run that sent nothing on failed.
 fn why(end: &End, program: &str, time: Option<Duration>) -> (RunFailure, String) {
     if end.stopped == Some(Stop::Time) {
         let time = humantime::format_duration(time.unwrap_or_default());
@@ -1076,10 +1076,10 @@ fn why(end: &End, program: &str, time: Option<Duration>) -> (RunFailure, String)
 }
 
 /// An agent's or program's message as a valid reason: secrets and NUL bytes are masked, so that the
-/// failure is recorded in any case.
+/// failure can always be recorded.
 fn recordable(text: &str) -> String {
     let mut text = text.replace('\0', " ");
-    // Before it is cut: half of a secret would not be found.
+    // Before truncation, which could hide half of a secret.
     Secrets::in_value(&Value::from(text.as_str())).mask_text(&mut text);
     text.truncate(text.floor_char_boundary(MOST_OF_TEXT));
     text

@@ -1,5 +1,5 @@
-//! Profiles: how the agents that people use are run, what they may do and what their output tells.
-//! The program ships some as data; a file of roles may have its own, from scratch or on top of one.
+//! Profiles: how agents' programs are run, what they may do and how to read their output. The
+//! program contains some as data; a file of roles may define its own, from scratch or based on one.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use serde::Deserialize;
 use super::recognition::{Denial, Pattern, Sign, program};
 use super::usage::UsageRule;
 
-/// The profiles that the program ships.
+/// The built-in profiles.
 const SHIPPED: &str = include_str!("profiles.toml");
 
-/// How much an agent may do without being asked.
+/// How much an agent may do without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rights {
@@ -54,16 +54,16 @@ pub enum Commits {
     Agent,
 }
 
-/// How a program is told what it may do.
+/// How to pass a program its rights.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RightsRule {
-    /// The words of the command where it says {rights}; {allow} is the commands that are allowed.
+    /// The words for {rights} in the command; {allow} stands for the allowed commands.
     #[serde(default)]
     words: Vec<String>,
     #[serde(default)]
     variables: BTreeMap<String, String>,
-    /// How an allowed command is written: {command}. In `words`, each gets words of its own unless
+    /// The form of an allowed command: {command}. In `words`, each gets words of its own unless
     /// `join` is given.
     #[serde(default)]
     each: Vec<String>,
@@ -73,23 +73,23 @@ pub(super) struct RightsRule {
     every_command: bool,
 }
 
-/// Where the user's own configuration of a program names variables that it reads.
+/// The place in a program's user configuration that names variables it reads.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NamedVariables {
-    /// The file: `~/` is the home folder, `$NAME/` the folder that a variable names.
+    /// The file: `~/` is the home folder, `$NAME/` the folder in a variable.
     pub(super) file: String,
     /// The group `name` is a variable's name.
     pub(super) pattern: Pattern,
 }
 
-/// A profile, as it is written.
+/// A profile as written.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Profile {
     #[serde(rename = "title")]
     _title: Option<String>,
-    /// The profile that this one is on top of.
+    /// The profile that this one is based on.
     extends: Option<String>,
     #[serde(default)]
     pub(super) command: Vec<String>,
@@ -98,13 +98,13 @@ pub(super) struct Profile {
     pub(super) args: Vec<String>,
     #[serde(default)]
     pub(super) variables: BTreeMap<String, String>,
-    /// The variables that reach the agent, as names or with a `*` at their end.
+    /// The variables that reach the agent, as names or with a `*` at the end.
     #[serde(default)]
     pub(super) env: Vec<String>,
     #[serde(default)]
     pub(super) env_named_in: Vec<NamedVariables>,
     pub(super) commit: Option<Commits>,
-    /// The rights of a role that says nothing.
+    /// The default rights of a role.
     pub(super) default_rights: Option<Rights>,
     /// By the name of the rights.
     #[serde(default)]
@@ -122,15 +122,15 @@ pub(super) struct Profile {
     pub(super) usage: Vec<UsageRule>,
 }
 
-/// What a role's rights come to for its program.
+/// A role's rights as words for its program.
 #[derive(Default)]
 pub(super) struct Granted {
-    /// In place of the word {rights}.
+    /// The words that replace {rights}.
     pub(super) words: Vec<String>,
     pub(super) variables: BTreeMap<String, String>,
 }
 
-/// The profiles of a file, and those that the program ships.
+/// The profiles of a file, and the built-in ones.
 pub(super) struct Profiles {
     own: BTreeMap<String, Profile>,
     shipped: BTreeMap<String, Profile>,
@@ -193,15 +193,15 @@ impl Profiles {
         })
     }
 
-    /// Completes a command of one's own by what is known of its program: the variables that it
-    /// reads, and how it tells what happened, unless the profile says that itself.
+    /// Completes a custom command by what is known of its program: its variables, and its output,
+    /// unless the profile defines that.
     pub(super) fn recognize(&self, profile: &mut Profile, command: &[String]) {
         let program = program(command);
         let known = self.shipped.values().find(|known| {
             !program.is_empty() && super::recognition::program(&known.command) == program
         });
         let Some(known) = known.cloned() else { return };
-        // What is named twice is found once.
+        // Duplicate names are found once.
         profile.env.extend(known.env);
         profile.env_named_in.extend(known.env_named_in);
         or(&mut profile.unavailable, known.unavailable);
@@ -220,7 +220,7 @@ fn or<T>(own: &mut Vec<T>, base: Vec<T>) {
 }
 
 impl Profile {
-    /// What it says, and what it does not say from the other one. Lists of names add up.
+    /// Its own values, and the missing ones from the base. Lists of names are joined.
     fn on_top_of(self, base: Self) -> Self {
         let mut all = base;
         if !self.command.is_empty() {
@@ -266,10 +266,10 @@ impl Profile {
         }
     }
 
-    /// What a role may do, in the words of its program.
+    /// A role's rights, in the words of its program.
     ///
     /// # Errors
-    /// Why the program can't be told that.
+    /// Why the program can't be given them.
     pub(super) fn grant(
         &self,
         wanted: Option<Rights>,
@@ -354,8 +354,8 @@ impl RightsRule {
     }
 }
 
-/// Refuses what is not the beginning of one command: programs read it as patterns, and shells as more
-/// than one.
+/// Refuses what is not the beginning of one command: programs read it as a pattern, and a shell as
+/// several commands.
 pub(super) fn ensure_command(command: &str) -> Result<(), String> {
     if is_command(command) {
         return Ok(());
@@ -371,7 +371,7 @@ pub(super) fn is_command(command: &str) -> bool {
     !command.is_empty() && command.trim() == command && command.chars().all(is_right)
 }
 
-/// Refuses what is neither a variable's name nor the beginning of one with a `*`.
+/// Refuses what is neither a variable's name nor a prefix with a `*`.
 pub(super) fn ensure_variable(name: &str) -> Result<(), String> {
     let bare = name.strip_suffix('*').unwrap_or(name);
     let is_right = |c: char| c.is_ascii_alphanumeric() || c == '_';

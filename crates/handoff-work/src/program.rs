@@ -1,5 +1,5 @@
-//! The program's own commands, and git's, as processes of their own: a command that goes wrong, or
-//! whose process is killed, takes no other work with it.
+//! Commands of the program and of git as separate processes, so that a failure or a kill of one
+//! does not affect other work.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -16,7 +16,7 @@ use handoff_cli::environment;
 use handoff_cli::failure::ErrorCode;
 use handoff_cli::process::{MARK, ProcessGroup};
 
-/// The variables by which git leads a process to another repository than its folder's.
+/// The variables that point git to another repository than its folder's.
 const LEADING: [&str; 8] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -28,7 +28,7 @@ const LEADING: [&str; 8] = [
     "GIT_PREFIX",
 ];
 
-/// What a repository's own configuration may name to be run, off: an agent may have written it. The
+/// Programs that a repository's configuration may name, disabled: an agent may have written it. The
 /// user's configuration stays in force, and so do credentials and ssh.
 const OFF: [&str; 8] = [
     "core.hooksPath=/dev/null",
@@ -41,7 +41,7 @@ const OFF: [&str; 8] = [
     "maintenance.auto=false",
 ];
 
-/// The commands of git that read no file of a working tree, and so run no filter.
+/// The git commands that read no file of a working tree, and so run no filter.
 const PLAIN: [&str; 9] = [
     "check-ref-format",
     "config",
@@ -54,7 +54,7 @@ const PLAIN: [&str; 9] = [
     "update-ref",
 ];
 
-/// Who runs a command.
+/// The agent and worker that run a command.
 #[derive(Clone, Debug)]
 pub(super) struct Actor {
     pub(super) agent: AgentName,
@@ -64,11 +64,11 @@ pub(super) struct Actor {
 /// Runs commands in one repository.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
-    /// The program itself.
+    /// The program's own file.
     own: PathBuf,
-    /// Where commands run unless another folder is named.
+    /// The default folder of commands.
     folder: PathBuf,
-    /// The worktree's own git directory, as it was when the worktree was made.
+    /// The worktree's own git directory, as it was created.
     git_dir: Option<PathBuf>,
     /// More variables.
     variables: Vec<(String, String)>,
@@ -78,7 +78,7 @@ pub(super) struct Program {
     mark: Option<String>,
 }
 
-/// What a command of the program said.
+/// The answer of a command of the program.
 #[derive(Debug)]
 pub(super) struct Said {
     pub(super) exit: u8,
@@ -92,13 +92,13 @@ impl Said {
         &self.document["data"]
     }
 
-    /// The code of what went wrong; empty if nothing did.
+    /// The error code; empty without an error.
     pub(super) fn code(&self) -> &str {
         self.document["error"]["code"].as_str().unwrap_or_default()
     }
 
-    /// Whether the same command may go well later: the remote was busy or away, or steps of others
-    /// that were made offline came out differently, which is told once.
+    /// Whether a retry may succeed: the remote was busy or absent, or another's offline steps had a
+    /// different result, which is reported once.
     pub(super) fn may_pass(&self) -> bool {
         matches!(self.exit, 7 | 9) || matches!(self.code(), "rejected" | "renamed")
     }
@@ -109,12 +109,12 @@ impl Said {
         limits.iter().any(|limit| limit.as_str() == self.code())
     }
 
-    /// What can be done about it.
+    /// The hint.
     pub(super) fn hint(&self) -> &str {
         self.document["error"]["hint"].as_str().unwrap_or_default()
     }
 
-    /// What went wrong, in one line.
+    /// The error, in one line.
     pub(super) fn message(&self) -> &str {
         self.document["error"]["message"]
             .as_str()
@@ -140,7 +140,7 @@ impl Program {
     /// For a repository whose commands run in this folder.
     ///
     /// # Errors
-    /// The system's, if it does not tell where the program is.
+    /// The system's error, if the program's path is unknown.
     pub(super) fn new(folder: &Path, branch: Option<&str>) -> io::Result<Self> {
         Ok(Self {
             own: std::env::current_exe()?,
@@ -165,13 +165,13 @@ impl Program {
     /// A worktree of its repository in which no agent has worked yet.
     ///
     /// # Errors
-    /// Why it is none, in a sentence.
+    /// Why it is none, as a sentence.
     pub(super) fn checkout(&self, path: &Path) -> Result<Checkout, String> {
         let clone = Repository::open_here().map_err(|error| error.to_string())?;
         Checkout::of(clone.common_dir(), path)
     }
 
-    /// The same, in a worktree, whatever the `.git` in it names by now.
+    /// The same, in a worktree, whatever its `.git` names by now.
     pub(super) fn within(&self, checkout: &Checkout) -> Self {
         Self {
             folder: checkout.path.clone(),
@@ -180,22 +180,22 @@ impl Program {
         }
     }
 
-    /// The branch that is checked out, without `refs/heads/`; none with a detached HEAD.
+    /// The branch that is checked out, without `refs/heads/`; `None` with a detached HEAD.
     pub(super) fn branch(&self) -> Option<String> {
         let head = Repository::open_here().ok()?.symbolic_target(&self.head());
         Some(head.ok()??.strip_prefix("refs/heads/")?.to_owned())
     }
 
-    /// The object that HEAD, or a ref by its whole name, is at.
+    /// The object of HEAD, or of a ref by its full name.
     pub(super) fn at(&self, name: &str) -> Option<String> {
-        // These are asked at each step, so without a process of git.
+        // These are read at each step, so without a git process.
         let head = self.head();
         let name = if name == "HEAD" { &head } else { name };
         let found = Repository::open_here().ok()?.resolve(name);
         Some(found.ok()??.to_string())
     }
 
-    /// The name that every worktree of the clone has for this one's HEAD (gitrevisions(7)).
+    /// The name of this worktree's HEAD for every worktree of the clone (gitrevisions(7)).
     fn head(&self) -> String {
         let name = self.git_dir.as_deref().and_then(Path::file_name);
         name.map_or_else(
@@ -242,17 +242,17 @@ impl Program {
     /// Runs git.
     ///
     /// # Errors
-    /// What git says, in one line.
+    /// git's message, in one line.
     pub(super) fn git(&self, words: &[&str]) -> Result<String, String> {
         let printed = self.git_bytes(words, Stdio::null())?;
         let text = String::from_utf8_lossy(&printed);
         Ok(text.trim_end_matches('\n').to_owned())
     }
 
-    /// Runs git with this on its standard input. Returns what it prints.
+    /// Runs git with this standard input. Returns its output.
     ///
     /// # Errors
-    /// What git says, in one line.
+    /// git's message, in one line.
     pub(super) fn git_bytes(&self, words: &[&str], input: Stdio) -> Result<Vec<u8>, String> {
         let output = self.start_git(words, input)?;
         if output.status.success() {
@@ -267,7 +267,7 @@ impl Program {
         Err(format!("`git {}`: {}", words.join(" "), said.join("; ")))
     }
 
-    /// Runs git, whose exit code is part of its answer.
+    /// Runs git for a command whose exit code is a result.
     ///
     /// # Errors
     /// Why it can't be run.
@@ -289,8 +289,8 @@ impl Program {
         output.map_err(|error| format!("git cannot be started: {error}"))
     }
 
-    /// Variables that switch the filters off, and the drivers of merges, that the repository's own
-    /// configuration has: a file with such a driver is in conflict.
+    /// Variables that disable the filters and merge drivers of the repository's own configuration;
+    /// a file with such a driver is in conflict.
     fn drivers_off(&self) -> Vec<(String, String)> {
         let words = [
             "config",
@@ -349,7 +349,7 @@ impl Program {
         let mut command = Command::new(program);
         command.args(words).current_dir(&self.folder).stdin(input);
         alone(&mut command);
-        // Some of what git says is looked for.
+        // Some of git's messages are parsed.
         command.env("LC_ALL", "C.UTF-8").env_remove("LANGUAGE");
         if let Some(git_dir) = &self.git_dir {
             command.env("GIT_DIR", git_dir);
@@ -363,8 +363,8 @@ impl Program {
     }
 }
 
-/// Lets a command find the repository of its folder, ask nobody, and not get the signals that a
-/// terminal sends to this process.
+/// Lets a command find the repository of its folder, without prompts, and without the signals that
+/// a terminal sends to this process.
 pub(super) fn alone(command: &mut Command) {
     for name in LEADING {
         command.env_remove(name);
@@ -374,7 +374,7 @@ pub(super) fn alone(command: &mut Command) {
     std::os::unix::process::CommandExt::process_group(command, 0);
 }
 
-/// Settings as variables that git reads, after those that are there.
+/// Settings as variables for git, after the existing ones.
 pub(super) fn config_variables(
     settings: impl Iterator<Item = (String, String)>,
 ) -> Vec<(String, String)> {
@@ -393,7 +393,7 @@ pub(super) fn config_variables(
     variables
 }
 
-/// A path as git's arguments have it.
+/// A path as an argument of git.
 pub(super) fn word(path: &Path) -> String {
     AsRef::<OsStr>::as_ref(path).to_string_lossy().into_owned()
 }

@@ -1,5 +1,5 @@
-//! The prompt for an agent: where it works, how it hands on, what is known, and the contracts to
-//! fill in. It is made from the data that `claim` and `new` answer; what others wrote is in fences.
+//! The prompt for an agent: where it works, how it sends on, what is known, and the contracts to
+//! fill in. Made from the answers of `claim` and `new`; foreign texts are in fences.
 
 use std::path::Path;
 
@@ -11,43 +11,42 @@ use super::program::{Actor, Program};
 use super::run::CONTRACT;
 use handoff_cli::context::left_for_worker::{BLOCKED, CONTRACT_FILE, FAILED};
 
-/// The longest prompt, in bytes: one argument of a command may have 128 KiB.
+/// The maximum size of a prompt, in bytes: an argument of a command may have 128 KiB.
 const MOST: usize = 96 * 1024 - 1;
 
-/// What a prompt is made of.
+/// The data of a prompt.
 pub(super) struct Work<'a> {
     /// Runs commands in the worktree.
     pub(super) program: &'a Program,
     pub(super) actor: &'a Actor,
-    /// What `claim` answered.
+    /// The answer of `claim`.
     pub(super) claimed: &'a Value,
     pub(super) branch: &'a str,
     pub(super) base: &'a str,
     /// The branches of other parts of the issue that this one lacks.
     pub(super) parts: &'a [String],
-    /// The folder of the files by which agent and worker talk.
+    /// The folder of files between agent and worker.
     pub(super) folder: &'a Path,
-    /// Whether the worker commits what the agent changed.
+    /// Whether the worker commits the agent's changes.
     pub(super) commits_for_agent: bool,
     /// Whether it is a worktree made for it, or the repository's own working tree.
     pub(super) has_worktree: bool,
-    /// Whether the branch could not be checked out, because it has moved on from an earlier attempt.
+    /// Whether the branch was not checked out because it moved since an earlier attempt.
     pub(super) is_apart: bool,
-    /// Whether the branch is only looked at.
+    /// Whether the branch is only read.
     pub(super) detached: bool,
-    /// Whether what an earlier attempt left is in the worktree.
+    /// Whether the worktree contains work of an earlier attempt.
     pub(super) has_earlier_work: bool,
     /// Whether a process was killed over this work.
     pub(super) was_cut_off: bool,
 }
 
-/// The files that a prompt names because they are too long to be in it: their names in the folder,
-/// and their texts.
+/// The texts that are too long for the prompt: their file names in the folder, and their content.
 pub(super) type LongParts = Vec<(String, String)>;
 
 /// The prompt of a first run.
 pub(super) fn first(work: &Work<'_>) -> (String, LongParts) {
-    // Claimed again there, which writes nothing: what the worktree tells is in the commands.
+    // A repeated claim, which writes nothing; the worktree tells the commands the rest.
     let id = work.claimed["handoff"]["id"].as_str().unwrap_or_default();
     let again = work.program.run(work.actor, &["claim", id]);
     let claimed = if again.exit == 0 {
@@ -110,7 +109,7 @@ pub(super) fn mend(
 /// A part of a prompt.
 enum Part {
     Own(String),
-    /// What is in a file if the prompt would be too long.
+    /// A text that goes into a file if the prompt would be too long.
     Long {
         file: String,
         shown: String,
@@ -118,7 +117,7 @@ enum Part {
     },
 }
 
-/// A text of others, in a fence.
+/// A foreign text in a fence.
 fn block(file: impl Into<String>, kind: &str, text: String) -> Part {
     Part::Long {
         file: file.into(),
@@ -133,7 +132,7 @@ fn document(name: &str, format: &str, contract: &Value) -> Part {
     block(format!("{name}.{format}"), format, text)
 }
 
-/// The whole prompt. Its longest parts are in files until it is short enough.
+/// The whole prompt. Its longest parts are moved to files until it is short enough.
 fn joined(parts: Vec<Part>, folder: &Path) -> (String, LongParts) {
     let mut shown: Vec<String> = Vec::with_capacity(parts.len());
     let mut long = Vec::new();
@@ -228,7 +227,7 @@ fn place(work: &Work<'_>) -> String {
     format!("You are in a worktree of its own, on branch {branch} (base {base}). {how}\n")
 }
 
-/// Each usual contract: its skeleton, and its command.
+/// Each usual contract: its template, and its command.
 fn contracts(work: &Work<'_>, claimed: &Value, parts: &mut Vec<Part>) {
     let issue = text(&claimed["handoff"], "issue");
     for (at, next) in list(&claimed["contracts"]).enumerate() {
@@ -264,7 +263,7 @@ fn contracts(work: &Work<'_>, claimed: &Value, parts: &mut Vec<Part>) {
     }
 }
 
-/// What is known of the work, and is not in its contract: lines in the manner of YAML.
+/// The facts about the work that are not in its contract, in lines like YAML.
 fn known(work: &Work<'_>, claimed: &Value) -> String {
     let brief = &claimed["work"];
     let contract = text(&claimed["contract"], "text");
@@ -366,7 +365,7 @@ fn states(contract: &str, name: &str, value: &Value) -> bool {
     }
 }
 
-/// The findings of reviews; of those that the contract tells, only what became of them.
+/// The findings of reviews; only the state of those in the contract.
 fn findings(all: &Value, contract: &str) -> Value {
     let line = |value: &Value| {
         let finding: ReviewFinding = serde_json::from_value(value.clone()).ok()?;
@@ -381,7 +380,7 @@ fn answers(all: &Value) -> Value {
     picked(all, &["id", "asked", "by", "text", "values", "outdated"])
 }
 
-/// The failures of earlier attempts, and what was kept of the newest.
+/// The failures of earlier attempts, and the files of the newest.
 fn failures(work: &Work<'_>, claimed: &Value) -> Value {
     let one = |failure: &Value| {
         let error = &failure["error"];
@@ -409,9 +408,9 @@ fn failures(work: &Work<'_>, claimed: &Value) -> Value {
     list(&claimed["failures"]).map(one).collect()
 }
 
-/// Why the handoff changed its state, and what was reported of it.
+/// The reasons and reports of the handoff's transitions.
 fn history(record: &Value) -> Value {
-    // Failures, questions and answers are told apart.
+    // Failures, questions and answers are elsewhere in the prompt.
     let is_told = |event: &str| ["fail", "expire", "block", "answer"].contains(&event);
     let steps = list(&record["transitions"]).filter_map(|step| {
         let (event, reason) = (text(step, "event"), step["reason"].as_str()?);
@@ -422,7 +421,7 @@ fn history(record: &Value) -> Value {
     steps.chain(reports).collect()
 }
 
-/// The notes, but for those that say what the work took.
+/// The notes, except reports of usage.
 fn notes(all: &Value) -> Value {
     let line = |value: &Value| {
         let note: Annotation = serde_json::from_value(value.clone()).ok()?;
@@ -435,7 +434,7 @@ fn notes(all: &Value) -> Value {
     list(all).filter_map(line).collect()
 }
 
-/// The entries of a list, with these members only.
+/// The entries of a list, with only these members.
 fn picked(all: &Value, names: &[&str]) -> Value {
     let one = |entry: &Value| {
         let found = names
@@ -446,7 +445,7 @@ fn picked(all: &Value, names: &[&str]) -> Value {
     list(all).map(one).collect()
 }
 
-/// Members on lines of their own, as YAML has them. What is empty is left out.
+/// Members on lines of their own, like YAML, without empty ones.
 fn entries(members: &Map<String, Value>, lines: &mut Vec<String>) {
     for (name, value) in members.iter().filter(|(_, value)| !is_empty(value)) {
         match value {

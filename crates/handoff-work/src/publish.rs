@@ -1,5 +1,6 @@
-//! What the worker does with git for an agent: it takes its worktree back, commits what was edited,
-//! and pushes the branch. So an agent needs no rights on the repository, and no network.
+//! The worker's git operations for an agent: it verifies the worktree, commits the edits, and
+//! pushes the branch. So an agent needs neither rights on the repository nor network
+//! access.
 
 use std::fs::File;
 use std::process::Stdio;
@@ -17,7 +18,7 @@ use super::program::{Actor, Program, config_variables, word};
 use super::roles::Commits;
 use super::{Supervisor, agent_folder};
 
-/// How many changed files are named.
+/// The maximum number of changed files that are named.
 const NAMED: usize = 10;
 
 impl Piece {
@@ -54,8 +55,8 @@ impl Piece {
         decided.map_err(|refusal| refusal.to_string())
     }
 
-    /// Takes the worktree back after a run: it is what it was, names this repository, and stands on no
-    /// branch that agents may not write to.
+    /// Verifies the worktree after a run: it is the original one, names this repository, and has no
+    /// branch checked out that agents may not write to.
     ///
     /// # Errors
     /// What is there instead.
@@ -81,7 +82,7 @@ impl Piece {
         Ok(())
     }
 
-    /// What is changed in the worktree and in no commit.
+    /// The uncommitted changes in the worktree.
     fn uncommitted(&self, site: &Site<'_>) -> Vec<String> {
         if self.only_looks || site.place.worktree.is_none() {
             return Vec::new();
@@ -90,7 +91,7 @@ impl Piece {
             "status",
             "--porcelain",
             "--untracked-files=all",
-            // Whether another repository within it is changed, git asks by running itself there.
+            // For changes inside a submodule, git would run itself there.
             "--ignore-submodules=dirty",
         ];
         let changed = self.within(site.place).git(&words).unwrap_or_default();
@@ -99,10 +100,10 @@ impl Piece {
         changed.map(|line| line[3..].to_owned()).collect()
     }
 
-    /// Commits what is changed in the agent's name, or has the agent do it.
+    /// Commits the changes in the agent's name, or makes the agent do it.
     ///
     /// # Errors
-    /// What the agent has to put right.
+    /// What the agent has to fix.
     pub(super) fn commit(&self, site: &Site<'_>) -> Result<(), Refusal> {
         let changed = self.uncommitted(site);
         if changed.is_empty() {
@@ -138,8 +139,8 @@ impl Piece {
         })
     }
 
-    /// Commits all that is changed, by commands of git that run nothing and look into no other
-    /// repository within the worktree.
+    /// Commits all changes, by git commands that run nothing else and ignore repositories inside
+    /// the worktree.
     fn commit_all(&self, site: &Site<'_>, within: &Program) -> Result<(), String> {
         let except = format!(":(exclude){}", agent_folder::NAME);
         let words = [
@@ -181,7 +182,7 @@ impl Piece {
         Ok(())
     }
 
-    /// Tells what an agent that handed on itself left uncommitted.
+    /// Prints what an agent that sent on itself left uncommitted.
     pub(super) fn tell_left_behind(&self, site: &Site<'_>) {
         let changed = self.uncommitted(site);
         if !changed.is_empty() {
@@ -193,7 +194,7 @@ impl Piece {
         }
     }
 
-    /// Whether the branch that was worked on has commits that the remote lacks.
+    /// Whether the branch of the work has commits that the remote lacks.
     fn is_unpushed(&self, place: &Place) -> bool {
         let pushes = self.role.bounds.pushes && !self.only_looks && place.worktree.is_some();
         let remote = self.remote.as_deref().filter(|_| pushes);
@@ -204,7 +205,7 @@ impl Piece {
         })
     }
 
-    /// Pushes the branch that the worktree is on, never by force.
+    /// Pushes the worktree's branch, without force.
     pub(super) fn push(&self, site: &Site<'_>) -> Pushed {
         let is_pushed =
             self.role.bounds.pushes && !self.only_looks && site.place.worktree.is_some();
@@ -229,7 +230,7 @@ impl Piece {
             if attempt > 0 {
                 thread::sleep(PAUSE);
             }
-            // From the repository's own folder: a remote by a relative path is relative to that.
+            // In the repository's own folder, to which a remote's relative path is relative.
             match self.program.git(&["push", "--quiet", remote, &refspec]) {
                 Ok(_) => return Pushed::Done,
                 Err(why) if is_refusal(&why) => return Pushed::Refused(why),
@@ -239,9 +240,9 @@ impl Piece {
         Pushed::Unreachable(last)
     }
 
-    /// Brings to the remote what was only recorded here: the agent's own steps too, which may have
-    /// been made where the remote could not be reached. What hands code on that is only here stays
-    /// here, too, until the worker has pushed it.
+    /// Pushes steps that were only recorded here, also the agent's own, which may have been made
+    /// while the remote was unreachable. A step that sends unpushed code on stays here until the
+    /// worker has pushed the code.
     pub(super) fn publish(&self, place: &Place, say: &dyn Fn(String)) {
         if !self.is_shared {
             return;
@@ -262,8 +263,8 @@ impl Piece {
         }
     }
 
-    /// Variables by which git finds remotes by a relative path in a worktree, too: git takes them as
-    /// relative to where it runs.
+    /// Variables by which git finds remotes with a relative path in a worktree, since git resolves
+    /// such paths from where it runs.
     pub(super) fn relative_remotes(&self) -> Vec<(String, String)> {
         let Ok(clone) = Repository::open_here() else {
             return Vec::new();
@@ -280,7 +281,7 @@ impl Piece {
 }
 
 impl Supervisor<'_> {
-    /// Brings to the remote what is only here: first the branches that were worked on, then steps.
+    /// Pushes what is only here: first the branches of the work, then steps.
     pub(super) fn publish(&mut self, output: &mut Output) -> Result<(), Failure> {
         let ledger = self.context.ledger(self.repository)?;
         let Some(beside) = ledger.beside_remote()? else {
@@ -350,7 +351,7 @@ impl Supervisor<'_> {
     }
 }
 
-/// Whether the remote answered, and said no.
+/// Whether the remote answered with a refusal.
 fn is_refusal(why: &str) -> bool {
     why.contains("rejected]") || why.contains("non-fast-forward") || why.contains("declined")
 }

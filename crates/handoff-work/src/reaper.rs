@@ -1,8 +1,8 @@
-//! The process between a worker and an agent's command: every process of a run is below it, whatever
-//! session, group or environment it gives itself, and none outlives it.
+//! The process between a worker and an agent's command: every process of a run is below it,
+//! whatever its session, group or environment, and none outlives it.
 //!
-//! Linux gives the orphans below a subreaper to it, and tells it when its own parent ends. Elsewhere
-//! only the command's process group is ended.
+//! Linux makes a subreaper the parent of orphans below it, and signals it when its own parent ends.
+//! Elsewhere only the command's process group is ended.
 
 use std::fs;
 use std::io;
@@ -18,25 +18,25 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-/// The exit code of a command that could not be started, as `env` and `timeout` have it.
+/// The exit code of a command that could not be started, as in `env` and `timeout`.
 pub const NOT_STARTED: u8 = 125;
 
-/// What the line begins with that says why.
+/// The prefix of the line with the reason.
 pub const PREFIX: &str = "git-handoff work: ";
 
-/// How often processes that were asked to end are looked for.
+/// How often processes that were asked to end are checked.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Runs a command until it ends or this process is asked to end, then ends all that it started:
-/// asks first, and kills what is left after the grace. Returns the command's exit code; a command
-/// that a signal ended ends this process by the same signal.
+/// Runs a command until it ends or this process is asked to end, then ends all its processes: asks
+/// first, and kills what remains after the grace period. Returns the command's exit code; if a
+/// signal ended the command, the same signal ends this process.
 ///
 /// # Errors
-/// The system's, if the command can't be started.
+/// The system's error, if the command can't be started.
 pub fn run(words: &[String], grace: Duration, cgroup: Option<&Path>) -> io::Result<u8> {
     adopt_orphans()?;
     if let Some(cgroup) = cgroup {
-        // Without it, they are still below this process.
+        // Without a control group, they are still below this process.
         let _ = fs::write(cgroup.join("cgroup.procs"), "0");
     }
     let mut signals = Signals::new([SIGCHLD, SIGTERM, SIGINT, SIGHUP])?;
@@ -60,7 +60,7 @@ pub fn run(words: &[String], grace: Duration, cgroup: Option<&Path>) -> io::Resu
         return Ok(NOT_STARTED);
     };
     if let Some(signal) = status.terminating_signal() {
-        // A signal that can't be raised here is told as shells do.
+        // If the signal can't be raised here, return the code that shells use.
         let _ = emulate_default_handler(signal);
         if let Some(signal) = Signal::from_named_raw(signal) {
             let _ = kill_process(getpid(), signal);
@@ -71,8 +71,7 @@ pub fn run(words: &[String], grace: Duration, cgroup: Option<&Path>) -> io::Resu
     Ok(u8::try_from(code).unwrap_or(NOT_STARTED))
 }
 
-/// Makes this process the parent of the orphans below it, and has it asked to end when the worker
-/// ends.
+/// Makes this process the parent of orphans below it, and lets the worker's end signal it.
 #[cfg(target_os = "linux")]
 fn adopt_orphans() -> io::Result<()> {
     use rustix::process::{getppid, set_child_subreaper, set_parent_process_death_signal};
@@ -90,7 +89,7 @@ fn adopt_orphans() -> io::Result<()> {
     Ok(())
 }
 
-/// Collects every process that has ended. Returns how the command ended, if it is among them.
+/// Reaps every process that has ended. Returns the command's status, if it is among them.
 fn collect(main: Option<Pid>) -> Option<WaitStatus> {
     let mut status = None;
     while let Ok(Some((pid, ended))) = wait(WaitOptions::NOHANG) {
@@ -101,7 +100,7 @@ fn collect(main: Option<Pid>) -> Option<WaitStatus> {
     status
 }
 
-/// Ends what is left. Returns how the command ended, if it ran until now.
+/// Ends what remains. Returns the command's status, if it ran until now.
 fn end_all(main: Option<Pid>, grace: Duration) -> Option<WaitStatus> {
     let begun = Instant::now();
     let mut asked = Vec::new();
@@ -118,7 +117,7 @@ fn end_all(main: Option<Pid>, grace: Duration) -> Option<WaitStatus> {
                 let _ = kill_process(one, Signal::KILL);
             } else if !asked.contains(&one) {
                 let _ = kill_process(one, Signal::TERM);
-                // One that is stopped hears nothing.
+                // A stopped process handles no signal.
                 let _ = kill_process(one, Signal::CONT);
                 asked.push(one);
             }
@@ -127,7 +126,7 @@ fn end_all(main: Option<Pid>, grace: Duration) -> Option<WaitStatus> {
     }
 }
 
-/// The command itself, where processes can't be listed: its group gets the signals of the worker.
+/// The command itself, where processes can't be listed: its group gets the worker's signals.
 fn group_of(main: Option<Pid>) -> Vec<Pid> {
     let lives = |pid: &Pid| rustix::process::test_kill_process(*pid).is_ok();
     main.filter(lives).into_iter().collect()

@@ -1,5 +1,5 @@
-//! What the end of a run shows: that it could not take place now, or that a person has to decide
-//! something. Profiles say by which words their programs tell it.
+//! Recognizes from the end of a run that it could not take place, or that a person must decide
+//! something. Profiles define the words of their programs.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -14,27 +14,27 @@ use serde_json::Value;
 use super::documents::{Found, Picked, PlaceSet, Splitter};
 use super::usage::{Places, ensure_places, ensure_when, fits};
 
-/// The exit code by which any command says that it may go well later (`EX_TEMPFAIL`).
+/// The exit code by which any command asks for a retry (`EX_TEMPFAIL`).
 const TRY_LATER: i32 = 75;
 
-/// The longest reason, in characters.
+/// The maximum length of a reason, in characters.
 const LONGEST: usize = 500;
 
 /// How many lines at the end of the output are searched.
 const SEARCHED: usize = 12;
 
-/// The longest output of a program that refuses its options, in bytes.
+/// The maximum output of a program that refuses its options, in bytes.
 const REFUSAL: usize = 16 * 1024;
 
-/// The longest time that a program may ask to wait.
+/// The maximum wait that a program may ask for.
 const LONGEST_WAIT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Why a run could not take place now: its work did not fail.
+/// Why a run could not take place; its work did not fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unavailable {
     /// In the program's own words, on one line: `429: rate limited`.
     pub reason: String,
-    /// When it may go well, if the program says so.
+    /// When to retry, if the program says so.
     pub retry_after: Option<Duration>,
     /// Whether that passes by itself: its provider is busy.
     pub passes: bool,
@@ -43,13 +43,13 @@ pub struct Unavailable {
 /// What a person has to decide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// The tool and the command that was denied, or the line that asks.
+    /// The tool and the command that was denied, or the line with the question.
     pub text: String,
-    /// The line of the file of roles that allows it.
+    /// The line for the file of roles that allows it.
     pub rule: Option<String>,
 }
 
-/// A regular expression of a profile, which is compiled when it is needed.
+/// A regular expression of a profile, compiled when needed.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "String")]
 pub(super) struct Pattern {
@@ -67,10 +67,10 @@ impl From<String> for Pattern {
 }
 
 impl Pattern {
-    /// Why it can't be used.
+    /// Why it is invalid.
     pub(super) fn ensure(&self) -> Result<(), String> {
         let compiled = Regex::new(&self.text);
-        // The error shows the expression and the place in it.
+        // The error shows the expression and the position.
         compiled.map(drop).map_err(|error| error.to_string())
     }
 
@@ -93,41 +93,41 @@ impl Pattern {
     }
 }
 
-/// How a program tells that it can't work now: by the last JSON document of its output, or if it
-/// names no place in one, by one of its last lines.
+/// How a program shows that it can't work now: by the last JSON document of its output, or, without
+/// places in one, by one of its last lines.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sign {
-    /// What the document has, by place.
+    /// The required values of the document, by place.
     #[serde(default)]
     when: BTreeMap<String, Value>,
-    /// The place of the status of HTTP.
+    /// The place of the HTTP status.
     status: Option<String>,
-    /// The places of what it says, the first that is there.
+    /// The places of the message; the first existing one counts.
     #[serde(default)]
     reason: Places,
-    /// The place of the seconds to wait, or of when to try again.
+    /// The place of the seconds to wait, or of the time to retry.
     retry_after: Option<String>,
-    /// One of them has to match what it says; the groups `status` and `reason` are taken from it.
+    /// Patterns of which one has to match the message; their groups `status` and `reason` are used.
     #[serde(default)]
     patterns: Vec<Pattern>,
 }
 
-/// How a program tells that it was not allowed to do something.
+/// How a program shows that it was denied something.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Denial {
-    /// What the document has, by place; without, the text is searched.
+    /// The required values of the document, by place; without them, the text is searched.
     #[serde(default)]
     when: BTreeMap<String, Value>,
     /// The place of the tool's name.
     tool: Option<String>,
-    /// The places of what it was to do, the first that is there.
+    /// The places of the denied command; the first existing one counts.
     #[serde(default)]
     command: Places,
-    /// With `when`: the place of what it says, which the pattern has to match.
+    /// With `when`: the place of the message that the pattern has to match.
     said: Option<String>,
-    /// What matches; the groups `tool` and `command` are taken from it in a text.
+    /// The pattern; in a text, its groups `tool` and `command` are used.
     pattern: Option<Pattern>,
 }
 
@@ -223,10 +223,10 @@ fn group(found: Option<&Captures<'_>>, name: &str) -> Option<String> {
     Some(text.to_owned()).filter(|text| !text.is_empty())
 }
 
-/// How a command of one's own tells in its last line that its provider is busy.
+/// The pattern of a custom command's last line that says its provider is busy.
 const BUSY: &str = r"(?i)\b(?<status>429|503|529)\b.*\b(?:too many requests|unavailable|overloaded|rate.?limit)|\b(?:too many requests|overloaded_error|rate.?limited|rate.?limit (?:was )?(?:exceeded|reached))\b";
 
-/// Whether a status of HTTP says that the same request may go well later, or for another login.
+/// Whether an HTTP status allows a retry later, or with another login.
 fn passes(status: &str) -> bool {
     matches!(
         status,
@@ -234,7 +234,7 @@ fn passes(status: &str) -> bool {
     ) || status.len() == 3 && status.starts_with("52")
 }
 
-/// Whether a status of HTTP says that the provider is busy now.
+/// Whether an HTTP status says that the provider is busy now.
 fn is_busy(status: &str) -> bool {
     matches!(status, "408" | "425" | "429") || status.starts_with('5')
 }
@@ -249,7 +249,7 @@ fn reason_of(status: Option<&str>, reason: &str) -> String {
     text.chars().take(LONGEST).collect()
 }
 
-/// How long a text asks to wait: `try again in 3 hours`, `retry after 34s`.
+/// The wait that a text asks for: `try again in 3 hours`, `retry after 34s`.
 fn asked_to_wait(said: &str, now: Moment) -> Option<Duration> {
     const ASKED: &str = r"(?i)\b(?:try again|retry|retrying|resets?|reset)[ -]?(?:in|after|at)[:= ]+(?<time>[^,;()]+)";
     // A limit whose end is given in seconds since 1970.
@@ -260,7 +260,7 @@ fn asked_to_wait(said: &str, now: Moment) -> Option<Duration> {
     })
 }
 
-/// A time to wait: seconds, a number with its unit, or the moment of its end.
+/// The wait: seconds, a number with a unit, or the moment of its end.
 fn waiting_time(text: &str, now: Moment) -> Option<Duration> {
     let text = text.trim();
     let until = |end: Moment| (end - now).to_std().ok();
@@ -289,7 +289,7 @@ fn waiting_time(text: &str, now: Moment) -> Option<Duration> {
     Duration::try_from_secs_f64(number * seconds).ok()
 }
 
-/// Why a run could not take place now, if its end says so.
+/// Why a run could not take place, if its end says so.
 pub(super) fn unavailable(
     signs: &[Sign],
     command: &[String],
@@ -329,7 +329,7 @@ pub(super) fn unavailable(
             passes: false,
         });
     }
-    // A command of one's own says it in words.
+    // A custom command says it in words.
     if signs.is_empty()
         && let Some(line) = last.first()
         && let Some(found) = Regex::new(BUSY).ok().and_then(|busy| busy.captures(line))
@@ -346,7 +346,7 @@ pub(super) fn unavailable(
         .flatten()
 }
 
-/// A program that does not know an option that it was given: it is too old, or another one.
+/// A program that does not know a given option: it is too old, or another program.
 fn refused_option(command: &[String], output: &str) -> Option<Unavailable> {
     const REFUSED: &str = r#"(?i)(?:unknown|unexpected|unrecognized|invalid) (?:option|argument|flag)s?:? ?['"`]?(?<option>[\w-]+)"#;
     let pattern = Regex::new(REFUSED).ok()?;
@@ -448,7 +448,7 @@ impl Denial {
     }
 }
 
-/// The last thing that was denied.
+/// The last denied action.
 pub(super) fn denied(denials: &[Denial], tail: &str) -> Option<Denied> {
     let mut places = PlaceSet::default();
     for denial in denials {
@@ -471,8 +471,7 @@ mod tests {
     use super::{asked_to_wait, waiting_time};
     use crate::roles::tests::role;
 
-    /// How runs of each program ended that could not take place, as it printed that, and what is
-    /// recorded.
+    /// The outputs of each program's runs that could not take place, with the recorded reason.
     const ENDS: &[(&str, &str, &str)] = &[
         (
             "claude",
@@ -584,7 +583,7 @@ mod tests {
             let told = role.unavailable(Some(1), &format!("{before}{end}"));
             let told = told.unwrap_or_else(|| panic!("{name}: {end}"));
             assert_eq!(told.reason, *wanted, "{name}");
-            // It went well, so whatever it printed is about its work.
+            // It succeeded, so its output is about its work.
             assert_eq!(role.unavailable(Some(0), end), None, "{name}");
         }
         let asks = |end: &&(&str, &'static str, &str)| end.1.contains("\"34\"");

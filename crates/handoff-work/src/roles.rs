@@ -1,5 +1,5 @@
-//! Roles: which agent is run by which command, and within which bounds. They come from the command
-//! line, or from a file that a team keeps with its code.
+//! Roles: which command runs which agent, and within which limits. They come from the command line,
+//! or from a file that a team stores with its code.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,7 @@ use handoff_cli::args::duration;
 use handoff_cli::environment;
 use handoff_cli::failure::{ErrorCode, Failure};
 
-/// The variables that reach every agent. One that ends in `*` stands for all that begin so.
+/// The variables that reach every agent. A `*` at the end makes one a prefix.
 const BASE: &[&str] = &[
     "PATH",
     "HOME",
@@ -52,7 +52,7 @@ const BASE: &[&str] = &[
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
     "NODE_EXTRA_CA_CERTS",
-    // Who commits.
+    // The committer.
     "GIT_CONFIG_GLOBAL",
     "GIT_CONFIG_SYSTEM",
     "GIT_CONFIG_NOSYSTEM",
@@ -62,7 +62,7 @@ const BASE: &[&str] = &[
     "GIT_COMMITTER_NAME",
     "GIT_COMMITTER_EMAIL",
     "GIT_COMMITTER_DATE",
-    // Where toolchains are.
+    // The places of toolchains.
     "CARGO_HOME",
     "RUSTUP_HOME",
     "RUSTUP_TOOLCHAIN",
@@ -89,7 +89,7 @@ const BASE: &[&str] = &[
     "PKG_CONFIG_PATH",
 ];
 
-/// How long the command for a new worktree may take, unless the file says it.
+/// The default time limit of the command for a new worktree.
 const SETUP_TIME: Duration = Duration::from_secs(15 * 60);
 
 /// One agent, and how it is run.
@@ -99,21 +99,22 @@ pub struct Role {
     pub agent: AgentName,
     /// The name of its profile; roles of one profile pause together.
     pub profile: Option<String>,
-    /// The program and its arguments, with places for what a run gives it.
+    /// The program and its arguments, with placeholders for the values of a run.
     command: Vec<String>,
     /// The variables that are set for the agent.
     pub variables: BTreeMap<String, String>,
     /// Who commits its work.
     pub commits: Commits,
-    /// What prepares a worktree.
+    /// The command that prepares a worktree.
     pub setup: Option<Setup>,
-    /// Patterns of branches that its agent may write to, beside the issue's own; {issue} is its key.
+    /// Patterns of branches that its agent may write to, besides the issue's own; {issue} is its
+    /// key.
     pub branches: Vec<String>,
-    /// Where its output tells what it used.
+    /// Where its output has the usage.
     pub usage: Vec<UsageRule>,
-    /// What a run may take.
+    /// The limits of a run.
     pub bounds: Bounds,
-    /// The variables that reach the agent, beside those that reach all.
+    /// The variables that reach the agent, besides those that reach all.
     env: Vec<String>,
     allow: Vec<String>,
     needs_person: Vec<Pattern>,
@@ -126,20 +127,20 @@ pub struct Role {
 pub struct Setup {
     /// The command and its arguments.
     pub command: Vec<String>,
-    /// How long it may take.
+    /// Its time limit.
     pub time: Duration,
 }
 
-/// What a run gives its command.
+/// The values that a run passes to its command.
 #[derive(Clone, Copy, Debug)]
 pub struct Given<'a> {
     /// The prompt.
     pub prompt: &'a str,
-    /// A file that holds it.
+    /// A file with the prompt.
     pub prompt_file: &'a Path,
-    /// The file in which the command may say what it used, as `GIT_HANDOFF_USAGE` names it.
+    /// The file for the command's usage report, as in `GIT_HANDOFF_USAGE`.
     pub usage_file: &'a Path,
-    /// What it may spend, in USD.
+    /// Its budget, in USD.
     pub budget: Option<f64>,
     /// Where it runs.
     pub folder: &'a Path,
@@ -154,12 +155,12 @@ pub enum PromptBy {
     Word,
 }
 
-/// What a role's runs are bounded by.
+/// The limits of a role's runs.
 #[derive(Clone, Debug)]
 pub struct Bounds {
-    /// How many may run at a time.
+    /// The maximum number at a time.
     pub jobs: usize,
-    /// How long one may take; without, as long as the lease is extended.
+    /// The time limit of one; `None` is as long as the lease is extended.
     pub time: Option<Duration>,
     /// How long its processes have to end after they were asked to.
     pub grace: Duration,
@@ -185,7 +186,7 @@ impl Default for Bounds {
 }
 
 impl Role {
-    /// The command's words. An option whose place has no value is left out.
+    /// The command's words. An option whose placeholder has no value is omitted.
     pub fn words(&self, given: &Given<'_>) -> (Vec<String>, PromptBy) {
         let budget = given.budget.map(|budget| format!("{budget:.2}"));
         let file = given.prompt_file.to_string_lossy();
@@ -207,7 +208,7 @@ impl Role {
             let word = word.replace("{budget}", budget.as_deref().unwrap_or_default());
             let word = word.replace("{folder}", &folder);
             let word = word.replace("{usage_file}", &usage);
-            // The prompt is the last: what it says is no place.
+            // The prompt is last, since its text has no placeholders.
             let word = word.replace("{prompt_file}", &file);
             words.push(word.replace("{prompt}", given.prompt));
         }
@@ -219,7 +220,7 @@ impl Role {
         recognition::program(&self.command)
     }
 
-    /// What it is known by where roles that run the same program pause together.
+    /// The key by which roles with the same program pause together.
     pub fn profile_name(&self) -> String {
         let profile = self.profile.as_deref();
         profile.unwrap_or_else(|| self.program()).to_owned()
@@ -234,7 +235,7 @@ impl Role {
         is_base || is_listed(name, &self.env)
     }
 
-    /// Why the run could not take place now, if its end says so: that is not a failed attempt.
+    /// Why the run could not take place, if its end says so; that is not a failed attempt.
     pub fn unavailable(&self, exit: Option<i32>, tail: &str) -> Option<Unavailable> {
         let now = environment::system_time();
         recognition::unavailable(&self.unavailable, &self.command, (exit, tail), now)
@@ -256,7 +257,7 @@ impl Role {
         })
     }
 
-    /// The question about something that was denied, and what allows it.
+    /// The question about a denied action, and what allows it.
     fn about(&self, denied: &Denied) -> Question {
         let command = denied.command.as_deref().map(handoff::base::text::one_line);
         let text = match &command {
@@ -288,8 +289,8 @@ impl Role {
         }
     }
 
-    /// Finds the program that the command names, before anything is claimed. One that is given by a
-    /// path is found from this folder, not from a worktree's.
+    /// Finds the command's program before anything is claimed. A path is relative to this folder,
+    /// not to a worktree.
     ///
     /// # Errors
     /// A usage [`Failure`] if it can't be run.
@@ -310,7 +311,7 @@ impl Role {
         let Some(found) = environment::found_by_shell(&name) else {
             return Err(missing(&name));
         };
-        // Behind `env`, which would say so once for each piece of work.
+        // Check behind `env`, which would report it for each piece of work.
         let path = self.command.iter().find(|word| word.ends_with(&behind));
         if let Some(path) = path.filter(|path| **path != name)
             && environment::found_by_shell(path).is_none()
@@ -323,7 +324,7 @@ impl Role {
         Ok(())
     }
 
-    /// Refuses to work in place where that can't be.
+    /// Refuses to work in place where that is impossible.
     ///
     /// # Errors
     /// A usage [`Failure`].
@@ -353,8 +354,8 @@ impl Role {
     }
 }
 
-/// The beginnings of the commands that a line for a shell runs, each with its subcommand; none if
-/// they can't be told.
+/// The beginnings of the commands in a shell line, each with its subcommand; `None` if the line
+/// can't be parsed.
 fn beginnings(line: &str) -> Option<Vec<String>> {
     let (mut parts, mut quote) = (vec![String::new()], None);
     for c in line.chars() {
@@ -406,7 +407,7 @@ fn begins(command: &str, with: &str) -> bool {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RolesFile {
-    /// The folder for worktrees, from the file's own.
+    /// The folder for worktrees, relative to the file's.
     worktrees: Option<PathBuf>,
     setup: Option<SetupEntry>,
     /// Variables that reach every agent of the file.
@@ -475,10 +476,10 @@ pub struct Extra {
     pub rights: Option<Rights>,
 }
 
-/// The roles of a file, and the folder that it names for worktrees.
+/// The roles of a file, and its folder for worktrees.
 ///
 /// # Errors
-/// A usage [`Failure`] with the place of what is wrong.
+/// A usage [`Failure`] with the position of the fault.
 pub fn of_file(
     path: &Path,
     bounds: &Bounds,
@@ -611,7 +612,7 @@ impl RoleEntry {
     }
 }
 
-/// The command with what its rights come to, and with more words at its end.
+/// The command with the words for its rights, and more words at its end.
 fn with_rights(command: Vec<String>, rights: &[String], args: Vec<String>) -> Vec<String> {
     let mut words = Vec::new();
     for word in command {
@@ -627,7 +628,7 @@ fn with_rights(command: Vec<String>, rights: &[String], args: Vec<String>) -> Ve
 
 /// The variables that a program's own configuration names.
 fn named_variables(named: &NamedVariables) -> Vec<String> {
-    /// The largest configuration that is read, in bytes.
+    /// The maximum size of that configuration, in bytes.
     const LARGEST: u64 = 1024 * 1024;
     let path = match named.file.split_once('/') {
         Some(("~", rest)) => environment::home().map(|home| home.join(rest)),
@@ -669,17 +670,18 @@ pub(super) mod tests {
         made.map_err(|failure| failure.message.clone())
     }
 
-    /// A role of a profile that ships.
+    /// A role with a built-in profile.
     pub(crate) fn role(name: &str) -> Role {
         made(Some(name), &[], &Extra::default()).unwrap_or_else(|why| panic!("{name}: {why}"))
     }
 
-    /// Where a profile that ships finds what was used.
+    /// The usage rules of a built-in profile.
     pub(crate) fn rules(name: &str) -> Vec<UsageRule> {
         role(name).usage
     }
 
-    /// What ends a run of each agent that had to ask a person, what is asked, and of one that had not.
+    /// The end of a run of each agent that had to ask a person, the question, and the end of one
+    /// that had not.
     const ENDS: &[(&str, &str, &str, &str, &str)] = &[
         (
             "claude",
@@ -901,7 +903,7 @@ pub(super) mod tests {
         ] {
             assert!(!claude.passes(name), "{name}");
         }
-        // A command of one's own has what is known of its program.
+        // A custom command has what is known of its program.
         let own = made(None, &["env", "A=B", "/opt/bin/gemini"], &Extra::default());
         let own = own.expect("it is one");
         assert!(own.passes("GEMINI_API_KEY") && !own.passes("ANTHROPIC_API_KEY"));

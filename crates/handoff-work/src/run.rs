@@ -1,4 +1,4 @@
-//! One run of an agent's command: its processes, their time, and the lease that covers it.
+//! One run of an agent's command: its processes, its time, and its lease.
 
 use std::fs::File;
 use std::io;
@@ -24,45 +24,45 @@ use super::usage::{self, UsageRule, UsageSoFar};
 use handoff_cli::environment;
 use handoff_cli::process::{MARK, ProcessGroup};
 
-/// The variable that names the file in which a contract may be left.
+/// The variable with the file for a contract.
 pub(super) const CONTRACT: &str = "GIT_HANDOFF_CONTRACT";
 
-/// The variable that names the file in which a command may say what it used.
+/// The variable with the file for a usage report.
 const USAGE: &str = "GIT_HANDOFF_USAGE";
 
-/// The longest report of what a command used, in bytes.
+/// The maximum size of a usage report, in bytes.
 const MOST_OF_REPORT: u64 = 64 * 1024;
 
 /// How often a run's usage is compared with its budget.
 const COMPARED: Duration = Duration::from_secs(2);
 
-/// How long is waited for a process that can't be ended.
+/// How long to wait for a process that can't be ended.
 const UNHEARD: Duration = Duration::from_secs(5);
 
-/// How long after a lease could not be extended it is tried again.
+/// The delay before a failed extension of a lease is retried.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// Why a run is to end before it ends by itself.
+/// Why a run must end early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// The worker ends; whoever takes its place goes on.
+    /// The worker ends; the next one resumes the work.
     Leave,
-    /// The handoff is not this worker's any more, for this reason.
+    /// The worker no longer holds the handoff, for this reason.
     Lost(String),
-    /// Its work is paused, at once, for this reason.
+    /// Its work is paused at once, for this reason.
     Paused(String),
     /// Its time is up.
     Time,
-    /// It used what its budget has, in words.
+    /// Its budget is spent, in words.
     Spent(String),
 }
 
-/// What a run is told.
+/// A message to a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Notice {
     /// Its command has ended.
     Ended,
-    /// It is to end.
+    /// It must end.
     Stop(Stop),
 }
 
@@ -70,22 +70,22 @@ pub(super) enum Notice {
 pub(super) struct End {
     /// Why it was stopped, if it was.
     pub(super) stopped: Option<Stop>,
-    /// How its command ended; not known of a run whose worker was killed.
+    /// Its command's exit status; `None` if its worker was killed.
     pub(super) status: Option<ExitStatus>,
     /// The end of its output.
     pub(super) tail: String,
-    /// What it used.
+    /// Its usage.
     pub(super) used: UsageSoFar,
 }
 
 impl End {
-    /// Whether the command said that it did its work.
+    /// Whether the command reported success.
     pub(super) fn went_well(&self) -> bool {
         self.stopped.is_none() && self.status.is_none_or(|status| status.success())
     }
 }
 
-/// What a run reads and writes: the folder in the worktree, and the worker's own.
+/// The files of a run: the folder in the worktree, and the worker's own.
 #[derive(Debug)]
 pub(super) struct Files {
     pub(super) agent: AgentFolder,
@@ -93,15 +93,15 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// The contract that was left, if one was.
+    /// The contract that was left, if any.
     ///
     /// # Errors
-    /// Why what is there can't be one.
+    /// Why it can't be read as one.
     pub(super) fn contract(&self) -> Result<Option<String>, String> {
         self.agent.text(agent_folder::CONTRACT, MAX_BYTES as u64)
     }
 
-    /// What the command says that it used; none if it says nothing.
+    /// The command's usage report; `None` if there is none.
     ///
     /// # Errors
     /// Why its report can't be recorded.
@@ -111,9 +111,9 @@ impl Files {
         usage.transpose()
     }
 
-    /// What a run used so far: what its output shows, and what its command says, whichever is more.
+    /// A run's usage so far: from its output or its report, whichever is more.
     fn used_so_far(&self, rules: &[UsageRule], output: UsageSoFar) -> UsageSoFar {
-        // A file that can't be read may be half written: the output counts.
+        // An unreadable file may be half written, so the output counts.
         let file = self.reported(rules).ok().flatten().unwrap_or_default();
         UsageSoFar {
             usage: usage::combine(&file, &output.usage),
@@ -121,7 +121,7 @@ impl Files {
         }
     }
 
-    /// What a run used that has ended: a file that can't be read then is no report.
+    /// The usage of an ended run: an unreadable file is no report now.
     fn used(&self, rules: &[UsageRule], output: UsageSoFar) -> UsageSoFar {
         let refused = self.reported(rules).err();
         let used = self.used_so_far(rules, output);
@@ -131,7 +131,7 @@ impl Files {
         }
     }
 
-    /// The end of a run whose worker was killed, or that left what it was to leave.
+    /// The end of a run whose worker was killed, or that left its result.
     pub(super) fn end_of_killed(&self, role: &Role) -> End {
         let (used, tail) = of_killed(&self.own.log(), &role.usage);
         End {
@@ -147,12 +147,12 @@ impl Files {
 pub(super) struct Lease {
     pub(super) id: String,
     pub(super) token: String,
-    /// When it is extended next; none if it never ends.
+    /// When it is extended next; `None` if it never ends.
     pub(super) due: Option<Instant>,
 }
 
 impl Lease {
-    /// Of a claim's answer, or an extension's.
+    /// From the answer of a claim or an extension.
     pub(super) fn of(answer: &serde_json::Value) -> Self {
         Self {
             id: answer["id"].as_str().unwrap_or_default().to_owned(),
@@ -161,7 +161,7 @@ impl Lease {
         }
     }
 
-    /// Extends it if half of it is over, with what the work took so far.
+    /// Extends it if half of it is over, with the usage so far.
     fn keep(
         &mut self,
         room: &Room<'_>,
@@ -186,7 +186,7 @@ impl Lease {
     }
 }
 
-/// The middle of the time that is left.
+/// The middle of the remaining time.
 fn half_way(end: Option<&str>) -> Option<Instant> {
     let end: DateTime<Utc> = end?.parse().ok()?;
     let left = end
@@ -196,7 +196,7 @@ fn half_way(end: Option<&str>) -> Option<Instant> {
     Some(Instant::now() + left / 2)
 }
 
-/// What a run is made in.
+/// The surroundings of a run.
 pub(super) struct Room<'a> {
     pub(super) role: &'a Role,
     pub(super) actor: &'a Actor,
@@ -204,24 +204,24 @@ pub(super) struct Room<'a> {
     pub(super) own: &'a Path,
     pub(super) folder: &'a Path,
     pub(super) files: &'a Files,
-    /// What earlier runs of the work took.
+    /// The usage of earlier runs of the work.
     pub(super) before: &'a [ModelUsage],
-    /// What the work may take.
+    /// The budget of the work.
     pub(super) share: &'a Share,
-    /// How long it may take.
+    /// Its time limit.
     pub(super) time: Option<Duration>,
     /// More variables.
     pub(super) variables: &'a [(String, String)],
 }
 
-/// A command that runs.
+/// A running command.
 pub(super) struct Started {
     reaper: Child,
     output: RunOutput,
 }
 
 impl Started {
-    /// The number of the process that all of the run are below.
+    /// The id of the process that all of the run are below.
     pub(super) fn number(&self) -> u32 {
         self.reaper.id()
     }
@@ -252,7 +252,7 @@ impl Room<'_> {
         words: &[String],
         input: Option<&str>,
     ) -> Result<Started, String> {
-        // What an earlier run left is not this one's.
+        // An earlier run's files are not this one's.
         self.files.agent.clear();
         let log = self.files.own.log();
         let failed = |error: io::Error| format!("{}: {error}", log.display());
@@ -272,7 +272,7 @@ impl Room<'_> {
             .stderr(errors);
         command.stdin(match input {
             None => Stdio::null(),
-            // The worker's own copy: the agent's may be anything by now.
+            // The worker's own copy: the agent may have replaced its file.
             Some(text) => {
                 let path = self.files.own.write("prompt.md", text.as_bytes());
                 Stdio::from(path.and_then(File::open).map_err(failed)?)
@@ -285,7 +285,7 @@ impl Room<'_> {
         Ok(Started { reaper, output })
     }
 
-    /// Gives a command its environment: what the role lets through of the worker's, and its own.
+    /// Gives a command its environment: the variables that the role lets through, and its own.
     fn surround(&self, command: &mut Command, group: &ProcessGroup) {
         command.env_clear();
         let passing = environment::variables();
@@ -303,7 +303,7 @@ impl Room<'_> {
             .envs(self.variables.iter().map(|(name, value)| (name, value)));
     }
 
-    /// What the work took so far.
+    /// The usage of the work so far.
     fn with_earlier(&self, used: UsageSoFar) -> UsageSoFar {
         let mut all = self.before.to_vec();
         usage::add(&mut all, used.usage);
@@ -313,7 +313,7 @@ impl Room<'_> {
         }
     }
 
-    /// Waits for the end of the command, and ends what it leaves behind.
+    /// Waits for the end of the command, and ends its remaining processes.
     pub(super) fn watch(
         &self,
         started: Started,
@@ -327,7 +327,7 @@ impl Room<'_> {
         let used = || self.files.used_so_far(rules, output.used());
         let stopped = self.stopped(&used, lease, line);
         group.end(self.role.bounds.grace);
-        // It is ended: it was killed if it did not listen. One of another user may go on.
+        // Its processes were killed if they did not end; another user's may continue.
         let begun = Instant::now();
         let mut status = None;
         while status.is_none() && begun.elapsed() < UNHEARD {
@@ -345,7 +345,7 @@ impl Room<'_> {
         }
     }
 
-    /// Waits until the command has ended, or has to.
+    /// Waits until the command ends, or must end.
     fn stopped(
         &self,
         used: &dyn Fn() -> UsageSoFar,
@@ -388,14 +388,14 @@ impl Room<'_> {
     }
 }
 
-/// How a run hears of what happens, and acts on the ledger.
+/// How a run gets messages and acts on the ledger.
 pub(super) struct Line<'a> {
     pub(super) program: &'a Program,
     pub(super) notices: &'a Receiver<Notice>,
     pub(super) sender: &'a Sender<Notice>,
 }
 
-/// Sends a notice when a process has ended. Its number stays its own until it is waited for.
+/// Sends a message when a process has ended. Its id stays reserved until it is waited for.
 fn tell_end(child: &Child, sender: Sender<Notice>) {
     let Some(number) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else {
         return;
@@ -403,12 +403,12 @@ fn tell_end(child: &Child, sender: Sender<Notice>) {
     thread::spawn(move || {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while matches!(waitid(WaitId::Pid(number), options), Err(Errno::INTR)) {}
-        // Nobody may listen any more.
+        // There may be no receiver any more.
         let _ = sender.send(Notice::Ended);
     });
 }
 
-/// What the end of an output says of a command that could not be started.
+/// Why a command could not be started, from the end of the output.
 pub(super) fn not_started(end: &End) -> Option<String> {
     let code = end.status.and_then(|status| status.code());
     let line = end.tail.lines().next_back()?;

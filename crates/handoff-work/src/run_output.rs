@@ -1,4 +1,4 @@
-//! What a run prints: read from a pipe as it comes, with a bound on disk and in memory.
+//! The output of a run, read from a pipe as it arrives, with limits on disk and in memory.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -14,23 +14,23 @@ use rustix::fs::OFlags;
 
 use super::usage::{UsageReader, UsageRule, UsageSoFar};
 
-/// How much of the beginning of a run's output is written to its file, in bytes.
+/// The maximum of a run's output, from its beginning, in its file, in bytes.
 const MOST_ON_DISK: u64 = 16 * 1024 * 1024;
 
-/// How much of the end of an output is kept of a failure, in bytes.
+/// The maximum of an output's end that is kept of a failure, in bytes.
 const KEPT: usize = 64 * 1024;
 
-/// How long is waited for the last words of a command that has ended.
+/// How long to wait for the remaining output of an ended command.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// The worker's own files of a run. No agent is told where they are.
+/// The worker's own files of a run, unknown to agents.
 #[derive(Debug)]
 pub(super) struct RunFolder {
     path: PathBuf,
 }
 
 impl RunFolder {
-    /// Makes the folder, which others can't look into.
+    /// Creates the folder, which others can't read.
     pub(super) fn create(path: PathBuf) -> io::Result<Self> {
         let folder = Self { path };
         if !folder.is_there() {
@@ -50,7 +50,7 @@ impl RunFolder {
         self.path.join("output.txt")
     }
 
-    /// Writes a new file; what is there is replaced, and no link is followed.
+    /// Writes a new file, replacing what is there without following links.
     pub(super) fn write(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         let path = self.path.join(name);
         new_file(&path)?.write_all(bytes)?;
@@ -108,7 +108,7 @@ impl RunOutput {
     /// Reads a pipe until its end, on a thread of its own.
     ///
     /// # Errors
-    /// The system's, if there can be no file for it.
+    /// The system's error, if the file can't be created.
     pub(super) fn read(pipe: PipeReader, log: &Path, rules: &[UsageRule]) -> io::Result<Self> {
         let so_far = Arc::new(Mutex::new(SoFar {
             log: new_file(log)?,
@@ -121,7 +121,7 @@ impl RunOutput {
         let shared = Arc::clone(&so_far);
         thread::spawn(move || {
             pump(pipe, &shared);
-            // Nobody may wait for it.
+            // There may be no receiver.
             let _ = sender.send(());
         });
         Ok(Self { so_far, ended })
@@ -131,12 +131,12 @@ impl RunOutput {
         self.so_far.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What it says that the run used.
+    /// The usage that the output reports.
     pub(super) fn used(&self) -> UsageSoFar {
         self.so_far().usage.used()
     }
 
-    /// The end of the output of a command that has ended, as text.
+    /// The end of the output of an ended command, as text.
     pub(super) fn end(&self) -> String {
         // A process that could not be ended may hold the pipe open.
         let _ = self.ended.recv_timeout(LAST_WORDS);
@@ -168,7 +168,7 @@ fn pump(mut pipe: PipeReader, shared: &Mutex<SoFar>) {
     }
 }
 
-/// The end of an output, from the beginning of a line if it is cut.
+/// The end of an output, from the beginning of a line if it is truncated.
 fn whole_lines(end: &[u8]) -> String {
     let start = if end.len() < KEPT {
         0
@@ -179,7 +179,7 @@ fn whole_lines(end: &[u8]) -> String {
     String::from_utf8_lossy(&end[start..]).into_owned()
 }
 
-/// What a killed worker's run printed: what it says was used, and its end.
+/// The output of a killed worker's run: the reported usage, and its end.
 pub(super) fn of_killed(log: &Path, rules: &[UsageRule]) -> (UsageSoFar, String) {
     let mut usage = UsageReader::new(rules);
     let mut end = VecDeque::new();

@@ -1,4 +1,4 @@
-//! What a piece of work may take: the part of the protocol's budgets that its claim has.
+//! The share of the protocol's budgets that a claim has.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use super::usage::{self, UsageSoFar};
 
-/// The limits of one claim, as `claim` answered them.
+/// The limits of one claim, from the answer of `claim`.
 #[derive(Debug, Default)]
 pub(super) struct Share {
     limits: Vec<Limit>,
-    /// When the claim was made.
+    /// The time of the claim.
     since: Option<Moment>,
 }
 
@@ -27,7 +27,7 @@ struct Limit {
 }
 
 impl Share {
-    /// Of the answer of a claim. What it has itself taken of a budget per run is counted again.
+    /// From the answer of a claim. Its own usage of a budget per run is counted again.
     pub(super) fn of(claimed: &Value) -> Self {
         let budgets = claimed["budget"].as_array().into_iter().flatten();
         let limits = budgets.filter_map(|budget| {
@@ -49,7 +49,7 @@ impl Share {
         }
     }
 
-    /// For how long it may still be held: all runs of a claim share its time.
+    /// The time that it may still be held: all runs of a claim share it.
     pub(super) fn time(&self, now: Moment) -> Option<Duration> {
         let all = self.seconds()?;
         let held = self.since.map(|since| (now - since).to_std());
@@ -67,15 +67,15 @@ impl Share {
         self.limits.iter().any(Limit::is_measured)
     }
 
-    /// What is left of the money of a currency, if that is limited.
+    /// The rest of a currency's budget, if it is limited.
     pub(super) fn cost_left(&self, currency: &str) -> Option<f64> {
         let of_currency = |limit: &&Limit| limit.currency.as_deref() == Some(currency);
         let limits = self.limits.iter().filter(of_currency);
         limits.map(|limit| limit.most).reduce(f64::min)
     }
 
-    /// What a run that has ended used, as it is recorded: all that is left, if its report can't be read
-    /// or is beyond belief.
+    /// The usage to record for an ended run: the whole rest, if its report is unreadable or
+    /// implausible.
     pub(super) fn recorded(&self, used: UsageSoFar) -> UsageSoFar {
         let spent = Spent::of(&used.usage);
         #[expect(clippy::cast_precision_loss, reason = "a small constant")]
@@ -99,7 +99,7 @@ impl Share {
         }
     }
 
-    /// All that is left of tokens and money.
+    /// The rest of all tokens and money.
     fn all(&self) -> Vec<ModelUsage> {
         let measured = self.limits.iter().filter(|limit| limit.is_measured());
         let mut all: Vec<ModelUsage> = Vec::new();
@@ -125,7 +125,7 @@ impl Share {
         all
     }
 
-    /// The limit that this exceeds most, in words. What can't be read counts as all that is left.
+    /// The limit that is exceeded most, in words. An unreadable report counts as the whole rest.
     pub(super) fn exceeded_by(&self, used: impl FnOnce() -> UsageSoFar) -> Option<String> {
         if !self.is_measured() {
             return None;

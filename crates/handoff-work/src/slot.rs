@@ -1,8 +1,8 @@
-//! Slots: each is a place for one piece of work of this clone at a time, with a worker of its own.
+//! Slots: each is for one piece of work of this clone at a time, with a worker of its own.
 //!
 //! A slot's lock is held as long as its process lives, and its note says what runs there. A note
-//! whose lock is free was left by a process that was killed: whoever takes the slot goes on from it,
-//! as the same worker.
+//! whose lock is free was left by a killed process: the next holder resumes the work, as the same
+//! worker.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -29,7 +29,7 @@ pub(super) struct Note {
     /// Who works there.
     pub(super) agent: AgentName,
     pub(super) worker: WorkerId,
-    /// What it works on; none while it is about to claim something.
+    /// Its handoff; `None` while it is about to claim one.
     pub(super) id: Option<HandoffId>,
     /// How often a process was killed over this piece of work.
     pub(super) cut_off: u32,
@@ -38,26 +38,26 @@ pub(super) struct Note {
     /// Whether its command was started.
     #[serde(default)]
     pub(super) has_run: bool,
-    /// Whether the command still ran when the work was taken up: then it was not done.
+    /// Whether the command still ran when the work was resumed, so that it was unfinished.
     #[serde(skip)]
     pub(super) was_running: bool,
-    /// What earlier runs of the work took.
+    /// The usage of earlier runs of the work.
     #[serde(default)]
     pub(super) usage: Vec<ModelUsage>,
     /// The agent's processes.
     pub(super) group: Option<ProcessGroup>,
 }
 
-/// The folder for what the workers of a clone note.
+/// The folder for the notes of a clone's workers.
 pub(super) fn folder(common_dir: &Path) -> PathBuf {
     common_dir.join("handoff/work")
 }
 
 impl Slot {
-    /// Takes the free slot with the lowest number that no killed process left a note in.
+    /// Takes the free slot with the lowest number that has no note of a killed process.
     ///
     /// # Errors
-    /// The system's, if a lock can't be made.
+    /// The system's error, if a lock can't be created.
     pub(super) fn take(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         for number in 1.. {
@@ -69,7 +69,7 @@ impl Slot {
         unreachable!("numbers do not end")
     }
 
-    /// The slots of killed processes, which nobody has taken since.
+    /// The slots of killed processes that nobody has taken since.
     pub(super) fn left_behind(folder: &Path) -> Vec<Self> {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         let number = |entry: fs::DirEntry| {
@@ -85,7 +85,7 @@ impl Slot {
         free.filter(|slot| slot.note().is_some()).collect()
     }
 
-    /// Whether another process of this clone works, or waits for work after it had some.
+    /// Whether another process of this clone works, or waits for more work.
     pub(super) fn is_any_held(folder: &Path) -> bool {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         let mut locks = entries.map(|entry| entry.path());
@@ -104,12 +104,12 @@ impl Slot {
         }))
     }
 
-    /// What runs there, or ran when its process was killed.
+    /// The note about what runs there, or ran when its process was killed.
     pub(super) fn note(&self) -> Option<Note> {
         serde_json::from_slice(&fs::read(self.file()).ok()?).ok()
     }
 
-    /// Notes what runs there, before it begins.
+    /// Writes the note before the work begins.
     pub(super) fn write(&self, note: &Note) -> io::Result<()> {
         let mut new = NamedTempFile::new_in(&self.folder)?;
         new.write_all(serde_json::to_string(note)?.as_bytes())?;
@@ -117,7 +117,7 @@ impl Slot {
         Ok(())
     }
 
-    /// Nothing runs there any more, and the work waits for the next process.
+    /// Marks the work as left to the next process.
     pub(super) fn leave(&self) {
         if let Some(note) = self.note() {
             // Without it, the work counts as cut off.
@@ -133,10 +133,10 @@ impl Slot {
         self.folder.join(format!("{}.run", self.number))
     }
 
-    /// Nothing runs there any more.
+    /// Removes the note.
     pub(super) fn clear(&self) {
         let _ = fs::remove_dir_all(self.run_folder());
-        // A note that stays is found to be about work that has ended.
+        // A remaining note turns out to be about ended work.
         let _ = fs::remove_file(self.file());
     }
 

@@ -1,22 +1,22 @@
-//! What the protocol's turns ask of a piece of work: whether its agent merges, and the contract that
-//! hands a conflict on.
+//! A piece of work and the protocol's turns: whether its agent merges, and the contract for a
+//! conflict.
 
 use handoff::base::ids::AgentName;
 use handoff::base::text::quoted;
 use handoff::ledger::Snapshot;
 use serde_json::Value;
 
-/// How many files in conflict are named.
+/// The maximum number of files in conflict that are named.
 pub(super) const NAMED: usize = 50;
 
-/// What a piece of work has to do with merges (`limits.turns` of its protocol).
+/// A piece of work's part in merges (`limits.turns` of its protocol).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Merging {
     /// Whether its agent merges into the base.
     pub(super) merges: bool,
-    /// Whether it was handed on because of a conflict.
+    /// Whether it was sent because of a conflict.
     pub(super) is_conflict: bool,
-    /// The contract that hands a conflict on.
+    /// The contract for a conflict.
     pub(super) conflict: Option<Conflict>,
 }
 
@@ -25,9 +25,9 @@ pub(super) struct Merging {
 pub(super) struct Conflict {
     pub(super) kind: String,
     pub(super) to: String,
-    /// Its fields that say that it is one, as `--set` has them.
+    /// The fields that mark it as one, as for `--set`.
     fields: Vec<(String, String)>,
-    /// The list of what is wrong, and the field of an entry that says it.
+    /// The list of problems, and the text field of an entry.
     list: (String, String),
 }
 
@@ -70,7 +70,7 @@ impl Merging {
     }
 }
 
-/// A JSON Pointer as `--set` has it.
+/// A JSON Pointer as for `--set`.
 fn field(pointer: &str) -> String {
     pointer.trim_start_matches('/').replace('/', ".")
 }

@@ -1,7 +1,7 @@
-//! What a run took, read from what its command printed: profiles say where it stands.
+//! Reads a run's usage from its command's output, at the places that profiles define.
 //!
-//! The output is an agent's: it may be large, and it may be made to hide what was spent. Memory is
-//! bounded, figures never fall, and a report that can't be read is told apart from none.
+//! The output comes from an agent: it may be large, or made to hide costs. Memory is bounded,
+//! figures never decrease, and an unreadable report differs from none.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,20 +14,20 @@ use serde_json::Value;
 
 use super::documents::{Found, Picked, PlaceSet, Splitter};
 
-/// Of how many reports the figures are known that a later one of the same name replaces.
+/// The maximum number of named reports that a later one of the same name replaces.
 const MOST_NAMED: usize = 64;
 
-/// Where a kind of JSON document in the output tells what was used. Places are JSON Pointers; a list
+/// The places of usage in a kind of JSON document of the output. Places are JSON Pointers; a list
 /// of them is added up.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UsageRule {
-    /// What such a document has, by place: texts, numbers and truth values.
+    /// The required values of such a document, by place: texts, numbers and booleans.
     #[serde(default)]
     pub(super) when: BTreeMap<String, Value>,
-    /// The place of an object with a member for each model; the other places are in its members.
+    /// The place of an object with a member per model; the other places are in its members.
     each_of: Option<String>,
-    /// Whether every such document counts, and not the highest figures of any.
+    /// Whether to add up all such documents, instead of using the highest figures.
     #[serde(default)]
     sum: bool,
     /// With `sum`: the place of a name; documents with the same one count once.
@@ -67,7 +67,7 @@ impl Places {
         }
     }
 
-    /// The sum of the counts that are there.
+    /// The sum of the existing counts.
     fn count(&self, of: &Picked) -> Result<Option<u64>, String> {
         self.total(of, "a count", Value::as_u64, u64::saturating_add)
     }
@@ -103,14 +103,14 @@ impl Places {
     }
 }
 
-/// A value in a message.
+/// A value for a message.
 fn short(value: &Value) -> String {
     let text = value.to_string();
     quoted(text.trim_matches('"'))
 }
 
 impl UsageRule {
-    /// Why it can't be one.
+    /// Why it is invalid.
     pub(super) fn ensure(&self) -> Result<(), String> {
         ensure_when(&self.when)?;
         let figures = [
@@ -152,7 +152,7 @@ impl UsageRule {
         fits(&self.when, document) && each.is_none_or(|place| has_models(place).is_some())
     }
 
-    /// What the text of such a document has, so that others need not be parsed.
+    /// The texts that such a document contains, so that others need not be parsed.
     fn needles(&self) -> Vec<Needle> {
         let each = self.each_of.iter().filter_map(|place| named(place));
         let values = self.when.values().map(Value::to_string);
@@ -160,14 +160,14 @@ impl UsageRule {
         words.filter_map(|word| needle(&word)).collect()
     }
 
-    /// What a text that can't be read has if it could be such a document, where it needs nothing.
+    /// The texts of an unparsable document that could be such a report, without required values.
     fn figures(&self) -> Vec<Needle> {
         let places = self.cost.all().iter().chain(self.output_tokens.all());
         let words = places.filter_map(|place| named(place));
         words.filter_map(|word| needle(&word)).collect()
     }
 
-    /// What a document says.
+    /// The usage in a document.
     ///
     /// # Errors
     /// Why it can't be read.
@@ -216,7 +216,7 @@ pub(super) fn fits(when: &BTreeMap<String, Value>, document: &Picked) -> bool {
         .all(|(place, value)| document.at(place).and_then(Picked::scalar) == Some(value))
 }
 
-/// Why these can't be what a document has.
+/// Why these can't be values of a document.
 pub(super) fn ensure_when(when: &BTreeMap<String, Value>) -> Result<(), String> {
     let composite = when
         .iter()
@@ -248,39 +248,39 @@ fn needle(word: &str) -> Option<Needle> {
     Needle::new(&regex::escape(word)).ok()
 }
 
-/// The name of the member that a place names.
+/// The name of the member at a place.
 fn named(place: &str) -> Option<String> {
     let name = place.rsplit('/').next()?;
     Some(format!("\"{name}\""))
 }
 
-/// What the output of a run says so far.
+/// The usage in a run's output so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct UsageSoFar {
     pub(super) usage: Vec<ModelUsage>,
-    /// Why a report can't be read: what was used is not known.
+    /// Why a report is unreadable, so that the usage is unknown.
     pub(super) unreadable: Option<String>,
 }
 
-/// Reads the output of a run as it comes.
+/// Reads a run's output as it arrives.
 #[derive(Debug)]
 pub(super) struct UsageReader {
     rules: Vec<UsageRule>,
     places: PlaceSet,
     needles: Vec<Vec<Needle>>,
     splitter: Splitter,
-    /// What each rule found.
+    /// The results of each rule.
     found: Vec<Sum>,
-    /// Whether a document was one that a rule is about.
+    /// Whether a rule's document was found.
     has_report: bool,
     unreadable: Option<String>,
 }
 
-/// What the documents of a rule add up to.
+/// The total of a rule's documents.
 #[derive(Clone, Debug, Default)]
 struct Sum {
     usage: Vec<ModelUsage>,
-    /// The reports that have a name, the last at the end.
+    /// The named reports, the last at the end.
     named: VecDeque<(String, Vec<ModelUsage>)>,
 }
 
@@ -301,7 +301,7 @@ impl UsageReader {
         }
     }
 
-    /// Takes in the next part of the output.
+    /// Reads the next chunk of the output.
     pub(super) fn feed(&mut self, output: &[u8]) {
         if self.rules.is_empty() {
             return;
@@ -348,7 +348,7 @@ impl UsageReader {
         });
     }
 
-    /// What it says so far: by the first rule that found something, or more if others found more.
+    /// The usage so far: from the first rule with a result, or more if others found more.
     pub(super) fn used(&self) -> UsageSoFar {
         let found = self.found.iter().map(|sum| &sum.usage);
         let usage = found.fold(Vec::new(), |known, more| combine(&known, more));
@@ -390,7 +390,7 @@ fn take_in(rules: &[UsageRule], found: &mut [Sum], document: &Picked) -> Result<
 }
 
 impl Sum {
-    /// Adds a report; of several with the same name, the highest figures.
+    /// Adds a report; of several with the same name, the highest figures count.
     fn add(&mut self, name: Option<&str>, usage: Vec<ModelUsage>) {
         let Some(name) = name else {
             return add(&mut self.usage, usage);
@@ -408,7 +408,7 @@ impl Sum {
     }
 }
 
-/// What the file for it says: a report, or what the program of a profile writes there itself.
+/// The usage in the report file: a report, or what a profile's program writes there itself.
 ///
 /// # Errors
 /// Why it is no report.
@@ -426,14 +426,14 @@ pub(super) fn in_file(rules: &[UsageRule], bytes: &[u8]) -> Result<Vec<ModelUsag
     })
 }
 
-/// Whether two are about the same model.
+/// Whether both are about the same model.
 fn is_same(one: &ModelUsage, other: &ModelUsage) -> bool {
     one.provider == other.provider
         && one.model == other.model
         && (one.currency == other.currency || one.currency.is_none() || other.currency.is_none())
 }
 
-/// Raises what is known to the figures of a later report, by model; none falls.
+/// Raises known figures to those of a later report, by model; none decreases.
 fn raise(known: &mut Vec<ModelUsage>, later: Vec<ModelUsage>) {
     for one in later {
         let Some(own) = known.iter_mut().find(|own| is_same(own, &one)) else {
@@ -451,7 +451,7 @@ fn raise(known: &mut Vec<ModelUsage>, later: Vec<ModelUsage>) {
     }
 }
 
-/// What figures have beyond lower ones, by model.
+/// The differences from lower figures, by model.
 fn beyond(highest: &[ModelUsage], before: &[ModelUsage]) -> Vec<ModelUsage> {
     let less =
         |all: Option<u64>, part: Option<u64>| Some(all?.saturating_sub(part.unwrap_or_default()));
@@ -471,9 +471,9 @@ fn beyond(highest: &[ModelUsage], before: &[ModelUsage]) -> Vec<ModelUsage> {
     more
 }
 
-/// What two reports of one run say together: per unit the figures of the one that has more in all.
+/// Combines two reports of one run: per unit, the figures of the report with the higher total.
 ///
-/// The first is believed where they agree to a thousandth, since sums may be rounded.
+/// The first is preferred if they agree to a thousandth, since sums may be rounded.
 pub(super) fn combine(first: &[ModelUsage], other: &[ModelUsage]) -> Vec<ModelUsage> {
     if first.is_empty() || other.is_empty() {
         return [first, other].concat();
@@ -515,7 +515,7 @@ pub(super) fn combine(first: &[ModelUsage], other: &[ModelUsage]) -> Vec<ModelUs
     combined
 }
 
-/// Adds what was used to what was known, by provider and model.
+/// Adds usage to known usage, by provider and model.
 pub(super) fn add(known: &mut Vec<ModelUsage>, more: Vec<ModelUsage>) {
     let sum = |known: &mut Option<u64>, more: Option<u64>| {
         if let Some(more) = more {
@@ -540,9 +540,9 @@ pub(super) fn add(known: &mut Vec<ModelUsage>, more: Vec<ModelUsage>) {
     }
 }
 
-/// The option that reports it; none if nothing was used.
+/// The option that reports the usage; `None` if there is none.
 ///
-/// Runs that each were a report may not be one together; work is not lost for that.
+/// Valid reports of single runs may be invalid together, but the work is not lost for that.
 pub(super) fn option(usage: &[ModelUsage]) -> Option<String> {
     let json = serde_json::to_string(usage)
         .ok()
@@ -559,8 +559,8 @@ mod tests {
     use super::{UsageReader, UsageRule, UsageSoFar, add, combine, in_file};
     use crate::roles::tests::rules;
 
-    /// What a run of each agent prints, as its documentation and its users' reports show it, and the
-    /// figures that it gives itself.
+    /// The output of a run of each agent, from its documentation and users' reports, and the
+    /// figures that it states.
     const OUTPUTS: [(&str, &str, &str); 5] = [
         (
             "claude",
@@ -611,7 +611,7 @@ mod tests {
     ];
 
     fn read(rules: &[UsageRule], output: &str) -> UsageSoFar {
-        // In parts, as a pipe gives them.
+        // In chunks, as from a pipe.
         let mut reader = UsageReader::new(rules);
         for part in output.as_bytes().chunks(7) {
             reader.feed(part);
@@ -670,7 +670,7 @@ mod tests {
         let usage = read(&rules("codex"), output).usage;
         assert_eq!(usage.len(), 1);
         assert_eq!(usage[0].output_tokens, Some(5));
-        // One that was cut off hides none that comes after it.
+        // A truncated document hides none that follows.
         let cut = "{\"a\": [\n{\"b\": \"c\n{\"type\":\"turn.completed\",\"usage\":{\"output_tokens\":5}}\n";
         assert_eq!(read(&rules("codex"), cut).usage, usage);
         assert_eq!(read(&rules("codex"), ""), UsageSoFar::default());
@@ -680,7 +680,7 @@ mod tests {
         assert_eq!((twice.len(), twice[0].output_tokens), (1, Some(10)));
     }
 
-    /// The rule of a profile of one's own.
+    /// The rule of a custom profile.
     fn own(rule: &str) -> Vec<UsageRule> {
         vec![toml::from_str(rule).expect("it is a rule")]
     }

@@ -1,9 +1,8 @@
-//! Worktrees in which agents work: one for each issue, which its later roles use again, outside the
-//! files of the repository.
+//! Worktrees for agents: one per issue, reused by its later roles, outside the repository's files.
 //!
-//! A lock is held on a worktree while somebody works there. Nothing is removed that only a worktree
-//! has: one with unfinished work of another handoff is set aside, and so is one that is no longer
-//! what was made (`checkout`).
+//! A worktree is locked while it is in use. Unique work is never removed: a worktree with
+//! unfinished work of another handoff is set aside, and so is one that is no longer the original
+//! (`checkout`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -22,34 +21,34 @@ use super::program::{Actor, Program, word};
 use handoff_cli::process::ProcessGroup;
 use handoff_cli::process::locked;
 
-/// Why a worktree is locked that git, `restore` or this program has not finished with.
+/// The lock reason of a worktree that git, `restore` or this program has not finished with.
 const ADDING: &str = "initializing";
 const RESTORING: &str = "a restore that has not finished";
 const REMOVING: &str = "a removal that has not finished";
 
-/// How long somebody may look at a worktree that nobody works in.
+/// How long an unused worktree may be locked to be examined.
 const LOOKING: Duration = Duration::from_secs(1);
 
-/// How long is waited for the end of other work on the same branch.
+/// How long to wait for the end of other work on the same branch.
 const ENDING: Duration = Duration::from_secs(60);
 
 /// The worktrees of a clone.
 #[derive(Clone, Debug)]
 pub(super) struct Worktrees {
     pub(super) program: Program,
-    /// Where they are.
+    /// Their folder.
     folder: PathBuf,
-    /// Where their locks and notes are.
+    /// The folder of their locks and notes.
     notes: PathBuf,
 }
 
-/// A worktree in which somebody works.
+/// A worktree in use.
 #[derive(Debug)]
 pub(super) struct Worktree {
     pub(super) checkout: Checkout,
-    /// Whether what an earlier attempt left is in it.
+    /// Whether it contains work of an earlier attempt.
     pub(super) has_earlier_work: bool,
-    /// Whether it was made for this work, so that nothing is set up in it yet.
+    /// Whether it was created for this work, so that it is not set up yet.
     pub(super) is_new: bool,
     /// Its name among those of this clone.
     pub(super) name: String,
@@ -57,27 +56,27 @@ pub(super) struct Worktree {
     _lock: File,
 }
 
-/// What a worktree is for.
+/// The request for a worktree.
 pub(super) struct Wanted<'a> {
     pub(super) id: &'a HandoffId,
     pub(super) actor: &'a Actor,
-    /// The branch; made from the base where there is none.
+    /// The branch; created from the base if it does not exist.
     pub(super) branch: &'a str,
-    /// Whether its newest commit is only looked at.
+    /// Whether its newest commit is only read.
     pub(super) detached: bool,
-    /// The commit that the work was handed on with.
+    /// The commit with which the work was sent.
     pub(super) sent: Option<&'a str>,
-    /// Whether the ledger keeps unfinished work of an earlier attempt.
+    /// Whether the ledger has unfinished work of an earlier attempt.
     pub(super) restores: bool,
     /// The remote that the code is pushed to.
     pub(super) remote: Option<&'a str>,
-    /// Where the branch begins if it is made.
+    /// The start of a new branch.
     pub(super) base: &'a str,
     /// Whether to wait for the end of other work on the same issue.
     pub(super) waits: bool,
 }
 
-/// A worktree that is as it is wanted.
+/// A prepared worktree.
 struct Prepared {
     checkout: Checkout,
     has_earlier_work: bool,
@@ -91,35 +90,35 @@ pub(super) enum Trouble {
     CheckedOut(String),
     /// Agents may not write to the branch, for this reason.
     Refused(String),
-    /// Anything else, in a sentence.
+    /// Anything else, as a sentence.
     Other(String),
 }
 
-/// What a worktree is remembered by.
+/// The note about a worktree.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Remembered {
     pub(super) issue: IssueKey,
     pub(super) path: PathBuf,
-    /// The handoff that was worked on there last.
+    /// The last handoff worked on there.
     pub(super) last: HandoffId,
-    /// How it was made; none while it is being made.
+    /// Its original state; `None` while it is being created.
     pub(super) checkout: Option<Checkout>,
-    /// The branches that were made for its issue by runs there.
+    /// The branches that runs there created for its issue.
     #[serde(default)]
     pub(super) made: Vec<String>,
-    /// The branch of each handoff that was begun there.
+    /// The branch of each handoff begun there.
     #[serde(default)]
     begun: BTreeMap<HandoffId, String>,
 }
 
-/// A worktree that is there.
+/// An existing worktree.
 pub(super) struct Found {
     pub(super) remembered: Remembered,
     name: String,
 }
 
 impl Worktrees {
-    /// Those of a clone, in this folder.
+    /// The worktrees of a clone in this folder.
     pub(super) fn new(program: &Program, folder: PathBuf, work_folder: &Path) -> Self {
         Self {
             program: program.clone(),
@@ -139,7 +138,7 @@ impl Worktrees {
     /// Opens the worktree for a piece of work.
     ///
     /// # Errors
-    /// [`Trouble`]; then nothing that was there is changed.
+    /// [`Trouble`]; nothing existing was changed then.
     pub(super) fn open(&self, wanted: &Wanted<'_>) -> Result<Worktree, Trouble> {
         let failed = |error: std::io::Error, path: &Path| {
             Trouble::Other(format!("{} can't be written: {error}", path.display()))
@@ -147,7 +146,7 @@ impl Worktrees {
         fs::create_dir_all(&self.notes).map_err(|error| failed(error, &self.notes))?;
         fs::create_dir_all(&self.folder).map_err(|error| failed(error, &self.folder))?;
         let key = wanted.id.issue();
-        // Where the same work was begun, then the first that is free.
+        // The one in which the same work was begun, then the first free one.
         let begun = self.names().into_iter().filter(|name| {
             let remembered = self.remembered(name);
             remembered.is_some_and(|remembered| remembered.last == *wanted.id)
@@ -180,7 +179,7 @@ impl Worktrees {
                 made: known.map_or_else(Vec::new, |known| known.made),
                 path: path.clone(),
             };
-            // Before it is there: one that nobody remembers would stay for ever.
+            // Before it exists: one without a note would stay forever.
             if is_empty(&path) {
                 remembered.checkout = None;
                 let noted = self.remember(&name, &remembered);
@@ -209,7 +208,7 @@ impl Worktrees {
         unreachable!("numbers do not end")
     }
 
-    /// Makes a path the worktree that is wanted, unless it holds something else.
+    /// Prepares the wanted worktree at a path, unless something else is there.
     fn prepare(
         &self,
         wanted: &Wanted<'_>,
@@ -219,7 +218,7 @@ impl Worktrees {
         if is_empty(path) {
             return self.create(wanted, path).map(Some);
         }
-        // Only one that is remembered was made here; a person may have made one in this folder, too.
+        // Only a noted one was created here; a person may have created one in this folder, too.
         let is_made = self
             .noted(name)
             .is_some_and(|known| known.checkout.is_some());
@@ -231,7 +230,7 @@ impl Worktrees {
             return Ok(None);
         };
         if !is_whole(&checkout) {
-            // It was being made or removed: no work was done there since.
+            // It was being created or removed: no work was done there since.
             self.discard(name, path)?;
             return self.create(wanted, path).map(Some);
         }
@@ -249,13 +248,13 @@ impl Worktrees {
             if known.last == *wanted.id {
                 return Ok(Some(found(true)));
             }
-            // Its branch is needed elsewhere; what is unfinished stays. If it can't be let go, the
-            // next step says so.
+            // Its branch is needed elsewhere; unfinished work stays. If the branch can't be
+            // released, the next step reports it.
             let _ = self.let_go(&checkout);
             return Ok(None);
         }
         if wanted.restores {
-            // Whoever finds it half removed knows by this that it is.
+            // Marks it, in case it is found half removed.
             let words = ["worktree", "lock", "--reason", REMOVING, &word(path)];
             self.program.git(&words).map_err(Trouble::Other)?;
             self.discard(name, path)?;
@@ -265,7 +264,7 @@ impl Worktrees {
         Ok(Some(found(false)))
     }
 
-    /// Removes a worktree with what is in it. What is there from then on is another one.
+    /// Removes a worktree with its content. A folder that is there afterwards is another one.
     fn discard(&self, name: &str, path: &Path) -> Result<(), Trouble> {
         let words = ["worktree", "remove", "--force", "--force", &word(path)];
         self.program.git(&words).map_err(Trouble::Other)?;
@@ -282,7 +281,7 @@ impl Worktrees {
         noted.map_err(|error| Trouble::Other(error.to_string()))
     }
 
-    /// Makes a new worktree.
+    /// Creates a new worktree.
     fn create(&self, wanted: &Wanted<'_>, folder: &Path) -> Result<Prepared, Trouble> {
         let path = word(folder);
         let made = |has_earlier_work| {
@@ -300,7 +299,7 @@ impl Worktrees {
                 .run(wanted.actor, &["restore", &id, "--worktree", &path]);
             if said.exit == 0 {
                 let made: Prepared = made(true)?;
-                // Where the branch has moved on since, the work stays on the commit it was made on.
+                // If the branch moved since, the work stays on its own commit.
                 let _ = self.check_out(wanted, &self.program.within(&made.checkout));
                 return Ok(made);
             }
@@ -337,7 +336,7 @@ impl Worktrees {
         Ok(made)
     }
 
-    /// Checks out in a clean worktree what is wanted.
+    /// Checks out the wanted commit in a clean worktree.
     fn check_out(&self, wanted: &Wanted<'_>, within: &Program) -> Result<(), Trouble> {
         let start = self.start(wanted);
         let words = match (wanted.detached, self.has_branch(wanted.branch)) {
@@ -358,8 +357,8 @@ impl Worktrees {
         Ok(())
     }
 
-    /// Takes a branch that git says another worktree has: one that was made here lets it go once
-    /// nobody works there; a person's is left alone.
+    /// Takes a branch that git reports in another worktree: one of this program's releases it once
+    /// it is unused; a person's is left alone.
     fn take_branch(
         &self,
         error: &str,
@@ -379,7 +378,7 @@ impl Worktrees {
             return Err(Trouble::CheckedOut(other.to_owned()));
         };
         let begun = Instant::now();
-        // Usually, whoever handed this on is just ending.
+        // Usually, the agent that sent this is about to end.
         while begun.elapsed() < ENDING {
             if let Ok(Some(_lock)) = self.lock(&name) {
                 self.let_go(&known).map_err(Trouble::Other)?;
@@ -393,7 +392,7 @@ impl Worktrees {
         )))
     }
 
-    /// Takes the branch from a worktree, and nothing else: the folder may be another by now.
+    /// Releases the branch of a worktree, and nothing else: the folder may be another by now.
     fn let_go(&self, checkout: &Checkout) -> Result<(), String> {
         let git_dir = word(&checkout.git_dir);
         let at = |words: &[&str]| {
@@ -404,7 +403,7 @@ impl Worktrees {
         at(&["update-ref", "--no-deref", "HEAD", &head]).map(drop)
     }
 
-    /// Brings the branch to where the remote has it, unless it has commits that the remote lacks.
+    /// Moves the branch to the remote's, unless it has commits that the remote lacks.
     fn follow(&self, wanted: &Wanted<'_>, within: &Program) {
         let Some(remote) = wanted.remote.filter(|_| !wanted.detached) else {
             return;
@@ -414,7 +413,7 @@ impl Worktrees {
             && within.branch().is_some()
             && within.has_none_of_its_own("HEAD", remote)
         {
-            // One that can't be moved over changed files stays where it is.
+            // If changed files prevent the move, it stays.
             let _ = within.git(&["reset", "--quiet", "--keep", &theirs]);
         }
     }
@@ -428,8 +427,8 @@ impl Worktrees {
         self.program.at(name).is_some()
     }
 
-    /// Where the branch stands: here if it has commits that the remote lacks, else where the remote has
-    /// it; one that is nowhere starts at the base.
+    /// The branch's commit: the local one if it has commits that the remote lacks, else the
+    /// remote's; a new branch starts at the base.
     fn start(&self, wanted: &Wanted<'_>) -> String {
         let theirs = wanted
             .remote
@@ -446,7 +445,7 @@ impl Worktrees {
                     let lacks = sent.and_then(|words| self.program.git(&words).ok());
                     lacks.is_some_and(|lacks| lacks == "0")
                 };
-                // A branch of the same name that was made elsewhere is not what is looked at.
+                // A branch of the same name that was created elsewhere is not the one to read.
                 let is_other = wanted.detached && !has(&own) && has(&theirs);
                 if is_other || self.program.has_none_of_its_own(&own, remote) {
                     theirs
@@ -459,7 +458,7 @@ impl Worktrees {
         }
     }
 
-    /// Where a base stands: on the remote, else here.
+    /// A base's commit: on the remote, else here.
     pub(super) fn start_of(&self, base: &str, remote: Option<&str>) -> String {
         let theirs = remote.and_then(|remote| {
             let name = base.strip_prefix(&format!("{remote}/")).unwrap_or(base);
@@ -468,14 +467,14 @@ impl Worktrees {
         theirs.unwrap_or_else(|| base.to_owned())
     }
 
-    /// The branch that work starts from where its issue names none: the remote's main one, else the
-    /// one that the repository has checked out.
+    /// The default base of work: the remote's main branch, else the one that the repository has
+    /// checked out.
     pub(super) fn base(&self, remote: Option<&str>) -> String {
         let main = self.main(remote).or_else(|| self.program.branch());
         main.unwrap_or_else(|| "HEAD".to_owned())
     }
 
-    /// The remote's main branch, as far as it is known here.
+    /// The remote's main branch, if known here.
     pub(super) fn main(&self, remote: Option<&str>) -> Option<String> {
         let remote = remote?;
         let clone = Repository::open_here().ok()?;
@@ -486,17 +485,17 @@ impl Worktrees {
         Some(main.to_owned())
     }
 
-    /// Brings what is known of a branch of the remote up to date.
+    /// Updates what is known of a remote's branch.
     pub(super) fn refresh(&self, remote: &str, branch: &str) {
         let name = branch.strip_prefix(&format!("{remote}/")).unwrap_or(branch);
         let _ = self.fetched(remote, name);
     }
 
-    /// A branch as the remote has it, as far as that can be read now.
+    /// A remote's branch, as new as can be read now.
     fn fetched(&self, remote: &str, branch: &str) -> Option<String> {
         let tracking = format!("refs/remotes/{remote}/{branch}");
         let refspec = format!("+refs/heads/{branch}:{tracking}");
-        // Out of reach, what is known of it is used.
+        // If it is unreachable, the known state is used.
         let _ = self.program.git(&[
             "fetch",
             "--quiet",
@@ -508,7 +507,7 @@ impl Worktrees {
         self.has_ref(&tracking).then_some(tracking)
     }
 
-    /// Whether a branch was made by runs for an issue.
+    /// Whether runs created a branch for an issue.
     pub(super) fn made(&self, issue: &IssueKey, branch: &str) -> bool {
         let all = self.all();
         let mut own = all.iter().filter(|found| found.remembered.issue == *issue);
@@ -522,7 +521,7 @@ impl Worktrees {
             .next_back()
     }
 
-    /// The branches of what was begun here, with their issues.
+    /// The branches of work begun here, with their issues.
     pub(super) fn branches_begun(&self) -> BTreeSet<(IssueKey, String)> {
         let own = |found: Found| {
             let issue = found.remembered.issue;
@@ -539,7 +538,7 @@ impl Worktrees {
         all.lines().map(str::to_owned).collect()
     }
 
-    /// Remembers the branches that a run made.
+    /// Notes the branches that a run created.
     pub(super) fn note_made(&self, worktree: &Worktree, before: &[String]) {
         let Some(mut known) = self.remembered(&worktree.name) else {
             return;
@@ -547,11 +546,11 @@ impl Worktrees {
         let new = self.branches();
         let new = new.into_iter().filter(|branch| !before.contains(branch));
         known.made.extend(new);
-        // One that is not remembered has to be allowed by a person.
+        // A branch without a note must be allowed by a person.
         let _ = self.remember(&worktree.name, &known);
     }
 
-    /// The remembered names.
+    /// The noted names.
     fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.notes).into_iter().flatten().flatten();
         let name = |entry: fs::DirEntry| {
@@ -563,7 +562,7 @@ impl Worktrees {
         names
     }
 
-    /// Every worktree that was made here.
+    /// Every worktree that this program created here.
     pub(super) fn all(&self) -> Vec<Found> {
         let found = |name: String| {
             let remembered = self.remembered(&name)?;
@@ -572,12 +571,12 @@ impl Worktrees {
         self.names().into_iter().filter_map(found).collect()
     }
 
-    /// Keeps everybody out of a worktree in which nobody works, for as long as this is held.
+    /// Locks an unused worktree while the result is held.
     pub(super) fn free(&self, found: &Found) -> Option<File> {
         self.lock(&found.name).ok().flatten()
     }
 
-    /// What only this worktree has.
+    /// The unique work of this worktree.
     pub(super) fn loses(&self, checkout: &Checkout) -> Vec<String> {
         if let Err(why) = checkout.check() {
             return if checkout.path.exists() {
@@ -605,7 +604,7 @@ impl Worktrees {
         let refs = ["refs/heads", "refs/remotes", "refs/tags"];
         let mut words = vec!["for-each-ref", "--contains", "HEAD", "--count=1"];
         words.extend(refs);
-        // A branch that is checked out has them.
+        // The branch that is checked out has them.
         let is_apart = within.branch().is_none();
         if is_apart && within.git(&words).is_ok_and(|holders| holders.is_empty()) {
             loses.push("commits that no branch has".to_owned());
@@ -613,8 +612,7 @@ impl Worktrees {
         loses
     }
 
-    /// Removes a worktree that nobody uses; one that has what nothing else has only if that may be
-    /// lost.
+    /// Removes an unused worktree; one with unique work only if that may be lost.
     pub(super) fn remove(&self, found: &Found, may_lose: bool) -> Result<(), String> {
         let path = word(&found.remembered.path);
         let checkout = found.remembered.checkout.as_ref();
@@ -626,12 +624,12 @@ impl Worktrees {
         }
         let _ = fs::remove_file(self.notes.join(format!("{}.json", found.name)));
         let _ = fs::remove_file(self.notes.join(format!("{}.lock", found.name)));
-        // The folder goes with the last worktree.
+        // The folder is removed with the last worktree.
         let _ = fs::remove_dir(&self.folder);
         Ok(())
     }
 
-    /// Locks a worktree, which others may look at for a moment, or be about to leave.
+    /// Locks a worktree that others may be examining, or about to leave.
     fn lock_soon(&self, name: &str, patience: Duration) -> std::io::Result<Option<File>> {
         let begun = Instant::now();
         loop {
@@ -647,8 +645,8 @@ impl Worktrees {
         locked(&self.notes.join(format!("{name}.lock")))
     }
 
-    /// What is remembered; of one whose worker was killed before it noted how it was made, with what is
-    /// there: no agent has worked there yet.
+    /// The note; if a worker was killed before it noted the original state, the current one: no
+    /// agent has worked there yet.
     fn remembered(&self, name: &str) -> Option<Remembered> {
         let known = self.noted(name)?;
         if known.checkout.is_some() || is_empty(&known.path) {
@@ -688,18 +686,18 @@ impl Program {
     }
 }
 
-/// Whether two paths lead to one folder.
+/// Whether two paths lead to the same folder.
 fn is_same(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| fs::canonicalize(path).ok();
     real(one).is_some() && real(one) == real(other)
 }
 
-/// Whether nothing is at a path, or a folder with nothing in it.
+/// Whether a path does not exist, or is an empty folder.
 fn is_empty(path: &Path) -> bool {
     fs::read_dir(path).map_or(!path.exists(), |mut entries| entries.next().is_none())
 }
 
-/// Whether a worktree is complete. The caller holds its lock, so nobody is making or removing it.
+/// Whether a worktree is complete. The caller holds its lock, so nobody is creating or removing it.
 fn is_whole(checkout: &Checkout) -> bool {
     let reason = fs::read_to_string(checkout.git_dir.join("locked")).unwrap_or_default();
     ![ADDING, RESTORING, REMOVING].contains(&reason.trim())

@@ -52,7 +52,7 @@ pub(crate) struct Arguments {
     output: Option<PathBuf>,
 }
 
-/// Reads a web address that can be written as a link of Markdown; an empty text is none.
+/// Parses a URL that can be a link in Markdown; an empty text is `None`.
 fn address(text: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~:/?&=%+,@".contains(c);
     let is_web = text.starts_with("https://") || text.starts_with("http://");

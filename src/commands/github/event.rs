@@ -70,8 +70,8 @@ pub(crate) struct Arguments {
     output: Option<PathBuf>,
 }
 
-/// The repository that the ledger is in, as `owner/name`: by the address of its remote, or, without one,
-/// because the event's own commit is here.
+/// The ledger's repository on GitHub, as `owner/name`: from the URL of its remote; without a
+/// remote, the event's, if its commit exists here.
 fn home(repository: &Repository, event: &Event) -> Option<String> {
     let name = repository.config("handoff.remote");
     let Some(url) = repository.remote_url(name.as_deref().unwrap_or("origin")) else {
@@ -131,7 +131,7 @@ impl Arguments {
         };
         let carried = carry_out(event_context, &event)?;
         if !self.dry_run && carried.did.iter().any(|did| did.commit.is_none()) {
-            // What an earlier delivery did may not have reached the remote yet.
+            // Steps of an earlier delivery may not have been pushed yet.
             ledger.publish_recorded(&session)?;
         }
         output.follow(&ledger);
@@ -188,7 +188,7 @@ impl Arguments {
         if let Some(own) = event.own_delivery() {
             return Ok(own);
         }
-        // Each attempt of a workflow run gets the same event.
+        // Each attempt of a workflow run has the same event.
         let run = std::env::var("GITHUB_RUN_ID").ok();
         let run = run.filter(|run| self.asking.given.file.is_none() && !run.is_empty());
         let name = run.map(|run| format!("run-{run}").parse());
@@ -212,7 +212,7 @@ impl Arguments {
     }
 }
 
-/// What became of an event.
+/// The result of an event.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "GithubEvent")]
 pub(crate) struct EventView<'a> {
@@ -241,7 +241,7 @@ pub(crate) struct EventView<'a> {
     repeated: bool,
     /// whether nothing was written
     dry_run: bool,
-    /// Whether standard output takes only the draft, if there is one, so that it can be piped.
+    /// Whether standard output is only the draft, if there is one, so that it can be piped.
     #[serde(skip)]
     pipes_draft: bool,
 }
@@ -348,7 +348,7 @@ impl EventView<'_> {
         if self.dry_run {
             text += "  this was a dry run: nothing was written\n";
         }
-        // The output may go to a workflow's log, which treats some lines as commands.
+        // The output may go to a workflow's log, which interprets some lines as commands.
         log(&text)
     }
 }

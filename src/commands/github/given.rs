@@ -1,4 +1,4 @@
-//! The event that a command acts on: the one that started the workflow, or another.
+//! The event that a command processes: the workflow's, or another.
 
 use clap::Args;
 use handoff::base::ids::IssueKey;
@@ -42,12 +42,12 @@ pub(super) struct Asking {
     ask_github: bool,
 }
 
-/// What GitHub says of an event, when it is asked.
+/// GitHub's answers about an event.
 #[derive(Default)]
 pub(super) struct Said {
-    /// The issues that the event's pull request closes: as given, or as GitHub says.
+    /// The issues that the event's pull request closes: as given, or from GitHub.
     pub(super) closes: Vec<IssueKey>,
-    /// Why GitHub does not say all that it was asked.
+    /// Why GitHub's answers are incomplete.
     pub(super) unasked: Option<String>,
     /// The newest commit of the pull request.
     pub(super) head: Option<String>,
@@ -115,7 +115,7 @@ fn github(context: &Context) -> Result<Github, Failure> {
     Ok(Github::from_environment()?.within(context.remote_args().timeout()))
 }
 
-/// The number of the pull request that an event is about, by its payload.
+/// The number of the pull request in an event's payload.
 pub(super) fn pull_request_of(event: &Event) -> Option<u64> {
     let place = match event.at("/issue/pull_request") {
         None | Some(Value::Null) => "/pull_request/number",
@@ -138,7 +138,7 @@ fn as_it_is_now(context: &Context, event: &mut Event) -> Result<(), Failure> {
 /// Reads the event.
 ///
 /// # Errors
-/// A [`Failure`]: of usage if the event is not given, else of what cannot be read.
+/// A [`Failure`]: of usage if no event is given, else if it can't be read.
 pub(super) fn read(context: &Context, given: &Given) -> Result<Event, Failure> {
     let from = |variable: &str| {
         let set = std::env::var(variable).ok();
@@ -169,8 +169,7 @@ pub(super) fn read(context: &Context, given: &Given) -> Result<Event, Failure> {
 /// Reads the payload of an event.
 ///
 /// # Errors
-/// A [`Failure`]: 6 when there is no such file, 3 when it is not one that can be
-/// read.
+/// A [`Failure`]: 6 if the file does not exist, 3 if it can't be parsed.
 fn payload(context: &Context, name: &str) -> Result<Vec<u8>, Failure> {
     input::read(context, name, MAX_PAYLOAD).map_err(|failure| match failure.exit {
         exit::CONTRACT => Failure {

@@ -55,7 +55,7 @@ impl Arguments {
     }
 }
 
-/// Without a ledger, only the event itself and GitHub can name its issues.
+/// Without a ledger, the issues come from the event itself and from GitHub.
 fn by_itself(event: &Event, closes: &[IssueKey]) -> (Subject, Vec<IssueKey>) {
     let subject = Subject::of(event, &Naming::given(closes));
     let issues = subject.named();

@@ -1,4 +1,4 @@
-//! What workflows on GitHub need: one file per verb, and the `page` that several write.
+//! Commands for GitHub workflows: one file per verb, and the `page` that several write.
 
 pub(crate) mod comment;
 pub(crate) mod event;

@@ -30,7 +30,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// Renders the status of the named issue, which the ledger may not have, or of the whole
+    /// Renders the status of the named issue, which may be unknown to the ledger, or of the whole
     /// ledger.
     pub(super) fn render<T>(
         &self,
@@ -57,8 +57,8 @@ impl Page {
         Ok(of_issue(&key, issue.as_ref()))
     }
 
-    /// The file to append to: the requested one, or else the one that the runner named in this
-    /// variable. `None` if the document is the answer.
+    /// The file to append to: the requested one, or else the one that this variable of the runner
+    /// names. `None` if the document goes to standard output.
     pub(super) fn file(&self, output: &Output, variable: &str) -> Result<Option<PathBuf>, Failure> {
         if output.is_json() && self.output.is_none() {
             Ok(None)
@@ -68,7 +68,7 @@ impl Page {
     }
 }
 
-/// The requested file, or else the one that the runner named in this variable.
+/// The requested file, or else the one that this variable of the runner names.
 ///
 /// # Errors
 /// A usage [`Failure`] if there is neither.
@@ -81,7 +81,7 @@ fn target(given: Option<&PathBuf>, variable: &str) -> Result<PathBuf, Failure> {
     })
 }
 
-/// Returns whether a file ends within a line. Only a regular file is read, not a device.
+/// Returns whether a file does not end with a line break. Reads only regular files, no devices.
 fn ends_within_line(path: &Path) -> bool {
     let last = || {
         let is_file = path.metadata()?.is_file();
@@ -97,7 +97,7 @@ fn ends_within_line(path: &Path) -> bool {
     last().is_ok_and(|last| last.first().is_some_and(|byte| *byte != b'\n'))
 }
 
-/// Appends a text to a file, starting on a new line; an empty text adds nothing.
+/// Appends a text to a file, on a new line; an empty text adds nothing.
 pub(super) fn append(path: &Path, text: &str) -> Result<(), Failure> {
     replace::ensure_no_git_directory(path)?;
     let written = OpenOptions::new().append(true).create(true).open(path);

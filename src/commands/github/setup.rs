@@ -18,7 +18,7 @@ use crate::output::{Answer, Output};
 use crate::view::Look;
 use handoff_harness::workflows::{ENVIRONMENT as AGENTS, without_action};
 
-/// The longest answer of `gh` that is shown, in characters.
+/// The maximum length of a printed answer of `gh`, in characters.
 const SHOWN: usize = 200;
 
 /// Check what the workflows need of a repository on GitHub, and set it up
@@ -49,8 +49,8 @@ pub(crate) struct Arguments {
     apply: bool,
 }
 
-/// A thing to check: what it is, the question to `gh` with the answer that it should have, if a certain
-/// one, and the command that sets it.
+/// A check: its name, the query to `gh` with the expected answer, if a fixed one, and the command
+/// that sets it.
 struct Check {
     what: &'static str,
     asks: Vec<String>,
@@ -123,7 +123,7 @@ impl Arguments {
         output.answer(&SetupView { things: found })
     }
 
-    /// What is asked of GitHub about a repository, in the order in which it is set up.
+    /// The checks of a repository, in the order of its setup.
     fn checks(&self, name: &str, branch: &str) -> Vec<Check> {
         let status = format!(
             ".[] | select(.type == \"required_status_checks\") | .parameters.required_status_checks[].context | select(. == \"{STATUS}\")"
@@ -370,7 +370,7 @@ impl Act {
     }
 }
 
-/// What `gh` answers, or its reason in one line.
+/// The answer of `gh`, or its error in one line.
 fn gh(words: &[&str]) -> Result<Result<String, String>, Failure> {
     let mut command = Command::new("gh");
     command.args(words);
@@ -400,7 +400,7 @@ fn answer(mut command: Command, input: Option<&str>) -> Result<Result<String, St
     Ok(Err(cut(why.lines().next().unwrap_or_default(), SHOWN)))
 }
 
-/// What the workflows need, and whether it is there.
+/// The checks and their results.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "GithubSetup")]
 pub(crate) struct SetupView {

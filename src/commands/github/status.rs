@@ -70,10 +70,10 @@ pub(crate) struct Arguments {
     format: Format,
 }
 
-/// A commit, and the pull requests that its status is about.
+/// A commit, and the pull requests that its status covers.
 struct Target {
     head: ObjectId,
-    /// The state and the description that the status has, if any, as far as GitHub has said.
+    /// The state and description of its current status, if any; `None` if GitHub was not asked yet.
     known: Option<Option<(String, String)>>,
     judged: Result<Vec<Judged>, Failure>,
 }
@@ -151,7 +151,7 @@ impl Arguments {
             if event.name() == "merge_group" {
                 return Ok(vec![queued(&event, (github, output), policy, ledger)?]);
             }
-            // What the event says of it may be long over: a run can be late, or started again.
+            // The event may be outdated: a run can be late, or run again.
             match pull_request_of(&event) {
                 Some(number) => asked.push(number),
                 None => {
@@ -171,13 +171,13 @@ impl Arguments {
         }
         for number in &self.pull_requests {
             if !found.iter().any(|one| one.number == *number) {
-                // That there is none is told.
+                // A missing pull request is reported.
                 judging::pull_request(github, *number)?;
             }
         }
         let named = !self.pull_requests.is_empty();
         if named {
-            // A status belongs to a commit: every open pull request that has it is judged with it.
+            // A status belongs to a commit, so every open pull request with that commit is judged.
             let is_asked = |one: &&PullRequest| asked.contains(&one.number);
             let heads: Vec<ObjectId> = found.iter().filter(is_asked).map(|one| one.head).collect();
             found.retain(|one| heads.contains(&one.head));
@@ -218,7 +218,7 @@ impl Arguments {
         Ok(judged.collect())
     }
 
-    /// Sets the status of a commit, unless it has it.
+    /// Sets the status of a commit, unless it is current.
     fn set<'t>(&self, github: &Github, target: &'t Target) -> Result<StatusView<'t>, Failure> {
         let (state, text) = match &target.judged {
             Ok(judged) if judged.iter().all(Judged::passes) => ("success", description(judged)),
@@ -240,7 +240,7 @@ impl Arguments {
         let answer = self.post(github, &view, target.known.as_ref());
         match answer {
             Ok(set) => view.set = set,
-            // One commit may be gone; whether the others can be set, is seen then.
+            // A single commit may be gone; the others may still work.
             Err(GithubError::Refused(refused)) if [404, 422].contains(&refused.status) => {
                 let short = target.head.short();
                 view.trouble = Some(format!(
@@ -253,7 +253,7 @@ impl Arguments {
         Ok(view)
     }
 
-    /// Posts a status, unless the newest one of this name is the same; returns whether it did, or
+    /// Posts a status unless the newest one of this name equals it; returns whether it did, or
     /// would in a dry run.
     fn post(
         &self,
@@ -270,7 +270,7 @@ impl Arguments {
             }
             None => {
                 let all = github.list(&format!("commits/{}/statuses?per_page=100", view.commit))?;
-                // The newest first.
+                // Newest first.
                 let mut known = all.iter().filter(|one| one["context"] == *self.context);
                 known.next().is_some_and(|known| {
                     known["state"] == view.state && known["description"] == *view.description
@@ -315,7 +315,7 @@ fn queued(
     })
 }
 
-/// The workflow's run, as an address for people.
+/// The URL of the workflow's run.
 fn run_address() -> Option<String> {
     let set = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
     let server = set("GITHUB_SERVER_URL").filter(|server| server.starts_with("http"))?;

@@ -38,7 +38,7 @@ impl Arguments {
         let file = file.filter(|file| !is_stdout(file));
         let there = file.as_deref().map(there).transpose()?;
         let there = there.unwrap_or_default();
-        // A code block that is still open would swallow the page.
+        // Close an open code block, which would contain the page otherwise.
         let close = open_fence(&there).map(|fence| format!("{fence}\n\n"));
         let close = close.unwrap_or_default();
         // One byte for the line break, if the file does not end with one.
@@ -78,7 +78,7 @@ pub(crate) struct SummaryView {
     left_out: Vec<String>,
     /// the page, Markdown
     text: String,
-    /// The file that it was written to; without one, it is the answer.
+    /// The file that it was written to; `None` if the page is printed.
     #[serde(skip)]
     file: Option<PathBuf>,
 }
@@ -92,7 +92,7 @@ impl Answer for SummaryView {
     }
 }
 
-/// What is already in the file, up to GitHub's limit; empty if it is not a regular file.
+/// The file's current content, up to GitHub's limit; empty if it is not a regular file.
 fn there(path: &Path) -> Result<String, Failure> {
     if !path.metadata().is_ok_and(|found| found.is_file()) {
         return Ok(String::new());

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::local::local;
 
-/// Gathers the status.
+/// Collects the status.
 pub(super) fn ledger_status(
     ledger: &Ledger<'_>,
     tip: &Snapshot<'_>,

@@ -241,7 +241,7 @@ fn list(context: &Context, page: &PageArgs, output: &mut Output) -> Result<(), F
     })
 }
 
-/// The protocols that there are.
+/// The available protocols.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Protocols")]
 pub(crate) struct ProtocolsView {
@@ -380,7 +380,7 @@ struct NamedSchemaView {
     description: String,
 }
 
-/// The schemas of a protocol's folder that are neither a contract type's nor a document's.
+/// The schemas in a protocol's folder other than those of contract types and documents.
 fn named_schemas(definition: &Definition, files: &[(String, Vec<u8>)]) -> Vec<NamedSchemaView> {
     let types = definition.contracts.iter().map(|kind| &kind.schema);
     let documents = definition
@@ -663,7 +663,7 @@ fn check(context: &Context, output: &mut Output, name: &str) -> Result<(), Failu
         .findings(findings))
 }
 
-/// A protocol without a fault.
+/// A protocol without errors.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ProtocolCheck")]
 pub(crate) struct ProtocolCheckView<'a> {
@@ -780,7 +780,7 @@ fn set(
     Ok(())
 }
 
-/// Lists what can be set in a protocol.
+/// Lists the settings of a protocol.
 fn settings(context: &Context, output: &mut Output, name: &str) -> Result<(), Failure> {
     let repository = context.repository()?;
     let tip = context.tip(&repository)?;
@@ -809,7 +809,7 @@ fn settings(context: &Context, output: &mut Output, name: &str) -> Result<(), Fa
     })
 }
 
-/// What can be set in a protocol.
+/// The settings of a protocol.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ProtocolSettings")]
 pub(crate) struct SettingsView<'a> {
@@ -821,7 +821,7 @@ pub(crate) struct SettingsView<'a> {
     settings: Vec<SettingView>,
 }
 
-/// A policy of a protocol that can be set.
+/// A setting of a protocol.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Setting")]
 struct SettingView {
@@ -883,7 +883,7 @@ impl Answer for ChangeView<'_> {
     }
 }
 
-/// Makes the values in our own lines safe to print.
+/// Makes the values in generated lines safe to print.
 fn plain_lines(text: &str) -> String {
     text.lines()
         .map(|line| format!("{}\n", plain(line)))

@@ -123,7 +123,7 @@ impl New {
                     "use names such as in `git handoff protocol new press --agents writer,editor`",
                 )
             })?;
-            // Two files can't have the same name, whatever the file system makes of its case.
+            // Two files can't have the same name, even on a case-insensitive file system.
             let part = |agent: &AgentName| file_part(agent.as_str()).to_lowercase();
             if let Some(other) = agents.iter().find(|other| part(other) == part(&agent)) {
                 let text = if *other == agent {
@@ -142,7 +142,7 @@ impl New {
     }
 }
 
-/// Refuses agents between which nothing can be handed on, or which every relay has.
+/// Refuses names with which there is no relay: fewer than two, or those that every relay has.
 fn ensure_a_relay(name: &AgentName, agents: &[AgentName]) -> Result<(), Failure> {
     let again = format!("`git handoff protocol new {name} --agents writer,editor`");
     if agents.len() < 2 {
@@ -160,7 +160,7 @@ fn ensure_a_relay(name: &AgentName, agents: &[AgentName]) -> Result<(), Failure>
     Ok(())
 }
 
-/// A copy of a protocol, with its specialists renamed if there are names for them.
+/// A copy of a protocol, with its specialists renamed if new names are given.
 fn copied(
     context: &Context,
     output: &mut Output,
@@ -190,7 +190,7 @@ fn copied(
     })
 }
 
-/// The new name of each specialist, in their order; why there are none, otherwise.
+/// The new name of each specialist, in order; an error if the names don't match.
 fn renames<'p>(
     protocol: &'p Protocol,
     agents: &'p [AgentName],

@@ -1,4 +1,4 @@
-//! Plays a protocol in a scratch ledger.
+//! Tests a protocol in a scratch ledger.
 
 use clap::Args;
 use handoff::base::finding::Finding;
@@ -81,7 +81,7 @@ impl Test {
     }
 }
 
-/// How a protocol was played.
+/// The result of a protocol's test.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ProtocolTest")]
 pub(crate) struct ProtocolTestView<'a> {

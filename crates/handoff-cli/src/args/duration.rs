@@ -5,13 +5,13 @@ use std::time::Duration;
 use handoff::base::text::quoted;
 use handoff::protocol::LONGEST;
 
-/// Reads a duration of at least a second, in whole seconds.
+/// Parses a duration of at least a second, as whole seconds.
 pub fn seconds(text: &str) -> Result<u64, String> {
     let duration = parse(text)?;
     Ok(duration.as_secs() + u64::from(duration.subsec_nanos() > 0))
 }
 
-/// Reads a nonzero duration of up to ten years.
+/// Parses a nonzero duration of up to ten years.
 pub fn parse(text: &str) -> Result<Duration, String> {
     match any(text)? {
         Duration::ZERO => Err(format!(
@@ -22,7 +22,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Reads a duration of up to ten years.
+/// Parses a duration of up to ten years.
 pub fn any(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Err(error) => Err(format!(
@@ -36,7 +36,7 @@ pub fn any(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A length of time in its two largest units: `2d 4h`.
+/// A duration in its two largest units: `2d 4h`.
 pub fn shown(seconds: i64) -> String {
     const UNITS: [(i64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
     let largest = UNITS.iter().position(|(size, _)| seconds >= *size);

@@ -1,4 +1,4 @@
-//! Which handoffs a command is about: conditions as options, or as one query.
+//! Filters for handoffs: conditions as options, or as one query.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use crate::args::moment;
 use crate::failure::{ErrorCode, Failure};
 
-/// What a condition compares.
+/// The field that a condition compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
     Issue,
@@ -58,7 +58,7 @@ impl Field {
         known.map_or("", |(name, _)| name)
     }
 
-    /// Whether it is in the issue, which has to be read for it.
+    /// Whether it is a field of the issue, which must then be read.
     fn is_of_issue(self) -> bool {
         matches!(self, Self::Label | Self::Branch)
     }
@@ -69,9 +69,9 @@ impl Field {
 struct Condition {
     field: Field,
     is_negated: bool,
-    /// Whether a part of the text is enough, in upper or lower case.
+    /// Whether a substring suffices, ignoring case.
     is_part: bool,
-    /// Any of them.
+    /// The accepted values.
     values: Vec<String>,
 }
 
@@ -145,7 +145,7 @@ impl fmt::Display for Condition {
     }
 }
 
-/// Conditions, all of which must hold.
+/// Conditions that must all hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query(Vec<Condition>);
 
@@ -206,7 +206,7 @@ impl fmt::Display for Query {
     }
 }
 
-// No doc comment: it would become the help of the commands.
+// No doc comment: it would become part of the commands' help.
 #[derive(Args, Clone, Debug, Default)]
 #[allow(missing_docs, reason = "clap would take it for the command's help")]
 pub struct Filter {
@@ -223,7 +223,7 @@ pub struct Filter {
     more: Conditions,
 }
 
-// What is neither an issue nor a time. No doc comment, as above.
+// The other conditions, besides issue and time. No doc comment, as above.
 #[derive(Args, Clone, Debug, Default)]
 #[allow(missing_docs, reason = "clap would take it for the command's help")]
 pub struct Conditions {
@@ -257,7 +257,7 @@ pub struct Conditions {
 }
 
 impl Filter {
-    /// What is asked for, in a ledger: names and words that it does not know are refused.
+    /// The query with names and words resolved in a ledger; unknown ones are refused.
     ///
     /// # Errors
     /// A [`Failure`] of usage, or if the ledger can't be read.
@@ -276,7 +276,7 @@ impl Filter {
 }
 
 impl Conditions {
-    /// What is asked for, in a ledger: names and words that it does not know are refused.
+    /// The query with names and words resolved in a ledger; unknown ones are refused.
     ///
     /// # Errors
     /// A [`Failure`] of usage, or if the ledger can't be read.
@@ -315,10 +315,10 @@ pub fn ensure_agent(tip: &Snapshot<'_>, agent: &str) -> Result<(), Failure> {
 }
 
 impl Query {
-    /// The same with agents by their own names.
+    /// The same query with agents' aliases and words resolved.
     ///
     /// # Errors
-    /// A [`Failure`] of usage for what no protocol here knows.
+    /// A usage [`Failure`] for words that no protocol here has.
     pub fn known(mut self, tip: &Snapshot<'_>) -> Result<Self, Failure> {
         let (mut types, mut priorities) = (Vec::new(), vec!["none".to_owned()]);
         for name in tip.protocols()? {
@@ -345,7 +345,7 @@ impl Query {
         Ok(self)
     }
 
-    /// Whether only open handoffs can meet it.
+    /// Whether only open handoffs can match.
     pub fn is_of_open(&self) -> bool {
         let is_open = |value: &String| state(value).is_ok_and(|state| !state.is_terminal());
         let of_open = |one: &Condition| {
@@ -357,12 +357,12 @@ impl Query {
         self.0.iter().any(of_open)
     }
 
-    /// Whether every handoff meets it.
+    /// Whether it has no conditions.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a handoff meets every condition.
+    /// Whether a handoff matches.
     ///
     /// # Errors
     /// A [`Failure`] if its issue can't be read.
@@ -376,7 +376,7 @@ impl Query {
         Ok(self.0.iter().all(|one| one.holds(record, &facts)))
     }
 
-    /// Leaves those that meet every condition.
+    /// Keeps the matching handoffs.
     ///
     /// # Errors
     /// A [`Failure`] if an issue can't be read.

@@ -1,7 +1,7 @@
-//! Values on the command line: durations, moments, protocols, issues, texts, and the options that many
-//! commands share.
+//! Command-line values: durations, moments, protocols, issues, texts, and options shared by
+//! commands.
 //!
-//! These modules turn the text of an argument into a value, and open no ledger; `filter` asks one that is open which words it knows.
+//! These modules parse arguments and open no ledger; `filter` resolves words in an open one.
 
 pub mod duration;
 pub mod filter;

@@ -1,4 +1,4 @@
-//! Moments on the command line: a date, a time, or how long ago.
+//! Moments on the command line: a date, a time, or an age.
 
 use chrono::{DateTime, Duration, NaiveDate};
 use handoff::base::Moment;
@@ -8,7 +8,7 @@ use super::duration;
 use crate::environment::now;
 use crate::failure::Failure;
 
-/// Reads a moment: RFC 3339, a date (midnight UTC), or how long ago; else `None`.
+/// Parses a moment: RFC 3339, a date (midnight UTC), or an age; `None` for other text.
 ///
 /// # Errors
 /// A usage [`Failure`] if the environment sets an invalid date.
@@ -26,7 +26,7 @@ pub fn read(text: &str) -> Result<Option<Moment>, Failure> {
     Ok(now()?.checked_sub_signed(ago))
 }
 
-/// Reads a moment that an option requires.
+/// Parses a moment for an option that requires one.
 pub fn parse(text: &str) -> Result<Moment, String> {
     let found = read(text).map_err(|failure| failure.message)?;
     found.ok_or_else(|| {

@@ -8,7 +8,7 @@ use handoff::templates::{BUILT_IN, Folder, built_in};
 
 use crate::failure::{ErrorCode, Failure};
 
-/// Returns the files of the built-in protocol of that name, or of the folder at that path.
+/// The files of the built-in protocol of that name, or of the folder at that path.
 ///
 /// # Errors
 /// A [`Failure`]: 6 if neither exists, 2 if the folder cannot be read.

@@ -1,11 +1,11 @@
-//! What people write for an issue or a handoff: its key or id, `#13`, or the issue's web address.
+//! References to an issue or a handoff: its key or id, `#13`, or the issue's URL.
 
 use std::any::TypeId;
 use std::convert::Infallible;
 
 use handoff::base::ids::{IdError, IssueKey};
 
-/// Lets an argument that names an issue or a handoff take every form of it.
+/// Makes an argument accept every form of reference.
 pub fn accepted(argument: clap::Arg) -> clap::Arg {
     let names = argument.get_value_names().unwrap_or_default();
     let is_meant = names.iter().any(|name| {
@@ -18,7 +18,7 @@ pub fn accepted(argument: clap::Arg) -> clap::Arg {
     }
 }
 
-/// An issue's key, from any form of it.
+/// Parses an issue's key from any form of reference.
 ///
 /// # Errors
 /// [`IdError`] if it is invalid.
@@ -26,13 +26,13 @@ pub fn issue(text: &str) -> Result<IssueKey, IdError> {
     plain(text).parse()
 }
 
-/// The key or id within a form of it; any other text as it is.
+/// The key or id in a reference; other text unchanged.
 pub fn plain(text: &str) -> &str {
     let number = text.strip_prefix('#').or_else(|| in_address(text));
     number.filter(|rest| !rest.is_empty()).unwrap_or(text)
 }
 
-/// The repository's path in an issue's web address: `octo/parcels`.
+/// The repository in an issue's URL: `octo/parcels`.
 pub fn repository_in(text: &str) -> Option<&str> {
     in_address(text)?;
     let (_, rest) = text.split_once("://")?;
@@ -41,7 +41,7 @@ pub fn repository_in(text: &str) -> Option<&str> {
     Some(path.trim_end_matches("/-"))
 }
 
-/// The issue in a web address such as `https://github.com/octo/parcels/issues/13#issuecomment-1`.
+/// The issue in a URL such as `https://github.com/octo/parcels/issues/13#issuecomment-1`.
 fn in_address(text: &str) -> Option<&str> {
     let (scheme, rest) = text.split_once("://")?;
     let (_, rest) = rest.split_once("/issues/")?;

@@ -1,4 +1,4 @@
-//! The options of a command that writes to a ledger with a remote, waits for one, or asks it.
+//! Options of commands that write to a ledger with a remote, wait for it, or query it.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::duration;
 use crate::environment;
 use crate::failure::Failure;
 
-// No doc comment: it would become the help of every command that takes these options.
+// No doc comment: it would become the help of every command with these options.
 #[derive(Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "Options for a ledger with a remote")]
 #[allow(missing_docs, reason = "clap would take it for the command's help")]
@@ -42,7 +42,7 @@ impl From<Timeout> for RemoteArgs {
     }
 }
 
-// How a command that reads treats the remote.
+// How a reading command treats the remote.
 #[derive(Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "Options for a ledger with a remote")]
 #[allow(missing_docs, reason = "clap would take it for the command's help")]
@@ -52,7 +52,7 @@ pub struct AskArgs {
     pub offline: bool,
 }
 
-// How a command that waits polls the remote.
+// How a waiting command polls the remote.
 #[derive(Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "Options for a ledger with a remote")]
 #[allow(missing_docs, reason = "clap would take it for the command's help")]
@@ -65,8 +65,7 @@ pub struct PollArgs {
     pub poll: Option<Duration>,
 }
 
-// A command that writes, with its remote options. The doc comment on the command itself is its
-// help.
+// A writing command with its remote options. The doc comment on the command itself is its help.
 #[derive(Args)]
 #[allow(missing_docs, reason = "clap would take it for the command's help")]
 pub struct Write<A: Args> {
@@ -76,12 +75,12 @@ pub struct Write<A: Args> {
     pub remote: RemoteArgs,
 }
 
-/// How long a write waits for other writers, and for a remote.
+/// How long a write waits for other writers and a remote, by default.
 const PATIENCE: Duration = Duration::from_secs(10);
 const REMOTE_PATIENCE: Duration = Duration::from_secs(25);
 
 impl RemoteArgs {
-    /// Whether the remote is not to be contacted.
+    /// Whether the remote must not be contacted.
     pub fn is_offline(self) -> bool {
         self.offline
     }

@@ -35,10 +35,10 @@ pub struct OptionalReason {
     pub reason: Option<String>,
 }
 
-/// The words that printed commands have in the place of a text which only the user knows.
+/// The placeholders in printed commands for text that only the user knows.
 const PLACEHOLDERS: [&str; 6] = ["WHY", "ANSWER", "VALUE", "BRANCH", "TEXT", "REASON"];
 
-/// Refuses a value that a printed command has where the user's own belongs.
+/// Refuses a placeholder that was copied from a printed command.
 ///
 /// # Errors
 /// A usage [`Failure`] for a placeholder.
@@ -51,7 +51,7 @@ pub fn no_placeholder(text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns a text that a step can record: not blank, no placeholder, and at most [`MAX_TEXT`] bytes.
+/// Validates a text for a step: not blank, not a placeholder, at most [`MAX_TEXT`] bytes.
 ///
 /// # Errors
 /// A usage [`Failure`] for any other text.

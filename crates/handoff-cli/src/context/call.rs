@@ -1,4 +1,4 @@
-//! A command that a server runs within its own process.
+//! A command that a server runs in its own process.
 
 use std::ffi::OsString;
 
@@ -6,14 +6,14 @@ use super::interruption::Interruption;
 use crate::failure::Failure;
 use crate::output::Kept;
 
-/// The replacement of a process's standard input and signals.
+/// Replaces the process's standard input and signals.
 pub struct Call {
     input: Vec<u8>,
     interruption: Interruption,
 }
 
 impl Call {
-    /// A call with this standard input, which the interruption ends early.
+    /// A call with this standard input, which the interruption can end early.
     pub fn new(input: Vec<u8>, interruption: Interruption) -> Self {
         Self {
             input,
@@ -21,28 +21,28 @@ impl Call {
         }
     }
 
-    /// What takes the place of standard input.
+    /// The replacement for standard input.
     pub fn input(&self) -> &[u8] {
         &self.input
     }
 
-    /// What ends the command early.
+    /// The replacement for signals.
     pub fn interruption(&self) -> &Interruption {
         &self.interruption
     }
 }
 
-/// Words what is wrong with the arguments of a call, where it can.
+/// Words the failure for a call's invalid arguments, where it can.
 pub type Misused<'a> = &'a dyn Fn(&clap::Error) -> Option<Failure>;
 
-/// The commands of the program, for a server that runs them within its own process.
+/// The program's commands, for a server that runs them in its own process.
 #[derive(Clone, Copy)]
 pub struct Commands {
-    /// The definition of the command line.
+    /// The clap definition of the command line.
     pub definition: fn() -> clap::Command,
-    /// Whether a command takes these arguments.
+    /// Whether the arguments parse.
     pub accepts: fn(&[OsString]) -> bool,
-    /// Runs a command, and returns the document that it prints with `--json`. Its arguments are like
-    /// the program's, without `-C`: the folder is this process's own.
+    /// Runs a command and returns the document that it would print with `--json`. Arguments are the
+    /// program's, without `-C`: it runs in this process's folder.
     pub run: fn(&[OsString], Call, Misused<'_>) -> Kept,
 }

@@ -1,4 +1,4 @@
-//! Where there is no ledger here, the remote that has one, and the one command that takes it over.
+//! Finds a remote with a ledger for a clone without one, and the command that takes it over.
 
 use std::time::Duration;
 
@@ -10,15 +10,15 @@ use super::{Context, configured_remote};
 use crate::environment;
 use crate::failure::{ErrorCode, Failure};
 
-/// How long a remote is asked whether it has a ledger.
+/// The time limit for asking a remote whether it has a ledger.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The remote that a clone has by default.
+/// The default remote of a clone.
 const ORIGIN: &str = "origin";
 
 impl Context {
-    /// If a command failed because there is no ledger here, and a remote has one: the hint becomes
-    /// the one command that takes it over. Returns whether there is one.
+    /// If a command failed for lack of a ledger here, and a remote has one: sets the hint to the
+    /// command that takes it over. Returns whether a remote has one.
     pub fn may_be_elsewhere(&self, failure: &mut Failure, offline: bool) -> bool {
         let is_missing = matches!(
             failure.code,
@@ -39,8 +39,8 @@ impl Context {
     }
 }
 
-/// Where there is no ledger here: the remote that has one, and the command that takes it over. Only
-/// here is a remote asked for that.
+/// The remote with a ledger, and the command that takes it over, if there is none here. The remote
+/// is only asked in that case.
 pub fn taken_over(
     repository: &Repository,
     ledger: &mut Ledger<'_>,
@@ -65,7 +65,7 @@ pub fn taken_over(
     }
 }
 
-/// Whether a remote may be asked: git's hooks do not wait for one.
+/// Whether a remote may be asked: git's hooks must not wait for one.
 fn may_ask(offline: bool) -> bool {
     !offline && !environment::is_within_git()
 }
@@ -80,9 +80,9 @@ pub fn takeover(remote: &str, branch: &str) -> String {
     format!("git handoff init --remote {}{option}", word(remote))
 }
 
-/// The remote that has the ledger which this clone has too, and does not share: whose branch was
-/// fetched, or from which a bare clone has copied it. Branches are only copied once, or again at each
-/// fetch, over what was written here (`git clone --mirror`).
+/// The remote of which this clone has an unshared copy of the ledger: its branch was fetched, or a
+/// bare clone copied it. Branches are copied once, or overwritten at each fetch (`git clone
+/// --mirror`).
 pub fn copied_from(repository: &Repository, branch: &str) -> Option<String> {
     let is_set = |key: &str| matches!(repository.config_bool(key), Ok(Some(true)));
     if configured_remote(repository).is_some() {
@@ -104,7 +104,7 @@ pub fn copied_from(repository: &Repository, branch: &str) -> Option<String> {
     repository.remotes().into_iter().find(is_copied)
 }
 
-/// What is known of a ledger on a remote, where there is none here.
+/// What is known about a ledger on a remote, if there is none here.
 pub enum Elsewhere {
     /// This remote has one.
     There(String),
@@ -114,8 +114,8 @@ pub enum Elsewhere {
     Nowhere,
 }
 
-/// The remote of a clone without a ledger that has one on the ledger's branch: as far as git has
-/// fetched its branches, else as it says itself, unless that takes too long.
+/// The remote with a ledger on the ledger's branch: by the remote-tracking branches, else by asking
+/// it within the time limit.
 pub fn elsewhere(repository: &Repository, ledger: &Ledger<'_>, offline: bool) -> Elsewhere {
     let mut remotes = repository.remotes();
     remotes.sort_by_key(|name| name != ORIGIN);
@@ -134,7 +134,7 @@ pub fn elsewhere(repository: &Repository, ledger: &Ledger<'_>, offline: bool) ->
         return Elsewhere::Nowhere;
     };
     let is_likely = remote == ORIGIN || remotes.len() == 1;
-    // A branch of that name that was fetched is no ledger.
+    // A fetched branch of that name was not a ledger.
     if !is_likely || fetched(remote).is_some() || !may_ask(offline) {
         return Elsewhere::Nowhere;
     }

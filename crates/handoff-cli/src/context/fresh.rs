@@ -1,5 +1,5 @@
-//! How fresh a reading command's answer is: with a remote, it asks the remote first, for a short
-//! time, and says so if that brought no answer.
+//! Freshness of reading commands: with a remote, they ask it first, briefly, and say so if it did
+//! not answer.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -17,14 +17,13 @@ use crate::environment;
 use crate::failure::{ErrorCode, Failure, chain};
 use crate::output::{Output, counted};
 
-/// How long a reading command may wait for the remote.
+/// The time limit for asking the remote.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long it may take to fetch an archived issue that this clone lacks.
+/// The time limit for fetching an archived issue that this clone lacks.
 const ARCHIVE_PATIENCE: Duration = Duration::from_secs(25);
 
-/// How long what was fetched by another command counts as current where the remote is not to be
-/// asked.
+/// How long a fetch by another command counts as current, if the remote must not be asked.
 const MOMENT: Duration = Duration::from_secs(60);
 
 /// How an answer relates to the ledger's remote.
@@ -43,7 +42,7 @@ pub struct Fresh {
     /// how many steps of the remote the answer leaves out, because steps here are not on the remote:
     /// `git handoff sync` brings both together
     left_out: usize,
-    /// Whether the trouble is that the remote gave no answer, not that its answer was of no use.
+    /// Whether the remote did not answer, rather than giving an unusable answer.
     #[serde(skip)]
     is_out_of_reach: bool,
     /// Whether the remote was read a moment ago, as by `git handoff fetch`.
@@ -52,19 +51,19 @@ pub struct Fresh {
 }
 
 impl Fresh {
-    /// Whether the answer has everything that the remote had when it was asked, or else a moment
+    /// Whether the answer includes everything that the remote had when it was asked, or a moment
     /// ago.
     pub fn is_current(&self) -> bool {
         let is_read = self.is_answered() || !self.asked && self.is_recent;
         is_read && self.left_out == 0
     }
 
-    /// Whether the remote gave an answer.
+    /// Whether the remote answered.
     pub fn is_answered(&self) -> bool {
         self.asked && self.trouble.is_none()
     }
 
-    /// What is wrong with the ledger of a remote that answered: it was rewritten, or is not a ledger.
+    /// What is wrong with an answering remote's ledger: it was rewritten, or is not a ledger.
     pub fn fault(&self) -> Option<&str> {
         let is_fault = self.asked && !self.is_out_of_reach;
         self.trouble.as_deref().filter(|_| is_fault)
@@ -75,7 +74,7 @@ impl Fresh {
         &self.remote
     }
 
-    /// The command that brings what the answer may lack.
+    /// The command that fetches what may be missing.
     pub fn command(&self) -> &'static str {
         if self.is_answered() {
             "git handoff sync"
@@ -84,7 +83,7 @@ impl Fresh {
         }
     }
 
-    /// What the answer may lack, in one line; none if it lacks nothing.
+    /// What may be missing, in one line; `None` if nothing is.
     pub fn text(&self) -> Option<String> {
         let remote = continued(&self.remote);
         if self.is_answered() {
@@ -115,7 +114,7 @@ impl Fresh {
     }
 }
 
-/// A moment that is mostly today: its time, and its day if that is another one.
+/// A time, with its date unless that is today.
 fn short(at: Moment) -> String {
     let today = moment_of(SystemTime::now()).date_naive();
     let form = if at.date_naive() == today {
@@ -130,7 +129,7 @@ fn moment_of(at: SystemTime) -> Moment {
     to_second(at)
 }
 
-/// What a reading command reads.
+/// The state that a reading command reads.
 pub struct Reading<'r> {
     /// The ledger.
     pub ledger: Ledger<'r>,
@@ -141,8 +140,8 @@ pub struct Reading<'r> {
 }
 
 impl Context {
-    /// Opens the ledger for reading. If it has a remote, the remote is asked first, unless the
-    /// command is to stay offline; whatever goes wrong with that, the answer is what is known here.
+    /// Opens the ledger for reading. With a remote, that is asked first, unless the command is
+    /// offline; if this fails, the local state is used.
     ///
     /// # Errors
     /// A [`Failure`] if there is no ledger, or it cannot be read.
@@ -197,7 +196,7 @@ impl Context {
         output.tell_pauses(&tip);
         if let Some(beside) = ledger.beside_remote()? {
             fresh.unpublished = beside.unpublished;
-            // If the branch here is merely behind, the tip was read that is ahead of it.
+            // If the branch is only behind, the newer tip was read.
             fresh.left_out = if beside.unpublished > 0 {
                 beside.behind
             } else {
@@ -208,7 +207,7 @@ impl Context {
         Ok(Reading { ledger, tip, fresh })
     }
 
-    /// Asks the remote, and moves the branch here along if it is merely behind.
+    /// Asks the remote, and fast-forwards the branch here if possible.
     fn ask<'r>(&self, ledger: Ledger<'r>, fresh: &mut Fresh) -> Result<Ledger<'r>, Failure> {
         let end = Instant::now() + PATIENCE;
         let mut session = Session {
@@ -227,7 +226,7 @@ impl Context {
             Ok(RemoteLook::Seen { at, .. }) => {
                 fresh.as_of = Some(moment_of(at));
                 session.patience = end.saturating_duration_since(Instant::now());
-                // Where the branch can't be moved, what was fetched is read all the same.
+                // If the branch can't be moved, the fetched state is read anyway.
                 let _ = ledger.follow_remote(&session);
             }
             Ok(RemoteLook::Missed(trouble)) => {
@@ -243,7 +242,7 @@ impl Context {
     }
 }
 
-/// Says on standard error what an answer may lack.
+/// Prints on standard error what may be missing from an answer.
 pub fn say(fresh: Option<&Fresh>, output: &mut Output) {
     if let Some(text) = fresh.and_then(Fresh::text) {
         output.say(&text);

@@ -1,4 +1,4 @@
-//! The issue that is worked on where a command runs.
+//! Determines the issue from the current branch.
 
 use handoff::base::ids::IssueKey;
 use handoff::git::Repository;
@@ -9,17 +9,17 @@ use serde_json::Value;
 use super::Context;
 use crate::failure::Failure;
 
-/// The limit of open issues to look through for a branch.
+/// The maximum number of open issues searched for a branch.
 const LOOK_THROUGH: usize = 2000;
 
-/// The fact that names an issue's code branch.
+/// The fact with an issue's code branch.
 const BRANCH: &str = "branch";
 
 impl Context {
-    /// The issue that was named, else the open one whose branch is checked out.
+    /// The given issue, or the open one whose branch is checked out.
     ///
     /// # Errors
-    /// A [`Failure`] of usage if none was named, and the branch is of none or of several.
+    /// A usage [`Failure`] if none was given and the branch belongs to none or to several.
     pub fn issue_or_here(
         &self,
         named: Option<&str>,
@@ -51,8 +51,7 @@ impl Context {
     }
 }
 
-/// The open issues that have a branch: by what is known of them, or by its name, `handoff/ISSUE`,
-/// which `work` gives.
+/// The open issues with a branch: by their facts, or by the name `handoff/ISSUE` that `work` uses.
 fn issues_of(branch: &str, tip: &Snapshot<'_>) -> Result<Vec<IssueKey>, Failure> {
     let by_name = branch.strip_prefix("handoff/");
     let mut seen: Vec<IssueKey> = Vec::new();

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Whether the program was requested to end.
+/// A flag: the program was asked to end.
 #[derive(Clone, Default)]
 pub struct Interruption {
     requested: Arc<AtomicBool>,
@@ -12,13 +12,12 @@ pub struct Interruption {
     waker: Arc<Mutex<Option<Waker>>>,
 }
 
-/// Called when a waiting command is requested to end.
+/// Called when a waiting command is asked to end.
 type Waker = Box<dyn Fn() + Send>;
 
 impl Interruption {
-    /// From now on, SIGINT, SIGTERM and SIGHUP are noted instead of ending the
-    /// program, and `wake` is called. A program that was started to outlive its
-    /// terminal does so.
+    /// From now on, SIGINT, SIGTERM and SIGHUP set the flag and call `wake` instead of ending the
+    /// program. A program started under `nohup` ignores SIGHUP as before.
     ///
     /// # Errors
     /// The system's error if signals can't be caught.
@@ -34,7 +33,7 @@ impl Interruption {
             std::thread::spawn(move || {
                 for signal in signals.forever() {
                     noted.signal.store(signal, Ordering::SeqCst);
-                    // The second request ends the program at once.
+                    // A second signal ends the program at once.
                     if noted.requested.swap(true, Ordering::SeqCst) {
                         noted.pass_on();
                     }
@@ -47,7 +46,7 @@ impl Interruption {
         Ok(caught)
     }
 
-    /// Also notes when nobody reads standard output any more.
+    /// Also wakes when standard output's reader is gone.
     pub fn or_reader_gone(&self, wake: impl Fn() + Send + 'static) {
         #[cfg(unix)]
         {
@@ -56,7 +55,7 @@ impl Interruption {
             let requested = Arc::clone(&self.requested);
             std::thread::spawn(move || {
                 let stdout = io::stdout();
-                // No flag is requested: a closed pipe is reported anyway.
+                // With no flags, poll still reports a closed pipe.
                 let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
                 while poll(&mut polled, None) == Err(Errno::INTR) {}
                 if polled[0]
@@ -72,25 +71,24 @@ impl Interruption {
         drop(wake);
     }
 
-    /// Whether the program was requested to end.
+    /// Whether the program was asked to end.
     pub fn requested(&self) -> &AtomicBool {
         &self.requested
     }
 
-    /// The same, for another thread or a library.
+    /// The flag, for another thread or a library.
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.requested)
     }
 
-    /// From now on, signals end the program again as if they were not caught; so does one that came
-    /// before.
+    /// From now on, signals end the program again; so does one that came before.
     pub fn release(&self) {
         if self.requested.swap(true, Ordering::SeqCst) {
             self.pass_on();
         }
     }
 
-    /// Requests one command to end, without a signal to the whole program.
+    /// Asks a single command to end, without a signal to the program.
     pub fn ask(&self) {
         self.requested.store(true, Ordering::SeqCst);
         let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
@@ -99,14 +97,14 @@ impl Interruption {
         }
     }
 
-    /// From now on, `wake` is called when the command is requested to end. Check `requested`
-    /// before waiting.
+    /// From now on, calls `wake` when the command is asked to end. Check `requested` before
+    /// waiting.
     pub fn wakes(&self, wake: impl Fn() + Send + 'static) {
         let mut waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
         *waker = Some(Box::new(wake));
     }
 
-    /// Ends the program as the signal would have; does nothing if none came.
+    /// Ends the program like the caught signal would have; does nothing without one.
     pub fn pass_on(&self) {
         #[cfg(unix)]
         {
@@ -114,14 +112,13 @@ impl Interruption {
             if signal == 0 {
                 return;
             }
-            // A signal that does not end programs was not caught.
+            // Only signals that end programs are caught.
             let _ = signal_hook::low_level::emulate_default_handler(signal);
         }
     }
 }
 
-/// Whether the program was started with SIGHUP ignored, as `nohup` does; assumed if the system
-/// does not tell.
+/// Whether the program was started with SIGHUP ignored, like under `nohup`; assumed if unknown.
 #[cfg(unix)]
 fn ignores_hangup() -> bool {
     let Ok(status) = std::fs::read_to_string("/proc/self/status") else {
@@ -130,6 +127,6 @@ fn ignores_hangup() -> bool {
     let mut lines = status.lines();
     let ignored = lines.find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    // The first bit is that of the first signal, which SIGHUP is.
+    // The first bit is signal 1, SIGHUP.
     ignored.is_none_or(|mask| mask & 1 == 1)
 }

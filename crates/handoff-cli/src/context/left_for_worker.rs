@@ -1,7 +1,7 @@
-//! What an agent in a sandbox leaves for the worker that runs it. Within a run of `work`, a sandbox
-//! may forbid to write the git directory, or the network: then `send`, `block` and `fail` record
-//! nothing, and leave in the run's folder what the worker records once the run ends. So does `send`
-//! where the branch is not on the remote yet.
+//! Files that a sandboxed agent leaves for its worker. Within a run of `work`, a sandbox may forbid
+//! writes to the git directory, or the network: then `send`, `block` and `fail` record nothing, but
+//! leave a file in the run's folder, which the worker records at the end of the run. `send` does
+//! the same if the branch is not on the remote yet.
 
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -19,22 +19,22 @@ use crate::failure::{ErrorCode, Failure};
 use crate::output::{Answer, Output};
 use crate::view::Look;
 
-/// The file with the contract that hands the work on.
+/// The file with the contract to send.
 pub const CONTRACT_FILE: &str = "contract";
 
-/// The file with what only a person can answer: the work is blocked, with its text as the reason.
+/// The file with a question for a person: the work is blocked with this text as the reason.
 pub const BLOCKED: &str = "blocked.md";
 
-/// The file with why the work can't be done: it fails, with its first line as the message.
+/// The file with a reason to fail: the first line is the message.
 pub const FAILED: &str = "failed.md";
 
-/// The place for what an agent leaves.
+/// The folder for left files.
 pub struct LeftForWorker {
     run: Run,
     why: &'static str,
 }
 
-/// What was left, and where.
+/// A left file.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Left")]
 pub struct LeftView {
@@ -55,14 +55,14 @@ impl Answer for LeftView {
 }
 
 impl Context {
-    /// Where to leave what can't be recorded here; `None` if it can be, and outside of a run of
-    /// `work`. A git directory that can't be written is not tried.
+    /// Where to leave a file if recording is not possible here; `None` if it is possible, or
+    /// outside of a run of `work`. Writability of the git directory is checked without writing.
     pub fn left_for_worker(
         &self,
         ledger: &mut Ledger<'_>,
         session: &Session,
     ) -> Option<LeftForWorker> {
-        // A server that runs outside of the sandbox records it itself.
+        // A server outside of the sandbox records directly.
         let run = run_of_work().filter(|_| self.call().is_none())?;
         if !can_write(ledger.repository()) {
             let why = "the git directory can't be written here";
@@ -76,8 +76,8 @@ impl Context {
         is_away.then_some(LeftForWorker { run, why })
     }
 
-    /// Where to leave a contract whose branch `origin` does not have as it is here: the worker pushes
-    /// it first.
+    /// Where to leave a contract whose branch `origin` does not have in this state: the worker
+    /// pushes it first.
     pub fn left_until_pushed(&self, ledger: &Ledger<'_>) -> Option<LeftForWorker> {
         let run = run_of_work().filter(|_| self.call().is_none())?;
         let repository = ledger.repository();
@@ -98,10 +98,10 @@ impl Context {
     }
 }
 
-/// Whether the git directory can be written, found out without writing.
+/// Whether the git directory is writable, determined without writing.
 fn can_write(repository: &Repository) -> bool {
     let folder = repository.common_dir();
-    // It changes nothing, and a sandbox answers as it would for a write.
+    // This changes nothing, and a sandbox treats it like a write.
     let opens = OpenOptions::new().append(true).open(folder.join("HEAD"));
     opens.is_ok() && is_accessible(folder)
 }
@@ -117,7 +117,7 @@ fn is_accessible(_: &Path) -> bool {
 }
 
 impl LeftForWorker {
-    /// Refuses what is about other work than the run's.
+    /// Refuses ids of other work than the run's.
     ///
     /// # Errors
     /// A usage [`Failure`].
@@ -127,7 +127,7 @@ impl LeftForWorker {
         self.ensure(is_own, id, own)
     }
 
-    /// Refuses a contract of another issue than the run's.
+    /// Refuses contracts of other issues than the run's.
     ///
     /// # Errors
     /// A usage [`Failure`].
@@ -153,7 +153,7 @@ impl LeftForWorker {
         Err(Failure::usage(text).hint("run it outside of the sandbox"))
     }
 
-    /// Leaves a text in one of the files, and says so.
+    /// Writes one of the files, and says so.
     pub fn leave(&self, name: &str, text: &str, output: &mut Output) -> Result<(), Failure> {
         let file = match name {
             CONTRACT_FILE => self.run.contract.clone(),

@@ -1,5 +1,5 @@
-//! The view of a waiting command: the ledger here, whose ref wakes it, and the ledger's remote,
-//! which a thread polls.
+//! What a waiting command watches: the local ledger, whose ref wakes it, and the ledger's remote,
+//! polled by a thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,27 +20,27 @@ use crate::environment;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 
-/// How often a remote is polled.
+/// The default polling interval of a remote.
 const POLL: Duration = Duration::from_secs(5);
 
 /// The time limit of one poll.
 const LONGEST: Duration = Duration::from_secs(25);
 
-/// How long it may take to move the branch here at the end.
+/// The time limit for moving the local branch at the end.
 const MOVING: Duration = Duration::from_secs(5);
 
-/// Which ledger is watched.
+/// Which ledgers are watched.
 pub enum Place {
-    /// The one here.
+    /// The local one.
     Here,
     /// This remote's.
     There(String),
-    /// The one here and its remote's, if it has one.
+    /// The local one, and its remote's if it has one.
     Both(Option<String>),
 }
 
 impl Place {
-    /// The ledger here, and its remote if it has one and that is to be polled.
+    /// The local ledger, and its remote if that is to be polled.
     pub fn of(
         looks: PollArgs,
         context: &Context,
@@ -57,7 +57,7 @@ impl Place {
 pub struct Lookout<'r> {
     ledger: Ledger<'r>,
     has_here: bool,
-    /// Whether the remote that is polled is the ledger's own.
+    /// Whether the polled remote is the ledger's own.
     is_own: bool,
     watch: RefWatch,
     is_told: bool,
@@ -65,14 +65,14 @@ pub struct Lookout<'r> {
     patrol: Option<Patrol>,
 }
 
-/// The thread that polls the remote, and its result.
+/// The polling thread and its results.
 struct Patrol {
-    /// As it is shown, without a password.
+    /// For display, without a password.
     remote: String,
     reports: Receiver<Report>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// Whether any poll has ended.
+    /// Whether a poll has finished.
     is_over_once: bool,
     /// Whether the remote was read.
     is_read: bool,
@@ -83,9 +83,9 @@ struct Patrol {
 enum Report {
     Seen,
     Missed(String),
-    /// Polling again makes no sense.
+    /// Retrying is pointless.
     Failed(Failure),
-    /// Polling again makes sense only if the remote could be read before.
+    /// Retrying is pointless unless the remote was read before.
     Refused(Failure),
 }
 
@@ -113,7 +113,7 @@ impl<'r> Lookout<'r> {
         }
         let own = has_here.then_some(ledger.refname());
         let refs: Vec<&str> = own.into_iter().chain(ledger.tracking_ref()).collect();
-        // Before the first read: any later change wakes it.
+        // Before the first read, so that no later change is missed.
         let watch = ledger.repository().watch(&refs);
         let begin = |remote: String| {
             Patrol::begin(
@@ -138,22 +138,22 @@ impl<'r> Lookout<'r> {
         })
     }
 
-    /// The ledger that is watched.
+    /// The watched ledger.
     pub fn ledger(&self) -> &Ledger<'r> {
         &self.ledger
     }
 
-    /// Ends a wait from another thread.
+    /// A handle that ends a wait from another thread.
     pub fn waker(&self) -> Waker {
         self.watch.waker()
     }
 
-    /// Also ends waits when something in these folders changes.
+    /// Also ends waits on changes in these folders.
     pub fn watch_also(&mut self, folders: Vec<std::path::PathBuf>) {
         self.watch.watch_also(folders);
     }
 
-    /// Lets signals end the wait, if a child process runs that must not be left behind.
+    /// Lets signals end the wait, if a child process must not be left behind.
     ///
     /// # Errors
     /// A [`Failure`] if signals can't be caught.
@@ -174,8 +174,8 @@ impl<'r> Lookout<'r> {
         })
     }
 
-    /// The newest states: one, or two if the ledgers here and there diverged. Empty before the
-    /// first poll of the remote has ended, or if there is no state.
+    /// The current states: one, or two if local and remote ledger diverged. Empty before the first
+    /// poll has finished, or without any state.
     ///
     /// # Errors
     /// A [`Failure`] if waiting is pointless.
@@ -187,7 +187,7 @@ impl<'r> Lookout<'r> {
         if !patrol.is_over_once {
             return Ok(Vec::new());
         }
-        // A state that was fetched long ago may be out of date.
+        // A state fetched by an earlier process may be stale.
         let there = if patrol.is_read {
             self.ledger.seen_there()?
         } else {
@@ -210,9 +210,8 @@ impl<'r> Lookout<'r> {
         tips.into_iter().map(read).collect()
     }
 
-    /// The last commit of the one history that is followed: the remote's if there is one, since
-    /// only published steps stay unchanged. `None` before its first poll has ended, or if it was
-    /// never read.
+    /// The tip of the history to follow: the remote's if there is one, because only published steps
+    /// are immutable. `None` before its first poll has finished, or if it was never read.
     ///
     /// # Errors
     /// A [`Failure`] if waiting is pointless.
@@ -236,30 +235,30 @@ impl<'r> Lookout<'r> {
         self.patrol.as_ref().is_none_or(|patrol| patrol.is_read)
     }
 
-    /// Whether the first poll has ended, with or without success.
+    /// Whether the first poll has finished, successfully or not.
     pub fn has_looked(&self) -> bool {
         self.patrol
             .as_ref()
             .is_none_or(|patrol| patrol.is_over_once)
     }
 
-    /// Why the remote can't be read now.
+    /// Why the remote can't be read at the moment.
     pub fn trouble(&self) -> Option<&str> {
         self.patrol.as_ref()?.trouble.as_deref()
     }
 
-    /// The remote, if one is polled.
+    /// The polled remote, if any.
     pub fn remote(&self) -> Option<&str> {
         self.patrol.as_ref().map(|patrol| patrol.remote.as_str())
     }
 
-    /// Waits until there may be something new, or for this long.
+    /// Waits until something may have changed, at most this long.
     pub fn pause(&mut self, limit: Option<Duration>, output: &mut Output) {
         if let Some(trouble) = self.watch.trouble().filter(|_| !self.is_told) {
             output.say(&format!("looking at the branch every second: {trouble}"));
             self.is_told = true;
         }
-        // Nothing is missed: any later change wakes it.
+        // No change is missed: any later one wakes it.
         if self.has_looked() && !self.is_announced {
             output.say(&format!(
                 "waiting for changes of {}",
@@ -270,7 +269,7 @@ impl<'r> Lookout<'r> {
         self.watch.wait(limit);
     }
 
-    /// Once the time is up: waits for the running poll, which ends by then too.
+    /// After the deadline: waits for the running poll, which also ends by then.
     pub fn finish(&mut self) {
         let patrol = self.patrol.as_mut();
         if let Some(thread) = patrol.and_then(|patrol| patrol.thread.take()) {
@@ -280,8 +279,8 @@ impl<'r> Lookout<'r> {
         }
     }
 
-    /// Ends the polls, and moves the branch here to what they fetched if it is merely behind, so
-    /// that the next command sees it too.
+    /// Stops polling, and fast-forwards the local branch to what was fetched, so that the next
+    /// command sees it.
     pub fn leave_fetched(&mut self) {
         let Some(patrol) = self.patrol.as_ref().filter(|_| self.is_own) else {
             return;
@@ -294,11 +293,11 @@ impl<'r> Lookout<'r> {
             patience: MOVING,
             ..session
         };
-        // Where the branch can't be moved, the next write does it.
+        // If the branch can't be moved, the next write moves it.
         let _ = self.ledger.follow_remote(&session);
     }
 
-    /// Stops the thread and waits for its end.
+    /// Stops the thread and waits for it.
     pub fn stop(&mut self) {
         self.patrol = None;
     }
@@ -319,7 +318,7 @@ impl<'r> Lookout<'r> {
             .hint("name the ledger's branch there with --branch; where there is none yet, `git handoff init --remote REMOTE` starts one")
     }
 
-    /// Takes in the results of polls.
+    /// Handles the results of polls.
     fn hear(&mut self, output: &mut Output) -> Result<(), Failure> {
         let Some(patrol) = &mut self.patrol else {
             return Ok(());
@@ -347,7 +346,7 @@ impl<'r> Lookout<'r> {
     }
 }
 
-/// The polls of a remote.
+/// The polling loop of a remote.
 struct Beat {
     remote: String,
     branch: String,
@@ -363,7 +362,7 @@ impl Patrol {
         let stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || {
             if let Err(failure) = beat.walk(&stopped, &sender, &waker) {
-                // Without a receiver, nobody waits.
+                // If nobody receives, nobody waits.
                 let _ = sender.send(Report::Failed(failure));
                 waker.wake();
             }
@@ -392,7 +391,7 @@ impl Drop for Patrol {
 }
 
 impl Beat {
-    /// Polls until it is stopped or the time is up.
+    /// Polls until it is stopped or the deadline passes.
     fn walk(
         &self,
         stop: &Arc<AtomicBool>,
@@ -404,7 +403,7 @@ impl Beat {
             .shared_through(&self.remote)
             .ended_by(Arc::clone(stop));
         let mut session = environment::session(&repository)?;
-        // A state fetched before this process started may be out of date.
+        // A state fetched before this process started may be stale.
         let mut since = session.began;
         let mut has_told = false;
         loop {
@@ -418,7 +417,7 @@ impl Beat {
                     next = Instant::now() + self.poll.saturating_sub(age);
                     Report::Seen
                 }
-                // It was cut short: keep the result of the earlier poll.
+                // An interrupted poll must not replace the previous result.
                 Ok(RemoteLook::Missed(_)) if is_late && has_told => return Ok(()),
                 Ok(RemoteLook::Missed(trouble)) => Report::Missed(trouble),
                 Err(
@@ -446,7 +445,7 @@ impl Beat {
         }
     }
 
-    /// The remaining time, if there is a limit.
+    /// The remaining time; `None` without a limit.
     fn left(&self) -> Option<Duration> {
         let left = |end: Instant| end.saturating_duration_since(Instant::now());
         self.deadline.map(left)
@@ -456,7 +455,7 @@ impl Beat {
 /// The failure if the ledger could not be read, or not completely.
 pub fn unreached(lookout: &Lookout<'_>) -> Failure {
     let (Some(remote), Some(trouble)) = (lookout.remote(), lookout.trouble()) else {
-        // Without a remote, the missing ledger is the one here.
+        // Without a remote, the local ledger is missing.
         return match lookout.ledger().tip() {
             Ok(_) => gone(lookout.ledger(), None),
             Err(error) => error.into(),
@@ -469,7 +468,7 @@ pub fn unreached(lookout: &Lookout<'_>) -> Failure {
     .into()
 }
 
-/// The failure of a branch that was deleted, as far as it was followed.
+/// The failure for a deleted branch, with the last commit seen.
 pub fn gone(ledger: &Ledger<'_>, seen: Option<ObjectId>) -> Failure {
     let text = format!("branch {} was deleted", ledger.branch());
     let failure = Failure::new(ErrorCode::NoLedger, text);

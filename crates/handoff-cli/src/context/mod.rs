@@ -1,10 +1,10 @@
-//! What commands open: the repository, the ledger, the acting agent.
+//! What commands open: the repository, the ledger, and the identities of agent and worker.
 //!
 //! `writer` opens a ledger for writing and synchronizes it with its remote; `lookout` watches it
-//! for commands that wait, and `interruption` ends their wait; `fresh` asks the remote for commands
-//! that read, and `elsewhere` finds the remote that has a ledger where there is none here; `call`
-//! replaces standard input and signals for a command that a server runs; `left_for_worker` takes what
-//! can't be recorded in a sandbox; `worker` finds the acting worker. Modules here give commands a
+//! for waiting commands, and `interruption` ends their wait; `fresh` asks the remote for reading
+//! commands, and `elsewhere` finds a remote's ledger where there is none; `call` replaces standard
+//! input and signals in a server; `left_for_worker` stores what a sandbox can't record; `worker`
+//! determines the acting worker.
 //! library's value, ready to use.
 
 pub mod call;
@@ -70,21 +70,21 @@ pub struct Global {
     help: Option<bool>,
 }
 
-/// The global options, and the values opened by them.
+/// The global options, and what commands open by them.
 #[derive(Clone)]
 pub struct Context {
     global: Global,
-    /// Every handle of the repository that was given out.
+    /// Every repository handle given out.
     opened: Rc<RefCell<Vec<Rc<Repository>>>>,
     remote_args: RemoteArgs,
-    /// The worker that acts if none is named.
+    /// The default worker.
     fallback_worker: Option<WorkerId>,
     /// Set if a server runs the command.
     call: Option<Rc<Call>>,
 }
 
 impl Context {
-    /// The context of a command that the program was started for.
+    /// The context of the program's own command.
     pub fn new(global: Global) -> Self {
         Self {
             global,
@@ -95,7 +95,7 @@ impl Context {
         }
     }
 
-    /// The same, for a command that a server runs.
+    /// The context of a command that a server runs.
     pub fn of_call(global: Global, call: Call) -> Self {
         Self {
             call: Some(Rc::new(call)),
@@ -103,13 +103,13 @@ impl Context {
         }
     }
 
-    /// Its call, if a server runs the command.
+    /// The call, if a server runs the command.
     pub fn call(&self) -> Option<&Call> {
         self.call.as_deref()
     }
 
-    /// Refuses a path outside of the working tree, if a server runs the command: who calls a server
-    /// need not be allowed to read and write what its user can.
+    /// Refuses a path outside of the working tree in a call: the caller of a server need not have
+    /// its user's file permissions.
     ///
     /// # Errors
     /// A [`Failure`] of usage.
@@ -124,8 +124,8 @@ impl Context {
             .hint("nothing was read or written; name a path in the working tree, or run the command in a shell"))
     }
 
-    /// Ends a wait early: by the caller, or by signals if a child process runs that must not be
-    /// left behind.
+    /// An interruption for a wait: by the call, or by signals if a child process must not be left
+    /// behind.
     ///
     /// # Errors
     /// A [`Failure`] if signals can't be caught.
@@ -139,7 +139,7 @@ impl Context {
         Ok(Some(interruption.clone()))
     }
 
-    /// The same, for a command that writes.
+    /// A copy for a writing command.
     pub fn with(&self, remote_args: RemoteArgs) -> Self {
         Self {
             remote_args,
@@ -147,7 +147,7 @@ impl Context {
         }
     }
 
-    /// How to reach the remote.
+    /// The remote options.
     pub fn remote_args(&self) -> RemoteArgs {
         self.remote_args
     }
@@ -176,8 +176,8 @@ impl Context {
         thread::available_parallelism().map_or(1, NonZero::get)
     }
 
-    /// Lets git pack loose objects if a command wrote or fetched some and it is due: call it last.
-    /// Within another git command, that command is responsible for it.
+    /// Runs git's maintenance if this command wrote or fetched objects and it is due: call it last.
+    /// Within another git command, that one is responsible.
     pub fn maintain(&self) {
         if !environment::is_within_git() {
             let opened = self.opened.borrow();
@@ -185,18 +185,17 @@ impl Context {
         }
     }
 
-    /// The agent that was named on the command line.
+    /// The agent named on the command line.
     pub fn named_agent(&self) -> Option<&str> {
         self.global.agent.as_deref()
     }
 
-    /// The global options, for another context on a thread of its own.
+    /// The global options, for a context on another thread.
     pub fn global(&self) -> Global {
         self.global.clone()
     }
 
-    /// The options of the command line that another command on the same ledger needs, besides the
-    /// agent.
+    /// The command-line options that another command on the same ledger needs, except the agent.
     pub fn other_options(&self, offline: bool) -> Vec<String> {
         let options = [
             ("--worker", self.global.worker.as_ref()),
@@ -209,7 +208,7 @@ impl Context {
         named.flatten().chain(offline).collect()
     }
 
-    /// The branch that was named on the command line.
+    /// The branch named on the command line.
     pub fn branch(&self) -> Option<&str> {
         self.global.branch.as_deref()
     }
@@ -268,22 +267,22 @@ impl Context {
         name.map(|name| self.named(repository, &name)).transpose()
     }
 
-    /// The agent of this name, by the protocol's own name for it: every name of an agent that is
-    /// typed comes through here.
+    /// Resolves an agent's name or alias by the protocols in force: every agent name from the user
+    /// passes through here.
     ///
     /// # Errors
     /// A [`Failure`] of usage if no agent can have the name.
     pub fn named(&self, repository: &Repository, name: &str) -> Result<AgentName, Failure> {
-        // What can't be read is reported by whoever needs it.
+        // Read errors are reported by whoever needs the ledger.
         let tip = self.tip(repository).ok();
         let own = tip.and_then(|tip| tip.own_name(name).ok()).flatten();
         Ok(own.map_or_else(|| name.parse(), Ok)?)
     }
 
-    /// The same for several.
+    /// The same for several names.
     ///
     /// # Errors
-    /// As for one.
+    /// The same.
     pub fn all_named(
         &self,
         repository: &Repository,
@@ -307,7 +306,7 @@ impl Context {
         })
     }
 
-    /// The agents of the ledger's first protocol, those that act.
+    /// The agents of the ledger's first protocol that can act.
     fn agents_here(&self, repository: &Repository) -> Result<Option<String>, Failure> {
         let ledger = self.ledger(repository)?;
         if ledger.tip_id()?.is_none() {
@@ -319,14 +318,14 @@ impl Context {
     }
 }
 
-/// The remote that the configuration names; a path is relative to the working tree.
+/// The remote in the configuration; a path is relative to the working tree.
 fn configured_remote(repository: &Repository) -> Option<String> {
     let name = repository.config("handoff.remote")?;
     let from = repository.workdir().unwrap_or(repository.path());
     (!name.is_empty()).then(|| canonical_remote(repository, from, name))
 }
 
-/// A remote by its name, its address or its path from the current folder.
+/// Resolves a remote by name, URL or path.
 ///
 /// # Errors
 /// A usage [`Failure`] for anything else.
@@ -335,8 +334,8 @@ pub fn remote_named(repository: &Repository, name: String) -> Result<String, Fai
     existing(repository, name)
 }
 
-/// The canonical name of a remote, under which its branch is tracked: for a path, the same in
-/// every folder, and even if it does not exist.
+/// The canonical name of a remote, under which its branch is tracked: for a path, the same in every
+/// folder, even if it does not exist.
 fn canonical_remote(repository: &Repository, from: &Path, name: String) -> String {
     if name.starts_with('-') || is_known(repository, &name) {
         return name;
@@ -356,8 +355,7 @@ fn is_known(repository: &Repository, name: &str) -> bool {
     repository.config(&format!("remote.{name}.url")).is_some()
 }
 
-/// Refuses a configured remote that this clone does not have any more, as after `git remote
-/// rename`.
+/// Refuses a configured remote that no longer exists, as after `git remote rename`.
 fn configured_exists(repository: &Repository, name: &str) -> Result<(), Failure> {
     let Err(failure) = existing(repository, name.to_owned()) else {
         return Ok(());
@@ -382,7 +380,7 @@ fn configured_exists(repository: &Repository, name: &str) -> Result<(), Failure>
     Err(Failure::usage(message).hint(hint))
 }
 
-/// Refuses anything but a remote's name, an address or a path.
+/// Refuses text that is not a remote's name, a URL or a path.
 fn existing(repository: &Repository, name: String) -> Result<String, Failure> {
     let is_address = name.contains(['/', ':']);
     if name.starts_with('-') || !is_address && !is_known(repository, &name) {
@@ -392,10 +390,10 @@ fn existing(repository: &Repository, name: String) -> Result<String, Failure> {
     Ok(name)
 }
 
-/// A commit that must exist in this repository.
+/// Resolves text to a commit in this repository.
 ///
 /// # Errors
-/// A [`Failure`] if the text names none.
+/// A [`Failure`] if there is no such commit.
 pub fn commit_id(repository: &Repository, text: &str) -> Result<ObjectId, Failure> {
     let found = repository.commit_named(text).map_err(LedgerError::from)?;
     found.ok_or_else(|| {
@@ -405,11 +403,11 @@ pub fn commit_id(repository: &Repository, text: &str) -> Result<ObjectId, Failur
     })
 }
 
-/// The commit that a text names and nothing else could: its whole id, which need not be here, or a
-/// name that only one ref has, or `HEAD`. An abbreviation may become another commit's.
+/// Resolves text that is unambiguous forever: a full id, which need not exist here, a name of a
+/// single ref, or `HEAD`. An abbreviated id could become ambiguous.
 ///
 /// # Errors
-/// A [`Failure`] if it names none, or may name several.
+/// A [`Failure`] if there is no such commit, or the text is ambiguous.
 pub fn one_commit(repository: &Repository, text: &str) -> Result<ObjectId, Failure> {
     let digits = 2 * repository.format().id_bytes();
     let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -446,8 +444,8 @@ pub fn one_commit(repository: &Repository, text: &str) -> Result<ObjectId, Failu
     }
 }
 
-/// Reads a handoff's id, which may be shortened to its issue if that is unambiguous: the issue's
-/// only open handoff, the only one open with the acting agent, or its only one.
+/// Parses a handoff's id. A bare issue key means its only open handoff, the only open one with the
+/// acting agent, or its only one.
 pub fn handoff_id(
     snapshot: &Snapshot<'_>,
     text: &str,

@@ -1,4 +1,4 @@
-//! The worker that acts: where its id comes from.
+//! The acting worker, and the source of its id.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -14,26 +14,26 @@ use crate::environment;
 use crate::failure::{ErrorCode, Failure, chain};
 use crate::output::Carried;
 
-/// The file with a working tree's own id, in its own Git directory.
+/// The file with a working tree's own worker id, in its git directory.
 const FILE: &str = "handoff/worker";
 
-/// A worker, and whether its commands must name it to run elsewhere.
+/// A worker, and whether printed commands must name it.
 #[derive(Clone, Debug)]
 pub struct Worker {
     /// Its id.
     pub id: WorkerId,
-    /// Whether the environment or the configuration names it, which other working trees share.
+    /// Whether it comes from the environment or the configuration, which other working trees share.
     is_shared: bool,
 }
 
 impl Worker {
-    /// Whether other working trees have it too, so that commands need not name it.
+    /// Whether other working trees share it, so that commands need not name it.
     pub fn is_shared(&self) -> bool {
         self.is_shared
     }
 }
 
-/// An agent and its worker, if that is known.
+/// An agent with its worker, if known.
 pub fn holder<'a>(agent: &'a AgentName, worker: Option<&'a Worker>) -> Holder<'a> {
     Holder {
         agent,
@@ -42,7 +42,7 @@ pub fn holder<'a>(agent: &'a AgentName, worker: Option<&'a Worker>) -> Holder<'a
 }
 
 impl Context {
-    /// The acting worker, if it is known: nothing is written to find out.
+    /// The acting worker, if it has an id already; writes nothing.
     ///
     /// # Errors
     /// A [`Failure`] if its id is malformed or can't be read.
@@ -57,9 +57,9 @@ impl Context {
         }))
     }
 
-    /// What printed commands carry: the worker if the command line names it, or if it is the id of one
-    /// of several working trees. What can't be read is left out: the command that needs it says
-    /// so.
+    /// The options that printed commands carry: with the worker if the command line names it, or if
+    /// it belongs to one of several working trees. Errors are ignored: the command that needs the
+    /// value reports them.
     pub fn carried(&self, repository: &Repository) -> Carried {
         let agent = self.agent(repository).ok().flatten();
         let worker = self.worker(repository).ok().flatten();
@@ -75,7 +75,7 @@ impl Context {
         }
     }
 
-    /// The same, with the name that the protocols in force have for the agent.
+    /// The same, with the agent's name by the protocols in force.
     pub fn carried_at(&self, repository: &Repository, tip: &Snapshot<'_>) -> Carried {
         let mut carried = self.carried(repository);
         if let Some(agent) = &carried.agent {
@@ -91,13 +91,13 @@ impl Context {
         carried
     }
 
-    /// The same for a command that failed, in the repository that it opened.
+    /// The same for a failed command, in the repository that it opened.
     pub fn carried_by_failure(&self) -> Option<Carried> {
         let opened = self.opened.borrow();
         opened.last().map(|repository| self.carried(repository))
     }
 
-    /// The acting worker. A working tree whose worker is not named gets an id of its own, once.
+    /// The acting worker; a working tree without an id gets one.
     ///
     /// # Errors
     /// A [`Failure`] if its id is malformed, or can't be read or written.
@@ -115,7 +115,7 @@ impl Context {
         })
     }
 
-    /// The worker that the command line, the environment or the configuration names.
+    /// The worker named by the command line, the environment or the configuration.
     ///
     /// # Errors
     /// A usage [`Failure`] for a malformed id.
@@ -146,7 +146,7 @@ impl Context {
         }))
     }
 
-    /// The same, for a command that acts as this worker if none is named.
+    /// A copy with a default worker.
     pub fn with_fallback_worker(&self, worker: Option<WorkerId>) -> Self {
         Self {
             fallback_worker: worker,
@@ -155,7 +155,7 @@ impl Context {
     }
 }
 
-/// A random worker id, with the kind of worker it is for.
+/// A random worker id with a prefix for its kind.
 pub fn random_worker(kind: &str) -> String {
     let word = environment::random_word();
     format!("{kind}-{}", &word[..12])
@@ -174,7 +174,7 @@ fn own_id(file: &Path) -> Result<Option<WorkerId>, Failure> {
     }
 }
 
-/// Creates the file with a random id, whole or not at all; another process may be faster.
+/// Creates the file atomically with a random id, unless another process already did.
 fn create(file: &Path) -> io::Result<()> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
@@ -184,13 +184,13 @@ fn create(file: &Path) -> io::Result<()> {
     let mut out = File::create_new(&new)?;
     let written = writeln!(out, "{id}").and_then(|()| out.sync_all());
     drop(out);
-    // A link, unlike a renaming, replaces nothing; some file systems have none.
+    // A hard link, unlike a rename, replaces nothing; some file systems lack it.
     let linked = written.and_then(|()| match fs::hard_link(&new, file) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(_) if !file.exists() => fs::copy(&new, file).map(drop),
         other => other,
     });
-    // If it can't be removed, a file is left over.
+    // At worst, a temporary file is left over.
     let _ = fs::remove_file(&new);
     linked
 }

@@ -1,4 +1,4 @@
-//! Opening the ledger for writing, synchronized with its remote.
+//! Opens the ledger for writing, synchronized with its remote.
 
 use handoff::base::Moment;
 use handoff::base::text::continued;
@@ -31,7 +31,7 @@ impl Context {
         Ok((ledger, session))
     }
 
-    /// Opens the ledger for writing. Before anything is read, call [`catch_up`].
+    /// Opens the ledger for writing. Call [`catch_up`] before reading.
     ///
     /// # Errors
     /// A [`Failure`] of usage or the environment.
@@ -41,7 +41,7 @@ impl Context {
         output: &mut Output,
     ) -> Result<(Ledger<'r>, Session), Failure> {
         let (ledger, mut session) = self.writer_apart(repository, output)?;
-        // A write that is refused until here leaves nothing behind.
+        // A write that is refused before this leaves nothing behind.
         session.worker = Some(self.acting_worker(repository)?.id);
         output.carry(self.carried(repository));
         if let Some(remote) = copied_from(repository, ledger.branch()) {
@@ -52,7 +52,7 @@ impl Context {
         Ok((ledger, session))
     }
 
-    /// Adds a hint to fetch if something was not found here and the remote was not read.
+    /// If something was not found and the remote was not read, adds a hint to fetch.
     pub fn may_be_behind(&self, failure: &mut Failure, output: &Output) {
         let not_found = matches!(
             failure.code,
@@ -70,7 +70,7 @@ impl Context {
         }
     }
 
-    /// Opens the ledger for writing.
+    /// Opens the ledger for writing, without giving the working tree a worker id.
     ///
     /// # Errors
     /// A [`Failure`] of usage.
@@ -83,7 +83,7 @@ impl Context {
         self.writer_through(repository, None, output)
     }
 
-    /// Opens the ledger for writing; it has this remote, or else the configured one.
+    /// The same, through this remote or the configured one.
     ///
     /// # Errors
     /// A [`Failure`] of usage.
@@ -110,7 +110,7 @@ impl Context {
     }
 }
 
-/// Synchronizes a ledger with its remote, if it has one and that was not done yet.
+/// Synchronizes a ledger with its remote, unless that was done or there is none.
 ///
 /// # Errors
 /// A [`Failure`], before anything was written.
@@ -132,7 +132,7 @@ pub fn catch_up(
         ));
     }
     if synced.rejected.is_empty() && synced.renamed.is_empty() {
-        // What can't be read is for the command to tell.
+        // Read errors are reported by the command.
         let _ = tell_news(ledger, true, output);
         return Ok(());
     }
@@ -140,8 +140,8 @@ pub fn catch_up(
     Err(not_as_it_was(&synced))
 }
 
-/// Tells an agent what others have said about the issues that it works on since it claimed them; once,
-/// by a command that writes. A partial clone would have to ask for them.
+/// Tells an agent once, by a command that writes, about others' new remarks on its issues.
+/// Skipped in a partial clone, which would have to fetch them.
 ///
 /// # Errors
 /// A [`Failure`] if something can't be read.
@@ -181,14 +181,14 @@ pub fn tell_news(ledger: &Ledger<'_>, writes: bool, output: &mut Output) -> Resu
     }
     if writes && last != told {
         let bytes = serde_json::to_vec(&last).unwrap_or_default();
-        // If it can't be noted, it is told again.
+        // If the note can't be written, they are told again.
         let _ = note.write(&bytes);
     }
     Ok(())
 }
 
-/// The failure of a write whose synchronization renamed or refused offline steps, which the
-/// request may depend on.
+/// The failure of a write after synchronization renamed or refused offline steps, on which the
+/// request may depend.
 fn not_as_it_was(synced: &Synced) -> Failure {
     let text = |outcome: &str| {
         format!("steps that were made here offline {outcome}, and nothing else was done")
@@ -206,7 +206,7 @@ fn not_as_it_was(synced: &Synced) -> Failure {
         })
 }
 
-/// What became of steps that were made offline, if a write stopped for that.
+/// The outcome of offline steps that stopped a write.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Replayed")]
 pub struct ReplayedView<'a> {

@@ -1,4 +1,4 @@
-//! The rules that a contract is checked against as a document alone.
+//! Checks a contract as a document, without recording it.
 
 use handoff::base::ids::AgentName;
 use handoff::contract::Outline;
@@ -13,15 +13,15 @@ use crate::context::Context;
 use crate::contracts::not_in_force::diagnosed;
 use crate::failure::{ErrorCode, Failure, chain};
 
-/// What a contract is checked against.
+/// The rules to check against.
 pub enum Against<'r> {
-    /// The rules of the ledger here.
+    /// The ledger's.
     Ledger(Box<Snapshot<'r>>),
-    /// The built-in rules, if there is no ledger.
+    /// The built-in protocols', without a ledger.
     BuiltIn(Vec<(Protocol, FolderSchemas)>),
 }
 
-/// A built-in protocol, and its review of a contract.
+/// A built-in protocol and its review of a contract.
 struct BuiltInMatch<'p> {
     protocol: &'p Protocol,
     review: Review,
@@ -34,7 +34,7 @@ impl AsRef<Review> for BuiltInMatch<'_> {
 }
 
 impl<'r> Against<'r> {
-    /// Takes the ledger's rules, or the built-in ones: all, or the named one.
+    /// Chooses the ledger's rules, or else the built-in ones: all, or the named protocol's.
     pub fn choose(
         context: &Context,
         repository: Option<&'r Repository>,
@@ -60,7 +60,7 @@ impl<'r> Against<'r> {
         Ok(Self::BuiltIn(protocols.collect::<Result<_, Failure>>()?))
     }
 
-    /// Takes a contract through the pipeline.
+    /// Checks a contract.
     ///
     /// # Errors
     /// A [`Failure`] if the rules can't be read; faults of the contract are in the review.
@@ -84,7 +84,7 @@ impl<'r> Against<'r> {
         }
     }
 
-    /// Whether a file means to be a contract of one of the protocols.
+    /// Whether a file is meant to be a contract of one of the protocols.
     pub fn is_contract(&self, outline: &Outline<'_>) -> Result<bool, Failure> {
         match self {
             Self::Ledger(snapshot) => {

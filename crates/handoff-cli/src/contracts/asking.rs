@@ -9,19 +9,19 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Whether somebody can be asked: the command runs on a terminal.
+/// Whether a person can be asked: the command runs on a terminal.
 pub fn is_possible(context: &Context, output: &Output) -> bool {
     output.is_on_terminal() && context.call().is_none() && stdin().is_terminal()
 }
 
-/// Prints a question, and reads the line that is typed, without blanks around it.
+/// Prints a question and returns the typed line, trimmed.
 ///
 /// # Errors
-/// A usage [`Failure`] with this hint at the end of the input.
+/// A usage [`Failure`] with this hint at the end of input.
 pub fn answer(question: &str, hint: &str, output: &mut Output) -> Result<String, Failure> {
     output.say(question);
     let mut line = String::new();
-    // What can't be read is as good as the end of it.
+    // A read error counts as the end of input.
     if stdin().read_line(&mut line).unwrap_or(0) == 0 {
         let text = "nothing was answered, and nothing was written";
         return Err(Failure::usage(text).hint(hint));
@@ -29,11 +29,11 @@ pub fn answer(question: &str, hint: &str, output: &mut Output) -> Result<String,
     Ok(line.trim().to_owned())
 }
 
-/// Asks until one of several choices is named by its number or its first word; the first is meant if
-/// nothing is typed. Returns its place in the list.
+/// Asks until one of the choices is named by number or first word; an empty line means the first.
+/// Returns its index.
 ///
 /// # Errors
-/// The same.
+/// As [`answer`].
 pub fn choice(
     question: &str,
     choices: &[&str],
@@ -59,31 +59,31 @@ pub fn choice(
     }
 }
 
-/// When a value is asked for.
+/// When a value is asked for, relative to the others.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// The first time: others may decide that it is not needed.
+    /// First: the others may show that it is not needed.
     First,
-    /// All others are there.
+    /// Last: all others are there.
     Last,
-    /// Its list may have another entry.
+    /// Again: the list may have another entry.
     More,
 }
 
 /// A question for a value of a contract.
 #[derive(Clone)]
 pub struct Question {
-    /// Where it belongs.
+    /// The field's JSON Pointer.
     pub pointer: String,
-    /// What belongs there.
+    /// Its description.
     pub about: String,
     /// When it is asked for.
     pub turn: Turn,
 }
 
 impl Question {
-    /// What to ask for next of what is left, each with its meaning: another entry of the list that was
-    /// answered last once its entry is complete, what was not put off, what was put off.
+    /// The next question about what is left, each with its description. Order: another entry of the
+    /// list answered last, once its entry is complete; values not put off; values put off.
     pub fn next(left: &[(String, String)], later: &[String], list: Option<&Self>) -> Option<Self> {
         if let Some(first) = list
             && let Some((whole, next)) = next_entry(&first.pointer)
@@ -109,7 +109,7 @@ impl Question {
         })
     }
 
-    /// What nothing typed means.
+    /// The meaning of an empty answer.
     pub fn if_empty(&self) -> &'static str {
         match self.turn {
             Turn::First => " (Enter: later)",
@@ -118,14 +118,14 @@ impl Question {
         }
     }
 
-    /// Whether a finding refuses its answer.
+    /// Whether a finding refuses the answer to this question.
     pub fn refuses(&self, found: &Finding) -> bool {
         found.is_error()
             && found.code != FindingCode::FieldUnfilled
             && is_in(&self.pointer, &found.path)
     }
 
-    /// The question that begins an entry of the list which was answered last, after this one.
+    /// The question that starts an entry of the list answered last.
     pub fn list(self, before: Option<Self>) -> Option<Self> {
         let (whole, _) = next_entry(&self.pointer)?;
         let begins = self.turn == Turn::More;

@@ -1,4 +1,5 @@
-//! A contract as it is sent: one way for `send`, which writes it, and `check`, which does not.
+//! A contract on its way into the ledger: shared by `send`, which writes it, and `check`, which
+//! does not.
 
 use clap::Args;
 use handoff::base::finding::{Finding, FindingCode};
@@ -13,7 +14,7 @@ use crate::contracts::input;
 use crate::contracts::not_in_force::diagnosed;
 use crate::failure::Failure;
 
-// No doc comment: it would become the help of each command that takes these options.
+// No doc comment: it would become the help of each command with these options.
 #[derive(Args)]
 #[allow(missing_docs, reason = "clap would take it for the command's help")]
 pub struct OfferArgs {
@@ -41,7 +42,7 @@ pub struct OfferArgs {
     coverage: Vec<String>,
 }
 
-/// What the options say of a contract.
+/// The parsed options about a contract.
 pub struct Options {
     /// Its sender, if known.
     pub agent: Option<AgentName>,
@@ -54,7 +55,7 @@ pub struct Options {
 }
 
 impl OfferArgs {
-    /// Whether there are more than those that say what the contract is about.
+    /// Whether options are set besides those about the contract's subject.
     pub fn has_more(&self) -> bool {
         self.answers.is_some()
             || !self.allow_secret.is_empty()
@@ -62,7 +63,7 @@ impl OfferArgs {
             || !self.coverage.is_empty()
     }
 
-    /// Reads the options, and the reports that they name.
+    /// Parses the options, and reads the reports that they name.
     ///
     /// # Errors
     /// A usage [`Failure`].
@@ -103,7 +104,7 @@ impl OfferArgs {
 }
 
 impl Options {
-    /// A contract with these options.
+    /// Combines a contract with these options.
     pub fn offer<'a>(&'a self, input: &'a Input<'a>) -> Offer<'a> {
         Offer {
             input,
@@ -116,8 +117,8 @@ impl Options {
     }
 }
 
-/// What becomes of a contract, with what is left to `send` filled in. A refusal names the contract's
-/// protocol if that is not in force.
+/// The outcome of sending a contract, after places for `send` were filled in. If its protocol is
+/// not in force, a refusal names it.
 ///
 /// # Errors
 /// A [`Failure`] if the ledger or the repository can't be read; the inner result is the ledger's.

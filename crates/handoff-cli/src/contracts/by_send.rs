@@ -1,5 +1,5 @@
-//! What `send` fills in of a contract that was written before the work was done: the places marked
-//! `{{fill by send: …}}`, by what the repository and the issue tell now.
+//! Fills in the places marked `{{fill by send: …}}` in a contract that was written before the work:
+//! with what the repository and the issue say now.
 
 use handoff::base::ids::{AgentName, IssueKey, WorkerId};
 use handoff::contract::{BY_SEND, FILL, Source};
@@ -13,7 +13,7 @@ use handoff::templates::{known, left_to_fill, skeleton};
 use crate::environment::now;
 use crate::failure::Failure;
 
-/// A contract with open places, and what is known of its form.
+/// A contract with open places, and its rules.
 struct Open<'a, 'r> {
     source: &'a Source,
     rules: Rules<'r>,
@@ -22,7 +22,7 @@ struct Open<'a, 'r> {
 }
 
 impl<'a, 'r> Open<'a, 'r> {
-    /// `None` if it has no open places, or its type is not known.
+    /// `None` if it has no open places, or its type is unknown.
     fn new(tip: &Snapshot<'r>, offer: &Offer<'a>) -> Result<Option<Self>, Failure> {
         let source = offer.input.source().ok();
         let Some(source) = source.filter(|source| source.text().contains(BY_SEND)) else {
@@ -53,7 +53,7 @@ impl<'a, 'r> Open<'a, 'r> {
     }
 }
 
-/// The places of a contract that `send` fills in, in its own terms.
+/// The places of a contract that `send` fills in, in terms of its format.
 pub fn open_places(tip: &Snapshot<'_>, offer: &Offer<'_>) -> Result<Vec<String>, Failure> {
     let open = Open::new(tip, offer)?;
     let Some((open, kind)) = open.as_ref().and_then(|open| Some((open, open.kind()?))) else {
@@ -70,8 +70,8 @@ pub fn open_places(tip: &Snapshot<'_>, offer: &Offer<'_>) -> Result<Vec<String>,
     Ok(left.map(place).collect())
 }
 
-/// The contract with its open places filled in; `None` if it has none, or is not one whose type and
-/// issue are known. A place that nothing is known about stays, and is a finding of the review.
+/// The contract with its open places filled in; `None` if there are none, or its type or issue is
+/// unknown. Places without a known value stay, and become findings.
 pub fn filled(
     repository: &Repository,
     tip: &Snapshot<'_>,

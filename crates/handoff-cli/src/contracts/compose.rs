@@ -1,4 +1,4 @@
-//! Contracts that `send` writes: what is known, what the command line gives, and what is edited.
+//! Composes contracts for `send` from known values, the command line and the editor.
 
 use handoff::base::finding::{Finding, FindingCode};
 use handoff::base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
@@ -30,7 +30,7 @@ const LOOK: OverviewLimits<'_> = OverviewLimits {
 /// The issue of the handoff that an agent holds.
 ///
 /// # Errors
-/// A usage [`Failure`] if it holds none, or some in several issues.
+/// A usage [`Failure`] if it holds none, or handoffs of several issues.
 pub fn issue_held(
     context: &Context,
     repository: &Repository,
@@ -49,7 +49,7 @@ pub fn issue_held(
                 format!("{name} holds nothing here, so say which issue the contract is about");
             let claim = format!("`git handoff claim --next --as {name}` takes up what waits");
             let issue = "add --issue N";
-            // What waits is most likely what the contract is about.
+            // The contract is most likely about the waiting handoff.
             Err(Failure::usage(text).hint(match found.waiting.count {
                 0 => format!("{issue}; {claim}"),
                 _ => format!("{claim}, and then send; or {issue}"),
@@ -63,7 +63,7 @@ pub fn issue_held(
     }
 }
 
-/// The one handoff that an agent's worker holds.
+/// The only handoff that an agent's worker holds.
 ///
 /// # Errors
 /// A usage [`Failure`] if it holds none, or several.
@@ -89,7 +89,7 @@ pub fn handoff_held(
     }
 }
 
-/// What an agent's worker holds and can claim, and the agent's own name.
+/// What an agent's worker holds and can claim, and the agent's canonical name.
 fn work_of(
     context: &Context,
     repository: &Repository,
@@ -109,10 +109,10 @@ fn work_of(
     Ok((name.clone(), found))
 }
 
-/// What templates call the list of the code branch's commits.
+/// The name in templates of the code branch's commits.
 const COMMITS: &str = "commits";
 
-/// Writes one contract.
+/// Composes one contract.
 pub struct Composer<'a> {
     repository: &'a Repository,
     rules: Rules<'a>,
@@ -124,7 +124,7 @@ pub struct Composer<'a> {
 }
 
 impl<'a> Composer<'a> {
-    /// Gathers what is known.
+    /// Gathers the known values.
     pub fn new(
         repository: &'a Repository,
         tip: &Snapshot<'a>,
@@ -159,7 +159,7 @@ impl<'a> Composer<'a> {
         })
     }
 
-    /// The whole contract.
+    /// The complete contract.
     ///
     /// # Errors
     /// A [`Failure`] that lists what is missing.
@@ -171,11 +171,11 @@ impl<'a> Composer<'a> {
         Ok(made.map_err(|failure| self.with_claim(failure))?.text)
     }
 
-    /// The contract as far as it is known and given, and what it needs besides: the pointer and the
-    /// meaning of each value.
+    /// The contract with known and given values, and what is missing: the pointer and description
+    /// of each value.
     ///
     /// # Errors
-    /// A [`Failure`] if it can't be sent whatever is given.
+    /// A [`Failure`] if it can't be sent whatever the missing values are.
     pub fn so_far(&self) -> Result<(String, Vec<(String, String)>), Failure> {
         if let Some(refusal) = &self.not_held {
             return Err(refusal.clone().into());
@@ -187,7 +187,7 @@ impl<'a> Composer<'a> {
         }
     }
 
-    /// The question for a value: the name of its field, its type unless it is text, and its meaning.
+    /// The question for a value: its field's name, its type unless it is text, and its description.
     ///
     /// # Errors
     /// A [`Failure`] if the schema can't be read.
@@ -197,7 +197,7 @@ impl<'a> Composer<'a> {
         Ok(format!("{}{shape}: {about}", dotted(pointer)))
     }
 
-    /// The contract, with what depends on the work left to the `send` that comes after it.
+    /// The contract, with values that depend on the work left to a later `send`.
     ///
     /// # Errors
     /// A [`Failure`] that lists what is missing.
@@ -207,7 +207,7 @@ impl<'a> Composer<'a> {
         Ok(made.map_err(|failure| self.with_claim(failure))?.text)
     }
 
-    /// The failure of a contract that is incomplete; that its sender holds nothing comes first.
+    /// The failure for an incomplete contract, unless its sender holds nothing.
     fn with_claim(&self, failure: Failure) -> Failure {
         match &self.not_held {
             Some(refusal) if failure.code == Some(ErrorCode::ContractRefused) => {
@@ -217,8 +217,8 @@ impl<'a> Composer<'a> {
         }
     }
 
-    /// Why the repository does not tell of the work: the base branch is not known, or the code
-    /// branch has no commits.
+    /// Why the repository does not reveal the work: the base branch is unknown, or the code branch
+    /// has no commits.
     fn not_told(&self) -> Result<Option<NotTold>, Failure> {
         let Some(branch) = self.known.get("branch").and_then(Value::as_str) else {
             return Ok(None);
@@ -253,7 +253,7 @@ impl<'a> Composer<'a> {
         }))
     }
 
-    /// Makes findings name fields as `--set` does: nobody has seen the text that has their lines.
+    /// Makes findings name fields like `--set`: the user has not seen the text with their lines.
     pub fn name_fields(&self, findings: &mut [Finding]) {
         let found = self.wanted.type_and_root(&self.rules);
         let (Ok((_, root)), Ok(schema)) = (found, self.wanted.schema(&self.rules)) else {
@@ -268,8 +268,7 @@ impl<'a> Composer<'a> {
         }
     }
 
-    /// The failure of a contract that was written here and refused, with what to `--set`: there is
-    /// no file to fix.
+    /// The failure for a refused contract that was composed here: the fix is `--set`, not a file.
     pub fn with_settings(&self, mut failure: Failure) -> Failure {
         self.name_fields(&mut failure.findings);
         if self.not_held.is_some() {
@@ -303,7 +302,7 @@ impl<'a> Composer<'a> {
         )))
     }
 
-    /// Its draft.
+    /// The contract's draft.
     ///
     /// # Errors
     /// A [`Failure`] if the route has no such contract.
@@ -317,7 +316,7 @@ impl<'a> Composer<'a> {
         ))
     }
 
-    /// Its draft, the text to begin with, and remarks about its fields.
+    /// The draft, its initial text, and remarks about its fields.
     ///
     /// # Errors
     /// A [`Failure`] if the route has no such contract, or the draft can't be read.
@@ -334,7 +333,7 @@ impl<'a> Composer<'a> {
     }
 }
 
-/// An element's path as the JSON Pointer of its field.
+/// Converts an element's path to its field's JSON Pointer.
 fn pointer_of(element: &str, root: &str, known: &[Field]) -> String {
     let within = element.strip_prefix('/').unwrap_or(element);
     let Some(within) = within.strip_prefix(root) else {

@@ -1,7 +1,7 @@
-//! Drafts: contracts that are written in the editor before they are sent.
+//! Drafts: contracts edited before they are sent.
 //!
-//! A draft lies in the repository's own Git directory until it is sent, so that nothing written is
-//! lost. Lines that begin with `#:` are remarks, which are not part of it.
+//! A draft is kept in the git directory until it is sent, so that nothing written is lost. Lines
+//! that begin with `#:` are remarks, not part of it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,13 +18,13 @@ use super::fields::Field;
 use super::skeleton::Format;
 use crate::failure::{ErrorCode, Failure};
 
-/// How a remark begins.
+/// The prefix of a remark.
 const REMARK: &str = "#:";
 
-/// The folder of drafts in a repository's Git directory.
+/// The folder of drafts in a git directory.
 const FOLDER: &str = "handoff/drafts";
 
-/// Remarks by the line above which they stand, from 1.
+/// Remarks, by the number of the line that follows them, from 1.
 pub type Remarks = BTreeMap<usize, Vec<String>>;
 
 /// A draft on disk.
@@ -33,7 +33,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// The draft of a contract about an issue to an agent.
+    /// The draft for a contract about an issue to an agent.
     pub fn new(repository: &Repository, issue: &IssueKey, to: &AgentName, format: Format) -> Self {
         let name = format!("{issue}-to-{to}.{}", format.name());
         Self {
@@ -41,12 +41,12 @@ impl Draft {
         }
     }
 
-    /// The file that is edited.
+    /// The edited file.
     pub fn path(&self) -> &Path {
         &self.file
     }
 
-    /// What is left of it from an earlier time, without remarks.
+    /// The text of an earlier edit, without remarks.
     pub fn kept(&self) -> Result<Option<String>, Failure> {
         match fs::read_to_string(&self.file) {
             Ok(text) => Ok(Some(without_remarks(&text))),
@@ -65,7 +65,7 @@ impl Draft {
         kept.map_err(|error| self.fault(&error))
     }
 
-    /// Writes it with remarks, opens the editor, and returns what was written there.
+    /// Writes it with remarks, opens the editor, and returns the edited text.
     ///
     /// # Errors
     /// A [`Failure`] if the file can't be written or read, the editor fails, or nothing is left.
@@ -80,7 +80,7 @@ impl Draft {
         Ok(text)
     }
 
-    /// Deletes it. If that fails, it is only opened again.
+    /// Deletes it. If that fails, it is offered again next time.
     pub fn delete(&self) {
         let _ = fs::remove_file(&self.file);
     }
@@ -91,7 +91,7 @@ impl Draft {
     }
 }
 
-/// Runs the editor that git would run.
+/// Runs git's editor.
 fn run_editor(file: &Path) -> Result<(), Failure> {
     let failed = |text: String| {
         Failure::usage(text).hint("`git var GIT_EDITOR` names the editor; without one, use `git handoff send --to AGENT --set FIELD=VALUE`")
@@ -102,7 +102,7 @@ fn run_editor(file: &Path) -> Result<(), Failure> {
     if editor.is_empty() {
         return Err(failed("git knows no editor".to_owned()));
     }
-    // As git does: the editor may be a command line.
+    // As in git, the editor may be a command line.
     let mut command = Command::new("sh");
     command
         .args(["-c", &format!("{editor} \"$@\""), &editor])
@@ -135,7 +135,7 @@ fn without_remarks(text: &str) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// What the fields of a contract are, above the first line of each.
+/// Descriptions of the fields, above the first line of each.
 pub fn about_fields(text: &str, fields: &[Field]) -> Remarks {
     let mut remarks = Remarks::new();
     let mut told: Vec<&str> = Vec::new();
@@ -170,7 +170,7 @@ pub fn about_fields(text: &str, fields: &[Field]) -> Remarks {
     remarks
 }
 
-/// What was found in a contract, above the lines that it is about; at the top, why it was refused.
+/// Findings, above the lines they are about; the refusal at the top.
 pub fn about_findings(failure: &Failure) -> Remarks {
     let mut remarks = Remarks::new();
     let said = format!("refused: {}", failure.message);
@@ -185,7 +185,7 @@ pub fn about_findings(failure: &Failure) -> Remarks {
     remarks
 }
 
-/// A finding, its fix included, in a line.
+/// A finding with its fix, in one line.
 pub fn about_finding(finding: &Finding) -> String {
     let fix = finding.fix.as_deref().map(|fix| format!("; {fix}"));
     let place = match finding.path.as_str() {

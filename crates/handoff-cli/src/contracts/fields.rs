@@ -4,20 +4,20 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// How deep fields are followed.
+/// The maximum depth to which fields are listed.
 const DEEP: usize = 8;
 
 /// A field of a contract.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ContractField")]
 pub struct Field {
-    /// Where it is: a JSON Pointer, in which `*` is any entry of a list.
+    /// Its JSON Pointer, with `*` for any entry of a list.
     pub path: String,
     /// Whether it is required wherever its parent is present.
     pub required: bool,
-    /// What it holds: a JSON type, or the words that are allowed.
+    /// Its content: a JSON type, or the allowed words.
     pub holds: String,
-    /// What it is for.
+    /// Its description.
     pub about: String,
 }
 
@@ -60,7 +60,7 @@ fn walk(root: &Value, schema: &Value, path: &str, deep: usize, found: &mut Vec<F
     }
 }
 
-/// The schema that a reference within the same document points to.
+/// Resolves a reference within the same document.
 pub(super) fn resolved<'s>(root: &'s Value, schema: &'s Value) -> &'s Value {
     let target = schema["$ref"].as_str().and_then(|r| r.strip_prefix('#'));
     target
@@ -76,7 +76,7 @@ fn holds(schema: &Value) -> String {
     };
     if let Some(allowed) = schema["enum"].as_array() {
         let words = allowed.iter().map(word);
-        // A list of all choices does not name one of them.
+        // A word that lists all choices is not one of them.
         let words = words.filter(|word| !word.contains('|'));
         return words.collect::<Vec<_>>().join(" | ");
     }

@@ -1,5 +1,4 @@
-//! Contracts from files and from standard input, read no further than the
-//! pipeline's cap.
+//! Reads contracts from files and standard input, up to the size limit.
 
 use std::fs::File;
 use std::io;
@@ -13,23 +12,21 @@ use handoff::contract::{MAX_BYTES, MAX_REPORT};
 use crate::context::Context;
 use crate::failure::{ErrorCode, Failure};
 
-/// The most that is read of a list of comments, in bytes.
+/// The maximum size of a list of comments, in bytes.
 const MOST_COMMENTS: usize = 64 << 20;
 
-/// Reads a contract: a file's bytes, or those of standard input for `-`.
+/// Reads a contract: a file's bytes, or standard input for `-`.
 ///
 /// # Errors
-/// A [`Failure`]: 6 when there is no such file, 3 when it is not one that a
-/// contract can be read from.
+/// A [`Failure`]: 6 if the file does not exist, 3 if it can't be read as a contract.
 pub fn contract(context: &Context, name: &str) -> Result<Vec<u8>, Failure> {
     read(context, name, MAX_BYTES)
 }
 
-/// Reads a report that goes with a contract.
+/// Reads a report that accompanies a contract.
 ///
 /// # Errors
-/// A [`Failure`]: 6 when there is no such file, 3 when it is not one that can be
-/// read.
+/// A [`Failure`]: 6 if the file does not exist, 3 if it can't be read.
 pub fn report(context: &Context, name: &str) -> Result<Vec<u8>, Failure> {
     read(context, name, MAX_REPORT)
 }
@@ -37,7 +34,7 @@ pub fn report(context: &Context, name: &str) -> Result<Vec<u8>, Failure> {
 /// Reads a list of comments.
 ///
 /// # Errors
-/// A [`Failure`] if there is no such file, when it can't be read, or is too long.
+/// A [`Failure`] if the file does not exist, can't be read, or is too long.
 pub fn comments(context: &Context, name: &str) -> Result<Vec<u8>, Failure> {
     let hint = "`gh api --paginate repos/OWNER/NAME/issues/NUMBER/comments` lists them";
     let bytes = read(context, name, MOST_COMMENTS)
@@ -49,12 +46,12 @@ pub fn comments(context: &Context, name: &str) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// Reads a file, or standard input for `-`, one byte over the cap at most.
+/// Reads a file, or standard input for `-`, at most one byte over the limit.
 ///
 /// # Errors
-/// A [`Failure`]: 6 when there is no such file, 3 when it is not one that can be read.
+/// A [`Failure`]: 6 if the file does not exist, 3 if it can't be read.
 pub fn read(context: &Context, name: &str, most: usize) -> Result<Vec<u8>, Failure> {
-    // One byte over the cap is enough to see that it is over the cap.
+    // One byte over the limit shows that it is exceeded.
     let cap = most as u64 + 1;
     let mut bytes = Vec::new();
     let unreadable = |error: &io::Error| {

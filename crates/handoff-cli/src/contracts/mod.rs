@@ -1,9 +1,10 @@
-//! Contracts as commands read and print them: `input` reads the bytes, `against` checks them
-//! without recording anything, `not_in_force`
-//! names the protocol of those that belong to another one, `onward` says which can be sent next, `skeleton` writes one to fill in,
-//! `settings` fills in what the command line says, `by_send` what `send` itself knows, `compose` and `draft` write whole ones, `fields` lists its fields.
+//! Contracts as read and printed by commands: `input` reads the bytes, `against` checks them
+//! without recording, `not_in_force` detects other protocols' contracts, `onward` lists what can be
+//! sent next, `skeleton` writes one to fill in, `settings` applies command-line values, `by_send`
+//! fills in the values known to `send`, `compose` and `draft` write whole ones, `fields` lists
+//! fields.
 //!
-//! Modules here are about a contract's text, for more than one command.
+//! Modules here handle a contract's text for several commands.
 
 pub mod against;
 pub mod asking;

@@ -1,4 +1,4 @@
-//! Contracts of a built-in protocol that is not in force in the ledger.
+//! Detects contracts of built-in protocols that are not in force in the ledger.
 
 use handoff::base::finding::{Finding, FindingCode};
 use handoff::base::text::word;
@@ -11,7 +11,7 @@ use handoff::templates::{BUILT_IN, FolderError, FolderSchemas};
 use crate::args::protocols;
 use crate::failure::{ErrorCode, Failure, chain};
 
-/// A review of the contract, with the built-in protocol that it is under unless that is in force.
+/// A review of the contract, by a built-in protocol unless by the ledger's own.
 struct Candidate {
     protocol: Option<Protocol>,
     review: Review,
@@ -23,14 +23,15 @@ impl AsRef<Review> for Candidate {
     }
 }
 
-/// Takes the review of a contract under the ledger's protocols. If a built-in one that is not in
-/// force is closer, the result names that one: the faults under another protocol would mislead.
+/// Post-processes the review under the ledger's protocols. If a built-in protocol that is not in
+/// force matches better, the findings name that one instead: faults under a wrong protocol would
+/// mislead.
 pub fn diagnosed(
     snapshot: &Snapshot<'_>,
     offer: &Offer<'_>,
     own: Review,
 ) -> Result<Review, Failure> {
-    // Without a route, a protocol in force knows the agents, so that it is the one meant.
+    // Without a route, a protocol in force knows the agents, so it is the intended one.
     let is_meant = offer.protocol.is_some() || own.no_route;
     if own.is_complete() || own.holds_secrets() || is_meant {
         return Ok(own);
@@ -59,7 +60,7 @@ pub fn diagnosed(
     else {
         return Ok(own);
     };
-    // A wrapper alone does not tell: all protocols have the same.
+    // A wrapper alone proves nothing: all protocols have the same one.
     if review.kind.is_none() && (is_own || !is_contract_of(&protocol, &outline)) {
         return Ok(own);
     }
@@ -80,7 +81,7 @@ fn built_in(name: &str, offer: &Offer<'_>) -> Result<Candidate, Failure> {
     })
 }
 
-/// The finding that names the protocol of a contract.
+/// The finding that names a contract's protocol.
 fn finding(protocol: &Protocol, kind: Option<&str>, in_force: &[String]) -> Finding {
     let name = protocol.name();
     let kind = kind.map_or_else(String::new, |kind| format!(", of type {kind}"));

@@ -1,4 +1,4 @@
-//! The contracts that an agent may send from its work: which are usual, and the command for each.
+//! The contracts that an agent may send next, and the command for each.
 
 use handoff::base::Moment;
 use handoff::base::ids::{AgentName, HandoffId, IssueKey};
@@ -38,13 +38,13 @@ pub struct NextContract {
     /// The same without values: on a terminal, it asks for them.
     #[serde(skip)]
     pub asks: String,
-    /// The same with one place for all values.
+    /// The same with a single placeholder for all values.
     #[serde(skip)]
     pub sets: String,
     /// A line for each value.
     #[serde(skip)]
     pub fields: Vec<String>,
-    /// Whether it is a usual way on, not one to an agent that steps in.
+    /// Whether it is a usual next step, not one to an agent that steps in.
     #[serde(skip)]
     pub usual: bool,
     /// The request that it answers, if it must be named.
@@ -58,8 +58,8 @@ pub struct NextContract {
     pub format: Format,
 }
 
-/// Whether the receiver of a handoff usually completes it and sends nothing: a report on a task, in
-/// a protocol whose issues end without a contract.
+/// Whether the receiver of a handoff usually completes it without sending: a report on a task, in a
+/// protocol whose issues end without a contract.
 pub fn only_notes(rules: &Rules<'_>, work: &Record) -> bool {
     let protocol = rules.protocol();
     let kind = protocol.contract_type(&work.contract_type);
@@ -69,7 +69,7 @@ pub fn only_notes(rules: &Rules<'_>, work: &Record) -> bool {
         && protocol.steps_in(&work.to)
 }
 
-/// Whether a protocol may refuse a type of contract in the state of an issue.
+/// Whether a protocol may refuse a contract type because of the issue's state.
 fn may_refuse(rules: &Rules<'_>) -> bool {
     let definition = rules.protocol().definition();
     let mut kinds = definition.contracts.iter();
@@ -80,9 +80,9 @@ fn may_refuse(rules: &Rules<'_>) -> bool {
         || kinds.any(|kind| kind.tasks.is_some())
 }
 
-/// Makes the contracts that could be sent next.
+/// Lists the contracts that can be sent next.
 pub struct Onward<'a, 'r> {
-    /// The repository, from which values are filled in.
+    /// The repository, the source of known values.
     pub repository: &'a Repository,
     /// The ledger's newest state.
     pub tip: &'a Snapshot<'r>,
@@ -90,18 +90,18 @@ pub struct Onward<'a, 'r> {
     pub rules: &'a Rules<'r>,
     /// Whether the ledger has other protocols.
     pub several: bool,
-    /// Whether the agent holds other work too: then the request that a contract answers is named.
+    /// Whether the agent holds other work too, so that commands must name the answered request.
     pub holds_several: bool,
-    /// What its commands carry.
+    /// The options that commands carry.
     pub carried: &'a Carried,
-    /// The time of reading.
+    /// The current time.
     pub now: Moment,
 }
 
 impl Onward<'_, '_> {
-    /// The contracts that an agent may send from its current work, the likeliest first, with the
-    /// command that sends it for the first and the usual ones; without work, those that open an
-    /// issue. None is one that is refused in the state of the issue.
+    /// The contracts that an agent may send from its current work, the likeliest first, with `send`
+    /// commands for the first and the usual ones; without work, those that open an issue. Contracts
+    /// that the issue's state would refuse are omitted.
     pub fn contracts(
         &self,
         agent: &AgentName,
@@ -170,7 +170,7 @@ impl Onward<'_, '_> {
             if let Some(kind) = &kind {
                 command += &format!(" --type {kind}");
             }
-            // What settles findings before what raises them.
+            // Contracts that settle findings come before those that raise them.
             let outcome = match (found.settles, &found.raises) {
                 (true, None) => 0,
                 (_, Some(_)) => 2,
@@ -199,7 +199,7 @@ impl Onward<'_, '_> {
         Ok(contracts.into_iter().map(|(_, next)| next).collect())
     }
 
-    /// Whether it would be refused in the state of the issue.
+    /// Whether the issue's state would refuse it.
     fn is_hopeless(
         &self,
         next: &NextContract,
@@ -220,7 +220,7 @@ impl Onward<'_, '_> {
         Ok(sending.is_hopeless())
     }
 
-    /// What is known for this contract, and its issue.
+    /// The known values for this contract, and its issue.
     pub fn known(
         &self,
         next: &NextContract,
@@ -251,7 +251,7 @@ impl Onward<'_, '_> {
         Ok((key, known))
     }
 
-    /// Adds the commands that write, check and send this contract, and the lists among its fields.
+    /// Adds the commands that compose and send this contract, and its list fields.
     fn add_commands(
         &self,
         next: &mut NextContract,
@@ -285,7 +285,7 @@ impl Onward<'_, '_> {
         Ok(())
     }
 
-    /// The option that names the protocol, if an issue is opened and there are several protocols.
+    /// The option for the protocol, if an issue is opened and there are several.
     fn protocol_option(&self, work: Option<&Record>) -> String {
         if work.is_none() && self.several {
             format!(" --protocol {}", word(self.rules.protocol().name()))
@@ -296,7 +296,7 @@ impl Onward<'_, '_> {
 }
 
 impl NextContract {
-    /// The request for it.
+    /// The skeleton request for it.
     pub fn wanted<'a>(&'a self, from: &'a AgentName) -> Wanted<'a> {
         Wanted {
             from,

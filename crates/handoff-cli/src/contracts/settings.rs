@@ -1,8 +1,7 @@
-//! Values of a contract's fields: `--set FIELD=VALUE`, or the members of a JSON object.
+//! Field values for contracts: `--set FIELD=VALUE`, or members of a JSON object.
 //!
-//! A field is named by its name, by its path (`validation.build`), or by its JSON Pointer. Its
-//! value has the type that the schema says; a list has one entry for each setting, in the place of
-//! those that were filled in.
+//! A field is given by name, by path (`validation.build`), or by JSON Pointer. The schema
+//! determines its value's type; a list gets one entry per setting, replacing known entries.
 
 use std::str::FromStr;
 
@@ -46,7 +45,7 @@ impl Setting {
         }
     }
 
-    /// The members of a JSON object.
+    /// The settings for the members of a JSON object.
     ///
     /// # Errors
     /// A [`Failure`] for anything else.
@@ -69,26 +68,25 @@ impl Setting {
         Ok(members.into_iter().map(setting).collect())
     }
 
-    /// Its value, if it is of this field.
+    /// Its value, if it is for this field.
     pub fn of(&self, field: &str) -> Option<&str> {
         (self.field.trim_start_matches('/') == field).then_some(&self.value)
     }
 
-    /// Whether its value is left to `send`.
+    /// Whether it leaves the value to `send`.
     fn is_by_send(&self) -> bool {
         self.value.trim_start().starts_with(BY_SEND)
     }
 }
 
-/// Puts values into a contract.
+/// Sets fields of a contract.
 ///
 /// # Errors
-/// A usage [`Failure`] for a field that the contract does not have, and for a value of another type
-/// than its field has.
+/// A usage [`Failure`] for an unknown field, or a value of the wrong type.
 pub fn set(contract: &mut Value, schema: &Value, all: &[Setting]) -> Result<(), Failure> {
     let template = contract.clone();
     let mut begun = Vec::new();
-    // What `send` fills in need not be given: its mark may stay in a command.
+    // A placeholder for `send` may be copied from a command: it sets nothing.
     for setting in all.iter().filter(|one| !one.is_by_send()) {
         let path = path_of(&setting.field, schema, contract)?;
         let kinds = schema_at(schema, &path);
@@ -131,8 +129,8 @@ pub fn set(contract: &mut Value, schema: &Value, all: &[Setting]) -> Result<(), 
     Ok(())
 }
 
-/// Whether a text is one entry of a list, not all of them: it is no list, or it is one where each
-/// entry is a list too.
+/// Whether a text is one entry of a list rather than the whole list: it is not a list, or the
+/// entries are lists too.
 fn is_entry(text: &str, items: Option<&Value>) -> bool {
     if !text.trim_start().starts_with('[') {
         return true;
@@ -142,8 +140,7 @@ fn is_entry(text: &str, items: Option<&Value>) -> bool {
     of_lists && !given.is_empty() && !given.iter().all(Value::is_array)
 }
 
-/// The path of a field: what a JSON Pointer says, else a path of names, else the only field of that
-/// name.
+/// The path of a field: by JSON Pointer, by path of names, or by unique name.
 fn path_of(field: &str, schema: &Value, contract: &Value) -> Result<Vec<String>, Failure> {
     if field.starts_with('/') {
         return Ok(parts(field).collect());
@@ -185,7 +182,7 @@ fn path_of(field: &str, schema: &Value, contract: &Value) -> Result<Vec<String>,
     }
 }
 
-/// A JSON Pointer as the path that `--set` takes.
+/// Converts a JSON Pointer to a path for `--set`.
 pub(super) fn dotted(pointer: &str) -> String {
     let names: Vec<String> = parts(pointer).collect();
     if names.iter().any(|name| name.contains('.')) {
@@ -195,13 +192,13 @@ pub(super) fn dotted(pointer: &str) -> String {
     }
 }
 
-/// A path as a JSON Pointer.
+/// Converts a path to a JSON Pointer.
 fn pointer_of(path: &[String]) -> String {
     let part = |name: &String| format!("/{}", escaped_part(name));
     path.iter().map(part).collect()
 }
 
-/// The schema of what is at a path, if it says something about it.
+/// The schema at a path, if it is described.
 fn schema_at<'s>(root: &'s Value, path: &[String]) -> Option<&'s Value> {
     let start = resolved(root, root);
     path.iter().try_fold(start, |schema, name| {
@@ -212,7 +209,7 @@ fn schema_at<'s>(root: &'s Value, path: &[String]) -> Option<&'s Value> {
     })
 }
 
-/// Whether a schema takes values of a type. One that names no type takes all.
+/// Whether a schema accepts a type; one without types accepts all.
 fn accepts(schema: &Value, kind: &str) -> bool {
     let is_kind = |value: &Value| match value {
         Value::String(_) => kind == "string",
@@ -231,8 +228,8 @@ fn accepts(schema: &Value, kind: &str) -> bool {
     }
 }
 
-/// A member that a closed object does not have, and those that it has. An XML contract has no place for
-/// such a one: it would be lost without a word.
+/// A member that a closed object does not have, with the members it has. XML has no place for it,
+/// so it would be lost silently.
 fn unknown_member(root: &Value, schema: &Value, value: &Value) -> Option<(String, String)> {
     match value {
         Value::Object(members) => members.iter().find_map(|(name, member)| {
@@ -259,8 +256,8 @@ fn unknown_member(root: &Value, schema: &Value, value: &Value) -> Option<(String
     }
 }
 
-/// Takes the quotes off numbers and truths within an entry: a mark stands in quotes wherever it is, and
-/// they stay when it is filled in.
+/// Converts quoted numbers and booleans within an entry: placeholders are always quoted, and the
+/// quotes stay when they are filled in.
 fn unquote(root: &Value, schema: &Value, value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -287,10 +284,10 @@ fn unquote(root: &Value, schema: &Value, value: &mut Value) {
     }
 }
 
-/// A text as a value of its field's type.
+/// Parses a text as a value of its field's type.
 ///
 /// # Errors
-/// The types that the field takes.
+/// The types that the field accepts.
 fn typed(text: &str, schema: Option<&Value>) -> Result<Value, String> {
     let all = Value::Null;
     let schema = schema.unwrap_or(&all);
@@ -322,7 +319,8 @@ fn typed(text: &str, schema: Option<&Value>) -> Result<Value, String> {
     }
 }
 
-/// What is at a path. Objects on the way are made; one more entry of a list is like its first.
+/// The value at a path. Missing objects are created; another list entry is a copy of the template's
+/// first.
 fn place<'v>(contract: &'v mut Value, template: &Value, path: &[String]) -> &'v mut Value {
     let (mut here, mut model) = (contract, Some(template));
     for name in path {
@@ -350,18 +348,18 @@ fn place<'v>(contract: &'v mut Value, template: &Value, path: &[String]) -> &'v 
     here
 }
 
-/// What of a contract is left out if it is not filled in.
+/// Which unfilled parts of a contract are left out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Optional {
-    /// What no contract needs.
+    /// Parts that are never required.
     Always,
-    /// Also what only one of several alternatives needs.
+    /// Also parts that only one of several alternatives requires.
     Sometimes,
 }
 
-/// Leaves out what is not filled in and need not be, and what that leaves empty.
+/// Removes unfilled optional parts, and containers that become empty.
 pub fn without_optional(contract: &mut Value, schema: &Value, optional: Optional) {
-    // What may be required of a value is also said where its parents are described.
+    // A parent's schema may also make requirements of a value.
     fn walk<'s>(
         value: &mut Value,
         (root, schema): (&'s Value, &'s Value),
@@ -406,14 +404,13 @@ pub fn without_optional(contract: &mut Value, schema: &Value, optional: Optional
     walk(contract, whole, &[], optional);
 }
 
-/// Whether a schema requires a field, whatever the others are.
+/// Whether a schema unconditionally requires a field.
 fn requires(schema: &Value, name: &str) -> bool {
     let required = schema["required"].as_array();
     required.is_some_and(|all| all.iter().any(|one| one == name))
 }
 
-/// What a schema's conditions and alternatives ask of a value, as far as they can apply once it is filled
-/// in.
+/// The subschemas of conditions and alternatives that may apply to a value once it is filled in.
 fn branches<'s>(schema: &'s Value, value: &Value, optional: Optional) -> Vec<&'s Value> {
     let holds = schema.get("if").and_then(|when| {
         let known = decides(when, value);
@@ -438,7 +435,7 @@ fn branches<'s>(schema: &'s Value, value: &Value, optional: Optional) -> Vec<&'s
     found
 }
 
-/// Whether something that a condition is about is not filled in.
+/// Whether a condition depends on a value that is not filled in.
 fn waits_for(when: &Value, value: &Value) -> bool {
     match when["properties"].as_object() {
         None => !left_to_fill(value).is_empty(),
@@ -457,13 +454,12 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Options that fill in what is left.
+/// `--set` options for what is left to fill in.
 #[derive(Default)]
 pub struct Options {
-    /// The fields, each with the mark that says what belongs there: a contract that still has one is
-    /// refused.
+    /// The fields, each with its placeholder: a contract that still has one is refused.
     fields: Vec<(String, String)>,
-    /// The fields among them that are lists, whose option is given once for each entry.
+    /// The list fields among them, whose option is repeated for each entry.
     pub lists: Vec<String>,
 }
 
@@ -478,7 +474,7 @@ impl Options {
                 options.add_mark(&pointer, &about);
                 continue;
             };
-            // One option has all marks of an entry.
+            // One option has all placeholders of an entry.
             let entry = pointer_of(&path[..=at]);
             if entries.contains(&entry) {
                 continue;
@@ -502,14 +498,14 @@ impl Options {
         self.fields.is_empty()
     }
 
-    /// The options, each with its mark.
+    /// The options, each with its placeholder.
     pub fn words(&self) -> Vec<String> {
         let word =
             |(field, value): &(String, String)| format!("--set {field}={}", quoted_word(value));
         self.fields.iter().map(word).collect()
     }
 
-    /// A line for each field: its name, the type of what is no text, and what belongs there.
+    /// A line per field: its name, its type unless it is text, and its description.
     pub fn lines(&self, schema: &Value) -> Vec<String> {
         let line = |(field, value): &(String, String)| {
             let about = value
@@ -527,7 +523,7 @@ impl Options {
         self.fields.iter().map(line).collect()
     }
 
-    /// Adds a field with what belongs there.
+    /// Adds a field with its description.
     fn add_mark(&mut self, pointer: &str, about: &str) {
         self.add(&dotted(pointer), &format!("{FILL}: {about}}}}}"));
     }
@@ -540,7 +536,7 @@ impl Options {
     }
 }
 
-/// The list that a pointer leads into, and the same place in its next entry.
+/// The list that a pointer leads into, and the corresponding pointer in its next entry.
 pub(super) fn next_entry(pointer: &str) -> Option<(String, String)> {
     let mut path: Vec<String> = parts(pointer).collect();
     let at = path.iter().position(|name| name.parse::<usize>().is_ok())?;
@@ -549,7 +545,7 @@ pub(super) fn next_entry(pointer: &str) -> Option<(String, String)> {
     Some((pointer_of(&path[..at]), pointer_of(&path)))
 }
 
-/// The type of what is at a path in parentheses, with a space before them; empty for text.
+/// The type at a path in parentheses, with a leading space; empty for text.
 pub(super) fn shape_of(schema: &Value, path: &[String]) -> String {
     let kind = schema_at(schema, path).map(|own| &own["type"]);
     match kind {
@@ -558,15 +554,15 @@ pub(super) fn shape_of(schema: &Value, path: &[String]) -> String {
     }
 }
 
-/// The remark that an option is given once for each entry of these lists, if there are any.
+/// The remark that an option is repeated for each entry of these lists, if there are any.
 fn each_entry(lists: &[String]) -> Option<String> {
     let names = lists.join(", ");
     (!lists.is_empty()).then(|| format!("(one --set for each entry of {names})"))
 }
 
-/// Parts of a contract that the repository would tell and does not: where, why, and what helps.
+/// Parts of a contract that the repository should provide but does not: where, why, and the fix.
 pub struct NotTold {
-    /// The places that it is about.
+    /// The pointers of these parts.
     pub pointers: Vec<String>,
     /// What is wrong.
     pub why: String,
@@ -575,25 +571,25 @@ pub struct NotTold {
 }
 
 impl NotTold {
-    /// Whether something that is left to fill in is about it.
+    /// Whether it concerns something that is left to fill in.
     pub(super) fn is_about(&self, left: &[(String, String)]) -> bool {
         let about = |place: &String| left.iter().any(|(pointer, _)| is_in(place, pointer));
         self.pointers.iter().any(about)
     }
 
-    /// Why nothing can be sent before.
+    /// The failure that nothing can be sent before it is fixed.
     pub(super) fn failure(&self) -> Failure {
         Failure::new(ErrorCode::ContractRefused, self.why.clone()).hint(self.fix.clone())
     }
 }
 
-/// Whether a pointer leads to a place, or into it.
+/// Whether a pointer equals a place or is below it.
 pub fn is_in(place: &str, pointer: &str) -> bool {
     let rest = pointer.strip_prefix(place);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Refuses a contract in which something is left to fill in.
+/// Refuses a contract with unfilled places.
 ///
 /// # Errors
 /// A [`Failure`] with a finding for each place.
@@ -625,7 +621,7 @@ pub fn ensure_complete(contract: &Value, not_told: Option<&NotTold>) -> Result<(
     Err(failure.hint(parts.join("; ")))
 }
 
-/// The options for these fields, without values; of a list's entries, with their members.
+/// The options for these fields, without values; for lists, with their entries' members.
 pub fn expected(left: &[(String, String)]) -> String {
     let mut fields: Vec<(String, Vec<String>)> = Vec::new();
     let mut lists: Vec<String> = Vec::new();
@@ -836,7 +832,7 @@ mod tests {
         let mut sometimes = skeleton();
         without_optional(&mut sometimes, &schema, Optional::Always);
         assert!(sometimes.get("port").is_some() && sometimes.get("findings").is_none());
-        // What a condition asks for, also of a part, until it is known not to hold.
+        // A condition applies, also to a part, until it is known not to hold.
         let tests = json!({ "tests": { "pattern": "^[0-9]+$" } });
         let port = json!({ "required": ["port"] });
         schema["anyOf"] = json!([{ "if": { "properties": tests }, "then": port }]);

@@ -1,4 +1,4 @@
-//! Skeletons of contracts: the type, format and text of a contract to fill in.
+//! Skeletons: contracts to fill in, by type and format.
 
 use clap::ValueEnum;
 use handoff::base::ids::AgentName;
@@ -18,7 +18,7 @@ use crate::failure::{ErrorCode, Failure, hint};
 use crate::output::Answer;
 use crate::view::Look;
 
-/// The values that depend on the work: what is known of them before it is done is wrong.
+/// The values that depend on the work: known only after it is done.
 pub(super) const OF_THE_WORK: [&str; 5] = [
     "commits",
     "commit_ids",
@@ -27,8 +27,8 @@ pub(super) const OF_THE_WORK: [&str; 5] = [
     "merge_sha",
 ];
 
-/// What is known before the work is done: what depends on it is left to `send`, and so is what only
-/// the repository can tell.
+/// The values known before the work: those that depend on it, or that only the repository has, are
+/// left to `send`.
 pub fn before_work(known: &Known, protocol: &Protocol) -> Known {
     let mut open = known.clone();
     let told = OF_THE_WORK.iter().filter(|_| known.base.is_some());
@@ -45,21 +45,21 @@ pub fn before_work(known: &Known, protocol: &Protocol) -> Known {
 /// A request for a skeleton.
 #[derive(Clone, Copy)]
 pub struct Wanted<'a> {
-    /// The agent that hands over.
+    /// The sending agent.
     pub from: &'a AgentName,
-    /// The agent that takes over.
+    /// The receiving agent.
     pub to: &'a AgentName,
-    /// The contract's type, where the route has several.
+    /// The contract's type, if the route has several.
     pub kind: Option<&'a str>,
     /// The contract's format; by default the type's or the protocol's first.
     pub format: Option<Format>,
     /// The protocol; by default the issue's, or the first of the ledger's that has such a route.
     pub protocol: Option<&'a AgentName>,
-    /// The values of its fields that are given.
+    /// The given field values.
     pub set: &'a [Setting],
 }
 
-/// A contract with marks where only its sender can know.
+/// A contract with placeholders for what only its sender knows.
 #[derive(Serialize, JsonSchema)]
 pub struct Skeleton {
     /// the contract's type
@@ -76,7 +76,7 @@ pub struct Skeleton {
     /// how many places are marked `{{fill by send: …}}`, which `send` fills in
     #[serde(rename = "left_to_send")]
     pub by_send: usize,
-    /// Whether it says which issue it is about.
+    /// Whether it names its issue.
     #[serde(skip)]
     pub names_issue: bool,
 }
@@ -87,7 +87,7 @@ impl Answer for Skeleton {
     }
 }
 
-/// How a contract is written.
+/// A contract's format.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
@@ -100,7 +100,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format's name, which files of it end with.
+    /// The format's name, which is its file extension.
     pub fn name(self) -> &'static str {
         match self {
             Self::Xml => "xml",
@@ -118,7 +118,7 @@ impl Format {
             .unwrap_or(Self::Json)
     }
 
-    /// Whether a type can be written in this format. A message can hold any JSON contract.
+    /// Whether a type can be written in this format. A message can contain any JSON contract.
     fn fits(self, protocol: &Protocol, kind: &ContractType) -> bool {
         let has = |name: &str| {
             kind.has_format(name) && protocol.definition().formats.iter().any(|f| f == name)
@@ -135,7 +135,7 @@ fn schema_of(rules: &Rules<'_>, kind: &ContractType) -> Result<Value, Failure> {
 }
 
 impl Wanted<'_> {
-    /// The skeleton, with all known and given values filled in.
+    /// The skeleton, with all known and given values.
     ///
     /// # Errors
     /// A [`Failure`] if the route has no such contract, or it has no such field.
@@ -148,7 +148,7 @@ impl Wanted<'_> {
         self.written(rules, kind, format, &value)
     }
 
-    /// The whole contract: what is not filled in and need not be is left out.
+    /// The complete contract, without optional parts that are not filled in.
     ///
     /// # Errors
     /// The same, and a [`Failure`] that lists what is missing.
@@ -164,7 +164,7 @@ impl Wanted<'_> {
         self.written(rules, kind, format, &value)
     }
 
-    /// Where values of the repository's stand in the contract as members of their own.
+    /// Where values from the repository appear as members of their own.
     ///
     /// # Errors
     /// A [`Failure`] if the route has no such contract.
@@ -188,7 +188,7 @@ impl Wanted<'_> {
         Ok(places.map(pointer).collect())
     }
 
-    /// The contract as far as it is known, with marks for the rest.
+    /// The contract with known values, and placeholders for the rest.
     ///
     /// # Errors
     /// A [`Failure`] if the route has no such contract.
@@ -197,7 +197,7 @@ impl Wanted<'_> {
         Ok(skeleton(rules, kind, known)?)
     }
 
-    /// The contract type's name and root element, if it is written as XML.
+    /// The contract type's name, and its root element for XML.
     ///
     /// # Errors
     /// A [`Failure`] if the route has no such contract.
@@ -207,7 +207,7 @@ impl Wanted<'_> {
         Ok((kind.name.clone(), root))
     }
 
-    /// The command that sends it, without the values that only its sender knows.
+    /// The command that sends it, without values that only its sender knows.
     pub fn command(&self, issue: &str) -> String {
         let (from, to) = (self.from, self.to);
         let kind = self.kind.map(|kind| format!(" --type {}", word(kind)));
@@ -215,7 +215,7 @@ impl Wanted<'_> {
         format!("git handoff send --issue {issue} --to {to}{kind} --as {from}")
     }
 
-    /// The options for the values that only its sender knows; what the repository will tell is left to
+    /// The options for values that only its sender knows; values from the repository are left to
     /// `send`.
     ///
     /// # Errors
@@ -224,7 +224,7 @@ impl Wanted<'_> {
         let (kind, _) = self.type_and_format(rules)?;
         let known = before_work(known, rules.protocol());
         let mut value = self.without_optional(rules, kind, &known, Optional::Always)?;
-        // The command names the issue.
+        // The command has an option for the issue.
         let issue = rules.protocol().field(kind, |f| &f.issue);
         if let Some(issue) = issue.and_then(|pointer| value.pointer_mut(pointer)) {
             *issue = Value::Null;
@@ -232,8 +232,8 @@ impl Wanted<'_> {
         Ok(Options::of(&value))
     }
 
-    /// The contract as far as it is known and given, with marks for what it needs besides, and the
-    /// places of these marks with what belongs there.
+    /// The contract with known and given values and placeholders for what is missing; and the
+    /// placeholders' pointers with their descriptions.
     ///
     /// # Errors
     /// A [`Failure`] if the route has no such contract, or it has no such field.
@@ -248,7 +248,7 @@ impl Wanted<'_> {
         Ok((text, left_to_fill(&value)))
     }
 
-    /// The schema of its type.
+    /// The schema of its contract type.
     ///
     /// # Errors
     /// A [`Failure`] if the route has no such contract.
@@ -301,7 +301,7 @@ impl Wanted<'_> {
         })
     }
 
-    /// The protocol that was named, the issue's, or the first with such a route.
+    /// The given protocol, the issue's, or the first with such a route.
     pub fn rules<'r>(
         &self,
         tip: &Snapshot<'r>,
@@ -329,7 +329,7 @@ impl Wanted<'_> {
         Ok(tip.default_rules()?)
     }
 
-    /// The requested contract type, or that of the route.
+    /// The requested contract type, or the route's only one.
     pub fn contract_type<'p>(
         &self,
         protocol: &'p Protocol,
@@ -349,7 +349,7 @@ impl Wanted<'_> {
         let all = protocol.types_between(from.as_str(), to.as_str());
         let fitting = all.iter().filter(|kind| format.fits(protocol, kind));
         let mut names: Vec<&str> = fitting.map(|kind| kind.name.as_str()).collect();
-        // A message of sections only is requested by its type.
+        // A type that exists only as a message must be requested explicitly.
         if self.kind.is_none() && names.len() > 1 {
             let json = |name: &&str| {
                 protocol
@@ -358,7 +358,7 @@ impl Wanted<'_> {
             };
             names.retain(json);
         }
-        // So is a note, if the route has other types.
+        // So must a note, if the route has other types.
         if self.kind.is_none() && names.len() > 1 {
             let note = |name: &&str| protocol.contract_type(name).is_some_and(|k| k.note);
             if !names.iter().all(note) {

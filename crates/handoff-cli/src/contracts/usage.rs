@@ -1,4 +1,4 @@
-//! What the work took, as `--usage` gives it.
+//! The usage that `--usage` reports.
 
 use clap::Args;
 use handoff::model::{ModelUsage, RequestRefusal, read_usage};
@@ -7,7 +7,7 @@ use super::input;
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// A report of what the work took.
+/// A report of usage.
 #[derive(Args)]
 pub struct UsageReport {
     /// What the work took (docs/work.md): JSON, or a file with it

@@ -1,5 +1,5 @@
-//! Output of a failed command: a [`Failure`] has an exit code, a stable code, a message and the
-//! next safe thing to do. What it says of a library's error stands beside the error ([`Explained`]).
+//! Failures: an exit code, a stable code, a message, and the next safe thing to do. The explanation
+//! of a library's error is defined beside the error ([`Explained`]).
 
 pub use handoff::base::codes::ErrorCode;
 pub use handoff::base::explained::chain;
@@ -16,13 +16,13 @@ use serde_json::Value;
 pub struct Failure {
     /// The process's exit code.
     pub exit: u8,
-    /// What programs know it by; none where everything about it was printed already.
+    /// The code for programs; `None` if everything was printed already.
     pub code: Option<ErrorCode>,
     /// What was refused and why.
     pub message: String,
     /// The next safe thing to do.
     pub hint: Option<Hint>,
-    /// Every fault, if there can be several.
+    /// Every fault, for errors with several.
     pub findings: Vec<Finding>,
     /// What was done despite the failure.
     pub data: Option<Box<Value>>,
@@ -38,7 +38,7 @@ impl Failure {
         }
     }
 
-    /// Makes a failure that has already been reported.
+    /// Makes a failure that was reported already.
     pub fn reported(exit: u8) -> Self {
         Self {
             exit,
@@ -55,12 +55,12 @@ impl Failure {
         Self::new(ErrorCode::Usage, message)
     }
 
-    /// The word of its code, if it has one.
+    /// Its code as a word; empty without one.
     pub fn word(&self) -> &'static str {
         self.code.map_or("", ErrorCode::as_str)
     }
 
-    /// Ends the process with another of the exit codes that go with the code.
+    /// Sets another exit code of those allowed for the code.
     #[must_use]
     pub fn exit(mut self, exit: u8) -> Self {
         debug_assert!(self.code.is_some_and(|code| code.exits().contains(&exit)));
@@ -68,33 +68,32 @@ impl Failure {
         self
     }
 
-    /// Adds the next safe thing to do.
+    /// Sets the next safe thing to do.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<Hint>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The next safe thing to do. It always names a command, at least the one that
-    /// explains the code.
+    /// The next safe thing to do; it names a command, at least the one that explains the code.
     pub fn next(&self) -> Hint {
         let hint = self.hint.clone().unwrap_or_default();
         hint.or_see(hint!("`git handoff explain {}`", self.word()))
     }
 
-    /// Adds a command to the hint unless it already names one.
+    /// Adds a command to the hint, unless it has one.
     pub fn see(&mut self, command: Hint) {
         self.hint = Some(self.hint.take().unwrap_or_default().or_see(command));
     }
 
-    /// Adds the answer that goes with the failure: what was done despite it.
+    /// Sets the answer: what was done despite the failure.
     #[must_use]
     pub fn data(mut self, answer: &impl Serialize) -> Self {
         self.data = serde_json::to_value(answer).ok().map(Box::new);
         self
     }
 
-    /// The failure of a command that had made some of its steps: what was done, and its answer.
+    /// The failure of a command that made only some of its steps, with its answer.
     #[must_use]
     pub fn half_way(self, done: Option<String>, answer: &impl Serialize) -> Self {
         let Some(done) = done else { return self };
@@ -103,7 +102,7 @@ impl Failure {
         Self { message, ..self }.hint(hint).data(answer)
     }
 
-    /// Adds every fault.
+    /// Sets the faults.
     #[must_use]
     pub fn findings(mut self, findings: Vec<Finding>) -> Self {
         self.findings = findings;

@@ -1,5 +1,5 @@
-//! Annotations, which GitHub shows beside a step, above its run and in the files of a pull
-//! request (`--format github`). A step writes them as commands into its log.
+//! GitHub annotations, shown beside a step, above its run and in a pull request's files (`--format
+//! github`). A step emits them as workflow commands in its log.
 
 use clap::ValueEnum;
 use handoff::base::finding::{Finding, Severity};
@@ -9,7 +9,7 @@ use handoff::protocol::Level;
 use super::Output;
 use crate::failure::Failure;
 
-/// How a command reports.
+/// The output format of reports.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// For people
@@ -19,7 +19,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Whether the answer is annotations; if so, failures are annotations from now on too.
+    /// Whether the output is annotations; if so, failures are annotations from now on too.
     pub fn is_github(self, output: &mut Output) -> bool {
         let is_github = self == Self::Github && !output.is_json();
         if is_github {
@@ -34,7 +34,7 @@ pub fn show(output: &mut Output, found: &[Annotation], verdict: &str) -> Result<
     output.raw(format!("{}{}", commands(found), log(verdict)).as_bytes())
 }
 
-/// The annotations of each weight that GitHub shows per step.
+/// The maximum number of annotations per severity that GitHub shows for a step.
 pub const MOST_SHOWN: usize = 10;
 
 /// In characters.
@@ -91,18 +91,18 @@ impl From<Level> for Weight {
 pub struct Annotation {
     /// Its severity.
     pub weight: Weight,
-    /// The code of a finding, or a word.
+    /// A finding's code, or a word.
     pub title: String,
     /// One line or several.
     pub message: String,
-    /// The path of a file, relative to the working directory of the workflow.
+    /// A file's path, relative to the workflow's working directory.
     pub file: Option<String>,
     /// Line and column in the file, from 1.
     pub at: Option<(u32, u32)>,
 }
 
 impl Annotation {
-    /// Builds an annotation without a file.
+    /// An annotation without a file.
     pub fn new(weight: Weight, title: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             weight,
@@ -113,7 +113,7 @@ impl Annotation {
         }
     }
 
-    /// Builds an annotation from a finding in a file.
+    /// An annotation for a finding in a file.
     pub fn in_file(finding: &Finding, file: impl Into<String>) -> Self {
         let at = finding.line.zip(finding.column);
         let file = Some(file.into());
@@ -124,8 +124,8 @@ impl Annotation {
         }
     }
 
-    /// Builds an annotation from a finding in a ledger. Its path may be a file of the ledger's
-    /// branch, or a JSON Pointer, which is not a file.
+    /// An annotation for a finding in a ledger. Its path may be a file on the ledger's branch, or a
+    /// JSON Pointer, which is not a file.
     pub fn in_ledger(finding: &Finding) -> Self {
         let path = &finding.path;
         let is_file = !path.starts_with(['/', '#']) && path.contains(['/', '.']);
@@ -152,8 +152,8 @@ impl Annotation {
         )
     }
 
-    /// The workflow command. GitHub decodes `%XX`, so whatever could end a value or the line is
-    /// encoded.
+    /// The workflow command. GitHub decodes `%XX`, so everything that could end a value or the line
+    /// is encoded.
     fn command(&self) -> String {
         let mut properties = Vec::new();
         if let Some(file) = &self.file {
@@ -174,7 +174,7 @@ impl Annotation {
         )
     }
 
-    /// A line of the log, for an annotation that GitHub would not show.
+    /// A log line, for an annotation beyond GitHub's limit.
     fn logged(&self) -> String {
         let mut place = self.file.clone().unwrap_or_default();
         if let Some((line, column)) = self.at {
@@ -189,8 +189,8 @@ impl Annotation {
     }
 }
 
-/// Renders workflow commands. GitHub shows ten of each weight: if there are more, the tenth gives
-/// their number, and they follow as lines of the log.
+/// Renders workflow commands. GitHub shows ten per severity: if there are more, the tenth gives
+/// their number, and they follow as log lines.
 pub fn commands(annotations: &[Annotation]) -> String {
     let (mut shown, mut logged) = (String::new(), String::new());
     for weight in Weight::ALL {
@@ -225,8 +225,8 @@ fn property(text: &str) -> String {
     value(text).replace(':', "%3A").replace(',', "%2C")
 }
 
-/// Escapes a text for a log, so that no line is a command: the runner reads `::` at the start of
-/// a line as one, also after blanks, and `##[` anywhere.
+/// Escapes a text for a log, so that no line is a workflow command: the runner parses `::` at the
+/// start of a line, also after blanks, and `##[` anywhere.
 pub fn log(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for line in plain(text).split_inclusive('\n') {

@@ -1,19 +1,19 @@
-//! What commands answer.
+//! Answers of commands.
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use crate::view::Look;
 
-/// The answer of a command: the one value from which its JSON document and its text are made.
+/// The answer of a command, from which both its JSON document and its text are made.
 ///
-/// The doc comments of its fields are what docs/json.md says about them.
+/// docs/json.md consists of the fields' doc comments.
 pub trait Answer: Serialize + JsonSchema {
     /// The answer for people.
     fn text(&self, look: &Look) -> String;
 }
 
-/// Writes pairs as the members of an object, in their order.
+/// Serializes pairs as members of an object, in order.
 pub fn as_object<K: Serialize, V: Serialize, S: Serializer>(
     pairs: &[(K, V)],
     serializer: S,

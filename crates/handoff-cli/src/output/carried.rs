@@ -1,18 +1,18 @@
-//! What printed commands carry, so that they can be run from another working tree of the same
-//! worker: one place adds it to hints, receipts and all other commands that come next.
+//! Carried options: those that let printed commands run in another working tree of the same worker.
+//! One place adds them to hints, receipts and all other commands.
 
 use handoff::base::hint::{Command, Hint, Part};
 use handoff::base::ids::{AgentName, WorkerId};
 use handoff::ledger::attention::Attention;
 use handoff::model::{Record, Transition};
 
-/// The commands in which it matters which worker runs them: those of a holder, those that say what
-/// it holds, and `new`, which prints the command that sends. `wait --inbox` is one too.
+/// The commands that depend on the worker: those of a lease's holder, those that show what it
+/// holds, and `new`, which prints the command that sends. So does `wait --inbox`.
 const OF_WORKER: [&str; 10] = [
     "block", "claim", "complete", "extend", "fail", "inbox", "new", "prime", "release", "send",
 ];
 
-/// The commands that a person may run wherever an orchestrator may.
+/// The commands that a person may run in place of an orchestrator.
 const OF_PERSON: [&str; 8] = [
     "answer", "cancel", "next", "pause", "reassign", "reopen", "resume", "retry",
 ];
@@ -25,21 +25,21 @@ const WITHOUT_LEDGER: [&str; 4] = ["agents", "demo", "explain", "hooks"];
 pub struct Carried {
     /// The acting agent.
     pub agent: Option<AgentName>,
-    /// Whether the command line names it: where the environment or the configuration does, other
-    /// working trees share it.
+    /// Whether the command line names it: otherwise it comes from the environment or configuration,
+    /// which other working trees share.
     pub is_agent_named: bool,
     /// Its worker.
     pub worker: Option<WorkerId>,
-    /// Whether commands name it: not where other working trees share it, or there are none.
+    /// Whether commands must name it: not if other working trees share it, or there are none.
     pub is_worker_named: bool,
     /// The ledger's branch, if the command line names it.
     pub branch: Option<String>,
-    /// The orchestrators whose commands the acting agent is offered in its own name: it is a person.
+    /// The orchestrators for whom the acting agent, a person, may stand in.
     pub stands_in_for: Vec<AgentName>,
 }
 
 impl Carried {
-    /// The same after a step, which has the agent's own name where the caller used another.
+    /// The same after a step, with the agent's canonical name in place of an alias.
     pub fn after(&self, record: &Record) -> Self {
         let is_own = |last: &&Transition| last.worker.is_some() && last.worker == self.worker;
         let last = record.latest().filter(is_own);
@@ -49,8 +49,8 @@ impl Carried {
         }
     }
 
-    /// Adds the options that a command lacks. Only commands of the acting agent get its worker:
-    /// another agent has its own.
+    /// Adds missing options to a command. Only the acting agent's commands get its worker: other
+    /// agents have their own.
     fn complete(&self, command: &mut Command) {
         let words = command.words();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -67,7 +67,7 @@ impl Carried {
         {
             command.instead("--as", person.as_str());
         }
-        // Without arguments, it is only the name of a command.
+        // Without arguments, it is only a mention of the command.
         let is_run = match *verb {
             "wait" => rest.contains(&"--inbox"),
             verb => !rest.is_empty() && OF_WORKER.contains(&verb),
@@ -97,14 +97,14 @@ impl Carried {
         }
     }
 
-    /// A command with the options that it lacks.
+    /// Completes a command.
     pub fn command(&self, command: &str) -> String {
         let mut command = Command::from(command);
         self.complete(&mut command);
         command.to_string()
     }
 
-    /// The same for each command in a text.
+    /// Completes each command in a text.
     pub fn sentence(&self, mut text: Hint) -> Hint {
         for part in &mut text.parts {
             if let Part::Command(command) = part {
@@ -114,7 +114,7 @@ impl Carried {
         text
     }
 
-    /// The same for what needs somebody.
+    /// Completes the commands in attention entries.
     pub fn attention(&self, found: &mut [Attention]) {
         for one in found {
             one.next = self.command(&one.next);
@@ -122,7 +122,7 @@ impl Carried {
     }
 }
 
-/// The agent that a command's arguments name as the acting one.
+/// The acting agent in a command's arguments.
 fn agent_of<'a>(arguments: &[&'a str]) -> Option<&'a str> {
     let mut pairs = arguments.windows(2);
     pairs.find_map(|pair| ["--as", "--from"].contains(&pair[0]).then_some(pair[1]))
@@ -217,7 +217,7 @@ mod tests {
             sentence("see `git handoff show 7.1`, or `git handoff explain x`; `git log`"),
             "see `git handoff show 7.1 --branch work`, or `git handoff explain x`; `git log`"
         );
-        // A backtick in a quoted name ends nothing.
+        // A backtick in a quoted name does not end the command.
         let foreign = "see `git diff 'a`git handoff extend 7`b'`, `git handoff show 7.1`";
         assert_eq!(
             sentence(foreign),

@@ -1,8 +1,8 @@
-//! What is printed: data on stdout, chatter on stderr, one document with `--json`.
+//! Printing: data on stdout, chatter on stderr, one document with `--json`.
 //!
-//! [`Output`] prints, and nothing else does; an [`Answer`] is what a command gives it.
-//! `carried` completes the commands in it, `annotations` are shown in a workflow's log, `progress`
-//! shows the progress of long work, `replace` writes files atomically.
+//! Only [`Output`] prints; commands give it an [`Answer`]. `carried` completes printed commands,
+//! `annotations` are for workflow logs, `progress` shows the progress of long work, `replace`
+//! writes files atomically.
 
 pub mod annotations;
 mod answer;
@@ -74,47 +74,47 @@ struct ErrorView<'a> {
     findings: &'a [Finding],
 }
 
-/// Where a command prints.
+/// The destination of a command's output.
 pub struct Output {
     json: bool,
-    /// Whether the command knows the remote's ledger.
+    /// Whether the command's ledger has a remote.
     has_remote: bool,
-    /// What the remote lacks of what was written.
+    /// The written steps that the remote lacks.
     unpublished: Option<Unpublished>,
-    /// Why the state known here may be out of date.
+    /// Why the local state may be stale.
     stale: Option<String>,
     /// What is paused beyond single issues.
     halts: Vec<Halt>,
-    /// What printed commands need to run elsewhere, once it is known.
+    /// The options for printed commands, once known.
     carried: Option<Carried>,
     /// The hint of a failure that was reported as JSON.
     hint: Option<Hint>,
     one_line: bool,
-    /// Whether failures are annotations of a workflow.
+    /// Whether failures are printed as annotations.
     annotates: bool,
-    /// Whether the command writes nothing but its answer.
+    /// Whether the command has no effect besides its answer.
     only_reads: bool,
-    /// The arguments that the user typed.
+    /// The arguments as typed by the user.
     arguments: Vec<String>,
-    /// The terminal that answers are for.
+    /// The terminal for answers, if any.
     screen: Option<Screen>,
     wishes: Wishes,
-    /// Whether answers may be long, and whether the user allows a pager for them.
+    /// Whether answers may be long, and whether the user's settings allow a pager.
     is_view: bool,
     may_page: bool,
     stdout: Sink,
     stderr: AutoStream<io::Stderr>,
 }
 
-/// What a command answered to a caller within this process: the document, and the hint of a failure,
-/// which the document has as it is for a shell.
+/// The answer for a caller in this process: the document, and the hint of a failure as data (the
+/// document has it as text for a shell).
 pub type Kept = (Vec<u8>, Option<Hint>);
 
-/// Where answers go.
+/// The destination of answers.
 enum Sink {
     /// To standard output.
     Stdout(AutoStream<io::Stdout>),
-    /// To the caller within this process.
+    /// To the caller in this process.
     Kept(Vec<u8>),
 }
 
@@ -126,7 +126,7 @@ impl Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::Stdout(stream) if stream.current_choice() == ColorChoice::Never => {
-                // Written at once: the stream would write each piece between two styles.
+                // In one piece: the stream would otherwise write each piece between two styles.
                 let mut stdout = io::stdout().lock();
                 stdout.write_all(&strip_bytes(bytes).into_vec())?;
                 stdout.flush()
@@ -171,7 +171,7 @@ impl Output {
         }
     }
 
-    /// Keeps the JSON document instead of printing it.
+    /// Captures the JSON document instead of printing it.
     pub fn kept() -> Self {
         Self {
             stdout: Sink::Kept(Vec::new()),
@@ -179,7 +179,7 @@ impl Output {
         }
     }
 
-    /// What was kept; nothing if it was printed.
+    /// The captured document; empty if it was printed.
     pub fn into_kept(self) -> Kept {
         let document = match self.stdout {
             Sink::Stdout(_) => Vec::new(),
@@ -195,8 +195,8 @@ impl Output {
         output.into_kept()
     }
 
-    /// Prints as the user's terminal and configuration require; the options for colour and pager
-    /// take precedence.
+    /// Prints as the user's terminal and configuration require; options for colour and pager take
+    /// precedence.
     pub fn for_user(json: bool, color: ColorChoice, may_page: bool) -> Self {
         let screen = Screen::of_stdout().filter(|_| !json);
         if screen.is_none() {
@@ -207,7 +207,7 @@ impl Output {
             ColorChoice::Auto if wishes.no_color => ColorChoice::Never,
             choice => choice,
         };
-        // git's pager is a pipe, but shows colours.
+        // git's pager is a pipe, but supports colours.
         let in_pager = is_for_git_pager() && choice == ColorChoice::Auto;
         let stdout = match choice {
             _ if !in_pager => choice,
@@ -262,7 +262,7 @@ impl Output {
         self.arguments = words.collect();
     }
 
-    /// The command that was typed, with these options instead of its `--after`.
+    /// The typed command, with these options instead of its `--after`.
     pub fn typed(&self, options: &[&str]) -> String {
         self.command(&page::retyped(&self.arguments, options))
     }
@@ -287,7 +287,7 @@ impl Output {
             let text = self.halts_text() + &answer.text(&self.look(now()?));
             self.show(&text)?;
             if let Some(missed) = missed {
-                // With --offline, it is no error.
+                // With --offline, it is not an error.
                 let unpublished = self.unpublished.as_ref();
                 if unpublished.is_some_and(|unpublished| unpublished.trouble.is_some()) {
                     self.fail(&missed);
@@ -309,7 +309,7 @@ impl Output {
         self.raw(document.as_bytes())
     }
 
-    /// What is paused beyond single issues, a line each with the command that ends it.
+    /// A line for each pause beyond single issues, with the command that ends it.
     fn halts_text(&self) -> String {
         let each = self.halts.iter().map(|halt| {
             let (scope, by) = (halt.scope.option(), &halt.by);
@@ -319,12 +319,12 @@ impl Output {
         each.collect()
     }
 
-    /// From now on, answers begin with what is paused beyond single issues.
+    /// From now on, answers begin with pauses beyond single issues.
     pub fn tell_pauses(&mut self, tip: &Snapshot<'_>) {
         self.halts.clone_from(&tip.manifest().paused);
     }
 
-    /// Prints a text, through a pager if one is due.
+    /// Prints a text, through a pager if required.
     fn show(&mut self, text: &str) -> Result<(), Failure> {
         let Some(pager) = self.pager() else {
             return self.raw(text.as_bytes());
@@ -342,7 +342,7 @@ impl Output {
         }
     }
 
-    /// From now on, failures say that they rest on this clone's state, and why.
+    /// From now on, failures say that they are based on this clone's state, and why.
     pub fn judge_by_what_is_here(&mut self, why: String) {
         self.stale = Some(why);
     }
@@ -352,12 +352,12 @@ impl Output {
         self.carried = Some(carried);
     }
 
-    /// What printed commands carry, if that is known yet.
+    /// The carried options, if known.
     pub fn carried(&self) -> Option<&Carried> {
         self.carried.as_ref()
     }
 
-    /// A command with what it has to carry.
+    /// Completes a command with the carried options.
     pub fn command(&self, command: &str) -> String {
         match &self.carried {
             Some(carried) => carried.command(command),
@@ -365,7 +365,7 @@ impl Output {
         }
     }
 
-    /// A text with what the commands in it have to carry.
+    /// Completes the commands in a text.
     pub fn sentence(&self, text: impl Into<Hint>) -> Hint {
         match &self.carried {
             Some(carried) => carried.sentence(text.into()),
@@ -373,7 +373,7 @@ impl Output {
         }
     }
 
-    /// Completes the commands of what needs somebody.
+    /// Completes the commands in attention entries.
     pub fn complete(&self, found: &mut [Attention]) {
         if let Some(carried) = &self.carried {
             carried.attention(found);
@@ -396,7 +396,7 @@ impl Output {
         self.missed().map_or(exit::DONE, |missed| missed.exit)
     }
 
-    /// The warning that a step is not on the remote, if so.
+    /// The warning for a step that the remote lacks.
     fn missed(&self) -> Option<Failure> {
         let Unpublished { remote, trouble } = self.unpublished.as_ref()?;
         let mut text = format!("recorded here, but not on {remote}");
@@ -411,22 +411,22 @@ impl Output {
         Some(failure.hint(hint))
     }
 
-    /// From now on, a failure is one line of JSON, as the answers are.
+    /// From now on, failures are single lines of JSON, like the answers.
     pub fn one_line_each(&mut self) {
         self.one_line = true;
     }
 
-    /// From now on, a failure is an annotation of the workflow.
+    /// From now on, failures are annotations.
     pub fn annotate(&mut self) {
         self.annotates = true;
     }
 
-    /// From now on, a failure to print does not leave anything done unreported.
+    /// Notes that the command has no effect besides its answer, in case that can't be printed.
     pub fn only_reads(&mut self) {
         self.only_reads = true;
     }
 
-    /// Prints bytes as they are.
+    /// Prints raw bytes.
     ///
     /// # Errors
     /// A [`Failure`] if stdout can't be written; a closed pipe is no error.
@@ -434,7 +434,7 @@ impl Output {
         self.stream(bytes).map(drop)
     }
 
-    /// Prints bytes as they are, and returns whether anyone still reads.
+    /// Prints raw bytes, and returns whether anyone still reads.
     ///
     /// # Errors
     /// A [`Failure`] if stdout can't be written; a closed pipe is no error.
@@ -457,12 +457,12 @@ impl Output {
     /// Prints a message on stderr.
     pub fn say(&mut self, text: &str) {
         if !self.json {
-            // Chatter that can't be written has nowhere to be reported.
+            // There is nowhere to report an error of stderr.
             let _ = writeln!(self.stderr, "{}", for_log(text));
         }
     }
 
-    /// Prints what a person should know of, on stderr: in a workflow, as an annotation.
+    /// Prints a notice for people on stderr: in a workflow, as an annotation.
     pub fn notice(&mut self, title: &str, text: &str) {
         if is_in_workflow() {
             let notice = Annotation::new(Weight::Notice, title, text);
@@ -472,7 +472,7 @@ impl Output {
         }
     }
 
-    /// Prints a failure, unless its command has done so.
+    /// Prints a failure, unless it was reported already.
     pub fn fail(&mut self, failure: &Failure) {
         if failure.code.is_none() {
             return;
@@ -534,7 +534,7 @@ fn annotation(failure: &Failure) -> String {
     commands(&all)
 }
 
-/// A message in which a workflow's runner finds no command.
+/// A message without workflow commands.
 fn for_log(text: &str) -> Cow<'_, str> {
     if is_in_workflow() {
         // The program's own colours are not part of the text.
@@ -566,7 +566,7 @@ pub fn pretty(value: &impl Serialize) -> String {
     text
 }
 
-/// One finding as text: place, severity, message, cure.
+/// A finding as text: place, severity, message, fix.
 pub fn render(finding: &Finding) -> String {
     let style = match finding.severity {
         Severity::Error => AnsiColor::Red.on_default(),
@@ -597,19 +597,19 @@ pub fn render(finding: &Finding) -> String {
     text
 }
 
-/// Whether the environment lets a terminal have colours.
+/// Whether the environment allows colours on a terminal.
 fn takes_colors() -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     !refused && !is_dumb()
 }
 
-/// A number of things: `1 commit`, `2 commits`.
+/// A count with its noun: `1 commit`, `2 commits`.
 pub fn counted(count: usize, noun: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{ending}")
 }
 
-/// Masks arguments in a text that look like secrets; returns whether there were any.
+/// Masks arguments in a text that look like secrets; returns whether it masked any.
 pub fn mask(text: &mut String, arguments: &[OsString]) -> bool {
     let mut found = false;
     for argument in arguments {

@@ -1,4 +1,4 @@
-//! The options of a command that prints a list, and what is said where the list was cut.
+//! Paging of lists: the options, and the remark about truncation.
 
 use clap::Args;
 use handoff::base::text::{grouped, quoted, word};
@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::Output;
 use crate::failure::Failure;
 
-/// The rows of a page, and of the list of what a step did, which has only one.
+/// The rows of a page; and of a step's results, which have only one page.
 pub const ROWS: usize = 50;
 
 // No doc comment: it would become the help of every command that prints a list.
@@ -23,20 +23,20 @@ pub struct PageArgs {
     pub after: Option<String>,
 }
 
-/// Where a list was cut.
+/// Where a list was truncated.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Page {
     /// how many there are on all pages; null if that would take reading all of history
     total: Option<usize>,
     /// what `--after` takes to list the next; null if there are no more
     cursor: Option<String>,
-    /// What its text says of the rows that it does not have.
+    /// The text's remark about the missing rows.
     #[serde(skip)]
     rest: String,
 }
 
 impl PageArgs {
-    /// How many rows are listed at most.
+    /// The maximum number of rows.
     pub fn most(&self, output: &Output) -> usize {
         match self.limit {
             Some(0) => usize::MAX,
@@ -46,7 +46,7 @@ impl PageArgs {
         }
     }
 
-    /// How many entries of another list are shown before this one: `usual`, unless told otherwise.
+    /// The maximum number of entries in another list above this one: `usual` by default.
     pub fn most_before(&self, usual: usize) -> usize {
         match self.limit {
             _ if self.after.is_some() => 0,
@@ -56,10 +56,10 @@ impl PageArgs {
         }
     }
 
-    /// Cuts a list; a row's name is its cursor.
+    /// Truncates a list; a row's name is its cursor.
     ///
     /// # Errors
-    /// A usage [`Failure`] if no row has the name that was given.
+    /// A usage [`Failure`] if the cursor names no row.
     pub fn cut<T>(
         &self,
         rows: &mut Vec<T>,
@@ -79,7 +79,7 @@ impl PageArgs {
         Ok(Page::new(Some(total), rows.len(), cursor, output))
     }
 
-    /// Why a list has no page after the row that was given.
+    /// The failure if the cursor names no row.
     pub fn gone(&self, output: &Output) -> Failure {
         let after = self.after.as_deref().unwrap_or_default();
         let text = format!("{} is not in this list, or not any more", quoted(after));
@@ -89,7 +89,7 @@ impl PageArgs {
 }
 
 impl Page {
-    /// A page of so many rows, the last of which is the cursor if more come after it.
+    /// A page of this many rows, the last of which is the cursor if more follow.
     pub fn new(
         total: Option<usize>,
         shown: usize,
@@ -109,23 +109,23 @@ impl Page {
         }
     }
 
-    /// The last line of a list that was cut, otherwise nothing.
+    /// The remark about a truncated list; otherwise empty.
     pub fn text(&self) -> &str {
         &self.rest
     }
 }
 
-/// How a text is cut that has no pages: JSON has all of it.
+/// Truncation of a text without pages: JSON has everything.
 #[derive(Debug, Default)]
 pub struct Cut(Option<String>);
 
 impl Cut {
-    /// The cut of an answer; none if a pager shows it.
+    /// The truncation for an answer; `None` if a pager shows it.
     pub fn of(output: &Output) -> Self {
         Self((!output.has_pager()).then(|| output.typed(&["--json"])))
     }
 
-    /// The rows that are shown, and the line after them.
+    /// The shown rows, and the remark after them.
     pub fn rows<'r, T>(&self, rows: &'r [T]) -> (&'r [T], String) {
         match &self.0 {
             Some(command) => (&rows[..ROWS.min(rows.len())], rest(rows.len(), command)),
@@ -134,8 +134,7 @@ impl Cut {
     }
 }
 
-/// The last line of a list of what a step did, if it has more than [`ROWS`]: the command lists the
-/// rest.
+/// The remark about a step's results beyond [`ROWS`]: the command lists the rest.
 pub fn rest(total: usize, command: &str) -> String {
     if total <= ROWS {
         return String::new();
@@ -148,7 +147,7 @@ fn number(count: usize) -> String {
     grouped(u64::try_from(count).unwrap_or(u64::MAX))
 }
 
-/// The command that was typed, with these options instead of its `--after`.
+/// The typed command, with these options instead of its `--after`.
 pub fn retyped(arguments: &[String], options: &[&str]) -> String {
     let end = arguments.iter().position(|word| word == "--");
     let (own, operands) = arguments.split_at(end.unwrap_or(arguments.len()));

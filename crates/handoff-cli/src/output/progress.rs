@@ -11,17 +11,17 @@ use handoff::ledger::{Reached, Tally, Work};
 use super::Output;
 use crate::view::{Screen, cut_to_columns, is_dumb};
 
-/// Work that is done sooner shows no line.
+/// Shorter work shows no line.
 const LONG: Duration = Duration::from_secs(1);
 
-/// How often the line is drawn.
+/// The redraw interval.
 const DRAWN: Duration = Duration::from_millis(100);
 
-/// Returns to the beginning of the line and clears it.
+/// Returns to the line's start and clears it.
 const CLEAR: &str = "\r\x1b[K";
 
 impl Output {
-    /// Does the work, and shows its progress by the tally if stderr is a terminal.
+    /// Does the work, and shows its progress from the tally if stderr is a terminal.
     pub fn during<T>(&self, tally: &Tally, work: impl FnOnce() -> T) -> T {
         let screen = Screen::of_stderr().filter(|_| !self.is_json() && !is_dumb());
         let Some(screen) = screen else {
@@ -60,7 +60,7 @@ fn draw(tally: &Tally, screen: Screen, done: &Receiver<()>) {
     }
 }
 
-/// Writes to the terminal; returns whether that succeeded.
+/// Writes to the terminal; returns whether it succeeded.
 fn put(text: &str) -> bool {
     let mut stderr = io::stderr().lock();
     let written = stderr.write_all(text.as_bytes());
@@ -71,7 +71,7 @@ fn wide(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 
-/// The kind of work, its amount and its rate.
+/// A progress line: kind of work, amount and rate.
 fn line(reached: Reached, elapsed: Duration) -> String {
     let Reached { work, done, of } = reached;
     let (doing, unit) = match work {
@@ -84,7 +84,7 @@ fn line(reached: Reached, elapsed: Duration) -> String {
     };
     let seconds = elapsed.as_secs();
     let count = match of {
-        // How much was transferred is known only at the end.
+        // The transferred amount is known only at the end.
         Some(of) if work == Work::Sending => format!("{} {unit}", grouped(wide(of))),
         Some(of) if of > 0 => {
             let percent = done.min(of) * 100 / of;

@@ -1,4 +1,4 @@
-//! Files that a command writes atomically.
+//! Writes files atomically.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -14,18 +14,18 @@ pub fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Replaces a file by what `write` writes: readers see the old or the new file, never a mix.
-/// Permissions are kept; anything but a regular file, such as a pipe, is written to.
+/// Replaces a file with the output of `write`: readers see the old or the new file, never a mix.
+/// Permissions are kept; anything but a regular file, such as a pipe, is written in place.
 ///
 /// # Errors
-/// A [`Failure`] if it can't be written, or that of `write`; then the old one stays.
+/// A [`Failure`] if it can't be written, or that of `write`; the old file then stays.
 pub fn replace_with<T>(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let failed = |error: io::Error| failed(path, &error);
     ensure_no_git_directory(path)?;
-    // A link stays, and points to the new file.
+    // A link stays, and points to the new content.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let old = fs::metadata(&target).ok();
     if old.as_ref().is_some_and(|old| !old.is_file()) {
@@ -48,7 +48,7 @@ pub fn replace_with<T>(
         Ok(written)
     });
     if done.is_err() {
-        // If it can't be removed, a file is left over.
+        // At worst, a temporary file is left over.
         let _ = fs::remove_file(&new);
     }
     done
@@ -57,16 +57,15 @@ pub fn replace_with<T>(
 /// The same, with these bytes.
 ///
 /// # Errors
-/// A [`Failure`] if it can't be written; then the old one stays.
+/// A [`Failure`] if it can't be written; the old file then stays.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     replace_with(path, |out| {
         out.write_all(bytes).map_err(|error| failed(path, &error))
     })
 }
 
-/// Refuses a path that leads through a link into a git directory: whoever put the link into the
-/// repository would have their configuration or hook written. A path that names the git directory
-/// itself is the user's own choice.
+/// Refuses a path that leads through a link into a git directory: the link's author could otherwise
+/// plant a configuration or hook. Naming the git directory itself is the user's choice.
 ///
 /// # Errors
 /// A [`Failure`] of the environment.
@@ -96,7 +95,7 @@ pub fn failed(path: &Path, error: &io::Error) -> Failure {
         .hint("see that its folder is there, and that this user may write to it")
 }
 
-/// A temporary name in the same folder: hidden, with an ending of its own.
+/// A temporary name in the same folder: hidden, with a distinctive suffix.
 fn beside(path: &Path) -> io::Result<PathBuf> {
     let name = path.file_name();
     let name = name.ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;

@@ -1,4 +1,4 @@
-//! What should happen next, as commands that can be run.
+//! Advice on what to do next, as runnable commands.
 
 use handoff::base::text::continued;
 use handoff::model::Question;
@@ -34,7 +34,7 @@ pub fn questions_text(questions: &[Question]) -> String {
     questions.iter().map(line).collect()
 }
 
-/// What to know of a claim that the remote does not have.
+/// The remark about a claim that the remote lacks.
 pub fn claimed_offline(remote: &str) -> String {
     let remote = continued(remote);
     format!("claimed here offline; {remote} does not have it yet: git handoff sync")

@@ -1,22 +1,22 @@
-//! What needs somebody, as lines: what, whose turn, since when; why; and the command to run.
+//! Attention entries as lines: the need, whose turn, since when; why; and the command to run.
 
 use handoff::ledger::attention::Attention;
 
 use crate::view::Look;
 
-/// The columns of a line where there is no terminal. Only ids and commands go beyond it.
+/// The width without a terminal. Only ids and commands exceed it.
 const WIDTH: usize = 80;
 
-/// The indent of an entry's further lines.
+/// The indentation of an entry's further lines.
 const INDENT: &str = "    ";
 
-/// What sets off the lines of an entry that others wrote, which may imitate its last one.
+/// The prefix of foreign lines in an entry, which could imitate ours.
 const BAR: &str = "    | ";
 
-/// The most columns of an agent's name.
+/// The maximum width of an agent's name.
 const NAME: usize = 30;
 
-/// Lists the most urgent of them, at most this many, and counts the rest of `total`.
+/// Lists the most urgent entries, at most this many, and the number of the rest of `total`.
 pub fn attention_text(
     attention: &[Attention],
     (most, total): (usize, usize),
@@ -36,7 +36,7 @@ pub fn attention_text(
     text + "\n"
 }
 
-/// The line about steps made offline that were refused and are kept; empty without such steps.
+/// A line about refused offline steps; `None` without any.
 pub fn rejected_text(count: usize) -> Option<String> {
     let steps = match count {
         0 => return None,

@@ -1,4 +1,4 @@
-//! The report of an audit, for people who know neither Git nor JSON.
+//! Audit reports for people who know neither Git nor JSON.
 
 use handoff::base::finding::Finding;
 use handoff::base::ids::IssueKey;
@@ -9,8 +9,7 @@ use handoff::ledger::{Audit, DEEPEN};
 
 use crate::output::{counted, render};
 
-/// The report of an audit of the ledger on this branch, or of one issue in it: after its verdict,
-/// the findings that are on the page.
+/// The report of an audit of a ledger, or of one issue: the verdict, then the findings on the page.
 pub fn report(
     verdict: &str,
     audit: &Audit,
@@ -48,7 +47,7 @@ pub fn report(
     text
 }
 
-/// The verdict, and what was audited, on one line.
+/// The verdict and the audited scope, in one line.
 pub fn verdict(audit: &Audit) -> String {
     let checked = format!(
         "{}, {}, up to {}",
@@ -102,7 +101,7 @@ fn checked(
     text
 }
 
-/// Which step a commit is, who made it, and when it was recorded.
+/// The step of a commit, with its author and time.
 fn step(commit: Option<&str>, repository: &Repository) -> String {
     let Some(id) = commit else {
         return "the ledger\n".to_owned();

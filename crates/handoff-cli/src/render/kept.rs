@@ -1,4 +1,4 @@
-//! What was kept of failed attempts, as text.
+//! The kept context of failed attempts, as text.
 
 use handoff::base::short_id;
 use handoff::base::text::{continued, set_off};
@@ -7,10 +7,10 @@ use handoff::model::SnapshotManifest;
 
 use crate::output::counted;
 
-/// The most paths of a snapshot that are listed.
+/// The maximum number of a snapshot's paths that are listed.
 const MOST_PATHS: usize = 50;
 
-/// The failures of earlier attempts, and what was kept of the newest that kept anything.
+/// The earlier failures, and the context of the newest one that has any.
 pub fn kept_text(failures: &[PastFailure]) -> String {
     let mut text = String::new();
     for failure in failures {
@@ -26,7 +26,7 @@ pub fn kept_text(failures: &[PastFailure]) -> String {
     text
 }
 
-/// What was kept of a failure, and how to get it back.
+/// The context of a failure, and how to restore it.
 pub fn contents_text(kept: &Contents) -> String {
     let mut text = format!("  kept in {}\n", continued(&kept.path));
     let host = kept.host.name.as_deref().unwrap_or("an unnamed machine");

@@ -1,8 +1,8 @@
 //! Records, issues and receipts, as text and as JSON.
 //!
-//! `receipt` is what a write did, `rows` renders handoffs as a table, `kept` what was kept of a
-//! failure, `policy` that in force, `advice` the commands that may come next, `audit` the report of an audit. These modules
-//! lay out a value, and a `Look` adapts it to the terminal.
+//! `receipt` renders the result of a write, `rows` handoffs as a table, `kept` a failure's context,
+//! `policy` the policy in force, `advice` next commands, `audit` an audit. These modules arrange
+//! values; a `Look` adapts them to the terminal.
 
 pub mod advice;
 pub mod attention;
@@ -33,7 +33,7 @@ use crate::output::counted;
 use crate::render::attention::attention_text;
 use crate::view::{Look, colored};
 
-/// How much of what needs somebody in an issue is printed.
+/// The maximum number of an issue's attention entries that are printed.
 const NEEDS_PRINTED: usize = 5;
 
 /// One handoff on one line.
@@ -67,7 +67,7 @@ pub fn record_text(record: &Record, look: &Look) -> String {
     let mut reports = &record.progress[..];
     for (i, t) in record.transitions.iter().enumerate() {
         text += &transition_text(t, look);
-        // Reports stand between the claim that they were made under and what came after it.
+        // Progress reports are listed between the claim they belong to and the next transition.
         let next = record.transitions.get(i + 1).map(|next| next.at);
         let claimed = t.event == Some(Event::Claim);
         let until = reports.partition_point(|p| claimed && next.is_none_or(|next| p.at <= next));
@@ -86,7 +86,7 @@ pub fn record_text(record: &Record, look: &Look) -> String {
     text
 }
 
-/// A detail of a handoff: its name and value, which is not shown if it is empty.
+/// A handoff's detail: name and value; not shown if the value is empty.
 type Detail = (&'static str, String);
 
 fn contract_details(record: &Record) -> Vec<Detail> {
@@ -102,7 +102,7 @@ fn contract_details(record: &Record) -> Vec<Detail> {
         ("replaces", replaces.unwrap_or_default()),
     ];
     if let Some(code) = &record.code {
-        // A record that was tampered with may hold any text here.
+        // A tampered record may contain any text here.
         let commit = short_id(&code.commit);
         let at = format!("{} at {}", continued(&code.branch), continued(&commit));
         details.push(("branch", at));
@@ -137,7 +137,7 @@ fn lease_details(record: &Record, look: &Look) -> Vec<Detail> {
     ]
 }
 
-/// What each claim of it took, as far as it was reported.
+/// The reported usage of each claim.
 fn usage_details(record: &Record) -> Vec<Detail> {
     let usage = record.usage.iter().filter_map(|usage| {
         let took = Spent::of(&usage.models).text()?;
@@ -289,7 +289,7 @@ pub fn transition_text(t: &Transition, look: &Look) -> String {
     text
 }
 
-/// The location and size of the context of a failure.
+/// The location and size of a failure's context.
 fn kept(record: &Record, context: &FailureContext) -> String {
     let folder = issue_folder(record.id.issue());
     let (files, bytes) = (context.files, context.bytes);
@@ -301,13 +301,13 @@ fn kept(record: &Record, context: &FailureContext) -> String {
     format!("kept in {folder}/{}{held}", context.folder)
 }
 
-/// A line of ours below a transition.
+/// An indented line below a transition.
 fn indented(text: &str) -> String {
     format!("      {}\n", continued(text))
 }
 
-/// What the work needs: the task, the title, what is required, open findings, answers, the workspace and the
-/// branch. What the contract below states is not repeated.
+/// The work's needs: task, title, requirements, open findings, answers, workspace and branch,
+/// without what the contract below states.
 fn work_text(work: &WorkBrief, record: &Record, contract: &str) -> String {
     let (title, summary) = (&work.title, &record.summary);
     let mut lines = Vec::new();
@@ -337,14 +337,14 @@ fn work_text(work: &WorkBrief, record: &Record, contract: &str) -> String {
     format!("\nthe work\n{}", shown.collect::<String>())
 }
 
-/// The findings of reviews, with what became of each.
+/// Findings of reviews, with their outcomes.
 fn finding_lines(findings: impl Iterator<Item = String>) -> Vec<String> {
     let lines: Vec<String> = findings.map(|one| format!("  - {one}")).collect();
     let head = (!lines.is_empty()).then(|| "findings:".to_owned());
     head.into_iter().chain(lines).collect()
 }
 
-/// What is said outside the ledger, each kind under its title.
+/// Remarks from outside the ledger, by kind.
 fn said_lines(said: &[Said]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut title = None;
@@ -377,7 +377,7 @@ pub fn branch_text(branch: &WorkBranch) -> String {
     }
 }
 
-/// A decision, for an agent that works on what was decided about.
+/// A decision, for the agent that works on its subject.
 pub fn decision_text(decision: &Decision) -> String {
     let (by, id, why) = (&decision.by, &decision.id, &decision.why);
     format!("{by} decided on {id}: {}: {why}", decision.action.as_str())
@@ -406,7 +406,7 @@ fn answer_lines(answer: &AnswerGiven) -> Vec<String> {
     [head].into_iter().chain(text).chain(values).collect()
 }
 
-/// A fact: a list or an object with one line for each of its members.
+/// A fact; lists and objects get a line for each member.
 fn fact_lines(name: &str, value: &Value) -> Vec<String> {
     let under = |lines: Vec<String>| [format!("{name}:")].into_iter().chain(lines).collect();
     match value {
@@ -439,8 +439,8 @@ pub fn inline(value: &Value) -> String {
     }
 }
 
-/// The briefing that comes with a claim: what the work needs, what earlier attempts left, the
-/// contract, and what else is known.
+/// The briefing of a claim: what the work needs, what earlier attempts left, the contract, and
+/// further facts.
 pub fn briefing_text(brief: &Briefing, record: &Record) -> String {
     let contract = &brief.contract;
     let basis = brief.decided_on.as_ref().map(|basis| &*basis.text);
@@ -476,7 +476,7 @@ pub fn briefing_text(brief: &Briefing, record: &Record) -> String {
             .map(handoff::model::Left::text)
             .collect(),
     );
-    // What the lines above or the contract say is not said again.
+    // Facts that the lines above or the contract state are not repeated.
     let is_said = |name: &str, value: &Value| {
         let title = value.as_str() == Some(record.title.as_str());
         title || states(&told, name, value)
@@ -512,7 +512,7 @@ pub fn briefing_text(brief: &Briefing, record: &Record) -> String {
     text
 }
 
-/// Whether a contract has a field of this name with this value, in any of the formats.
+/// Whether a contract states this field and value, in any format.
 fn states(contract: &str, name: &str, value: &Value) -> bool {
     let text = inline(value);
     let forms = [
@@ -523,12 +523,12 @@ fn states(contract: &str, name: &str, value: &Value) -> bool {
     forms.iter().any(|form| contract.contains(form.as_str()))
 }
 
-/// Whether a contract has this text as a value, in any of the formats.
+/// Whether a contract contains this text as a value, in any format.
 fn has_text(contract: &str, text: &str) -> bool {
     contract.contains(&format!(">{text}<")) || contract.contains(&Value::from(text).to_string())
 }
 
-/// The same for all texts within a value, which has nothing else.
+/// The same for a value that contains only texts.
 fn has_texts(contract: &str, value: &Value) -> bool {
     match value {
         Value::String(text) => has_text(contract, text),
@@ -562,7 +562,7 @@ fn claim(checked: &Evidence) -> String {
     }
 }
 
-/// The verdicts on all claims, on one line.
+/// The verdicts on all claims, in one line.
 fn claims(evidence: &[Evidence]) -> String {
     let all = [Verdict::Passed, Verdict::Contradicted, Verdict::Skipped];
     let named = all.into_iter().filter_map(|verdict| {
@@ -595,7 +595,7 @@ fn claims(evidence: &[Evidence]) -> String {
     )
 }
 
-/// The places that do not apply, with their number.
+/// The number of places that do not apply, and their names.
 fn absent(places: &[NotApplicable]) -> String {
     let named = places
         .iter()
@@ -629,7 +629,7 @@ pub fn other_protocol(other: Option<&OtherProtocol>) -> String {
     other.map_or_else(String::new, |other| format!("  {other}\n"))
 }
 
-/// Notes that correct what was recorded.
+/// Notes that correct the record.
 pub fn notes_text(notes: &[Annotation]) -> String {
     notes.iter().map(|n| format!("  {}\n", note(n))).collect()
 }
@@ -643,7 +643,7 @@ fn note(note: &Annotation) -> String {
     format!("{at} {by} notes{about}{event}: {text}")
 }
 
-/// What an issue took, in all and by agent; nothing if no usage was reported.
+/// An issue's usage in total and by agent; empty if none was reported.
 pub fn issue_usage<'a>(handoffs: impl IntoIterator<Item = &'a Record>) -> String {
     let mut all = Spent::default();
     let mut agents: BTreeMap<&AgentName, Spent> = BTreeMap::new();
@@ -661,7 +661,7 @@ pub fn issue_usage<'a>(handoffs: impl IntoIterator<Item = &'a Record>) -> String
     format!("  took {sum}\n{}", each.collect::<String>())
 }
 
-/// An issue with what is known about it.
+/// An issue with its facts.
 pub fn issue_text<'a>(
     report: &IssueReport,
     (handoffs, usage): (impl Iterator<Item = &'a Record>, &str),

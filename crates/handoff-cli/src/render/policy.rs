@@ -1,5 +1,5 @@
-//! The policy in force: how a protocol treats statements that the repository contradicts, and what was
-//! set in it.
+//! The policy in force: how a protocol treats contradicted statements, and which of its settings
+//! were changed.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub fn in_force(tip: &Snapshot<'_>, protocol: &str) -> Result<String, LedgerErro
     })
 }
 
-/// The same as a line of a page; empty if nothing is checked and nothing was set.
+/// The same as a line; empty if nothing is checked and nothing was changed.
 pub fn policy_line(policy: &str) -> String {
     if policy == Policy::Off.as_str() || policy.is_empty() {
         return String::new();
@@ -48,8 +48,8 @@ fn checked(protocol: &Protocol, ledger: Policy) -> String {
     format!("{}{others}", usual.as_str())
 }
 
-/// The settings in which a built-in protocol in force differs from the one that ships, but for what is
-/// said of statements; of any other, how many were made.
+/// The settings in which a built-in protocol in force differs from the shipped one, except evidence
+/// policies; for other protocols, the number of changes.
 fn set_here(rules: &Rules<'_>) -> Result<Vec<String>, LedgerError> {
     let definition = rules.protocol().definition();
     if !has_settings(&definition.version) {

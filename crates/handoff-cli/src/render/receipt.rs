@@ -1,4 +1,4 @@
-//! What a write did.
+//! The result of a write.
 
 use std::ops::Deref;
 
@@ -38,17 +38,17 @@ pub struct WrittenView<'a> {
     next: Vec<String>,
     /// findings that did not prevent the step
     warnings: &'a [Finding],
-    /// Whether what comes next is to resume the issue.
+    /// Whether the next step is to resume the issue.
     #[serde(skip)]
     is_held_back: bool,
     #[serde(skip)]
     receipt: &'a Receipt,
-    /// The text of a write that is about the issue.
+    /// The text instead, for a write about the whole issue.
     #[serde(skip)]
     instead: Option<String>,
 }
 
-/// What a write did to one handoff.
+/// The effect of a write on one handoff.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Receipt")]
 pub struct ReceiptView<'a> {
@@ -92,13 +92,13 @@ impl<'a> ReceiptView<'a> {
         })
     }
 
-    /// Has this text in place of one about the handoff.
+    /// Sets a text in place of the handoff's.
     pub fn with_text(mut self, text: String) -> Self {
         self.written.instead = Some(text);
         self
     }
 
-    /// Has this command as the next one.
+    /// Sets the next command.
     pub fn with_next(mut self, next: &str, output: &Output) -> Self {
         self.written.next = vec![output.command(next)];
         self.written.is_held_back = true;
@@ -115,7 +115,7 @@ impl<'a> Deref for ReceiptView<'a> {
 }
 
 impl<'a> WrittenView<'a> {
-    /// The answer to a request that was done.
+    /// The receipt of a successful request.
     pub fn new(done: &'a Done, output: &Output) -> Self {
         let receipt = &done.receipt;
         let record = &receipt.record;
@@ -137,26 +137,26 @@ impl<'a> WrittenView<'a> {
         }
     }
 
-    /// Prints the findings that did not prevent the write.
+    /// Prints the warnings: findings that did not prevent the write.
     pub fn say_warnings(&self, output: &mut Output) {
         for finding in self.warnings {
             output.say(crate::output::render(finding).trim_end());
         }
     }
 
-    /// Prints the findings that did not prevent the write, and the commands that may come next.
+    /// Prints the warnings and the next commands.
     pub fn say_next(&self, output: &mut Output) {
         self.say_next_contracts(&[], output);
     }
 
-    /// The same, with these contracts as what comes next, each with its title, and the other commands.
+    /// The same, with these contracts as next steps, each with its title, and the other commands.
     pub fn say_next_contracts(&self, contracts: &[NextContract], output: &mut Output) {
         self.say_warnings(output);
-        // The caller is done: the claim is for another agent to make.
+        // The caller is done: another agent makes the next claim.
         let first = match self.receipt.record.state {
             _ if self.is_held_back => "to resume it:".to_owned(),
             State::Pending => format!("next, for {}:", self.receipt.record.to),
-            // The agent decides between results.
+            // The agent chooses between outcomes.
             _ if contracts.iter().filter(|c| c.send.is_some()).count() > 1 => {
                 "choose one:".to_owned()
             }
@@ -164,7 +164,7 @@ impl<'a> WrittenView<'a> {
         };
         let is_other = |next: &&String| contracts.iter().all(|c| c.command != **next);
         let others = self.next.iter().filter(is_other).cloned();
-        // `send` asks a person; an agent has all fields in one block.
+        // `send` asks a person; an agent gets all fields in one block.
         let is_person = output.is_on_terminal();
         let sends = contracts.iter().map(|next| {
             let command = match next.send {
@@ -207,7 +207,7 @@ impl Answer for ReceiptView<'_> {
     }
 }
 
-/// Who held a handoff that somebody else just took away, and how that reaches them.
+/// The worker that lost a handoff by a takeover, and how it learns of it.
 pub fn taken_from(receipt: &Receipt) -> Option<String> {
     let record = &receipt.record;
     let is_own = |change: &Change| change.id == record.id;
@@ -226,7 +226,7 @@ pub fn taken_from(receipt: &Receipt) -> Option<String> {
 }
 
 impl WrittenView<'_> {
-    /// What was written, as text.
+    /// The result as text.
     pub fn outcome(&self) -> String {
         if let Some(text) = &self.instead {
             return text.clone();
@@ -250,7 +250,7 @@ impl WrittenView<'_> {
             let path = continued(&missing.path);
             text += &format!("  delivered {path}: no such file here, so it was not checked\n");
         }
-        // Statements name their commits themselves.
+        // Statements name their own commits.
         let says_nothing_else = record.evidence.is_empty() && record.transitions.len() == 1;
         if let Some(code) = record.code.as_ref().filter(|_| says_nothing_else) {
             let (branch, commit) = (continued(&code.branch), short_id(&code.commit));
@@ -290,7 +290,7 @@ impl WrittenView<'_> {
         match self.commit {
             Some(commit) => text += &format!("  commit {}\n", commit.short()),
             None => match &record.lease {
-                // A claim that repeats the worker's own, or an extension that changes nothing.
+                // A repeated claim by the same worker, or an extension without effect.
                 Some(lease) if self.repeated => {
                     let since = lease.since;
                     text += &format!("  you already hold it since {since}; nothing was written\n");
@@ -304,8 +304,8 @@ impl WrittenView<'_> {
         text
     }
 
-    /// That a repeated contract was compared with the repository as it was then, if something
-    /// contradicted it, and how it is compared anew.
+    /// A remark on a repeated contract: it was compared with the repository at that time, if
+    /// anything contradicted it, and how to compare again.
     fn as_it_was(&self) -> String {
         let record = &self.receipt.record;
         let (id, from) = (&record.id, &record.from);

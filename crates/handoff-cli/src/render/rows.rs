@@ -10,19 +10,19 @@ use serde::Serialize;
 
 use crate::view::Look;
 
-/// The most columns of an agent's name in a row.
+/// The maximum width of an agent's name in a row.
 const NAME: usize = 30;
 
-/// The most columns of a worker's id in a row.
+/// The maximum width of a worker's id in a row.
 const WORKER: usize = 24;
 
-/// The most columns of a priority in a row.
+/// The maximum width of a priority in a row.
 const PRIORITY: usize = 12;
 
-/// The most columns of a title that something follows.
+/// The maximum width of a title with text after it.
 const TITLE: usize = 36;
 
-/// A handoff's state, with whether its time ran out or when it can be claimed.
+/// A handoff's state, and whether it is overdue or when it can be claimed.
 fn status_text(record: &Record, look: &Look) -> String {
     let shown = look.state(record.state);
     match record.waits_until(look.now()) {
@@ -34,7 +34,7 @@ fn status_text(record: &Record, look: &Look) -> String {
     }
 }
 
-/// One handoff as a row of a table: its text is about this subject.
+/// A handoff as a table row, described by this subject.
 fn row(record: &Record, subject: &str, look: &Look) -> Vec<String> {
     let since = record.latest().map(|t| look.age(t.at));
     let cell = |text: &str, most: usize| look.cut(&look.cell(text), most);
@@ -50,8 +50,7 @@ fn row(record: &Record, subject: &str, look: &Look) -> Vec<String> {
     ]
 }
 
-/// What a row says about a handoff: who works on it, the subject, the attempt, and why it is in its
-/// state.
+/// A row's text about a handoff: worker, subject, attempt, and the reason for its state.
 fn about(record: &Record, subject: &str, look: &Look) -> String {
     let attempt = attempt_text(record);
     let reason = record.reason();
@@ -62,7 +61,7 @@ fn about(record: &Record, subject: &str, look: &Look) -> String {
     if let Some(lease) = &record.lease {
         text += &format!("worker {}: ", look.cut(lease.worker.as_str(), WORKER));
     }
-    // The worker that it was taken from reads it here.
+    // The worker from which it was taken learns the reason here.
     if let Some(why) = record.taken_over().and_then(|t| t.reason.as_ref()) {
         text += &format!("taken over, {}: ", one_line(why));
     }
@@ -76,7 +75,7 @@ fn about(record: &Record, subject: &str, look: &Look) -> String {
     if let Some(task) = &record.task {
         text += &format!("{}: ", task.id);
     }
-    // A reason that the title leaves no room for would be missed.
+    // Questions must be visible: a long title must not crowd them out.
     let asked = asked_text(record);
     text += &match (&attempt, reason, &asked) {
         (None, None, None) => subject.to_owned(),
@@ -94,7 +93,7 @@ fn about(record: &Record, subject: &str, look: &Look) -> String {
     text
 }
 
-/// What the sender of an open handoff asks or lacks, on one line.
+/// The question or missing inputs of an open handoff's sender, in one line.
 fn asked_text(record: &Record) -> Option<String> {
     let [first, more @ ..] = record.asked() else {
         return None;
@@ -106,8 +105,7 @@ fn asked_text(record: &Record) -> Option<String> {
     Some(one_line(&first.key) + &more)
 }
 
-/// The number of a handoff's attempt, if it is not the first, and whether work of an earlier one is
-/// kept for whoever goes on.
+/// The number of an attempt after the first, and whether an earlier attempt's work is kept.
 pub fn attempt_text(record: &Record) -> Option<String> {
     let mut contexts = record.transitions.iter().filter_map(|t| t.context.as_ref());
     let kept = contexts.any(|context| context.files > 0);
@@ -118,7 +116,7 @@ pub fn attempt_text(record: &Record) -> Option<String> {
     (attempt > 1).then(|| format!("attempt {attempt}"))
 }
 
-/// Handoffs of several issues, by the titles of these; those of tasks by their own.
+/// A table of several issues' handoffs, with their issues' titles; tasks have their own.
 pub fn table<'a>(handoffs: impl Iterator<Item = &'a Record>, look: &Look) -> String {
     let rows: Vec<Vec<String>> = handoffs
         .map(|record| match record.skipped() {
@@ -129,7 +127,7 @@ pub fn table<'a>(handoffs: impl Iterator<Item = &'a Record>, look: &Look) -> Str
     look.rows(&rows)
 }
 
-/// Handoffs of one issue, by their own summaries: they have its title in common.
+/// A table of one issue's handoffs, with their own summaries.
 pub fn issue_table<'a>(handoffs: impl Iterator<Item = &'a Record>, look: &Look) -> String {
     let rows: Vec<Vec<String>> = handoffs
         .map(|record| row(record, &record.summary, look))
@@ -137,7 +135,7 @@ pub fn issue_table<'a>(handoffs: impl Iterator<Item = &'a Record>, look: &Look) 
     look.rows(&rows)
 }
 
-/// A handoff, and what else is stored of it.
+/// A handoff with its stored record.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ListedHandoff")]
 pub struct ListedHandoff {
@@ -148,7 +146,7 @@ pub struct ListedHandoff {
 }
 
 impl ListedHandoff {
-    /// These handoffs, at a moment.
+    /// Lists handoffs as of a moment.
     pub fn all(records: Vec<Record>, now: Moment) -> Vec<Self> {
         let listed = records.into_iter().map(|record| Self {
             handoff: Handoff::new(&record, now),

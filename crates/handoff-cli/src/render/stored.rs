@@ -1,4 +1,4 @@
-//! A handoff as the ledger has it, and all that is shown of it.
+//! A stored handoff, and everything shown of it.
 
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ use crate::output::{Answer, Output};
 use crate::render;
 use crate::view::Look;
 
-/// A handoff as the ledger has it.
+/// A handoff as stored in the ledger.
 pub struct Stored {
     /// Its issue.
     pub issue: Issue,
@@ -51,7 +51,7 @@ impl Stored {
         })
     }
 
-    /// What is shown of it.
+    /// Its view.
     pub fn view(self, ledger: &Ledger<'_>, tip: &Snapshot<'_>) -> Result<ShowView, Failure> {
         let Self {
             issue,
@@ -63,7 +63,7 @@ impl Stored {
         let folder = tip.issue(record.id.issue())?;
         let options = options(rules.protocol(), &folder, &record, now)?;
         let summary = IssueSummary::from(&issue);
-        // What its agents tried since it was sent.
+        // Refused attempts of its agents since it was sent.
         let mut refusals = issue.refusals;
         let sent = record.sent_at();
         refusals.retain(|refused| {
@@ -138,14 +138,14 @@ impl ShowView {
         )
     }
 
-    /// The policy, beside the verdicts of a record that has some.
+    /// The policy, shown beside verdicts if the record has any.
     fn policy_line(&self) -> String {
         let has_verdicts = !self.record.0.evidence.is_empty();
         let policy = Some(&self.policy).filter(|_| has_verdicts);
         policy.map_or_else(String::new, |policy| render::policy_line(policy))
     }
 
-    /// The contract's text, with every character visible.
+    /// The contract's text, escaped.
     pub fn contract_text(&self) -> String {
         plain(&self.contract.text)
     }

@@ -6,10 +6,10 @@ const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
-/// Moments further away than this are shown as a date.
+/// Moments further away than this are shown as dates.
 const FAR: i64 = 21 * DAY;
 
-/// The distance of a moment from now; `None` if it is too far to be shown so.
+/// A moment relative to now; `None` if it is too far away.
 pub(super) fn relative(at: Moment, now: Moment) -> Option<String> {
     let seconds = (now - at).num_seconds();
     let length = seconds.abs();
@@ -28,12 +28,12 @@ pub(super) fn relative(at: Moment, now: Moment) -> Option<String> {
     })
 }
 
-/// The distance of a moment from now, or its date.
+/// A moment relative to now, or its date.
 pub(super) fn worded(at: Moment, now: Moment) -> String {
     relative(at, now).unwrap_or_else(|| at.format("%Y-%m-%d").to_string())
 }
 
-/// How long ago a moment was, in its largest unit: `3m`.
+/// The age of a moment in its largest unit: `3m`.
 pub fn short(at: Moment, now: Moment) -> String {
     let seconds = (now - at).num_seconds();
     match seconds {

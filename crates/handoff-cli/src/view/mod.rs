@@ -1,10 +1,10 @@
 //! The look of answers, on a terminal and elsewhere.
 //!
-//! Without a terminal, nothing is shortened or left out, except in lists of handoffs: full texts,
-//! absolute times, no symbols. On a terminal, [`Look`] gives relative times, a symbol for each state and tables
-//! that fit its width. Commands call a `Look` without knowing which it is. `screen` describes
-//! the terminal, `table` lays out, `ago` words times, `pager` shows long answers, `wishes`
-//! reads git's configuration.
+//! Without a terminal, nothing is shortened or omitted except in lists of handoffs: full texts,
+//! absolute times, no symbols. On a terminal, [`Look`] gives relative times, state symbols, and
+//! tables that fit. Commands use a `Look` without knowing which it is. `screen` describes the
+//! terminal, `table` lays out columns, `ago` words times, `pager` runs a pager, `wishes` reads
+//! git's settings.
 
 mod ago;
 mod pager;
@@ -24,7 +24,7 @@ use handoff::base::Moment;
 use handoff::base::ids::HandoffId;
 use handoff::protocol::State;
 
-/// The look of an answer given at a moment.
+/// The look of an answer at a moment.
 #[derive(Clone, Copy)]
 pub struct Look {
     now: Moment,
@@ -47,7 +47,7 @@ impl Look {
         Self { now, ..self }
     }
 
-    /// The time that ages are counted from.
+    /// The time from which ages count.
     pub fn now(&self) -> Moment {
         self.now
     }
@@ -57,7 +57,7 @@ impl Look {
         self.screen.is_some()
     }
 
-    /// The width of a drawing: that of the terminal, or this one.
+    /// The width of a drawing: the terminal's, or this default.
     pub fn width(&self, usual: usize) -> usize {
         self.screen.map_or(usual, Screen::width)
     }
@@ -113,7 +113,7 @@ impl Look {
         format!("{style}{}{style:#}", ago::worded(at, self.now))
     }
 
-    /// How long ago a moment was, in a row that fits its width.
+    /// The age of a moment in a row that fits its width.
     pub fn age(&self, at: Moment) -> String {
         match self.screen {
             Some(_) => self.time(at),
@@ -126,7 +126,7 @@ impl Look {
         ago::worded(at, self.now)
     }
 
-    /// A moment in a sentence: the time, on a terminal with how long ago that was.
+    /// A moment in a sentence: the time, and on a terminal its age.
     pub fn moment(&self, at: Moment) -> String {
         match self.screen.and_then(|_| ago::relative(at, self.now)) {
             Some(ago) => format!("{at} ({ago})"),
@@ -153,13 +153,13 @@ impl Look {
         }
     }
 
-    /// The first line of foreign text, for a cell: nothing in it moves the columns beside it.
+    /// The first line of foreign text, as a table cell that can't shift columns.
     pub fn cell(&self, text: &str) -> String {
         let first = handoff::base::text::plain(text.lines().next().unwrap_or_default());
         first.replace('\t', " ")
     }
 
-    /// Lines of sentences: on a terminal, long ones are broken between words.
+    /// Lines of sentences; on a terminal, long ones are wrapped.
     pub fn sentences(&self, text: &str) -> String {
         match self.screen {
             Some(screen) => table::wrapped(text, screen.width),
@@ -181,7 +181,7 @@ impl Look {
         format!("{style}{text}{style:#}")
     }
 
-    /// A text of at most this many columns.
+    /// Truncates a text to this many columns.
     pub fn cut(&self, text: &str, most: usize) -> String {
         cut_to_columns(text, most, self.ellipsis())
     }
@@ -190,14 +190,14 @@ impl Look {
         self.screen.map_or("…", Screen::ellipsis)
     }
 
-    /// Rows in columns that fit the terminal's width; elsewhere each is one line.
+    /// Rows as columns that fit the terminal; elsewhere one line each.
     pub fn rows(&self, rows: &[Vec<String>]) -> String {
         let width = self.width(usize::MAX);
         table::fitted(rows, width, table::LEAST_SUBJECT, self.ellipsis())
     }
 
-    /// Rows in columns. On a terminal they fit its width: the last column is text
-    /// without any style, which is cut; nothing else ever is.
+    /// Rows as columns. On a terminal they fit its width: the last column is unstyled text and is
+    /// truncated; other columns never are.
     pub fn table(&self, rows: &[Vec<String>]) -> String {
         match self.screen {
             Some(screen) => table::fitted(rows, screen.width, table::LEAST, screen.ellipsis()),
@@ -234,7 +234,7 @@ fn symbol(state: State, unicode: bool) -> char {
         State::Dead => ('■', '#'),
         // It waits for an answer.
         State::Blocked => ('?', '?'),
-        // It went back to where it came from.
+        // It was sent back.
         State::Rejected => ('←', '<'),
         State::Cancelled => ('–', '-'),
     };

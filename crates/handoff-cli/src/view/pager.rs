@@ -1,4 +1,4 @@
-//! Long answers through a pager, by git's own rules.
+//! Shows long answers through a pager, by git's rules.
 
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
@@ -6,14 +6,14 @@ use std::{env, io};
 
 use handoff::git::Program;
 
-/// A shell's exit code if it can't start a command.
+/// A shell's exit codes if a command can't be started.
 const NOT_STARTED: [i32; 2] = [126, 127];
 
-/// Git's default settings for pagers, unless the user sets others. `less` then keeps colours and
-/// the screen, and ends at once if the text fits.
+/// git's default variables for pagers: `less` keeps colours and the screen, and exits at once if
+/// the text fits.
 const USUAL: [(&str, &str); 2] = [("LESS", "FRX"), ("LV", "-c")];
 
-/// Characters that need a shell, as git sees it.
+/// Characters for which git runs a command through a shell.
 const FOR_A_SHELL: &str = "|&;<>()$`\\\"' \t\n*?[#~=%";
 
 /// The user's pager.
@@ -22,13 +22,13 @@ pub struct Pager {
 }
 
 impl Pager {
-    /// The pager that git names for this program; `None` if the user wants none. `own` is the
-    /// value of `pager.handoff`.
+    /// The pager that git would use; `None` if the user wants none. `own` is the value of
+    /// `pager.handoff`.
     pub fn of_user(own: Option<&str>) -> Option<Self> {
         let wanted = own.map(|own| own.to_ascii_lowercase());
         let command = match (own, wanted.as_deref()) {
             (_, Some("false" | "no" | "off" | "0" | "")) => return None,
-            // As in git, the environment comes before a command of the configuration.
+            // As in git, the environment takes precedence over a configured command.
             (Some(own), word)
                 if !matches!(word, Some("true" | "yes" | "on" | "1"))
                     && env::var_os("GIT_PAGER").is_none() =>
@@ -53,7 +53,7 @@ impl Pager {
             return false;
         };
         if let Some(mut stdin) = child.stdin.take() {
-            // Leaving the pager early is no failure.
+            // Quitting the pager early is not an error.
             let _ = stdin.write_all(text);
         }
         match child.wait() {
@@ -82,8 +82,8 @@ impl Pager {
     }
 }
 
-/// While it lives, Ctrl-C is the pager's: this program would end before it, and leave
-/// the terminal to two readers.
+/// While it exists, Ctrl-C goes to the pager: otherwise this program would exit first, leaving two
+/// readers on the terminal.
 struct Held {
     #[cfg(unix)]
     over: std::sync::Arc<std::sync::atomic::AtomicBool>,
@@ -97,7 +97,7 @@ impl Held {
             let over = std::sync::Arc::default();
             for signal in [SIGINT, SIGQUIT] {
                 let flag = std::sync::Arc::clone(&over);
-                // If it can't be caught, it ends the program as usual.
+                // If the signal can't be caught, it ends the program as usual.
                 let _ = signal_hook::flag::register_conditional_default(signal, flag);
             }
             Self { over }

@@ -1,4 +1,4 @@
-//! The terminal that an answer is for.
+//! The terminal for an answer.
 
 use std::io::IsTerminal;
 use std::{env, io};
@@ -8,23 +8,23 @@ use terminal_size::{Width, terminal_size};
 /// The default width.
 const USUAL: usize = 80;
 
-/// The properties of a terminal that a layout needs.
+/// The properties of a terminal that affect layout.
 #[derive(Clone, Copy, Debug)]
 pub struct Screen {
-    /// How many columns it has.
+    /// Its width in columns.
     pub(super) width: usize,
-    /// Whether it shows more than ASCII.
+    /// Whether it supports Unicode.
     pub(super) unicode: bool,
 }
 
 impl Screen {
-    /// The terminal that standard output leads to, by itself or through git's pager.
+    /// The terminal behind standard output, directly or through git's pager.
     pub fn of_stdout() -> Option<Self> {
         let there = io::stdout().is_terminal() || is_for_git_pager();
         there.then(Self::here)
     }
 
-    /// The terminal that standard error leads to.
+    /// The terminal behind standard error.
     pub fn of_stderr() -> Option<Self> {
         io::stderr().is_terminal().then(Self::here)
     }
@@ -36,18 +36,18 @@ impl Screen {
         }
     }
 
-    /// How many columns it has.
+    /// Its width in columns.
     pub fn width(self) -> usize {
         self.width
     }
 
-    /// The mark of text that was cut.
+    /// The mark of truncated text.
     pub(super) fn ellipsis(self) -> &'static str {
         if self.unicode { "…" } else { "..." }
     }
 }
 
-/// Whether standard output is read by the pager that `git -p` started: git says so.
+/// Whether standard output goes to the pager of `git -p`, by git's environment variable.
 pub fn is_for_git_pager() -> bool {
     let pager_in_use = env::var("GIT_PAGER_IN_USE").unwrap_or_default();
     matches!(
@@ -56,7 +56,7 @@ pub fn is_for_git_pager() -> bool {
     )
 }
 
-/// Whether the terminal takes no more than lines of text.
+/// Whether the terminal supports no cursor movement.
 pub fn is_dumb() -> bool {
     env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb")
 }
@@ -83,7 +83,7 @@ fn is_unicode() -> bool {
     locale.contains("utf-8") || locale.contains("utf8")
 }
 
-/// Consoles show Unicode in every locale.
+/// Windows consoles support Unicode in every locale.
 #[cfg(windows)]
 fn is_unicode() -> bool {
     true

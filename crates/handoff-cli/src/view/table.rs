@@ -1,4 +1,4 @@
-//! Rows in columns, by the width of their text on a terminal.
+//! Lays out rows in columns by display width.
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -6,19 +6,19 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// The space between two columns.
 const GAP: usize = 2;
 
-/// Text with less room than this goes on a line of its own.
+/// The minimum room for text; with less, it goes on its own line.
 pub(super) const LEAST: usize = 24;
 
-/// The same for text that says what a handoff is about, and why it is where it is.
+/// The same for text about a handoff's subject and state.
 pub(super) const LEAST_SUBJECT: usize = 48;
 
-/// The indent of a row's further lines.
+/// The indentation of a row's further lines.
 const INDENT: &str = "  ";
 
-/// What sets off a text that is beneath its row, so that it looks like none of the program's lines.
+/// The prefix of text below its row, so that it can't imitate the program's lines.
 const BENEATH: &str = "  | ";
 
-/// The width of a text on a terminal; styles have none.
+/// The display width of a text; styles have none.
 pub(super) fn width(text: &str) -> usize {
     if is_plain(text) {
         return text.len();
@@ -26,12 +26,12 @@ pub(super) fn width(text: &str) -> usize {
     anstream::adapter::strip_str(text).to_string().width()
 }
 
-/// Whether each byte of a text is a character of one column.
+/// Whether a text is ASCII without control characters: one column per byte.
 fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
-/// Lines up columns, however wide they get.
+/// Aligns columns without a width limit.
 pub fn columns(rows: &[Vec<String>]) -> String {
     let widths = widths(rows);
     let mut text = String::new();
@@ -41,9 +41,8 @@ pub fn columns(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Lines up columns within a width. The last column is text, and is cut; if that would leave less
-/// of it than `least`, it goes beneath its row, and if the others don't fit either, each row takes as
-/// many lines as it needs.
+/// Aligns columns within a width. The last column is text and is truncated; if that leaves less
+/// than `least`, it goes below its row; if the other columns don't fit either, each row is wrapped.
 pub(super) fn fitted(rows: &[Vec<String>], most: usize, least: usize, ellipsis: &str) -> String {
     let mut rows = rows.to_vec();
     drop_empty(&mut rows);
@@ -78,7 +77,7 @@ pub(super) fn fitted(rows: &[Vec<String>], most: usize, least: usize, ellipsis: 
     shown
 }
 
-/// Leaves out the columns in which no row has anything.
+/// Removes columns that are empty in all rows.
 fn drop_empty(rows: &mut [Vec<String>]) {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let is_used = |column: usize| {
@@ -92,7 +91,7 @@ fn drop_empty(rows: &mut [Vec<String>]) {
     }
 }
 
-/// The widest cell of each column.
+/// The width of each column's widest cell.
 fn widths(rows: &[Vec<String>]) -> Vec<usize> {
     let mut widths = Vec::new();
     for row in rows {
@@ -107,7 +106,7 @@ fn widths(rows: &[Vec<String>]) -> Vec<usize> {
     widths
 }
 
-/// One row on one line.
+/// A row on one line.
 fn line(text: &mut String, row: &[String], widths: &[usize]) {
     for (column, cell) in row.iter().enumerate() {
         *text += cell;
@@ -115,12 +114,12 @@ fn line(text: &mut String, row: &[String], widths: &[usize]) {
             *text += &" ".repeat(widths[column] - width(cell) + GAP);
         }
     }
-    // Empty cells at the end leave no blanks behind.
+    // Empty cells at the end leave no trailing blanks.
     text.truncate(text.trim_end_matches(' ').len());
     text.push('\n');
 }
 
-/// One row on as many lines as it takes.
+/// A row wrapped to several lines.
 fn flow(text: &mut String, row: &[String], most: usize) {
     let mut used = 0;
     for cell in row.iter().filter(|cell| width(cell) > 0) {
@@ -139,12 +138,12 @@ fn flow(text: &mut String, row: &[String], most: usize) {
     text.push('\n');
 }
 
-/// A text of at most this width, with a mark if it was cut. Grapheme clusters are not split.
+/// Truncates a text to this width, with a mark. Grapheme clusters are not split.
 pub fn cut_to_columns(text: &str, most: usize, ellipsis: &str) -> String {
     if is_plain(text) && text.len() <= most {
         return text.to_owned();
     }
-    // The text has no styles: it is foreign, and control characters were made visible.
+    // Foreign text, already escaped: it has no styles.
     if text.graphemes(true).map(room_for).sum::<usize>() <= most {
         return text.to_owned();
     }
@@ -160,15 +159,14 @@ pub fn cut_to_columns(text: &str, most: usize, ellipsis: &str) -> String {
     format!("{}{ellipsis}", text[..end].trim_end())
 }
 
-/// How wide a character is at most: terminals disagree about faces and flags that are
-/// joined from several, and the widest of them must not break the line.
+/// The maximum width of a character: terminals disagree about joined emoji, and the widest
+/// rendering must not break the line.
 fn room_for(cluster: &str) -> usize {
     let parts = cluster.chars().filter_map(UnicodeWidthChar::width);
     cluster.width().max(parts.sum())
 }
 
-/// Lines no wider than this: broken between words, the rest indented below its line. A wider
-/// word is not broken.
+/// Wraps at words to this width, with continuation lines indented. Longer words are not broken.
 pub fn wrapped(text: &str, most: usize) -> String {
     let mut shown = String::with_capacity(text.len());
     for line in text.lines() {
@@ -194,13 +192,13 @@ pub fn wrapped(text: &str, most: usize) -> String {
     shown
 }
 
-/// The words of a line; a command between backticks is one, so that it can be copied.
+/// The words of a line; a command in backticks is one, so that it can be copied.
 fn words(line: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(line);
     std::iter::from_fn(move || {
         let text = rest?;
         let mut from = 0;
-        // Each pair of backticks before the next space takes the search behind it.
+        // A pair of backticks before the next blank moves the search behind it.
         let end = loop {
             let space = text[from..].find(' ').map(|at| from + at);
             let Some(open) = text[from..].find('`').map(|at| from + at) else {
@@ -235,7 +233,7 @@ mod tests {
             ("one more word", 9, "one more…"),
             ("漢字かな交じり", 7, "漢字か…"),
             ("漢字かな交じり", 8, "漢字か…"),
-            // An accent of its own, and a family joined from three faces.
+            // A combining accent, and an emoji joined from three faces.
             ("cafe\u{301} au lait", 5, "cafe\u{301}…"),
             ("👩‍👩‍👧 family", 8, "👩‍👩‍👧…"),
             ("👩‍👩‍👧 family", 6, "…"),
@@ -286,7 +284,7 @@ mod tests {
             for cell in rows.iter().flat_map(|row| &row[..5]) {
                 assert!(shown.contains(cell.as_str()), "{cell} in {most}:\n{shown}");
             }
-            // The widest cell that is never cut, with its indent.
+            // The widest cell that is never truncated, with its indentation.
             if most >= "lead → worker".chars().count() + 2 {
                 for line in shown.lines() {
                     assert!(width(line) <= most, "{most}: {line}");

@@ -1,21 +1,21 @@
-//! Git's configuration of colours and the pager.
+//! git's settings for colours and the pager.
 
 use handoff::git::{Program, Setting};
 
-/// The user's settings for every program that git runs, and for this one.
+/// The user's settings for all programs that git runs, and for this one.
 #[derive(Default)]
 pub struct Wishes {
-    /// No colour at all: `color.handoff`, else `color.ui`.
+    /// Disables colours: `color.handoff`, else `color.ui`.
     pub no_color: bool,
-    /// None in the pager: `color.pager`.
+    /// Disables colours in the pager: `color.pager`.
     pub no_color_in_pager: bool,
     /// The value of `pager.handoff`.
     pub pager: Option<String>,
 }
 
 impl Wishes {
-    /// Asks git, which also knows `git -c`. Other commands report a configuration that can't be
-    /// read.
+    /// Reads the settings through git, which includes `git -c`. An unreadable configuration is
+    /// reported by other commands.
     pub fn read() -> Self {
         let names = r"^(color\.(handoff|ui|pager)|pager\.handoff)$";
         let settings = Program::here().settings(names).unwrap_or_default();
@@ -25,7 +25,7 @@ impl Wishes {
     fn of(settings: &[Setting]) -> Self {
         let last = |key: &str| {
             let found = settings.iter().rev().find(|setting| setting.key == key)?;
-            // A name alone means true.
+            // A key without a value means true.
             Some(found.value.clone().unwrap_or_else(|| "true".to_owned()))
         };
         let refused = |value: String| {

@@ -1,10 +1,8 @@
-//! Finds secrets in what is about to be stored, and names them by place and rule without showing
-//! them.
+//! Detects secrets in what is about to be stored; reports them by place and rule, never by value.
 //!
-//! A text is screened as it is and, if it can be parsed as a contract, by its values: escapes in
-//! JSON or XML hide nothing. A value is screened together with its key, which often is the only
-//! sign of a password. The secret itself is never shown: [`Secret`] only exposes its rule and its
-//! place.
+//! A text is screened as it is and, if it parses as a contract, by its values, so that escapes hide
+//! nothing. A value is screened together with its key, often the only sign of a password.
+//! [`Secret`] exposes its rule and place, but not the secret.
 
 mod rules;
 #[cfg(test)]
@@ -28,17 +26,17 @@ use super::value::each_text;
 pub use rules::is_rule;
 use rules::{Hit, Rule, hits};
 
-/// The most that are listed, and compared with each other.
+/// The maximum number that is listed, and compared pairwise.
 const MOST: usize = 100;
 
-/// Permission to store what a rule takes for a secret: `RULE`, or `RULE@PLACE` for one place only.
+/// Permission to store a match of a rule: `RULE`, or `RULE@PLACE` for one place only.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Allowance {
     /// The rule's id.
     pub rule: String,
-    /// The place as a finding names it: a path, `LINE:COLUMN`, or both as `PATH:LINE:COLUMN`; every
-    /// place, if not given.
+    /// The place as a finding names it: a path, `LINE:COLUMN` or `PATH:LINE:COLUMN`; every place if
+    /// not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
 }
@@ -58,7 +56,7 @@ impl fmt::Display for Allowance {
 pub struct UnknownRule {
     /// The name, safe to show.
     pub shown: String,
-    /// The rule that was probably intended.
+    /// The rule that was probably meant.
     pub close: Option<&'static str>,
 }
 
@@ -81,7 +79,7 @@ impl FromStr for Allowance {
     }
 }
 
-/// A secret: its rule and place, which are public, and its text, which only [`Secrets::mask`] uses.
+/// A secret: its public rule and place, and its text, which only [`Secrets::mask`] uses.
 #[derive(Clone)]
 pub struct Secret {
     rule: &'static Rule,
@@ -97,7 +95,7 @@ impl fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// Its place as an allowance names it: its path, or its line and column if it has no path.
+    /// Its place in an allowance: its path or, without one, its line and column.
     pub fn place(&self) -> String {
         match (self.position, self.path.is_empty()) {
             (Some((line, column)), true) => format!("{line}:{column}"),
@@ -139,7 +137,7 @@ impl Secret {
     }
 }
 
-/// Every secret in what is about to be stored.
+/// Every secret found.
 #[derive(Clone, Debug, Default)]
 pub struct Secrets(Vec<Secret>);
 
@@ -154,7 +152,7 @@ impl Secrets {
                 found.under(path, key, value);
                 offsets.resize(found.0.len(), offset);
             });
-            // To find a value's place, the document is read again.
+            // Determining a value's place parses the document again.
             if found.0.len() + raw.len() <= MOST {
                 for (secret, offset) in found.0.iter_mut().zip(offsets) {
                     secret.position = source.position(&secret.path, offset);
@@ -165,7 +163,8 @@ impl Secrets {
         found.hide_paths()
     }
 
-    /// Finds the secrets in a file of any kind; `name` is the path in findings, and screened too.
+    /// Finds the secrets in a file of any kind; its name is screened too, and is the path in
+    /// findings.
     pub fn in_file(name: &str, bytes: &[u8]) -> Self {
         let mut found = Self::default();
         found.raw(name, bytes, found_in(bytes));
@@ -182,7 +181,7 @@ impl Secrets {
         found.hide_paths()
     }
 
-    /// Masks secrets in the paths, because a key may be one.
+    /// Masks secrets in the paths, since a key may be one.
     fn hide_paths(mut self) -> Self {
         if self.0.is_empty() {
             return self;
@@ -194,7 +193,7 @@ impl Secrets {
         self
     }
 
-    /// Screens a value together with the end of its key: many values may share a long one.
+    /// Screens a value together with the end of its key, which many values may share.
     fn under(&mut self, path: &str, key: &str, value: &str) {
         const KEY: usize = 200;
         let start = (0..key.len()).find(|&at| key.len() - at <= KEY && key.is_char_boundary(at));
@@ -211,11 +210,10 @@ impl Secrets {
         }
     }
 
-    /// Adds what was found in raw bytes. A secret that was already found as a value only gets a
-    /// better position.
+    /// Adds matches in raw bytes. A secret that was already found as a value only gets a more exact
+    /// position.
     fn raw(&mut self, path: &str, bytes: &[u8], hits: Vec<Found>) {
-        // Comparing each with each is for documents with few. Of others, the same text is the same
-        // secret.
+        // Pairwise comparison is only for few secrets; among many, equal texts count as the same.
         let is_few = self.0.len() + hits.len() <= MOST;
         let mut known: Vec<bool> = vec![false; self.0.len()];
         let mut same_text: HashMap<Vec<u8>, VecDeque<usize>> = HashMap::new();
@@ -256,7 +254,7 @@ impl Secrets {
         }
     }
 
-    /// The findings for them: the first hundred, and how many more there are.
+    /// The findings: the first hundred, and the number of the rest.
     pub fn findings(&self) -> impl Iterator<Item = Finding> {
         let more = self.0.len().saturating_sub(MOST);
         let more = (more > 0).then(|| {
@@ -287,7 +285,7 @@ impl Secrets {
         self.0.is_empty()
     }
 
-    /// Removes every part of a secret from findings.
+    /// Masks every part of a secret in findings.
     pub fn mask(&self, findings: &mut [Finding]) {
         if self.0.is_empty() {
             return;
@@ -305,7 +303,7 @@ impl Secrets {
         }
     }
 
-    /// Replaces every run of characters that is also in a secret with a mark.
+    /// Masks every run of characters that also occurs in a secret.
     pub fn mask_text(&self, text: &mut String) {
         if !self.0.is_empty() {
             Mask::of(self).apply(text);
@@ -313,11 +311,11 @@ impl Secrets {
     }
 }
 
-/// Every short run of bytes that is in a secret.
+/// Every short byte sequence of a secret.
 struct Mask(HashSet<[u8; Mask::RUN]>);
 
 impl Mask {
-    // Shorter runs reveal nothing, and words of messages would match them.
+    // Shorter sequences reveal nothing, and would match words in messages.
     const RUN: usize = 6;
 
     fn of(secrets: &Secrets) -> Self {
@@ -349,16 +347,16 @@ impl Mask {
     }
 }
 
-/// A part of a text that a rule takes for a secret.
+/// A match of a rule in a text.
 struct Found {
     rule: &'static Rule,
-    /// Where it starts, in bytes.
+    /// Its start, in bytes.
     start: usize,
     value: Vec<u8>,
 }
 
-/// Every secret in a text as it is, and in the text without its invisible characters: a summary or
-/// a message has it so.
+/// Every secret in a text, as it is and without invisible characters, as a summary or message would
+/// contain it.
 fn found_in(text: &[u8]) -> Vec<Found> {
     let found = |hit: Hit, text: &[u8], start: usize| Found {
         rule: hit.rule,
@@ -387,7 +385,8 @@ fn found_in(text: &[u8]) -> Vec<Found> {
     all
 }
 
-/// A text without invisible characters, and where each of its bytes was; `None` if it has none.
+/// A text without invisible characters, with the original offset of each byte; `None` if it has
+/// none.
 fn joined(text: &[u8]) -> Option<(Vec<u8>, Vec<usize>)> {
     let seen = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t');
     if text.iter().all(seen) {
@@ -412,7 +411,7 @@ fn joined(text: &[u8]) -> Option<(Vec<u8>, Vec<usize>)> {
     (joined.len() < text.len()).then_some((joined, offsets))
 }
 
-/// Lines and columns of rising offsets, each byte looked at once.
+/// Lines and columns of increasing offsets, in one pass.
 struct Walk<'t> {
     bytes: &'t [u8],
     at: usize,
@@ -443,7 +442,7 @@ impl<'t> Walk<'t> {
     }
 }
 
-/// A part of a JSON text, unescaped.
+/// The unescaped form of a part of JSON text.
 fn unescaped(raw: &[u8]) -> Option<Vec<u8>> {
     let quoted = [b"\"", raw, b"\""].concat();
     let read: String = raw
@@ -462,14 +461,14 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    // In parts, so that no scanner finds it here.
+    // Split, so that no scanner reports it here.
     const TOKEN: &str = concat!("gh", "p_", "kX2pQv9LmT4zRb7WnY1cD5eF6gH8jK0aBcDe");
 
     fn rules(secrets: &Secrets) -> Vec<&str> {
         secrets.iter().map(|secret| secret.rule.id).collect()
     }
 
-    /// A summary drops what is not seen, and so joins the parts.
+    /// A summary drops invisible characters, and thereby joins the parts.
     #[test]
     fn a_token_is_found_however_it_is_split() {
         let plain = rules(&Secrets::in_value(&TOKEN.into())).join(" ");
@@ -510,7 +509,7 @@ mod tests {
         );
     }
 
-    /// A token is found without spaces around it; a word that only begins like a token is not one.
+    /// A token is found without blanks around it; a word that only begins like one is not.
     #[test]
     fn a_token_that_is_glued_to_other_text_is_found() {
         let key = concat!("AK", "IAQ7ZP3M2XKD9WLT5R");
@@ -557,7 +556,7 @@ mod tests {
         );
     }
 
-    /// However many there are, each is found, the first are listed, and the rest is told.
+    /// All are found; the first hundred are listed, the rest are counted.
     #[test]
     fn many_are_found_and_the_first_hundred_are_listed() {
         let token = |n: usize| format!("{}{n:05}Qv9LmT4zRb7WnY1cD5eF6gH8jK0aBcD", &TOKEN[..4]);
@@ -574,7 +573,7 @@ mod tests {
         );
         let json = serde_json::json!({ "requirements": lines }).to_string();
         let input = Secrets::in_input(&Input::read(json.as_bytes()));
-        // Found as values, and located in the text.
+        // Each is found as a value and located in the text.
         assert_eq!(input.0.len(), 3000);
         assert_eq!(input.0[2999].path, "/requirements/2999");
         assert!(input.iter().all(|secret| secret.position.is_some()));

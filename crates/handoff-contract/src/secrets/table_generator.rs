@@ -1,8 +1,9 @@
-//! Turns the rules for secrets into `table.rs`, so that a process that screens a contract parses none:
-//! `UPDATE_REFERENCE=1 cargo test -p handoff-contract table` writes it; without it, a test compares.
+//! Generates `table.rs` from the rules, so that screening a contract parses none:
+//! `UPDATE_REFERENCE=1 cargo test -p handoff-contract table` writes it, and without the variable a
+//! test compares it.
 //!
-//! The rules are those of the crate `nosecrets-rules` and the project's own, in the same form; an own
-//! rule takes the place of the crate's of the same id.
+//! The rules are those of the crate `nosecrets-rules` and the project's own, which override the
+//! crate's by id.
 
 #![allow(
     clippy::unwrap_used,
@@ -40,7 +41,7 @@ fn table() -> String {
     let mut code = String::from(
         "// Generated from rules.toml and nosecrets-rules; see table_generator.rs.\n\n",
     );
-    // Words by the rules that they call for. A rule's keyword may be several words, all of which are needed.
+    // Words by rule. A rule's keyword may be several words, all of which are required.
     let mut words: Vec<String> = Vec::new();
     code += "static RULES: &[Rule] = &[\n";
     for rule in rules.values() {
@@ -73,7 +74,7 @@ fn table() -> String {
     }
     code += "];\n\nstatic WORDS: &[Word] = &[\n";
     let begins = |word: &str| match *word.as_bytes() {
-        // One of a single character only counts where another word stands too; see `words_in`.
+        // A one-character word counts only where another word is found too; see `words_in`.
         [one] => pair(one, 0),
         [one, two, ..] => pair(one, two),
         [] => unreachable!("a keyword has no empty word"),

@@ -1,6 +1,6 @@
-//! What a value looks like: random, chosen as a password, or a placeholder for a secret.
+//! Classifies values: random, password-like, or a placeholder.
 
-/// The information per character in bits, by the frequency of the characters in the value.
+/// A value's entropy per character, in bits.
 fn bits_per_character(value: &[u8]) -> f64 {
     let mut counts = [0_u32; 256];
     for &byte in value {
@@ -14,19 +14,18 @@ fn bits_per_character(value: &[u8]) -> f64 {
     shares.sum()
 }
 
-/// Whether a value looks random: digits among letters, and few repeated characters. A UUID does not
-/// count: contracts use them as names everywhere.
+/// Whether a value looks random: digits among letters, few repetitions. A UUID does not count,
+/// because contracts use them as names everywhere.
 pub(super) fn is_drawn(value: &[u8]) -> bool {
     let digits = value.iter().filter(|b| b.is_ascii_digit()).count();
     let letters = value.iter().filter(|b| b.is_ascii_alphabetic()).count();
-    // 32 hexadecimal digits have between 3.6 and 4 bits; words and paths with a number in them have
-    // less.
+    // 32 hexadecimal digits have 3.6 to 4 bits each; words and paths with a number have less.
     let least = if value.len() < 20 { 3.0 } else { 3.4 };
     digits > 1 && letters > 1 && !is_uuid(value) && bits_per_character(value) >= least
 }
 
-/// Whether a value looks like a password chosen by a person: letters, and a digit or a sign that
-/// names in code do not have.
+/// Whether a value looks like a password chosen by a person: letters, plus a digit or a sign that
+/// identifiers do not contain.
 pub(super) fn is_chosen(value: &[u8]) -> bool {
     let letters = value.iter().any(u8::is_ascii_alphabetic);
     let others = |byte: &u8| byte.is_ascii_digit() || b"!@#$%^&*+?~|".contains(byte);
@@ -34,13 +33,13 @@ pub(super) fn is_chosen(value: &[u8]) -> bool {
     letters && value.iter().any(others) && !calls
 }
 
-/// Whether a value only marks the place of a secret: a variable, or a row of crosses.
+/// Whether a value only marks a secret's place: a variable, or a row of crosses.
 pub(super) fn is_blank(value: &[u8]) -> bool {
     let starts: [&[u8]; 6] = [b"${", b"$(", b"{{", b"<", b"%(", b"$"];
     starts.iter().any(|start| value.starts_with(start)) || holds(value, &[b"xxxxx", b"*****"])
 }
 
-/// Whether a value that only its name makes a secret is a placeholder.
+/// Whether a value that is a secret only by its name is a placeholder.
 pub(super) fn is_placeholder(value: &[u8]) -> bool {
     const WORDS: [&[u8]; 8] = [
         b"example",

@@ -1,6 +1,5 @@
-//! Enumerations with a member that lists all the others, such as `low
-//! medium
-//! high`: examples use it, contracts should not.
+//! Enumerations with a member that lists all others, such as `low|medium|high`: examples use it,
+//! contracts must not.
 
 use std::collections::HashMap;
 
@@ -10,14 +9,14 @@ use serde_json::Value;
 use super::node::{Node, OPEN};
 use crate::value::scalar_text;
 
-/// The places of such enumerations in a shape; determined once, when the schema is compiled.
+/// The places of such enumerations in a shape, determined once per compiled schema.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Choices {
-    /// For each node with such an enumeration: the member that lists the choices, and the choices.
+    /// By node: the member that lists the choices, and the choices.
     leaves: HashMap<usize, (String, Vec<String>)>,
-    /// For each node, whether it leads to one of them; empty if there are none.
+    /// By node: whether a path leads from it to such an enumeration; empty if there are none.
     leads: Vec<bool>,
-    /// The choices of every enumeration, with the text that lists them all.
+    /// The choices of every enumeration, by the text that would list them all.
     lists: Vec<(String, Vec<String>)>,
 }
 
@@ -36,7 +35,7 @@ impl Choices {
         }
     }
 
-    /// The choices of the enumeration that a text lists, wherever the text is.
+    /// The choices that a text lists, wherever it is.
     pub(super) fn listed(&self, text: &str) -> Option<&[String]> {
         if !text.contains('|') {
             return None;
@@ -45,7 +44,7 @@ impl Choices {
         known.map(|(_, choices)| &choices[..])
     }
 
-    /// Determines which nodes lead to an enumeration that was added.
+    /// Determines which nodes lead to such an enumeration.
     pub(super) fn link(&mut self, nodes: &[Node]) {
         if self.leaves.is_empty() {
             return;
@@ -75,8 +74,8 @@ impl Choices {
         }
     }
 
-    /// Calls `report` for each part of the value at a node that repeats the list of choices: with
-    /// its pointer, the text and the choices.
+    /// Calls `report` for each part of a value that repeats the list of choices: with its pointer,
+    /// the text and the choices.
     pub(super) fn undecided(
         &self,
         nodes: &[Node],
@@ -87,7 +86,7 @@ impl Choices {
         self.walk(nodes, node, value, &mut String::new(), &mut report);
     }
 
-    /// Recursion is bounded by the depth of the source.
+    /// Recursion is bounded by the source's depth.
     fn walk(
         &self,
         nodes: &[Node],
@@ -129,7 +128,7 @@ impl Choices {
     }
 }
 
-/// The member of an enumeration that lists all its other members, with `|` between them.
+/// The member of an enumeration that lists all others, separated by `|`.
 pub(crate) fn listing(texts: &[String]) -> Option<&String> {
     texts.iter().find(|text| {
         let parts: Vec<&str> = text.split('|').collect();

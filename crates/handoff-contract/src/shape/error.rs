@@ -1,28 +1,28 @@
 //! Why a schema has no shape.
 
-/// Why a schema cannot be written as XML.
+/// Why a schema's values can't be written as XML.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
-    /// A `$ref` that is not `#` or `#/…`, or has no target; a `$dynamicRef`; an `$id` below the
+    /// A `$ref` without a target or other than `#` and `#/…`; a `$dynamicRef`; an `$id` below the
     /// root.
     #[error("the reference `{reference}` does not lead to a place in this schema")]
     Reference {
         /// The reference as written.
         reference: String,
     },
-    /// A schema that endlessly applies itself to the same value.
+    /// A schema that applies itself to the same value endlessly.
     #[error("the reference `{reference}` is circular")]
     Endless {
         /// A reference in the cycle.
         reference: String,
     },
-    /// An element or attribute name that XML does not allow, or a namespace.
+    /// A name that XML does not allow for elements or attributes, or a namespace.
     #[error("`{name}` cannot be the name of an element or attribute")]
     Name {
         /// The name as written.
         name: String,
     },
-    /// Two properties with the same written form.
+    /// Two properties written under the same name.
     #[error("two properties are written as `{name}`")]
     Ambiguous {
         /// The name of both.

@@ -1,7 +1,7 @@
 //! The XML form of a schema's values, compiled from its `xml` keywords (as in OpenAPI 3.2).
 //!
-//! A [`Shape`] is a list of nodes, one for each place of the schema (`node`); `reference` follows
-//! the schema's references, `choices` finds enumerations with a member that lists the others.
+//! A [`Shape`] is a list of nodes, one per place of the schema (`node`); `reference` resolves
+//! references, `choices` finds enumerations with a member that lists the others.
 
 mod choices;
 mod error;
@@ -44,9 +44,8 @@ impl Shape {
         }
     }
 
-    /// Like [`Shape::from_schema`], but a place whose values have no clear XML form accepts
-    /// anything: contracts in other formats need none. The second part is the reason for the first
-    /// such place.
+    /// Like [`Shape::from_schema`], but a place without a clear XML form accepts anything, because
+    /// other formats need none. The second part is the first such reason.
     pub(super) fn as_far_as_possible(
         schema: &Value,
     ) -> Result<(Self, Option<ShapeError>), ShapeError> {
@@ -99,7 +98,7 @@ impl Shape {
         self.choices.undecided(&self.nodes, ROOT, value, report);
     }
 
-    /// The choices of the enumeration that a text lists, if it is such a list.
+    /// The choices that a text lists, if it is such a list.
     pub(super) fn listed(&self, text: &str) -> Option<&[String]> {
         self.choices.listed(text)
     }
@@ -112,7 +111,7 @@ impl Shape {
         &self.nodes[index]
     }
 
-    /// The property `key` of the node, and the node of its value.
+    /// The property `key` of a node, and the node of its value.
     pub(super) fn property(&self, index: usize, key: &str) -> (Option<&Prop>, usize) {
         match self.node(index) {
             Node::Object { props, additional } => match props.iter().find(|prop| prop.key == key) {
@@ -123,18 +122,19 @@ impl Shape {
         }
     }
 
-    /// Whether the node is an array whose items are directly in the parent element.
+    /// Whether the node is an array without a wrapper, whose items are children of the parent
+    /// element.
     pub(super) fn is_bare_array(&self, index: usize) -> bool {
         matches!(self.node(index), Node::Array { wrapped: false, .. })
     }
 }
 
-/// The combined constraints of the schemas of one place, as far as the XML form needs them.
+/// The combined constraints of all schemas of one place, as far as XML needs them.
 #[derive(Default)]
 struct Facts<'s> {
     types: Vec<&'s str>,
     props: Vec<(&'s str, Vec<&'s Value>)>,
-    /// Where each property is in them.
+    /// The index of each property in them.
     places: HashMap<&'s str, usize>,
     required: HashSet<&'s str>,
     items: Vec<&'s Value>,
@@ -143,9 +143,9 @@ struct Facts<'s> {
     node_type: Option<&'s str>,
     description: Option<&'s str>,
     allowed: Vec<&'s Value>,
-    /// Whether its values are written as JSON in an element's text.
+    /// Whether its values are written as JSON text in an element.
     json: bool,
-    /// An `xml` keyword that is not supported: a prefix or namespace.
+    /// Whether an unsupported `xml` keyword is present: a prefix or namespace.
     namespace: bool,
 }
 
@@ -158,7 +158,7 @@ struct Builder<'s> {
 }
 
 impl<'s> Builder<'s> {
-    /// The node of a value that all `schemas` describe; compiled later if it is new.
+    /// The node of a value described by all `schemas`; a new one is compiled later.
     fn node(&mut self, schemas: &[&'s Value]) -> Result<usize, ShapeError> {
         let key: Vec<usize> = schemas
             .iter()
@@ -187,7 +187,7 @@ impl<'s> Builder<'s> {
         }
         let untyped = facts.types.is_empty();
         let described = !facts.props.is_empty() || facts.additional.is_some();
-        // A value that may be text or an object is free content.
+        // Text or an object: open content.
         let free = has("string") && facts.props.is_empty();
         if described && !free && (untyped || has("object")) {
             return self.object(&facts);
@@ -251,7 +251,7 @@ impl<'s> Builder<'s> {
                     reason: "an attribute or text is a scalar",
                 });
             }
-            // There is one text at most, whatever its name.
+            // All text properties share one place, whatever their names.
             let place = if spot == Spot::Text { "" } else { name };
             if !taken.insert((spot, place.to_owned())) {
                 return Err(ShapeError::Ambiguous {
@@ -309,7 +309,7 @@ impl<'s> Builder<'s> {
                 continue;
             }
             facts.add(schema, is_strong);
-            // The place's own keywords come before those it refers to, and alternatives come last.
+            // Order: the place's own keywords, then those of references, then alternatives.
             if let Some(branches) = schema.get("allOf").and_then(Value::as_array) {
                 strong.extend(branches.iter().rev());
             }
@@ -408,7 +408,7 @@ fn is_wrapped(facts: &Facts<'_>) -> bool {
     facts.node_type == Some("element")
 }
 
-/// The XML name and spot of a property or item with the key `key`.
+/// The XML name and spot of the property or item with the key `key`.
 fn naming<'a>(key: &'a str, facts: &Facts<'a>) -> Result<(&'a str, Spot), ShapeError> {
     let name = facts.name.unwrap_or(key);
     let spot = match facts.node_type {

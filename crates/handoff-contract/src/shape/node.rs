@@ -1,6 +1,6 @@
 //! The written form of the values at one place of a schema.
 
-/// The scalar types that a leaf may have.
+/// The scalar types allowed for a leaf.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LeafType {
     pub(crate) string: bool,
@@ -15,7 +15,7 @@ pub(crate) enum Node {
     Leaf(LeafType),
     Object {
         props: Vec<Prop>,
-        /// The node of other properties than the named ones.
+        /// The node of additional properties.
         additional: Option<usize>,
     },
     Array {
@@ -23,11 +23,11 @@ pub(crate) enum Node {
         name: String,
         wrapped: bool,
     },
-    /// Anything; `object` if the schema requires an object.
+    /// Any value; `object` if the schema requires an object.
     Open {
         object: bool,
     },
-    /// Anything, written as JSON in the element's text; `object` if the schema requires an object.
+    /// Any value, written as JSON text; `object` if the schema requires an object.
     Json {
         object: bool,
     },
@@ -45,15 +45,15 @@ pub(crate) enum Spot {
 #[derive(Clone, Debug)]
 pub(crate) struct Prop {
     pub(crate) key: String,
-    /// Its name in XML; for an array without a wrapper, the items' name.
+    /// Its XML name; for an array without a wrapper, the items' name.
     pub(crate) name: String,
     pub(crate) spot: Spot,
     pub(crate) node: usize,
     pub(crate) required: bool,
     pub(crate) description: Option<String>,
-    /// The allowed values, if the schema lists them, without one that only lists the others.
+    /// The allowed values, without a member that lists the others.
     pub(crate) allowed: Vec<String>,
 }
 
-/// The node of content that no schema describes.
+/// The node of open content.
 pub(crate) const OPEN: usize = 0;

@@ -1,4 +1,4 @@
-//! References within a schema: their targets, and cycles.
+//! References within a schema: resolution and cycles.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::error::ShapeError;
 use crate::text;
 
-/// How deeply a schema may nest, and how long a chain of references may be.
+/// The maximum nesting of a schema, and the maximum length of a chain of references.
 const MAX_NESTING: usize = 256;
 
 pub(crate) fn resolve<'s>(root: &'s Value, reference: &str) -> Result<&'s Value, ShapeError> {
@@ -37,8 +37,8 @@ fn percent_decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Refuses schemas that refer back to themselves without descending into the value: validating them
-/// would never end.
+/// Refuses schemas that refer to themselves without descending into the value: validation would not
+/// terminate.
 pub(super) fn refuse_endless(schema: &Value) -> Result<(), ShapeError> {
     let mut done = HashSet::new();
     let mut walk = vec![(schema, 0_usize)];
@@ -48,7 +48,7 @@ pub(super) fn refuse_endless(schema: &Value) -> Result<(), ShapeError> {
         }
         match value {
             Value::Object(members) => {
-                // Refuse what the walk below cannot follow.
+                // Refuse what the walk below does not support.
                 let nested = (depth > 0).then_some("$id");
                 for key in ["$dynamicRef", "$recursiveRef"].into_iter().chain(nested) {
                     if let Some(Value::String(reference)) = members.get(key) {

@@ -547,14 +547,14 @@ fn a_value_that_lists_the_choices_is_refused() {
         };
         checked.findings.iter().map(shown).collect()
     };
-    // A member that combines only some of the others may be intended.
+    // A member that combines only some of the others may be intentional.
     let text = r#"{"size": "m", "sets": ["a|b"], "part": [{"size": "s|m|l"}], "z": "x|y"}"#;
     let expected = [
         "Error field.undecided /part/0/size: `s|m|l` lists all the choices: pick one",
         "Error field.undecided /z: `x|y` lists all the choices: pick one",
     ];
     assert_eq!(shown(text), expected);
-    // A text elsewhere that is nothing but such a list was copied from a template.
+    // A text elsewhere that is exactly such a list was copied from a template.
     assert_eq!(
         shown(r#"{"part": [{"note": "x|y"}, {"size": "m"}]}"#),
         ["Error field.undecided /part/0/note: `x|y` lists all the choices: pick one"]
@@ -612,7 +612,7 @@ fn a_list_without_the_item_that_it_must_hold_is_told_which() {
     );
 }
 
-/// What may take any time is refused, with its place; the same without takes time by the length.
+/// Patterns of unbounded time are refused with their place; the linear equivalent is accepted.
 #[test]
 fn patterns_that_may_take_any_time_are_refused() {
     for (pattern, place) in [
@@ -627,7 +627,7 @@ fn patterns_that_may_take_any_time_are_refused() {
             matches!(&refused, SchemaError::Pattern { path } if path == place),
             "{pattern}: {refused:?}"
         );
-        // One that is in force fails closed.
+        // A schema in force fails closed.
         if let Ok(trusted) = Schema::compile_trusted(&schema) {
             let source = Source::parse(br#"{"a": "aa"}"#).unwrap();
             assert!(!trusted.check(&source, None).is_valid(), "{pattern}");
@@ -636,7 +636,7 @@ fn patterns_that_may_take_any_time_are_refused() {
     let named = json!({"patternProperties": {"^(?=a)": {}}});
     let refused = Schema::compile(&named).unwrap_err();
     assert!(matches!(&refused, SchemaError::Pattern { path } if path == "/patternProperties"));
-    // What only looks like a keyword is none.
+    // A keyword inside a value is not a keyword.
     let value = json!({"properties": {"pattern": {"const": {"pattern": "(?=a)"}}}});
     Schema::compile(&value).unwrap();
     let nested = json!({"properties": {"a": {"pattern": "^(([a-z]+)*)*$"}}});
@@ -646,7 +646,7 @@ fn patterns_that_may_take_any_time_are_refused() {
     assert!(!checked.is_valid());
 }
 
-/// A document that a schema reads hundreds of times with patterns is refused for that.
+/// A document that needs hundreds of pattern matches per text is refused.
 #[test]
 fn patterns_have_a_budget_for_each_document() {
     let patterns = (0..200).map(|n| json!({"pattern": format!("^a*(b{{{n}}})?$")}));
@@ -662,11 +662,11 @@ fn patterns_have_a_budget_for_each_document() {
         over.findings[0].code,
         handoff_base::finding::FindingCode::InputTooLarge
     );
-    // Each document has its own.
+    // The budget is per document.
     assert!(check(2).is_valid());
 }
 
-/// Definitions that refer to the next one twice by a keyword.
+/// Definitions that each refer to the next one twice, by a keyword.
 fn doubling(keyword: &str, levels: usize) -> serde_json::Value {
     let next = |level: usize| json!({"$ref": format!("#/$defs/a{}", level + 1)});
     let twice = |level| match keyword {
@@ -698,7 +698,7 @@ const DOUBLING: [&str; 9] = [
     "items",
 ];
 
-/// A schema whose definitions double what is applied is refused, before anything is compiled.
+/// A schema whose definitions double at each level is refused before compilation.
 #[test]
 fn a_schema_that_takes_any_time_is_refused() {
     for keyword in DOUBLING {
@@ -712,7 +712,7 @@ fn a_schema_that_takes_any_time_is_refused() {
         }
         Schema::compile(&doubling(keyword, 4)).unwrap();
     }
-    // A long chain would take a deep stack.
+    // A long chain would overflow the stack.
     let chain = |length: usize| {
         let next = |i: usize| json!({"properties": {"x": {"$ref": format!("#/$defs/a{}", i + 1)}}});
         let mut defs: serde_json::Map<_, _> =
@@ -724,7 +724,7 @@ fn a_schema_that_takes_any_time_is_refused() {
     assert!(chain(100).is_ok());
 }
 
-/// Schemas that are small, and double with each level of the value that they describe.
+/// Small schemas whose steps double with each level of the value.
 #[test]
 fn a_document_has_a_budget_of_steps() {
     let same = json!({"$ref": "#/$defs/a"});
@@ -762,7 +762,7 @@ fn a_document_has_a_budget_of_steps() {
     }
 }
 
-/// The patterns of a schema share what they may compile to.
+/// All patterns of a schema share one limit on compiled size.
 #[test]
 fn many_large_patterns_are_refused() {
     let patterns = |count: usize| {

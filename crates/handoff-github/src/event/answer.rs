@@ -1,4 +1,4 @@
-//! What an answer in a comment says: values by their keys, or text.
+//! The content of an answer in a comment: values by key, or text.
 
 use handoff::base::Moment;
 use handoff::model::{EventArgs, Question, read_answer};
@@ -8,7 +8,7 @@ use handoff::model::{EventArgs, Question, read_answer};
 pub(super) struct AnsweredTwice(pub(super) String);
 
 /// The details of an answer: values if every line has some, else text, with the author and the
-/// place.
+/// link.
 pub(super) fn answer_args(
     questions: &[Question],
     lines: &[String],
@@ -36,7 +36,7 @@ pub(super) fn answer_args(
     Ok(args)
 }
 
-/// Reads `port=8080 host=a`, or one key whose value may have blanks.
+/// Parses `port=8080 host=a`, or one key whose value may contain blanks.
 fn pairs<'a>(questions: &[Question], line: &'a str) -> Option<Vec<(&'a str, &'a str)>> {
     let is_key = |key: &str| questions.iter().any(|q| q.key == key);
     let words = line.split_whitespace();

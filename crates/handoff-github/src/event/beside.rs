@@ -1,5 +1,5 @@
-//! Pull requests beside the issue's own: those from forks, and rivals. What GitHub tells of them is noted under
-//! names of its own (`other_head`), so that it changes nothing of what is known of the issue's.
+//! Pull requests other than the issue's own: from forks, and rivals. Their facts are noted under
+//! separate names (`other_head`), so that they don't change those of the issue's own.
 
 use handoff::ledger::LedgerError;
 use handoff::model::{Annotation, Issue, Update};
@@ -17,13 +17,13 @@ fn other(name: &str) -> String {
     format!("other_{name}")
 }
 
-/// The pull request that a note of an event is about, if it is one beside the issue's own.
+/// The other pull request that an event's note is about, if it is about one.
 pub(super) fn number(note: &Annotation) -> Option<u64> {
     note.event.as_ref()?;
     note.facts.get(&other(PULL_REQUEST)).and_then(number_in)
 }
 
-/// The notes about a pull request beside the issue's own, the newest first.
+/// The notes about another pull request, newest first.
 fn notes(issue: &Issue, of: u64) -> impl Iterator<Item = &Annotation> {
     let notes = issue.annotations.iter().rev();
     notes.filter(move |note| number(note) == Some(of))
@@ -33,7 +33,7 @@ fn text<'n>(note: &'n Annotation, name: &str) -> Option<&'n str> {
     note.facts.get(&other(name))?.as_str()
 }
 
-/// The newest commit of a pull request beside the issue's own, and since when it is, if that is said.
+/// The newest commit of another pull request, and since when it is, if known.
 pub(super) fn head(issue: &Issue, of: u64) -> Option<(&str, Option<i64>)> {
     let head = notes(issue, of).find_map(|note| text(note, HEAD))?;
     let mut since = None;
@@ -51,7 +51,7 @@ pub(super) fn head(issue: &Issue, of: u64) -> Option<(&str, Option<i64>)> {
     Some((head, since))
 }
 
-/// The pull request beside the issue's own whose newest commit this is.
+/// The other pull request with this newest commit.
 pub(super) fn number_at(issue: &Issue, commit: &str) -> Option<u64> {
     let numbers = issue.annotations.iter().rev().filter_map(number);
     { numbers }.find(|of| {
@@ -61,7 +61,7 @@ pub(super) fn number_at(issue: &Issue, commit: &str) -> Option<u64> {
 }
 
 impl Work<'_, '_, '_> {
-    /// Notes what an event tells of a pull request beside the issue's own.
+    /// Notes the facts of an event about another pull request.
     pub(super) fn note_beside(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
         let (Some(note), Some(kind)) = (&rule.note, self.event.kind()) else {
             return Ok(());
@@ -126,15 +126,14 @@ impl Work<'_, '_, '_> {
         self.took_note(rule, noted, done, why)
     }
 
-    /// Whether an event is of a pull request beside the issue's own.
+    /// Whether an event is about another pull request.
     pub(super) fn is_beside(&self, issue: &Issue) -> bool {
         let of = self.pull_request;
         self.event.fork().is_some()
             || of.is_some_and(|of| head(issue, of).is_some()) && !self.is_own(issue)
     }
 
-    /// Whether what somebody says is said of another pull request than the issue's own, also of one that
-    /// nothing is noted of yet.
+    /// Whether an opinion is about another pull request than the issue's own, even an unknown one.
     pub(super) fn is_said_beside(&self, issue: &Issue) -> bool {
         let is_other = own(issue).is_some_and(|own| self.pull_request.is_some_and(|of| of != own));
         is_other || self.is_beside(issue)

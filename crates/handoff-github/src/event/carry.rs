@@ -1,4 +1,4 @@
-//! Carries out an event: the steps that the protocol's rules name, each once.
+//! Applies an event: makes the steps of the protocol's rules, once each.
 
 use handoff::base::ids::{AgentName, HandoffId, IssueKey};
 use handoff::base::text::word;
@@ -21,8 +21,8 @@ use super::staleness::News;
 use super::subject::{Naming, Subject, issues_of_pull_request, number_in, pull_request_in};
 use super::values::{facts, lacking, says};
 
-/// Applies the update that follows from an issue as it is, and decides again if another process was
-/// first. Writes nothing if none follows.
+/// Applies the update that is decided from an issue's current state; decides again if another
+/// process was faster. Writes nothing if there is no update.
 pub(super) fn update_if(
     ledger: &mut Ledger<'_>,
     session: &Session,
@@ -43,11 +43,11 @@ pub(super) fn update_if(
     }
 }
 
-/// Makes the steps that follow from an event.
+/// Makes the steps for an event.
 ///
 /// # Errors
-/// [`LedgerError`] if the ledger cannot be read or written, or refuses the event's text. An event
-/// that is too late, or not for this ledger, is not an error.
+/// [`LedgerError`] if the ledger can't be read or written, or refuses the event's text. An event
+/// that is too late, or for another ledger, is no error.
 pub fn carry_out(mut context: EventContext<'_, '_>, event: &Event) -> Result<Carried, LedgerError> {
     let Some(kind) = event.kind() else {
         let why = format!("nothing follows from an event `{}`", event.name());
@@ -60,7 +60,7 @@ pub fn carry_out(mut context: EventContext<'_, '_>, event: &Event) -> Result<Car
     if context.unasked
         && let Some(number) = subject.pull_request
     {
-        // What the ledger knows of it, is not dropped because a text names another.
+        // Keep issues that the ledger knows for it, even if a text names others.
         let known = issues_of_pull_request(&tip, number)?;
         let new: Vec<IssueKey> = known
             .into_iter()
@@ -122,7 +122,7 @@ fn carry_out_in(
             return Ok(carried);
         }
     };
-    // Of several repositories, the key says which.
+    // With several repositories, the key tells which.
     let other = match &issue {
         Some(issue) => of_another(event, (issue, rules.protocol().definition()), context.home),
         None if is_alone => of_another_than_all(event, &tip, context.home)?,
@@ -175,8 +175,8 @@ fn of_no_issue(kind: EventKind, pull_request: Option<u64>) -> String {
     }
 }
 
-/// The protocol whose rules apply: the issue's, or for a new issue the first that opens one with
-/// such an event, the default protocol first.
+/// The protocol whose rules apply: the issue's, or for a new issue the first one, starting with the
+/// default, that opens an issue with such an event.
 fn governing<'r>(
     tip: &Snapshot<'r>,
     issue: Option<&Issue>,
@@ -229,7 +229,7 @@ fn governing<'r>(
     }))
 }
 
-/// Whether the built-in protocol of this name has rules about events.
+/// Whether the built-in protocol of this name has rules for events.
 fn has_rules(name: &str) -> bool {
     let folder = built_in(name);
     let file = folder
@@ -253,7 +253,7 @@ fn commands(rule: &EventRule) -> &[Command] {
     rule.effect.as_ref().map_or(&[], Effect::commands)
 }
 
-/// The rules that apply; `why` gets the reasons against the others.
+/// The rules that apply; `why` collects the reasons against the others.
 fn applying(
     protocol: &Protocol,
     event: &Event,
@@ -304,7 +304,7 @@ fn applying(
 
 impl Work<'_, '_, '_> {
     fn follow(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
-        // Of a rule with commands, each is judged by itself.
+        // A rule with commands is judged per command.
         if let Some(needed) = rule.needs.filter(|_| commands(rule).is_empty())
             && let Err(why) = self.entitled(needed, "have it recorded")
             && !self.has_effect(rule)?
@@ -328,7 +328,7 @@ impl Work<'_, '_, '_> {
         }
     }
 
-    /// Annotates the issue with the event's facts.
+    /// Notes the event's facts on the issue.
     fn note(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
         let facts = self.facts_of(rule)?;
         if facts.is_empty() && !rule.facts.is_empty() {
@@ -360,7 +360,7 @@ impl Work<'_, '_, '_> {
             return self.note_beside(rule);
         }
         let definition = self.rules.protocol().definition();
-        // Another run may note something newer at the same moment: then it is judged again.
+        // Another run may note newer facts at the same moment; then decide again.
         let (mut noted, mut why) = (Map::new(), None);
         let decide = |issue: &Issue| {
             let found = news.to_note(issue, rule, facts.clone());
@@ -393,8 +393,8 @@ impl Work<'_, '_, '_> {
         self.took_note(rule, noted, done, why)
     }
 
-    /// The facts that a rule takes; of a pull request that replaces the one that is known, all that is told
-    /// of one that is opened.
+    /// The facts that a rule takes; from a pull request that replaces the known one, all that a
+    /// newly opened one has.
     fn facts_of(&self, rule: &EventRule) -> Result<Map<String, Value>, LedgerError> {
         let mut own = facts(rule, self.event);
         let number = own.get(PULL_REQUEST).and_then(number_in);
@@ -435,10 +435,10 @@ impl Work<'_, '_, '_> {
         self.context.ledger.tip()?.issue(&self.key)?.issue()
     }
 
-    /// Identifies a step within the delivery.
+    /// The delivery's part for a step.
     pub(super) fn part(&self, rule: &EventRule, what: &str) -> Result<Delivery, LedgerError> {
         let part = format!("{}-{what}", rule.name).parse();
-        // A rule's name is checked when its protocol is loaded.
+        // A rule's name is validated when its protocol is loaded.
         let part = part.map_err(|_| DamageError::Missing(format!("github/rules/{}", rule.name)))?;
         Ok(Delivery {
             id: self.context.delivery.clone(),
@@ -446,7 +446,7 @@ impl Work<'_, '_, '_> {
         })
     }
 
-    /// Whether an earlier delivery made a step of a rule, which then is not judged again.
+    /// Whether an earlier delivery made a rule's step, which is not judged again.
     fn has_effect(&self, rule: &EventRule) -> Result<bool, LedgerError> {
         let Some(issue) = self.issue()? else {
             return Ok(false);
@@ -459,7 +459,7 @@ impl Work<'_, '_, '_> {
         Ok(false)
     }
 
-    /// Whether an earlier delivery made this step, which then goes into the outcome.
+    /// Whether an earlier delivery made this step, which is added to the outcome.
     pub(super) fn had(
         &mut self,
         rule: &EventRule,
@@ -487,8 +487,8 @@ impl Work<'_, '_, '_> {
         self.carried.why.push(format!("{}: {why}", rule.name));
     }
 
-    /// Records why a rule had no effect, unless another process made the step of this delivery in the
-    /// meantime.
+    /// Records why a rule had no effect, unless another process made this delivery's step
+    /// meanwhile.
     pub(super) fn not_unless_had(
         &mut self,
         rule: &EventRule,
@@ -529,7 +529,7 @@ impl Work<'_, '_, '_> {
     }
 }
 
-/// Why a step was refused, if that is due to the state of the issue and not a fault of the caller.
+/// Why a step was refused, if because of the issue's state, not of a fault of the caller.
 pub(super) fn too_late(error: &LedgerError) -> Option<String> {
     let refusal = match error {
         LedgerError::Refused(refusal) => refusal,

@@ -1,4 +1,4 @@
-//! The steps that commands in comments and reviews ask for: each is taken once, or refused with the
+//! The steps requested by commands in comments and reviews: each is made once, or refused with the
 //! reason and what to write instead.
 
 use std::collections::BTreeSet;
@@ -25,10 +25,10 @@ use super::staleness::noted;
 use super::values::says;
 use crate::answering::answer_lines;
 
-/// The most characters of a line that an outcome repeats.
+/// The maximum length of a line that an outcome repeats, in characters.
 const MOST_SAID: usize = 400;
 
-/// Why a command was not carried out, and what to write instead.
+/// Why a command was refused, and what to write instead.
 #[derive(Debug)]
 struct Refused {
     why: String,
@@ -47,12 +47,12 @@ impl Refused {
     }
 }
 
-/// What a command is judged by besides its words.
+/// The context of a command.
 struct Given<'a> {
     rule: &'a EventRule,
     issue: Issue,
     said_at: Moment,
-    /// Who said it, and where.
+    /// Its author, and the link.
     by: String,
 }
 
@@ -60,8 +60,8 @@ struct Given<'a> {
 type Step = Result<(AgentName, Update), Refused>;
 
 impl Work<'_, '_, '_> {
-    /// Carries out the commands of a comment or a review, each by the first rule that allows it. Of
-    /// an edited comment, those count that it did not have before.
+    /// Executes the commands of a comment or a review, each by the first rule that allows it. Of an
+    /// edited comment, only the new ones count.
     pub(super) fn commands(&mut self, rules: &[EventRule]) -> Result<(), LedgerError> {
         let allows = |rule: &&EventRule| {
             rule.effect
@@ -116,8 +116,8 @@ impl Work<'_, '_, '_> {
         Ok(())
     }
 
-    /// Whether a command is for this issue, where the event is about several: it names the issue's
-    /// handoff, or answers the only question. What is for none is judged with the first.
+    /// Whether a command is for this issue, if the event is about several: it names the issue's
+    /// handoff, or answers the only question. A command for none of them is judged with the first.
     fn concerns(&self, said: &Said) -> Result<Result<bool, Refused>, LedgerError> {
         let [first, _, ..] = &self.issues[..] else {
             return Ok(Ok(true));
@@ -179,7 +179,7 @@ impl Work<'_, '_, '_> {
         });
     }
 
-    /// Carries out one command: a sentence that says what it did, or why it did nothing.
+    /// Executes one command; returns a sentence with what it did, or why it did nothing.
     fn tried<'r>(
         &mut self,
         rules: &[&'r EventRule],
@@ -234,10 +234,10 @@ impl Work<'_, '_, '_> {
             said_at,
             by,
         };
-        // It is noted only where the right is all that lacks.
+        // Note it only if just the permission is missing.
         let (agent, update) = match (self.step(&given, asked)?, entitled) {
             (Err(refused), _) => {
-                // Another run may have carried it out in the meantime.
+                // Another run may have executed it meanwhile.
                 return Ok(if self.had(rule, done(command), &delivery)? {
                     Ok(format!("it was {} when this was said first", done(command)))
                 } else {
@@ -262,7 +262,7 @@ impl Work<'_, '_, '_> {
         }
     }
 
-    /// Keeps a step in the outcome, and says what it was.
+    /// Adds a step to the outcome; returns its sentence.
     fn taken(
         &mut self,
         rule: &EventRule,
@@ -294,8 +294,8 @@ impl Work<'_, '_, '_> {
         sentence
     }
 
-    /// The delivery of a command: the comment and its words, so that neither another event about the
-    /// comment nor an edit of something else in it repeats the step.
+    /// The delivery of a command: the comment and the command's words, so that neither another
+    /// event about the comment nor an edit of other words repeats the step.
     fn said_in(&self, what: &str, said: &Said) -> Delivery {
         let own = self.event.said_in().and_then(|name| name.parse().ok());
         let part = format!("{what}-{}", said.digest()).parse();
@@ -312,7 +312,7 @@ impl Work<'_, '_, '_> {
             let why = "somebody else than its author edited it, and only its author commands in it";
             return Err(NotEntitled::Denied(why.to_owned()));
         }
-        // A protocol can ask for more, and not for less.
+        // A protocol can require more, but not less.
         let needed = rule.needs.unwrap_or(handoff::protocol::Permission::Write);
         let needed = needed.max(handoff::protocol::Permission::Write);
         self.entitled(needed, command.as_str())
@@ -437,8 +437,8 @@ impl Work<'_, '_, '_> {
         Ok(Ok((given.rule.agent.clone(), assign)))
     }
 
-    /// Approves a handoff for the newest commit of the pull request that is known, as the person of
-    /// the protocol.
+    /// Approves a handoff, for the newest known commit of the pull request, as the protocol's
+    /// person.
     fn to_approve(&self, given: &Given<'_>, asked: &Asked) -> Result<Step, LedgerError> {
         let Some(person) = self.person(given.rule) else {
             let protocol = self.rules.protocol().name();
@@ -464,7 +464,7 @@ impl Work<'_, '_, '_> {
         };
         let of_it = record.code.as_ref().map(|code| code.commit.as_str());
         let told = self.context.head.filter(|_| self.pull_request.is_some());
-        // What somebody saw in a pull request is its code, and no other that the ledger knows.
+        // An approval in a pull request is for its own code, and no other that the ledger knows.
         if head.is_none() && (of_it.is_none() || told.is_some_and(|told| of_it != Some(told))) {
             let why = "there is nothing to approve yet: no commit of its work is known";
             return Ok(Err(Refused::new(why).next(STATUS)));
@@ -500,8 +500,7 @@ impl Work<'_, '_, '_> {
         }
     }
 
-    /// The handoff that is approved: the named one, or the newest that a requirement asks a person
-    /// about.
+    /// The handoff to approve: the named one, or the newest for which a requirement asks a person.
     fn approvable(
         &self,
         given: &Given<'_>,
@@ -552,7 +551,7 @@ impl Work<'_, '_, '_> {
         Ok(Err(types.join(" or ")))
     }
 
-    /// The newest commit of the pull request that is known: that which the author can have seen.
+    /// The newest known commit of the pull request, if the author can have seen it.
     fn known_head(
         &self,
         given: &Given<'_>,
@@ -591,8 +590,8 @@ impl Work<'_, '_, '_> {
         Ok(Some(head.to_owned()))
     }
 
-    /// The newest commit of a pull request beside the issue's own: as noted; else as the review has it, or
-    /// GitHub says, where the author names it.
+    /// The newest commit of another pull request: as noted; else from the review, or from GitHub if
+    /// the author names it.
     fn head_beside(&self, given: &Given<'_>, named: Option<&str>) -> Result<String, Refused> {
         let author = ["/issue/user/login", "/pull_request/user/login"];
         let mut author = author.iter().filter_map(|place| self.event.text(place));
@@ -622,14 +621,14 @@ impl Work<'_, '_, '_> {
         let since = known
             .filter(|(known, _)| *known == head)
             .and_then(|(_, since)| since);
-        // Another commit whose id begins alike can be made.
+        // Somebody can make another commit whose id has the same prefix.
         if seen.is_some_and(is_whole) || since.is_some_and(|at| at <= given.said_at.timestamp()) {
             return Ok(head.to_owned());
         }
         Err(Refused::new(format!("{is}, which may have come after this was said")).next(again))
     }
 
-    /// The tree of a commit, if the repository has it.
+    /// A commit's tree, if the repository has the commit.
     fn tree(&self, commit: &str) -> Option<String> {
         let commit: ObjectId = commit.parse().ok()?;
         let found = self.context.ledger.repository().commit(commit).ok()?;
@@ -682,19 +681,19 @@ impl Work<'_, '_, '_> {
     }
 }
 
-/// Whether this is all of a commit's id.
+/// Whether this is a full commit id.
 fn is_whole(id: &str) -> bool {
     id.len() >= 40
 }
 
-/// The command that is always safe.
+/// A command that is always safe.
 const STATUS: &str = "/handoff status";
 
 fn allowed(rule: &EventRule) -> &[Command] {
     rule.effect.as_ref().map_or(&[], |effect| effect.commands())
 }
 
-/// What a step is called in the outcome.
+/// The step's word in the outcome.
 fn done(command: Command) -> &'static str {
     match command {
         Command::Answer => "answered",
@@ -797,7 +796,7 @@ fn unknown(id: &HandoffId) -> Refused {
     Refused::new(format!("there is no handoff {id}")).next(STATUS)
 }
 
-/// The reason of a step: what was said, by whom and where.
+/// The reason of a step: the text, its author and its link.
 fn because(given: &Given<'_>, text: &str) -> EventArgs {
     let text = without_invisible(text);
     let reason = match text.trim() {
@@ -811,7 +810,7 @@ fn because(given: &Given<'_>, text: &str) -> EventArgs {
     }
 }
 
-/// Why a command that is about a state is late, if it is.
+/// Why a command about a state is late, if it is.
 fn changed_since(given: &Given<'_>, record: &Record, again: &str) -> Option<Refused> {
     let last = record.latest()?.at;
     (last.timestamp() > given.said_at.timestamp()).then(|| {
@@ -823,7 +822,7 @@ fn changed_since(given: &Given<'_>, record: &Record, again: &str) -> Option<Refu
     })
 }
 
-/// When a commit became the newest one, as events told it: in seconds.
+/// Since when a commit is the newest one, from events, in seconds.
 fn head_since(issue: &Issue, head: &str) -> Option<i64> {
     let mut earliest = None;
     for note in issue.annotations.iter().rev() {

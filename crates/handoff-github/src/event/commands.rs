@@ -9,22 +9,22 @@ use super::markdown::statements;
 
 pub(super) const NAME: &str = "/handoff";
 
-/// The most commands of a comment; those after them are refused together.
+/// The maximum number of commands in a comment; any further ones are refused together.
 const MOST: usize = 10;
 
-/// The longest command, in bytes.
+/// The maximum size of a command, in bytes.
 const LONGEST: usize = 16 * 1024;
 
-/// A command as it was written.
+/// A command as written.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Said {
     /// Its lines: one, or each line of an answer.
     pub(super) lines: Vec<String>,
-    /// What it asks for, or why nobody knows.
+    /// The parsed command, or why it can't be parsed.
     pub(super) asked: Result<Asked, Unclear>,
 }
 
-/// What a command asks for.
+/// A parsed command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) command: Command,
@@ -34,7 +34,7 @@ pub(super) struct Asked {
     pub(super) rest: Vec<String>,
 }
 
-/// Why a command is not understood.
+/// Why a command can't be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unclear {
     #[error("it names no command")]
@@ -48,7 +48,7 @@ pub(super) enum Unclear {
 }
 
 impl Said {
-    /// A short name for what it says, the same for the same lines.
+    /// A digest of its lines.
     pub(super) fn digest(&self) -> String {
         let mut digest = Sha256::new();
         for line in &self.lines {
@@ -58,7 +58,7 @@ impl Said {
         hexadecimal(&digest.finalize())[..16].to_owned()
     }
 
-    /// Whether a further line of an answer belongs to it.
+    /// Whether another line of an answer belongs to it.
     fn goes_on(&self, further: &Asked) -> bool {
         let Ok(own) = &self.asked else { return false };
         let same = own.id.is_none() || further.id.is_none() || own.id == further.id;
@@ -66,7 +66,7 @@ impl Said {
     }
 }
 
-/// The commands of a text, in its order. The lines that answer the same handoff are one command.
+/// The commands of a text, in order. Lines that answer the same handoff are one command.
 pub(super) fn commands(text: &str) -> Vec<Said> {
     let mut all: Vec<Said> = Vec::new();
     for line in statements(text) {
@@ -106,7 +106,8 @@ fn join(said: &mut Said, line: &str, further: Result<Asked, Unclear>) {
     }
 }
 
-/// Whether the first word of a line is the name that commands begin with, or is meant to be.
+/// Whether a line's first word is the commands' prefix (`true`), or probably a misspelling of it
+/// (`false`).
 fn is_command(word: &str) -> Option<bool> {
     let word = word.to_ascii_lowercase();
     if word == NAME {
@@ -145,7 +146,7 @@ mod tests {
     use super::{LONGEST, Unclear, commands};
     use handoff::protocol::Command;
 
-    /// Each command as `COMMAND ID: REST`, or why it is not understood.
+    /// Each command as `COMMAND ID: REST`, or why it can't be parsed.
     fn read(text: &str) -> Vec<String> {
         let all = commands(text).into_iter();
         all.map(|said| match said.asked {
@@ -189,7 +190,7 @@ mod tests {
             ("/handoffs answer x", &["Unknown"]),
             ("/handof retry", &["Unknown"]),
             ("/hand-off: retry", &["Unknown"]),
-            // Right below a quotation, what is not quoted itself is meant.
+            // Right below a quotation, an unquoted line is a statement.
             ("> why?\n/handoff retry", &["retry: "]),
             ("> why?\nso\n/handoff retry", &["retry: "]),
         ] {

@@ -1,4 +1,4 @@
-//! The contracts that events send or draft.
+//! Contracts that events send or draft.
 
 use handoff::base::Moment;
 use handoff::base::finding::Finding;
@@ -23,14 +23,14 @@ use super::outcome::{Draft, Left};
 use super::staleness::{News, state_of};
 use super::values::{facts, value, why_cut};
 
-/// What the summary of an unfinished issue begins with, before the names of what is missing.
+/// The prefix of an unfinished issue's summary, before the missing fields.
 const MISSING: &str = "Missing: ";
 
-/// Where a contract would be sent from.
+/// What a contract would be sent on from.
 enum From {
-    /// Its agent can send it as things are.
+    /// Its agent can send it now.
     Ready,
-    /// Its agent has to take up this handoff first, which opened the issue unfinished.
+    /// Its agent first has to claim this handoff, which opened the issue unfinished.
     Unfinished(Box<Record>),
 }
 
@@ -40,7 +40,7 @@ pub(super) fn opens(protocol: &Protocol, from: &AgentName, contract: &ContractRu
 }
 
 impl Work<'_, '_, '_> {
-    /// Sends a contract, or drafts it.
+    /// Sends or drafts a contract.
     pub(super) fn contract(
         &mut self,
         rule: &EventRule,
@@ -72,7 +72,7 @@ impl Work<'_, '_, '_> {
             draft.findings = self.faults(&draft, &from)?;
         }
         if !draft.findings.is_empty() {
-            // People's text need not fit the contract; then an agent has to write it.
+            // People's text need not fit the contract; in that case, an agent has to write it.
             self.not(rule, "what the event says does not fit the contract");
             let root = format!("/{}/", kind.root);
             missing.extend(draft.findings.iter().map(|found| {
@@ -96,7 +96,7 @@ impl Work<'_, '_, '_> {
         Ok(())
     }
 
-    /// Sends a complete contract; its sender first takes up what it goes on from.
+    /// Sends a complete contract; its sender first claims the handoff that it continues.
     fn send(&mut self, rule: &EventRule, draft: &Draft, from: From) -> Result<(), LedgerError> {
         let token = match from {
             From::Ready => None,
@@ -110,8 +110,8 @@ impl Work<'_, '_, '_> {
         self.took(rule, "sent", Map::new(), done)
     }
 
-    /// Claims what a contract goes on from, or takes it over from a run of this delivery that broke
-    /// off. The inner result is the ledger's.
+    /// Claims the handoff that a contract continues, or takes it over from an interrupted run of
+    /// this delivery. The inner result is the ledger's.
     fn take_up(
         &mut self,
         rule: &EventRule,
@@ -144,7 +144,7 @@ impl Work<'_, '_, '_> {
         self.context.ledger.send(&session, &offer)
     }
 
-    /// What a document lacks to be a contract of its issue.
+    /// The faults of a document as a contract of its issue.
     fn faults(&mut self, draft: &Draft, from: &From) -> Result<Vec<Finding>, LedgerError> {
         let protocol = self.rules.protocol().name().parse::<AgentName>().ok();
         let input = Input::read(draft.text.as_bytes());
@@ -157,7 +157,7 @@ impl Work<'_, '_, '_> {
         }
         let mut faults = review.findings;
         faults.retain(Finding::is_error);
-        // It is claimed for what is sent then, which nothing may prevent.
+        // A claim is made only for a contract that can be sent.
         if let (true, From::Unfinished(record)) = (faults.is_empty(), from) {
             let session = self.context.session;
             let (target, event, args) = taking_up(record);
@@ -175,8 +175,8 @@ impl Work<'_, '_, '_> {
         Ok(faults)
     }
 
-    /// Leaves an issue that lacks something to the agent that is to finish it: opens it, or notes on
-    /// what it was opened with what is missing now.
+    /// Leaves an incomplete issue to the agent that finishes it: opens it, or notes the missing
+    /// fields on its first handoff.
     fn leave(
         &mut self,
         rule: &EventRule,
@@ -236,7 +236,7 @@ impl Work<'_, '_, '_> {
         self.took(rule, "sent", Map::new(), done)
     }
 
-    /// Notes what is missing now and what is known now, if an event changes that.
+    /// Notes the missing fields and the known values, if an event changes them.
     fn note_missing(
         &mut self,
         rule: &EventRule,
@@ -282,7 +282,7 @@ impl Work<'_, '_, '_> {
         self.took_note(rule, facts, done, why)
     }
 
-    /// The event's values for a contract, by the names of the facts that they would be.
+    /// The event's values for a contract, by the names of the corresponding facts.
     fn stated(&self, contract: &ContractRule) -> Map<String, Value> {
         let payload = self.event.payload();
         let definition = self.rules.protocol().definition();
@@ -294,7 +294,7 @@ impl Work<'_, '_, '_> {
         named.collect()
     }
 
-    /// Keeps a draft, unless another rule began one.
+    /// Keeps a draft, unless another rule made one.
     fn begin(&mut self, rule: &EventRule, draft: Draft) {
         match &self.carried.draft {
             None => self.carried.draft = Some(draft),
@@ -305,7 +305,7 @@ impl Work<'_, '_, '_> {
         }
     }
 
-    /// Where an agent would send its contract from, or why it is not its turn.
+    /// What an agent would send its contract on from, or why it is not its turn.
     fn turn(
         &self,
         rule: &EventRule,
@@ -324,7 +324,7 @@ impl Work<'_, '_, '_> {
             return Ok(Err(format!("the issue is {status} in the ledger")));
         }
         if opens {
-            // A rejected or cancelled opening can be sent again.
+            // A rejected or cancelled first contract can be sent again.
             let turned_down = [State::Rejected, State::Cancelled];
             let last = folder.record(issue.handoffs)?;
             let is_over = last.is_some_and(|last| turned_down.contains(&last.state));
@@ -336,7 +336,7 @@ impl Work<'_, '_, '_> {
         if let Some(why) = self.outdated(&issue) {
             return Ok(Err(why));
         }
-        // Only what it holds goes on while the issue is paused.
+        // While the issue is paused, only held work continues.
         let is_paused = issue.held_back(agent).is_some();
         let open = issue.open.iter();
         let open = open.filter(|open| open.to == *agent && issue.goes_on(open));
@@ -350,7 +350,7 @@ impl Work<'_, '_, '_> {
         Ok(Err(format!("{agent} holds nothing in the issue now")))
     }
 
-    /// The handoff that opened the issue unfinished, if this event can go on with it.
+    /// The handoff that opened the issue unfinished, if this event can continue it.
     fn unfinished(
         &self,
         issue: &Issue,
@@ -425,7 +425,7 @@ impl Work<'_, '_, '_> {
             worker: None,
         };
         let mut known = known(ledger.repository(), protocol, &folder, by, to, branch)?;
-        // The program runs elsewhere than the agent works.
+        // The program does not run where the agent works.
         known.remove("workspace_path");
         if let Some(issue) = folder.issue()? {
             self.forget_earlier(&issue, contract, &mut known);
@@ -440,8 +440,8 @@ impl Work<'_, '_, '_> {
         Ok(value)
     }
 
-    /// Forgets what earlier events said of an unfinished issue: what this one lacks was taken away
-    /// since. What somebody noted stays.
+    /// Drops values of earlier events about an unfinished issue that this event lacks: they were
+    /// removed since. Notes by others stay.
     fn forget_earlier(&self, issue: &Issue, contract: &ContractRule, known: &mut Known) {
         if contract.unfinished.is_none() {
             return;
@@ -460,7 +460,7 @@ impl Work<'_, '_, '_> {
         }
     }
 
-    /// The fields of which the event does not have all that was said, each with the reason.
+    /// The fields that the event has only in part, each with the reason.
     fn cut(&self, contract: &ContractRule) -> Vec<String> {
         let payload = self.event.payload();
         let fields = contract.fields.iter();
@@ -471,7 +471,7 @@ impl Work<'_, '_, '_> {
     }
 }
 
-/// How a contract is sent by whoever made this claim.
+/// The send options for this claim.
 fn claimed_by(token: Option<u32>) -> SendOptions {
     SendOptions {
         token,
@@ -495,7 +495,7 @@ fn offered<'o>(
     }
 }
 
-/// The name of the field that a JSON Pointer leads into.
+/// The field that a JSON Pointer leads into.
 fn field(pointer: &str) -> &str {
     let mut parts = pointer.split('/').filter(|part| !part.is_empty());
     parts.next().unwrap_or("contract")
@@ -509,7 +509,7 @@ fn fact_at<'d>(definition: &'d Definition, place: &str) -> Option<&'d str> {
     found.map(|(name, _)| name.as_str())
 }
 
-/// One line that names what is missing.
+/// The missing fields in one line.
 fn names(missing: &[String]) -> String {
     let names = missing.iter().filter_map(|one| one.split(':').next());
     let mut names: Vec<&str> = names.collect();
@@ -533,7 +533,7 @@ fn put(value: &mut Value, pointer: &str, new: Value) {
     }
 }
 
-/// The claim of a handoff, or that it is taken over from a run that broke off.
+/// The claim of a handoff, or its takeover from an interrupted run.
 fn taking_up(record: &Record) -> (Target, Happens, EventArgs) {
     let event = match record.state {
         State::InProgress => Happens::TakeOver,

@@ -13,7 +13,7 @@ use super::outcome::{Carried, EventContext};
 use super::payload::Event;
 use super::values::says;
 
-/// An event that is being carried out.
+/// An event being applied.
 pub(super) struct Work<'w, 'a, 'r> {
     pub(super) context: &'w mut EventContext<'a, 'r>,
     pub(super) event: &'w Event,
@@ -26,7 +26,7 @@ pub(super) struct Work<'w, 'a, 'r> {
 }
 
 impl Work<'_, '_, '_> {
-    /// Opens the issue again, or notes that it is open.
+    /// Reopens the issue, or notes that it is open.
     pub(super) fn reopen(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
         let delivery = self.part(rule, "reopen")?;
         if self.had(rule, "reopened", &delivery)? {
@@ -60,7 +60,7 @@ impl Work<'_, '_, '_> {
         self.took(rule, "reopened", Map::new(), done)
     }
 
-    /// Finds the command by which the work of an open issue goes on.
+    /// Finds the command that continues the work of a reopened issue.
     pub(super) fn goes_on_with(&mut self) -> Result<(), LedgerError> {
         let tip = self.context.ledger.tip()?;
         let folder = tip.issue(&self.key)?;
@@ -162,7 +162,7 @@ impl Work<'_, '_, '_> {
     }
 }
 
-/// What an event says of its issue, as the reason of a pause.
+/// The reason of a pause, from the event.
 fn why_paused(event: &Event) -> String {
     let text = |place| event.text(place).and_then(says);
     let action = event.action().unwrap_or("changed");
@@ -174,7 +174,7 @@ fn why_paused(event: &Event) -> String {
             "transferred to another repository",
             "/changes/new_issue/html_url",
         ),
-        // Nothing is at its address any more.
+        // Its URL no longer exists.
         ("deleted", _) => ("deleted", ""),
         (action, _) => (action, "/issue/html_url"),
     };

@@ -1,4 +1,4 @@
-//! What people say in Markdown: code and HTML comments are not statements.
+//! Statements in Markdown: code and HTML comments are none.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use regex::Regex;
 use super::commands::NAME;
 use crate::comment::MOST_COMMENT;
 
-// What begins or ends comments and code in HTML. `<!-->` is a whole comment.
+// Begins or ends comments and code in HTML. `<!-->` is a complete comment.
 #[allow(clippy::expect_used)]
 static HTML_MARK: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?i)<!---?>|<!--|-->|</?(?:pre|code)\b[^>]*>?").expect("the expression is valid")
@@ -19,7 +19,7 @@ static HTML_MARK: LazyLock<Regex> = LazyLock::new(|| {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Also {
     Nothing,
-    /// `<code>`, and what is struck out.
+    /// `<code>`, and struck out text.
     Inline,
 }
 
@@ -31,7 +31,7 @@ struct Source<'t> {
 }
 
 impl<'t> Source<'t> {
-    /// Reads a text up to the length that GitHub takes: deep nesting takes quadratic time.
+    /// Parses a text up to GitHub's limit: deep nesting takes quadratic time.
     fn new(text: &'t str, also: Also) -> Self {
         let end = text.char_indices().nth(MOST_COMMENT);
         let text = end.map_or(text, |(end, _)| &text[..end]);
@@ -39,7 +39,7 @@ impl<'t> Source<'t> {
             Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS | Options::ENABLE_STRIKETHROUGH;
         let events: Vec<_> = Parser::new_ext(text, options).into_offset_iter().collect();
         let mut hidden = Vec::new();
-        // Where a comment or an element begins, and what ends it, in this block or a later one.
+        // The start of an open comment or element, and its end mark, in this block or a later one.
         let mut open: Option<(usize, &str)> = None;
         for (event, range) in &events {
             let (at, part) = (range.start, &text[range.clone()]);
@@ -60,7 +60,7 @@ impl<'t> Source<'t> {
                 Event::Start(Tag::BlockQuote(_)) => {
                     hidden.push(at..at + quoted(part).trim_end().len());
                 }
-                // What follows a block stays on its own line.
+                // Text after a block stays on its own line.
                 Event::Start(tag) if is_hidden(tag, also) => {
                     hidden.push(at..at + part.trim_end().len());
                 }
@@ -100,7 +100,7 @@ impl<'t> Source<'t> {
         kept
     }
 
-    /// Whether a block of HTML has only comments or closing tags.
+    /// Whether an HTML block has only comments or closing tags.
     fn is_silent(&self, block: &Range<usize>) -> bool {
         let html = &self.text[block.clone()];
         let says = |line: &str| !line.trim().is_empty() && !line.trim().starts_with("</");
@@ -108,7 +108,7 @@ impl<'t> Source<'t> {
             && !self.visible(block).lines().any(says)
     }
 
-    /// What is beneath the first heading that says one of these words; everything, if no word is
+    /// The part below the first heading that equals one of these words; everything, if no word is
     /// given. Headings in lists and quotations don't count.
     fn section(&self, words: &[String]) -> Option<Range<usize>> {
         if words.is_empty() {
@@ -135,7 +135,7 @@ impl<'t> Source<'t> {
     }
 }
 
-/// What ends the comment or the code that an HTML mark begins.
+/// The end mark of the comment or code that an HTML mark begins.
 fn end_of(mark: &str, also: Also) -> Option<&'static str> {
     match mark {
         "<!--" => Some("-->"),
@@ -145,8 +145,8 @@ fn end_of(mark: &str, also: Also) -> Option<&'static str> {
     }
 }
 
-/// A quotation without what somebody wrote right below it: for Markdown, the line goes on with the
-/// quoted paragraph, but a program for mail marks each line that it quotes.
+/// A quotation without an unquoted line right below it: in Markdown, the line continues the quoted
+/// paragraph, but mail programs mark each quoted line.
 fn quoted(block: &str) -> &str {
     let mut end = 0;
     for line in block.split_inclusive('\n') {
@@ -166,12 +166,12 @@ fn is_hidden(block: &Tag<'_>, also: Also) -> bool {
     }
 }
 
-/// The lines of a text outside blocks of code, comments and quotations.
+/// The lines of a text outside code blocks, comments and quotations.
 pub(super) fn statements(text: &str) -> Vec<String> {
     beneath(text, &[]).unwrap_or_default()
 }
 
-/// The statements beneath the first heading that says one of these words.
+/// The statements below the first heading that equals one of these words.
 pub(super) fn beneath(text: &str, words: &[String]) -> Option<Vec<String>> {
     let source = Source::new(text, Also::Nothing);
     let section = source.visible(&source.section(words)?);
@@ -179,8 +179,8 @@ pub(super) fn beneath(text: &str, words: &[String]) -> Option<Vec<String>> {
     Some(lines.map(str::to_owned).collect())
 }
 
-/// The lines of a text without any code, quotation or markup: what is only shown is not said. Where
-/// markup begins or ends, a line does; an empty line is between blocks.
+/// The lines of a text without code, quotations and markup. A line ends where markup begins or
+/// ends; an empty line separates blocks.
 pub(super) fn spoken(text: &str) -> Vec<String> {
     let source = Source::new(text, Also::Inline);
     let mut spoken = String::new();
@@ -194,8 +194,7 @@ pub(super) fn spoken(text: &str) -> Vec<String> {
     spoken.lines().map(str::to_owned).collect()
 }
 
-/// Whether a heading consists of one of these words: numbered or not, with a colon or not,
-/// singular or plural, in any case.
+/// Whether a heading is one of these words, ignoring numbers, a colon, plurals and case.
 fn is_named(heading: &str, words: &[String]) -> bool {
     let around = |c: char| !c.is_alphanumeric() && !['(', ')', '~'].contains(&c);
     let text = heading.trim_matches(around);
@@ -222,19 +221,19 @@ fn one_line(text: &str) -> String {
 /// The items of lists.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Items {
-    /// The source text of each, in one line.
+    /// The source text of each, on one line.
     pub(super) all: Vec<String>,
-    /// Whether more is said after an item: in another paragraph, a quotation or code.
+    /// Whether an item has more text: another paragraph, a quotation or code.
     pub(super) more: bool,
 }
 
-/// The items beneath the first heading that says one of these words.
+/// The list items below the first heading that equals one of these words.
 pub(super) fn items(text: &str, words: &[String]) -> Option<Items> {
     let source = Source::new(text, Also::Nothing);
     let section = source.section(words)?;
     let mut items: Vec<Range<usize>> = Vec::new();
     let mut more = false;
-    // Whether the text of the last item can go on.
+    // Whether the last item's text can continue.
     let mut open = false;
     let mut skip_to = section.start;
     for (event, range) in &source.events {
@@ -286,7 +285,7 @@ pub(super) fn items(text: &str, words: &[String]) -> Option<Items> {
     let all = items
         .into_iter()
         .map(|item| one_line(&source.visible(&item)));
-    // Without a text, GitHub takes no box for one.
+    // Without a text, GitHub does not show a checkbox.
     let all = all.filter(|item| !["", "[ ]", "[x]", "[X]"].contains(&&**item));
     Some(Items {
         all: all.collect(),
@@ -424,7 +423,7 @@ mod tests {
     #[test]
     fn markdown_is_read_as_github_reads_it() {
         for (text, said) in [
-            // An item goes on at its indentation, however deep (CommonMark 5.2).
+            // An item continues at its indentation, however deep (CommonMark 5.2).
             ("- a\n  - b\n\n        closes #1\n", false),
             ("- a\n  - b\n\n    closes #1\n", true),
             ("- a\n  ```\n  closes #1\n  ```\n", false),
@@ -463,7 +462,8 @@ mod tests {
     fn commands_are_outside_quotations_and_code() {
         for (text, said) in [
             ("> a\n\n/handoff", true),
-            // For CommonMark (5.1) the quoted paragraph goes on here; whoever answers by mail writes so.
+            // In CommonMark (5.1) the quoted paragraph continues here, but this is how mail is
+            // answered.
             ("> a\n/handoff", true),
             ("> a\n> /handoff", false),
             ("- a\n  ```\n  x\n  ```\n/handoff", true),

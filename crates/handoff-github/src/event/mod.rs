@@ -1,10 +1,12 @@
-//! Events of GitHub, and what they prove about an issue of the ledger.
+//! GitHub events, and what they prove about an issue of the ledger.
 //!
-//! [`Event`] is a payload as GitHub delivers it; `subject` finds its issue, `values` reads what a
-//! contract needs, `markdown` finds what people said, `commands` reads the commands in a comment,
-//! and `answer` an answer; `repository` tells another repository's, `beside` another pull request's; `permission` decides whether its author may cause it, and `staleness`
-//! whether it still counts. [`carry_out`] makes the steps that the rules of the issue's protocol
-//! name (`effects`) and allow (`command_steps`), and returns the `outcome`. A payload is data: it is compared, cut and kept, and nothing in it is run.
+//! [`Event`] is a payload as GitHub delivers it; `subject` finds its issue, `values` reads the
+//! values for a contract, `markdown` finds statements, `commands` parses the commands in a comment,
+//! and `answer` an answer; `repository` detects another repository's events, `beside` another pull
+//! request's; `permission` decides whether its author may cause it, and `staleness` whether it
+//! still counts. [`carry_out`] makes the steps that the rules of the issue's protocol name
+//! (`effects`) and allow (`command_steps`), and returns the `outcome`. A payload is data: it is
+//! compared, truncated and stored, never executed.
 
 mod answer;
 mod beside;

@@ -10,23 +10,23 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// The ledger and the delivery that the steps are made for.
+/// The ledger and the delivery of an event.
 pub struct EventContext<'a, 'r> {
     /// The ledger to write.
     pub ledger: &'a mut Ledger<'r>,
-    /// Who makes the steps, and when.
+    /// The session of the steps.
     pub session: &'a Session,
-    /// Makes each step happen once.
+    /// The delivery's name, which makes each step happen once.
     pub delivery: &'a DeliveryName,
-    /// What GitHub says that the event's author may do in the repository, if it was asked.
+    /// The permission of the event's author in the repository, from GitHub, if it was asked.
     pub permission: Option<Permission>,
-    /// The issues that GitHub says the pull request closes, if it was asked.
+    /// The issues that the pull request closes, from GitHub, if it was asked.
     pub closes: &'a [IssueKey],
-    /// Whether it was asked, and did not say.
+    /// Whether GitHub was asked, and did not answer.
     pub unasked: bool,
     /// The newest commit of the event's pull request, if GitHub was asked.
     pub head: Option<&'a str>,
-    /// The repository that the ledger is in, as `owner/name`, if it has a remote.
+    /// The ledger's repository, as `owner/name`, if it has a remote.
     pub home: Option<&'a str>,
 }
 
@@ -37,13 +37,13 @@ pub struct Carried {
     pub issues: Vec<IssueKey>,
     /// The steps, in order.
     pub did: Vec<Did>,
-    /// What became of each command in the comment or the review, in order.
+    /// The result of each command in the comment or the review, in order.
     pub commands: Vec<Commanded>,
     /// A contract for an agent to finish.
     pub draft: Option<Draft>,
-    /// Why rules had no effect: sentences.
+    /// Why rules had no effect, as sentences.
     pub why: Vec<String>,
-    /// The command by which the work goes on in an issue that is open again.
+    /// The command that continues the work of a reopened issue.
     pub next: Option<String>,
 }
 
@@ -67,19 +67,19 @@ pub struct Did {
     pub warnings: Vec<Finding>,
 }
 
-/// What became of a command in a comment or a review.
+/// The result of a command in a comment or a review.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "GithubCommand")]
 pub struct Commanded {
-    /// Its line, or lines if it is an answer of several.
+    /// Its line, or lines for an answer.
     pub said: String,
     /// The command, unless it is unknown.
     pub command: Option<Command>,
-    /// Whether it was carried out, now or earlier.
+    /// Whether it was executed, now or earlier.
     pub accepted: bool,
     /// What it did, or why it did nothing.
     pub sentence: String,
-    /// What to write instead, if it was refused and there is something.
+    /// What to write instead, if it was refused and there is an alternative.
     pub next: Option<String>,
 }
 
@@ -96,9 +96,9 @@ pub struct Draft {
     pub format: &'static str,
     /// The document.
     pub text: String,
-    /// What is left to fill in.
+    /// The places left to fill in.
     pub missing: Vec<Left>,
-    /// What is wrong with the event's values.
+    /// The faults of the event's values.
     pub findings: Vec<Finding>,
 }
 
@@ -108,7 +108,7 @@ pub struct Draft {
 pub struct Left {
     /// The place, as a JSON Pointer.
     pub path: String,
-    /// What is asked there.
+    /// The requested value.
     pub asked: String,
 }
 

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 /// GitHub's limit for a payload, in bytes.
 pub const MAX_PAYLOAD: usize = 25 * 1024 * 1024;
 
-/// Members of payloads, of which each payload has at least one.
+/// Members of payloads; each payload has at least one.
 const ENVELOPE: [&str; 8] = [
     "action",
     "enterprise",
@@ -33,7 +33,7 @@ pub struct Event {
 /// Why an event is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum NoEvent {
-    /// Not a name of an event.
+    /// Not an event's name.
     #[error("{shown} is not the name of an event, such as pull_request")]
     Name {
         /// The name, escaped for display.
@@ -50,17 +50,17 @@ pub enum NoEvent {
     Other,
 }
 
-/// The source of an event that is not from the repository itself.
+/// The origin of an event that is not from the repository itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fork {
     /// Another repository.
     Other,
-    /// A repository that is gone or not named.
+    /// A repository that was deleted or is not named.
     Unknown,
 }
 
 impl Event {
-    /// Reads an event by its name and its payload.
+    /// Parses an event, from its name and its payload.
     ///
     /// # Errors
     /// [`NoEvent`] if one of them is invalid.
@@ -101,7 +101,7 @@ impl Event {
         &self.name
     }
 
-    /// Returns the kind, if rules can be about it.
+    /// Returns the kind, if rules can match it.
     pub fn kind(&self) -> Option<EventKind> {
         self.kind
     }
@@ -127,7 +127,7 @@ impl Event {
         self.text(pointer)?.parse().ok()
     }
 
-    /// The time of what the event reports, if the payload has it.
+    /// The time of the reported change, if the payload has it.
     pub(super) fn happened_at(&self) -> Option<Moment> {
         let places: &[&str] = match self.kind? {
             EventKind::Issues if self.action() == Some("closed") => {
@@ -145,7 +145,7 @@ impl Event {
         places.iter().find_map(|place| self.time(place))
     }
 
-    /// The time from which its facts hold: a run that started earlier can end later.
+    /// The time from which its facts are valid: a run that started earlier can end later.
     pub(super) fn noted_since(&self) -> Option<Moment> {
         match self.kind? {
             EventKind::WorkflowRun => {
@@ -156,7 +156,7 @@ impl Event {
         }
     }
 
-    /// The commit that was checked, if the event is about checks.
+    /// The checked commit, if the event is about checks.
     pub(super) fn checked_commit(&self) -> Option<&str> {
         match self.kind? {
             EventKind::WorkflowRun => self.text("/workflow_run/head_sha"),
@@ -166,7 +166,8 @@ impl Event {
         }
     }
 
-    /// The event's repository, and the newest commit of the pull request if that is of it and of no fork.
+    /// The event's repository, and the newest commit of the pull request if it is from the same
+    /// repository.
     pub fn own_head(&self) -> Option<(&str, &str)> {
         let name = self.text("/repository/full_name")?;
         let is_own = self.text("/pull_request/head/repo/full_name") == Some(name);
@@ -184,8 +185,8 @@ impl Event {
         (ends && merged && base != default).then_some((base, default))
     }
 
-    /// Returns the delivery that the payload itself names: the run that completed, and its attempt,
-    /// since another attempt is another event.
+    /// Returns the delivery named by the payload: the completed run, and its attempt, since another
+    /// attempt is another event.
     pub fn own_delivery(&self) -> Option<DeliveryName> {
         let name = match self.kind? {
             EventKind::WorkflowRun => {
@@ -208,25 +209,25 @@ impl Event {
             .ok()
     }
 
-    /// Returns a name for a delivery that has no other: the same for the same bytes.
+    /// Returns a delivery name that is derived from the bytes.
     ///
     /// # Errors
-    /// Never in practice: a digest is a name.
+    /// Never in practice: a digest is a valid name.
     pub fn digest_delivery(&self) -> Result<DeliveryName, NoDeliveryName> {
         format!("sha256-{}", &self.digest[..40]).parse()
     }
 
-    /// Returns whether it is from another repository, or from one that is gone.
+    /// Returns whether it is from another or a deleted repository.
     pub(crate) fn is_from_fork(&self) -> bool {
         self.fork().is_some()
     }
 
-    /// Returns what the payload has at a JSON Pointer.
+    /// Returns the payload's value at a JSON Pointer.
     pub fn at(&self, pointer: &str) -> Option<&Value> {
         self.payload.pointer(pointer)
     }
 
-    /// Puts the issue as it is now in the place of the one in the payload, if it is the same one.
+    /// Replaces the payload's issue by its current state, if it is the same issue.
     pub fn replace_issue(&mut self, now: Value) {
         if let Some(issue) = self.payload.get_mut("issue")
             && issue["number"] == now["number"]
@@ -235,8 +236,8 @@ impl Event {
         }
     }
 
-    /// The source, if it is not the repository itself: another repository proves nothing about this
-    /// one's branches.
+    /// The origin, if it is not the repository itself: another repository's events prove nothing
+    /// about this one's branches.
     pub(super) fn fork(&self) -> Option<Fork> {
         let base = self.payload.pointer("/repository");
         let (head, base) = match self.kind? {

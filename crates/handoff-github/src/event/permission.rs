@@ -1,7 +1,7 @@
-//! Whether the author of an event may cause what a rule does.
+//! Whether an event's author has the permission for a rule's effect.
 //!
 //! An `author_association` proves little: GitHub computes it without a viewer, so that a private
-//! member of an organization is a `CONTRIBUTOR`, and a `MEMBER` need not be able to write.
+//! member of an organization is a `CONTRIBUTOR`, and a `MEMBER` may lack write permission.
 
 use handoff::base::text::word;
 use handoff::ledger::LedgerError;
@@ -13,23 +13,23 @@ use super::effects::Work;
 use super::payload::Event;
 use super::values::says;
 
-/// The association of the person who owns the repository, and may do everything in it.
+/// The association of the repository's owner, who has every permission.
 const OWNER: &str = "OWNER";
 
-/// The part of a delivery that only notes that nothing proves a permission.
+/// The delivery's part for the note that a permission is unproven.
 pub(super) const UNPROVEN: &str = "unproven";
 
-/// Why an author may not cause something.
+/// Why an author has no permission.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NotEntitled {
-    /// It is known that the author may not, or who the author is is not known.
+    /// The author is known to lack it, or is unknown.
     Denied(String),
-    /// Nobody asked GitHub.
+    /// GitHub was not asked.
     Unproven(String),
 }
 
 impl Event {
-    /// Where the payload has the comment or the review.
+    /// The place of the comment or the review in the payload.
     fn written(&self) -> &'static str {
         match self.kind() {
             Some(EventKind::PullRequestReview) => "/review",
@@ -42,7 +42,7 @@ impl Event {
         self.text(&format!("{}{place}", self.written()))
     }
 
-    /// Identifies the comment or the review: `comment-17`.
+    /// The name of the comment or the review: `comment-17`.
     pub fn said_in(&self) -> Option<String> {
         let id = self.number(&format!("{}/id", self.written()))?;
         Some(match self.kind()? {
@@ -52,7 +52,7 @@ impl Event {
         })
     }
 
-    /// Whether a program wrote the comment or the review, or edited it.
+    /// Whether a program wrote or edited the comment or the review.
     pub(super) fn is_by_program(&self) -> bool {
         let app = self.payload().pointer("/comment/performed_via_github_app");
         let login = self.of_written("/user/login").unwrap_or_default();
@@ -62,13 +62,13 @@ impl Event {
             || app.is_some_and(|app| !app.is_null())
     }
 
-    /// The login of who wrote the comment or the review.
+    /// The login of the author of the comment or the review.
     pub fn author(&self) -> Option<String> {
         self.of_written("/user/login").and_then(says)
     }
 }
 
-/// The notes of an issue about what had no effect for want of a proof, and still has none.
+/// An issue's notes about commands without effect whose permission is still unproven.
 pub fn unproven(issue: &Issue) -> impl Iterator<Item = &Annotation> {
     let is_unproven = |part: &str| part.ends_with(UNPROVEN);
     issue.annotations.iter().filter(move |note| {
@@ -82,7 +82,7 @@ pub fn unproven(issue: &Issue) -> impl Iterator<Item = &Annotation> {
 }
 
 impl Work<'_, '_, '_> {
-    /// Whether the event's author has this permission; `what` says what it is for.
+    /// Whether the event's author has this permission; `what` names its use.
     pub(super) fn entitled(&self, needed: Permission, what: &str) -> Result<(), NotEntitled> {
         let denied = |why: String| Err(NotEntitled::Denied(why));
         let Some(login) = self.event.author() else {
@@ -109,8 +109,8 @@ impl Work<'_, '_, '_> {
         }
     }
 
-    /// Records that a rule had no effect for want of a permission. What is unproven is noted on the
-    /// issue too, once for each event, so that somebody can look at it.
+    /// Records that a rule had no effect because of a permission. An unproven one is also noted on
+    /// the issue, once per event, for a person to look at.
     pub(super) fn refuse(&mut self, rule: &EventRule, why: NotEntitled) -> Result<(), LedgerError> {
         let why = match why {
             NotEntitled::Denied(why) => {
@@ -124,7 +124,7 @@ impl Work<'_, '_, '_> {
         let Some(issue) = self.issue()?.filter(|_| !is_noted) else {
             return Ok(());
         };
-        // What was proven when the event came first has had its effect.
+        // A command that was proven at the first delivery had its effect.
         let mut known = issue.deliveries.iter();
         if known.any(|known| {
             known.id == *self.context.delivery && !known.part.as_str().ends_with(UNPROVEN)
@@ -135,7 +135,7 @@ impl Work<'_, '_, '_> {
         self.note_unproven(rule, delivery)
     }
 
-    /// Notes on the issue that something has no effect for want of a proof.
+    /// Notes on the issue that a command has no effect while its permission is unproven.
     pub(super) fn note_unproven(
         &mut self,
         rule: &EventRule,

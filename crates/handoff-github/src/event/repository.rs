@@ -1,5 +1,5 @@
-//! The repository that an event is of, and the one that an issue is of: a number that GitHub gives it once,
-//! under whatever name it has.
+//! The repositories of an event and of an issue, by GitHub's permanent number, whatever their
+//! names.
 
 use handoff::ledger::{LedgerError, Snapshot};
 use handoff::model::{Annotation, Issue, View, Witness};
@@ -10,10 +10,10 @@ use super::payload::Event;
 use super::staleness::said_last;
 use super::values::says;
 
-/// The fact: GitHub's number of the issue's repository, which outlives its names.
+/// The fact with GitHub's number of the issue's repository, which is permanent.
 pub(super) const REPOSITORY_ID: &str = "repository_id";
 
-/// The limit of open issues that are asked for the ledger's repository.
+/// The maximum number of open issues that are read to find the ledger's repository.
 const ASKED: usize = 20;
 
 impl Event {
@@ -26,7 +26,7 @@ impl Event {
     }
 }
 
-/// The number of an issue's repository, as an event told it, or a person.
+/// The number of an issue's repository, noted by an event or a person.
 pub(super) fn known_id(issue: &Issue, definition: &Definition) -> Option<u64> {
     let mut notes = issue.annotations.iter().rev();
     let is_told = |note: &Annotation| {
@@ -41,7 +41,7 @@ pub(super) fn known_id(issue: &Issue, definition: &Definition) -> Option<u64> {
     })
 }
 
-/// The address of the issue's repository, by the address of its page: `https://github.com/owner/name`.
+/// The URL of the issue's repository, from its page's URL: `https://github.com/owner/name`.
 fn known_home<'i>(issue: &'i Issue, definition: &'i Definition) -> Option<&'i str> {
     let number = issue.issue.as_str();
     let number = number.rsplit(|c: char| !c.is_ascii_digit()).next()?;
@@ -52,14 +52,14 @@ fn known_home<'i>(issue: &'i Issue, definition: &'i Definition) -> Option<&'i st
         .filter(|home| home.split('/').count() == 5)
 }
 
-/// `owner/name` of an address.
+/// `owner/name` from a URL.
 fn name_in(home: &str) -> Option<&str> {
     let (start, _) = home.match_indices('/').nth_back(1)?;
     Some(&home[start + 1..])
 }
 
-/// Why an event is of another repository than an issue, if it is. Without numbers, another name is another
-/// repository, unless the ledger itself is in the one of that name now.
+/// Why an event is from another repository than an issue, if it is. Without numbers, another name
+/// is another repository, unless the ledger itself is now in the one of that name.
 pub(super) fn of_another(
     event: &Event,
     (issue, definition): (&Issue, &Definition),
@@ -91,7 +91,7 @@ pub(super) fn of_another(
     })
 }
 
-/// Why an event that would begin an issue is of another repository than the ledger's open issues.
+/// Why an event that would open an issue is from another repository than the ledger's open issues.
 pub(super) fn of_another_than_all(
     event: &Event,
     tip: &Snapshot<'_>,
@@ -124,8 +124,8 @@ pub(super) fn of_another_than_all(
     Ok(why)
 }
 
-/// The addresses in a repository that was renamed or moved, as they are now: of all that is known of the
-/// issue, but for what only the event of its own tells.
+/// The current URLs in a renamed or moved repository: of all facts of the issue, except those that
+/// only its own event has.
 pub(super) fn moved(
     event: &Event,
     (issue, definition): (&Issue, &Definition),
@@ -137,7 +137,7 @@ pub(super) fn moved(
         return Map::new();
     };
     let site = |home: &str| home.split('/').nth(2).map(str::to_ascii_lowercase);
-    // What comes late tells an earlier name.
+    // A late event has an earlier name.
     let newest = said_last(issue, |_| true);
     let is_late = event
         .noted_since()

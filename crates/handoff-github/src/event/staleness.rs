@@ -1,4 +1,4 @@
-//! Whether an event still counts, given the facts noted so far.
+//! Whether an event still counts, given the noted facts.
 
 use handoff::base::Moment;
 use handoff::model::{Annotation, Issue, Opinion, Record};
@@ -14,8 +14,8 @@ use super::repository::{REPOSITORY_ID, known_id};
 use super::subject::number_in;
 use super::values::{facts, is_nothing};
 
-/// The facts by which later events are judged: since when an event's facts hold, and whether its
-/// pull request is open, unless something newer is noted of that; and who changed an issue.
+/// The facts that later events are compared with: since when an event's facts are valid, and
+/// whether its pull request is open, unless a newer note has that; and who changed an issue.
 pub(super) fn state_of(event: &Event, known: Option<(&Issue, &Definition)>) -> Map<String, Value> {
     let issue = known.map(|(issue, _)| issue);
     let mut facts = Map::new();
@@ -47,7 +47,7 @@ pub(super) fn noted<'i>(issue: &'i Issue, name: &str) -> Option<&'i Value> {
     notes.find_map(|note| note.facts.get(name))
 }
 
-/// The newest time from which a note of this kind holds.
+/// The newest validity time of notes of this kind.
 pub(super) fn said_last(issue: &Issue, is_it: impl Fn(&Annotation) -> bool) -> Option<Moment> {
     let notes = issue.annotations.iter().filter(|note| is_it(note));
     notes.filter_map(Annotation::said_at).max()
@@ -58,17 +58,17 @@ fn older(at: Moment, newest: Moment) -> String {
     format!("it is older than what is already noted: {at} is before {newest}")
 }
 
-/// What an event tells, to compare with what is noted.
+/// An event's facts, to compare with the noted ones.
 pub(super) struct News<'e> {
     pub(super) event: &'e Event,
     pub(super) protocol: &'e Protocol,
     pub(super) pull_request: Option<u64>,
-    /// Of what does not say when it was.
+    /// The time for events without one.
     pub(super) now: Moment,
 }
 
 impl News<'_> {
-    /// Why the event does not count for the issue, if it does not.
+    /// Why the event does not count for the issue, if so.
     pub(super) fn outdated(&self, issue: &Issue) -> Option<String> {
         if let Some(why) = self.of_another(issue) {
             return Some(why);
@@ -76,7 +76,7 @@ impl News<'_> {
         let kind = self.event.kind()?;
         let at = self.event.noted_since()?;
         if let Some(note) = self.opinion(kind) {
-            // What others say is no newer word of the same one.
+            // Another author's opinion does not replace this one.
             let mut all = self.protocol.definition().facts.opinions.iter();
             return all.find_map(|rules| {
                 let own = Opinion::of(rules, &note)?;
@@ -96,9 +96,9 @@ impl News<'_> {
         (at.timestamp() < newest.timestamp()).then(|| older(at, newest))
     }
 
-    /// Keeps those facts of a rule that are newer than what is noted of them; says why, if none is
-    /// left. What a rule notes only when it changes is judged as a whole: unchanged facts are not
-    /// noted again.
+    /// Keeps those facts of a rule that are newer than the noted ones; returns the reason if none
+    /// is left. A rule that notes only changes is judged as a whole: unchanged facts are not noted
+    /// again.
     fn keep_newest(
         &self,
         issue: &Issue,
@@ -134,12 +134,12 @@ impl News<'_> {
             newer = newer.max(newest.filter(|_| !stays));
             stays
         });
-        // What was said of another pull request is no opinion on the one that is known now.
+        // An opinion about another pull request is none about the current one.
         let is_over = facts.is_empty() || is_opinion && facts.len() < before;
         newer.filter(|_| is_over).map(|newest| older(at, newest))
     }
 
-    /// What is to be noted of a rule's facts, or why nothing is.
+    /// The facts of a rule to note, or why there are none.
     pub(super) fn to_note(
         &self,
         issue: &Issue,
@@ -153,14 +153,14 @@ impl News<'_> {
             let definition = self.protocol.definition();
             facts.retain(|name, value| match issue.fact(definition, name) {
                 Some(known) => known.value != value,
-                // That there is none of what nobody ever named is no news.
+                // The absence of something that was never noted is no change.
                 None => !rule
                     .facts
                     .get(name)
                     .is_some_and(|source| is_nothing(source, value)),
             });
-            // That it is still so is noted without facts, so that what was said before, and comes
-            // later, does not count.
+            // An unchanged state is noted without facts, so that an older event that arrives later
+            // does not count.
             if facts.is_empty() && self.event.noted_since() <= self.seen_last(issue, rule) {
                 return Err("all that it would note is known".to_owned());
             }
@@ -184,7 +184,7 @@ impl News<'_> {
         })
     }
 
-    /// The note with the opinion that the event has, by the rules of the protocol, if it has one.
+    /// The note with the event's opinion by the protocol's rules, if it has one.
     fn opinion(&self, kind: EventKind) -> Option<Annotation> {
         let definition = self.protocol.definition();
         let action = self.event.action();
@@ -209,7 +209,7 @@ impl News<'_> {
         })
     }
 
-    /// Why the event's pull request does not count: the issue has another, which is open.
+    /// Why the event's pull request does not count: the issue has another one, which is open.
     pub(super) fn of_another(&self, issue: &Issue) -> Option<String> {
         let number = self.pull_request?;
         let told = issue.facts.get(PULL_REQUEST).and_then(number_in);
@@ -228,7 +228,7 @@ impl News<'_> {
 }
 
 impl Work<'_, '_, '_> {
-    /// Why the event does not count for the issue, if it does not.
+    /// Why the event does not count for the issue, if so.
     pub(super) fn outdated(&self, issue: &Issue) -> Option<String> {
         let news = News {
             event: self.event,
@@ -239,7 +239,7 @@ impl Work<'_, '_, '_> {
         news.outdated(issue)
     }
 
-    /// The time of a step, for what does not say when it was.
+    /// The time of a step, for events without one.
     pub(super) fn now(&self) -> Moment {
         Moment::from(self.context.session.clock.author())
     }

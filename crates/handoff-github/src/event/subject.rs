@@ -16,17 +16,17 @@ use super::payload::Event;
 use super::staleness::noted;
 use super::values::says;
 
-/// The limit of open issues to search for a pull request.
+/// The maximum number of open issues searched for a pull request.
 const LOOK_THROUGH: usize = 2000;
 
-/// The associations of those who are trusted to say which issue their pull request is about. It gives
-/// no right: who answers is asked of GitHub.
+/// The associations of authors who are trusted to name their pull request's issue. They grant
+/// nothing; permissions are asked of GitHub.
 const KNOWN: [&str; 3] = ["OWNER", "MEMBER", "COLLABORATOR"];
 
 /// The issues and the pull request that an event is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
-    /// The issues that the event names, in that order.
+    /// The issues that the event names, in order.
     pub issues: Vec<IssueKey>,
     /// Those that its branch seems to be named after: `fix-404-page` need not be about issue 404.
     pub of_branch: Vec<IssueKey>,
@@ -37,16 +37,15 @@ pub struct Subject {
 /// How an event's issues are found, besides by its own text.
 #[derive(Debug, Default)]
 pub struct Naming {
-    /// The issues that GitHub says the pull request closes, if it was asked.
+    /// The issues that the pull request closes, from GitHub, if it was asked.
     closes: Vec<IssueKey>,
     branches: BranchPatterns,
-    /// The repositories that the ledger serves, and what the keys of their issues begin with; none if it
-    /// serves one.
+    /// The prefixes of issue keys, by the ledger's repositories; empty if there is only one.
     repositories: BTreeMap<String, String>,
 }
 
 impl Naming {
-    /// Without a ledger: what GitHub says, and the usual names of branches.
+    /// Without a ledger: GitHub's answer, and the usual branch names.
     pub fn given(closes: &[IssueKey]) -> Self {
         Self {
             closes: closes.to_vec(),
@@ -54,7 +53,7 @@ impl Naming {
         }
     }
 
-    /// With what the protocols of a ledger say of branches.
+    /// With the branch patterns of the ledger's protocols.
     ///
     /// # Errors
     /// [`LedgerError`] if the ledger cannot be read.
@@ -76,7 +75,7 @@ impl Naming {
         self.repositories.is_empty()
     }
 
-    /// What keys of issues of a repository begin with; `None` if the ledger does not serve it.
+    /// The prefix of issue keys of a repository; `None` if the ledger does not serve it.
     fn prefix(&self, repository: Option<&str>) -> Option<&str> {
         if self.is_alone() {
             return Some("");
@@ -91,7 +90,7 @@ impl Naming {
         format!("{}{number}", self.prefix(repository)?).parse().ok()
     }
 
-    /// Why an event is of no repository that the ledger serves, if it is.
+    /// Why an event's repository is not served by the ledger, if so.
     pub(super) fn unserved(&self, event: &Event) -> Option<String> {
         let name = event.repository_name();
         self.prefix(name).is_none().then(|| {
@@ -110,10 +109,10 @@ static CLOSING: LazyLock<Regex> = LazyLock::new(|| {
     .expect("the expression is one")
 });
 
-/// How far before a keyword it is looked for what denies it, in characters.
+/// How far before a keyword a negation is searched, in characters.
 const NEGATED_WITHIN: usize = 120;
 
-// Before a keyword: it is not closed.
+// Negates the keyword after it.
 #[allow(clippy::expect_used)]
 static NEGATED: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
@@ -133,7 +132,7 @@ fn is_known(association: Option<&str>) -> bool {
 
 impl Subject {
     /// Finds the issues of an event: its own, those that GitHub says are closed, those that the
-    /// text of a pull request closes, or the one that the branch is named after.
+    /// pull request's text closes, or the one that the branch is named after.
     pub fn of(event: &Event, naming: &Naming) -> Self {
         let repository = event.repository_name();
         let numbered = |key: &IssueKey| match key.as_str() {
@@ -155,7 +154,7 @@ impl Subject {
             let number = event.number("/issue/number").filter(|number| *number > 0)?;
             naming.key(repository, &number.to_string())
         };
-        // The branch of a fork is named by anybody.
+        // Anybody can name a fork's branch.
         let is_own = event.fork().is_none();
         let of_branch = |branch: &str, pull_request: &str| Self {
             of_branch: named(event.text(branch).filter(|_| is_own))
@@ -177,8 +176,8 @@ impl Subject {
                     issues: own().into_iter().collect(),
                     ..Self::default()
                 },
-                // The payload does not say which repository the pull request is from, only its
-                // author: a stranger's text must not choose the issue that a comment answers.
+                // The payload does not have the pull request's repository, only its author: a
+                // stranger's text must not choose the issue that a comment answers.
                 Some(_) => {
                     let known = is_known(event.text("/issue/author_association"));
                     let closed = known.then(|| closed(event.text("/issue/body")));
@@ -223,15 +222,16 @@ impl Subject {
 }
 
 impl Subject {
-    /// The issues that it names, as far as that can be told without a ledger.
+    /// The issues that it names, as far as that is known without a ledger.
     pub fn named(&self) -> Vec<IssueKey> {
         let of_branch = self.issues.is_empty().then_some(&self.of_branch);
         let all = self.issues.iter().chain(of_branch.into_iter().flatten());
         all.cloned().collect()
     }
 
-    /// The issues that it is about: those that it names; else the one that its branch is named after, if
-    /// the ledger has it; else the open ones of the ledger that have its pull request, or its commit.
+    /// The issues that it is about: those that it names; else the one that its branch is named
+    /// after, if the ledger has it; else the open ones of the ledger with its pull request, or its
+    /// commit.
     ///
     /// # Errors
     /// [`LedgerError`] if the ledger cannot be read.
@@ -259,8 +259,8 @@ impl Subject {
     }
 }
 
-/// The issues that a text closes, each once; `key` names those that count, by their repository, if the text
-/// says it, and their number.
+/// The issues that a text closes, without duplicates; `key` maps the repository, if the text names
+/// it, and the number to the issues that count.
 fn closed_by(text: &str, key: impl Fn(Option<&str>, &str) -> Option<IssueKey>) -> Vec<IssueKey> {
     let lines = spoken(text);
     let mut issues = Vec::new();
@@ -277,10 +277,10 @@ fn closed_by(text: &str, key: impl Fn(Option<&str>, &str) -> Option<IssueKey>) -
     issues
 }
 
-/// Whether what comes after this text, in its line and the last one, is denied.
+/// Whether this text, in its line and the last one, negates what follows.
 fn is_negated(last: &str, before: &str) -> bool {
     let text = format!("{last} {before}");
-    // What denies is near; a long text with many keywords would be read again for each.
+    // Negations are near; a long text with many keywords would be searched again for each.
     let start = text.char_indices().rev().nth(NEGATED_WITHIN);
     NEGATED.is_match(&text[start.map_or(0, |(start, _)| start)..])
 }
@@ -291,7 +291,7 @@ pub(super) fn number_in(fact: &serde_json::Value) -> Option<u64> {
     fact.as_u64().or(text)
 }
 
-/// Returns the number of the pull request that an issue's notes or contracts name.
+/// Returns the pull request's number in an issue's notes or contracts.
 pub fn pull_request_in(issue: &Issue) -> Option<u64> {
     let noted = noted(issue, PULL_REQUEST).and_then(number_in);
     noted.or_else(|| issue.facts.get(PULL_REQUEST).and_then(number_in))
@@ -314,7 +314,7 @@ pub(super) fn issues_of_pull_request(
     })
 }
 
-/// Finds the open issues whose newest known commit of the branch is this one.
+/// Finds the open issues whose branch has this commit as its newest known one.
 fn issues_at(tip: &Snapshot<'_>, commit: &str) -> Result<Vec<IssueKey>, LedgerError> {
     issues_with(tip, |issue| {
         let mut noted = issue.annotations.iter().rev();

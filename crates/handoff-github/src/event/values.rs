@@ -1,4 +1,4 @@
-//! Reads the values of facts and of a contract's fields from a payload.
+//! Reads the values of facts and of contract fields from a payload.
 
 use handoff::base::pointer::select;
 use handoff::base::text::{fit, without_invisible};
@@ -8,13 +8,13 @@ use serde_json::{Map, Value};
 use super::markdown::{beneath, items};
 use super::payload::Event;
 
-/// The limit of a text, in characters.
+/// The maximum length of a text, in characters.
 const LONGEST: usize = 1000;
 
-/// The limit of a whole text, in characters.
+/// The maximum length of a whole text, in characters.
 const LONGEST_TEXT: usize = 4000;
 
-/// The limit of a list's items.
+/// The maximum number of a list's items.
 const ITEMS: usize = 200;
 
 /// Returns the facts that a rule takes from an event.
@@ -62,7 +62,7 @@ pub(super) fn lacking<'s>(source: &'s Source, payload: &Value) -> Option<&'s str
         .filter(|_| value(source, payload).is_none())
 }
 
-/// Whether a value says that the payload has none: an empty list, or the source's default.
+/// Whether a value stands for nothing: an empty list, or the source's default.
 pub(super) fn is_nothing(source: &Source, value: &Value) -> bool {
     let default = match source {
         Source::At(_) => None,
@@ -71,7 +71,7 @@ pub(super) fn is_nothing(source: &Source, value: &Value) -> bool {
     default == Some(value) || value.as_array().is_some_and(Vec::is_empty)
 }
 
-/// Why a list is not taken as a whole, if it is not.
+/// Why a list is truncated, if it is.
 pub(super) fn why_cut(source: &Source, payload: &Value) -> Option<String> {
     let Source::Rule(rule) = source else {
         return None;
@@ -127,7 +127,7 @@ fn ruled(rule: &SourceRule, payload: &Value) -> Option<Value> {
     found.find_map(|found| mapped(rule, &found))
 }
 
-/// Looks a text up in the rule's map, ignoring case, with or without one of the prefixes.
+/// Looks up a text in the rule's map, ignoring case, with or without one of the prefixes.
 fn mapped(rule: &SourceRule, found: &Value) -> Option<Value> {
     let text = match found {
         Value::String(text) => text.to_lowercase(),
@@ -147,7 +147,7 @@ fn mapped(rule: &SourceRule, found: &Value) -> Option<Value> {
     })
 }
 
-/// A scalar; of a text, the first line that says something.
+/// A scalar; of a text, the first nonblank line.
 fn scalar(found: &Value) -> Option<Value> {
     match found {
         Value::String(text) => text.lines().find_map(says).map(Value::String),
@@ -156,8 +156,8 @@ fn scalar(found: &Value) -> Option<Value> {
     }
 }
 
-/// A line with single blanks and without invisible or reordering characters, cut to the limit;
-/// `None` if it is empty then.
+/// A line with single blanks and without invisible or reordering characters, truncated; `None` if
+/// it is empty then.
 pub(super) fn says(line: &str) -> Option<String> {
     let seen = without_invisible(line);
     let words: Vec<&str> = seen.split_whitespace().collect();
@@ -165,7 +165,7 @@ pub(super) fn says(line: &str) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// A text without invisible or reordering characters, cut to the limit; `None` if it is empty then.
+/// A text without invisible or reordering characters, truncated; `None` if it is empty then.
 fn whole(text: &str) -> Option<String> {
     let lines = text
         .lines()

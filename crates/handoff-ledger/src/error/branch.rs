@@ -1,4 +1,4 @@
-//! The ledger's branch: whether there is one, and whether it may be written.
+//! Errors about the ledger's branch: it is missing, or can't be written.
 
 use std::path::PathBuf;
 

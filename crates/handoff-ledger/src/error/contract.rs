@@ -1,4 +1,4 @@
-//! Contracts, and what comes with them.
+//! Errors about contracts and what comes with them.
 
 use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
@@ -6,7 +6,7 @@ use handoff_base::finding::Finding;
 use handoff_contract::Allowance;
 use handoff_model::Refusal;
 
-/// What was to be recorded was refused.
+/// A contract or another document was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ContractError {
     /// The contract was refused.
@@ -21,7 +21,7 @@ pub enum ContractError {
     /// A delivered file was changed or removed.
     #[error("a delivered file was changed or removed")]
     Delivered(Vec<Finding>),
-    /// What was to be recorded contains secrets.
+    /// The document contains secrets.
     #[error("it contains what looks like a secret, and was not recorded")]
     Secret(Vec<Finding>),
     /// An allowance matches nothing.

@@ -37,7 +37,7 @@ pub enum DamageError {
     /// A stored file can't be read.
     #[error("{path} cannot be read")]
     Stored { path: String, source: StoredError },
-    /// A protocol's files are larger together than any protocol's.
+    /// A protocol's files exceed the maximum total size.
     #[error("{0} and the files before it are too large")]
     TooLarge(String),
     /// A stored file does not match its manifest.

@@ -1,5 +1,4 @@
-//! Errors of ledger operations: each file holds those about one subject, and [`LedgerError`] is any
-//! of them.
+//! Errors of ledger operations: one file per subject; [`LedgerError`] is any of them.
 
 #![allow(missing_docs, reason = "a variant's message says what its fields are")]
 
@@ -29,25 +28,25 @@ use handoff_model::{NotArchivable, Refusal, Stop, StoredError, Unscreened};
 /// A failed operation. Unless a variant says otherwise, the ledger is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
-    /// The ledger's branch.
+    /// About the ledger's branch.
     #[error(transparent)]
     Branch(#[from] BranchError),
-    /// Writing a step.
+    /// About writing a step.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The ledger's remote.
+    /// About the ledger's remote.
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
-    /// Repeated steps.
+    /// About repeated steps.
     #[error(transparent)]
     Rerun(#[from] RerunError),
-    /// Contracts, and what comes with them.
+    /// About contracts and what comes with them.
     #[error(transparent)]
     Contract(#[from] ContractError),
-    /// Protocols and their documents.
+    /// About protocols and their documents.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
-    /// Stored files.
+    /// About stored files.
     #[error(transparent)]
     Damage(#[from] DamageError),
     /// The issue cannot be archived.
@@ -56,11 +55,11 @@ pub enum LedgerError {
     /// The step was refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// A repair came to no end; what could not be read before is as it was.
+    /// A repair was interrupted; unreadable files are in their old places.
     #[error("the repair came to no end, and damaged files are where they were")]
     Unrepaired {
         source: Box<LedgerError>,
-        /// Files of packs that stay aside: what can be read in them is in new ones.
+        /// Pack files that remain quarantined; their readable objects are in new packs.
         aside: Vec<PathBuf>,
     },
     /// Git failed.

@@ -1,4 +1,4 @@
-//! Protocols and their documents.
+//! Errors about protocols and their documents.
 
 use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
@@ -18,7 +18,7 @@ pub enum ProtocolError {
     /// There is already a protocol with that name.
     #[error("protocol {name} version {version} is already in force")]
     Exists { name: String, version: String },
-    /// The files of a new version have the version that is in force.
+    /// The new files have the same version as the protocol in force.
     #[error("protocol {name} was not updated")]
     SameVersion {
         name: String,
@@ -30,10 +30,10 @@ pub enum ProtocolError {
     /// A policy can't be set in a protocol.
     #[error("protocol {name} was not changed")]
     Setting { name: String, source: SettingError },
-    /// A new version has no place for what was set in the one before.
+    /// A new version can't keep a setting of the previous one.
     #[error("protocol {name} was not updated: what was set in it would be lost")]
     LosesSetting { name: String, source: SettingError },
-    /// History is cut off, so that what was set in a protocol is not known.
+    /// A shallow history hides a protocol's settings.
     #[error(
         "protocol {name} was not updated: what was set in it is not known here, since history is cut off"
     )]
@@ -44,7 +44,7 @@ pub enum ProtocolError {
         name: String,
         findings: Vec<Finding>,
     },
-    /// A protocol checks less than the default one, and nobody said that it may.
+    /// A protocol checks less than the default one, without `--weaker`.
     #[error("protocol {name} is weaker than {}", if name == default { "its version in force".to_owned() } else { format!("{default}, the ledger's default") })]
     Weaker {
         name: String,

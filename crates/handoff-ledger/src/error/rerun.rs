@@ -1,4 +1,4 @@
-//! Steps that are repeated on the state of the remote.
+//! Errors about steps that are repeated on the remote's state.
 
 use handoff_base::ObjectId;
 use handoff_base::codes::ErrorCode;
@@ -17,7 +17,7 @@ pub enum RerunError {
     /// A step made offline depends on one that was refused on the remote's state.
     #[error("it depends on a step of {0} that was refused")]
     NotTaken(HandoffId),
-    /// A step made offline would continue something else on the remote's state.
+    /// A step made offline would continue another handoff on the remote's state.
     #[error("it continued {was}, but would now continue {now}")]
     OtherHandoff { was: String, now: String },
 }

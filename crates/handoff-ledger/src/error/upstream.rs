@@ -1,4 +1,4 @@
-//! The ledger's remote.
+//! Errors about the ledger's remote.
 
 use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
@@ -25,7 +25,7 @@ pub enum UpstreamError {
     #[error("issue {issue} is archived, and its folder in commit {} is not in this clone: {trouble}", commit.short())]
     NotHere {
         issue: IssueKey,
-        /// Boxed, as the folder is, so that no result is large for the sake of this error.
+        /// Boxed, like the tree, to keep results small.
         commit: Box<ObjectId>,
         /// The folder.
         tree: Box<ObjectId>,
@@ -39,7 +39,7 @@ pub enum UpstreamError {
 }
 
 impl UpstreamError {
-    /// The remote of this name failed so.
+    /// An error of this remote.
     pub(crate) fn unreachable(remote: String, error: &RemoteError) -> Self {
         let trouble = error.to_string();
         Self::Unreachable { remote, trouble }

@@ -1,4 +1,4 @@
-//! Writing a step: locks, clocks, signatures and saved work.
+//! Errors about writing a step: locks, clocks, signatures and saved work.
 
 use std::path::PathBuf;
 
@@ -25,8 +25,8 @@ pub enum WriteError {
     /// The step is dated before the last step of its issue.
     #[error("the step is dated {at}, before the last step of its issue at {previous}")]
     Backdated { at: Moment, previous: Moment },
-    /// The step is dated more than a day after the time of its recording, or that is more than a day
-    /// ahead of the system's clock.
+    /// The step is dated more than a day after the time of its recording, or that time is more than
+    /// a day ahead of the system's clock.
     #[error("the step is dated {at}, more than a day after {known}")]
     Postdated { at: Moment, known: Moment },
     /// The unfinished work can't be saved.
@@ -40,13 +40,13 @@ pub enum WriteError {
         "the last {0} steps need a damaged object that neither the remote nor another copy asked has"
     )]
     NoCopy(usize),
-    /// Only a commit that is not a step is quarantined.
+    /// Only a commit that is not a step can be quarantined.
     #[error("commit {0} is a sound step of the ledger")]
     NoStray(String),
-    /// The commit is not in the ledger's history, or begins it.
+    /// The commit is not in the ledger's history, or is its first.
     #[error("commit {0} is not on the ledger's branch after its first commit")]
     NotOnBranch(String),
-    /// Later steps stand on the commit.
+    /// Later steps depend on the commit.
     #[error("{} stood on commit {commit}, and would not count either: {}", later.len(), later.join(", "))]
     StoodOn { commit: String, later: Vec<String> },
     /// The commit could not be signed. Nothing was written.

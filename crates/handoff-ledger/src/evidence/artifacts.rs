@@ -1,4 +1,4 @@
-//! Whether delivered files are still unchanged.
+//! Checks whether delivered files are unchanged.
 
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::text::word;

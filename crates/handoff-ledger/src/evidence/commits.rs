@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::judge::{Judge, Pushed};
 
-/// The most commits that a finding names.
+/// The maximum number of commits that a finding names.
 const NAMED: usize = 5;
 
 impl Judge<'_> {
@@ -49,13 +49,14 @@ impl Judge<'_> {
             }
         }
         match unknown {
-            // Which of the branch's commits are its own is not known.
+            // It is unknown which of the branch's commits are its own.
             Some(unknown) if findings.is_empty() => Ok(unknown),
             _ => Ok(Found::unless(findings)),
         }
     }
 
-    /// Whether `origin` has the listed commits, if it must. The branch's tip decides for all of them.
+    /// Whether `origin` has the listed commits, if required. The branch's tip decides for all of
+    /// them.
     fn all_pushed(
         &self,
         claim: &CommitsClaim,
@@ -80,7 +81,7 @@ impl Judge<'_> {
         Ok(Found::Passed)
     }
 
-    /// The commits that are listed, each in its place, and what is wrong with them.
+    /// The listed commits, each with its pointer, and the findings about them.
     fn listed(
         &self,
         claim: &CommitsClaim,
@@ -164,8 +165,8 @@ impl Judge<'_> {
         Ok((findings, listed))
     }
 
-    /// A commit's subject, if neither that nor its whole message is the one given. Blanks and line
-    /// breaks may differ: an XML document folds them.
+    /// A commit's subject, if neither the subject nor the whole message equals the stated text.
+    /// Whitespace may differ: an XML document folds it.
     fn other_message(&self, commit: ObjectId, said: &str) -> Result<Option<String>, FactError> {
         let message = self.repository.message_of(commit)?;
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -179,7 +180,7 @@ impl Judge<'_> {
         Ok((!same).then(|| subject.to_owned()))
     }
 
-    /// The branch's own commits that are not listed; merges may be left out.
+    /// The branch's own commits that are not listed; merges may be omitted.
     fn left_out(
         &self,
         claim: &CommitsClaim,
@@ -216,7 +217,7 @@ impl Judge<'_> {
     }
 
     /// Why a commit is not one that a branch added to its base, or, without a base, not on the
-    /// branch at all; `None` if it is.
+    /// branch; `None` if it is.
     pub(super) fn why_not(
         &self,
         id: &str,

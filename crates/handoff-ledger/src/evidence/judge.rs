@@ -11,10 +11,10 @@ use handoff_model::{Artifact, Evidence, Reports, Verdict};
 use handoff_protocol::{Check, PathPattern, Policy};
 use serde_json::Value;
 
-/// The commit a branch was at when it was merged.
+/// The commit of a branch when it was merged.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Merged {
-    /// Not known.
+    /// Unknown.
     #[default]
     Unknown,
     /// Its tip; for a deleted branch, the last commit that the ledger recorded.
@@ -29,34 +29,34 @@ pub(crate) struct Ground {
     /// The code branch's name, if known.
     pub(crate) branch: Option<String>,
     pub(crate) tip: Option<ObjectId>,
-    /// The commit it was at when it was merged, as far as known.
+    /// Its commit when it was merged, if known.
     pub(crate) merged: Merged,
     pub(crate) base_branch: Option<String>,
     pub(crate) base: Option<ObjectId>,
     /// The code branch's commit when the sender received the work.
     pub(crate) since: Option<ObjectId>,
-    /// Set if what is claimed must be on `origin`.
+    /// Set if the claimed commits must be on `origin`.
     pub(crate) remote: Option<OnRemote>,
 }
 
-/// What `origin` has, as far as this clone knows, if the ledger is shared: what others are to go on
-/// with must be there.
+/// The commits of `origin` that this clone knows, if the ledger is shared: other agents continue
+/// from there.
 #[derive(Clone, Debug)]
 pub(crate) struct OnRemote {
     pub(crate) branch: Option<ObjectId>,
     pub(crate) base: Option<ObjectId>,
-    /// Whether it can't be pushed to now: the caller is offline, or it could not be reached.
+    /// Whether it can't be pushed to now: the caller is offline, or the remote is unreachable.
     pub(crate) is_out_of_reach: bool,
-    /// Why it did not take what was pushed.
+    /// Why it refused the push.
     pub(crate) refused: Option<String>,
 }
 
 /// Whether `origin` has a commit.
 pub(super) enum Pushed {
     Yes,
-    /// Not known here, and why.
+    /// Unknown, with the reason.
     Unknown(String),
-    /// It has not: why, and the command that pushes it.
+    /// It does not have it: the reason, and the command that pushes it.
     No {
         why: String,
         fix: String,
@@ -78,7 +78,7 @@ impl Judged {
         self.findings.iter().any(Finding::is_error)
     }
 
-    /// Adds what is refused under any policy, in place of a warning that says the same.
+    /// Adds findings that refuse under any policy, replacing warnings about the same.
     pub(crate) fn refuse(&mut self, refused: Vec<Finding>) {
         let is_said = |one: &Finding| refused.iter().any(|new| new.message == one.message);
         self.findings.retain(|one| !is_said(one));
@@ -151,8 +151,8 @@ impl Judge<'_> {
         Ok(judged)
     }
 
-    /// Runs one check. `tip` is the commit that the branch was at, and is set to the deciding
-    /// commit if there are several.
+    /// Runs one check. `tip` is the commit of the branch, and is set to the deciding commit if
+    /// there are several.
     pub(super) fn check(
         &self,
         check: Check,
@@ -177,7 +177,7 @@ impl Judge<'_> {
         }
     }
 
-    /// The branch and its base, or why a check can't be made without them.
+    /// The commits of the branch and its base, or why a check is impossible.
     pub(super) fn both(&self) -> Result<(ObjectId, ObjectId), Found> {
         let ground = &self.ground;
         let Some(tip) = ground.tip else {
@@ -203,7 +203,7 @@ impl Judge<'_> {
         self.ground.base_branch.as_deref().unwrap_or("its base")
     }
 
-    /// The base as `git log` takes it: the branch here may be behind the commit that counts.
+    /// The base for `git log`: the local branch may be behind the commit that counts.
     pub(super) fn base_range(&self) -> String {
         let base = self.named_base();
         let here = self.repository.code(base);
@@ -213,8 +213,8 @@ impl Judge<'_> {
         format!("{origin}{base}..{}", self.named_branch())
     }
 
-    /// What is wrong if `origin` does not have the branch that others are to go on with. It is
-    /// refused: nobody can go on with a commit that is only here.
+    /// The finding if `origin` lacks the branch that others must continue. It refuses the contract,
+    /// since nobody can continue from a commit that is only here.
     pub(crate) fn unpushed(
         &self,
         demanded: &[(Check, Policy)],
@@ -236,7 +236,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether `origin` has the branch as it is here; one without commits of its own needs none.
+    /// Whether `origin` has the branch's commit; a branch without commits of its own needs none.
     fn branch_pushed(&self) -> Result<Option<Pushed>, FactError> {
         let (Some(branch), Some(tip)) = (self.ground.branch.as_deref(), self.ground.tip) else {
             return Ok(None);
@@ -255,7 +255,7 @@ impl Judge<'_> {
         }))
     }
 
-    /// Whether `origin` has a commit of a branch, if it must.
+    /// Whether `origin` has a commit of a branch, if required.
     pub(super) fn pushed(
         &self,
         branch: Option<&str>,
@@ -274,8 +274,8 @@ impl Judge<'_> {
         {
             return Ok(Pushed::Yes);
         }
-        // What was merged is there, even if its branch is gone. On the base's own line it may be
-        // the commit from which a branch starts that nobody pushed.
+        // A merged commit is there, even if its branch is gone. On the base's first-parent line, it
+        // may be the commit from which an unpushed branch starts.
         if let Some(base) = remote.base
             && self.repository.has_commit(base, commit)?
             && !self.repository.is_on_line(base, commit)?

@@ -56,7 +56,7 @@ impl Judge<'_> {
         self.made_by(strategy, claim, commit, *tip)
     }
 
-    /// The commit of the base branch that a contract names as the merge, or what is wrong with it.
+    /// The commit of the base branch that a contract names as the merge, or the finding about it.
     pub(super) fn merged_commit(
         &self,
         claim: &MergeClaim,
@@ -83,7 +83,7 @@ impl Judge<'_> {
         ))
     }
 
-    /// Checks that a commit came of a merge of this tip by the strategy.
+    /// Checks that a merge of this tip by the strategy produced a commit.
     fn made_by(
         &self,
         strategy: Strategy,

@@ -1,9 +1,9 @@
 //! Compares a contract's claims with the repository.
 //!
-//! `judge` runs the checks against the user's commits and files, `commits` the check
-//! of a list of commits, `merge` that of a merge, `named` whether commits that are named exist.
-//! `recheck` repeats for the audit what recorded commits can decide, `artifacts` checks delivered
-//! files when a handoff is claimed.
+//! `judge` runs the checks against the user's commits and files, `commits` those of a list of
+//! commits, `merge` those of a merge, `named` those of named commits. `recheck` repeats for the
+//! audit what recorded commits can decide, `artifacts` checks delivered files when a handoff is
+//! claimed.
 
 mod artifacts;
 mod commits;

@@ -1,5 +1,5 @@
-//! Checks that the commits which reviews, fixes and merges name exist, and are on their branch, and
-//! that fixes have some.
+//! Checks that the commits named by reviews, fixes and merges exist on their branch, and that fixes
+//! have commits.
 
 use handoff_base::ObjectId;
 use handoff_base::finding::{Finding, Severity};
@@ -10,8 +10,8 @@ use handoff_protocol::{Check, Policy};
 use super::judge::Judge;
 
 impl Judge<'_> {
-    /// What is wrong with the commits that a contract names, where anything is checked. It is refused:
-    /// what others go by is a commit that there is.
+    /// The findings about the commits that a contract names, if evidence is checked at all. They
+    /// refuse the contract, since others rely on these commits.
     pub(crate) fn misnamed(
         &self,
         policy: impl Fn(Check) -> Policy,
@@ -35,8 +35,8 @@ impl Judge<'_> {
         Ok(findings)
     }
 
-    /// Fixes without a commit in a contract that does not count its commits: where it does, that check
-    /// finds them. It is not recorded, so that contracts sent before this was looked at stay legal.
+    /// Fixes without a commit, in a contract whose commits are not counted; where they are, that
+    /// check reports it. Not recorded, so that older contracts stay legal.
     fn unfixed_and_uncounted(&self) -> Result<Vec<Finding>, FactError> {
         let claims = self.claimed.kind.claims.as_ref();
         let counted = claims.and_then(|claims| claims.commits_added.as_deref());
@@ -52,8 +52,8 @@ impl Judge<'_> {
         Ok(found.into_iter().collect())
     }
 
-    /// What is wrong if a fix is listed that was not on the branch when its sender got the work, and no
-    /// commit was added since.
+    /// The finding if a contract lists a fix that was not on the branch when its sender got the
+    /// work, and no commit was added since.
     pub(super) fn unfixed(
         &self,
         since: ObjectId,
@@ -82,7 +82,7 @@ impl Judge<'_> {
         Ok(None)
     }
 
-    /// The commits of reviews and fixes that are not on the code branch, as far as that is here.
+    /// The commits of reviews and fixes that are not on the code branch, if it is known here.
     fn off_branch(&self) -> Result<Vec<Finding>, FactError> {
         let named = self.claimed.named();
         let branch = self.ground.branch.as_deref().filter(|_| !named.is_empty());
@@ -92,7 +92,7 @@ impl Judge<'_> {
         let tips: Vec<ObjectId> = here.into_iter().chain(there).collect();
         let mut findings = Vec::new();
         for (at, text) in named {
-            // Of a branch that is not here, it must at least be a commit.
+            // If the branch is missing here, it must at least be a commit.
             let mut wrong = match (
                 &tips[..],
                 self.repository.named(&text.to_ascii_lowercase())?,
@@ -115,7 +115,7 @@ impl Judge<'_> {
         Ok(findings)
     }
 
-    /// The commit that is named as a merge, if it is not on the base branch.
+    /// The commit named as a merge, if it is not on the base branch.
     fn off_base(&self) -> Result<Vec<Finding>, FactError> {
         let claim = self.claimed.kind.claims.as_ref();
         let claim = claim.and_then(|claims| claims.merge.as_ref());
@@ -128,7 +128,7 @@ impl Judge<'_> {
     }
 }
 
-/// The findings, unless this clone can't tell.
+/// The findings; none if this clone can't decide.
 fn known(found: Result<Vec<Finding>, FactError>) -> Result<Vec<Finding>, GitError> {
     match found {
         Ok(findings) => Ok(findings),

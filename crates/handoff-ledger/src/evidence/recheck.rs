@@ -9,8 +9,8 @@ use handoff_protocol::{Check, Protocol};
 
 use super::judge::{Ground, Judge, Merged};
 
-/// Reports each check that was recorded as passed but fails, if this repository has the commits
-/// that it was made at. `held` is the handoff that the sender held; `path` is the record's file.
+/// Reports each check that was recorded as passed but fails, if this repository has its commits.
+/// `held` is the handoff that the sender held; `path` is the record's file.
 ///
 /// # Errors
 /// [`GitError`] when the repository is damaged.
@@ -30,7 +30,7 @@ pub(crate) fn again(
     for entry in passed {
         let why = match entry.check {
             Check::Artifacts => artifacts(repository, protocol, contract, record)?,
-            // That no test was added needs no report.
+            // A contract without tests needs no report.
             Check::TestsAdded => None,
             Check::Tests | Check::Coverage => {
                 let without = entry.files.is_empty();
@@ -52,7 +52,7 @@ pub(crate) fn again(
     Ok(findings)
 }
 
-/// How the commits that a check was made at differ from those that the ledger knows.
+/// How the commits of a check differ from those that the ledger recorded.
 fn misplaced(entry: &Evidence, record: &Record, held: Option<&Record>) -> Option<String> {
     let code = record.code.as_ref();
     let tip = code.map(|code| &code.commit);
@@ -105,7 +105,7 @@ fn history(
             base_branch: None,
             base,
             since,
-            // What was on the remote at the time is not recorded.
+            // The remote's state at the time is not recorded.
             remote: None,
         },
         artifacts: &record.artifacts,
@@ -117,7 +117,7 @@ fn history(
     })
 }
 
-/// Whether a commit is an ancestor of another, as far as this repository shows.
+/// Whether a commit is an ancestor of another, as far as this repository knows.
 fn older(repository: &Repository, commit: ObjectId, than: ObjectId) -> Result<bool, GitError> {
     if commit == than || !repository.has(than) {
         return Ok(false);

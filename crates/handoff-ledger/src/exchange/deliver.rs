@@ -1,5 +1,5 @@
-//! One contract of a foreign folder as steps: the claims that its sender must make first, and the
-//! sending.
+//! Imports one contract of a foreign folder: the claims that its sender must make first, and the
+//! send.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -79,7 +79,7 @@ pub struct Imported {
     pub commits: usize,
 }
 
-/// How much a report had, to take it back to that.
+/// The lengths of a report's lists, to roll it back.
 pub(super) struct Mark([usize; 4]);
 
 impl Imported {
@@ -105,10 +105,10 @@ pub(super) struct Importer<'a, 'r> {
     pub(super) agent: Option<AgentName>,
     profile: Option<AgentName>,
     at: SetTime,
-    /// For contracts that were encountered: the handoffs that had them before the import, and how
-    /// many of these are accounted for.
+    /// For each contract seen: the handoffs that had it before the import, and how many of these
+    /// are accounted for.
     met: HashMap<(IssueKey, ObjectId), (Vec<u32>, usize)>,
-    /// What is known of the folder, if it is exchanged with.
+    /// The folder's index, if it is exchanged with.
     pub(super) known: Option<SharedFolder>,
     pub(super) report: Imported,
 }
@@ -119,15 +119,15 @@ pub(super) struct Delivery {
     /// Its file, as reported.
     pub(super) file: String,
     pub(super) bytes: Vec<u8>,
-    /// When it was written; the current time if that is not known.
+    /// When it was written; `None` stands for now.
     pub(super) at: Option<DateTime<FixedOffset>>,
-    /// When the work that it ends was taken up, or when it was itself.
+    /// When the work that it ends was claimed, or the handoff itself.
     pub(super) claimed_at: Option<DateTime<FixedOffset>>,
-    /// Whether its receiver works on it, elsewhere.
+    /// Whether its receiver works on it in another system.
     pub(super) claimed: bool,
-    /// The request whose state its file shows.
+    /// The request whose state the file shows.
     pub(super) about: Option<RequestKey>,
-    /// All of its file, of which the contract may be a part.
+    /// The whole file, of which the contract may be a part.
     pub(super) file_bytes: Vec<u8>,
 }
 
@@ -143,40 +143,40 @@ impl Delivery {
     }
 }
 
-/// Why work that another system had in progress is blocked here: nobody holds it in this ledger.
+/// Why work that is in progress in another system is blocked here: nobody holds it in this ledger.
 const ELSEWHERE: &str = "imported while it was in progress elsewhere; answer it to have it \
                          claimed here, or import its outcome";
 
-/// The answer to that, given with the outcome.
+/// The answer that unblocks it, given with the outcome.
 const OUTCOME: &str = "its outcome is imported";
 
-/// What its agents did with a request elsewhere, by the folder in which its file is now.
+/// A request's movement in another system, by its file's current folder.
 pub(super) struct Movement {
-    /// The file, and when it was taken up.
+    /// The file, and when the request was claimed.
     pub(super) delivery: Delivery,
     pub(super) key: RequestKey,
-    /// Which of the folders it is: the first or the second.
+    /// The index of its folder, 0 or 1.
     pub(super) state: usize,
-    /// The contract that it has now, if that is another.
+    /// Its current contract, if it was corrected.
     pub(super) corrected: Option<Vec<u8>>,
 }
 
-/// A protocol, and a contract's own id under it.
+/// A protocol, and the id of a contract of its.
 pub(super) type RequestKey = (String, String);
 
-/// The folder of work in progress, among those of states.
+/// The index of the folder for work in progress.
 pub(super) const IN_PROGRESS: usize = 1;
 
-/// Why a request that failed is pending again.
+/// The reason for retrying a failed request.
 const AGAIN: &str = "retried elsewhere";
 
-/// Why work that was in progress elsewhere is pending again.
+/// The reason for releasing work that was in progress elsewhere.
 const GIVEN_BACK: &str = "given back elsewhere";
 
-/// Why a claim does not wait for the delay before another attempt.
+/// The reason for a claim before the retry delay is over.
 const EARLY: &str = "taken up elsewhere before the delay was over";
 
-/// Why a claim at this time does not wait, if it has to wait.
+/// The reason for a claim at this time, if it is before the delay is over.
 fn too_early(record: &Record, at: DateTime<FixedOffset>) -> Option<String> {
     let waits = record.waits_until(Moment::from(at));
     waits.map(|_| EARLY.to_owned())
@@ -213,7 +213,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         wanted: Import,
         source: Source,
     ) -> Self {
-        // Steps made elsewhere do not belong to the trace of the importing agent.
+        // Steps made elsewhere do not belong to the importing agent's trace.
         let (session, at) = Session {
             traceparent: None,
             usage: Vec::new(),
@@ -242,7 +242,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         }
     }
 
-    /// Sets the time of the steps that follow.
+    /// Sets the time of the following steps.
     pub(super) fn set_time(&self, at: DateTime<FixedOffset>) {
         self.at.set(Some(at));
     }
@@ -257,7 +257,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         self.report.skipped.push(Item { file, id: handoff });
     }
 
-    /// Records the result for an item that the ledger accepted.
+    /// Records that the ledger accepted an item.
     pub(super) fn took(&mut self, file: &str, done: &Done, handoff: HandoffId) {
         match done.commit {
             Some(_) => {
@@ -317,7 +317,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         if named || !in_state(State::InProgress)?.is_empty() {
             return Ok(found);
         }
-        // The sender will claim the work that waits for it, so that is where it works.
+        // The sender will claim the work that waits for it, so it works there.
         let waiting = in_state(State::Pending)?;
         let own = &found.review.new_issue;
         let key = match &waiting[..] {
@@ -398,8 +398,8 @@ impl<'a, 'r> Importer<'a, 'r> {
         Ok(true)
     }
 
-    /// Makes steps that are published together; `None` if one is refused, which is reported of this
-    /// file: then none is made.
+    /// Makes steps that are published together; if one is refused, reports it for this file, makes
+    /// none, and returns `None`.
     fn together<T>(
         &mut self,
         file: &str,
@@ -430,8 +430,8 @@ impl<'a, 'r> Importer<'a, 'r> {
         }
     }
 
-    /// Makes of a file what its agents did with a request that the ledger has: they took it up, gave
-    /// it back, or retried it. Returns whether the ledger has it now.
+    /// Imports a file that moved: its request was claimed, released or retried. Returns whether the
+    /// ledger has it now.
     pub(super) fn follow(&mut self, moved: &Movement) -> Result<bool, ExchangeError> {
         self.session.tally.add(1);
         let file = moved.delivery.file.as_str();
@@ -471,7 +471,7 @@ impl<'a, 'r> Importer<'a, 'r> {
             State::Pending => {
                 let claimed = record.transitions.iter().rev();
                 let mut claimed = claimed.filter(|t| t.event.is_some_and(Event::is_claim));
-                // A copy of what came in before says nothing new.
+                // A copy of an earlier state is old.
                 let is_old = claimed.next().is_some_and(|last| {
                     let at = moved.delivery.claimed_at;
                     at.is_none_or(|at| at.timestamp() <= last.at.fixed_offset().timestamp())
@@ -501,8 +501,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         Ok(Ok(id))
     }
 
-    /// Retries a request that failed: with its own contract, or with the corrected one that the file
-    /// has.
+    /// Retries a failed request: with its own contract, or with the corrected one in the file.
     fn retry(
         &mut self,
         tip: &Snapshot<'r>,
@@ -537,8 +536,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         Ok(done.receipt.record.id)
     }
 
-    /// A request; if it was taken up elsewhere after the time to claim it, that this ran out is
-    /// recorded first.
+    /// A request; if it was claimed elsewhere after its deadline, records the expiry first.
     fn lapsed(
         &mut self,
         record: Record,
@@ -558,7 +556,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         Ok(again.unwrap_or(record))
     }
 
-    /// Retries the request of an outcome that comes from another attempt than the one that failed.
+    /// Retries a failed request whose outcome belongs to another attempt.
     fn retry_answered(
         &mut self,
         tip: &Snapshot<'r>,
@@ -585,13 +583,13 @@ impl<'a, 'r> Importer<'a, 'r> {
         Ok(())
     }
 
-    /// Whether a file is as it was when it was written or taken in.
+    /// Whether a file is as it was when it was written or imported.
     pub(super) fn knows(&self, file: &str, bytes: &[u8]) -> bool {
         let known = self.known.as_ref();
         known.is_some_and(|known| known.knows(file, bytes))
     }
 
-    /// Notes that the ledger has what a file says, and what of a request it shows.
+    /// Records that the ledger has a file's content, and which state of a request it shows.
     pub(super) fn note(
         &mut self,
         file: &str,
@@ -612,7 +610,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         Ok(())
     }
 
-    /// Reports an item that issues share, written in this commit if it was not there.
+    /// Reports an imported item that issues share; `commit` is `None` if it existed.
     pub(super) fn put(&mut self, file: &str, commit: Option<ObjectId>) {
         if commit.is_some() {
             self.report.commits += 1;
@@ -622,7 +620,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         }
     }
 
-    /// Imports a document that all issues share, of a protocol and with a name.
+    /// Imports a document that all issues share, by protocol and name.
     pub(super) fn document(
         &mut self,
         file: &str,
@@ -642,7 +640,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         Ok(())
     }
 
-    /// Sends a contract; returns the handoff that has it, and whether it is new.
+    /// Sends a contract; returns its handoff, and whether it is new.
     fn try_deliver(&mut self, delivery: &Delivery) -> Result<(HandoffId, bool), LedgerError> {
         let bytes = &delivery.bytes[..];
         let input = &Input::read(bytes);
@@ -650,8 +648,8 @@ impl<'a, 'r> Importer<'a, 'r> {
         let (ContractMatch { rules, review }, imported) =
             self.match_file(&tip, input, &delivery.file)?;
         let mut contract = accepted(review)?;
-        // An issue that was derived from the ledger's state may be a different one by now: the
-        // contract belongs where it went before.
+        // An issue that was derived from the ledger's state may differ by now: the contract belongs
+        // to its earlier issue.
         if !names_issue(&rules, &contract)
             && self.issue.is_none()
             && let Some(key) = tip.sent_anywhere(bytes, contract.from.as_slice())?
@@ -689,7 +687,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         Ok((record.id, done.commit.is_some()))
     }
 
-    /// Claims what a contract continues, at the time at which its sender took it up.
+    /// Claims the handoff that a contract continues, at the time of its sender's claim.
     fn take_up(
         &mut self,
         rules: &Rules<'r>,
@@ -701,12 +699,12 @@ impl<'a, 'r> Importer<'a, 'r> {
             self.time(id.issue(), delivery.claimed_at.or(delivery.at))?;
             self.change(&record.from, id, Event::Answer, EventArgs::because(OUTCOME))?;
         }
-        // An answer that does not say when the work began ends what began when it was asked for.
+        // Without a start time, an answer ends work that began when it was requested.
         let asked = record.sent_at().map(|at| at.fixed_offset());
         let answers = record.contract_id.is_some() && delivery.at.is_some();
         let since = delivery.claimed_at.or(asked.filter(|_| answers));
         let since = self.time(id.issue(), since.or(delivery.at))?;
-        // The lease lasts until the work is handed on, however long that took.
+        // The lease lasts until the work is sent on, however long that took.
         let own = rules
             .protocol()
             .lease_seconds(to.as_str(), record.timeout_seconds);
@@ -721,7 +719,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         self.change(to, id, Event::Claim, args)
     }
 
-    /// Records that work is in progress elsewhere: it was taken up, but nobody holds it here.
+    /// Blocks work that is in progress elsewhere: it was claimed, but nobody holds it here.
     fn hold_back(&mut self, record: &Record, delivery: &Delivery) -> Result<(), LedgerError> {
         let (id, to) = (&record.id, &record.to);
         let since = self.time(id.issue(), delivery.claimed_at.or(delivery.at))?;
@@ -730,13 +728,13 @@ impl<'a, 'r> Importer<'a, 'r> {
             ..EventArgs::default()
         };
         self.change(to, id, Event::Claim, args)?;
-        // Later, the clock may have gone on.
+        // The clock may have advanced.
         self.at.set(Some(since));
         self.change(to, id, Event::Block, EventArgs::because(ELSEWHERE))
     }
 
-    /// Sets the time of the next step of an issue: the given one, but neither before the issue's
-    /// last step nor in the future. Returns it.
+    /// Sets the time of an issue's next step: the given one, but neither before the issue's last
+    /// step nor in the future. Returns it.
     fn time(
         &mut self,
         key: &IssueKey,
@@ -769,7 +767,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         Ok(())
     }
 
-    /// The handoffs that had a contract before the import, and how many of them are accounted for.
+    /// The handoffs that had a contract before the import, and how many are accounted for.
     fn known(
         &mut self,
         tip: &Snapshot<'r>,

@@ -1,5 +1,5 @@
-//! Both ways with a folder that other programs write to as well: what they moved and wrote comes in,
-//! and what the ledger has goes out.
+//! Exchanges with a folder that other programs write to as well: imports their changes, and exports
+//! the ledger's.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -17,22 +17,22 @@ use crate::error::LedgerError;
 use crate::ledger::Ledger;
 use crate::session::Session;
 
-/// The hidden file whose lock keeps a second process from the folder; the system gives it up when the
-/// first one ends, however that is.
+/// The hidden file whose lock keeps a second process from the folder; the system releases it when
+/// the process ends.
 const LOCK: &str = ".git-handoff.lock";
 
-/// A folder that this process alone exchanges with.
+/// A folder that only this process exchanges with.
 pub struct Exchanger {
     root: PathBuf,
     _lock: File,
 }
 
 impl Exchanger {
-    /// Opens a folder; one that does not exist yet is created.
+    /// Opens a folder; creates it if it does not exist.
     ///
     /// # Errors
-    /// [`ExchangeError`] if it is no folder, lies in a git directory, can't be read or written, or
-    /// another process has it.
+    /// [`ExchangeError`] if it is no folder, is inside a git directory, can't be read or written,
+    /// or is locked by another process.
     pub fn open(path: &Path) -> Result<Self, ExchangeError> {
         let unfit = |why| ExchangeError::Unfit {
             path: path.to_owned(),
@@ -72,7 +72,7 @@ impl Exchanger {
         }
     }
 
-    /// The folders in which other programs write, as far as they exist.
+    /// The existing folders that other programs write to.
     pub fn folders(&self) -> Vec<PathBuf> {
         let mut all = vec![self.root.clone()];
         let tops = ["", super::layouts::HANDOFFS];
@@ -90,10 +90,10 @@ impl Exchanger {
         all
     }
 
-    /// Takes in what other programs moved and wrote since it was last looked at.
+    /// Imports what other programs moved and wrote since the last call.
     ///
     /// # Errors
-    /// [`ExchangeError`]; what was taken in before that stays.
+    /// [`ExchangeError`]; earlier imports stay.
     pub fn take_in(
         &self,
         ledger: &mut Ledger<'_>,
@@ -116,10 +116,10 @@ impl Exchanger {
         replay::import_known(ledger, session, &self.root, wanted, Some(shared))
     }
 
-    /// Writes what the ledger has, in the folders of states.
+    /// Exports the ledger to the folders of states.
     ///
     /// # Errors
-    /// [`ExchangeError`]; what was written before that stays.
+    /// [`ExchangeError`]; files written before stay.
     pub fn put_out(&self, ledger: &Ledger<'_>) -> Result<PutOut, ExchangeError> {
         let tip = ledger.tip()?;
         let mut folder = SharedFolder::open(&self.root, ledger.repository().common_dir())?;

@@ -41,7 +41,7 @@ pub struct Exported {
     pub handoffs: usize,
     /// The number of files written.
     pub files: usize,
-    /// The files of other programs that were in the way: they stay as they are.
+    /// Files of other programs where an exported file would be; they stay as they are.
     pub kept: Vec<String>,
 }
 
@@ -49,15 +49,15 @@ pub(super) struct Out {
     root: PathBuf,
     written: usize,
     pub(super) names: layouts::Names,
-    /// The folder of states, which may be there already.
+    /// The folder of states, which may exist already.
     shared: Option<SharedFolder>,
-    /// The files of other programs that were in the way.
+    /// Files of other programs where an exported file would be.
     kept: Vec<String>,
 }
 
 impl Out {
-    /// Starts with a folder that does not exist yet or is empty; one of states may hold what this
-    /// repository wrote before, and what other programs did.
+    /// Starts with a new or empty folder; a folder of states may contain files of earlier exports
+    /// and of other programs.
     fn begin(root: &Path, layout: Layout, repository: &Repository) -> Result<Self, ExchangeError> {
         let is_shared = layout == Layout::Folders;
         match fs::read_dir(root) {
@@ -91,7 +91,7 @@ impl Out {
         Ok(out)
     }
 
-    /// Writes the folders of states, and takes account of the steps' file.
+    /// Writes the folders of states, and adds the steps' file to the index.
     pub(super) fn states(
         &mut self,
         reader: &mut Reader<'_, '_>,
@@ -113,7 +113,7 @@ impl Out {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).map_err(unwritable(parent))?;
         }
-        // An interrupted export's steps are discarded and written again.
+        // The steps of an interrupted export are discarded and written again.
         if self.shared.is_some() && inside == part() {
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -127,8 +127,7 @@ impl Out {
         Ok((file, path))
     }
 
-    /// Writes a file that does not exist yet; into a folder that was exported to before, one that
-    /// never changes may be there.
+    /// Writes a new file; in a folder that was exported to before, an immutable file may exist.
     pub(super) fn write(&mut self, inside: &str, bytes: &[u8]) -> Result<(), ExchangeError> {
         if let Some(folder) = &self.shared
             && folder.has(inside)
@@ -170,12 +169,11 @@ impl Lines {
     }
 }
 
-/// Exports a ledger to a folder that does not exist yet or is empty, or, of states, to one that is
-/// there. The steps file gets its name
-/// last, so that an interrupted export is not mistaken for a complete one.
+/// Exports a ledger to a new or empty folder, or, for states, to an existing one. The steps' file
+/// gets its name last, so that an interrupted export is not mistaken for a complete one.
 ///
 /// # Errors
-/// [`ExchangeError`]; the folder may then hold a part of the export.
+/// [`ExchangeError`]; the folder may then contain a partial export.
 pub fn export(
     ledger: &Ledger<'_>,
     root: &Path,
@@ -252,7 +250,7 @@ pub fn export(
     Ok(done)
 }
 
-/// The name of the steps' file while it is incomplete.
+/// The temporary name of the steps' file.
 fn part() -> String {
     format!("{STEPS}.part")
 }

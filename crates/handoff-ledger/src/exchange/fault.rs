@@ -1,4 +1,4 @@
-//! Why one item of an import was refused; the other items are still imported.
+//! Why an item of an import was refused; the other items are still imported.
 
 use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
@@ -11,7 +11,7 @@ use crate::error::{ContractError, LedgerError, ProtocolError, WriteError};
 /// Why an item was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    /// The ledger refused it, as it would have refused it from an agent.
+    /// The ledger refused it, as it would refuse an agent's.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
     /// It can't be read, or is malformed.
@@ -90,8 +90,8 @@ impl Fault {
         }
     }
 
-    /// Converts a ledger error that concerns only one item into its fault; returns
-    /// an error that every other item would hit too.
+    /// Converts a ledger error that concerns only one item into its fault; returns an error that
+    /// concerns every item.
     pub(super) fn of(error: LedgerError) -> Result<Self, LedgerError> {
         use ContractError as C;
         use ProtocolError as P;

@@ -1,5 +1,5 @@
 //! Reads foreign folders safely: never opens a device, never follows a link out of the folder, and
-//! never reads a file beyond the longest contract.
+//! never reads more than the maximum size of a contract.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use handoff_contract::MAX_BYTES;
 use super::fault::Fault;
 use super::{ExchangeError, unreadable};
 
-/// The longest line of a log, in bytes.
+/// The maximum length of a log's line, in bytes.
 const LINE: u64 = 4 << 20;
 
 /// The maximum nesting of folders.
@@ -24,7 +24,7 @@ const DEPTH: usize = 32;
 /// A folder to import from.
 pub(super) struct Folder {
     root: PathBuf,
-    /// The files that were opened, or refused.
+    /// The files that were opened or refused.
     read: RefCell<BTreeSet<String>>,
 }
 
@@ -61,7 +61,7 @@ impl Folder {
         fs::symlink_metadata(self.path(inside)).is_ok()
     }
 
-    /// The files that were not read so far, hidden ones aside.
+    /// The files that were not read so far, except hidden ones.
     ///
     /// # Errors
     /// [`ExchangeError::Unreadable`] if a folder can't be read.
@@ -144,8 +144,8 @@ impl Folder {
         }))
     }
 
-    /// Every file below a folder with one of these endings, ordered by path with numbers by value.
-    /// Skips hidden files and does not follow links to folders.
+    /// Every file below a folder with one of these extensions, ordered by path with numbers by
+    /// value. Skips hidden files and does not follow links to folders.
     ///
     /// # Errors
     /// [`ExchangeError::Unreadable`] if a folder can't be read.

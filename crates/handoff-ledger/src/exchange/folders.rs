@@ -1,5 +1,5 @@
 //! The folders of states: one document for each handoff that is not an answer, in the folder of its
-//! state, as the programs that move such files read them.
+//! state, as programs that move such files read them.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -18,20 +18,20 @@ use super::shared_folder::{Put, SharedFolder};
 use crate::error::LedgerError;
 use crate::snapshot::{Rules, Snapshot};
 
-/// The most handoffs whose files are planned, and then written, at once.
+/// The maximum number of handoffs whose files are planned and written at once.
 const BATCH: usize = 500;
 
-/// What a request says of earlier attempts; a failure's type has the same member.
+/// The number of earlier attempts in a request; a failure's type has the same member.
 pub(super) const RETRY_COUNT: &str = "/retry_count";
 
-/// What was written into folders of states.
+/// The result of writing folders of states.
 #[derive(Clone, Debug, Default)]
 pub struct PutOut {
     /// The files that were written, created or replaced.
     pub written: Vec<String>,
     /// The files of an earlier state that were removed.
     pub removed: Vec<String>,
-    /// The files of somebody else's that are in the way: they stay as they are.
+    /// Files of other programs where one would be written; they stay as they are.
     pub kept: Vec<String>,
 }
 
@@ -44,13 +44,13 @@ struct Planned {
     stale: Vec<String>,
 }
 
-/// What a file of a handoff shows: the handoff, and how far it had come.
+/// The state that a handoff's file shows, as an id in the index.
 pub(super) fn shows(record: &Record) -> String {
     format!("{}:{}", record.id, record.transitions.len())
 }
 
-/// Writes the documents of these handoffs; with `only_moved`, of those alone that other systems keep as
-/// files that they move from state to state.
+/// Writes the documents of these handoffs; with `only_moved`, only those that other systems move
+/// from state to state.
 pub(super) fn write(
     folder: &mut SharedFolder,
     top: &str,
@@ -118,7 +118,7 @@ fn carry_out(
             if folder.remove(stale)? {
                 done.removed.push(stale.clone());
             } else {
-                // Another program moved or changed it at the last moment: what it says comes in first.
+                // Another program changed it just now: import that first.
                 is_free = !folder.has(stale) && !folder.knew(stale);
             }
         }
@@ -148,7 +148,7 @@ fn contexts(
                 continue;
             };
             let path = format!("{CONTEXT}/{name}.json");
-            // Protocols may have documents of the same name: the first has it.
+            // If protocols have documents of the same name, the first wins.
             if planned.iter().all(|file| file.path != path) {
                 let bytes = bytes.to_vec();
                 planned.push(Planned {
@@ -186,7 +186,7 @@ struct Document<'a, 'r> {
     rules: &'a Rules<'r>,
     record: &'a Record,
     kind: Option<&'a ContractType>,
-    /// Whether other systems keep such handoffs as files that they move from state to state.
+    /// Whether other systems move such handoffs' files from state to state.
     is_moved: bool,
 }
 
@@ -208,7 +208,7 @@ impl<'a, 'r> Document<'a, 'r> {
         self.rules.protocol()
     }
 
-    /// The name of its file: the one that it came in by, or else its own id.
+    /// Its file name: the one it was imported by, or else its id.
     fn wanted_name(&self) -> Option<String> {
         let came_as = self.record.imported.as_ref().filter(|_| self.is_moved);
         let came_as = came_as.and_then(|source| {
@@ -221,8 +221,7 @@ impl<'a, 'r> Document<'a, 'r> {
         came_as.or_else(|| self.record.contract_id.clone())
     }
 
-    /// Plans what is to be written of it, unless another program has its file, or it is as it should
-    /// be.
+    /// Plans its files, unless another program has one, or they are current.
     fn plan(
         &self,
         folder: &SharedFolder,
@@ -239,7 +238,7 @@ impl<'a, 'r> Document<'a, 'r> {
             others.map(|other| name(other)).collect()
         };
         let mut present = Vec::new();
-        // Twice: a file that is moved between two looks is missed by one of them.
+        // Twice, since a scan can miss a file that is moved during it.
         for _ in 0..2 {
             present.clear();
             for path in STATES.iter().map(|state| name(state)) {
@@ -289,7 +288,7 @@ impl<'a, 'r> Document<'a, 'r> {
         Ok(vec![request, answer])
     }
 
-    /// Files that are moved are JSON, which every program reads; others are as they were sent.
+    /// The extension: moved files are JSON, which every program reads; others keep their format.
     fn end(&self) -> &str {
         if self.is_json() {
             "json"
@@ -303,7 +302,7 @@ impl<'a, 'r> Document<'a, 'r> {
         self.is_moved && formats.iter().any(|format| format == "json")
     }
 
-    /// The answer that says how it ended, if one does.
+    /// The answer that ended it, if any.
     fn answer(&self, reader: &mut Reader<'_, '_>) -> Result<Option<Record>, LedgerError> {
         let record = self.record;
         if !matches!(record.state, State::Completed | State::Failed | State::Dead) {
@@ -319,7 +318,7 @@ impl<'a, 'r> Document<'a, 'r> {
         Ok(Some(answer).filter(|answer| answer.answers.as_ref() == Some(&record.id)))
     }
 
-    /// A contract as it was sent, or in JSON.
+    /// A contract as it was sent, or as JSON.
     fn sent_bytes(
         &self,
         reader: &mut Reader<'_, '_>,
@@ -332,7 +331,7 @@ impl<'a, 'r> Document<'a, 'r> {
         }
     }
 
-    /// A contract's value, if it can be had.
+    /// A contract's value, if it can be parsed.
     fn value(&self, record: &Record, bytes: &[u8]) -> Result<Option<Value>, LedgerError> {
         if let Ok(value) = serde_json::from_slice(bytes) {
             return Ok(Some(value));
@@ -344,7 +343,7 @@ impl<'a, 'r> Document<'a, 'r> {
         Ok(review.contract.map(|contract| contract.value))
     }
 
-    /// The request, as it is in the folder of its state.
+    /// The request, as written to the folder of its state.
     fn bytes(&self, reader: &mut Reader<'_, '_>) -> Result<Vec<u8>, ExchangeError> {
         let bytes = reader.contract(self.record)?;
         let value = self.value(self.record, &bytes)?.filter(|_| self.is_json());
@@ -384,7 +383,7 @@ impl<'a, 'r> Document<'a, 'r> {
         })
     }
 
-    /// The word for the state that a folder stands for; the contract's own, if it is one.
+    /// The status that a folder stands for; the contract's own, if it fits.
     fn word(
         &self,
         kind: &ContractType,
@@ -423,8 +422,8 @@ impl<'a, 'r> Document<'a, 'r> {
         imported.find_map(of)
     }
 
-    /// Says how the work failed where no contract did: as the type of failures has it, with what its
-    /// template gives without anybody's help.
+    /// Adds the failure to a document, if no contract reports it: in the members of the failure
+    /// type, with its template's fixed values.
     fn fail(&self, value: &mut Value) -> Result<(), ExchangeError> {
         let answers = self.protocol().answers_to(&self.record.contract_type);
         let found = answers
@@ -501,7 +500,7 @@ pub(super) fn pretty(value: &Value) -> Vec<u8> {
     bytes
 }
 
-/// What a template gives by itself: its fixed values, the time, and the number of retries.
+/// The values that a template has by itself: fixed ones, the time, and the number of retries.
 fn filled(template: &Value, at: Moment, retries: u32) -> Option<Value> {
     match template {
         Value::String(text) => match text.strip_prefix("{{") {
@@ -528,7 +527,7 @@ fn same_second(value: Option<&Value>, at: Moment) -> bool {
     said.is_some_and(|said| said.timestamp() == at.timestamp())
 }
 
-/// Sets a member, and the objects that it is in.
+/// Sets a member, and creates the objects around it.
 fn set(value: &mut Value, pointer: &str, to: Value) {
     let mut place = value;
     for part in parts(pointer) {

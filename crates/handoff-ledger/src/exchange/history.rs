@@ -1,4 +1,4 @@
-//! Reads the steps of a ledger from its history, the oldest first.
+//! Reads the steps of a ledger from its history, oldest first.
 
 use std::collections::{HashMap, HashSet};
 
@@ -45,7 +45,7 @@ impl<'r> History<'r> {
         }
     }
 
-    /// Passes on each wanted step of the history that ends in this commit.
+    /// Passes on each wanted step of the history of this commit.
     ///
     /// # Errors
     /// [`ExchangeError`] if history is cut off, can't be read or holds a commit that is not a
@@ -60,7 +60,7 @@ impl<'r> History<'r> {
         for id in self.repository.first_parents(tip) {
             ids.push(id.map_err(LedgerError::from)?);
         }
-        // What was quarantined, and the step that did it, told nothing.
+        // Quarantined commits, and the steps that quarantined them, are skipped.
         let tip = Snapshot::at(self.repository, tip, "")?;
         let scars = tip.manifest().quarantined.iter();
         let scars: HashSet<ObjectId> = scars
@@ -91,7 +91,7 @@ impl<'r> History<'r> {
         *count
     }
 
-    /// The first commit activates the default protocol.
+    /// The first commit puts the default protocol in force.
     fn founding(&mut self, commit: &Commit) -> Result<Taken, ExchangeError> {
         let snapshot = Snapshot::at(self.repository, commit.id, "")?;
         let name = snapshot.manifest().default_protocol.clone();
@@ -172,7 +172,7 @@ impl<'r> History<'r> {
         }
         match archive_step_of(&changes) {
             None => {}
-            // Where an issue's folder is tells nothing about the issue.
+            // Archiving moves an issue's folder and changes nothing in it.
             Some(ArchiveStep::Archive(_) | ArchiveStep::Unarchive(_)) => return Ok(None),
             Some(ArchiveStep::Other) => return Err(damaged(commit, &changes)),
         }
@@ -186,7 +186,7 @@ impl<'r> History<'r> {
                 let taken = self.document(commit, new, (&protocol, name))?;
                 taken.ok_or_else(|| damaged(commit, &changes)).map(Some)
             }
-            // A pause ends with the ledger that it is in.
+            // A pause is not exported.
             ([], Some(Shared::Manifest)) => Ok(None),
             ([key], _) => {
                 let wants = wanted(&Key::Issue(key.clone()));
@@ -247,7 +247,7 @@ impl<'r> History<'r> {
     }
 }
 
-/// The zone that a commit was made in, in minutes east of UTC.
+/// The time zone of a commit, in minutes east of UTC.
 fn zone(commit: &Commit) -> i32 {
     commit.author.at.offset().local_minus_utc() / 60
 }

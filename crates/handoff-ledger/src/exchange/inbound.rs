@@ -18,13 +18,13 @@ use super::line::STEPS;
 use super::{ExchangeError, Layout, Source, states};
 use crate::contract_match::ContractMatch;
 
-/// The file name endings of possible contracts.
+/// The extensions of possible contracts.
 pub(super) const ENDS: [&str; 3] = [".xml", ".json", ".md"];
 
 /// The issue of a log's entries if none is given.
 const LOG_ISSUE: &str = "log";
 
-/// The longest log that is a single document, in bytes.
+/// The maximum size of a log in a single document, in bytes.
 const LONGEST_LOG: u64 = 64 << 20;
 
 /// Detects the format of a folder or of a file in it.
@@ -44,12 +44,12 @@ pub(super) fn source_of(folder: &Folder, file: Option<&str>) -> Source {
     Source::Layout(layout)
 }
 
-/// Whether a file is what is kept of a handoff that failed.
+/// Whether a file describes a failed handoff.
 fn is_failed(file: &str) -> bool {
     file.rsplit('/').next() == Some(FAILED)
 }
 
-/// Whether a file is a log that is a single document.
+/// Whether a file is a log in a single document.
 fn is_log(folder: &Folder, file: &str) -> bool {
     let bytes = folder.read_up_to(file, LONGEST_LOG).unwrap_or_default();
     #[derive(Deserialize)]
@@ -80,7 +80,7 @@ pub(super) fn read(
     }
 }
 
-/// Every file of a folder that may be a contract, except those that an export adds.
+/// Every file of a folder that may be a contract, except files of exports.
 fn contracts_in(folder: &Folder) -> Result<Vec<String>, ExchangeError> {
     let mut files = folder.list("", &ENDS)?;
     files.retain(|file| {
@@ -105,8 +105,7 @@ fn one(
     }
 }
 
-/// Imports a log in which each entry is a contract, and what is kept of failed handoffs, in the
-/// order of their times.
+/// Imports a log whose entries are contracts, and the files of failed handoffs, by time.
 fn log(
     folder: &Folder,
     file: Option<&str>,
@@ -178,7 +177,7 @@ fn time(value: &Value) -> Option<DateTime<FixedOffset>> {
     DateTime::parse_from_rfc3339(value.as_str()?).ok()
 }
 
-/// An entry of a log of lines; the contract has the rest.
+/// An entry of a line-based log; the contract has the rest.
 #[derive(Deserialize)]
 struct Entry {
     handoff_id: String,
@@ -213,7 +212,7 @@ fn archive(
         .filter_map(|(_, contract)| contract.as_ref().ok());
     let named: HashSet<&String> = named.collect();
     unnamed.retain(|contract| !named.contains(contract));
-    // A line that can't be matched blocks later ones in its issue.
+    // An unmatched line blocks later ones of its issue.
     let mut held: HashSet<Option<IssueKey>> = HashSet::new();
     for (place, contract) in order {
         match contract {

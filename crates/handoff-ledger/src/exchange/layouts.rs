@@ -1,4 +1,4 @@
-//! The four layouts of an export: the places of contracts, and the files written about them.
+//! The four layouts of an export: the paths of contracts, and the files about them.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -22,14 +22,14 @@ pub(super) const PROTOCOLS: &str = "shared/protocols";
 /// The folder with the versions of documents.
 pub(super) const DOCUMENTS: &str = "shared/documents";
 
-/// The path of an object from a failure's context: a file, or a folder in git's stored form, by its
-/// id.
+/// The path of an object from a failure's context, by its id: a file, or a tree in git's stored
+/// form.
 pub(super) fn object_place(id: ObjectId) -> String {
     let name = id.to_string();
     let (start, rest) = name.split_at(2);
     format!("shared/objects/{start}/{rest}")
 }
-/// The folder for contracts that have no place in the layout.
+/// The folder for contracts that the layout does not place.
 pub(super) const CONTRACTS: &str = "contracts";
 /// The folder of handoffs by their state.
 pub(super) const HANDOFFS: &str = "handoffs";
@@ -39,18 +39,18 @@ pub(super) const REQUESTS: &str = "requests";
 pub(super) const CONTEXT: &str = "context";
 /// The folders of handoffs by state, in the order of the lifecycle.
 pub(super) const STATES: [&str; 4] = ["pending", "in-progress", "completed", "failed"];
-/// The log that is a single document.
+/// The log in a single document.
 pub(super) const LOG: &str = "handoff_log.json";
 /// The log's only member.
 pub(super) const ENTRIES: &str = "handoff_log";
-/// What is kept of a handoff that failed.
+/// The file that describes a failed handoff.
 pub(super) const FAILED: &str = "handoff-failed.json";
-/// The folder with one folder for each handoff that failed.
+/// The parent of the folders of failed handoffs.
 pub(super) const FAILURES: &str = "failures";
 /// The log with one entry per line.
 pub(super) const LINES: &str = "handoffs.log";
 
-/// The end of the name of a file with an issue's state.
+/// The suffix of files with an issue's state.
 const STATE: &str = "state.json";
 pub(super) const ARCHIVE: &str = "handoff_contracts";
 
@@ -68,7 +68,7 @@ pub(super) fn is_of_export(file: &str) -> bool {
 pub(super) struct Names(HashSet<String>);
 
 impl Names {
-    /// A file name that is free in the folder: the wanted one if it is valid and free, else one
+    /// A file name that is unused in the folder: the wanted one if it is valid and unused, else one
     /// based on the other.
     pub(super) fn free(&mut self, folder: &str, wanted: Option<&str>, other: &str) -> String {
         const LONGEST: usize = 100;
@@ -118,17 +118,17 @@ pub(super) fn extension(name: &str) -> &str {
     name.rsplit_once('.').map_or("json", |(_, end)| end)
 }
 
-/// What happened to contracts.
+/// The handoffs and refusals to write.
 #[derive(Clone, Copy)]
 pub(super) struct Told<'a> {
     /// All handoffs, in order.
     pub(super) sent: &'a [HandoffId],
-    /// What was refused in this clone.
+    /// The refusals in this clone.
     pub(super) refused: &'a [Refused],
 }
 
-/// Writes what a layout records about handoffs, apart from the contracts. `places` has the paths of their
-/// contracts.
+/// Writes a layout's files about handoffs, other than the contracts. `places` has the contracts'
+/// paths.
 pub(super) fn write(
     out: &mut Out,
     layout: Layout,
@@ -146,7 +146,7 @@ pub(super) fn write(
     }
 }
 
-/// Reads records; those of one issue must be read one after the other.
+/// Reads records; those of one issue must be read consecutively.
 pub(super) struct Reader<'a, 'r> {
     pub(super) snapshot: &'a Snapshot<'r>,
     open: Option<IssueFolder<'r>>,
@@ -189,8 +189,8 @@ pub(super) fn state_folder(state: State) -> &'static str {
     }
 }
 
-/// Writes one entry for each attempt that ended and for each that was refused, in one document, and a
-/// file for each handoff that failed.
+/// Writes one document with an entry for each attempt that ended and each refusal, and a file for
+/// each failed handoff.
 fn log(
     out: &mut Out,
     reader: &mut Reader<'_, '_>,
@@ -279,8 +279,8 @@ fn write_json(out: &mut Out, inside: &str, value: &Value) -> Result<(), Exchange
     out.write(inside, &bytes)
 }
 
-/// An attempt to hand something over, once its outcome is known. It lasts until the receiver claims it;
-/// what comes then is work.
+/// An attempt to hand over, once its outcome is known. It lasts until the receiver's claim; after
+/// that comes the work.
 struct Attempt {
     since: Moment,
     end: Moment,
@@ -296,12 +296,12 @@ fn attempts(record: &Record) -> Vec<Attempt> {
             claimed.get_or_insert(transition.at);
         }
         match transition.to {
-            // Blocked work is the same attempt when it goes on.
+            // Blocked work continues the same attempt.
             State::Pending | State::InProgress | State::Blocked => {
                 since.get_or_insert(transition.at);
             }
             State::Completed | State::Failed | State::Dead | State::Rejected | State::Cancelled => {
-                // Only the first transition of all ends what none began.
+                // Only the very first transition can end an attempt that none began.
                 let is_note = transition.from.is_none().then_some(transition.at);
                 ended.extend(since.take().or(is_note).map(|since| Attempt {
                     since,
@@ -314,12 +314,12 @@ fn attempts(record: &Record) -> Vec<Attempt> {
     ended
 }
 
-/// The path of what is kept of a handoff that failed.
+/// The path of the file that describes a failed handoff.
 fn failed_place(id: &HandoffId) -> String {
     format!("{FAILURES}/{id}/{FAILED}")
 }
 
-/// What is kept of a handoff that failed: who was to take over, and what there is to start with.
+/// The description of a failed handoff: its receiver, and what there is to start with.
 fn failed_handoff(record: &Record, contract: Value) -> Value {
     let mut transitions = record.transitions.iter().rev();
     let kept = transitions.find_map(|transition| transition.context.as_ref());
@@ -379,7 +379,7 @@ fn archive(
     Ok(())
 }
 
-/// The state of an issue: who had the work, who has it now, and what is known.
+/// The state of an issue: its previous and current agents, and its facts.
 fn workflow_state(
     reader: &mut Reader<'_, '_>,
     key: &IssueKey,

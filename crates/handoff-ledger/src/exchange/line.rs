@@ -37,7 +37,7 @@ pub(super) struct Versioned {
     pub(super) version: u64,
 }
 
-/// The subject of a step; each subject numbers its steps from 1.
+/// The subject of a step; steps are numbered per subject, from 1.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     Issue(IssueKey),
@@ -95,7 +95,7 @@ pub(super) struct SentContract {
     pub(super) gathered: Gathered,
 }
 
-/// A protocol that was activated, including the one the ledger started with.
+/// A protocol that was put in force, including the ledger's first one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ProtocolLine {
@@ -166,7 +166,7 @@ impl Line {
         }
     }
 
-    /// The time, in the zone it was recorded in; `None` if no commit can have it.
+    /// The time, in the zone it was recorded in; `None` if a commit can't store it.
     pub(super) fn at(&self) -> Option<DateTime<FixedOffset>> {
         let (at, zone) = match self {
             Self::Issue(line) => (line.step.at, line.zone),
@@ -181,7 +181,7 @@ impl Line {
         (0..END).contains(&at.timestamp()).then_some(at)
     }
 
-    /// What is wrong with a well-formed line: a request that no command could have made.
+    /// The fault of a well-formed line whose request no command could have made.
     pub(super) fn fault(&self) -> Option<&'static str> {
         if self.at().is_none() {
             return Some("no commit can have this date");
@@ -222,7 +222,7 @@ impl Line {
         }
     }
 
-    /// The change of a handoff's state, if it is one.
+    /// The update of a handoff, if it is one.
     pub(super) fn update(&self) -> Option<&Update> {
         match self {
             Self::Issue(line) => line.step.request.update(),
@@ -230,9 +230,8 @@ impl Line {
         }
     }
 
-    /// Whether both are the same step, regardless of the paths of their files. Protocols are
-    /// compared by their files only, since each ledger was started at another time by another
-    /// person.
+    /// Whether both are the same step, regardless of their files' paths. Protocols are compared
+    /// only by their files, since each ledger was started at another time by another person.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let bare = |line: &Self| {
             let mut line = line.clone();

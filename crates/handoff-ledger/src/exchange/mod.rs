@@ -1,14 +1,13 @@
 //! Export and import: a ledger as files, and files as steps of a ledger.
 //!
-//! `export` writes a folder in one of four layouts, plus every step in
-//! `steps.jsonl`; `import` reads such a folder, or one that another system made.
-//! Every import goes through the ordinary write path, so nothing enters that
-//! `send` would refuse, except what an import profile of the protocol lets files
-//! of another system lack. `exchanger` does both with a folder that other programs
-//! write to as well, of which `shared_folder` knows what is in it. `history` reads the
-//! steps from the ledger, `line` is their stored form, `layouts` and `folders` write the
-//! four layouts, and `files` reads untrusted folders safely. `deliver` imports a contract, `replay` the steps of
-//! an export, and `inbound` and `states` the data of other systems.
+//! `export` writes a folder in one of four layouts, plus every step in `steps.jsonl`; `import`
+//! reads such a folder, or another system's. Every import uses the ordinary write path, so it
+//! accepts only what `send` accepts, except what an import profile of the protocol lets files of
+//! another system omit. `exchanger` does both with a folder that other programs write to as well;
+//! `shared_folder` is the index of that folder. `history` reads the ledger's steps, `line` is their
+//! stored form, `layouts` and `folders` write the layouts, and `files` reads untrusted folders
+//! safely. `deliver` imports a contract, `replay` the steps of an export, and `inbound` and
+//! `states` the data of other systems.
 
 mod deliver;
 mod exchanger;
@@ -94,7 +93,7 @@ pub enum ExchangeError {
         /// The path.
         path: PathBuf,
     },
-    /// The folder holds nothing to import.
+    /// The folder contains nothing to import.
     #[error("{} holds nothing to import", path.display())]
     Empty {
         /// The folder.
@@ -106,18 +105,18 @@ pub enum ExchangeError {
         /// The folder.
         path: PathBuf,
     },
-    /// A file of somebody else's is where one of the export's would be.
+    /// Another program's file is where an exported one would be.
     #[error("{} is there, and this repository did not write it", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
     },
-    /// The path is not a folder that can be exchanged with.
+    /// The path is no folder that can be exchanged with.
     #[error("{} {why}", path.display())]
     Unfit {
         /// The path.
         path: PathBuf,
-        /// What it is instead.
+        /// The reason.
         why: &'static str,
     },
     /// Another process exchanges with the folder.
@@ -126,7 +125,7 @@ pub enum ExchangeError {
         /// The folder.
         path: PathBuf,
     },
-    /// No protocol in force has files that are moved from state to state.
+    /// No protocol in force supports folders of states.
     #[error("no protocol in force has files that are moved from state to state")]
     NoProfile,
     /// A file or a folder can't be read.

@@ -7,8 +7,8 @@ use handoff_protocol::{Event, State};
 use crate::error::LedgerError;
 use crate::snapshot::{Rules, Snapshot};
 
-/// The handoffs that wait for a contract's sender and that the contract continues: the task that it
-/// is about, the request that it answers, or otherwise all of them.
+/// The waiting handoffs that a contract continues and its sender must claim: the task that it is
+/// about, the request that it answers, or otherwise all of them.
 pub(super) fn to_claim(
     tip: &Snapshot<'_>,
     rules: &Rules<'_>,
@@ -27,7 +27,7 @@ pub(super) fn to_claim(
     let task = task_handoff(&issue, kind, contract);
     let mut found = Vec::new();
     for open in &issue.open {
-        // What is blocked since it was imported while in progress goes on with its outcome.
+        // Work that was imported in progress, and blocked for that, continues with its outcome.
         let waits = open.state == State::Pending
             || open.state == State::Blocked && !kind.answers.is_empty();
         let mine = open.to == *from && waits;
@@ -48,8 +48,8 @@ pub(super) fn to_claim(
     Ok(found)
 }
 
-/// Whether blocked work is in progress elsewhere: it was blocked at the moment at which it was claimed,
-/// which no agent here can do.
+/// Whether blocked work is in progress elsewhere: it was blocked at the moment of its claim, which
+/// no agent here can do.
 pub(super) fn is_elsewhere(record: &Record) -> bool {
     let [.., claimed, blocked] = &record.transitions[..] else {
         return false;

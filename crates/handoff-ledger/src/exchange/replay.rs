@@ -42,7 +42,7 @@ pub fn import(
     import_known(ledger, session, path, wanted, None)
 }
 
-/// The same; what is known of the folder is left aside, and what comes in is known from then on.
+/// The same with the folder's index: skips known files, and adds the imported ones.
 pub(super) fn import_known(
     ledger: &mut Ledger<'_>,
     session: Session,
@@ -75,7 +75,7 @@ pub(super) fn import_known(
                 report.left_out = folder.left_out()?;
             }
             if is_known {
-                // What an export put beside the folders of states.
+                // Files that an export put beside the folders of states.
                 report.left_out.retain(|file| !layouts::is_of_export(file));
                 return Ok(report);
             }
@@ -89,15 +89,15 @@ pub(super) fn import_known(
     }
 }
 
-/// How many steps are published one by one at first: a small import needs no packs, and a large one
-/// that is killed early has begun.
+/// The number of steps published one by one at first: a small import needs no packs, and an
+/// interrupted large one has made a start.
 const ALONE: usize = 64;
 
-/// The most steps that are published together, and how many bytes of objects.
+/// The maximum number of steps published together, and of bytes of their objects.
 const BATCH: usize = 5_000;
 const BATCH_BYTES: usize = 32 << 20;
 
-/// A line with its number, or why it can't be read.
+/// A line with its number, or why it can't be parsed.
 type NumberedLine = (usize, Result<Line, Box<Finding>>);
 
 /// The lines of an export's steps.
@@ -173,7 +173,7 @@ struct Replay<'a, 'r> {
     before: HashMap<(Key, u32), Line>,
     /// The current number of steps of each subject.
     steps: HashMap<Key, u32>,
-    /// Subjects that miss a step, so that later ones would be out of order.
+    /// Subjects with a missing step, after which later ones would be out of order.
     broken: HashSet<Key>,
 }
 
@@ -209,8 +209,8 @@ impl<'a, 'r> Replay<'a, 'r> {
         Ok(self.importer.report)
     }
 
-    /// Replays the steps of these lines, one by one; returns how many lines there were before their
-    /// objects took so much memory.
+    /// Replays the steps of these lines one by one; returns how many lines fit into the memory
+    /// limit for their objects.
     fn lines(&mut self, lines: &[NumberedLine]) -> Result<usize, ExchangeError> {
         for (done, (number, line)) in lines.iter().enumerate() {
             let place = format!("{}:{number}", self.name);
@@ -230,14 +230,14 @@ impl<'a, 'r> Replay<'a, 'r> {
     }
 
     /// Replays the first of these lines and publishes their steps together; one by one if another
-    /// writer was first. Returns how many lines there were.
+    /// writer was faster. Returns the number of lines.
     fn batch(&mut self, lines: &[NumberedLine]) -> Result<usize, ExchangeError> {
         let lines = &lines[..lines.len().min(BATCH)];
         let (steps, broken) = (self.steps.clone(), self.broken.clone());
         let mark = self.importer.report.mark();
         let together = self.importer.ledger.begin_batch()?;
         let taken = self.lines(lines);
-        // What was made before an error stays.
+        // Steps made before an error stay.
         let Importer {
             ledger, session, ..
         } = &mut self.importer;
@@ -367,7 +367,7 @@ impl<'a, 'r> Replay<'a, 'r> {
         } = line;
         unmoved(&self.importer.ledger.tip()?, key, line.number)?;
         let mut session = self.importer.session.instead_of(step);
-        // A step that was written by hand is the importing worker's.
+        // A step that was written by hand belongs to the importing worker.
         session.worker = session.worker.or(self.importer.session.worker.clone());
         let done = match (contract, step.request.update()) {
             (Some(contract), _) => {
@@ -431,7 +431,8 @@ impl<'a, 'r> Replay<'a, 'r> {
     }
 }
 
-/// The largest object to copy, in bytes: a file of the commits that a failure's context keeps.
+/// The maximum size of an object to copy, in bytes: a file of the commits that a failure's context
+/// keeps.
 const OBJECT: u64 = 1 << 30;
 
 /// Refuses a step of an issue that another writer changed in the meantime.

@@ -1,6 +1,6 @@
-//! A folder that other programs write to as well: what is in it is known by an index, which is kept
-//! beside the repository's other files. A file that is not as the index says is somebody else's, and is
-//! neither replaced nor removed.
+//! A folder that other programs write to as well. An index, which is stored beside the repository's
+//! other files, has the digests of this program's files. Any other file, or a changed one, belongs
+//! to somebody else and is neither replaced nor removed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,24 +13,24 @@ use serde::{Deserialize, Serialize};
 use super::layouts::{HANDOFFS, STATES};
 use super::{ExchangeError, folders, unreadable, unwritable};
 
-/// The end of the hidden name of a file that is being replaced, or removed.
+/// The suffix of the hidden name of a file that is being replaced or removed.
 const ASIDE: &str = ".git-handoff";
 
-/// The folder of indexes, in the one that all worktrees share.
+/// The folder of indexes, inside the git directory that all worktrees share.
 const INDEXES: &str = "handoff/folders";
 
-/// A file that this program wrote, or took in.
+/// A file that this program wrote or imported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Known {
     pub(super) sha256: String,
-    /// The part of the ledger that it shows; `None` forces a rewrite.
+    /// The state of the ledger that it shows; `None` forces a rewrite.
     pub(super) shows: Option<String>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
 struct Index {
     files: BTreeMap<String, Known>,
-    /// What is being written: said before it is done, so that a killed program knows its own files.
+    /// The files being written, stored beforehand so that they are recognized after a crash.
     #[serde(default)]
     planned: BTreeMap<String, Known>,
 }
@@ -42,24 +42,24 @@ pub(super) struct SharedFolder {
     index: Index,
 }
 
-/// What became of a file that was to be written.
+/// The result of writing a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Put {
     Written,
-    /// It was as it should be.
+    /// It was current.
     Same,
-    /// There is a file of somebody else's.
+    /// There is another program's file.
     Foreign,
 }
 
 impl SharedFolder {
-    /// Opens a folder that exists, with what this repository knows of it.
+    /// Opens an existing folder with this repository's index of it.
     pub(super) fn open(root: &Path, common_dir: &Path) -> Result<Self, ExchangeError> {
         let root = root.canonicalize().map_err(unreadable(root))?;
         let name = digest(root.as_os_str().as_encoded_bytes());
         let place = common_dir.join(INDEXES).join(format!("{name}.json"));
         let index = match fs::read(&place) {
-            // An index that can't be read knows nothing: no file is replaced then.
+            // Without a readable index, no file is replaced.
             Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Index::default(),
             Err(error) => return Err(unreadable(&place)(error)),
@@ -69,7 +69,7 @@ impl SharedFolder {
         Ok(own)
     }
 
-    /// Ends what a killed program began.
+    /// Completes writes that were interrupted by a crash.
     fn resume(&mut self) -> Result<(), ExchangeError> {
         for (path, known) in std::mem::take(&mut self.index.planned) {
             if self.digest(&path)?.as_ref() == Some(&known.sha256) {
@@ -86,7 +86,7 @@ impl SharedFolder {
         Ok(())
     }
 
-    /// Whether a file has these bytes since this program wrote them, or took them in.
+    /// Whether this program wrote or imported a file with these bytes.
     pub(super) fn knows(&self, inside: &str, bytes: &[u8]) -> bool {
         self.is_known(inside, &digest(bytes))
     }
@@ -97,24 +97,24 @@ impl SharedFolder {
             || self.index.planned.get(inside).is_some_and(is)
     }
 
-    /// What a file is known for.
+    /// The index entry of a file.
     pub(super) fn known(&self, inside: &str) -> Option<&Known> {
         self.index.files.get(inside)
     }
 
-    /// Notes that the ledger has what a file says.
+    /// Records that the ledger has a file's content.
     pub(super) fn took(&mut self, inside: &str, bytes: &[u8], shows: Option<String>) {
         let sha256 = digest(bytes);
         let known = Known { sha256, shows };
         self.index.files.insert(inside.to_owned(), known);
     }
 
-    /// Whether there is anything of this name.
+    /// Whether a file or folder of this name exists.
     pub(super) fn has(&self, inside: &str) -> bool {
         fs::symlink_metadata(self.root.join(inside)).is_ok()
     }
 
-    /// Whether there is a file that is not as it is known.
+    /// Whether there is a file that differs from the index.
     pub(super) fn is_foreign(&self, inside: &str) -> Result<bool, ExchangeError> {
         if !self.has(inside) {
             return Ok(false);
@@ -123,7 +123,7 @@ impl SharedFolder {
         Ok(found.is_none_or(|sha256| !self.is_known(inside, &sha256)))
     }
 
-    /// The digest of a file; `None` if it is not there or not a file.
+    /// The digest of a file; `None` if it does not exist or is not a regular file.
     fn digest(&self, inside: &str) -> Result<Option<String>, ExchangeError> {
         digest_of(&self.root.join(inside))
     }
@@ -135,12 +135,12 @@ impl SharedFolder {
             .is_some_and(|sha256| sha256 == digest(bytes)))
     }
 
-    /// Whether a file was known before it went.
+    /// Whether the index has a file that is gone.
     pub(super) fn knew(&self, inside: &str) -> bool {
         self.index.files.contains_key(inside)
     }
 
-    /// The folder that the folders of states are in.
+    /// The parent of the folders of states.
     pub(super) fn top(&self) -> &'static str {
         let is_folder = |path: &str| {
             let found = fs::symlink_metadata(self.root.join(path));
@@ -158,7 +158,7 @@ impl SharedFolder {
     pub(super) fn create(&self, inside: &str) -> Result<(), ExchangeError> {
         let path = self.root.join(inside);
         fs::create_dir_all(&path).map_err(unwritable(&path))?;
-        // A link would lead elsewhere.
+        // A symbolic link would lead elsewhere.
         let mut folder = self.root.clone();
         for part in Path::new(inside).components() {
             folder.push(part);
@@ -169,7 +169,7 @@ impl SharedFolder {
         Ok(())
     }
 
-    /// Moves a file of this program to its name, and takes account of it.
+    /// Moves a file of this program to its name, and updates the index.
     pub(super) fn replace(&mut self, from: &Path, inside: &str) -> Result<(), ExchangeError> {
         let path = self.root.join(inside);
         if let Some(sha256) = digest_of(from)? {
@@ -185,7 +185,7 @@ impl SharedFolder {
         self.save()
     }
 
-    /// Says what will be written, before any of it is.
+    /// Stores in the index what will be written.
     pub(super) fn plan<'a>(
         &mut self,
         files: impl Iterator<Item = (&'a str, &'a [u8], Option<String>)>,
@@ -199,8 +199,8 @@ impl SharedFolder {
         self.save()
     }
 
-    /// Writes a planned file, unless there is one of somebody else's. Readers see the old or the new
-    /// one, never a part.
+    /// Writes a planned file, unless another program's is there. Readers see the old or the new
+    /// file, never a part.
     pub(super) fn put(&mut self, inside: &str, bytes: &[u8]) -> Result<Put, ExchangeError> {
         let path = self.root.join(inside);
         let sha256 = digest(bytes);
@@ -217,13 +217,13 @@ impl SharedFolder {
         let failed = unwritable(&path);
         let written = fs::write(&new, bytes).and_then(|()| match old {
             Some(_) => fs::rename(&new, &path),
-            // A concurrent program may have put its own file there.
+            // Another program may have created the file meanwhile.
             None => fs::hard_link(&new, &path).and_then(|()| fs::remove_file(&new)),
         });
         match written {
             Ok(()) => {}
             Err(error) => {
-                // If it can't be removed, a hidden file is left over.
+                // If it can't be removed, a hidden file remains.
                 let _ = fs::remove_file(&new);
                 if error.kind() == io::ErrorKind::AlreadyExists {
                     return Ok(Put::Foreign);
@@ -237,7 +237,7 @@ impl SharedFolder {
         Ok(Put::Written)
     }
 
-    /// Writes a new file where the file system has no hard links.
+    /// Writes a new file on a file system without hard links.
     fn put_directly(&self, path: &Path, bytes: &[u8]) -> Result<bool, ExchangeError> {
         match File::create_new(path) {
             Ok(mut file) => {
@@ -254,8 +254,7 @@ impl SharedFolder {
         }
     }
 
-    /// Takes a file away that is as it is known; false if it is not, or another program took it
-    /// first.
+    /// Removes a file that matches the index; false if it differs, or another program removed it.
     pub(super) fn remove(&mut self, inside: &str) -> Result<bool, ExchangeError> {
         if self.is_foreign(inside)? {
             return Ok(false);
@@ -268,7 +267,7 @@ impl SharedFolder {
         }
     }
 
-    /// Removes a file that was taken aside. If it was changed at the last moment, it goes back.
+    /// Removes a file that was renamed to be removed; restores it if it was changed meanwhile.
     fn settle(&mut self, inside: &str, aside: &Path) -> Result<bool, ExchangeError> {
         let path = self.root.join(inside);
         let found = digest_of(aside)?;

@@ -1,5 +1,5 @@
-//! Imports one folder per state, as kept by systems that move a document from state to state, in
-//! the order of the documents' times.
+//! Imports one folder per state, from systems that move a document from state to state, ordered by
+//! the documents' times.
 
 use std::collections::{HashMap, HashSet};
 
@@ -37,15 +37,15 @@ pub(super) fn top_of(folder: &Folder) -> Option<&'static str> {
 
 struct Document {
     delivery: Delivery,
-    /// The key of its request: if it is one, its own; if it answers one, that one's.
+    /// The key of its request: its own, or that of the request it answers.
     key: Option<RequestKey>,
-    /// The request that it repeats, if it is an answer.
+    /// The request that an answer repeats.
     answers: Option<Carried>,
     /// Whether a request with this key is an issue of its own.
     alone: bool,
 }
 
-/// What a file is.
+/// The kind of a file.
 enum Found {
     Document(Document),
     /// A request that the ledger has, which was moved.
@@ -55,11 +55,11 @@ enum Found {
 /// A time, with the zone that it was written in.
 type Moment = DateTime<FixedOffset>;
 
-/// What an answer repeats of its request: all of it, or else the members that it lacks.
+/// The parts of its request in an answer: all of it, or else the missing members.
 type Carried = Result<Delivery, Vec<String>>;
 
-/// Imports folders of states, in the order of the documents' times, and the documents that all
-/// issues share.
+/// Imports folders of states, ordered by the documents' times, and the documents that all issues
+/// share.
 pub(super) fn read(folder: &Folder, importer: &mut Importer<'_, '_>) -> Result<(), ExchangeError> {
     let top = top_of(folder).unwrap_or_default();
     let tip = importer.ledger.tip()?;
@@ -92,7 +92,7 @@ pub(super) fn read(folder: &Folder, importer: &mut Importer<'_, '_>) -> Result<(
     shared_documents(folder, importer)?;
     for movement in moved {
         if importer.follow(&movement)? {
-            // The retry that a file asks for is what the ledger shows by a file of its own.
+            // The ledger shows the retry that a file asks for as a file of its own.
             let is_shown = movement.state == IN_PROGRESS;
             let delivery = movement.delivery;
             importer.note(
@@ -103,7 +103,7 @@ pub(super) fn read(folder: &Folder, importer: &mut Importer<'_, '_>) -> Result<(
         }
     }
     let mut items = items(&tip, documents, importer)?;
-    // A later document is sent later; a request comes before its answer.
+    // Ordered by time; a request comes before its answer.
     items.sort_by_key(|item| {
         let first = item.first();
         let at = first.and_then(|first| first.0.at).map(|at| at.timestamp());
@@ -118,7 +118,7 @@ pub(super) fn read(folder: &Folder, importer: &mut Importer<'_, '_>) -> Result<(
             }
             continue;
         }
-        // The refusal is told of the answer; the request's own file was held back with it.
+        // Report the refusal for the answer; the request's own file was held back with it.
         if let [request, answer] = &files[..]
             && request != answer
         {
@@ -129,7 +129,7 @@ pub(super) fn read(folder: &Folder, importer: &mut Importer<'_, '_>) -> Result<(
     Ok(())
 }
 
-/// Imports one file: a contract, or a request with its answer in one.
+/// Imports one file: a contract, or a request and its answer together.
 pub(super) fn single(
     folder: &Folder,
     file: &str,
@@ -160,8 +160,8 @@ pub(super) fn single(
     Ok(())
 }
 
-/// Puts each request together with its answer, so that either both come in or none. In an issue
-/// that has other work too, each comes in at its own time. The flag says whether it is an answer.
+/// Pairs each request with its answer, so that both are imported or none. In an issue that has
+/// other work too, each is imported at its own time. The flag says whether it is an answer.
 fn items(
     tip: &Snapshot<'_>,
     documents: Vec<Document>,
@@ -201,7 +201,7 @@ fn items(
         items.push(item);
     }
     items.extend(requests.into_values().map(|request| vec![(request, false)]));
-    // The order of the files, where their times do not say another.
+    // In the order of the files, unless their times differ.
     items.sort_by(|a, b| a[0].0.file.cmp(&b[0].0.file));
     Ok(items)
 }
@@ -248,7 +248,7 @@ fn no_request(id: &str, lacks: &[String]) -> Fault {
     Fault::unreadable(FindingCode::ImportRequest, text)
 }
 
-/// Determines what a document is, as far as possible, or why it has no place in its folder.
+/// Parses a document as far as possible, or returns why it does not belong in its folder.
 fn document<'r>(
     importer: &Importer<'_, 'r>,
     tip: &Snapshot<'r>,
@@ -318,8 +318,8 @@ fn document<'r>(
     Ok(Ok(Found::Document(document)))
 }
 
-/// The request in the ledger that a file of the first two folders is about, if the file says more than
-/// the contract of that request.
+/// The request in the ledger that a file of the first two folders is about, if the file has more
+/// than that request's contract.
 fn moved(
     importer: &Importer<'_, '_>,
     tip: &Snapshot<'_>,
@@ -327,7 +327,7 @@ fn moved(
     key: &RequestKey,
     (state, bytes): (usize, &[u8]),
 ) -> Result<Option<Record>, ExchangeError> {
-    // Without what is known of the folder, a pending file is one that came in before.
+    // Without an index of the folder, a pending file is one that was imported before.
     let is_news = state == IN_PROGRESS || state == 0 && importer.known.is_some();
     if !is_news || !kind.answers.is_empty() {
         return Ok(None);
@@ -338,8 +338,8 @@ fn moved(
     Ok(record.filter(|record| importer.known.is_some() || !is_same(record)))
 }
 
-/// The contract of a request's file, if that is not the one that the ledger has: apart from what the
-/// movement itself adds.
+/// The contract of a request's file, if it differs from the ledger's in more than the members that
+/// a movement adds.
 fn corrected(
     rules: &Rules<'_>,
     kind: &ContractType,
@@ -374,7 +374,7 @@ fn corrected(
     Ok(Some(pretty(&again)))
 }
 
-/// Why a document does not belong into the folder of this state: its status says another.
+/// Why a document does not belong in this state's folder: its status is another one's.
 fn misplaced(
     protocol: &Protocol,
     kind: &ContractType,
@@ -394,7 +394,7 @@ fn misplaced(
     Some(Fault::unreadable(FindingCode::ImportState, text))
 }
 
-/// When a document was written, and when its receiver took the work up, if it says.
+/// When a document was written, and when its receiver claimed the work, if stated.
 fn times(
     protocol: &Protocol,
     kind: &ContractType,
@@ -410,8 +410,8 @@ fn times(
     (at, claimed_at)
 }
 
-/// The request that a document repeats: the members of its type, with the first of the words that
-/// identify the type.
+/// The request that a document repeats: the members of its type, with the first of the type's
+/// identifying words.
 fn carried(
     rules: &Rules<'_>,
     kind: &ContractType,

@@ -22,8 +22,8 @@ use serde_json::json;
 use super::name::{escape, folded, mode_text, stored};
 use crate::error::LedgerError;
 
-/// Limits on the part of a worktree that is kept: what git hosts accept, and what a person can
-/// still look through.
+/// Limits on the stored part of a worktree: what git hosts accept, and a person can still look
+/// through.
 pub const CAPS: Caps = Caps {
     file: 10 * 1024 * 1024,
     total: 100 * 1024 * 1024,
@@ -106,7 +106,7 @@ impl Folder<'_> {
     }
 }
 
-/// Writes the folder of a failure; nothing points to it yet. `record` is the one after the failure.
+/// Writes the folder of a failure, not yet referenced. `record` is the one after the failure.
 /// Screens the content for secrets first, and returns the allowed matches.
 pub(super) fn keep(
     repository: &Repository,
@@ -116,7 +116,7 @@ pub(super) fn keep(
     mut screen: Screen,
 ) -> Result<(FailureContext, Vec<Allowance>), LedgerError> {
     let position = repository.position()?;
-    // Everything that can be refused comes first, so that a refusal leaves nothing behind.
+    // Check everything that can refuse first, so that a refusal leaves nothing behind.
     let mut unfinished = None;
     if options.snapshot {
         let mut accept = |path: &[u8], bytes: &[u8]| {
@@ -170,7 +170,7 @@ pub(super) fn keep(
     Ok((context, allowed))
 }
 
-/// The same folder for another handoff or another attempt: only the parts that name them change.
+/// The same folder for another handoff or attempt: only the parts that name them change.
 ///
 /// # Errors
 /// [`LedgerError`] when the folder can't be read, or an object not written.
@@ -308,7 +308,7 @@ fn snapshot(
     })
 }
 
-/// Starts the screening of a failure with its texts and attached files.
+/// Starts the screening of a failure, with its texts and attached files.
 pub(super) fn screen_failure(
     protocol: &Protocol,
     args: &EventArgs,

@@ -79,7 +79,7 @@ pub struct Contents {
 /// A kept file: its path, its mode and its bytes.
 pub(super) type HeldFile = (RawPath, Mode, Rc<[u8]>);
 
-/// How much of an attached text is shown, in bytes.
+/// The maximum length of an attached text's shown end, in bytes.
 const TAIL: usize = 4 * 1024;
 
 /// The failures of a handoff, the oldest first.
@@ -105,11 +105,11 @@ pub fn failures(record: &Record) -> Vec<PastFailure> {
     found
 }
 
-/// How many handoffs back to look for failed work that a handoff continues.
+/// The maximum number of replaced handoffs searched for failed work.
 const FAR: usize = 20;
 
-/// The failures of a handoff, and of handoffs that the same agent gave up and that this one
-/// replaces; the newest kept context comes with its content.
+/// The failures of a handoff, and of handoffs that the same agent gave up and this one replaces;
+/// the newest stored context includes its content.
 ///
 /// # Errors
 /// [`LedgerError`] if a record or the context can't be read.

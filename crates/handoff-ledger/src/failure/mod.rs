@@ -2,8 +2,9 @@
 //! handoff next, and restored where work continues.
 //!
 //! It is a folder `NNNN-failure/ATTEMPT` in the issue's folder. The step adds it as a whole, and
-//! the transition names its tree. `FailureFile` defines its content, `keep` writes it, `kept_context`
-//! reads it back, `restore` turns it into a worktree or a branch, `name` encodes arbitrary file names.
+//! the transition names its tree. `FailureFile` defines its content, `keep` writes it,
+//! `kept_context` reads it, `restore` makes a worktree or a branch of it, `name` encodes arbitrary
+//! file names.
 
 mod keep;
 mod kept_context;
@@ -27,8 +28,7 @@ use super::session::Session;
 use super::write::Done;
 
 impl Ledger<'_> {
-    /// Fails a handoff and stores the context. A failure that was already reported is only
-    /// repeated.
+    /// Fails a handoff and stores the context. A failure that was reported already is a repeat.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
@@ -50,8 +50,8 @@ impl Ledger<'_> {
         let mut args = args.clone();
         args.allow.clear();
         let update = |args: &EventArgs| Update::change(id.number(), Event::Fail, args.clone());
-        // The protocol's refusals come before anything is read. Overdue leases are recorded first,
-        // as in every write.
+        // The protocol refuses before anything is read. Overdue leases are recorded first, as in
+        // every write.
         let mut tip = tip;
         let mut late = issue.open.len();
         let decided = loop {

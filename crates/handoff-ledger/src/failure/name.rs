@@ -67,29 +67,28 @@ pub(super) fn stored(path: &[u8]) -> Vec<u8> {
     names.collect::<Vec<_>>().join(&b'/')
 }
 
-/// What is no part of a name on Windows, or escapes one.
+/// Characters that Windows forbids or that escape one.
 const SPECIAL: &str = "%~\\:*?\"<>|";
 
-/// Whether a name has no special meaning, and the same one on every system.
+/// Whether a name is an ordinary one on every system.
 fn is_plain(name: &[u8]) -> bool {
     let text = String::from_utf8_lossy(name);
     let special = text
         .chars()
         .any(|c| SPECIAL.contains(c) || c.is_control() || is_ignored_by_hfs(c));
-    // Windows drops them.
+    // Windows drops trailing dots and spaces.
     let special = special || text.ends_with(['.', ' ']);
     let start = text.to_ascii_lowercase();
     !special && !start.starts_with(".git") && !start.starts_with(".mailmap") && !is_reserved(&start)
 }
 
-/// A name as file systems compare it that ignore case and how accents are composed: equal for all
-/// names that one of them takes for the same, and for some more.
+/// A name normalized for file systems that ignore case and how accents are composed: equal for all
+/// names that such a system regards as equal, and for some more.
 ///
-/// Without Unicode's tables, letters of names beyond ASCII are not compared at all: whoever stores
-/// two such names gives the second a number.
+/// Without Unicode's tables, letters beyond ASCII are all equal: a second such name gets a number.
 pub(super) fn folded(stored: &[u8]) -> String {
     let text = escape(stored);
-    // Signs beyond ASCII that are composed of one of ASCII.
+    // Characters that decompose to ASCII ones.
     let text = text.replace('\u{37e}', ";").replace('\u{1fef}', "`");
     let lower = text.to_uppercase().to_lowercase();
     if lower.is_ascii() {
@@ -97,11 +96,11 @@ pub(super) fn folded(stored: &[u8]) -> String {
     }
     let kept = lower.chars();
     let kept = kept.filter(|c| c.is_ascii() && !c.is_ascii_alphabetic());
-    // No name has it, so that none of ASCII alone is the same.
+    // No name contains it, so it differs from any pure ASCII name.
     kept.chain(['/']).collect()
 }
 
-/// A mode, as git writes it.
+/// A mode in git's notation.
 pub(super) fn mode_text(mode: Mode) -> String {
     format!("{:06o}", mode.number())
 }

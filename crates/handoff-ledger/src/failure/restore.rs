@@ -19,16 +19,16 @@ use crate::session::author;
 /// Why work was not restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreFailure {
-    /// Something exists at the place of the worktree or the files.
+    /// The target of the worktree or the files is not empty.
     #[error("{} already exists", path.display())]
     Exists {
-        /// The place.
+        /// The target.
         path: PathBuf,
     },
-    /// git has a worktree registered at the place, although nothing is there.
+    /// git has a worktree registered at the target, although nothing is there.
     #[error("git knows a worktree at {}, which is gone", path.display())]
     Registered {
-        /// The place.
+        /// The target.
         path: PathBuf,
     },
     /// A branch of that name exists.
@@ -43,7 +43,7 @@ pub enum RestoreFailure {
         /// The name, for display.
         shown: String,
     },
-    /// The base commit of the work is not here and was not kept.
+    /// The base commit is neither here nor stored.
     #[error("the work is based on commit {commit}, which this clone does not have")]
     NoBase {
         /// The commit.
@@ -52,7 +52,7 @@ pub enum RestoreFailure {
     /// The folder can't be created.
     #[error("{} cannot be made", path.display())]
     Folder {
-        /// The place.
+        /// The target.
         path: PathBuf,
         /// Why.
         source: std::io::Error,
@@ -95,7 +95,7 @@ impl Explained for RestoreFailure {
             Self::Folder { source, .. } => Obstacle::of(source),
             Self::Write(error) => error.obstacle(),
         };
-        // Some of the work, or all of it, could not be written.
+        // Part or all of the work could not be written.
         let unknown = ("it was not restored", "see what it says");
         let (problem, fix) = Obstacle::explained(obstacle, unknown);
         let hint =
@@ -119,19 +119,19 @@ pub struct Place<'a> {
 pub struct Restored {
     /// The commit that the worktree or the branch is at.
     pub commit: ObjectId,
-    /// Whether that commit was made without history, because the real one's parents are not here.
+    /// Whether that commit was created without history, because the real one's parents are missing
+    /// here.
     pub made_base: bool,
     /// The restored work.
     pub unfinished: Unfinished,
-    /// The operation that was in progress in the worktree, and whether it is again.
+    /// The operation that was in progress in the worktree, and whether it was continued.
     pub operation: Option<(String, bool)>,
 }
 
 /// Restores unfinished work in a new worktree or on a new branch.
 ///
 /// # Errors
-/// [`RestoreFailure`]. Refusals come before anything is created; nothing that exists is ever
-/// overwritten.
+/// [`RestoreFailure`]. Refuses before anything is created, and never overwrites anything.
 pub fn restore(
     repository: &Repository,
     kept: &Kept<'_>,
@@ -200,7 +200,7 @@ pub fn restore(
     Ok(restored)
 }
 
-/// Whether a place contains anything; an empty folder does not count.
+/// Whether a path exists and is not an empty folder.
 fn is_taken(path: &Path) -> bool {
     match path.symlink_metadata() {
         Ok(found) if found.is_dir() => path
@@ -224,8 +224,8 @@ fn all_paths(unfinished: &Unfinished) -> impl Iterator<Item = &RawPath> {
         .chain(unfinished.hidden.keys())
 }
 
-/// The base commit of the work: this repository's, or rebuilt from its kept bytes, or otherwise a
-/// new one with its tree and no history.
+/// The base commit of the work: this repository's, else rebuilt from its stored bytes, else a new
+/// one with its tree and no history.
 fn base(
     repository: &Repository,
     kept: &Kept<'_>,

@@ -1,5 +1,5 @@
-//! Asking the remote before reading: one fetch within a short time, which serves all processes that
-//! wait for one in a clone, and then a branch here that is merely behind is fast-forwarded.
+//! Asks the remote before reading: one fetch within a short time, shared by all processes of a
+//! clone that wait for it, then a fast-forward of a branch that is behind.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,13 +10,13 @@ use crate::snapshot::Snapshot;
 use crate::upstream::RemoteLook;
 
 impl<'r> Ledger<'r> {
-    /// Asks the remote what is new, within the session's patience, and fetches it into the tracking
-    /// ref. Processes of a clone that ask at the same time make one fetch. The branch here does not
-    /// move.
+    /// Asks the remote for new steps, within the session's patience, and fetches them into the
+    /// tracking ref. Processes of a clone that ask at the same time share one fetch. The local
+    /// branch does not move.
     ///
     /// # Errors
-    /// [`LedgerError`] if the remote refuses, if its branch was rewritten or removed, or if nothing
-    /// may be fetched here now.
+    /// [`LedgerError`] if the remote refuses, if its branch was rewritten or removed, or if
+    /// fetching is not allowed now.
     pub fn ask(&mut self, session: &Session) -> Result<RemoteLook, LedgerError> {
         if session.quarantined {
             return Err(WriteError::Quarantine.into());
@@ -25,11 +25,12 @@ impl<'r> Ledger<'r> {
         upstream.ask(session)
     }
 
-    /// Fast-forwards the branch here to where the remote's branch was last seen. A branch with steps
-    /// that are not there yet stays as it is.
+    /// Fast-forwards the local branch to the remote's as last seen. A branch with unpublished steps
+    /// stays as it is.
     ///
     /// # Errors
-    /// [`LedgerError`] if the branch may not move, or can't be moved within the session's patience.
+    /// [`LedgerError`] if the branch must not move, or can't be moved within the session's
+    /// patience.
     pub fn follow_remote(&mut self, session: &Session) -> Result<(), LedgerError> {
         self.with_upstream(|ledger, upstream| {
             let there = upstream.known()?;
@@ -47,8 +48,8 @@ impl<'r> Ledger<'r> {
         })
     }
 
-    /// The newest state that is known here: the remote's as last seen if it only leads on from the
-    /// branch here, else the branch's.
+    /// The newest state known here: the remote's as last seen if it descends from the local branch,
+    /// else the local one.
     ///
     /// # Errors
     /// [`LedgerError`] if there is no ledger or it can't be read.
@@ -67,12 +68,12 @@ impl<'r> Ledger<'r> {
         }
     }
 
-    /// When a process of this clone last read the remote's branch, as far as is known.
+    /// When a process of this clone last read the remote's branch, if known.
     pub fn last_read(&self) -> Option<SystemTime> {
         self.upstream()?.last_read()
     }
 
-    /// Whether the remote has a branch of the ledger's name; `None` if that can't be found out
+    /// Whether the remote has a branch of the ledger's name; `None` if the remote does not answer
     /// within this time.
     pub fn is_on_remote(&mut self, patience: Duration) -> Option<bool> {
         self.upstream_mut()?.is_there(patience)

@@ -11,19 +11,18 @@ use crate::error::LedgerError;
 use crate::ledger::Ledger;
 use crate::origin::SYNCED_FROM;
 
-/// Two lines of steps since they diverged.
+/// Two histories since they diverged.
 pub(super) struct Apart {
-    /// The commits that only this clone has, the oldest first.
+    /// The commits that only this clone has, oldest first.
     pub(super) own: Vec<Commit>,
-    /// Of these, the steps that a sync has made again on the remote: by the commit here, the commit
-    /// there.
+    /// Those of them that a sync has repeated on the remote: by the local commit, the remote one.
     pub(super) published: HashMap<ObjectId, Commit>,
     /// How many commits only the remote has.
     pub(super) theirs: usize,
 }
 
 impl Apart {
-    /// Reads what this clone has up to `here`, and the remote up to `there`.
+    /// Compares this clone's history up to `here` with the remote's up to `there`.
     pub(super) fn read(
         ledger: &Ledger<'_>,
         here: ObjectId,
@@ -57,7 +56,7 @@ impl Apart {
         })
     }
 
-    /// What became of the handoffs that this clone began, as far as is known.
+    /// The new ids of handoffs that this clone began, as far as is known.
     pub(super) fn origins(&self) -> Origins {
         let mut origins = Origins::default();
         for commit in &self.own {

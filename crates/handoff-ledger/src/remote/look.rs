@@ -1,5 +1,5 @@
-//! A look at the remote's branch for commands that wait: it writes only the tracking ref, and one
-//! look serves all processes that wait in a clone.
+//! Looks at the remote's branch for commands that wait: writes only the tracking ref; one look
+//! serves all waiting processes of a clone.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -24,13 +24,12 @@ impl Ledger<'_> {
         self
     }
 
-    /// The ref that records where the remote's branch was when last seen, if the ledger has a
-    /// remote.
+    /// The ref with the remote's branch as last seen, if the ledger has a remote.
     pub fn tracking_ref(&self) -> Option<&str> {
         self.upstream().map(|upstream| upstream.tracking.as_str())
     }
 
-    /// Where the remote's branch was when last seen.
+    /// The remote's branch as last seen.
     ///
     /// # Errors
     /// [`LedgerError`] if the ref can't be read.
@@ -38,8 +37,8 @@ impl Ledger<'_> {
         self.upstream().map_or(Ok(None), Upstream::known)
     }
 
-    /// The remote, if it does not have the claim under which a handoff is held here: the claim was
-    /// made offline.
+    /// The remote, if it lacks the claim of a handoff that is held here, because the claim was made
+    /// offline.
     ///
     /// # Errors
     /// [`LedgerError`] if the remote's ledger can't be read here.
@@ -47,7 +46,7 @@ impl Ledger<'_> {
         let (Some(upstream), Some(lease)) = (self.upstream(), &record.lease) else {
             return Ok(None);
         };
-        // Of a remote that was never read, nothing is known.
+        // Nothing is known of a remote that was never read.
         let Some(known) = upstream.known()? else {
             return Ok(None);
         };
@@ -69,8 +68,8 @@ impl Ledger<'_> {
         Ok((!has).then(|| upstream.name().to_owned()))
     }
 
-    /// Looks where the remote's branch is, and fetches what is new into the tracking ref, unless
-    /// another process of this clone did since this time. The branch here does not move.
+    /// Looks at the remote's branch, and fetches new commits into the tracking ref, unless another
+    /// process of this clone did since this time. The local branch does not move.
     ///
     /// # Errors
     /// [`LedgerError`] if the remote refuses, if its branch was rewritten or removed, or if a ref

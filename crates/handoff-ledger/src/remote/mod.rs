@@ -1,9 +1,9 @@
-//! The ledger shared through a remote: what one machine promises holds across clones, because
-//! a step counts only once the remote has it.
+//! The ledger shared through a remote: one machine's guarantees hold across clones, because a step
+//! counts only once the remote has it.
 //!
-//! `sync` brings both sides together; `rerun` makes a step that was made offline again, on the remote's
-//! state, and `rejected_step` keeps those that are refused there. `look` looks at the remote for commands
-//! that wait, and `ask` for commands that read; `repair` fetches what a power cut took.
+//! `sync` synchronizes both sides; `rerun` repeats an offline step on the remote's state, and
+//! `rejected_step` keeps those that it refuses. `look` looks at the remote for commands that wait,
+//! and `ask` for commands that read; `repair` recovers after a power failure.
 
 mod ask;
 mod divergence;
@@ -21,7 +21,7 @@ pub use rerun::Renamed;
 pub use sync::{RemoteDistance, Synced};
 
 impl Ledger<'_> {
-    /// The same ledger, shared through a remote, given by name or address: a step counts once the
+    /// The same ledger, shared through a remote, given by name or URL: a step counts once the
     /// remote has it. Call [`Self::catch_up`] before the first step.
     #[must_use]
     pub fn shared_through(self, remote: &str) -> Self {

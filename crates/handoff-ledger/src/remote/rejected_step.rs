@@ -1,5 +1,5 @@
 //! Offline steps that the remote's state refused: each is kept under its own ref until someone
-//! decides about it.
+//! retries or drops it.
 
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ use crate::error::{LedgerError, RerunError};
 use crate::ledger::Ledger;
 use crate::session::Session;
 
-/// An offline step that was refused when it was made again.
+/// An offline step that was refused when it was repeated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Rejected {
     /// The name under which it is kept.
@@ -48,21 +48,21 @@ impl Rejected {
     }
 }
 
-/// The handoff that a commit's message names.
+/// The handoff in a commit's message.
 fn handoff(message: &str) -> Option<HandoffId> {
     let found = trailers(message);
     let (_, id) = found.iter().find(|(name, _)| *name == "Handoff-Id")?;
     id.parse().ok()
 }
 
-/// The name to keep a refused step under.
+/// The name of a refused step's ref.
 fn name_of(commit: &Commit) -> String {
     let name = handoff(&commit.message).map_or_else(|| "shared".to_owned(), |id| id.to_string());
     format!("{name}-{}", commit.id.short())
 }
 
 impl Ledger<'_> {
-    /// The refs of refused steps.
+    /// The folder of refused steps' refs.
     fn rejected_folder(&self) -> String {
         format!("refs/handoff/rejected/{}/", self.branch())
     }
@@ -104,7 +104,7 @@ impl Ledger<'_> {
             let rejected = Rejected::of(name, &commit, &kept.message);
             found.push((commit.committer.at, rejected, kept));
         }
-        // In the order in which they were made: a step comes after those it depends on.
+        // In the order of their time: a step comes after those it depends on.
         found.sort_by_key(|(at, ..)| *at);
         let found = found.into_iter();
         Ok(found.map(|(_, rejected, kept)| (rejected, kept)).collect())
@@ -147,10 +147,10 @@ impl Ledger<'_> {
         Ok((rejected, commit.message, contract))
     }
 
-    /// Makes a refused step again, and no longer keeps it.
+    /// Repeats a refused step, and removes it from the kept ones.
     ///
     /// # Errors
-    /// [`LedgerError`], also if it is refused again; then it is kept.
+    /// [`LedgerError`], also if it is refused again; it stays in that case.
     pub fn retry_rejected(
         &mut self,
         session: &Session,
@@ -176,8 +176,8 @@ impl Ledger<'_> {
         Ok(rejected)
     }
 
-    /// What became of the handoffs that were begun offline. One whose contract the ledger already
-    /// had, byte for byte, is the handoff with that contract.
+    /// The new ids of handoffs that were begun offline. If the ledger already has the same
+    /// contract, the handoff of that one.
     fn known_again(&self, apart: &Apart, tip: ObjectId) -> Result<Origins, LedgerError> {
         let mut origins = apart.origins();
         let now = self.at(tip)?;
@@ -200,7 +200,7 @@ impl Ledger<'_> {
         Ok(origins)
     }
 
-    /// Gives up a refused step.
+    /// Drops a refused step.
     ///
     /// # Errors
     /// [`LedgerError`] if none has that name, or it can't be removed.

@@ -1,5 +1,5 @@
-//! Putting right what a power cut or a disk left: empty or damaged objects, and refs that are empty
-//! or lead to missing objects. What is missing comes from the remote, or from a copy.
+//! Repairs what a power failure or a disk destroyed: empty or damaged objects, and refs that are
+//! empty or point to missing objects. Missing objects come from the remote or a copy.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::ledger::Ledger;
 use crate::session::Session;
 use crate::upstream::{TRACKING, Upstream};
 
-/// The outcome of a repair.
+/// The result of a repair.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Repaired {
     /// how many empty object files were removed
@@ -32,14 +32,14 @@ pub struct Repaired {
 }
 
 impl Ledger<'_> {
-    /// Removes empty files of objects and refs, moves damaged files of objects aside, fetches what is
-    /// missing from the remote, if there is one, or from the copy that `source` names, and moves the
-    /// branch to the last commit that is here with all its objects. Steps that need a damaged object
-    /// which nothing has are given up only with `gives_up`.
+    /// Removes empty files of objects and refs, quarantines damaged object files, fetches what is
+    /// missing from the remote, if there is one, or from the copy that `source` names, and moves
+    /// the branch to the last commit whose objects are all here. Steps that need an unrecoverable
+    /// object are dropped only with `gives_up`.
     ///
     /// # Errors
-    /// [`LedgerError`], also if the remote can't be reached; damaged files are back in their places,
-    /// and packs whose objects are in a new one stay aside.
+    /// [`LedgerError`], also if the remote is unreachable; damaged files are back in their places
+    /// then, except packs that were replaced by a new one.
     pub fn repair(
         &mut self,
         session: &Session,
@@ -65,7 +65,7 @@ impl Ledger<'_> {
                 if let (Some(at), Ok(now)) = (at, self.tip_id())
                     && now != Some(at)
                 {
-                    // Its commit may be one that can't be read: then the log keeps it.
+                    // If its commit can't be read, the log keeps it.
                     let _ = self.moved(session, now, at);
                 }
                 let aside = aside.files();
@@ -114,7 +114,7 @@ impl Ledger<'_> {
         }
         let mut others = Vec::new();
         if !aside.files().is_empty() {
-            // Where git can't say what is missing, all go back.
+            // If git can't tell what is missing, all files are put back.
             let missing = self.repository().missing_of_refs().ok();
             others = aside.put_back(missing.as_ref()).map_err(io_error)?;
         }
@@ -127,7 +127,7 @@ impl Ledger<'_> {
         })
     }
 
-    /// Fetches all objects of the branch from a copy of the repository: a folder, an address, or a
+    /// Fetches all objects of the branch from a copy of the repository: a folder, a URL, or a
     /// bundle.
     fn bring_from(
         &self,
@@ -146,8 +146,8 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    /// Moves a branch that lacks objects to its last commit that does not, or removes it: git would
-    /// not fetch.
+    /// Moves a branch that lacks objects to its last complete commit, or removes it: otherwise git
+    /// does not fetch.
     fn step_back(
         &self,
         session: &Session,
@@ -167,7 +167,7 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    /// The first of these commits that has all its objects but those of another one.
+    /// The first of these commits with all its objects, except those of another commit.
     fn newest_whole(
         &self,
         wanted: &[ObjectId],
@@ -191,12 +191,12 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    /// Where the branch was, the newest first.
+    /// The earlier values of the branch, newest first.
     fn wanted(&self) -> Result<Vec<ObjectId>, LedgerError> {
         let known = self.tip_id()?.into_iter();
         let logged = self.repository().logged(self.refname());
         let mut wanted: Vec<ObjectId> = Vec::new();
-        // The log goes on after a value that was lost from the ref.
+        // The log continues after a value that the ref lost.
         for id in logged.into_iter().chain(known).chain(self.memory().seen()) {
             if !wanted.contains(&id) {
                 wanted.push(id);
@@ -205,8 +205,8 @@ impl Ledger<'_> {
         Ok(wanted)
     }
 
-    /// Removes tracking refs that are empty or lead to missing objects, which would keep git from
-    /// fetching: also those of a remote that is not the ledger's yet, and the one that `git push`
+    /// Removes tracking refs that are empty or point to missing objects, with which git does not
+    /// fetch: also those of a remote that is not yet the ledger's, and the one that `git push`
     /// moves too.
     fn drop_lost_tracking(&self) -> Result<(), LedgerError> {
         let repository = self.repository();
@@ -224,7 +224,7 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    /// Fetches the whole ledger, ignoring what git considers known.
+    /// Fetches the whole ledger, even if git regards it as known.
     fn fetch_anew(
         &self,
         session: &Session,
@@ -240,7 +240,7 @@ impl Ledger<'_> {
         Ok(there)
     }
 
-    /// Moves the branch to its last commit that is whole, or to the remote's if that is newer.
+    /// Moves the branch to its last complete commit, or to the remote's if that is newer.
     fn settle_branch(
         &self,
         session: &Session,

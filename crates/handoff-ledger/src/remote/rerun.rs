@@ -1,4 +1,4 @@
-//! An offline step, made again on another state.
+//! Repeats an offline step on another state.
 
 use std::collections::{HashMap, HashSet};
 
@@ -30,7 +30,7 @@ use crate::sending::Gathered;
 use crate::session::{Session, SetTime};
 use crate::snapshot::{Rules, Snapshot};
 
-/// A handoff whose id changed when its steps were made again.
+/// A handoff whose id changed when its steps were repeated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Renamed {
     /// The id that it had offline.
@@ -39,38 +39,38 @@ pub struct Renamed {
     pub is: HandoffId,
 }
 
-/// What became of the handoffs that were begun offline.
+/// The new ids of handoffs that were begun offline.
 #[derive(Debug, Default)]
 pub(super) struct Origins {
-    /// The ids of those that were taken, by the id they had offline.
+    /// The ids of the published ones, by their offline id.
     taken: HashMap<HandoffId, HandoffId>,
-    /// Those that were not, or not yet.
+    /// Those that are not published, or not yet.
     left: HashSet<HandoffId>,
-    /// Those whose claim was refused, by the id they had offline: what their worker did must not be
-    /// done under somebody else's claim.
+    /// Those whose claim was refused, by their offline id: their worker's later steps must not
+    /// count under another claim.
     lost: HashSet<HandoffId>,
 }
 
 impl Origins {
-    /// Learns from a commit's message then and now.
+    /// Learns an id from a commit's offline and new message.
     pub(super) fn taken(&mut self, then: &str, now: &str) {
         if let (Some(then), Some(now)) = (begun(then), begun(now)) {
             self.put(then, now);
         }
     }
 
-    /// Notes the id that a handoff has now.
+    /// Records a handoff's new id.
     pub(super) fn put(&mut self, then: HandoffId, now: HandoffId) {
         self.left.remove(&then);
         self.taken.insert(then, now);
     }
 
-    /// Learns from the message of a commit that was not taken.
+    /// Records the handoff of a commit that was not published.
     pub(super) fn left(&mut self, then: &str) {
         self.left.extend(begun(then));
     }
 
-    /// Learns from the message of a commit that was refused.
+    /// Records the handoff of a commit that was refused.
     fn refused(&mut self, then: &str) {
         if let Some(begun) = begun(then) {
             self.taken.remove(&begun);
@@ -79,7 +79,7 @@ impl Origins {
         self.lost.extend(claimed(then));
     }
 
-    /// Refuses what a worker did under a claim that was refused.
+    /// Refuses a step under a refused claim.
     fn ensure_lease_held(&self, then: &HandoffId) -> Result<(), LedgerError> {
         if self.lost.contains(then) {
             Err(RerunError::NotTaken(then.clone()).into())
@@ -88,7 +88,7 @@ impl Origins {
         }
     }
 
-    /// The id that a handoff has now.
+    /// A handoff's new id.
     fn now(&self, then: HandoffId) -> Result<HandoffId, LedgerError> {
         if let Some(now) = self.taken.get(&then) {
             return Ok(now.clone());
@@ -134,12 +134,12 @@ fn changed(message: &str, how: impl Fn(&str) -> bool) -> Option<HandoffId> {
     })
 }
 
-/// Makes steps again, one after the other, on a ledger whose branch does not move.
+/// Repeats steps one after the other, on a ledger whose branch does not move.
 pub(super) struct Rerun<'r> {
     ledger: Ledger<'r>,
     repository: &'r Repository,
     session: Session,
-    /// Set if steps keep the times at which they were made.
+    /// Set if steps keep their times.
     time: Option<SetTime>,
     reader: StepReader<'r>,
     origins: Origins,
@@ -166,7 +166,7 @@ impl<'r> Rerun<'r> {
         self
     }
 
-    /// The last step that was made again, or where the ledger was.
+    /// The last repeated step, or the ledger's commit.
     pub(super) fn tip(&self) -> Result<ObjectId, LedgerError> {
         self.ledger.existing()
     }
@@ -176,7 +176,7 @@ impl<'r> Rerun<'r> {
         self.origins.renamed()
     }
 
-    /// Makes a step again; returns why, if the ledger refuses it.
+    /// Repeats a step; returns the reason if the ledger refuses it.
     pub(super) fn take(&mut self, commit: &Commit) -> Result<Option<LedgerError>, LedgerError> {
         let before = self.tip()?;
         match self.step(commit) {
@@ -194,13 +194,13 @@ impl<'r> Rerun<'r> {
         }
     }
 
-    /// Takes a refused step back; `before` is where the ledger was before it.
+    /// Discards a refused step; `before` is the ledger's commit before it.
     pub(super) fn take_back(&mut self, commit: &Commit, before: ObjectId) {
         self.ledger.set_chain_tip(before);
         self.origins.refused(&commit.message);
     }
 
-    /// Makes a step again.
+    /// Repeats a step.
     ///
     /// # Errors
     /// [`LedgerError`], also if the ledger refuses it.
@@ -277,7 +277,7 @@ impl<'r> Rerun<'r> {
         }
     }
 
-    /// Sets the same policy again, or puts the same version in force with the settings made since.
+    /// Repeats a setting, or puts the same version in force with the settings made since.
     fn of_protocol(
         &mut self,
         commit: &Commit,
@@ -307,8 +307,8 @@ impl<'r> Rerun<'r> {
             .map(drop)
     }
 
-    /// Archives the same issues again, but for those that were written to meanwhile; or brings the
-    /// same issue back, unless it is there.
+    /// Archives the same issues again, except those that changed meanwhile; or restores the same
+    /// issue, unless it is there.
     fn of_archive(&mut self, commit: &Commit, step: ArchiveStep) -> Result<(), LedgerError> {
         self.own_time(commit);
         match step {
@@ -322,15 +322,15 @@ impl<'r> Rerun<'r> {
         }
     }
 
-    /// Gives the next step the time of this commit.
+    /// Sets the next step's time to this commit's.
     fn own_time(&self, commit: &Commit) {
         if let Some(time) = &self.time {
             time.set(Some(commit.author.at));
         }
     }
 
-    /// Gives the next step the time of a recorded one, or that of its issue's last step if that is
-    /// later: time never runs backwards in an issue.
+    /// Sets the next step's time to that of a recorded one, or of its issue's last step if that is
+    /// later: time never decreases within an issue.
     fn set_time(&self, at: DateTime<FixedOffset>, key: &IssueKey) -> Result<(), LedgerError> {
         let Some(time) = &self.time else {
             return Ok(());
@@ -348,7 +348,7 @@ impl<'r> Rerun<'r> {
         recorded: RecordedStep,
     ) -> Result<(), LedgerError> {
         let RecordedStep { mut step, sent, .. } = recorded;
-        // The step is of the worker and the trace that first made it, not of the sync's.
+        // The step keeps its original worker and trace.
         let session = &self.session.instead_of(&step);
         match (&mut step.request, sent) {
             (Request::Send(options), Some((contract, record))) => {
@@ -359,7 +359,7 @@ impl<'r> Rerun<'r> {
                 };
                 options.answers = now(options.answers)?;
                 options.replaces = now(options.replaces)?;
-                // Claims may count differently here.
+                // Tokens may differ here.
                 options.token = None;
                 if let Some(follows) = &record.follows {
                     self.origins.ensure_lease_held(follows)?;
@@ -393,7 +393,7 @@ impl<'r> Rerun<'r> {
         }
     }
 
-    /// Makes an update again, with the handoff's present number.
+    /// Repeats an update, with the handoff's new number.
     fn update(
         &mut self,
         session: &Session,
@@ -417,7 +417,7 @@ impl<'r> Rerun<'r> {
         }
         if let (Update::Change { arguments, .. }, Some(id)) = (&mut update, &now) {
             arguments.allow.clone_from(&arguments.allowed_secrets);
-            // Claims may count differently here.
+            // Tokens may differ here.
             arguments.token = None;
             if let Some(context) = &arguments.context
                 && let Some(record) = self.ledger.tip()?.issue(key)?.record(id.number())?
@@ -434,7 +434,7 @@ impl<'r> Rerun<'r> {
     }
 }
 
-/// The failure for a commit that is not a ledger step, and so cannot be made again.
+/// The failure for a commit that is not a ledger step, and cannot be repeated.
 fn no_step(commit: &Commit) -> LedgerError {
     RerunError::NoStep(commit.id).into()
 }

@@ -1,4 +1,4 @@
-//! Bringing this clone and the remote together.
+//! Synchronizes this clone and the remote.
 
 use std::time::{Duration, Instant};
 
@@ -18,14 +18,14 @@ use crate::tally::Work;
 use crate::upstream::{Landing, Reach, Upstream};
 use crate::verify::{Audit, AuditScope};
 
-/// The outcome of bringing both sides together.
+/// The result of a synchronization.
 #[derive(Debug, Default)]
 pub struct Synced {
-    /// How many commits came from the remote.
+    /// How many commits were fetched.
     pub brought: usize,
     /// How many commits were pushed.
     pub pushed: usize,
-    /// How many of those were made again on the remote's state.
+    /// How many of those were repeated on the remote's state.
     pub rerun: usize,
     /// The handoffs whose id has changed.
     pub renamed: Vec<Renamed>,
@@ -72,8 +72,8 @@ impl Ledger<'_> {
         }))
     }
 
-    /// Brings this clone and the remote together, as far as the remote can be reached. Does nothing
-    /// if there is no remote, if it is not to be contacted, or if it was contacted already.
+    /// Synchronizes this clone and the remote, if the remote is reachable. Does nothing without a
+    /// remote, offline, or if it was contacted already.
     ///
     /// # Errors
     /// [`LedgerError`]; steps that were recorded here stay.
@@ -110,11 +110,11 @@ impl Ledger<'_> {
         }
     }
 
-    /// Brings this clone and the remote together. With `set_aside`, offline steps that a hook of
-    /// the remote refuses are kept like those that the ledger refuses.
+    /// Synchronizes this clone and the remote. With `set_aside`, offline steps that a hook of the
+    /// remote refuses are kept like those that the ledger refuses.
     ///
     /// # Errors
-    /// [`LedgerError`], also if there is no remote or it can't be reached.
+    /// [`LedgerError`], also if there is no remote or it is unreachable.
     pub fn sync(&mut self, session: &Session, set_aside: bool) -> Result<Synced, LedgerError> {
         self.with_upstream(|ledger, upstream| {
             upstream.set_aside = set_aside;
@@ -125,8 +125,7 @@ impl Ledger<'_> {
         })
     }
 
-    /// Pushes what was recorded only here since the ledger was opened, as far as the remote can be
-    /// reached.
+    /// Pushes what was recorded only here since the ledger was opened, if the remote is reachable.
     ///
     /// # Errors
     /// [`LedgerError`]; what was recorded here stays.
@@ -145,10 +144,10 @@ impl Ledger<'_> {
         })
     }
 
-    /// Fetches the remote's ledger and pushes nothing. Returns how many commits came.
+    /// Fetches the remote's ledger and pushes nothing. Returns the number of new commits.
     ///
     /// # Errors
-    /// [`LedgerError`], also if there is no remote or it can't be reached.
+    /// [`LedgerError`], also if there is no remote or it is unreachable.
     pub fn fetch(&mut self, session: &Session, depth: Depth) -> Result<usize, LedgerError> {
         self.with_upstream(|ledger, upstream| {
             ledger.guard(session)?;
@@ -172,7 +171,8 @@ impl Ledger<'_> {
         })
     }
 
-    /// Fast-forwards this clone's branch if it is behind the remote's. Returns how many commits came.
+    /// Fast-forwards this clone's branch if it is behind the remote's. Returns the number of new
+    /// commits.
     pub(super) fn fast_forward(
         &self,
         session: &Session,
@@ -191,7 +191,7 @@ impl Ledger<'_> {
         Ok(synced.brought)
     }
 
-    /// Brings this clone's branch and the remote's together, after a look at the remote.
+    /// Synchronizes this clone's branch and the remote's, after looking at the remote.
     pub(super) fn reconcile(
         &self,
         session: &Session,
@@ -243,9 +243,9 @@ impl Ledger<'_> {
         }
     }
 
-    /// Pushes the steps that only this clone has; returns whether there may be more to do. If this
-    /// clone is `ahead` of the remote, the commits are pushed as they are; else they are made again,
-    /// and so they are if plain git put something among them that is not a legal step.
+    /// Pushes the steps that only this clone has; returns whether to continue. If this clone is
+    /// `ahead` of the remote, the commits are pushed unchanged, unless plain git added one that is
+    /// not a legal step; otherwise they are repeated.
     fn send_own(
         &self,
         session: &Session,
@@ -277,8 +277,8 @@ impl Ledger<'_> {
         }
     }
 
-    /// Pushes this clone's commits as they are, from where the remote's branch is, if it exists;
-    /// returns whether there may be more to do.
+    /// Pushes this clone's commits unchanged, after the remote's branch if it exists; returns
+    /// whether to continue.
     fn send_as_is(
         &self,
         session: &Session,
@@ -311,8 +311,8 @@ impl Ledger<'_> {
         Ok(Audit::run(self.repository(), here, since, 1)?.is_clean())
     }
 
-    /// Makes the steps that only this clone has again on the remote's state, and pushes them;
-    /// returns whether there may be more to do.
+    /// Repeats the steps that only this clone has on the remote's state, and pushes them; returns
+    /// whether to continue.
     fn make_again(
         &self,
         session: &Session,
@@ -386,8 +386,8 @@ impl Ledger<'_> {
         Ok(false)
     }
 
-    /// Publishes commits that follow this clone's tip, on the remote if it can be reached and then
-    /// here. Returns `false` if they must be made again.
+    /// Publishes commits on top of this clone's tip, on the remote if it is reachable and then
+    /// here. Returns `false` if they must be repeated.
     pub(super) fn put(
         &mut self,
         session: &Session,
@@ -412,7 +412,7 @@ impl Ledger<'_> {
         match self.move_branch(session, Some(here), tip, "handoff: retry") {
             Ok(()) => self.memory().wrote(Some(here), tip),
             Err(PublishError::Moved) => {
-                // A concurrent process here recorded a step offline.
+                // Another process here recorded a step offline.
                 if is_reached {
                     self.with_upstream(|ledger, upstream| ledger.reconcile(session, upstream))?;
                 }
@@ -424,8 +424,7 @@ impl Ledger<'_> {
         Ok(true)
     }
 
-    /// After a push: looks at the remote again if that may help; returns whether there may be more to
-    /// do.
+    /// After a push: looks at the remote again if that may help; returns whether to continue.
     fn after_push(
         &self,
         session: &Session,
@@ -475,8 +474,8 @@ impl Ledger<'_> {
         }
     }
 
-    /// Refuses the remote's ledger if a protocol that is new to this clone exceeds the limits of
-    /// protocols: every command would read it.
+    /// Refuses the remote's ledger if a protocol that is new to this clone exceeds the size limits,
+    /// since every command would read it.
     fn ensure_affordable(
         &self,
         here: Option<ObjectId>,
@@ -517,15 +516,15 @@ impl Ledger<'_> {
     }
 }
 
-/// Two lines of steps to bring together.
+/// Two histories to synchronize.
 #[derive(Clone, Copy)]
 struct Together {
-    /// Where this clone's branch is.
+    /// This clone's branch.
     here: ObjectId,
-    /// Where the remote's is.
+    /// The remote's branch.
     there: ObjectId,
-    /// How many attempts were made.
+    /// The number of attempts.
     attempts: u32,
-    /// Whether to push each step by itself, to learn which of them a hook refuses.
+    /// Whether to push each step alone, to find those that a hook refuses.
     singly: bool,
 }

@@ -12,7 +12,7 @@ use super::{IssueFolder, Snapshot};
 use crate::error::{DamageError, LedgerError};
 
 impl<'r> Snapshot<'r> {
-    /// An issue's folder in this tree, which may be empty: also if the issue is archived.
+    /// An issue's folder in this tree; empty if the issue does not exist or is archived.
     pub(crate) fn folder(&self, key: &IssueKey) -> Result<IssueFolder<'r>, LedgerError> {
         self.ensure_issue(key)?;
         IssueFolder::open(self.repository(), self.tree(), key)
@@ -49,7 +49,7 @@ impl<'r> Snapshot<'r> {
         Ok(found.map(|(_, id)| id))
     }
 
-    /// The lines of the index that an earlier one does not have.
+    /// The index lines that an earlier index lacks.
     pub(crate) fn archived_since(
         &self,
         before: Option<ObjectId>,

@@ -30,7 +30,7 @@ use super::order;
 pub(super) use archive::archived_in;
 pub(super) use on_demand::{OnDemand, ensure_here};
 
-/// How a ledger's folders are stored.
+/// The storage of a ledger's folders.
 pub(super) const SHAPE: Shape = Shape {
     closed: layout::is_closed,
     divided: layout::is_divided,
@@ -44,18 +44,18 @@ pub struct Snapshot<'r> {
     manifest: Manifest,
     recorded: Option<Moment>,
     known: KnownProtocols,
-    /// Where to get what this clone lacks.
+    /// The source of objects that this clone lacks.
     on_demand: Option<Rc<OnDemand>>,
     /// The archived issues whose folders were opened.
     from_archive: RefCell<BTreeMap<IssueKey, ArchivedIssue>>,
     /// The files of the paused issues, once they are listed.
     paused: OnceCell<BTreeMap<IssueKey, ObjectId>>,
-    /// Where commits of the code are compared, once some are.
+    /// The store in which commits of the code are compared, once it is needed.
     code: OnceCell<CodeStore>,
 }
 
-/// Protocols that were already read, by the id of their folder: checking one costs as much as
-/// writing an object.
+/// A cache of protocols, by the id of their folder: checking one costs as much as writing an
+/// object.
 pub(super) type KnownProtocols = Rc<RefCell<HashMap<ObjectId, Arc<Protocol>>>>;
 
 impl<'r> Snapshot<'r> {
@@ -123,17 +123,17 @@ impl<'r> Snapshot<'r> {
         self
     }
 
-    /// Fetches from there what this clone lacks.
+    /// Fetches missing objects from there.
     pub(super) fn completed_by(mut self, on_demand: Option<&Rc<OnDemand>>) -> Self {
         self.on_demand = on_demand.cloned();
         self
     }
 
-    /// Where commits of the code are compared; what is missing here is fetched from the ledger's
-    /// remote.
+    /// The store in which commits of the code are compared; missing objects are fetched from the
+    /// ledger's remote.
     ///
     /// # Errors
-    /// Why there is no such place, in words.
+    /// Why there is no such store, in words.
     pub fn code_store(&self) -> Result<&CodeStore, String> {
         if let Some(store) = self.code.get() {
             return Ok(store);
@@ -145,19 +145,19 @@ impl<'r> Snapshot<'r> {
         Ok(self.code.get_or_init(|| store))
     }
 
-    /// Makes sure that the folders of archived issues can be read.
+    /// Fetches the folders of archived issues if they are missing.
     pub(super) fn ensure_here(&self, archived: &[ArchivedIssue]) -> Result<(), LedgerError> {
         ensure_here(self.repository, self.on_demand.as_deref(), archived)
     }
 
-    /// Fetches whatever a partial clone lacks here, for who reads every issue.
+    /// Fetches all missing objects, for a command that reads every issue.
     pub(super) fn ensure_all(&self) {
         if let Some(on_demand) = &self.on_demand {
             on_demand.ensure_all(self.commit);
         }
     }
 
-    /// Fetches what a partial clone lacks of an issue.
+    /// Fetches the missing objects of an issue.
     pub(super) fn ensure_issue(&self, key: &IssueKey) -> Result<(), LedgerError> {
         if let Some(on_demand) = &self.on_demand {
             on_demand.ensure_issue(self.repository, self.tree_id(), key)?;
@@ -165,7 +165,7 @@ impl<'r> Snapshot<'r> {
         Ok(())
     }
 
-    /// Fetches what a partial clone lacks below folders of open handoffs.
+    /// Fetches the missing objects of folders of open handoffs.
     fn ensure_entries(&self, folders: &[&str]) -> Result<(), LedgerError> {
         if let Some(on_demand) = &self.on_demand {
             on_demand.ensure_entries(self.repository, self.tree_id(), folders)?;
@@ -191,12 +191,12 @@ impl<'r> Snapshot<'r> {
         self.commit
     }
 
-    /// The time before which no later commit may be recorded, for a reader's clock.
+    /// The lower bound for the time of a later commit, for a reader's clock.
     pub(super) fn limit(&self, now: Moment) -> Result<Option<Moment>, GitError> {
         order::limit_after(self.repository, self.commit, self.recorded, now)
     }
 
-    /// The warning that its commit is dated too far ahead of a reader.
+    /// The warning that its commit is dated too far ahead of the reader's clock.
     pub(super) fn misdated(&self, now: Moment) -> Option<Finding> {
         self.recorded.filter(|at| order::is_postdated(*at, now))?;
         let commit = self.repository.commit(self.commit).ok()?;
@@ -225,7 +225,7 @@ impl<'r> Snapshot<'r> {
         Ok(self.tree.file(path)?)
     }
 
-    /// The protocol that new issues are bound to.
+    /// The protocol of new issues.
     ///
     /// # Errors
     /// [`LedgerError`] if it is missing or invalid.
@@ -233,7 +233,7 @@ impl<'r> Snapshot<'r> {
         self.rules(self.manifest.default_protocol.as_str())
     }
 
-    /// The id of an active protocol's folder.
+    /// The id of the folder of a protocol in force.
     ///
     /// # Errors
     /// [`LedgerError`] when it can't be read.
@@ -243,14 +243,14 @@ impl<'r> Snapshot<'r> {
         Ok(found.map(|(_, id)| id))
     }
 
-    /// The folder with one folder for each issue, if there is an issue. All of it can be read then.
+    /// The folder of all issues, if there is an issue; fetches all of it.
     pub(super) fn issues_folder(&self) -> Result<Option<ObjectId>, LedgerError> {
         self.ensure_all();
         let found = self.tree.entry(layout::ISSUES)?;
         Ok(found.map(|(_, id)| id))
     }
 
-    /// The names of the active protocols, the default one first.
+    /// The names of the protocols in force, the default one first.
     ///
     /// # Errors
     /// [`LedgerError`] when the folder can't be read.
@@ -262,8 +262,8 @@ impl<'r> Snapshot<'r> {
         Ok(names)
     }
 
-    /// An issue in which one of these agents sent these bytes. Reads every issue's folder, also of
-    /// those that are archived.
+    /// An issue in which one of these agents sent these bytes. Reads every issue's folder, also
+    /// archived ones.
     pub(super) fn sent_anywhere(
         &self,
         bytes: &[u8],
@@ -286,7 +286,7 @@ impl<'r> Snapshot<'r> {
         Ok(None)
     }
 
-    /// An active protocol.
+    /// A protocol in force.
     ///
     /// # Errors
     /// [`LedgerError`] if it is missing or invalid.
@@ -294,7 +294,7 @@ impl<'r> Snapshot<'r> {
         Rules::knowing(self.repository, self.tree, name, &self.known)
     }
 
-    /// Opens an issue's folder, which may be empty. That of an archived issue is found in history.
+    /// Opens an issue's folder, which may be empty. An archived issue's is found in history.
     ///
     /// # Errors
     /// [`LedgerError`] when it can't be read.
@@ -312,7 +312,7 @@ impl<'r> Snapshot<'r> {
         Ok(folder)
     }
 
-    /// Fetches together what a partial clone lacks to read the states of issues.
+    /// Fetches the missing objects for the states of issues in one request.
     pub(super) fn ensure_states(&self, keys: &BTreeSet<IssueKey>) -> Result<(), LedgerError> {
         if let Some(on_demand) = self.on_demand.as_ref().filter(|_| !keys.is_empty()) {
             on_demand.ensure_states(self.repository, self.tree_id(), keys)?;
@@ -320,7 +320,7 @@ impl<'r> Snapshot<'r> {
         Ok(())
     }
 
-    /// The states of those of these issues that are in the tip, in the order of their keys.
+    /// The states of those of these issues that are in the tip, by key.
     pub(super) fn states(&self, keys: &BTreeSet<IssueKey>) -> Result<Vec<Issue>, LedgerError> {
         self.ensure_states(keys)?;
         let state = |key| IssueFolder::open(self.repository, self.tree, key)?.issue();
@@ -329,7 +329,7 @@ impl<'r> Snapshot<'r> {
             .collect()
     }
 
-    /// The first archived issue that was opened here and that these edits write to.
+    /// The first archived issue opened here that these edits write to.
     pub(super) fn archived_under(&self, files: &FileChanges) -> Option<ArchivedIssue> {
         let opened = self.from_archive.borrow();
         let mut opened = opened.iter();
@@ -348,7 +348,7 @@ impl<'r> Snapshot<'r> {
         self.listed(layout::OPEN)
     }
 
-    /// Every handoff that ended and awaits somebody, with whom it awaits, by issue, the oldest first.
+    /// Every ended handoff that awaits an agent, with that agent, by issue, the oldest first.
     ///
     /// # Errors
     /// [`LedgerError`] when a folder can't be read.
@@ -357,7 +357,7 @@ impl<'r> Snapshot<'r> {
     }
 
     fn listed(&self, top: &str) -> Result<Vec<Listed>, LedgerError> {
-        // Whoever lists them all reads them all.
+        // Listing them is followed by reading them all.
         self.ensure_entries(&[layout::OPEN, layout::AWAITING])?;
         let mut listed = Vec::new();
         for agent in self.agents_in(top)? {
@@ -367,7 +367,7 @@ impl<'r> Snapshot<'r> {
         Ok(listed)
     }
 
-    /// The paused issues, with the files that say so.
+    /// The paused issues, with their files.
     pub(super) fn paused_issues(&self) -> Result<&BTreeMap<IssueKey, ObjectId>, LedgerError> {
         if let Some(known) = self.paused.get() {
             return Ok(known);
@@ -383,7 +383,7 @@ impl<'r> Snapshot<'r> {
         Ok(self.paused.get_or_init(|| found))
     }
 
-    /// The pause of an issue, if it is paused. Reads no issue but those that it comes after.
+    /// The pause of an issue, if it is paused. Reads only the issues that it comes after.
     ///
     /// # Errors
     /// [`LedgerError`] when it can't be read.
@@ -398,7 +398,7 @@ impl<'r> Snapshot<'r> {
         Ok(Some(paused).filter(|_| lasts))
     }
 
-    /// The pause of an issue as its file has it, which may be over.
+    /// The recorded pause of an issue, which may be over.
     pub(super) fn recorded_pause(&self, key: &IssueKey) -> Result<Option<Paused>, LedgerError> {
         let Some(id) = self.paused_issues()?.get(key) else {
             return Ok(None);
@@ -426,13 +426,13 @@ impl<'r> Snapshot<'r> {
         Ok(found)
     }
 
-    /// Whether a pause keeps an agent from being handed work of an issue.
+    /// Whether a pause keeps work of an issue from an agent.
     ///
     /// # Errors
     /// [`LedgerError`] when it can't be read.
     pub fn holds_back(&self, key: &IssueKey, agent: &AgentName) -> Result<bool, LedgerError> {
         for halt in &self.manifest.paused {
-            // Only such a pause needs the issue to be read.
+            // Only such a pause requires the issue to be read.
             let issue = match halt.scope.protocol {
                 Some(_) => self.issue(key)?.shared_issue()?,
                 None => None,
@@ -445,7 +445,7 @@ impl<'r> Snapshot<'r> {
         self.is_paused_for(key, agent)
     }
 
-    /// Whether the issue's own pause keeps an agent from being handed work of it.
+    /// Whether the issue's own pause keeps its work from an agent.
     ///
     /// # Errors
     /// [`LedgerError`] when it can't be read.
@@ -454,7 +454,7 @@ impl<'r> Snapshot<'r> {
         Ok(paused.is_some_and(|paused| paused.holds_back(agent)))
     }
 
-    /// What was spent on the claims that began on a day.
+    /// The usage of the claims that began on a day.
     ///
     /// # Errors
     /// [`LedgerError`] when the file can't be read.
@@ -469,7 +469,7 @@ impl<'r> Snapshot<'r> {
         Ok(folders.filter_map(|e| e.name.parse().ok()).collect())
     }
 
-    /// What an agent has in [`layout::OPEN`] or [`layout::AWAITING`].
+    /// An agent's entries in [`layout::OPEN`] or [`layout::AWAITING`].
     pub(super) fn listed_with(
         &self,
         top: &str,
@@ -511,7 +511,7 @@ impl<'r> Snapshot<'r> {
         Ok(OpenFolder { path, entries })
     }
 
-    /// Other open issues, truncated to `most`.
+    /// Other open issues, at most `most`.
     pub(super) fn some_open_issues(
         &self,
         besides: &IssueKey,
@@ -532,8 +532,8 @@ impl<'r> Snapshot<'r> {
         Ok(keys)
     }
 
-    /// An agent's own name, where it is called by another one that a protocol in force has for it.
-    /// None for a name that is an agent's own in some protocol, or that means several agents.
+    /// An agent's canonical name, if the given one is an alias in a protocol in force. `None` for a
+    /// name that is an agent's own in some protocol, or that is ambiguous.
     ///
     /// # Errors
     /// [`LedgerError`] if a protocol can't be read.
@@ -541,7 +541,7 @@ impl<'r> Snapshot<'r> {
         let (names, quoted) = (self.protocols()?, format!("\"{name}\""));
         let mut called = BTreeSet::new();
         for protocol in &names {
-            // Most protocols have no other names, and are not parsed to find that out.
+            // Most protocols have no aliases, and are not parsed for that.
             let path = layout::protocol_file(protocol, DEFINITION);
             let Some((_, id)) = self.tree.entry(&path)? else {
                 continue;
@@ -569,8 +569,8 @@ impl<'r> Snapshot<'r> {
         Ok(Some(own.clone()))
     }
 
-    /// The keys that were set in a protocol since its author's version. History is read back to
-    /// the commit that put that version in force; `None` if it is cut off before.
+    /// The keys that were set in a protocol since its author's version. Reads history back to the
+    /// commit that put that version in force; `None` if the clone is too shallow.
     ///
     /// # Errors
     /// [`LedgerError`] if a commit or a definition can't be read.
@@ -600,7 +600,7 @@ impl<'r> Snapshot<'r> {
         Ok(is_whole.then_some(keys))
     }
 
-    /// The name by which an agent receives handoffs.
+    /// The name under which an agent receives handoffs.
     ///
     /// # Errors
     /// [`LedgerError`] if a protocol can't be read.
@@ -631,7 +631,7 @@ impl<'r> Snapshot<'r> {
         self.issues_within(MOST_IN_ALL)
     }
 
-    /// The same from what is here, if there are not more than this many folders on the way.
+    /// The same without fetching, if there are at most this many folders to read.
     ///
     /// # Errors
     /// [`LedgerError`] when there are more, or a folder can't be read.
@@ -665,7 +665,7 @@ impl<'r> Snapshot<'r> {
     }
 }
 
-/// A handoff that is open or awaits somebody, as listed at the tip.
+/// A handoff that is open or awaits an agent, as listed at the tip.
 #[derive(Clone, Debug)]
 pub struct Listed {
     /// Its id.
@@ -678,7 +678,7 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// What its entry holds, by which a record that was read before is known again.
+    /// The object of its entry, which identifies an unchanged record.
     pub fn content(&self) -> ObjectId {
         self.blob
     }
@@ -691,8 +691,7 @@ pub(super) struct OpenFolder<'r> {
 }
 
 impl<'r> OpenFolder<'r> {
-    /// The entries whose names are not less than this text, in the order of their names. Reads as
-    /// much of the folder as is taken.
+    /// The entries whose names are at least this text, in the order of their names. Reads lazily.
     pub(super) fn from<'s>(
         &'s self,
         start: &str,
@@ -702,7 +701,7 @@ impl<'r> OpenFolder<'r> {
                 Ok(entry) => entry,
                 Err(error) => return Some(Err(error.into())),
             };
-            // No step writes another name; the audit tells of it.
+            // No step writes another name; the audit reports it.
             let entry: OpenEntry = name.parse().ok()?;
             let (_, agent) = self.path.split_once('/')?;
             let listed = Listed {
@@ -723,17 +722,17 @@ pub(super) type Blob = (ObjectId, Rc<[u8]>);
 pub struct IssueFolder<'r> {
     repository: &'r Repository,
     key: IssueKey,
-    /// The ledger's tree; `None` for an issue of the archive.
+    /// The ledger's tree; `None` for an archived issue.
     top: Option<Tree<'r>>,
     /// Its own tree, if the issue was opened.
     id: Option<ObjectId>,
-    /// The commit in which it is, if the issue is archived.
+    /// The commit that contains it, if the issue is archived.
     archived_in: Option<ObjectId>,
     listing: Listing,
     parsed: Option<Rc<Parsed>>,
 }
 
-/// A cache of parsed files that are likely to be parsed again.
+/// A cache of parsed files that are likely to be needed again.
 pub(super) struct Parsed {
     issues: RefCell<Recent<Rc<Issue>>>,
     records: RefCell<Recent<Rc<Record>>>,
@@ -785,7 +784,7 @@ impl<'r> IssueFolder<'r> {
         Self::at(repository, &line.issue, line.tree, Some(line.commit))
     }
 
-    /// Opens an issue's folder by its tree, in the tip or in the commit that has the archived issue.
+    /// Opens an issue's folder by its tree, in the tip or in an archived issue's commit.
     pub(super) fn at(
         repository: &'r Repository,
         key: &IssueKey,
@@ -933,7 +932,7 @@ impl View<LedgerError> for IssueFolder<'_> {
         let issue = Self::open(self.repository, top, key)?.shared_issue()?;
         match issue {
             Some(issue) => Ok(Some(issue.status != IssueStatus::Open)),
-            // Only what ended is archived.
+            // Only ended issues are archived.
             None => Ok(archived_in(top, key)?.map(|_| true)),
         }
     }
@@ -962,7 +961,7 @@ impl View<LedgerError> for IssueFolder<'_> {
     }
 }
 
-/// What was spent on a day, in a ledger's tree.
+/// The usage on a day, from a ledger's tree.
 fn spent_on(tree: &Tree<'_>, day: &str) -> Result<Option<DaySpending>, LedgerError> {
     let path = layout::spent_file(day);
     let Some(bytes) = tree.file(&path)? else {
@@ -972,7 +971,7 @@ fn spent_on(tree: &Tree<'_>, day: &str) -> Result<Option<DaySpending>, LedgerErr
     Ok(Some(spent))
 }
 
-/// An active protocol, whose schemas are compiled as needed.
+/// A protocol in force, whose schemas are compiled when needed.
 pub struct Rules<'r> {
     repository: &'r Repository,
     tree: Tree<'r>,
@@ -981,7 +980,7 @@ pub struct Rules<'r> {
     schemas: RefCell<HashMap<String, Rc<Schema>>>,
 }
 
-/// A protocol that ships with the program, which is read once in a process.
+/// A built-in protocol, read once per process.
 fn shipped(id: ObjectId, bytes: &[u8]) -> Result<Arc<Protocol>, Vec<Finding>> {
     static READ: Mutex<BTreeMap<ObjectId, Arc<Protocol>>> = Mutex::new(BTreeMap::new());
     let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
@@ -993,10 +992,10 @@ fn shipped(id: ObjectId, bytes: &[u8]) -> Result<Arc<Protocol>, Vec<Finding>> {
     Ok(protocol)
 }
 
-/// How many bytes `ledger.json` may have: every command reads it.
+/// The maximum size of `ledger.json`, in bytes: every command reads it.
 const MOST_OF_MANIFEST: usize = 64 * 1024;
 
-/// The most bytes that all files of a protocol have.
+/// The maximum size of all files of a protocol, in bytes.
 const MOST_OF_PROTOCOL: usize = 64 * 1024 * 1024;
 
 impl<'r> Rules<'r> {

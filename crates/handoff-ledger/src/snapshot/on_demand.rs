@@ -1,11 +1,11 @@
-//! What a light clone lacks, fetched when it is read: the folder of an archived issue, with
-//! everything below it in one request, and in a partial clone whatever a command is about to read,
-//! in few requests instead of one for each object.
+//! Fetches what a shallow or partial clone lacks when it is read: an archived issue's folder in one
+//! request, and in a partial clone whatever a command is about to read, in few requests instead of
+//! one per object.
 //!
 //! A partial clone gets the folders and the protocols first (`ensure_frame`), then an issue
 //! (`ensure_issue`) or the entries of open handoffs (`ensure_entries`). Commands that read every
-//! issue get all that the commit has (`ensure_all`). What can't be fetched is left to whoever reads
-//! it, and told as missing from a partial clone.
+//! issue get the whole commit (`ensure_all`). What can't be fetched is reported by the reader as
+//! missing from a partial clone.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -21,21 +21,21 @@ use handoff_model::{ArchivedIssue, layout};
 
 use crate::error::{LedgerError, UpstreamError};
 
-/// How long a command that sets no time waits for what it lacks.
+/// The default time to wait for missing objects.
 const PATIENCE: Duration = Duration::from_secs(25);
 
 /// Never set: a read is not interrupted.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// Where to get what this clone lacks.
+/// The source of objects that this clone lacks.
 pub(crate) struct OnDemand {
     remote: Remote,
-    /// As it is configured.
+    /// The remote as configured.
     given: String,
-    /// Without a password, if it is an address.
+    /// Without a password, if it is a URL.
     name: String,
     patience: Cell<Duration>,
-    /// Whether the remote is not to be contacted.
+    /// Whether the remote must not be contacted.
     offline: Cell<bool>,
     /// Whether this is a partial clone of the remote.
     is_promised: bool,
@@ -54,19 +54,19 @@ impl OnDemand {
         }
     }
 
-    /// Sets how long the remote may take, and whether it is not to be asked.
+    /// Sets the time limit of the remote, and whether it must not be contacted.
     pub(crate) fn limit(&self, patience: Duration, offline: bool) {
         self.patience.set(patience);
         self.offline.set(offline);
     }
 
-    /// The remote, unless it is not to be contacted.
+    /// The remote, unless it must not be contacted.
     pub(crate) fn reachable(&self) -> Option<&str> {
         (!self.offline.get()).then_some(&*self.given)
     }
 
-    /// Fetches what a partial clone lacks to read the ledger at a commit, but for its issues and the
-    /// entries of open handoffs: the folders down to those, and the protocols.
+    /// Fetches what a partial clone lacks to read the ledger at a commit, except issues and entries
+    /// of open handoffs: the folders down to those, and the protocols.
     pub(crate) fn ensure_frame(
         &self,
         repository: &Repository,
@@ -76,11 +76,11 @@ impl OnDemand {
             return Ok(());
         }
         let root = repository.commit(commit)?.tree;
-        // Not every remote counts levels; each that serves partial clones can leave out files.
+        // Not every remote supports depths; each that serves partial clones can omit files.
         if lacks_folders(repository, root)? && self.fetch(&[root], Below::TwoLevels).is_err() {
             self.get(&[root], Below::Folders);
         }
-        // Where many handoffs are open, their folders are divided.
+        // With many open handoffs, their folders are split.
         let mut folders = Vec::new();
         for top in [layout::OPEN, layout::AWAITING] {
             folders.extend(missing_at(repository, root, top, Below::Folders)?);
@@ -94,8 +94,8 @@ impl OnDemand {
         Ok(())
     }
 
-    /// Fetches what a partial clone lacks of an issue's folder, or of the index of the archive if
-    /// the issue may be there.
+    /// Fetches the missing objects of an issue's folder, or of the archive's index if the issue may
+    /// be there.
     pub(crate) fn ensure_issue(
         &self,
         repository: &Repository,
@@ -155,7 +155,7 @@ impl OnDemand {
     /// Fetches everything that a partial clone lacks of a commit's tree.
     pub(crate) fn ensure_all(&self, commit: ObjectId) {
         if self.is_promised && !self.offline.get() {
-            // Who reads what did not come tells of it.
+            // A reader of missing objects reports them.
             let _ = self.remote.fill(commit, None, &self.patience());
         }
     }
@@ -196,8 +196,8 @@ fn lacks_folders(repository: &Repository, root: ObjectId) -> Result<bool, GitErr
     Ok(folders.any(|folder| !repository.has(folder.id)))
 }
 
-/// What is missing of the file or folder at a path, or the first folder on the way to it that is.
-/// Files count if everything is wanted.
+/// The missing file or folder at a path, or the first missing folder on the way to it. Files count
+/// if everything is wanted.
 fn missing_at(
     repository: &Repository,
     root: ObjectId,
@@ -222,7 +222,7 @@ fn missing_at(
     }
 }
 
-/// Fetches what is missing of the folders of archived issues.
+/// Fetches the missing folders of archived issues.
 ///
 /// # Errors
 /// [`UpstreamError::NotHere`] if that can't be done.

@@ -1,4 +1,4 @@
-//! All issues of a ledger, encoded; each is decoded when it is looked at.
+//! All issues of a ledger, encoded; decoded lazily.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use handoff_model::view::survey::IssueSurvey;
 
-/// Summaries of issues, sorted by number, then by name. They take some 300 bytes for each handoff.
+/// Summaries of issues, sorted by number, then by name. About 300 bytes per handoff.
 #[derive(Debug, Default)]
 pub struct Issues(Vec<Encoded<'static>>);
 
-/// An encoded [`IssueSurvey`], and what is asked of it without decoding it.
+/// An encoded [`IssueSurvey`], with the values that are needed without decoding it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Encoded<'a> {
     key: IssueKey,
@@ -47,7 +47,7 @@ impl Encoded<'_> {
         }
     }
 
-    /// The summary; `None` if it is not as it was encoded.
+    /// The summary; `None` if its encoding is damaged.
     fn decoded(&self) -> Option<IssueSurvey<'_>> {
         postcard::from_bytes(&self.summary).ok()
     }
@@ -69,14 +69,14 @@ impl Issues {
         self.0.iter().filter_map(Encoded::decoded)
     }
 
-    /// Decodes the issues in which something may still need somebody: those that are open, have an
-    /// open handoff, or await somebody or have yet to tell somebody.
+    /// Decodes the issues that may still need attention: those that are open, have an open handoff,
+    /// or await or have yet to notify an agent.
     pub fn active(&self) -> impl Iterator<Item = IssueSurvey<'_>> {
         self.active_since(Some(Moment::LAST))
     }
 
     /// The same with the issues that have a time after this one: of a change, of a lease's end, or
-    /// of a pause. All issues without it.
+    /// of a pause. Without it, all issues.
     pub fn active_since(&self, since: Option<Moment>) -> impl Iterator<Item = IssueSurvey<'_>> {
         let counts = move |issue: &&Encoded<'_>| {
             issue.is_active || since.is_none_or(|since| issue.newest >= since)
@@ -94,7 +94,7 @@ impl Issues {
         &self.0
     }
 
-    /// Replaces issues by what was read of them. Those that are `gone` without it are removed.
+    /// Replaces issues by their new summaries; removes those of `gone` without one.
     pub(super) fn update(&mut self, gone: &HashSet<IssueKey>, read: Vec<Encoded<'static>>) {
         self.0.retain(|issue| !gone.contains(&issue.key));
         self.0.extend(read);

@@ -1,9 +1,9 @@
-//! A summary of every issue and handoff, archived ones too: enough for statistics, alerts and pages about
-//! the whole ledger.
+//! A summary of every issue and handoff, archived ones too: enough for statistics, alerts and pages
+//! about the whole ledger.
 //!
-//! All of it comes from the records; a [`Survey`] leaves out contracts, answers and evidence.
-//! `types` are the summaries, `issues` all of them, encoded; `read` reads them on several threads,
-//! `note` keeps the last survey.
+//! All of it comes from the records; a [`Survey`] omits contracts, answers and evidence. `types`
+//! are the summaries, `issues` encodes them, `read` reads them on several threads, `note` caches
+//! the last survey.
 
 mod issues;
 mod note;
@@ -38,8 +38,8 @@ pub struct Survey {
 }
 
 impl Ledger<'_> {
-    /// Surveys the ledger at a commit of its branch with this many threads. Parts that this clone
-    /// remembers from the last survey are not read again.
+    /// Surveys the ledger at a commit of its branch with this many threads. Unchanged parts come
+    /// from the note of the last survey.
     ///
     /// # Errors
     /// [`LedgerError`] if an issue can't be read.
@@ -52,7 +52,7 @@ impl Ledger<'_> {
 const DEPTH: usize = 2;
 
 impl Survey {
-    /// Reads what changed since the last note, or everything, and notes it.
+    /// Reads what changed since the last note, or everything, and updates the note.
     fn read(tip: &Snapshot<'_>, note: &Scratch, threads: usize) -> Result<Self, LedgerError> {
         let now = Trees {
             issues: tip.issues_folder()?,
@@ -62,7 +62,7 @@ impl Survey {
         if before != now {
             let is_known = before.issues.is_some() && now.issues.is_some();
             let known = is_known.then(|| changes(tip, before, now));
-            // The objects that the note was made from may be gone.
+            // The objects behind the note may be gone.
             let (replaced, folders) = match known {
                 Some(Ok(changes)) => changes,
                 _ => {
@@ -80,7 +80,7 @@ impl Survey {
     }
 }
 
-/// The issues that changed or are gone between two trees, and the folders of those that are there.
+/// The issues that changed or were removed between two trees, and the folders of the existing ones.
 fn changes(
     tip: &Snapshot<'_>,
     before: Trees,
@@ -102,7 +102,7 @@ fn changes(
         None => Vec::new(),
     };
     for change in changes {
-        // An invalid name is reported by `verify`.
+        // `verify` reports an invalid name.
         let name = change.path.rsplit('/').next().unwrap_or_default();
         let Ok(issue) = name.parse::<IssueKey>() else {
             continue;

@@ -1,8 +1,8 @@
-//! Remembers the last survey, so that the next one reads only what changed.
+//! Caches the last survey, so that the next one reads only what changed.
 //!
-//! It is a note of this clone and may be lost at any time: a line that names the program, a checksum,
-//! and the survey with the trees that it was made from. One that is incomplete, changed, or of another
-//! program is ignored, and written anew.
+//! The note belongs to this clone and may be lost at any time: a line with the program's version, a
+//! checksum, and the survey with its trees. An incomplete or changed note, or another program's, is
+//! ignored and replaced.
 
 use handoff_base::ObjectId;
 use handoff_git::Scratch;
@@ -14,10 +14,10 @@ use super::issues::{Encoded, Issues};
 /// The program whose notes are used: another version may use another format.
 const PROGRAM: &str = concat!("git-handoff ", env!("CARGO_PKG_VERSION"), " 15\n");
 
-/// The largest note that is read, in bytes: that of some three million handoffs.
+/// The maximum size of a note, in bytes: about three million handoffs.
 const LARGEST: u64 = 1 << 30;
 
-/// What a survey is made from.
+/// The trees behind a survey.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Trees {
     /// The folder of all issues.
@@ -26,7 +26,7 @@ pub(super) struct Trees {
     pub(super) archived: Option<ObjectId>,
 }
 
-/// Reads the note: a survey, and what it was made from.
+/// Reads the note: a survey, and its trees.
 pub(super) fn read(note: &Scratch) -> Option<(Trees, Issues)> {
     let bytes = note.read_up_to(LARGEST)?;
     let rest = bytes.strip_prefix(PROGRAM.as_bytes())?;
@@ -39,7 +39,7 @@ pub(super) fn read(note: &Scratch) -> Option<(Trees, Issues)> {
     Some((trees, issues.into()))
 }
 
-/// Replaces the note. If that fails, the next survey just goes without it.
+/// Replaces the note. A failure is ignored: the next survey goes without it.
 pub(super) fn write(note: &Scratch, trees: Trees, issues: &Issues) {
     if let Ok(content) = postcard::to_allocvec(&(trees, issues.encoded())) {
         let sum = crc32(&content).to_le_bytes();

@@ -14,11 +14,11 @@ use crate::snapshot::IssueFolder;
 /// How many issues a thread takes at once.
 const PART: usize = 64;
 
-/// An issue's folder, wherever it was found.
+/// An issue's folder, in the tip or in history.
 pub(super) struct Folder {
     pub(super) issue: IssueKey,
     pub(super) tree: ObjectId,
-    /// The commit in which it is, if the issue is archived.
+    /// The commit that contains it, if the issue is archived.
     pub(super) archived_in: Option<ObjectId>,
 }
 

@@ -1,5 +1,5 @@
-//! Looks at the remote's branch: they write only the tracking ref, and one look serves all processes of
-//! a clone that wait for one.
+//! Looks at the remote's branch: writes only the tracking ref; one look serves all waiting
+//! processes of a clone.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -11,23 +11,23 @@ use super::{Attempts, TURN, Upstream};
 use crate::error::LedgerError;
 use crate::session::Session;
 
-/// The file that the processes of one clone queue at to look at a remote.
+/// The lock file of a clone's processes for looking at a remote.
 const LOOKS: &str = "look.lock";
 
-/// How long to wait at the queue before checking whether to go on waiting.
+/// How often a waiting process checks whether to continue waiting.
 const STEP: Duration = Duration::from_millis(20);
 
-/// What a look at the remote showed.
+/// The result of a look at the remote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemoteLook {
-    /// The tracking ref is where the remote's branch was.
+    /// The tracking ref equals the remote's branch.
     Seen {
-        /// The branch's last commit; `None` if there is no such branch.
+        /// The branch's commit; `None` if there is no such branch.
         tip: Option<ObjectId>,
-        /// When it was there.
+        /// The time of the look.
         at: SystemTime,
     },
-    /// The remote could not be reached, for this reason.
+    /// The remote was unreachable, for this reason.
     Missed(String),
 }
 
@@ -43,7 +43,7 @@ impl Upstream<'_> {
         }
     }
 
-    /// The last look by another process of this clone, if it was within this time.
+    /// The last look by another process of this clone, if it was in this period.
     fn looked_between(&self, since: SystemTime, now: SystemTime, queue: &Queue) -> Option<SeenTip> {
         let look = SeenTip::parse(queue.note()?, &self.tracking)?;
         let is_fresh = nanoseconds(since) <= look.at && look.at <= nanoseconds(now);
@@ -95,7 +95,7 @@ impl Upstream<'_> {
             };
         };
         if known != Some(tip) {
-            // A process that waits to write here will not have to fetch it again.
+            // A process that waits to write here need not fetch it again.
             self.begin(session);
             let brought = self.bring(session, tip, known);
             self.end();
@@ -111,7 +111,7 @@ impl Upstream<'_> {
     }
 
     /// Fetches a new tip into the tracking ref, unless another process has done so since it was
-    /// `known`. Returns why the remote could not be reached, if it could not.
+    /// `known`. Returns the reason if the remote is unreachable.
     fn bring(
         &mut self,
         session: &Session,
@@ -166,7 +166,7 @@ impl Upstream<'_> {
         Ok(RemoteLook::Seen { tip, at })
     }
 
-    /// What another process of this clone saw since this one began.
+    /// The look of another process of this clone since this one began.
     fn seen_meanwhile(
         &self,
         session: &Session,
@@ -180,14 +180,14 @@ impl Upstream<'_> {
         Ok(Some(RemoteLook::Seen { tip: Some(tip), at }))
     }
 
-    /// When a process of this clone last read the branch, as far as is known.
+    /// When a process of this clone last read the branch, if known.
     pub(crate) fn last_read(&self) -> Option<SystemTime> {
         let common_dir = self.repository.common_dir();
         let noted = [LOOKS, TURN].into_iter().filter_map(|name| {
             let seen = SeenTip::parse(&Queue::peek(common_dir, name)?, &self.tracking)?;
             Some(SystemTime::UNIX_EPOCH + duration(seen.at))
         });
-        // Without a note, the ref tells when it last moved.
+        // Without a note, use the time of the ref's last move.
         let moved = || {
             let file = common_dir.join(&self.tracking).metadata();
             file.ok()?.modified().ok()
@@ -195,7 +195,7 @@ impl Upstream<'_> {
         noted.max().or_else(moved)
     }
 
-    /// Whether the remote has the branch; `None` if that can't be found out within this time.
+    /// Whether the remote has the branch; `None` if it does not answer within this time.
     pub(crate) fn is_there(&mut self, patience: Duration) -> Option<bool> {
         self.attempts = Attempts::within(patience);
         let tip = self.remote.tip(&self.patience(&self.interrupted));
@@ -203,7 +203,7 @@ impl Upstream<'_> {
     }
 }
 
-/// Where a remote's branch was, and when.
+/// A remote's branch at a time.
 pub(super) struct SeenTip {
     pub(super) at: u128,
     pub(super) tip: ObjectId,

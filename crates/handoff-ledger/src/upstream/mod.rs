@@ -1,7 +1,7 @@
-//! The remote's branch as this clone knows it, and this process's turn to talk to the remote.
+//! The remote's branch as this clone knows it, and this process's lock for talking to the remote.
 //!
-//! `look` is what a process sees there, on its own or through another one of the clone; `push` takes
-//! one commit there.
+//! `look` reads the branch, directly or through another process of the clone; `push` pushes one
+//! commit.
 
 mod look;
 mod push;
@@ -22,11 +22,11 @@ pub use look::RemoteLook;
 use look::{SeenTip, nanoseconds};
 pub(super) use push::Landing;
 
-/// How long a lock of the tracking ref is there before it counts as left by a process that was
-/// killed: git holds one for milliseconds, and only whose turn it is moves the ref.
+/// The age at which a lock of the tracking ref counts as abandoned: git holds one for milliseconds,
+/// and only the holder of the remote's lock moves the ref.
 const ABANDONED: Duration = Duration::from_secs(2);
 
-/// Removes a lock that a killed process left. If that can't be done, git tells of it.
+/// Removes the lock of a killed process. If that fails, git reports it.
 fn remove_abandoned(lock: &Path, session: &Session) {
     let began = Instant::now();
     while let Ok(found) = fs::symlink_metadata(lock) {
@@ -40,7 +40,7 @@ fn remove_abandoned(lock: &Path, session: &Session) {
     }
 }
 
-/// The file that the processes of one clone queue at to talk to a remote.
+/// The lock file of a clone's processes for talking to a remote.
 const TURN: &str = "remote.lock";
 
 /// Never set: only looks at the remote can be interrupted.
@@ -51,27 +51,27 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 pub struct Unpublished {
     /// The remote, without a password.
     pub remote: String,
-    /// Why it was not reached; `None` if the caller asked to stay offline.
+    /// Why it was unreachable; `None` if the caller asked to stay offline.
     pub trouble: Option<String>,
 }
 
-/// How the remote answered this process.
+/// The remote's answer to this process.
 pub(super) enum Reach {
-    /// It was not contacted yet.
+    /// Not contacted yet.
     Unasked,
-    /// It was reached, and its branch is where the tracking ref is.
+    /// It answered, and its branch equals the tracking ref.
     Reached,
-    /// It is not to be contacted.
+    /// It must not be contacted.
     Offline,
-    /// It could not be reached, for this reason.
+    /// It is unreachable, for this reason.
     Unreachable(String),
 }
 
 /// The attempts of one operation, from [`Upstream::begin`].
 pub(super) struct Attempts {
-    /// When the operation's time is up.
+    /// The operation's deadline.
     pub(super) deadline: Instant,
-    /// When the current attempt began.
+    /// The start of the current attempt.
     began: Instant,
     /// How many attempts were lost to other writers.
     lost: u32,
@@ -88,40 +88,40 @@ impl Attempts {
     }
 }
 
-/// What this process's pushes met.
+/// The results of this process's pushes.
 #[derive(Default)]
 struct Pushes {
-    /// Where the branch was when the last push was lost to another writer.
+    /// The branch's commit when a push was last lost to another writer.
     lost_at: Option<ObjectId>,
-    /// How many pushes in a row were lost although the branch stayed there.
+    /// How many pushes in a row were lost although the branch did not move.
     unmoved: u32,
     /// How many pushes failed.
     failures: u32,
-    /// Commits that the remote may or may not have taken.
+    /// Commits that the remote may or may not have accepted.
     doubtful: Vec<ObjectId>,
 }
 
-/// The folder of the tracking refs that this program moves.
+/// The folder of this program's tracking refs.
 pub(super) const TRACKING: &str = "refs/handoff/remotes";
 
 /// The branch of a remote, as this clone knows it.
 pub(super) struct Upstream<'r> {
     repository: &'r Repository,
     pub(super) remote: Remote,
-    /// Without a password, if it is an address.
+    /// Without a password, if it is a URL.
     pub(super) name: String,
     pub(super) branch: String,
     pub(super) tracking: String,
     /// Set by others to end looks at the remote.
     pub(super) interrupted: Arc<AtomicBool>,
     pub(super) reach: Reach,
-    /// This process's turn among those of this clone, while it has it.
+    /// This process's lock, while it has it.
     turn: Option<Queue>,
     pub(super) attempts: Attempts,
     pushes: Pushes,
-    /// Whether to fetch what seems to be here already.
+    /// Whether to fetch objects that seem to exist here.
     pub(super) anew: bool,
-    /// Whether a partial clone gets all objects, and not those that a command reads.
+    /// Whether a partial clone gets all objects, not only those that a command reads.
     pub(super) brings_all: bool,
     /// Whether offline steps that a hook of the remote refuses are kept as refused steps.
     pub(super) set_aside: bool,
@@ -150,7 +150,7 @@ impl<'r> Upstream<'r> {
         }
     }
 
-    /// Where the remote's branch was when it was last seen.
+    /// The remote's branch as last seen.
     pub(super) fn known(&self) -> Result<Option<ObjectId>, LedgerError> {
         Ok(self.repository.resolve(&self.tracking)?)
     }
@@ -165,7 +165,7 @@ impl<'r> Upstream<'r> {
         self.set_aside && error.is_of_a_hook()
     }
 
-    /// Whether the remote was contacted, or is not to be.
+    /// Whether the remote was contacted, or must not be.
     pub(super) fn is_settled(&self) -> bool {
         !matches!(self.reach, Reach::Unasked)
     }
@@ -174,7 +174,7 @@ impl<'r> Upstream<'r> {
         matches!(self.reach, Reach::Reached)
     }
 
-    /// Fails if the remote could not be reached.
+    /// Fails if the remote is unreachable.
     pub(super) fn ensure_reached(&self) -> Result<(), LedgerError> {
         match self.trouble() {
             None => Ok(()),
@@ -186,14 +186,14 @@ impl<'r> Upstream<'r> {
         }
     }
 
-    /// The time that is left for the remote.
+    /// The remaining time for the remote.
     pub(super) fn left(&self) -> Duration {
         self.attempts
             .deadline
             .saturating_duration_since(Instant::now())
     }
 
-    /// How long git may take for the remote.
+    /// The time limit of git for the remote.
     pub(super) fn patience<'a>(&self, interrupted: &'a AtomicBool) -> Patience<'a> {
         Patience {
             deadline: Some(self.attempts.deadline),
@@ -201,12 +201,12 @@ impl<'r> Upstream<'r> {
         }
     }
 
-    /// Begins an operation, and waits for this process's turn if it does not have it.
+    /// Begins an operation, and waits for the remote's lock if this process lacks it.
     pub(super) fn begin(&mut self, session: &Session) {
         self.attempts = Attempts::within(session.patience);
         if self.turn.is_none() {
             let common_dir = self.repository.common_dir();
-            // Half of the time is kept for the remote, in case the turn never comes.
+            // Half of the time is kept for the remote, in case the lock stays taken.
             let turn = Queue::join(common_dir, TURN, session.patience / 2);
             if turn.is_held() {
                 let lock = common_dir.join(format!("{}.lock", self.tracking));
@@ -216,14 +216,14 @@ impl<'r> Upstream<'r> {
         }
     }
 
-    /// Begins another write of this process, if it is to go to the remote.
+    /// Begins another write of this process, if it goes to the remote.
     pub(super) fn ensure_turn(&mut self, session: &Session) {
         if self.is_reached() && self.turn.is_none() {
             self.begin(session);
         }
     }
 
-    /// Fails if the remote can't be asked now.
+    /// Fails if the remote is unreachable now.
     pub(super) fn ensure_answers(&mut self, session: &Session) -> Result<(), LedgerError> {
         self.begin(session);
         match self.remote.tip(&self.patience(&NEVER)) {
@@ -235,12 +235,12 @@ impl<'r> Upstream<'r> {
         }
     }
 
-    /// Passes the turn to the next process.
+    /// Releases the remote's lock.
     pub(super) fn end(&mut self) {
         self.turn = None;
     }
 
-    /// Whether another process of this clone looked at the remote after this one began to wait:
+    /// Whether another process of this clone looked at the remote after this one began to wait;
     /// that look counts for this one too.
     pub(super) fn was_seen_since(&self, session: &Session, known: Option<ObjectId>) -> bool {
         let note = self.turn.as_ref().and_then(Queue::note);
@@ -250,7 +250,7 @@ impl<'r> Upstream<'r> {
         seen.is_some_and(|look| meanwhile.contains(&look.at) && Some(look.tip) == known)
     }
 
-    /// Leaves a note for the next process: where the remote's branch was, and when.
+    /// Leaves a note for the next process: the remote's branch, and the time.
     fn saw(&mut self, at: SystemTime, tip: ObjectId) {
         let note = self.note(at, tip);
         if let Some(turn) = &mut self.turn {
@@ -258,14 +258,14 @@ impl<'r> Upstream<'r> {
         }
     }
 
-    /// The note that the remote's branch was at a commit.
+    /// The note with the commit of the remote's branch.
     fn note(&self, at: SystemTime, tip: ObjectId) -> String {
         let at = nanoseconds(at);
         SeenTip { at, tip }.text(&self.tracking)
     }
 
-    /// Fetches the remote's branch into the tracking ref. An unreachable remote is recorded, and is
-    /// no error.
+    /// Fetches the remote's branch into the tracking ref. An unreachable remote is recorded, but no
+    /// error.
     ///
     /// # Errors
     /// [`LedgerError`] if the remote refuses, if its branch was rewritten or removed, or if a ref
@@ -283,8 +283,8 @@ impl<'r> Upstream<'r> {
         let track = || {
             let there = (self.remote).track(&self.tracking, known, depth, contents, &patience)?;
             let moved = self.repository.resolve(&self.tracking).ok().flatten();
-            // The user's own fetch may have brought commits without their contents. A clone that
-            // had them all so far gets them.
+            // The user's own fetch may have brought commits without their contents; a clone that
+            // was complete so far gets them.
             if let (Contents::New, Some(known), Some(tip)) = (contents, known, moved)
                 && self.repository.is_partial()
                 && tip != known
@@ -321,8 +321,8 @@ impl<'r> Upstream<'r> {
         }
     }
 
-    /// How deep to fetch, and which objects: a clone that began with a part of the remote fetches
-    /// the part that the ledger needs.
+    /// The depth and the objects to fetch: a clone that began with a part of the remote fetches the
+    /// part that the ledger needs.
     fn fetch_plan(
         &self,
         known: Option<ObjectId>,
@@ -333,10 +333,10 @@ impl<'r> Upstream<'r> {
             .repository
             .resolve(&format!("refs/heads/{}", self.branch))?;
         let depth = match (depth, self.repository.is_shallow()) {
-            // The tip is enough to read and to write; in a clone that is not shallow, this depth
-            // would cut history off.
+            // The tip is enough for reading and writing; in a clone that is not shallow, this depth
+            // would cut off history.
             (Depth::Missing, true) if known.is_none() && here.is_none() => Depth::Tip,
-            // What is here already keeps its history.
+            // Existing history is kept.
             (Depth::Tip, _) if known.is_some() || here.is_some() => Depth::Missing,
             (Depth::All, false) => Depth::Missing,
             (depth, _) => depth,
@@ -353,7 +353,7 @@ impl<'r> Upstream<'r> {
         Ok((depth, contents))
     }
 
-    /// Whether objects that are missing here are fetched when they are read.
+    /// Whether missing objects are fetched when they are read.
     fn is_on_demand(&self) -> bool {
         !self.brings_all && self.repository.is_promised_by(&self.name)
     }
@@ -368,7 +368,7 @@ impl<'r> Upstream<'r> {
         filled.map_err(|source| self.refused(source))
     }
 
-    /// Why the remote could not be reached, if it could not.
+    /// Why the remote is unreachable, if it is.
     fn trouble(&self) -> Option<String> {
         match &self.reach {
             Reach::Unreachable(trouble) => Some(trouble.clone()),
@@ -414,8 +414,8 @@ impl<'r> Upstream<'r> {
     }
 }
 
-/// The part of a ref's name that stands for a remote: its own name, or a digest of an address,
-/// which can't be part of a ref's name.
+/// The part of a ref's name for a remote: its own name, or a digest of a URL, which can't be part
+/// of a ref's name.
 fn folder(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let is_name = name.chars().all(plain) && Repository::is_ref_name(&format!("refs/{name}"));

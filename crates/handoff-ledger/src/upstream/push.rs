@@ -9,20 +9,21 @@ use super::{NEVER, Reach, Upstream};
 use crate::error::LedgerError;
 use crate::session::Session;
 
-/// How many pushes may fail, although the remote can be read, before it counts as unreachable.
+/// The number of failed pushes, although the remote can be read, after which it counts as
+/// unreachable.
 const FAILURES: u32 = 3;
 
-/// How many pushes in a row may be lost, although the branch did not move, before the remote counts
-/// as unreachable. Another push holds the branch's lock only for a moment.
+/// The number of lost pushes in a row, although the branch did not move, after which the remote
+/// counts as unreachable. Another push holds the branch's lock only for a moment.
 const UNMOVED: u32 = 8;
 
-/// The outcome of a push.
+/// The result of a push.
 pub(crate) enum Landing {
     /// The remote has it.
     There,
-    /// Someone else was first.
+    /// Another writer was faster.
     Behind,
-    /// It is unknown, or the remote can't take the commit now; it may be tried again.
+    /// Unknown, or the remote can't accept the commit now; it may be retried.
     Doubtful,
 }
 
@@ -40,7 +41,7 @@ impl Upstream<'_> {
         let doubted = self.is_doubtful(commit);
         match self.remote.push(commit, &self.patience(&NEVER)) {
             Ok(Pushed::Done) => {}
-            // If it was not pushed from here before, someone else made the very same commit.
+            // If it was not pushed from here before, another writer made the identical commit.
             Ok(Pushed::Already) if doubted => {}
             Ok(Pushed::Already | Pushed::Behind) => {
                 self.note_loss()?;
@@ -54,7 +55,7 @@ impl Upstream<'_> {
                 if !doubted {
                     self.pushes.doubtful.push(commit);
                 }
-                // Nothing leads to the step yet: a `git gc` may have removed its objects.
+                // No ref leads to the step yet, so `git gc` may have removed its objects.
                 if !self.repository.put_back_lost()? {
                     self.pushes.failures += 1;
                 }
@@ -63,7 +64,7 @@ impl Upstream<'_> {
                 }
                 return Ok(Landing::Doubtful);
             }
-            // It refuses the step itself, whatever its branch has.
+            // It refuses the step itself, whatever its branch is.
             Err(error) => return Err(self.refused(error)),
         }
         self.follow(commit);
@@ -71,8 +72,8 @@ impl Upstream<'_> {
         Ok(Landing::There)
     }
 
-    /// Counts a push that another writer's came before. If the branch stays where it is, there was
-    /// no other: it is locked there.
+    /// Counts a push that was lost to another writer. If the branch does not move, there was no
+    /// other writer, but a lock.
     fn note_loss(&mut self) -> Result<(), LedgerError> {
         let known = self.known()?;
         let pushes = &mut self.pushes;
@@ -91,10 +92,10 @@ impl Upstream<'_> {
 
     /// Pauses after a lost attempt.
     ///
-    /// The pause is drawn from a window that begins at eight times the duration of an attempt and
-    /// shrinks with each loss: one of the writers always wins, so many writers make progress without
-    /// ever longer pauses, and a growing window would starve those that lost most. `docs/scale.md`
-    /// has the measurements.
+    /// The pause is drawn from a window that starts at eight times the duration of an attempt and
+    /// shrinks with each loss. One writer always wins, so many writers make progress without
+    /// growing pauses; a growing window would starve those that lost most. `docs/scale.md` has the
+    /// measurements.
     pub(crate) fn pause(&mut self, session: &Session) {
         const WIDE: u32 = 8;
         const WIDEST: Duration = Duration::from_millis(500);
@@ -104,7 +105,7 @@ impl Upstream<'_> {
         self.attempts.lost += 1;
         let first = (attempt * WIDE).min(attempt.max(WIDEST));
         let window = first.mul_f64(SHRINKS.powi(losses.try_into().unwrap_or(i32::MAX)));
-        // The time that is left must be enough for one more attempt.
+        // The remaining time must be enough for one more attempt.
         let rest = self.left().saturating_sub(attempt * 3 / 2);
         let window = window.max(attempt).min(rest);
         let window = u64::try_from(window.as_micros()).unwrap_or(u64::MAX);
@@ -113,8 +114,7 @@ impl Upstream<'_> {
         }
     }
 
-    /// Moves the tracking ref to where the remote's branch now is. If it can't be moved, the next
-    /// fetch does it.
+    /// Moves the tracking ref to the remote's branch. If that fails, the next fetch does it.
     fn follow(&self, commit: ObjectId) {
         if let Ok(known) = self.known() {
             let reflog = "handoff: push";
@@ -124,7 +124,7 @@ impl Upstream<'_> {
         }
     }
 
-    /// Whether it is unknown if the remote took a commit.
+    /// Whether it is unknown if the remote accepted a commit.
     pub(crate) fn is_doubtful(&self, commit: ObjectId) -> bool {
         self.pushes.doubtful.contains(&commit)
     }
@@ -134,7 +134,7 @@ impl Upstream<'_> {
         let Some(known) = self.known()?.filter(|_| self.is_doubtful(commit)) else {
             return Ok(false);
         };
-        // As long as that is unknown, no ref need lead to the commit.
+        // Until that is known, perhaps no ref leads to the commit.
         self.repository.put_back_lost()?;
         let is_there = loop {
             match self.repository.is_in_history(commit, known) {
@@ -143,7 +143,7 @@ impl Upstream<'_> {
             }
         };
         if is_there {
-            // git moved the ref to it, which does not look for the objects afterwards.
+            // git moved the ref, and does not look for the objects afterwards.
             self.repository.keep_fresh()?;
         }
         Ok(is_there)

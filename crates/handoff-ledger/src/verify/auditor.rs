@@ -32,8 +32,7 @@ use crate::recorded_step::{
 use crate::signing::{Demand, judge};
 use crate::snapshot::{IssueFolder, Rules, SHAPE, Snapshot, archived_in};
 
-/// A commit to compare with the step that it should be: one of the history, or one that is about to
-/// be made.
+/// A commit to compare with the expected step: one of the history, or one that is about to be made.
 pub(super) struct Candidate<'a> {
     pub(super) tree: ObjectId,
     /// The author of the step, with its time.
@@ -64,9 +63,9 @@ pub(super) struct Auditor<'r, 's> {
     scope: AuditScope<'s>,
     reader: StepReader<'r>,
     current: Option<ObjectId>,
-    /// Whether the commits that a quarantine is about are audited, too.
+    /// Whether quarantined commits are audited, too.
     looks_at_strays: bool,
-    /// The message that the last commit should have, if it differs.
+    /// The expected message of the last commit, if it differs.
     pub(super) message: Option<String>,
     pub(super) audit: Audit,
 }
@@ -84,7 +83,7 @@ impl<'r, 's> Auditor<'r, 's> {
         }
     }
 
-    /// What is wrong with one commit that has a parent.
+    /// The findings about a commit that has a parent.
     pub(super) fn faults(
         repository: &Repository,
         commit: ObjectId,
@@ -155,7 +154,7 @@ impl<'r, 's> Auditor<'r, 's> {
         Ok(())
     }
 
-    /// Compares a commit with the step that it should be, if it is in scope; returns whether it is.
+    /// Compares a commit with the expected step, if it is in scope; returns whether it is.
     pub(super) fn check(
         &mut self,
         candidate: &Candidate<'_>,
@@ -229,7 +228,7 @@ impl<'r, 's> Auditor<'r, 's> {
         Ok(None)
     }
 
-    /// Reports a commit that is not stored as steps are.
+    /// Reports a commit that is not stored like a step.
     fn form(&mut self, made: &Stored) {
         if let Some(line) = made.difference() {
             let text = format!("no step is written like this: {}", quoted(&line));
@@ -237,7 +236,7 @@ impl<'r, 's> Auditor<'r, 's> {
         }
     }
 
-    /// Reports what is wrong with a commit's signature.
+    /// Reports the faults of a commit's signature.
     fn signature(&mut self, made: &Stored, demand: Option<&Demand>, place: String) {
         if let Some(mut finding) = judge(self.repository, made, demand) {
             finding.path = place;
@@ -254,8 +253,8 @@ impl<'r, 's> Auditor<'r, 's> {
         }
     }
 
-    /// Reports times that run backwards. `parent` is when the parent was recorded, `previous` when
-    /// the issue's previous step was made.
+    /// Reports decreasing times. `parent` is the recording of the parent, `previous` the time of
+    /// the issue's previous step.
     fn times(
         &mut self,
         candidate: &Candidate<'_>,
@@ -293,7 +292,7 @@ impl<'r, 's> Auditor<'r, 's> {
         self.report(Finding::error(FindingCode::StepBackdated, place, text));
     }
 
-    /// The step that a commit must be; `None` if it can't be any step.
+    /// The expected step of a commit; `None` if it can't be a step.
     fn expected(
         &mut self,
         candidate: &Candidate<'_>,
@@ -356,7 +355,7 @@ impl<'r, 's> Auditor<'r, 's> {
         Ok(())
     }
 
-    /// The step of a commit that changes an active protocol or a shared document.
+    /// The step of a commit that changes a protocol in force or a shared document.
     fn shared(
         &mut self,
         candidate: &Candidate<'_>,
@@ -469,7 +468,7 @@ impl<'r, 's> Auditor<'r, 's> {
         }
     }
 
-    /// Derives a step of an issue again.
+    /// Derives an issue's step again.
     fn step(
         &mut self,
         candidate: &Candidate<'_>,
@@ -573,7 +572,7 @@ impl<'r, 's> Auditor<'r, 's> {
         Ok(())
     }
 
-    /// Whether a blob has these bytes; reports a blob that has their id but can't be read.
+    /// Whether a blob has these bytes; reports an unreadable blob with their id.
     fn holds(&mut self, change: &Change, id: ObjectId, bytes: &[u8]) -> Result<bool, LedgerError> {
         match self.repository.derived_blob(id) {
             Ok(found) => Ok(*found == *bytes),
@@ -588,7 +587,7 @@ impl<'r, 's> Auditor<'r, 's> {
         }
     }
 
-    /// Compares a commit with the step that it should be.
+    /// Compares a commit with the expected step.
     fn compare(
         &mut self,
         candidate: &Candidate<'_>,
@@ -634,7 +633,7 @@ impl<'r, 's> Auditor<'r, 's> {
         Ok(())
     }
 
-    /// Reports a tree that has the step's files and is not the one that writing them makes.
+    /// Reports a tree with the step's files that is stored differently from how a step writes it.
     fn tree(
         &mut self,
         tree: ObjectId,
@@ -659,8 +658,8 @@ impl<'r, 's> Auditor<'r, 's> {
         }
     }
 
-    /// Reports an author other than the agent whose step it is. The person who runs the program
-    /// changes what is outside any issue.
+    /// Reports an author other than the step's agent. Changes outside issues have the person who
+    /// runs the program as author.
     fn author(&mut self, candidate: &Candidate<'_>, actor: Option<&AgentName>) {
         let (name, email) = (&candidate.author.name, &candidate.author.email);
         let whose = match (actor, candidate.committer) {
@@ -680,7 +679,7 @@ impl<'r, 's> Auditor<'r, 's> {
     }
 }
 
-/// Plans a recorded step again, or finds why it can't have been made.
+/// Plans a recorded step again, or finds why it was illegal.
 fn planned(
     states: &States<'_>,
     recorded: &RecordedStep,

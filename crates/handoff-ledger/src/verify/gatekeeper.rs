@@ -1,4 +1,4 @@
-//! Checks for hooks: whether a commit that is about to be made is a ledger step, and whether the
+//! Checks for hooks: whether a commit that is about to be made is a legal step, and whether the
 //! ledger's branch may move from one commit to another.
 
 use handoff_base::finding::{Finding, FindingCode};
@@ -19,12 +19,12 @@ pub struct NextCommit<'a> {
     pub author: &'a Person,
     /// Its committer, with the time of recording.
     pub committer: &'a Person,
-    /// Its message, if that is written already.
+    /// Its message, if it is written already.
     pub message: Option<&'a [u8]>,
 }
 
 impl NextCommit<'_> {
-    /// Compares it with the step that the tool would make, by the reader's clock.
+    /// Compares it with the step that git-handoff would make, by the reader's clock.
     ///
     /// # Errors
     /// [`LedgerError`] if its parent can't be read; anything else is a finding.
@@ -146,7 +146,7 @@ fn rewritten(
     )))
 }
 
-/// Whether a commit is among the first parents of another, within a limited distance.
+/// Whether a commit is on the first-parent line of another, within a limited distance.
 fn is_on_line(
     repository: &Repository,
     from: ObjectId,

@@ -1,4 +1,4 @@
-//! Audits a ledger's branch and compares it with what this clone remembers of it.
+//! Audits a ledger's branch and compares it with this clone's notes.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use crate::snapshot::Snapshot;
 
 impl Ledger<'_> {
     /// Audits the branch with this many threads, and reports if it lost commits that this clone
-    /// saw. Remembers what was found valid; with `anew`, also after the branch was rewritten.
+    /// saw. Notes what was found valid; with `anew`, also after the branch was rewritten.
     ///
     /// # Errors
     /// [`LedgerError`] if there is no branch or not even the list of its commits can be read.
@@ -51,8 +51,7 @@ impl Ledger<'_> {
         Ok(audit)
     }
 
-    /// Notes the result of an audit for later reports: of the whole ledger, or of a part that has
-    /// faults.
+    /// Notes the result of an audit: of the whole ledger, or of a part with faults.
     pub fn note_audit(&self, audit: &Audit, scope: AuditScope<'_>, at: Moment) {
         let verified = self.memory().verified();
         let faults = || audit.findings.iter().filter(|f| f.is_error());
@@ -60,7 +59,7 @@ impl Ledger<'_> {
         let is_tip = |id: ObjectId| id.to_string() == audit.tip;
         let before = scope.since == verified || verified.is_some_and(is_tip);
         let covers_all = scope.issue.is_none() && (scope.since.is_none() || before);
-        // Objects that are not here were not checked.
+        // Missing objects were not checked.
         if faults().any(|f| f.code == FindingCode::ObjectLeftOut)
             || !covers_all && faults().count() == 0
         {
@@ -75,8 +74,8 @@ impl Ledger<'_> {
         self.memory().audited()
     }
 
-    /// Quarantines a commit that is not a step. Returns the later steps that are undone with it, and the
-    /// commit that records it; `None` if it was quarantined already.
+    /// Quarantines a commit that is not a step. Returns the later steps that are undone with it,
+    /// and the new commit; `None` if it was quarantined already.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
@@ -113,8 +112,8 @@ impl Ledger<'_> {
         written
     }
 
-    /// What is wrong with the commits after the last that this clone knows, of which only the newest
-    /// are looked at: they are no steps, or the branch was rewritten.
+    /// The findings about the newest commits after the last one that this clone knows: they are no
+    /// steps, or the branch was rewritten.
     fn strays(&self, now: Moment) -> Result<Vec<Finding>, LedgerError> {
         let tip = self.existing()?;
         let mut found = Vec::new();
@@ -124,7 +123,7 @@ impl Ledger<'_> {
         match recent.iter().position(|id| Some(*id) == seen) {
             Some(known) => recent.truncate(known),
             None => {
-                // One that is far behind has ancestors that are older than what is recent here.
+                // The ancestors of a distant commit are older than the recent ones here.
                 let is_recent = |id: ObjectId| recent.contains(&id);
                 let branched =
                     |seen: &ObjectId| history(*seen).map_while(Result::ok).any(is_recent);
@@ -133,14 +132,14 @@ impl Ledger<'_> {
             }
         }
         for id in recent {
-            // Reading what a step says costs a thousandth of making it again, which `verify` does.
+            // Parsing a step's message costs a thousandth of replaying it, which `verify` does.
             let message = self.repository().commit(id)?.message;
             let says_its_step = trailers(&message).iter().any(|(name, _)| *name == "Event");
             if !says_its_step && !self.is_quarantined(tip, id) {
                 found.extend(Auditor::faults(self.repository(), id, now)?);
             }
         }
-        // What can't be judged here, or by this clock, is for `verify` to tell.
+        // What can't be decided here, or by this clock, is left to `verify`.
         let unsure = [
             FindingCode::ObjectLeftOut,
             FindingCode::SignatureUnverified,
@@ -160,8 +159,8 @@ impl Ledger<'_> {
         })
     }
 
-    /// Notes what is wrong with the commits that came since this clone last saw the branch.
-    /// A partial clone would have to ask for them: there, `verify` does.
+    /// Notes the faults of commits since this clone last saw the branch. In a partial clone, which
+    /// would have to fetch them, `verify` does that.
     pub(crate) fn notice_strays(&self, now: Moment) {
         if self.repository().is_partial() {
             return;
@@ -180,8 +179,8 @@ impl Ledger<'_> {
         Ok(Some(Audited::of(commit, now, &found)))
     }
 
-    /// What is known to be wrong with the ledger, without an audit: by the commits that this clone has
-    /// not seen before, or by its last audit.
+    /// The known damage of the ledger, without an audit: from commits that are new to this clone,
+    /// or from its last audit.
     pub fn damage(&self, tip: &Snapshot<'_>, now: Moment) -> Option<Audited> {
         let scars = &tip.manifest().quarantined;
         let is_over = |known: &Audited| {
@@ -196,8 +195,8 @@ impl Ledger<'_> {
         self.new_damage(now).ok().flatten().or_else(known)
     }
 
-    /// Whether the tip no longer contains a commit that this clone saw. In a shallow clone, missing
-    /// commits don't count as lost.
+    /// Whether the tip lost a commit that this clone saw. In a shallow clone, missing commits don't
+    /// count as lost.
     fn has_lost(&self, tip: ObjectId, seen: ObjectId) -> bool {
         let mut history = self.repository().first_parents(tip).map_while(Result::ok);
         !history.any(|id| id == seen) && matches!(self.repository().is_cut_off(tip), Ok(false))

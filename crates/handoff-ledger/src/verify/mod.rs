@@ -1,7 +1,7 @@
 //! The audit: runs every commit through [`plan`] again, on the tree of its parent, and compares the
-//! result with what was written.
+//! result with the recorded one.
 //!
-//! A commit is checked against its parent's tree alone. So damage is reported where it is and does
+//! A commit is checked only against its parent's tree. So damage is reported where it is and does
 //! not spread, and history can be split among threads.
 
 mod auditor;
@@ -59,8 +59,8 @@ impl Audit {
             audit.findings.extend(part.findings);
             audit.scars.extend(part.scars);
         }
-        // If every step from the first commit on is valid, the tip is exactly what the steps made.
-        // It needs a separate check only after damage, or if the beginning of history is missing.
+        // If every step from the first commit is valid, the tip is exactly their result. It needs a
+        // separate check only after damage, or if the beginning of history is missing.
         if scope.since.is_none() && (audit.cut_off || !audit.findings.is_empty()) {
             let repository = Repository::open_for_history()?;
             for finding in Tip::new(&repository, tip, scope).findings() {
@@ -76,8 +76,8 @@ impl Audit {
         Ok(audit)
     }
 
-    /// Walks history on this thread and audits it on others at the same time. Returns what they
-    /// found, the oldest part first.
+    /// Walks history on this thread and audits it on others at the same time. Returns their
+    /// results, oldest part first.
     fn in_parallel(
         &mut self,
         tip: ObjectId,

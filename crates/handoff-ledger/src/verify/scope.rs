@@ -1,4 +1,4 @@
-//! What an audit covers, and what it found.
+//! The scope and the result of an audit.
 
 use std::collections::BTreeSet;
 
@@ -18,13 +18,13 @@ use crate::tally::Tally;
 /// How much of a ledger to audit, and when.
 #[derive(Clone, Copy, Debug)]
 pub struct AuditScope<'a> {
-    /// Only the commits that touch this issue, or what all issues share.
+    /// Only the commits that concern this issue, or files that all issues share.
     pub issue: Option<&'a IssueKey>,
     /// Only the commits after this one, which must be in the history.
     pub since: Option<ObjectId>,
     /// Counts the audited commits.
     pub tally: Option<&'a Tally>,
-    /// The reader's time: what is dated more than a day later is not credible.
+    /// The reader's time: dates more than a day later are not credible.
     pub now: Moment,
 }
 
@@ -39,15 +39,15 @@ impl AuditScope<'_> {
         }
     }
 
-    /// Whether commits that touch these issues are in scope. A commit that touches no issue always
-    /// is: it may have changed the rules.
+    /// Whether commits that concern these issues are in scope. A commit that concerns no issue
+    /// always is: it may have changed a protocol.
     pub(super) fn covers(self, touched: &BTreeSet<IssueKey>) -> bool {
         self.issue
             .is_none_or(|key| touched.is_empty() || touched.contains(key))
     }
 }
 
-/// A stretch of history.
+/// A part of the history.
 #[derive(Default)]
 pub(super) struct Part {
     /// Its commits, the newest first.
@@ -56,17 +56,17 @@ pub(super) struct Part {
     pub(super) before: Option<Parent>,
 }
 
-/// What checking a commit needs of its parent.
+/// The data of a parent that checking its child needs.
 #[derive(Clone, Copy)]
 pub(super) struct Parent {
     pub(super) id: ObjectId,
     pub(super) tree: ObjectId,
-    /// The time before which no later commit may be recorded.
+    /// The lower bound for the time of a later commit.
     pub(super) recorded: Option<Moment>,
 }
 
 impl Parent {
-    /// Takes a commit as the parent of the next one; `before` is its own.
+    /// Makes a commit the parent of the next one; `before` is its own parent.
     pub(super) fn after(commit: &Commit, before: Option<Self>, now: Moment) -> Self {
         let own = order::recorded(commit).filter(|at| !order::is_postdated(*at, now));
         Self {
@@ -108,13 +108,13 @@ pub struct Audit {
     /// Every finding, in the order of history; in an answer without an error, those that are not
     /// errors.
     pub findings: Vec<Finding>,
-    /// The commits that were quarantined by sound steps, each with that step.
+    /// The commits that sound steps quarantined, each with its scar.
     #[serde(skip)]
     pub(super) scars: Vec<(ObjectId, Scar)>,
 }
 
 impl Audit {
-    /// Leaves a note in place of what is wrong with a commit that a person quarantined.
+    /// Replaces the findings about a quarantined commit by a note.
     pub(super) fn forgive(&mut self) {
         let of = |id: &ObjectId| Some(id.to_string());
         for (step, scar) in std::mem::take(&mut self.scars) {

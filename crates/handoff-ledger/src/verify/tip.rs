@@ -101,7 +101,7 @@ impl<'r, 's> Tip<'r, 's> {
 }
 
 impl Tip<'_, '_> {
-    /// Compares the files of paused issues with what the issues say.
+    /// Compares the files of paused issues with the issues.
     fn pauses(
         &self,
         snapshot: &Snapshot<'_>,
@@ -133,16 +133,16 @@ impl Tip<'_, '_> {
     }
 }
 
-/// What the records of all issues say.
+/// The handoffs and pauses of all issues.
 #[derive(Default)]
 struct Handoffs {
     /// The open ones, by the path of their entry.
     open: BTreeMap<String, Record>,
     /// The paused issues.
     paused: BTreeMap<IssueKey, Paused>,
-    /// Those that ended and await somebody, likewise.
+    /// Ended handoffs that await an agent, likewise.
     awaiting: BTreeMap<String, Record>,
-    /// The unreadable ones; without a number, all those of an issue.
+    /// The unreadable ones; without a number, all of an issue's.
     unknown: BTreeSet<(IssueKey, Option<u32>)>,
 }
 

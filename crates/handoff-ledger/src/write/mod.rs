@@ -22,13 +22,13 @@ use super::signing::signed;
 use super::snapshot::{SHAPE, Snapshot};
 use super::upstream::Upstream;
 
-/// What a write did.
+/// The result of a write.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Done {
     /// The outcome of the request.
     pub receipt: Receipt,
-    /// The commit that recorded it; `None` for a repeated request.
+    /// The commit that recorded it; `None` for a repeat.
     pub commit: Option<ObjectId>,
     /// Findings that did not prevent it.
     pub warnings: Vec<Finding>,
@@ -52,8 +52,8 @@ impl<'r> Ledger<'r> {
         })
     }
 
-    /// The write path: decide on the tip, publish, and repeat if the tip moved. With a remote, this
-    /// process has its turn to talk to it until the end.
+    /// The write path: decides on the tip, publishes, and repeats if the tip moved. With a remote,
+    /// this process holds its lock until the end.
     pub(super) fn write<T>(
         &mut self,
         session: &Session,
@@ -63,7 +63,7 @@ impl<'r> Ledger<'r> {
         if self.is_rehearsed() {
             return self.attempt(session, decide);
         }
-        // Opening a ledger for writing catches up once and reports the outcome.
+        // Opening a ledger for writing synchronizes it once and reports the outcome.
         debug_assert!(self.upstream().is_none_or(Upstream::is_settled));
         if let Some(upstream) = self.upstream_mut() {
             upstream.ensure_turn(session);
@@ -94,15 +94,15 @@ impl<'r> Ledger<'r> {
             let at = Moment::from(now);
             let (draft, outcome) = match decide(self, &tip, at) {
                 Err(LedgerError::Refused(Refusal::Lease(LeaseRefusal::Overdue(id)))) => {
-                    // The end of the lease is recorded first, and then it is decided again.
+                    // The expiry is recorded first, then the request is decided again.
                     let (expiry, _) = self.expire(session, &tip, at, &id)?;
                     let overdue = || Refusal::Lease(LeaseRefusal::Overdue(id));
                     (Some(expiry.ok_or_else(overdue)?), None)
                 }
                 decided => decided.map(|(draft, outcome)| (draft, Some(outcome)))?,
             };
-            // Deciding may take long, so others wait only for what comes after it. Whoever has the
-            // turn meets no other writer of this machine.
+            // Deciding may take long, so others wait only for what follows. The holder of the
+            // remote's lock meets no other writer of this machine.
             if !self.is_chained() && !is_reached && queue.is_none() && draft.is_some() {
                 queue = Some(self.join_queue(session));
                 if self.tip_id()? != Some(tip.commit()) {
@@ -138,18 +138,18 @@ impl<'r> Ledger<'r> {
         }
     }
 
-    /// Adds the trailer that says where a step comes from, if it needs one.
+    /// Adds the trailer with the step's origin, if it needs one.
     fn name_origin(&self, session: &Session, draft: &mut Draft, is_reached: bool) {
         if let Some(origin) = self.origin() {
             draft.message += &format!("{SYNCED_FROM}: {origin}\n");
         } else if self.is_shared() && !is_reached {
-            // Another clone may make the very same step now; only one of them is the first.
+            // Another clone may make the identical step; only one of them may be first.
             let own = (session.jitter)(u64::MAX);
             draft.message += &format!("{MADE_OFFLINE}: {own:016x}\n");
         }
     }
 
-    /// Publishes a step: on the remote if it can be reached, else here. Returns `None` if it must be
+    /// Publishes a step on the remote if it is reachable, else here. Returns `None` if it must be
     /// planned again.
     pub(super) fn publish_step(
         &mut self,
@@ -159,7 +159,7 @@ impl<'r> Ledger<'r> {
         reflog: &str,
         (attempts, start): (u32, Instant),
     ) -> Result<Option<ObjectId>, LedgerError> {
-        // With a remote, its own time budget ends the attempts.
+        // With a remote, its own time limit ends the attempts.
         if self.is_reached() {
             return self.with_upstream(|ledger, upstream| {
                 ledger.publish_there(upstream, session, prepared, reflog, attempts)
@@ -187,7 +187,7 @@ impl<'r> Ledger<'r> {
         }
     }
 
-    /// Writes the commit of a step on a tip; nothing points to it yet. `start` is when the write
+    /// Writes the commit of a step on a tip; no ref points to it yet. `start` is when the write
     /// began.
     fn prepared_step(
         &self,
@@ -235,7 +235,7 @@ impl<'r> Ledger<'r> {
     }
 }
 
-/// What the ref's log says of a step.
+/// The ref's log entry for a step.
 fn reflog_of(draft: &Draft) -> String {
     let subject = draft.message.lines().next().unwrap_or_default();
     format!("handoff: {subject}")

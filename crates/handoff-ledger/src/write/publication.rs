@@ -1,4 +1,4 @@
-//! Publishing one commit: on the remote first, and then here.
+//! Publishes one commit: on the remote first, then here.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::session::Session;
 use crate::upstream::{Landing, Upstream};
 
 impl Ledger<'_> {
-    /// Publishes a commit on the remote, and then here. Returns `None` if the step must be planned
+    /// Publishes a commit on the remote, then here. Returns `None` if the step must be planned
     /// again.
     ///
     /// # Errors
@@ -32,7 +32,7 @@ impl Ledger<'_> {
                     self.follow(session, upstream, parent, commit, reflog);
                     return Ok(Some(commit));
                 }
-                // If the commit may have arrived, the remote is looked at first.
+                // If the commit may have arrived, look at the remote first.
                 Landing::Behind
                     if upstream.left() == Duration::ZERO && !upstream.is_doubtful(commit) =>
                 {
@@ -56,14 +56,14 @@ impl Ledger<'_> {
                 }
             }
             if !upstream.is_reached() {
-                // The time went to races that others won, not to an unreachable remote.
+                // The time went to races that others won; the remote is reachable.
                 let lost = matches!(landing, Landing::Behind) && !upstream.is_doubtful(commit);
                 if lost && upstream.left() == Duration::ZERO {
                     return Err(WriteError::Contended(attempts).into());
                 }
                 break;
             }
-            // While it may still arrive, a commit in its place would be a second step.
+            // While it may still arrive, another commit instead of it would be a second step.
             if !upstream.is_doubtful(commit) || self.tip_id()? != parent {
                 return Ok(None);
             }
@@ -79,15 +79,14 @@ impl Ledger<'_> {
         }
     }
 
-    /// Brings both sides together after a step that the remote has. Whatever becomes of other steps
-    /// that were made here offline meanwhile, this one was taken; an error about them comes up again
-    /// in the next write.
+    /// Synchronizes both sides after the remote accepted a step. An error about other steps made
+    /// here offline meanwhile does not matter for this one, and comes up again in the next write.
     fn reconcile_later(&self, session: &Session, upstream: &mut Upstream<'_>) {
         let _ = self.bring_together(session, upstream);
     }
 
-    /// Moves this clone's branch to a commit that the remote has. The step is taken by then, so
-    /// nothing that goes wrong here makes it fail: the next write moves the branch.
+    /// Moves this clone's branch to a commit that the remote has. The step is recorded already, so
+    /// an error here is ignored: the next write moves the branch.
     fn follow(
         &self,
         session: &Session,
@@ -98,7 +97,7 @@ impl Ledger<'_> {
     ) {
         match self.move_branch(session, parent, commit, reflog) {
             Ok(()) => self.memory().wrote(parent, commit),
-            // A concurrent process here recorded a step offline.
+            // Another process here recorded a step offline.
             Err(PublishError::Moved) => self.reconcile_later(session, upstream),
             Err(_) => {}
         }

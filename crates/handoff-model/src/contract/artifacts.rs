@@ -1,4 +1,4 @@
-//! The files that contracts deliver: which ones, and whether they match the request.
+//! The files that contracts deliver, and whether they match the request.
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::text::quoted;
@@ -23,7 +23,7 @@ pub struct NamedFile {
     pub is_file: bool,
 }
 
-/// The files that a contract names.
+/// The files named in a contract.
 pub fn delivered(kind: &ContractType, value: &Value) -> Vec<NamedFile> {
     let Some(fields) = &kind.artifacts else {
         return Vec::new();
@@ -53,7 +53,7 @@ pub fn delivered(kind: &ContractType, value: &Value) -> Vec<NamedFile> {
         .collect()
 }
 
-/// How a contract's deliverables differ from what was requested; paths are JSON Pointers.
+/// The differences between a contract's deliverables and the request; paths are JSON Pointers.
 pub fn unfit(expected: &Expected, kind: &ContractType, value: &Value) -> Vec<Finding> {
     let delivered = delivered(kind, value);
     let Some(file) = delivered.first() else {
@@ -83,8 +83,8 @@ pub fn unfit(expected: &Expected, kind: &ContractType, value: &Value) -> Vec<Fin
     found
 }
 
-/// Whether a path matches a destination: `{timestamp}` stands for one or more characters of a time,
-/// as digits or in RFC 3339.
+/// Whether a path matches a destination, in which `{timestamp}` stands for a time in digits or RFC
+/// 3339.
 fn is_at(path: &str, destination: &str) -> bool {
     let mut parts = destination.split("{timestamp}");
     let Some(mut rest) = parts.next().and_then(|first| path.strip_prefix(first)) else {
@@ -93,7 +93,7 @@ fn is_at(path: &str, destination: &str) -> bool {
     for part in parts {
         let time = |c: char| c.is_ascii_digit() || "-:.TZ+".contains(c);
         let longest = rest.find(|c| !time(c)).unwrap_or(rest.len());
-        // Trying the shortest timestamp first is enough: no part of a destination begins with a
+        // Trying the shortest timestamp first suffices: no part of a destination begins with a
         // time.
         let fits = (1..=longest).find_map(|length| {
             let after = rest.get(length..)?.strip_prefix(part)?;

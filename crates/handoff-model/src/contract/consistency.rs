@@ -1,4 +1,4 @@
-//! Compares a contract with itself and with what is known of its issue, by the protocol's rules.
+//! Evaluates a protocol's consistency rules on a contract and its issue.
 
 use std::borrow::Cow;
 
@@ -18,10 +18,10 @@ use crate::contract::Opened;
 use crate::record::{Contradiction, Issue, Record, Task, View};
 use crate::value::scalar;
 
-/// How many items of a list a finding names.
+/// The maximum number of list items named in a finding.
 const NAMED: usize = 3;
 
-/// The longest value that a finding shows, in characters.
+/// The maximum length of a value shown in a finding, in characters.
 const SHOWN: usize = 80;
 
 impl From<Broken<'_>> for Contradiction {
@@ -34,7 +34,7 @@ impl From<Broken<'_>> for Contradiction {
     }
 }
 
-/// What a contract is compared with.
+/// The context in which a contract is evaluated.
 pub(crate) struct Ground<'a, V> {
     /// The issue before the contract; `None` if the contract opens it.
     pub issue: Option<&'a Issue>,
@@ -50,11 +50,11 @@ pub(crate) struct Ground<'a, V> {
     pub replaces: Option<u32>,
     /// The time of the comparison.
     pub at: Moment,
-    /// Whether an outside event states the contract: what it says outranks what agents said.
+    /// Whether an outside event states the contract: events outrank agents.
     pub is_proved: bool,
 }
 
-/// A rule that a contract breaks.
+/// A broken rule.
 pub(crate) struct Broken<'p> {
     rule: &'p ConsistencyRule,
     /// What is wrong: an error or a warning, by the rule's policy.
@@ -85,7 +85,7 @@ pub(crate) fn own<'p>(
     broken.collect()
 }
 
-/// The rules that a contract breaks by what is known of its issue.
+/// The rules that a contract breaks together with facts of its issue.
 ///
 /// # Errors
 /// When a handoff or a contract can't be read.
@@ -98,7 +98,7 @@ pub(crate) fn known<'p, V: View<E>, E>(
     let mut broken = Vec::new();
     for rule in applying(protocol, kind, contract).filter(|rule| !rule.is_own()) {
         let terms = rule.compare.terms();
-        // Often nothing is known of what the contract says.
+        // Often no fact is known for a term.
         if !terms.iter().all(|term| ground.may_know(term)) {
             continue;
         }
@@ -112,7 +112,7 @@ pub(crate) fn known<'p, V: View<E>, E>(
         if compared(rule, left, right).is_none() {
             continue;
         }
-        // Where a fact comes from is only looked for once it is contradicted.
+        // A fact's source is looked up only after a contradiction.
         let mut is_outdated = false;
         for operand in [&mut *left, &mut *right] {
             is_outdated |= !ground.find_source(protocol, operand)?;
@@ -141,12 +141,11 @@ fn applying<'p, 'c>(
     })
 }
 
-/// The value of a term, with what it is called in a finding.
+/// A term's value, with its name for findings.
 struct Operand<'t> {
     term: &'t Term,
     values: Vec<Value>,
-    /// What it is called if it is not in the contract. Before filters: what the finding shows of a
-    /// fact.
+    /// The name of a value that is not in the contract, of the fact before filters.
     known_as: String,
 }
 
@@ -210,7 +209,7 @@ impl<V> Ground<'_, V> {
         }
     }
 
-    /// The value of a term, if there is one.
+    /// The value of a term; `None` if it has none.
     fn operand<'t, E>(
         &self,
         kind: &ContractType,
@@ -295,9 +294,8 @@ impl<V> Ground<'_, V> {
         })
     }
 
-    /// Names where a fact comes from; `false` if it no longer holds: it was stated before the issue
-    /// was reopened, by the contract that this one corrects, or by an agent whose word an event
-    /// outranks.
+    /// Adds a fact's source to its name; `false` if the fact is outdated: stated before the issue
+    /// was reopened, by the contract that this one corrects, or by an agent whom an event outranks.
     fn find_source<E>(&self, protocol: &Protocol, operand: &mut Operand<'_>) -> Result<bool, E>
     where
         V: View<E>,
@@ -320,7 +318,7 @@ impl<V> Ground<'_, V> {
         let rule = protocol.definition().facts.get(name).map(|fact| &fact.rule);
         let places: &[String] = match rule {
             Some(FactRule::Last(places) | FactRule::Newest { at: places, .. }) => places,
-            // A figure comes from several contracts.
+            // The fact comes from several contracts.
             _ => return Ok(true),
         };
         for number in (1..=issue.handoffs).rev() {
@@ -342,7 +340,7 @@ impl<V> Ground<'_, V> {
     }
 }
 
-/// Whether a contract has something at one of these places.
+/// Whether a contract has a value at one of these places.
 fn states(protocol: &Protocol, contract: &[u8], places: &[String]) -> bool {
     let Ok(source) = Source::parse(contract) else {
         return false;
@@ -353,7 +351,7 @@ fn states(protocol: &Protocol, contract: &[u8], places: &[String]) -> bool {
         .any(|at| source.probe(wrapper.as_deref(), at).is_some())
 }
 
-/// The names of the tasks beside the one that a contract is about.
+/// The names of the sibling tasks of a contract's task.
 fn tasks(issue: &Issue, kind: &ContractType, contract: &Value, known: Known) -> Option<Vec<Value>> {
     let plan = kind.tasks.as_ref()?.read(contract);
     let parent = plan.parent.as_ref()?;
@@ -374,7 +372,7 @@ fn tasks(issue: &Issue, kind: &ContractType, contract: &Value, known: Known) -> 
     Some(found.map(|task| json!(task.id)).collect())
 }
 
-/// The finding if two operands break a rule.
+/// The finding for a rule that two operands break.
 fn compared<'p>(
     rule: &'p ConsistencyRule,
     left: &Operand<'_>,
@@ -397,20 +395,20 @@ fn compared<'p>(
     Some(Broken { rule, finding })
 }
 
-/// What two operands contradict each other in, if a comparison does not hold.
+/// The contradiction between two operands, if the comparison fails.
 fn contradiction(
     comparison: &Comparison,
     left: &Operand<'_>,
     right: &Operand<'_>,
 ) -> Option<String> {
-    // Most comparisons hold, and need no words.
+    // Lazily: most comparisons succeed.
     let (called, other) = (|| left.called(), || right.called());
     match comparison {
         Comparison::Same(..) => {
             let mut pairs = left.values.iter().zip(&right.values);
             let differs = left.values.len() != right.values.len()
                 || pairs.any(|(left, right)| !equal(left, right));
-            // The contract is spoken of first.
+            // The contract's value is named first.
             differs.then(|| match left.term.place() {
                 Some(_) => told(left, right),
                 None => told(right, left),
@@ -458,12 +456,12 @@ fn contradiction(
     }
 }
 
-/// A pointer without what follows its first `*`.
+/// A pointer up to its first `*`.
 fn first_place(place: &str) -> &str {
     place.split_once("/*").map_or(place, |(list, _)| list)
 }
 
-/// Two values that should be the same.
+/// Describes two values that should be equal.
 fn told(one: &Operand<'_>, other: &Operand<'_>) -> String {
     let filtered = |operand: &Operand<'_>| {
         let parts = operand.term.to_string();
@@ -482,7 +480,7 @@ fn told(one: &Operand<'_>, other: &Operand<'_>) -> String {
     }
 }
 
-/// The names that an operand lists.
+/// The names in an operand's values.
 fn items(operand: &Operand<'_>) -> Vec<String> {
     let values = operand.values.iter();
     let texts = values.flat_map(|value| match value {
@@ -511,7 +509,7 @@ fn not_there(
     ))
 }
 
-/// The first items, and how many more there are.
+/// The first items, and the number of the rest.
 fn listed(items: impl Iterator<Item = String>) -> String {
     let mut items: Vec<String> = items.collect();
     let more = items.split_off(NAMED.min(items.len())).len();
@@ -519,7 +517,7 @@ fn listed(items: impl Iterator<Item = String>) -> String {
     items.join(", ") + &more.unwrap_or_default()
 }
 
-/// The first item that comes before one that it depends on.
+/// The first item that precedes one of its dependencies.
 fn out_of_order(list: &Operand<'_>, graph: &Operand<'_>) -> Option<String> {
     let list_items = items(list);
     let graph = graph.values.first()?.as_object()?;
@@ -542,7 +540,7 @@ fn out_of_order(list: &Operand<'_>, graph: &Operand<'_>) -> Option<String> {
     None
 }
 
-/// Whether two scalars are the same: numbers by their value, the rest by their text.
+/// Whether two scalars are equal: numbers by value, others by text.
 fn equal(one: &Value, other: &Value) -> bool {
     let number = |value: &Value| match value {
         Value::String(text) => text.trim().parse::<f64>().ok(),
@@ -557,7 +555,7 @@ fn equal(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// The seconds that a text such as `2 days 4 hours` means, and those of its smallest unit.
+/// The seconds in a duration such as `2 days 4 hours`, and in its smallest unit.
 fn duration(text: &str) -> Option<(i64, i64)> {
     const UNITS: [(&str, i64); 7] = [
         ("year", 31_536_000),

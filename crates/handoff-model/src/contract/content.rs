@@ -1,4 +1,4 @@
-//! A contract's content: what its fields say, by the protocol's rules.
+//! A contract's content: its fields, read by the protocol's rules.
 
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::pointer::lookup;
@@ -39,20 +39,20 @@ pub struct Contract {
     pub summary: String,
     /// The location of its sender's session.
     pub session: Option<String>,
-    /// What went wrong, if it reports a failure.
+    /// The failure that it reports, if any.
     pub failure: Option<Failure>,
     /// The allowed matches of secret patterns in it.
     pub allowed_secrets: Vec<Allowance>,
-    /// Where it comes from, if it is imported.
+    /// Its source, if it was imported.
     pub imported: Option<ImportSource>,
-    /// Where it contradicts itself by rules that only warn.
+    /// Its contradictions, where rules only warn.
     pub contradictions: Vec<Contradiction>,
     /// Its content, in the value model.
     pub value: Value,
 }
 
 impl Contract {
-    /// The commit that it says it reviewed.
+    /// The commit that it names as reviewed.
     pub fn reviewed_commit(&self, kind: &ContractType) -> Option<&str> {
         let at = kind.reviews.as_ref()?.commit.as_deref()?;
         lookup(&self.value, at)?.as_str()
@@ -85,7 +85,7 @@ impl Contract {
             from,
             to,
             status: text(|f| &f.status).or_else(|| {
-                // A log says with true or false how it ended.
+                // In a log, a boolean states the outcome.
                 let at = protocol.field(kind, |f| &f.status)?;
                 Some(lookup(&value, at)?.as_bool()?.to_string())
             }),
@@ -133,7 +133,7 @@ fn failure(fields: &FailureFields, value: &Value) -> Option<Failure> {
     })
 }
 
-/// A text, or the texts of a list, each on a line of its own: of an object, what its members say.
+/// A value as text: a list's items and an object's members on separate lines.
 fn told(value: &Value) -> Option<String> {
     let line = |item: &Value| match item {
         Value::Object(members) => {

@@ -19,13 +19,13 @@ use crate::contract::{Contract, Opened, Schemas, semantic};
 use crate::record::{Contradiction, ImportSource};
 use crate::value::{content_digest, scalar};
 
-/// The member that holds what a contract's type does not describe.
+/// The member for content outside of a contract type's schema.
 const FREE: &str = "data";
 
 /// The result of the pipeline.
 #[derive(Clone, Debug)]
 pub struct Review {
-    /// Every finding, in the order of the document.
+    /// The findings, in document order.
     pub findings: Vec<Finding>,
     /// The type, if it could be determined.
     pub kind: Option<String>,
@@ -35,11 +35,11 @@ pub struct Review {
     pub new_issue: Option<IssueKey>,
     /// Whether that key comes from the contract rather than from the protocol.
     pub names_session: bool,
-    /// Whether the only fault is that the protocol has no such route.
+    /// Whether the only fault is a missing route.
     pub no_route: bool,
-    /// An allowance for a secret that is not in it.
+    /// An allowance that matches no secret.
     pub unused: Option<Allowance>,
-    /// How many of the protocol's envelope fields the document has.
+    /// The number of the protocol's envelope fields in the document.
     known: usize,
 }
 
@@ -55,15 +55,15 @@ impl Review {
         !self.findings.iter().any(Finding::is_error)
     }
 
-    /// How far a document is from the protocol: unknown fields and agents, less the envelope fields
-    /// that it has; then the number of all faults. If the type can't be determined, each fault
-    /// counts as one of the envelope.
+    /// The document's distance from the protocol: unknown fields and agents, minus the envelope
+    /// fields present; then the number of all faults. If the type is unknown, each fault counts as
+    /// one of the envelope.
     fn mismatch_score(&self) -> (i64, usize) {
         let errors = || self.findings.iter().filter(|f| f.is_error());
         let count = |code: FindingCode| errors().filter(|f| f.code == code).count();
         let strange = match self.kind {
             Some(_) => count(FindingCode::FieldUnknown) + count(FindingCode::AgentUnknown),
-            // Its parties are known; only the route between them is not.
+            // Its parties are known, only their route is not.
             None if errors().any(|f| f.code.is_route()) => 0,
             None => 3 + errors().count(),
         };
@@ -72,7 +72,7 @@ impl Review {
         (distance(strange) - distance(self.known), errors().count())
     }
 
-    /// The review of a document that can't be read.
+    /// The review of an unreadable document.
     pub fn refused(findings: Vec<Finding>) -> Self {
         Self {
             findings,
@@ -87,12 +87,12 @@ impl Review {
     }
 }
 
-/// Picks the protocol that a contract follows, from its reviews in the protocols' order: the first
-/// under which it is complete and its issue known, else the first under which it is complete, else
-/// the closest match. `None` if there are no protocols.
+/// Picks a contract's protocol from its reviews, in the protocols' order: the first for which it is
+/// complete and its issue known, else the first for which it is complete, else the best match.
+/// `None` if there are no protocols.
 ///
 /// # Errors
-/// The first error up to the review that is picked.
+/// The first error before the picked review.
 pub fn first_match<T: AsRef<Review>, E>(
     matches: impl IntoIterator<Item = Result<T, E>>,
 ) -> Result<Option<T>, E> {
@@ -103,7 +103,7 @@ pub fn first_match<T: AsRef<Review>, E>(
         if review.contract.is_some() {
             return Ok(Some(found));
         }
-        // A complete match is closer than any incomplete one.
+        // A complete match beats any incomplete one.
         let is_complete = review.kind.is_some() && review.is_complete();
         let distance = (!is_complete).then(|| review.mismatch_score());
         if nearest.as_ref().is_none_or(|(least, _)| distance < *least) {
@@ -113,8 +113,7 @@ pub fn first_match<T: AsRef<Review>, E>(
     Ok(nearest.map(|(_, found)| found))
 }
 
-/// Runs a document through the pipeline. `hint` is the issue it is sent for, for contracts that do
-/// not name one.
+/// Runs a document through the pipeline. `hint` is the issue for contracts that name none.
 ///
 /// # Errors
 /// Only if a schema is not available; faults of the document are findings.
@@ -127,14 +126,14 @@ pub fn review<S: Schemas>(
     review_imported(protocol, schemas, input, hint, None)
 }
 
-/// The refusal of a contract whose fields lie in another wrapper than the protocol's.
+/// The refusal of a contract whose fields are in another wrapper than the protocol's.
 fn misplaced(protocol: &Protocol, source: &Source, wrapper: Option<&str>) -> Option<Review> {
     let mut misplaced = wrapped_wrong(protocol, source, wrapper);
     if misplaced.is_empty() {
         return None;
     }
     place_all(&mut misplaced, source, &Shape::open(), wrapper);
-    // The parties are in there, which outweighs the faults.
+    // It names the parties, which outweighs the faults.
     let known = 4 * (misplaced.len() + 1);
     Some(Review {
         known,
@@ -142,8 +141,7 @@ fn misplaced(protocol: &Protocol, source: &Source, wrapper: Option<&str>) -> Opt
     })
 }
 
-/// Runs a document that may be imported through the pipeline: it may lack what its import profile
-/// allows.
+/// Runs a document for import through the pipeline: it may lack what its import profile allows.
 ///
 /// # Errors
 /// Only if a schema is not available; faults of the document are findings.
@@ -234,7 +232,7 @@ pub fn review_imported<S: Schemas>(
     })
 }
 
-/// The review of a document whose type is not known.
+/// The review of a document of unknown type.
 fn nowhere_to_go(
     protocol: &Protocol,
     source: &Source,
@@ -254,13 +252,13 @@ fn nowhere_to_go(
     }
 }
 
-/// Sorts findings by the place that they are about.
+/// Sorts findings by place.
 fn by_place(findings: &mut [Finding]) {
     let by = |f: &Finding| (f.line, f.column, f.path.clone(), f.code.as_str());
     findings.sort_by_cached_key(by);
 }
 
-/// What a contract says against itself, at places where it has no other fault.
+/// The contradictions of a contract at places without other faults.
 fn at_sound_places(own: &[Broken<'_>], findings: &[Finding], root: Option<&str>) -> Vec<Finding> {
     let faults = findings.iter().filter(|finding| finding.is_error());
     let inside = |path: &'_ str| {
@@ -283,8 +281,8 @@ fn at_sound_places(own: &[Broken<'_>], findings: &[Finding], root: Option<&str>)
     sound.map(|broken| broken.finding.clone()).collect()
 }
 
-/// Turns what an import profile lets a contract lack from findings into members that are recorded
-/// as unknown.
+/// Turns findings about members that an import profile makes optional into members recorded as
+/// unknown.
 fn known_unknown(
     protocol: &Protocol,
     kind: &ContractType,
@@ -310,7 +308,7 @@ fn known_unknown(
     }
 }
 
-/// Says of a missing field that it is among the free content.
+/// Adds to findings about missing fields that they are in the free content.
 fn lie_deeper(findings: &mut [Finding], has: impl Fn(&str) -> bool) {
     for finding in findings {
         let missing = finding.code == FindingCode::FieldMissing;
@@ -324,7 +322,7 @@ fn lie_deeper(findings: &mut [Finding], has: impl Fn(&str) -> bool) {
     }
 }
 
-/// That an import profile allows all that a contract lacks.
+/// The finding that an import profile allows every missing member.
 fn importable(protocol: &Protocol, kind: &ContractType, findings: &[Finding]) -> Option<Finding> {
     let mut faults = findings
         .iter()
@@ -351,7 +349,7 @@ fn importable(protocol: &Protocol, kind: &ContractType, findings: &[Finding]) ->
     Some(finding.fix("git handoff import FILE: what it lacks is recorded as unknown; git handoff exchange FOLDER, for a folder of such files"))
 }
 
-/// A document's example may list all the choices of a value; it is named by the protocol.
+/// An example in a document, which the protocol lists by digest, may contain a list of choices.
 fn excuse_example(kind: &ContractType, value: &Value, findings: &mut [Finding]) {
     if kind.examples.is_empty() {
         return;
@@ -363,8 +361,8 @@ fn excuse_example(kind: &ContractType, value: &Value, findings: &mut [Finding]) 
     }
 }
 
-/// Drops what else was found about a status that means unfinished work: that is a better reason than
-/// the list of valid words.
+/// Keeps only the finding that a status means unfinished work, which explains more than a list of
+/// valid words.
 fn prefer_unfinished(findings: &mut Vec<Finding>, found: &[Finding]) {
     let unfinished = |f: &&Finding| f.code == FindingCode::StatusUnfinished;
     if let Some(unfinished) = found.iter().find(unfinished) {
@@ -382,7 +380,7 @@ fn unknown_format(protocol: &Protocol, format: Format) -> Option<Finding> {
     })
 }
 
-/// Where a message's title names other parties than the contract inside it.
+/// The contradictions between a message's title and the contract inside.
 fn title_faults(protocol: &Protocol, source: &Source, resolved: &Resolved<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for (title, party) in [("/from", &resolved.from), ("/to", &resolved.to)] {
@@ -404,7 +402,7 @@ fn title_faults(protocol: &Protocol, source: &Source, resolved: &Resolved<'_>) -
     found
 }
 
-/// The issue key that a protocol gives, or that a contract has at a pointer.
+/// A fixed issue key, or the one at a pointer.
 fn issue_at(at: &str, value: &Value) -> Option<IssueKey> {
     if at.starts_with('/') {
         return scalar(lookup(value, at)?)?.parse().ok();
@@ -412,7 +410,7 @@ fn issue_at(at: &str, value: &Value) -> Option<IssueKey> {
     at.parse().ok()
 }
 
-/// The number of fields in a document that identify the protocol's contracts.
+/// The number of a document's fields that identify the protocol's contracts.
 fn known_fields(protocol: &Protocol, probe: &dyn Fn(&str) -> Option<String>) -> usize {
     let definition = protocol.definition();
     let own = definition.contracts.iter();
@@ -433,7 +431,7 @@ fn known_fields(protocol: &Protocol, probe: &dyn Fn(&str) -> Option<String>) -> 
         .count()
 }
 
-/// Adds the findings of a later stage; an earlier finding about the same place wins.
+/// Adds a later stage's findings, unless there is one for the same place.
 fn add_all(findings: &mut Vec<Finding>, later: Vec<Finding>) {
     for finding in later {
         if !findings.iter().any(|f| f.path == finding.path) {
@@ -442,7 +440,7 @@ fn add_all(findings: &mut Vec<Finding>, later: Vec<Finding>) {
     }
 }
 
-/// Replaces JSON Pointers in findings with places in the source.
+/// Replaces JSON Pointers by places in the source.
 fn place_all(findings: &mut [Finding], source: &Source, shape: &Shape, wrapper: Option<&str>) {
     for finding in findings.iter_mut().filter(|f| f.line.is_none()) {
         let Place { path, line, column } = source.place(shape, wrapper, &finding.path);
@@ -452,7 +450,7 @@ fn place_all(findings: &mut [Finding], source: &Source, shape: &Shape, wrapper: 
     }
 }
 
-/// Findings about a contract that name JSON Pointers, with their places in the source.
+/// Maps findings with JSON Pointers to places in the source.
 ///
 /// # Errors
 /// If its schema is not available.
@@ -471,7 +469,7 @@ pub fn placed<S: Schemas>(
     Ok(findings)
 }
 
-/// The issue's key, from the contract or from the hint.
+/// The issue's key, from the contract or the hint.
 fn issue_of(
     protocol: &Protocol,
     kind: &ContractType,
@@ -483,7 +481,7 @@ fn issue_of(
     let at = protocol.field(kind, |f| &f.issue);
     let Some((pointer, text)) = at.and_then(|at| Some((at, scalar(lookup(value, at)?)?))) else {
         if hint.is_none() {
-            // Not a fault of the contract: the sender may give the issue.
+            // Not a fault: the sender may name the issue.
             let text = match at {
                 Some(at) => format!(
                     "the contract names no issue in `{}`",
@@ -526,7 +524,7 @@ fn issue_of(
     }
 }
 
-/// The contract that ends the work can't say that it failed or is blocked.
+/// Reports a contract to the end whose status is failed or blocked.
 fn closes_badly(
     protocol: &Protocol,
     kind: &ContractType,
@@ -544,8 +542,8 @@ fn closes_badly(
     Some(finding.fix("send it to the agent that decides what follows, or fail or block what you hold: git handoff fail, git handoff block"))
 }
 
-/// A contract may be sent once its sender is done, successfully or not; a request before anybody
-/// has begun.
+/// Reports a contract of a sender that is not done yet, or a request that its receiver has started
+/// on.
 fn unfinished(protocol: &Protocol, kind: &ContractType, value: &Value) -> Option<Finding> {
     let at = protocol.field(kind, |f| &f.status)?;
     let word = scalar(lookup(value, at)?)?;

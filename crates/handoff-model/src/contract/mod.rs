@@ -1,9 +1,9 @@
-//! Contracts: what a document must be to become a step, under one protocol.
+//! Contracts: how a document becomes a step, under one protocol.
 //!
-//! [`intake`] is the pipeline from bytes to a checked [`Contract`]. `wrapper` finds the contract in a
-//! document, `semantic` has the checks that a schema can't express, `consistency` compares it with
-//! itself and its issue, [`evidence`] has its claims about the repository, [`artifacts`] the files that it
-//! delivers. `recognition` tells contracts from other files.
+//! [`intake`] is the pipeline from bytes to a checked [`Contract`]. `wrapper` locates the contract
+//! in a document, `semantic` makes checks beyond schemas, `consistency` compares it with itself and
+//! its issue, [`evidence`] extracts claims about the repository, [`artifacts`] the delivered files.
+//! `recognition` tells contracts from other files.
 
 pub mod artifacts;
 pub(crate) mod consistency;

@@ -1,5 +1,5 @@
-//! Whether a file means to be a contract: by its root, or by the fields that tell contracts from
-//! other files. It may have any fault, since that is what it is looked for.
+//! Recognizes files meant as contracts, by their root or their distinctive fields. Any fault is
+//! allowed, because faults are what a check looks for.
 
 use handoff_contract::{Format, Outline};
 use handoff_protocol::{ContractType, Protocol, Words};
@@ -20,14 +20,14 @@ pub fn is_contract_of(protocol: &Protocol, outline: &Outline<'_>) -> bool {
         match outline.format() {
             Format::Xml => is_rooted,
             Format::Json => is_rooted || has_fields(protocol, kind, outline),
-            // Other Markdown does not begin like a message.
+            // Other Markdown does not start like a message.
             Format::Markdown => true,
         }
     })
 }
 
-/// Whether a bare JSON document has the parties of a type, or as much of its envelope as no other
-/// file has.
+/// Whether an unwrapped JSON document has a type's parties, or enough of its envelope to be no
+/// other file.
 fn has_fields(protocol: &Protocol, kind: &ContractType, outline: &Outline<'_>) -> bool {
     let read = |at: Option<&str>| at.and_then(|at| outline.probe(at));
     let parties = [
@@ -58,7 +58,7 @@ fn has_fields(protocol: &Protocol, kind: &ContractType, outline: &Outline<'_>) -
         };
         !kind.when.is_empty() && fields.all(has)
     };
-    // `*` says only that there is something.
+    // `*` only requires that there is a value.
     let any = |words: &Words| words.texts().iter().any(|word| word == "*");
     let is_told_apart = || has_when() && !kind.when.values().any(any);
     match agents {

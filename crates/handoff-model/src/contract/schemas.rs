@@ -7,7 +7,7 @@ use handoff_protocol::ContractType;
 
 /// Finds the compiled schema of a contract type.
 pub trait Schemas {
-    /// Why finding a schema can fail.
+    /// The error of finding a schema.
     type Error;
 
     /// The compiled schema of this type.
@@ -24,6 +24,6 @@ pub trait Schemas {
     /// When the file is missing or is not a JSON Schema.
     fn file(&self, path: &str) -> Result<Rc<Schema>, Self::Error>;
 
-    /// The names of the schemas that contracts can name: the files in `schemas`.
+    /// The names that contracts can use for schemas: the files in `schemas`.
     fn names(&self) -> Result<Vec<String>, Self::Error>;
 }

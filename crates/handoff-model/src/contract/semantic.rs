@@ -1,5 +1,4 @@
-//! Checks that a schema can't express: those of a contract that span several fields, by the rules
-//! of its type.
+//! Checks that a schema can't express, because they span several fields.
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::text::quoted;
@@ -35,7 +34,7 @@ pub fn faults<S: Schemas>(
             }),
         }
     }
-    // A request whose answer could never be checked.
+    // A request with an unknown schema could never be checked.
     if let Some(expected) = &kind.expects
         && let Some(name) = value.pointer(&expected.schema).and_then(scalar)
         && let Err(finding) = named_schema(schemas, &name)?
@@ -81,7 +80,7 @@ pub fn faults<S: Schemas>(
         let finding = Finding::error(FindingCode::ErrorUnknown, &failure.code, text);
         found.push(finding.fix(format!("use one of: {}", known.join(", "))));
     }
-    // A field that is not filled in is not a task's name.
+    // An unfilled field is not a task's name.
     let named = |tasks: &&TaskFields| {
         let mut given = tasks.given();
         !given.any(|(_, at)| value.pointer(at).is_some_and(has_mark))
@@ -92,7 +91,7 @@ pub fn faults<S: Schemas>(
     Ok(found)
 }
 
-/// Whether something is left to be filled in.
+/// Whether a value contains a placeholder.
 fn has_mark(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains(FILL),
@@ -102,13 +101,13 @@ fn has_mark(value: &Value) -> bool {
     }
 }
 
-/// The schema of a name, or why the name is invalid.
+/// The schema of this name, or why the name is invalid.
 pub fn named_schema<S: Schemas>(
     schemas: &S,
     name: &str,
 ) -> Result<Result<std::rc::Rc<Schema>, Box<Finding>>, S::Error> {
     let mut known = schemas.names()?;
-    // XML Schemas lie beside them.
+    // The folder also contains XML Schemas.
     known.retain(|name| !name.ends_with(".xsd"));
     if known.iter().any(|k| k == name) {
         return schemas.file(&format!("schemas/{name}")).map(Ok);
@@ -127,14 +126,14 @@ pub fn part(schema: &Schema, data: &Value, at: &str) -> Vec<Finding> {
     };
     let mut findings = schema.check(&source, None).findings;
     for finding in &mut findings {
-        // These lines count from the start of the part.
+        // Line numbers would be relative to the part.
         (finding.line, finding.column) = (None, None);
         finding.path.insert_str(0, at);
     }
     findings
 }
 
-/// Adds a finding for each gate of the protocol that fails.
+/// Adds a finding for each gate that fails.
 pub fn gates(protocol: &Protocol, findings: &mut Vec<Finding>) {
     let mut failed: Vec<(Gate, usize)> = Vec::new();
     for finding in findings.iter().filter(|f| f.is_error()) {

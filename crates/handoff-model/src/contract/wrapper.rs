@@ -1,4 +1,4 @@
-//! What a document wraps a contract in: an XML root, a member, a message.
+//! The wrapper around a contract: an XML root, a member, or a message.
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::pointer::escaped_part;
@@ -6,19 +6,19 @@ use handoff_base::text::quoted;
 use handoff_contract::{Format, Source};
 use handoff_protocol::Protocol;
 
-/// What a document is wrapped in.
+/// A document's wrapper.
 pub struct Opened {
     /// The XML root element or the wrapped JSON form's key.
     pub(super) root: Option<String>,
     /// The member that holds the contract.
     pub wrapper: Option<String>,
-    /// The format of the contract itself.
+    /// The contract's own format.
     pub(super) format: &'static str,
-    /// Whether it is a whole contract inside a message.
+    /// Whether a whole contract is inside a message.
     pub(super) embedded: bool,
 }
 
-/// The member of a Markdown message that may hold a whole contract.
+/// The section of a Markdown message that may hold a whole contract.
 const EMBEDDED: &str = "handoff_data";
 
 impl Opened {
@@ -48,8 +48,8 @@ impl Opened {
     }
 }
 
-/// Findings for a JSON contract in the wrong place: in a member with a wrong name, in one with
-/// siblings, or wrapped twice.
+/// Findings for a JSON contract in the wrong place: a member with a wrong name or with siblings, or
+/// nested wrappers.
 pub(super) fn wrapped_wrong(
     protocol: &Protocol,
     source: &Source,

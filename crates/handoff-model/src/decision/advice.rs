@@ -1,4 +1,4 @@
-//! What should happen next to a handoff, and the update that carries it out.
+//! Advice: what should happen next to a handoff, and the update that does it.
 
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_protocol::{Action, Event};
@@ -15,7 +15,7 @@ pub struct Advice {
     pub action: Action,
     /// The agent that should act.
     pub agent: AgentName,
-    /// The agent that should take over the work, if the action moves it.
+    /// The agent that should take over, if work moves.
     pub to: Option<AgentName>,
     /// Why.
     pub why: String,
@@ -23,17 +23,17 @@ pub struct Advice {
     pub questions: Vec<Question>,
     /// What the next attempt should do differently, or what a person must do by hand.
     pub instructions: Option<String>,
-    /// Whether the agent needs a contract to carry it out.
+    /// Whether it takes a contract to carry it out.
     pub by_contract: bool,
-    /// Whether the handoff is dead, so that another attempt takes new ones.
+    /// Whether the handoff is dead, so that another attempt starts a new count.
     pub revives: bool,
-    /// The same decision, if it is recorded since the handoff changed.
+    /// The same decision, if it was recorded after the handoff's last change.
     pub decided: Option<Decision>,
 }
 
 impl Advice {
-    /// The update that carries this out, or that records it if it takes more than a state change.
-    /// `jitter` is for the delay of a retry, in thousandths.
+    /// The update that carries it out, or that records it if it takes more than a state change.
+    /// `jitter` is the random part of a retry's delay, in thousandths.
     pub fn update(&self, jitter: u32) -> Update {
         let handoff = self.id.number();
         let event = match self.action {
@@ -62,7 +62,7 @@ impl Advice {
     }
 }
 
-/// What can be done about a handoff that failed or waits for an answer.
+/// What can be done about a failed or blocked handoff.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// Another attempt by the same agent.

@@ -7,12 +7,12 @@ use crate::record::Record;
 
 /// The agent that decides about a sender's handoffs: the protocol's orchestrator, else the sender.
 pub fn decider<'a>(protocol: &'a Protocol, sender: &'a AgentName) -> &'a AgentName {
-    // In a call, the requester decides what happens to its request.
+    // In a call, the requester decides about its request.
     let asker = protocol.is_kind(sender.as_str(), AgentKind::Orchestrator);
     protocol.lead().filter(|_| !asker).unwrap_or(sender)
 }
 
-/// The person that steps in when no attempt is left, by a rule or by its kind.
+/// The person that steps in when no attempt is left, named by a rule or the only kind.
 pub fn person(protocol: &Protocol) -> Option<&AgentName> {
     let definition = protocol.definition();
     let mut rules = definition.decisions.iter();
@@ -21,13 +21,13 @@ pub fn person(protocol: &Protocol) -> Option<&AgentName> {
     named.or_else(|| protocol.definition().people().next())
 }
 
-/// Whether an agent is a person, or acts for one where the protocol has none.
+/// Whether an agent is a person, or stands in for one if the protocol has none.
 pub fn acts_as_person(protocol: &Protocol, agent: &AgentName) -> bool {
     protocol.is_person(agent.as_str()) || person(protocol).or(protocol.lead()) == Some(agent)
 }
 
-/// The status word that counts for what follows from a handoff: the one of its contract; work that
-/// violates a role, or lacks a file that it delivers, has failed, whatever its sender says.
+/// The effective status word of a handoff: its contract's; after a role violation, or if a
+/// delivered file is missing, the work counts as failed.
 pub(crate) fn standing_status<'a>(protocol: &'a Protocol, record: &'a Record) -> Option<&'a str> {
     let mut words = protocol.definition().words.status.iter();
     let failed = words.find(|(_, state)| **state == State::Failed);
@@ -35,13 +35,13 @@ pub(crate) fn standing_status<'a>(protocol: &'a Protocol, record: &'a Record) ->
     failed.map_or(record.status.as_deref(), |(word, _)| Some(word))
 }
 
-/// Whether a handoff's contract is with the agent that decides what follows from it.
+/// Whether a handoff's contract is with the agent that decides what follows.
 pub(crate) fn is_to_decide(protocol: &Protocol, record: &Record) -> bool {
     let in_hand = matches!(record.state, State::Pending | State::InProgress);
     in_hand && is_for_decider(protocol, record)
 }
 
-/// Whether a handoff's contract goes to the agent that decides what follows from it.
+/// Whether a handoff's contract goes to the agent that decides what follows.
 pub(crate) fn is_for_decider(protocol: &Protocol, record: &Record) -> bool {
     let rules = &protocol.definition().decisions;
     record.status.is_some()

@@ -1,4 +1,4 @@
-//! A handoff as the protocol's rules for decisions see it.
+//! Evaluates decision rules for a handoff.
 
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
@@ -7,16 +7,16 @@ use handoff_protocol::{Action, Circumstances, DecisionRule, Protocol, State};
 use crate::decision::{Advice, Choice, decider, is_for_decider, is_to_decide, standing_status};
 use crate::record::{Decision, Issue, NOT_ACKNOWLEDGED, Record, TIMED_OUT};
 
-/// A handoff that needs attention, as the rules see it.
+/// A handoff that needs attention, as rules see it.
 pub(super) struct Case<'a> {
     protocol: &'a Protocol,
     issue: Option<&'a Issue>,
     record: &'a Record,
     answer: Option<&'a Record>,
-    /// Whether its contract is with the agent that decides what follows from it.
+    /// Whether its contract is with the agent that decides what follows.
     to_decide: bool,
     at: Moment,
-    /// Its state once what is overdue is recorded.
+    /// Its state, as if expiries were recorded.
     pub(super) state: State,
     code: Option<&'a str>,
     recoverable: bool,
@@ -66,7 +66,7 @@ impl<'a> Case<'a> {
         self.protocol.others_for(from, to, &record.contract_type)
     }
 
-    /// A person that the deciding agent, or else the sender, can send something to.
+    /// A person to whom the deciding agent, or else the sender, can send.
     pub(super) fn person_to_ask(&self) -> Option<Choice> {
         let deciders = [decider(self.protocol, &self.record.from), &self.record.from];
         let reaches = |from: &AgentName, to: &AgentName| {
@@ -89,7 +89,7 @@ impl<'a> Case<'a> {
         let one_of = |words: &[String], word: Option<&str>| {
             words.is_empty() || word.is_some_and(|word| words.iter().any(|w| w == word))
         };
-        // The deciding agent may fail to read a contract, whose status counts all the same.
+        // Even if the deciding agent failed to read a contract, its status counts.
         let is_unread = || self.state.is_stuck() && is_for_decider(self.protocol, self.record);
         let told = Some(self.record).filter(|_| self.to_decide || is_unread());
         let told = self.answer.or(told);
@@ -132,7 +132,7 @@ impl<'a> Case<'a> {
         lasted.is_some_and(|lasted| u64::try_from(lasted).is_ok_and(|lasted| lasted >= seconds))
     }
 
-    /// The advice that a rule gives, if it applies and can be carried out.
+    /// A rule's advice, if it applies and can be carried out.
     pub(super) fn apply(&self, rule: &DecisionRule) -> Option<Advice> {
         if !self.applies(&rule.when) {
             return None;
@@ -166,7 +166,7 @@ impl<'a> Case<'a> {
                 }
             }
             Action::Retry if self.retries_left => {}
-            // Only a rule that says how often: others would go on for ever.
+            // Only with a limit: the rule would otherwise loop forever.
             Action::Retry if self.state == State::Dead && rule.when.redriven_below.is_some() => {}
             Action::Reassign if self.state == State::Failed => {
                 let others = self.others();
@@ -182,7 +182,7 @@ impl<'a> Case<'a> {
             }
             Action::Escalate => {
                 agent = rule.to.as_ref().unwrap_or_else(person);
-                // A person who could have received it in the first place gets it.
+                // A person that could have received it in the first place gets it directly.
                 let takes = |other: &&&AgentName| **other == agent;
                 to = Some(agent).filter(|_| self.state == State::Failed);
                 to = to.filter(|_| self.others().iter().any(|other| takes(&other)));
@@ -212,11 +212,11 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// The newest decision about the handoff, if it is this one and nothing has changed the handoff
+    /// The newest decision about the handoff, if it is this one and the handoff has not changed
     /// since.
     fn decided(&self, action: Action) -> Option<&'a Decision> {
         if self.state != self.record.state {
-            // Its time ran out since, which is not recorded yet.
+            // It has expired since, which is not recorded yet.
             return None;
         }
         let mut decisions = self.issue?.decisions.iter().rev();
@@ -225,7 +225,7 @@ impl<'a> Case<'a> {
         Some(last).filter(|last| last.action == action && last.at >= changed)
     }
 
-    /// The rationale: the handoff's state, and what the rule says.
+    /// The rationale: the handoff's state, and the rule's reason.
     fn why(&self, rule: &str) -> String {
         let (id, state) = (&self.record.id, self.state);
         if self.to_decide {

@@ -1,8 +1,8 @@
-//! Decisions: what should happen next to a handoff, and who decides it: the first of the protocol's
-//! rules that applies and can be carried out.
+//! Decisions: what should happen next to a handoff, by the first of the protocol's rules that
+//! applies and can be carried out; and who decides.
 //!
-//! `advice` is what a rule says of a handoff, `circumstances` whether it applies, `authority` who decides.
-//! The planner goes by this where a decision ends an issue, `view` where somebody asks what to do.
+//! `advice` is a rule's result, `circumstances` evaluates rules, `authority` says who decides. The
+//! planner uses this where a decision ends an issue, `view` for queries.
 
 mod advice;
 mod authority;
@@ -20,14 +20,14 @@ pub use authority::{acts_as_person, decider, person};
 pub(crate) use authority::{is_for_decider, is_to_decide, standing_status};
 use circumstances::Case;
 
-/// A handoff's state at a moment, once what is overdue is recorded: it has failed, or is dead if it
-/// may not be tried again.
+/// A handoff's state at a moment, as if expiries were recorded: failed, or dead if no retry is
+/// left.
 pub fn state_at(protocol: &Protocol, record: &Record, at: Moment) -> State {
     Case::new(protocol, None, record, None, at).state
 }
 
-/// The event that gives a handoff in this state another attempt. For dead work with a reason, and for
-/// a repetition of what revived it, it is another one: new attempts are counted from it.
+/// The event that gives a handoff in this state another attempt. A dead one is redriven, given a
+/// reason or as a repetition of that; attempts are then counted anew.
 pub fn another_attempt(record: &Record, state: State, has_reason: bool) -> Event {
     let revived = record.latest().and_then(|last| last.event) == Some(Event::Redrive);
     if has_reason && (state == State::Dead || revived && state == State::Pending) {
@@ -37,7 +37,7 @@ pub fn another_attempt(record: &Record, state: State, has_reason: bool) -> Event
     }
 }
 
-/// The choices that the protocol leaves for a handoff that needs attention.
+/// The choices that the protocol allows for a handoff that needs attention.
 pub(crate) fn choices(protocol: &Protocol, record: &Record, at: Moment) -> Vec<Choice> {
     let case = Case::new(protocol, None, record, None, at);
     let mut choices = Vec::new();
@@ -58,9 +58,8 @@ pub(crate) fn choices(protocol: &Protocol, record: &Record, at: Moment) -> Vec<C
     choices
 }
 
-/// Decides about a handoff that failed, is dead or blocked, or whose lease ran out; one that was
-/// answered, by `answer`; or one whose contract is with the agent that decides what follows from
-/// it.
+/// Advises about a handoff that failed, is dead, blocked or expired; one that was answered, by
+/// `answer`; or one whose contract is with the agent that decides what follows.
 pub(crate) fn advise(
     protocol: &Protocol,
     issue: &Issue,
@@ -75,7 +74,7 @@ pub(crate) fn advise(
     rules.find_map(|rule| case.apply(rule))
 }
 
-/// Whether a rule of the protocol asks for a decision about a completed handoff and its answer.
+/// Whether a rule asks for a decision about a completed handoff and its answer.
 pub(crate) fn is_to_settle(
     protocol: &Protocol,
     issue: &Issue,
@@ -89,8 +88,8 @@ pub(crate) fn is_to_settle(
     answer.is_some() && rules.any(|rule| about(&rule) && case.apply(rule).is_some())
 }
 
-/// The agent that decides what happens to a handoff now: the one that the protocol's rules name,
-/// else the one that decides about its sender's.
+/// The agent that decides about a handoff now: the one named by the rules, else the one that
+/// decides about its sender's.
 pub(crate) fn decides(protocol: &Protocol, issue: &Issue, record: &Record) -> AgentName {
     let last = record.latest().filter(|_| record.state.is_stuck());
     let advice = last.and_then(|last| advise(protocol, issue, record, None, last.at));
@@ -101,7 +100,7 @@ pub(crate) fn decides(protocol: &Protocol, issue: &Issue, record: &Record) -> Ag
 }
 
 impl Receipt {
-    /// Adds what the protocol says about how the work goes on: only whoever made the request needs it.
+    /// Adds the protocol's advice on how the work continues, which only the requester needs.
     #[must_use]
     pub fn advised(mut self, protocol: &Protocol, by: &AgentName) -> Self {
         let Record {
@@ -115,7 +114,8 @@ impl Receipt {
         self.again = again.map(str::to_owned);
         let mut kinds = protocol.definition().contracts.iter();
         let spent = |name| self.issue.attempts_spent(protocol, name);
-        // What failed as an answer says is for the protocol's rules, which may ask for something else.
+        // A failure reported by an answer is left to the protocol's rules, which may demand
+        // something else.
         let is_other = |rule: &DecisionRule| {
             rule.when.state == Some(State::Failed) && rule.action != Action::Retry
         };
@@ -123,7 +123,7 @@ impl Receipt {
         self.needs_decision = kinds.any(|kind| spent(&kind.name).is_some())
             || self.record.answers.is_some() && rules.any(is_other)
             || is_to_end(protocol, &self.issue, &self.record);
-        // A person goes on in its own name.
+        // A person continues in its own name.
         let person = protocol
             .definition()
             .people()
@@ -134,14 +134,14 @@ impl Receipt {
     }
 }
 
-/// Whether the protocol's rules end stuck work, so that no agent can give it another attempt.
+/// Whether the protocol's rules end stuck work, so that no agent can retry it.
 pub(crate) fn is_to_end(protocol: &Protocol, issue: &Issue, record: &Record) -> bool {
     let last = record.latest().filter(|_| record.state.is_stuck());
     let advice = last.and_then(|last| advise(protocol, issue, record, None, last.at));
     advice.is_some_and(|advice| advice.action == Action::Terminate)
 }
 
-/// The default rules: for a protocol that has none, and after a protocol's own.
+/// The default rules, used after a protocol's own.
 fn usual() -> [DecisionRule; 4] {
     let rule = |state, recoverable, action, why: &str| DecisionRule {
         when: Circumstances {

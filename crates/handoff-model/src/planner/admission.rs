@@ -16,8 +16,8 @@ use crate::step::{SendRequest, Stop};
 use crate::value::scalar;
 
 impl<E, V: View<E>> Planner<'_, E, V> {
-    /// Refuses a decision that its basis does not allow, and an answer that does not give what its
-    /// basis asks.
+    /// Refuses a contract about another one than its basis, a decision that the basis's status
+    /// rules out, and an answer that lacks a value that the basis requests.
     pub(super) fn fits_basis(
         &self,
         kind: &ContractType,
@@ -84,7 +84,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let Some(reason) = limits.and_then(|limits| limits.loops.as_ref()) else {
             return Ok(());
         };
-        // A sender that holds nothing may still have an open request from the receiver.
+        // A sender without an open handoff may still have an open request from the receiver.
         let waiting = issue
             .open
             .iter()
@@ -103,7 +103,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
         let mut request = basis.cloned();
         while let Some(waiting) = request {
-            // A request that has its answer no longer waits.
+            // An answered request no longer waits.
             if waiting.from == *to && !waiting.state.is_terminal() {
                 return Err(RequestRefusal::Loop {
                     from: from.clone(),
@@ -122,8 +122,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     }
 
     /// Refuses an id that another contract of the type has. The same contract may be sent again if
-    /// there is reason to, and a different one if the first was turned down, so that nothing rests
-    /// on it.
+    /// there is reason to; a different one only if the first was rejected or cancelled, so that
+    /// nothing depends on it.
     pub(super) fn ensure_id_free(&self, issue: &Issue, contract: &Contract) -> Result<(), Stop<E>> {
         let ids = issue.contract_ids.get(&contract.kind);
         let taken = contract.id.as_ref().and_then(|own| ids?.get_key_value(own));
@@ -168,10 +168,9 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(sent.map_err(Stop::Unreadable)?.first().copied())
     }
 
-    /// The handoff that a contract repeats: the one that was sent with the same bytes, unless its
-    /// sender has reason to send them again. That is so if it sends on from something newer, or
-    /// from the same handoff after that was retried or reopened, or after its successor was turned
-    /// down.
+    /// The handoff that a contract repeats: the newest one sent with the same bytes. `None` if its
+    /// sender has reason to send them again: it sends on from a newer handoff, or from the same one
+    /// after it was retried or reopened, or after its successor was rejected or cancelled.
     pub(super) fn sent_before(
         &self,
         issue: &Issue,
@@ -187,8 +186,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let again = match basis {
             // A request does not change what its sender holds.
             _ if self.protocol.definition().style() == Style::Call => turned_down,
-            // The sender keeps a task that it breaks down. A report is about its task, whatever
-            // else its sender holds.
+            // The sender of a plan keeps its task. A report is about its task, whatever else its
+            // sender holds.
             Some(held) if self.breaks_down(kind, contract, held) => {
                 self.plan_turned_down(issue, kind, contract)?
             }
@@ -223,7 +222,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let Some(issue) = issue else {
             if !opens {
                 let routes = self.protocol.definition().routes.iter();
-                // What an agent leaves to itself is not how work begins.
+                // A route from an agent to itself does not open an issue.
                 let routes = routes.filter(|r| r.opens && r.from != r.to.as_str());
                 return Err(StateRefusal::NotOpened {
                     issue: self.key.clone(),
@@ -238,7 +237,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             return Ok(issue);
         }
         if opens && issue.open.is_empty() {
-            // The work starts over: earlier completed handoffs no longer count.
+            // The issue starts over: completed handoffs from before no longer await a successor.
             let unfollowed = Vec::new();
             return Ok(Issue {
                 unfollowed,
@@ -252,7 +251,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Err(LeaseRefusal::not_working(&open.id, from, open.state).into())
     }
 
-    /// An open issue; one that ended by itself goes on with a contract that may open an issue.
+    /// Returns the issue if it is open; an issue that ended by itself is resumed by a contract that
+    /// may open an issue.
     fn resume(
         &self,
         mut issue: Issue,

@@ -23,22 +23,22 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let same = |known: &Annotation| {
             known.by == *by && known.id == id && known.note == note && known.facts == *facts
         };
-        // Who heard nothing says it again, and others may have noted something meanwhile. What is
-        // said of a fact may be news once more.
+        // A caller that got no answer retries, and others may have added notes meanwhile. A fact
+        // may be noted again after another value.
         let mut known = issue.annotations.iter().rev();
         let is_known = if facts.is_empty() {
             known.any(same)
         } else {
             known.next().is_some_and(same)
         };
-        // What the work took is said by the agent that did it.
+        // Usage is reported by the agent that worked.
         let is_own = number.is_some() && record.to == *by;
         if !is_own && !self.step.usage.is_empty() {
             return Err(RequestRefusal::Usage(NoUsage::NotIts).into());
         }
         let is_reported = is_own && self.report_usage(&mut record)?;
         self.ensure_source(facts)?;
-        // A different event is news even if its note is the same.
+        // Another event is recorded even if its note is the same.
         if self.step.delivery.is_none() && is_known && !is_reported {
             let receipt = self.repeated(record, issue);
             return Ok(Planned::Repeat(Box::new(receipt)));
@@ -74,8 +74,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
 }
 
 impl<E, V: View<E>> Planner<'_, E, V> {
-    /// Adds a note, unless there are too many: each step of the issue writes all of them again.
-    /// Events and persons may add as many again, so that no agent can shut them out.
+    /// Adds a note, up to a maximum: each step of the issue writes all notes again. Events and
+    /// persons have a maximum of their own, so that no agent can use it up.
     pub(super) fn add_note(&self, issue: &mut Issue, note: Annotation) -> Result<(), LimitReached> {
         const MOST: usize = 1_000;
         const BYTES: usize = 2 << 20;
@@ -99,7 +99,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// Refuses a fact that is not the actor's to note.
+    /// Refuses a fact whose source is not the actor.
     fn ensure_source(&self, facts: &Map<String, Value>) -> Result<(), RoleRefusal> {
         let definition = self.protocol.definition();
         let (by, of_event) = (&self.step.by, self.step.delivery.is_some());

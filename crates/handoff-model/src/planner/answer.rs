@@ -31,8 +31,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let mut issue = issue.ok_or_else(none)?;
         if let Some(number) = self.sent(contract)? {
             let earlier = self.record(&self.id(number))?;
-            // The same answer may be given again once a request is taken up again, and to another
-            // request that its sender took up since, or names. Without either it was sent twice.
+            // The same answer may be given again once a request is claimed again, and to another
+            // request that its sender claimed since, or that it names. Otherwise it is a repeat.
             let again = request.as_ref().is_some_and(|request| {
                 let taken_up_since = request.lease.as_ref().is_none_or(|lease| {
                     let is_own = self
@@ -94,7 +94,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let mut new = self.begin(&mut issue, send, Some(&request), to, state)?;
         new.follows = Some(request.id.clone());
         new.answers = Some(request.id.clone());
-        // The step is about the request: its answer is only the way it ended.
+        // The step is about the request; the answer is how it ended.
         let account = Account {
             held,
             summary: Some(new.summary.clone()),
@@ -173,7 +173,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
 }
 
 /// The questions that a request still has after an answer that leaves it open. If critical inputs
-/// block it, the others are optional.
+/// block it, the others become optional.
 fn open_questions(kind: &ContractType, contract: &Contract, request: &Record) -> Vec<Question> {
     let mut open = left_open(kind, contract, request);
     if open.is_empty() {

@@ -1,4 +1,4 @@
-//! Whether an answer answers: what it gives against what was asked.
+//! Checks an answer's values against the questions.
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ use crate::step::answers::{Asked, misfits, missing, unanswered};
 use crate::value::scalar;
 
 impl<E, V: View<E>> Planner<'_, E, V> {
-    /// Refuses an answer that does not give what its sender was asked in the handoff that it holds.
+    /// Refuses an answer that lacks what was asked in the handoff that its sender holds.
     pub(super) fn gives(
         &self,
         kind: &ContractType,
@@ -32,9 +32,9 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     }
 }
 
-/// What is wrong with an answer whose sender holds this handoff: a key that nobody asked for,
-/// another kind of value, or less than its status says. What the handoff asks is enough, and so is
-/// what the contract asks that both are about.
+/// What is wrong with an answer to this handoff: an unknown key, a value of another type, or less
+/// than its status demands. Answering either the handoff's own questions or those of the contract
+/// that it is about is enough.
 ///
 /// # Errors
 /// [`Stop`]: a handoff has no record, or it can't be read.
@@ -76,7 +76,7 @@ pub(super) fn missing_answers<E>(
     Ok(findings)
 }
 
-/// The handoff whose contract a handoff is about: contracts that only comment on another one are
+/// The handoff whose contract this handoff is about; contracts that only comment on another one are
 /// skipped.
 pub(super) fn meant<E>(
     view: &impl View<E>,
@@ -102,8 +102,8 @@ pub(super) fn stated(kind: &ContractType, contract: &Contract) -> Vec<String> {
     keys.map(str::to_owned).collect()
 }
 
-/// The questions of a request that an answer leaves open: what it says that it could not provide,
-/// and what it does not give. What is not critical is optional from then on.
+/// The questions of a request that remain after an answer: those that it says it could not answer,
+/// and those that it omits. The ones that are not critical become optional.
 pub(super) fn left_open(
     kind: &ContractType,
     contract: &Contract,
@@ -133,13 +133,13 @@ pub(super) fn left_open(
     open
 }
 
-/// Whether an answer with this status must give everything.
+/// Whether an answer with this status must answer every question.
 fn is_full(fields: &GivenFields, status: Option<&str>) -> bool {
     let complete = &fields.complete;
     complete.is_empty() || complete.iter().any(|word| Some(word.as_str()) == status)
 }
 
-/// What an answer gives, by the questions' keys.
+/// The answers, by the questions' keys.
 fn given(fields: &GivenFields, value: &Value) -> Map<String, Value> {
     match value.pointer(&fields.at) {
         Some(Value::Object(members)) => members.clone(),
@@ -160,7 +160,7 @@ fn key_of(fields: &GivenFields, entry: &Value) -> Option<String> {
     Some(key.trim().to_owned())
 }
 
-/// The place of the answer to a question; the whole list, if it has none.
+/// The place of the answer to a question; the whole list if there is none.
 fn place(fields: &GivenFields, value: &Value, key: &str) -> String {
     let at = &fields.at;
     match value.pointer(at) {

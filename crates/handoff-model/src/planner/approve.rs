@@ -1,4 +1,4 @@
-//! What persons approve and what they do not, kept among the issue's notes.
+//! Approvals and disapprovals by persons, kept among the issue's notes.
 
 use handoff_protocol::State;
 use serde_json::Map;
@@ -10,8 +10,7 @@ use crate::step::message::Account;
 use crate::step::{Planned, StepEvent, Stop};
 
 impl<E, V: View<E>> Planner<'_, E, V> {
-    /// Records whether a person approves what a handoff hands on. No state changes: requirements ask
-    /// for it.
+    /// Records whether a person approves a handoff. No state changes; requirements look it up.
     pub(super) fn approve(
         &self,
         mut issue: Issue,
@@ -41,7 +40,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             ..approval.clone()
         };
         let own = |known: &&Annotation| known.approval.is_some() && known.by == *by;
-        // Another word of the same person in between makes it news.
+        // It is recorded again if the same person said something else in between.
         let last = issue.annotations.iter().rev().find(own);
         let is_same = |last: &Annotation| {
             let about = last.id.as_ref() == Some(&record.id);
@@ -77,7 +76,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.in_the_issue(issue, record, message)
     }
 
-    /// Whether the actor says no to work that was taken up already, which changes no state.
+    /// Whether a person rejects work that was claimed already, which changes no state.
     pub(super) fn disapproves(&self, record: &Record) -> bool {
         let is_over = matches!(record.state, State::Rejected | State::Cancelled);
         record.state != State::Pending && !is_over && self.is_person()

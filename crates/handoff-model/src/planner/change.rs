@@ -21,7 +21,7 @@ use crate::refusal::{
 use crate::step::answers::Asked;
 use crate::step::{EventArgs, Planned, Stop, answers};
 
-/// How many answers an issue keeps; those before them are in the records of its handoffs.
+/// How many answers an issue keeps; older ones are in the records of its handoffs.
 const ANSWERS: usize = 50;
 
 impl<E, V: View<E>> Planner<'_, E, V> {
@@ -36,7 +36,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let mut args = args.clone();
         self.name_run(&mut args);
         let args = &args;
-        // A caller that names another claim did not do what was done under the newest one.
+        // A caller with another claim's token does not repeat what the newest claim did.
         if self.is_repeated(&record, event, args) {
             let receipt = self.repeated(record, issue);
             return Ok(Planned::Repeat(Box::new(receipt)));
@@ -49,7 +49,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             let why = args.reason.as_deref().unwrap_or_default();
             return self.approve(issue, number, why, &no);
         }
-        // Whoever may cancel only because the handoff is its own must hold it.
+        // An agent that may cancel only because it is the receiver must hold the handoff.
         if event.is_holders() || event == Event::Cancel && self.cancels_as_receiver(&record) {
             self.ensure_lease_held(&record, args.token)?;
         }
@@ -114,12 +114,13 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(Planned::Write(Box::new(step)))
     }
 
-    /// Records what has to follow from an event: a successor of what was completed, or another
-    /// attempt to send what was turned down.
+    /// Records what must follow from an event: a successor of completed work, or another attempt to
+    /// send what was rejected or cancelled.
     fn follow_up(&self, issue: &mut Issue, record: &Record, event: Event) -> Result<(), Stop<E>> {
         let whole = record.task.as_ref().filter(|task| task.parent.is_none());
         match event {
-            // A task that was broken down is followed by its parts, and its end settles them.
+            // A task that was broken down is followed by its parts, and its completion settles
+            // them.
             Event::Complete if let Some(whole) = whole => {
                 let mut tasks = issue.tasks.iter();
                 issue.unfollowed.retain(|id| {
@@ -129,7 +130,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             Event::Complete if self.is_followed(&record.to) => {
                 issue.unfollowed.push(record.id.clone());
             }
-            // A report to an agent that sends nothing on: the work goes on from where it was.
+            // A report to an agent that sends nothing on: the work continues from where it was.
             Event::Complete if self.protocol.ends() == Ends::ClosingContract => {
                 self.give_back(issue, record)?;
             }
@@ -155,14 +156,13 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// Whether something has to follow what an agent completes: it may send on, and its word is not
-    /// the last one.
+    /// Whether completed work needs a successor: its agent may send on, and is not the last one.
     fn is_followed(&self, agent: &AgentName) -> bool {
         let decides = self.protocol.ends() == Ends::NothingOpen && self.protocol.steps_in(agent);
         !decides && !self.protocol.receivers(agent.as_str()).is_empty()
     }
 
-    /// Keeps an answer for every agent that works on the issue from now on.
+    /// Keeps an answer for every later agent of the issue.
     fn keep_answer(&self, issue: &mut Issue, record: &Record, args: &EventArgs) {
         let mut newest = record.transitions.iter().rev();
         let blocked = newest.find(|t| t.event == Some(Event::Block));
@@ -180,7 +180,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         issue.answers.drain(..over);
     }
 
-    /// The folder with the context of the attempt that fails now.
+    /// The folder with the context of this failed attempt.
     fn kept(&self, record: &Record, kept: &FailureContext) -> Result<(String, Edit), RetryRefusal> {
         let folder = layout::failure_folder(record.id.number(), record.attempt);
         match kept.tree.parse() {
@@ -195,12 +195,13 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
     }
 
-    /// Whether this was requested and done before, with nothing after it; a claim, whether it holds.
+    /// Whether this event was applied before and nothing followed; for a claim, whether it still
+    /// holds.
     fn is_repeated(&self, record: &Record, event: Event, args: &EventArgs) -> bool {
         if event == Event::Claim {
             return self.holds(record);
         }
-        // A caller that names another claim did not do what was done under the newest one.
+        // A caller with another claim's token does not repeat what the newest claim did.
         let own = args.token.is_none_or(|token| token == record.claims());
         let by_worker = event.is_holders() || event == Event::TakeOver;
         own && record.latest().is_some_and(|last| {
@@ -219,8 +220,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         })
     }
 
-    /// Refuses what the lifecycle would allow, but the contract, the tasks, the protocol or the
-    /// time do not.
+    /// Refuses what the lifecycle allows, but not the contract, the tasks, the protocol or the
+    /// time.
     pub(super) fn ensure_allowed(
         &self,
         issue: &Issue,
@@ -240,7 +241,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 let waits_for = record.waits_for.clone();
                 QueueRefusal::Waits { id, waits_for }.into()
             }
-            // Work that was begun elsewhere can't be told to wait: the reason says so.
+            // Work that was begun elsewhere can't wait; then a reason is given.
             Event::Claim if args.reason.is_some() => return Ok(()),
             Event::Claim => match record.waits_until(self.step.at) {
                 Some(not_before) => QueueRefusal::TooEarly { id, not_before }.into(),
@@ -278,7 +279,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                     None => return Ok(()),
                 }
             }
-            // It is part of the failure before it, and no step of its own.
+            // It is part of the failure's step and has none of its own.
             Event::Exhaust => illegal(
                 record,
                 IllegalEvent {
@@ -290,7 +291,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         })
     }
 
-    /// Why a handoff can't be completed without a contract that says how it ended, if so.
+    /// Why a handoff can be completed only by a contract that states the outcome, if so.
     fn unfinished(&self, issue: &Issue, record: &Record) -> Option<RequestRefusal> {
         let (id, to) = (record.id.clone(), record.to.clone());
         let names = |kind: &ContractType| kind.name.clone();
@@ -346,8 +347,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         )
     }
 
-    /// Gives the failure of an agent's run the protocol's code for it; where the protocol names no
-    /// codes, the way the run ended is the code.
+    /// Sets the code of a failed run: the protocol's, or, if the protocol defines none, the kind of
+    /// run failure.
     fn name_run(&self, args: &mut EventArgs) {
         let Some(failure) = &mut args.failure else {
             return;
@@ -360,11 +361,11 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             None if codes.is_empty() => run.as_str().to_owned(),
             None => UNSPECIFIED.to_owned(),
         };
-        // A code that says it all needs no more.
+        // Omit the run if the code already says it.
         failure.run = Some(run).filter(|run| run.as_str() != failure.code);
     }
 
-    /// A failure, completed with what the protocol says about its code.
+    /// A failure with the protocol's defaults for its code.
     pub(super) fn reported(
         &self,
         failure: Option<&Failure>,
@@ -398,7 +399,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let may = if event.is_receivers() {
             *name == record.to || event == Event::Reject && self.is_person()
         } else if event == Event::Answer {
-            // Who asks does not answer.
+            // The sender of a request can't answer it.
             *name == record.from && *name != record.to || self.leads()
         } else {
             self.may_decide(record)
@@ -420,7 +421,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         *name == record.to || *name == record.from || self.leads()
     }
 
-    /// Whether the actor may cancel what is held only because the handoff is to it.
+    /// Whether the actor may cancel a held handoff only because it is the receiver.
     fn cancels_as_receiver(&self, record: &Record) -> bool {
         let name = &self.step.by;
         record.lease.is_some() && *name == record.to && *name != record.from && !self.leads()
@@ -432,7 +433,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     }
 }
 
-/// Refuses an event that was said before the question or the handoff it would apply to existed.
+/// Refuses an event from before the question or the handoff that it would apply to.
 fn ensure_not_outdated(
     record: &Record,
     event: Event,
@@ -452,8 +453,7 @@ fn ensure_not_outdated(
     }
 }
 
-/// Whether a failure is the one that was reported before; the protocol's recommendations were added
-/// to that one.
+/// Whether a failure equals one that was reported before, apart from the protocol's defaults.
 fn same_failure(known: Option<&Failure>, now: Option<&Failure>) -> bool {
     match (known, now) {
         (Some(known), Some(now)) if now.suggested_action.is_none() => {

@@ -51,8 +51,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.follow_findings(&mut issue, kind, contract)?;
         self.take_id(&mut issue, contract);
 
-        // It may start when another attempt with the same contract might; no part of the delay is
-        // random, since every attempt has its own contract.
+        // It may start when a retry of the same contract might. The delay has no random part, since
+        // each attempt has a contract of its own.
         let retry = Record {
             attempt: failed.attempt + 1,
             ..failed.clone()
@@ -80,7 +80,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     }
 }
 
-/// Why a contract can't take the place of what failed.
+/// Why a contract can't replace that of the failed handoff.
 fn unfit(
     send: &SendRequest<'_>,
     kind: &ContractType,

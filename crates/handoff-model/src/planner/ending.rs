@@ -7,8 +7,8 @@ use crate::planner::Planner;
 use crate::record::{Issue, IssueStatus, Record, View};
 
 impl<E, V: View<E>> Planner<'_, E, V> {
-    /// Ends an issue if these changes leave nothing to do in it: some work came to a good end, and
-    /// no decision about its answer is left.
+    /// Ends an issue if these changes leave nothing to do: some work was completed, and no decision
+    /// about its answer is pending.
     pub(super) fn end(&self, issue: &mut Issue, changed: &[Record]) {
         let succeeded = |record: &Record| {
             record.state == State::Completed
@@ -27,7 +27,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.end_if_idle(issue);
     }
 
-    /// Whether a request was given up that is not all of its issue: its requester goes on without it.
+    /// Whether a request was cancelled that is only part of its issue; its requester goes on
+    /// without it.
     fn is_given_up(&self, record: &Record) -> bool {
         let calls = self.protocol.definition().style() == Style::Call;
         let cancel = record.latest().filter(|t| t.event == Some(Event::Cancel));
@@ -45,7 +46,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     }
 
     fn end_if_idle(&self, issue: &mut Issue) {
-        // In a call, the requester has what was completed, and need not send anything on.
+        // In a call, the requester has the result and need not send anything on.
         let calls = self.protocol.definition().style() == Style::Call;
         if self.protocol.ends() == Ends::NothingOpen
             && issue.status == IssueStatus::Open

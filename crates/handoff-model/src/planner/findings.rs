@@ -14,8 +14,8 @@ use crate::refusal::ContractRefusal;
 use crate::value::{is_true, scalar};
 
 impl<E, V: View<E>> Planner<'_, E, V> {
-    /// Records what a contract says about findings; refuses it if it answers one that nobody
-    /// raised, leaves one unanswered, or approves the work while one is open.
+    /// Records what a contract says about findings. Refuses it if it answers an unknown one, leaves
+    /// one unanswered, or approves the work while one is open.
     pub(super) fn follow_findings(
         &self,
         issue: &mut Issue,
@@ -34,7 +34,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     }
 }
 
-/// What does not fit in what a contract says about the findings of an issue's reviews.
+/// The findings about a contract's answers to an issue's review findings.
 pub(super) fn answer_mismatches(
     protocol: &Protocol,
     issue: &Issue,
@@ -45,7 +45,7 @@ pub(super) fn answer_mismatches(
     follow(protocol, &mut issue.findings.clone(), kind, contract, &id)
 }
 
-/// Applies what a contract says about findings; returns what does not fit.
+/// Applies what a contract says about findings; returns what does not match.
 fn follow(
     protocol: &Protocol,
     known: &mut Vec<ReviewFinding>,
@@ -90,7 +90,7 @@ fn follow(
     faults
 }
 
-/// The entries of a list, with the place of each.
+/// The entries of a list, with their pointers.
 fn entries<'v>(value: &'v Value, list: &str) -> Vec<(String, &'v Value)> {
     let entries = value.pointer(list).and_then(Value::as_array);
     let entries = entries.into_iter().flatten().enumerate();
@@ -99,13 +99,13 @@ fn entries<'v>(value: &'v Value, list: &str) -> Vec<(String, &'v Value)> {
         .collect()
 }
 
-/// A text of an entry, without the space around it.
+/// A text of an entry, trimmed.
 fn text(entry: &Value, at: Option<&str>) -> Option<String> {
     let text = scalar(lookup(entry, at?)?)?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// Adds the findings of a review. One that is known is disputed if it had an answer.
+/// Adds the findings of a review. A known finding that was answered becomes disputed.
 fn raise(
     known: &mut Vec<ReviewFinding>,
     fields: &RaisedFields,
@@ -161,8 +161,8 @@ fn place_of(
     (place, named)
 }
 
-/// The findings that a review raises again although nothing was done about them for a reason that was
-/// given, each with its place in the contract.
+/// The findings that a review raises again although they were skipped for a reason, each with its
+/// pointer in the contract.
 pub fn dismissed_before<'i>(
     issue: &'i Issue,
     kind: &ContractType,
@@ -202,8 +202,8 @@ fn dispute(finding: &mut ReviewFinding, said: String, id: &HandoffId) {
     }
 }
 
-/// Answers findings: those that an entry names or whose location it has, and those without a
-/// location along with them, if no entry is about one of these.
+/// Answers findings: those that an entry names by id or location, and those without a location
+/// together with them if no entry is about one of these.
 fn answer(
     known: &mut [ReviewFinding],
     fields: &FixFields,
@@ -213,7 +213,7 @@ fn answer(
     let mut faults = Vec::new();
     let unplaced = |f: &ReviewFinding| f.state.is_unanswered() && f.location.is_none();
     let fixes = entries(value, &fields.list);
-    // Those of reviews before the protocol had findings are not known.
+    // Findings from before the protocol had them are unknown.
     let is_any = !known.is_empty();
     let any_unplaced = known.iter().any(unplaced);
     let mut apart = false;
@@ -246,7 +246,7 @@ fn answer(
             let said = text(entry, Some(&fields.text));
             let skipped = fields.skipped.as_deref().and_then(|at| entry.pointer(at));
             let skipped = skipped.is_some_and(is_true);
-            // Nothing is skipped without a reason.
+            // A finding is skipped only with a reason.
             if !finding.state.is_unanswered() || skipped && said.is_none() {
                 continue;
             }
@@ -269,7 +269,7 @@ fn answer(
     faults
 }
 
-/// Skips what is left unanswered, for the reason that the contract as a whole gives.
+/// Skips the unanswered findings, for the reason of the whole contract.
 fn skip(known: &mut [ReviewFinding], why: Option<String>, id: &HandoffId) {
     for finding in known.iter_mut().filter(|f| f.state.is_unanswered()) {
         finding.state = FindingState::Answered;
@@ -278,8 +278,8 @@ fn skip(known: &mut [ReviewFinding], why: Option<String>, id: &HandoffId) {
     }
 }
 
-/// Ends the objections that outlived their review, where who raised them, or a person, approves the
-/// work after all.
+/// Ends the objections that remain from earlier reviews, if whoever raised them, or a person,
+/// approves the work.
 fn take_back(protocol: &Protocol, known: &mut [ReviewFinding], by: Option<&AgentName>) {
     let is_person = by.is_some_and(|by| protocol.is_person(by.as_str()));
     for finding in known.iter_mut().filter(|f| f.objector.is_some()) {
@@ -294,7 +294,7 @@ fn take_back(protocol: &Protocol, known: &mut [ReviewFinding], by: Option<&Agent
     }
 }
 
-/// Resolves what is answered; what is not prevents the approval.
+/// Resolves the answered findings; the others prevent the approval.
 fn settle(known: &mut [ReviewFinding], id: &HandoffId) -> Vec<Finding> {
     let open = unanswered(known, "", "prevents the approval");
     let open: Vec<Finding> = open
@@ -332,7 +332,7 @@ fn unanswered<'f>(
     })
 }
 
-/// That no review has such a finding.
+/// A fault: the issue has no such finding.
 fn unknown(known: &[ReviewFinding], at: &str, which: &str) -> Finding {
     let open = known.iter().filter(|f| f.state.is_unanswered());
     let open: Vec<String> = open.map(ReviewFinding::name).collect();
@@ -345,7 +345,7 @@ fn unknown(known: &[ReviewFinding], at: &str, which: &str) -> Finding {
     finding.fix("name a finding by its id or by its exact location")
 }
 
-/// Whether a text begins with this location, which ends there.
+/// Whether a text starts with this location as a whole.
 fn begins_with(text: &str, location: &str) -> bool {
     let rest = text.strip_prefix(location).map(|rest| rest.chars().next());
     rest.is_some_and(|next| next.is_none_or(|c| !c.is_alphanumeric()))
@@ -357,8 +357,8 @@ fn agree(finding: &mut ReviewFinding) {
     (finding.disputed_by, finding.dispute) = (None, None);
 }
 
-/// Undoes what a handoff did to findings, since it was turned down. What it objected to stays, unless
-/// who objected, or a person, turned it down.
+/// Undoes what a rejected or cancelled handoff did to findings. Its objections stay, unless their
+/// author or a person rejected it.
 pub(super) fn undo(known: &mut [ReviewFinding], record: &Record, is_taken_back: bool) {
     let id = &record.id;
     let by = |who: &Option<HandoffId>| who.as_ref() == Some(id);

@@ -1,10 +1,10 @@
-//! Handoffs that ended and await somebody: rejected or cancelled ones await their sender, an answer
-//! awaits who asked, and work that was completed without a contract onward awaits who completed it.
-//! Some ends take nothing more of an agent, but it has to know of them: work that was cancelled under
-//! it, and the answer that ended the issue of its request.
+//! Handoffs that ended and await an agent: rejected or cancelled ones await their sender, an answer
+//! awaits its requester, and work that was completed without a contract onward awaits its agent.
+//! Two kinds only notify an agent: work that was cancelled while it held it, and the answer that
+//! ended the issue of its request.
 //!
-//! The list is derived in each step from the issue before and the handoffs that change, so that the
-//! tip alone shows what stands still.
+//! The list is derived in each step from the previous issue and the handoffs that change, so that
+//! the tip alone shows what is stalled.
 
 use handoff_base::Edit;
 use handoff_base::ids::HandoffId;
@@ -16,7 +16,7 @@ use crate::record::{self, Awaiting, Issue, IssueStatus, Record, View};
 use crate::step::{FileChanges, Stop};
 
 impl<E, V: View<E>> Planner<'_, E, V> {
-    /// Updates what is open and what awaits somebody after the changes of a step.
+    /// Updates what is open and who is awaited after the changes of a step.
     pub(super) fn await_somebody(&self, changed: &mut Changed) -> Result<(), Stop<E>> {
         self.list_open(changed)?;
         let before = changed.issue.awaiting.clone();
@@ -47,8 +47,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// The same for a step that changes the issue but none of its handoffs. `again` is what awaits
-    /// somebody as it did before the issue was given up.
+    /// The same for a step that changes the issue but no handoff. `again` is what awaited an agent
+    /// before the issue was cancelled.
     pub(super) fn await_in_issue(
         &self,
         issue: Issue,
@@ -60,8 +60,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok((changed.issue, changed.entries))
     }
 
-    /// Whether the step takes up an ended handoff: it sends on from it, replaces it, or is what its
-    /// asker does after an answer.
+    /// Whether the step takes up an ended handoff: it sends on from it, replaces it, or is the
+    /// requester's next step after an answer.
     fn is_taken_up(&self, changed: &Changed, known: &Awaiting) -> Result<bool, Stop<E>> {
         let ended = self.changed_record(changed, &known.id)?;
         let sent = changed.records.iter().filter(|record| is_new(record));
@@ -72,7 +72,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 && new.follows == ended.follows
                 && new.task == ended.task
         };
-        // Work that starts over leaves what ended before behind.
+        // Work that starts over leaves earlier handoffs behind.
         let restarts = |new: &Record| {
             let relays = self.protocol.definition().style() == Style::Relay;
             let begins = new.follows.is_none() && !new.state.is_terminal();
@@ -94,7 +94,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(ended.answers.is_some() && changed.records.iter().any(acts))
     }
 
-    /// What agents have yet to be told of. An agent that does anything in the issue knows.
+    /// The agents to be notified. An agent that acts in the issue knows already.
     fn to_tell(&self, changed: &Changed, after: &[Awaiting]) -> Vec<Awaiting> {
         let mut found = changed.issue.to_tell.clone();
         let is_over = changed.issue.status == IssueStatus::Completed;
@@ -118,7 +118,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         found
     }
 
-    /// The handoffs that this step ended and that await somebody.
+    /// The handoffs that this step ended and that await an agent.
     fn ended_now(&self, changed: &Changed) -> Vec<Awaiting> {
         let goes_on = !changed.issue.open.is_empty();
         let ended = changed.records.iter().filter_map(|record| {
@@ -126,7 +126,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             let agent = match (record.state, &last.sent) {
                 (State::Completed, _) if is_new(record) && record.answers.is_some() => &record.to,
                 (State::Rejected, None) => &record.from,
-                // Whoever cancels its own handoff knows, unless nothing is left to do.
+                // An agent that cancels its own handoff knows, unless nothing is left to do.
                 (State::Cancelled, None) if !goes_on || record.from != self.step.by => &record.from,
                 _ => return None,
             };
@@ -138,8 +138,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         ended.collect()
     }
 
-    /// Adds the completed handoffs from which nothing was sent on; one whose successor was turned
-    /// down is told by that.
+    /// Adds the completed handoffs without a successor; one whose successor was rejected or
+    /// cancelled is left to that successor's entry.
     fn unfollowed(
         &self,
         changed: &Changed,
@@ -167,8 +167,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(found)
     }
 
-    /// Whether all that is open is tasks that were broken down and whose parts have all ended, not
-    /// all of them done.
+    /// Whether only tasks are open that were broken down and whose parts all ended, some not
+    /// completed.
     fn nothing_moves(&self, changed: &Changed) -> Result<bool, Stop<E>> {
         let broken_down = |id: &HandoffId| {
             let mut tasks = changed.issue.tasks.iter();
@@ -183,8 +183,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(true)
     }
 
-    /// What an open issue goes on from if nothing moves in it and nothing awaits anybody: the
-    /// newest handoff whose agent may send, else the newest. Notes hand nothing over.
+    /// What an issue goes on from if nothing is in progress and nobody is awaited: the newest
+    /// handoff whose agent may send, else the newest. Notes don't count.
     fn last_resort(&self, changed: &Changed) -> Result<Option<Awaiting>, Stop<E>> {
         let mut newest = None;
         for number in (1..=changed.issue.handoffs).rev() {
@@ -236,13 +236,13 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     }
 }
 
-/// Whether a handoff ended when it was sent, without being an answer.
+/// Whether a handoff ended when it was sent, and is not an answer.
 fn is_note(record: &Record) -> bool {
     let first = record.transitions.first();
     first.is_some_and(|first| first.to.is_terminal()) && record.answers.is_none()
 }
 
-/// Whether a record begins with this step.
+/// Whether this step began a record.
 fn is_new(record: &Record) -> bool {
     record.transitions.len() == 1
 }

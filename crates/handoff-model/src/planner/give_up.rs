@@ -1,4 +1,4 @@
-//! Giving up an issue in which nothing is open.
+//! Cancelling an issue without open handoffs.
 
 use crate::planner::{Planner, trail};
 use crate::record::{GivenUp, Issue, IssueStatus, Record, View};
@@ -6,7 +6,7 @@ use crate::refusal::{RoleRefusal, StateRefusal};
 use crate::step::{Planned, StepEvent, Stop};
 
 impl<E, V: View<E>> Planner<'_, E, V> {
-    /// Ends an issue in which nothing is open as cancelled.
+    /// Cancels an issue without open handoffs.
     pub(super) fn give_up(&self, mut issue: Issue, reason: &str) -> Result<Planned, Stop<E>> {
         let record = self.record(&self.id(issue.handoffs))?;
         let again = issue
@@ -49,8 +49,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.in_the_issue(issue, record, message)
     }
 
-    /// Whether the actor may give up an issue: its lead, a person, the sender of its first handoff,
-    /// or an agent that something in it awaits.
+    /// Whether the actor may cancel an issue: its orchestrator, a person, the sender of its first
+    /// handoff, or an agent that it awaits.
     fn may_give_up(&self, issue: &Issue, first: &Record) -> bool {
         let name = &self.step.by;
         self.may_pause(first) || issue.awaiting.iter().any(|one| one.agent == *name)

@@ -28,8 +28,8 @@ impl Holder<'_> {
 }
 
 /// The handoff that a contract's sender holds: for an answer, the request it answers; for a note,
-/// none; otherwise the handoff it is sent on from. `number` names the request if the sender works
-/// on several. What another worker of the sender's agent holds is found only if its own holds none.
+/// none; otherwise the handoff it is sent on from. `number` selects the request if the sender holds
+/// several. A handoff of another worker of the agent is used only if its own worker holds none.
 ///
 /// # Errors
 /// [`Stop`]: an open handoff has no record, or it can't be read.
@@ -84,8 +84,8 @@ pub(super) fn answers(kind: &ContractType, contract: &Contract, request: &Record
         && contract.to.as_ref().is_none_or(|to| *to == request.from)
 }
 
-/// The handoff that a sender sends on from: the newest one its worker works on, else the newest one
-/// another worker does, or the newest it completed and has not sent on from.
+/// The handoff that a sender sends on from: the newest one that its worker holds, else the newest
+/// of another worker, else the newest completed one without a successor.
 fn basis<E>(
     view: &impl View<E>,
     issue: &Issue,

@@ -1,5 +1,4 @@
-//! How long a claim holds, and how long a handoff waits for one: leases, their extension, and
-//! what follows when the time runs out.
+//! Leases of claims and times to claim: their length, extension and expiry.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +14,8 @@ use crate::record::{
 use crate::refusal::{ClaimEnd, Holding, LeaseRefusal, Refusal, StateRefusal};
 use crate::step::{EventArgs, Planned, Stop};
 
-/// The handoffs of an issue whose time ran out and which are not failed yet. No time runs out for
-/// what a pause holds back.
+/// The handoffs of an issue whose deadline passed and which have not failed yet, except those that
+/// a pause holds back.
 pub(super) fn overdue(issue: &Issue, at: Moment) -> impl Iterator<Item = &OpenHandoff> {
     issue.open.iter().filter(move |open| {
         let is_over = open.expires_at.is_some_and(|end| end <= at);
@@ -24,7 +23,7 @@ pub(super) fn overdue(issue: &Issue, at: Moment) -> impl Iterator<Item = &OpenHa
     })
 }
 
-/// Whether an agent works on something in an issue. One that waits for others does not.
+/// Whether an agent works on a handoff of an issue. One that waits for others does not.
 fn is_at_work(issue: &Issue, agent: &AgentName) -> bool {
     issue.held_by(agent).any(|open| open.expires_at.is_some())
 }
@@ -50,8 +49,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         })
     }
 
-    /// Sets until when handoffs that can be claimed must be claimed: those that the step changes, and
-    /// those of an agent that begins or ends work.
+    /// Sets the deadlines to claim: of handoffs that the step changes, and of agents that begin or
+    /// end work.
     pub(super) fn await_claims(&self, changed: &mut Changed) -> Result<(), Stop<E>> {
         let Changed {
             issue,
@@ -63,7 +62,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let moved = records.iter().chain(quiet.iter()).filter(|_| !*goes_on);
         let moved: BTreeSet<AgentName> = moved.map(|record| record.to.clone()).collect();
         for open in issue.open.iter().filter(|open| {
-            // The others are as they were: an agent at work has no deadlines, one that is not has.
+            // The others keep theirs: an agent at work has no deadlines to claim, an idle one has.
             let is_bound = open.expires_at.is_some() == is_at_work(issue, &open.to);
             open.state == State::Pending && is_bound && moved.contains(&open.to)
         }) {
@@ -85,15 +84,16 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// Until when a handoff must be claimed, if it can be and no claim has acknowledged it: an agent
-    /// that works in the issue is there, and has a message once it claims one of its tasks.
+    /// The deadline to claim a handoff, if it can be claimed and no claim has acknowledged it: an
+    /// agent that works in the issue is present, and knows a message once it claims one of its
+    /// tasks.
     fn claim_by(
         &self,
         issue: &Issue,
         changed: &[Record],
         record: &Record,
     ) -> Result<Option<Moment>, Stop<E>> {
-        // Nobody here was asked at the time that an imported handoff was sent.
+        // An imported handoff was not offered here when it was sent.
         let is_old = record.imported.is_some() && record.transitions.len() == 1;
         if record.state != State::Pending || !record.waits_for.is_empty() || is_old {
             return Ok(None);
@@ -117,7 +117,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(record.acknowledge_by.or(Some(since.later(seconds))))
     }
 
-    /// Whether the receiver of a handoff claimed another one that the same contract began.
+    /// Whether the receiver of a handoff claimed another one of the same contract.
     fn is_acknowledged(
         &self,
         issue: &Issue,
@@ -147,7 +147,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(false)
     }
 
-    /// The length of a lease that starts now, in seconds; `None` means no end.
+    /// The length of a lease that starts now, in seconds; `None` is unlimited.
     fn length(&self, record: &Record, args: &EventArgs) -> Result<Option<u64>, LeaseRefusal> {
         let own = self.usual_length(record);
         let most = self.longest(record);
@@ -158,12 +158,12 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(args.lease.or(own))
     }
 
-    /// The longest that a lease may be, in seconds.
+    /// The maximum length of a lease, in seconds.
     fn longest(&self, record: &Record) -> u64 {
         let time = self.protocol.definition().limits.as_ref();
         let longest = time.and_then(|time| time.longest_lease_seconds);
         let longest = longest.unwrap_or(LONGEST);
-        // A length that the contract or the protocol sets is allowed, however long.
+        // A length that the contract or the protocol sets is always allowed.
         longest.max(self.usual_length(record).unwrap_or(0))
     }
 
@@ -172,7 +172,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.protocol.lease_seconds(agent, record.timeout_seconds)
     }
 
-    /// Refuses to give a handoff back for longer than it could be held.
+    /// Refuses to release a handoff for longer than the longest lease.
     pub(super) fn ensure_can_release(
         &self,
         record: &Record,
@@ -188,7 +188,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
     }
 
-    /// Extends a holder's lease and records its progress.
+    /// Extends a lease and records its holder's progress.
     pub(super) fn extend(
         &self,
         issue: Issue,
@@ -243,7 +243,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(Planned::Write(Box::new(self.commit(changed, &account)?)))
     }
 
-    /// The failure that a lease, or a time to claim, leads to when it ran out.
+    /// The failure that an expired lease, or an expired time to claim, becomes.
     pub(super) fn expired(&self, record: &Record) -> Result<Failure, Refusal> {
         let Some(end) = record.expires_at().filter(|end| *end <= self.step.at) else {
             return Err(LeaseRefusal::NotOverdue(record.id.clone()).into());
@@ -281,7 +281,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         lease.holder == self.step.by && self.step.worker.as_ref() == Some(&lease.worker)
     }
 
-    /// Whether the actor holds the handoff, so that a claim repeats its own.
+    /// Whether the actor holds the handoff, so that its claim is a repeat.
     pub(super) fn holds(&self, record: &Record) -> bool {
         let lease = record.lease.as_ref();
         lease.is_some_and(|lease| self.is_holder(lease)) && !record.is_expired(self.step.at)
@@ -295,7 +295,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             && (worker.is_none() || transition.worker.as_ref() == worker)
     }
 
-    /// How the actor lost its newest claim of a handoff, if it did.
+    /// How the actor's newest claim of a handoff ended, if it did.
     pub(super) fn claim_end(&self, record: &Record) -> Option<ClaimEnd> {
         let all = &record.transitions;
         let claim = all.iter().rposition(|t| self.is_own_claim(t))?;
@@ -308,7 +308,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
     }
 
-    /// Refuses a takeover without a reason, or of the actor's own claim.
+    /// Refuses to take over without a reason, or from the actor itself.
     pub(super) fn ensure_can_take_over(
         &self,
         record: &Record,
@@ -326,8 +326,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
     }
 
-    /// Refuses a caller that does not hold the handoff: another worker of its agent does, its claim
-    /// is not the newest, or its lease ran out.
+    /// Refuses a caller that does not hold the handoff: another worker of its agent does, its token
+    /// is outdated, or its lease expired.
     pub(super) fn ensure_lease_held(
         &self,
         record: &Record,
@@ -347,7 +347,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         if token.is_none() && end.is_none() {
             return Ok(());
         }
-        // A handoff that was given up for another reason reports that reason itself.
+        // A handoff that ended for another reason reports that reason.
         let mut claims = record.transitions.iter().rev();
         let newest = claims.find(|t| t.event.is_some_and(Event::is_claim));
         if token.is_none()
@@ -367,8 +367,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         })
     }
 
-    /// Removes the end of the lease of a holder that waits for others; returns whether that changed
-    /// it.
+    /// Removes the end of the lease of a holder that waits for others; returns whether it had one.
     pub(super) fn hold(&self, record: &mut Record) -> bool {
         let lease = record
             .lease

@@ -1,4 +1,4 @@
-//! The protocol's limits on handoffs, and what they count.
+//! The protocol's limits on handoffs, and the counts that they apply to.
 
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
@@ -12,12 +12,12 @@ use crate::record::{Counted, Issue, Record};
 use crate::refusal::{Limit, LimitReached};
 use crate::value::scalar;
 
-/// The most handoffs of an issue, in any protocol: each step rewrites its folder's list, and the audit
-/// reads it.
+/// The most handoffs of an issue, in any protocol: each step rewrites the folder's list, and the
+/// audit reads it.
 const MOST_HANDOFFS: u32 = 10_000;
 
 impl<E, V> Planner<'_, E, V> {
-    /// Refuses a contract that would exceed a limit of the issue, and counts it otherwise.
+    /// Refuses a contract that exceeds a limit of the issue; otherwise counts it.
     pub(super) fn within_limits(
         &self,
         issue: &mut Issue,
@@ -66,7 +66,8 @@ impl<E, V> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// Refuses to go on with a handoff that changed too often: each step writes all changes again.
+    /// Refuses another change of a handoff that has too many: each step writes all transitions
+    /// again.
     pub(super) fn ensure_few_transitions(&self, record: &Record) -> Result<(), LimitReached> {
         const MOST: usize = 1_000;
         if record.transitions.len() < MOST {
@@ -83,7 +84,7 @@ impl<E, V> Planner<'_, E, V> {
         })
     }
 
-    /// Counts another attempt at a handoff towards the rounds that it takes.
+    /// Counts a retry of a handoff towards its rounds.
     pub(super) fn count_attempt(&self, issue: &mut Issue, record: &Record) {
         let rounds = self.protocol.attempt_rounds(&record.contract_type);
         let rounds: Vec<String> = rounds.map(|(name, _)| name.clone()).collect();
@@ -102,12 +103,12 @@ impl<E, V> Planner<'_, E, V> {
     }
 }
 
-/// Whether a contract to this agent ends the work: such a one never exceeds a limit.
+/// Whether a contract to this agent ends the work; such a contract exceeds no limit.
 fn ends_work(protocol: &Protocol, to: &AgentName) -> bool {
     protocol.is_kind(to.as_str(), AgentKind::End)
 }
 
-/// A contract that is sent, as far as limits look at it.
+/// A contract to send, as limits see it.
 pub struct Sending<'a> {
     /// The issue's protocol.
     pub protocol: &'a Protocol,
@@ -126,21 +127,22 @@ pub struct Sending<'a> {
 }
 
 impl Sending<'_> {
-    /// The limit that it would exceed, if it would.
+    /// The limit that it would exceed, if any.
     pub fn exceeds(&self) -> Option<Limit> {
         let limits = self.protocol.definition().limits.as_ref()?;
         let limits = Some(limits).filter(|_| !ends_work(self.protocol, self.to))?;
         self.reached(limits, &self.counted(limits))
     }
 
-    /// Whether it would be refused, whatever else it says: for a limit, or for want of a task.
+    /// Whether it would be refused whatever else it says: for a limit, or because a task is
+    /// missing.
     pub fn is_hopeless(&self) -> bool {
         let kind = self.protocol.contract_type(self.kind);
         let lacks_task = |kind| lacks_task(self.issue, kind, self.from);
         kind.is_some_and(lacks_task) || self.exceeds().is_some()
     }
 
-    /// It as the limits count it.
+    /// Its counts for the limits.
     fn counted(&self, limits: &Limits) -> Counted {
         let text = |at: &str| self.value.pointer(at).and_then(scalar);
         let item = limits.item.as_ref();
@@ -159,7 +161,7 @@ impl Sending<'_> {
         }
     }
 
-    /// The people that an agent may hand on to.
+    /// The people that an agent may send to.
     fn people_for(&self, from: &AgentName) -> Vec<AgentName> {
         let receivers = self.protocol.receivers(from.as_str()).into_iter();
         let people = receivers.filter(|to| self.protocol.is_person(to.as_str()));
@@ -180,7 +182,7 @@ impl Sending<'_> {
         if let Some(end) = end.filter(|end| *end <= self.at) {
             return Some(Limit::Deadline { end });
         }
-        // The way to a person stays open.
+        // Sending to a person stays possible.
         let is_for_agent = !self.protocol.is_person(new.to.as_str());
         let most = limits.handoffs.filter(|_| is_for_agent);
         if let Some(most) = most.filter(|&most| count(&|_| true) >= most) {
@@ -222,7 +224,7 @@ impl Sending<'_> {
             && let Some(last) = before.iter().rev().find(|c| same_way(c))
         {
             let passed = (self.at - last.at).num_seconds();
-            // A clock that jumped is no reason to wait longer than that.
+            // If the clock jumped, wait no longer than that.
             if passed.unsigned_abs() < seconds {
                 let left = seconds - passed.max(0).unsigned_abs();
                 return Some(Limit::Cooldown {

@@ -1,4 +1,4 @@
-//! All that does not fit in a contract that was refused for a part of it, so that one try tells
+//! Collects all findings about a refused contract, so that one attempt shows everything.
 //! everything.
 
 use handoff_base::finding::Finding;
@@ -15,8 +15,8 @@ use crate::record::View;
 use crate::step::{SendRequest, Stop};
 
 impl<E, V: View<E>> Planner<'_, E, V> {
-    /// Adds to a refusal with findings those of the other rules: of tasks, of what is known of the
-    /// issue, of its reviews' findings, of what its sender was asked.
+    /// Adds the findings of the other rules to a refusal: about tasks, facts of the issue, findings
+    /// of its reviews, and questions to its sender.
     pub(super) fn with_every_misfit(
         &self,
         stop: Stop<E>,
@@ -25,7 +25,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         from: &AgentName,
     ) -> Stop<E> {
         let mut refusal = match stop {
-            // A correction takes back what the failed contract said, which others rest on here.
+            // A correction withdraws the failed contract's statements, which others depend on here.
             Stop::Refused(refusal) if self.options().replaces.is_none() => refusal,
             other => return other,
         };
@@ -37,7 +37,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                     findings.extend(others);
                 }
                 Err(unreadable @ Stop::Unreadable(_)) => return unreadable,
-                // What was refused first says why.
+                // The first refusal stays.
                 Err(Stop::Refused(_)) => {}
             }
         }

@@ -103,8 +103,8 @@ pub fn plan<E>(
     let overdue = issue.filter(|_| !is_expiry && !matches!(planned, Err(Stop::Unreadable(_))));
     let overdue = overdue.map(|issue| planner.overdue(&issue)).transpose()?;
     if let Some(id) = overdue.flatten() {
-        // A repeat writes nothing, and the next write records what is overdue; but what was done to
-        // an overdue handoff before its time ran out is not what is meant now.
+        // A repeat writes nothing; the next write records what is overdue. But an event that was
+        // applied to an overdue handoff before its deadline is not a repeat.
         let is_about_it = update.and_then(Update::handoff) == Some(id.number());
         if matches!(planned, Ok(Planned::Repeat(_))) && !is_about_it {
             return planned;
@@ -122,13 +122,13 @@ struct Changed {
     records: Vec<Record>,
     /// The one of them that the step is about.
     subject: HandoffId,
-    /// Handoffs with changes other than of their state.
+    /// Handoffs whose record changes, but not their state.
     quiet: Vec<Record>,
     /// Whether the work only continues, so that no state changes.
     goes_on: bool,
-    /// What awaits somebody again, since the issue is reopened.
+    /// What awaits agents again after the issue is reopened.
     again: Vec<Awaiting>,
-    /// The entries of handoffs that await somebody, as they are added and removed.
+    /// Files of awaiting handoffs to add and remove.
     entries: FileChanges,
 }
 
@@ -140,7 +140,7 @@ impl Changed {
         waiting.map(|task| task.handoff.clone()).collect()
     }
 
-    /// Changes of the states of these handoffs, the step being about one of them.
+    /// A change of the states of these handoffs, where the step is about one of them.
     fn of(issue: Issue, subject: HandoffId, records: Vec<Record>) -> Self {
         Self {
             issue,
@@ -153,7 +153,7 @@ impl Changed {
         }
     }
 
-    /// Lists the ends of leases, and of the times to claim, as the records have them.
+    /// Lists the deadlines of leases and claims, as the records have them.
     fn list_deadlines(&mut self) {
         for record in self.records.iter().chain(&self.quiet) {
             let mut open = self.issue.open.iter_mut();
@@ -190,7 +190,7 @@ struct Planner<'a, E, V> {
     view: &'a V,
     step: &'a Step,
     contract: Option<&'a SendRequest<'a>>,
-    /// The error of reading.
+    /// The type of reading errors.
     error: PhantomData<E>,
 }
 
@@ -261,8 +261,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
     }
 
-    /// The receipt for the outside event if it was already applied: a redelivery long afterwards
-    /// would mean something else.
+    /// The receipt of the outside event if it was applied before: after a late redelivery, applying
+    /// it again would have another meaning.
     fn delivered(&self, issue: Option<&Issue>) -> Result<Option<Receipt>, Stop<E>> {
         let (Some(issue), Some(delivery)) = (issue, self.step.delivery.as_ref()) else {
             return Ok(None);
@@ -302,7 +302,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.in_the_issue_again(issue, Vec::new(), about, message)
     }
 
-    /// The same, after which these await somebody again.
+    /// The same; afterwards these handoffs await agents again.
     fn in_the_issue_again(
         &self,
         issue: Issue,
@@ -370,7 +370,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
     }
 
-    /// Cancels a handoff for what was sent.
+    /// Cancels a handoff because of what was sent.
     fn withdraw(&self, record: &mut Record, sent: &HandoffId) -> Result<(), Refusal> {
         self.advance(record, Event::Cancel, Some(sent), &EventArgs::default())
     }
@@ -433,10 +433,10 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             questions: args.questions,
             values: args.values,
             receiver: args.receiver,
-            // Also if it left no delay, which only it explains.
+            // Also if the delay is zero, which only it explains.
             jitter: args.jitter.filter(|_| event == Event::Retry && draws),
             allowed_secrets: args.allowed_secrets,
-            // The agent that notices that a time ran out did not cause the event.
+            // The agent that notices an expired deadline did not cause the event.
             traceparent: self.step.traceparent.filter(|_| event != Event::Expire),
         });
         if to == State::Failed {
@@ -445,8 +445,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// Updates what is open in the issue after the changes, and ends the issue if they leave nothing
-    /// to do.
+    /// Updates the open handoffs after the changes, and ends the issue if they leave nothing to do.
     fn list_open(&self, changed: &mut Changed) -> Result<(), Stop<E>> {
         let Changed { issue, records, .. } = changed;
         for record in records.iter() {
@@ -531,7 +530,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         })
     }
 
-    /// Adds a handoff's record and its entry among the open ones, which follows from the record.
+    /// Writes a handoff's record, and its entry among the open ones, which is derived from it.
     fn put(&self, files: &mut FileChanges, record: &Record) -> Result<(), Stop<E>> {
         let stored = record::write(record);
         let before = self.view.shared_record(record.id.number());

@@ -1,7 +1,7 @@
-//! Pausing an issue, so that nobody is handed its work, and resuming it.
+//! Pausing an issue, so that nobody is offered its work, and resuming it.
 //!
-//! No handoff changes: what is held goes on and can be handed on, and what can be claimed waits. No
-//! time runs out for what a pause holds back.
+//! No handoff changes: held work continues and can be sent on, pending work waits. No deadline
+//! passes for work that a pause holds back.
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Edit, Moment};
@@ -14,7 +14,7 @@ use crate::refusal::{Refusal, RoleRefusal, StateRefusal};
 use crate::step::{FileChanges, Planned, StepEvent, Stop};
 
 impl<E, V: View<E>> Planner<'_, E, V> {
-    /// Pauses an open issue, except for some agents. Another pause takes the place of the one before.
+    /// Pauses an open issue, except for some agents; replaces an earlier pause.
     pub(super) fn pause(
         &self,
         mut issue: Issue,
@@ -90,8 +90,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(Some((layout::paused_file(self.key), Edit::Bytes(stored))))
     }
 
-    /// Records what was said elsewhere of an issue that is not paused: that its work goes on. It makes
-    /// a pause that was said before and comes later have no effect.
+    /// Records an outside event that resumes an issue that is not paused, so that a pause from
+    /// before it that arrives later has no effect.
     pub(super) fn go_on(
         &self,
         mut issue: Issue,
@@ -127,7 +127,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         });
     }
 
-    /// Ends the pause of an issue. What it held back has all of its time to be claimed again.
+    /// Ends the pause of an issue. The work that it held back gets its full time to be claimed.
     pub(super) fn end_pause(
         &self,
         mut issue: Issue,
@@ -180,7 +180,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         last.is_some_and(|last| last.by == self.step.by && last.reason == reason)
     }
 
-    /// Takes the pause from an issue that ended; returns the file to remove.
+    /// Removes the pause of an issue that ended; returns the file to remove.
     pub(super) fn no_longer_paused(&self, issue: &mut Issue) -> FileChanges {
         let ended = issue.status != record::IssueStatus::Open;
         let gone = (layout::paused_file(self.key), Edit::Gone);
@@ -190,13 +190,13 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
     }
 
-    /// Refuses to hand an agent work that a pause holds back.
+    /// Refuses to offer an agent work that a pause holds back.
     pub(super) fn ensure_not_paused(
         &self,
         issue: &Issue,
         agent: &AgentName,
     ) -> Result<(), StateRefusal> {
-        // What comes after other issues depends on those.
+        // An issue that comes after others depends on those.
         match issue.held_back(agent) {
             Some(paused) if paused.after.is_empty() => self.ensure_going(issue, agent),
             _ => Ok(()),
@@ -215,7 +215,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
     }
 
-    /// Refuses to hand an agent work that a pause of more than this issue holds back.
+    /// Refuses to offer an agent work that a ledger-wide pause holds back.
     fn ensure_not_halted(&self, agent: &AgentName) -> Result<(), Stop<E>> {
         match self.halted(agent)? {
             None => Ok(()),
@@ -228,8 +228,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
     }
 
-    /// Refuses to hand out, or to expire, what a pause of more than this issue holds back, or an issue
-    /// before it.
+    /// Refuses to offer or expire work that a ledger-wide pause or a preceding issue holds back.
     pub(super) fn ensure_handed_out(
         &self,
         issue: &Issue,
@@ -246,7 +245,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// Refuses to hand an agent work of an issue that goes on after others.
+    /// Refuses to offer an agent work of an issue whose predecessors are open.
     fn ensure_preceded(&self, issue: &Issue, agent: &AgentName) -> Result<(), Stop<E>> {
         let Some(paused) = issue.held_back(agent) else {
             return Ok(());
@@ -263,7 +262,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.view.ended(key).map_err(Stop::Unreadable)
     }
 
-    /// Ends the pause of an issue that goes on after others, with its next claim.
+    /// Ends the pause of an issue whose predecessors ended, with its next claim.
     pub(super) fn go_on_after(&self, issue: &mut Issue, event: Event) -> FileChanges {
         let is_over = |paused: &mut Paused| event.is_claim() && !paused.after.is_empty();
         let Some(paused) = issue.paused.take_if(is_over) else {
@@ -273,15 +272,15 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         vec![(layout::paused_file(self.key), Edit::Gone)]
     }
 
-    /// The pause of more than this issue that holds an agent back, if one does.
+    /// The ledger-wide pause that holds an agent back, if any.
     fn halted(&self, agent: &AgentName) -> Result<Option<Halt>, Stop<E>> {
         let halts = self.view.halts().map_err(Stop::Unreadable)?;
         let name = self.protocol.name();
         Ok(halts.into_iter().find(|halt| halt.holds_back(agent, name)))
     }
 
-    /// The first handoff whose time ran out and which is not failed yet. No time runs out for what a
-    /// pause holds back; a pause of more than this issue holds back only what nobody has claimed.
+    /// The first handoff whose deadline passed and which has not failed yet. A pause stops
+    /// deadlines; a ledger-wide one only those of unclaimed work.
     pub(super) fn overdue(&self, issue: &Issue) -> Result<Option<HandoffId>, Stop<E>> {
         for open in lease::overdue(issue, self.step.at) {
             if open.state != State::Pending || self.halted(&open.to)?.is_none() {
@@ -291,7 +290,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(None)
     }
 
-    /// Refuses what was said, elsewhere, before this. GitHub's times have whole seconds.
+    /// Refuses an outside event older than the last one. GitHub's times are in whole seconds.
     fn ensure_newest(
         &self,
         said_at: Option<Moment>,
@@ -327,8 +326,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         .into())
     }
 
-    /// Whether the actor may pause and resume an issue: its lead, a person, or the sender of its
-    /// first handoff.
+    /// Whether the actor may pause and resume an issue: its orchestrator, a person, or the sender
+    /// of its first handoff.
     pub(super) fn may_pause(&self, first: &Record) -> bool {
         self.leads() || self.step.by == first.from
     }

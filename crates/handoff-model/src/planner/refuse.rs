@@ -1,11 +1,11 @@
-//! Refused contracts that a protocol wants on record, so that every clone sees them.
+//! Refused contracts, which a protocol may want on record so that every clone sees them.
 
 use crate::planner::{Planner, trail};
 use crate::record::{Issue, RefusedContract, View};
 use crate::refusal::RequestRefusal;
 use crate::step::{Planned, StepEvent, Stop};
 
-/// How many refusals an issue keeps: the newest.
+/// How many refusals an issue keeps; older ones are dropped.
 const MOST_REFUSALS: usize = 50;
 
 impl<E, V: View<E>> Planner<'_, E, V> {
@@ -20,7 +20,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             return Err(RequestRefusal::NotOnRecord(self.key.clone()).into());
         }
         let record = self.record(&self.id(issue.handoffs))?;
-        // An agent that tries the same again and again is recorded once.
+        // An agent that retries the same contract is recorded once.
         let same = |last: &RefusedContract| {
             last.at == issue.updated_at
                 && refused

@@ -1,4 +1,4 @@
-//! Attempts: how many there are, when the next may start, and what happens when none is left.
+//! Retries: how many are allowed, when the next may start, and what happens when none is left.
 
 use handoff_base::Moment;
 use handoff_protocol::{Event, State};
@@ -7,18 +7,18 @@ use crate::planner::Planner;
 use crate::record::{Record, Transition};
 use crate::step::EventArgs;
 
-/// A full delay, in thousandths.
+/// The full delay, in thousandths.
 const WHOLE: u32 = 1000;
 
 impl<E, V> Planner<'_, E, V> {
-    /// Why a failed handoff may not be retried any more.
+    /// Why a failed handoff has no attempt left.
     pub(super) fn why_spent(&self, record: &Record) -> Option<String> {
         record.why_spent(self.protocol, record.failure().map(|f| f.code.as_str()))
     }
 
-    /// Gives up a failed handoff that has no attempt left.
+    /// Marks a failed handoff without attempts left as dead.
     pub(super) fn exhaust(&self, record: &mut Record) {
-        // If the protocol has no retry rules, that is up to the agent that retries.
+        // Without retry rules in the protocol, the retrying agent decides.
         if self.protocol.definition().retry().is_none() {
             return;
         }
@@ -36,7 +36,7 @@ impl<E, V> Planner<'_, E, V> {
         });
     }
 
-    /// When a handoff that is retried now can be claimed, if that is later.
+    /// The moment from which a retried handoff can be claimed, if that is later.
     pub(super) fn not_before(&self, record: &Record, args: &EventArgs) -> Option<Moment> {
         let policy = self.protocol.definition().retry()?;
         let own = record.retry.clone().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Sending a contract: who may, what happens to the handoff that the sender held, and the handoff
-//! that it starts.
+//! Sending a contract: who may, what becomes of the handoff that the sender held, and the new
+//! handoff.
 
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::pointer::select;
@@ -28,24 +28,24 @@ use crate::value::scalar;
 /// The failure code of an agent that violated its role.
 const ROLE_VIOLATION: &str = "ROLE_VIOLATION";
 
-/// A contract that goes on from what its sender held.
+/// A contract sent on from the handoff that its sender held.
 struct SentOn<'a> {
     kind: &'a ContractType,
     contract: &'a Contract,
     /// The handoff that it begins.
     id: &'a HandoffId,
-    /// What its sender did against its role.
+    /// The sender's violations of its role.
     violations: &'a [String],
     /// Whether it goes to an agent of kind `end`.
     ends: bool,
 }
 
-/// What becomes of what a sender held.
+/// What becomes of the handoff that a sender held.
 #[derive(Default)]
 struct Left {
     /// The handoffs whose state changes.
     touched: Vec<Record>,
-    /// One that goes on, with its lease changed.
+    /// One that continues, with a changed lease.
     quiet: Vec<Record>,
     /// How the work on it ended, if it did.
     released: Option<Account>,
@@ -109,7 +109,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.demanding(planned, send, kind, from)
     }
 
-    /// The plan for a contract with the checks that it demands, or its refusal with every misfit.
+    /// The plan for a contract with the checks that it demands, or a refusal with all findings.
     fn demanding(
         &self,
         planned: Result<Planned, Stop<E>>,
@@ -133,7 +133,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         from: &AgentName,
     ) -> Result<Planned, Stop<E>> {
         if let Some(issue) = &issue {
-            // Several agents can send the same note; each counts.
+            // Several agents may send the same note; each counts.
             let sent = self.view.sent_before(&send.contract.bytes);
             for number in sent.map_err(Stop::Unreadable)? {
                 let earlier = self.record(&self.id(number))?;
@@ -143,7 +143,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 }
             }
             self.ensure_id_free(issue, send.contract)?;
-            // A note does not resume an issue that ended by itself, and need not.
+            // A note does not resume an issue that ended by itself.
             if self.protocol.ends() == Ends::ClosingContract {
                 self.ensure_open(issue)?;
             }
@@ -166,7 +166,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.written(issue, vec![new], send, &account)
     }
 
-    /// Hands work on from what its sender holds: a step of a relay, or a request.
+    /// Sends work on from the handoff that its sender holds: a relay's next step, or a request.
     fn hand_on(
         &self,
         issue: Option<Issue>,
@@ -183,7 +183,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 return Ok(Planned::Repeat(Box::new(receipt)));
             }
             self.ensure_not_taken_over(issue, from, basis.as_ref(), self.options().token)?;
-            // A different contract under a known id is refused for that first.
+            // First, refuse a different contract with a known id.
             self.ensure_id_free(issue, contract)?;
         }
         let named = contract.to.as_ref().or_else(|| self.protocol.lead());
@@ -258,7 +258,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.with_contract(changed, &file, contract, &account)
     }
 
-    /// Ends or keeps the handoff that a sender held, with what the contract says about the work.
+    /// Ends or keeps the sender's handoff, with what the contract says about the work.
     fn leave(
         &self,
         issue: &mut Issue,
@@ -293,7 +293,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(left)
     }
 
-    /// Completes the issue that a contract ends, and cancels what is still open in it.
+    /// Completes the issue that a contract ends, and cancels its open handoffs.
     fn complete_issue(
         &self,
         issue: &mut Issue,
@@ -314,7 +314,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// A step that changes these handoffs, the last of which is new.
+    /// A step that changes these handoffs; the last one is new.
     pub(super) fn written(
         &self,
         issue: Issue,
@@ -328,7 +328,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.with_contract(changed, &file, send.contract, account)
     }
 
-    /// A step with these changes, and the file of the contract that is sent.
+    /// A step with these changes and the file of the sent contract.
     fn with_contract(
         &self,
         mut changed: Changed,
@@ -343,8 +343,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(Planned::Write(Box::new(step)))
     }
 
-    /// Starts the handoff of a contract that fits what is known of the issue, and records its facts
-    /// there.
+    /// Begins the handoff of a contract that agrees with the issue's facts, and records its own
+    /// facts.
     pub(super) fn begin(
         &self,
         issue: &mut Issue,
@@ -435,7 +435,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         })
     }
 
-    /// What a contract contradicts and is accepted with; what it must not contradict refuses it.
+    /// The contradictions that a contract is accepted with; the forbidden ones refuse it.
     fn contradictions(
         &self,
         issue: &Issue,
@@ -450,7 +450,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             issue: Some(issue),
             view: self.view,
             worker: self.step.worker.as_ref(),
-            // The attempts of what is imported were made elsewhere.
+            // An imported contract's attempts were made elsewhere.
             held: held.filter(|_| contract.imported.is_none()),
             replaces: self.options().replaces,
             at: self.step.at,
@@ -471,7 +471,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     }
 
     /// Ends the work on the handoff that a sender held, with the outcome that its contract states;
-    /// returns what happened to it.
+    /// returns the account of it.
     fn release(
         &self,
         held: &mut Record,
@@ -508,7 +508,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(ended(held))
     }
 
-    /// A contract's summary, which says so if its sender skipped the work.
+    /// A contract's summary, marked if its sender skipped the work.
     fn told_summary(&self, kind: Option<&ContractType>, contract: &Contract) -> String {
         let word = contract.status.as_deref().zip(kind);
         match word.filter(|(word, kind)| self.protocol.outcome(kind, Some(word)) == Outcome::Skip) {
@@ -517,8 +517,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
     }
 
-    /// What is recorded with the end of a sender's work: why it failed or is blocked, by the
-    /// contract's failure fields, else by its summary.
+    /// The failure or block that is recorded when a sender's work ends: from the contract's failure
+    /// fields, else its summary.
     fn outcome_args(
         &self,
         outcome: Outcome,
@@ -530,7 +530,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             args.failure = self.reported(contract.failure.as_ref())?;
         }
         if args.failure.is_some() {
-            // It says why.
+            // Its summary is the reason.
         } else if outcome == Outcome::Fail {
             args.failure = Some(Failure {
                 code: UNSPECIFIED.to_owned(),
@@ -550,8 +550,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(args)
     }
 
-    /// Refuses a contract that says that work failed or is blocked if its sender holds none: it
-    /// would pass for a good end. An agent that decides what follows takes it for what it says.
+    /// Refuses a contract that reports a failure or block if its sender holds nothing: it would be
+    /// recorded as a success. A deciding agent may send it.
     fn ensure_nothing_failed(
         &self,
         kind: &ContractType,
@@ -570,13 +570,13 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         })
     }
 
-    /// The agent that a contract's sender recommends for what follows.
+    /// The receiver that a contract's sender recommends.
     fn recommended(&self, kind: &ContractType, contract: &Contract) -> Option<AgentName> {
         let name = scalar(contract.value.pointer(kind.recommends.as_deref()?)?)?;
         Some(self.protocol.agent(&name)?.id.clone())
     }
 
-    /// What a contract's sender did that its role does not allow.
+    /// What a contract says its sender did against its role.
     pub(super) fn violations(
         &self,
         kind: &ContractType,
@@ -597,7 +597,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             })
             .map(str::to_owned)
             .collect();
-        // What it left out of its list.
+        // Artifacts that its list omits.
         let shown = kind.artifacts.iter().flat_map(|fields| {
             let kinds = fields.kind.iter().zip(&fields.list);
             let kinds =
@@ -613,8 +613,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         found
     }
 
-    /// The first receiver of a contract: the agent that decides on that route before the work moves
-    /// on; after a violation, the orchestrator.
+    /// The first receiver of a contract: the deciding agent of its route; after a violation, the
+    /// orchestrator.
     pub(super) fn first_receiver(
         &self,
         from: &AgentName,
@@ -631,15 +631,15 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         via.filter(|via| *via != from).unwrap_or(to).clone()
     }
 
-    /// The failed or blocked handoff that a report was about, once the report's receiver sends on:
-    /// the new handoff replaces it.
+    /// The failed or blocked handoff of a report, once the report's receiver sends on; the new
+    /// handoff replaces it.
     fn superseded(
         &self,
         issue: &Issue,
         held: &Record,
         sent: &HandoffId,
     ) -> Result<Option<Record>, Stop<E>> {
-        // Usually the handoff ended, and its record need not be read.
+        // Usually the handoff has ended, and its record need not be read.
         let is_open = |id: &&HandoffId| issue.open.iter().any(|open| open.id == **id);
         let Some(reported) = held.follows.as_ref().filter(is_open) else {
             return Ok(None);
@@ -655,7 +655,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     }
 }
 
-/// What a sender holds, with the violations of a role that its contract finds in it.
+/// The sender's handoff, with the role violations that its contract reports.
 fn accused(kind: &ContractType, contract: &Contract, mut held: Record) -> Record {
     let found = kind.violations.as_deref();
     let found = found.and_then(|at| contract.value.pointer(at)?.as_array());
@@ -667,7 +667,7 @@ fn accused(kind: &ContractType, contract: &Contract, mut held: Record) -> Record
     held
 }
 
-/// Refuses the end of a handoff whose task was broken down while its parts run.
+/// Refuses to end a handoff whose task was broken down while its parts are open.
 pub(super) fn ensure_parts_done(held: &Record) -> Result<(), QueueRefusal> {
     if held.parts.is_empty() {
         return Ok(());
@@ -678,7 +678,7 @@ pub(super) fn ensure_parts_done(held: &Record) -> Result<(), QueueRefusal> {
     })
 }
 
-/// What a request says that its answer must deliver.
+/// What a request says that its answer must contain.
 fn expected(kind: &ContractType, value: &Value) -> Option<Expected> {
     let fields = kind.expects.as_ref()?;
     let text = |at: &str| scalar(value.pointer(at)?);
@@ -689,7 +689,8 @@ fn expected(kind: &ContractType, value: &Value) -> Option<Expected> {
     })
 }
 
-/// The commit that a review is about: the one that it names, else the one that its sender was shown.
+/// The commit that a review is about: the one that it names, else the one that its sender was
+/// shown.
 pub fn reviewed_commit(
     kind: &ContractType,
     contract: &Contract,
@@ -701,8 +702,8 @@ pub fn reviewed_commit(
     named.or_else(|| shown_commit(kind, issue, held))
 }
 
-/// The commit that the sender of a review was shown: the one that an event noted after it was handed
-/// the work, else the one of what it holds, which its claim named.
+/// The commit that a review's sender was shown: noted by an event after it got the work, else named
+/// by its claim.
 pub fn shown_commit(
     kind: &ContractType,
     issue: Option<&Issue>,
@@ -719,8 +720,8 @@ pub fn shown_commit(
     noted.or_else(|| Some(held.code.as_ref()?.commit.clone()))
 }
 
-/// The code that a contract is about: for a review, of the commit that was reviewed; for others, what
-/// their branch held when they were sent. What a review does not name, it is not about.
+/// The code that a contract is about: for a review, that of the reviewed commit; otherwise what its
+/// branch contained when it was sent. A review is about nothing else.
 fn code(
     kind: Option<&ContractType>,
     contract: &Contract,
@@ -778,7 +779,7 @@ fn own_retry(kind: &ContractType, value: &Value) -> Option<OwnRetry> {
     (own != OwnRetry::default()).then_some(own)
 }
 
-/// Records what a request expects of its receiver.
+/// Records what a request expects of its answer.
 pub(super) fn expect_answer(new: &mut Record, kind: &ContractType, contract: &Contract) {
     new.expects = expected(kind, &contract.value);
     let retries = kind.max_retries.as_deref();

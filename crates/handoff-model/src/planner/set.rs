@@ -9,7 +9,7 @@ use crate::record::{Annotation, Issue, View};
 use crate::refusal::{Refusal, RequestRefusal};
 use crate::step::{Planned, StepEvent, Stop};
 
-/// What can be set.
+/// The fields that can be set.
 const SETTABLE: [&str; 5] = [
     "priority",
     "labels",

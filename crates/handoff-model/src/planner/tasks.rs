@@ -1,5 +1,5 @@
-//! Tasks: contracts that open or complete them, what waits for them, and the parent that is done
-//! when they are.
+//! Tasks: the contracts that open or complete them, their dependencies, and parents, which are done
+//! when their parts are.
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, HandoffId};
@@ -14,7 +14,7 @@ use crate::step::{EventArgs, Stop};
 
 impl<E, V: View<E>> Planner<'_, E, V> {
     /// Whether a contract breaks down the task of the handoff that its sender holds. The sender
-    /// then keeps it until all parts are done.
+    /// keeps it until all parts are done.
     pub(super) fn breaks_down(
         &self,
         kind: &ContractType,
@@ -29,7 +29,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         })
     }
 
-    /// Whether a planned part was turned down, which is a reason for its sender to send the plan
+    /// Whether a planned part was rejected or cancelled, so that its sender may send the plan
     /// again.
     pub(super) fn plan_turned_down(
         &self,
@@ -75,7 +75,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(reports)
     }
 
-    /// Refuses a contract that does not match the state of its tasks.
+    /// Refuses a contract that contradicts the state of its tasks.
     pub(super) fn fits_tasks(
         &self,
         issue: &Issue,
@@ -97,8 +97,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         })
     }
 
-    /// Adds the handoffs that a contract starts: one for each task that it opens, all with the same
-    /// contract, or a single one.
+    /// Adds the handoffs of a contract: one for each task that it opens, or a single one.
     pub(super) fn open_tasks(
         &self,
         changed: &mut Changed,
@@ -186,7 +185,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.wait_instead(changed, &replaced)
     }
 
-    /// Makes handoffs that wait for one wait for its replacement instead.
+    /// Replaces a handoff by its successor in what others wait for.
     fn wait_instead(
         &self,
         changed: &mut Changed,
@@ -210,8 +209,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// Updates tasks after their handoffs: a completed one frees those that wait for it, a parent
-    /// lists what its parts are with, and is done when its last report is taken up.
+    /// Updates tasks after their handoffs: a completed task frees its dependents; a parent lists
+    /// the agents of its parts, and is done when its last report is taken up.
     pub(super) fn follow_tasks(&self, changed: &mut Changed) -> Result<(), Stop<E>> {
         if changed.issue.tasks.is_empty() {
             return Ok(());
@@ -258,7 +257,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         true
     }
 
-    /// Removes a completed handoff from what others wait for.
+    /// Removes a completed handoff from the dependencies of others.
     fn free(&self, changed: &mut Changed, done: &HandoffId) -> Result<(), Stop<E>> {
         for id in changed.waiting() {
             self.change_quietly(changed, &id, |record| {
@@ -270,7 +269,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// Changes a record without a change of its state; `change` returns whether it did.
+    /// Changes a record without a change of its state; `change` returns whether it changed
+    /// anything.
     fn change_quietly(
         &self,
         changed: &mut Changed,
@@ -289,8 +289,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// Updates a part after a report on it: if the report was turned down, its agent works on it, and
-    /// its parent and what depends on it wait for it, until it is reported again.
+    /// Updates a part after a report on it. If the report was rejected or cancelled, its agent
+    /// works on the part again, and its parent and its dependents wait until it is reported again.
     fn follow_report(
         &self,
         changed: &mut Changed,
@@ -337,8 +337,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
     }
 
-    /// Updates the parent of a part after a handoff about it: the part's own, or a report on it.
-    /// The parent is done when all parts are and the last report is taken up.
+    /// Updates a part's parent after a handoff of the part or a report on it. The parent is done
+    /// when all parts are and the last report is taken up.
     fn follow_part(
         &self,
         changed: &mut Changed,
@@ -362,7 +362,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         if state != State::Completed || !is_done(&changed.issue, parent) {
             return Ok(());
         }
-        // Its last report may only be sent now.
+        // Its last report can only be sent now.
         let is_open = |r: &Record| {
             let of = r.task.as_ref().and_then(|task| task.parent.as_deref());
             of == Some(parent) && !r.state.is_terminal()
@@ -386,7 +386,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// Cancels what the parts of a cancelled handoff are with, for the same reason.
+    /// Cancels the open parts of a cancelled handoff, for the same reason.
     pub(super) fn cancel_parts(
         &self,
         whole: &mut Record,
@@ -399,7 +399,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let mut cancelled = Vec::new();
         for id in std::mem::take(&mut whole.parts) {
             let mut part = self.record(&id)?;
-            // One whose report was turned down has ended.
+            // A part whose report was rejected has ended.
             if part.state.is_terminal() {
                 continue;
             }
@@ -410,7 +410,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     }
 }
 
-/// Whether all parts of a task are completed, and none waits to be reported again.
+/// Whether all parts of a task are completed and reported.
 fn is_done(issue: &Issue, parent: &str) -> bool {
     let mut parts = issue
         .tasks
@@ -419,7 +419,7 @@ fn is_done(issue: &Issue, parent: &str) -> bool {
     parts.all(|t| t.state == TaskState::Completed && !issue.unfollowed.contains(&t.handoff))
 }
 
-/// Whether a handoff is that of a part of a task.
+/// Whether a handoff belongs to a part of a task.
 pub(super) fn is_part(issue: &Issue, id: &HandoffId) -> bool {
     let mut tasks = issue.tasks.iter();
     tasks.any(|t| t.handoff == *id && t.parent.is_some())
@@ -479,8 +479,8 @@ fn open_handoff<'i>(issue: &'i Issue, task: &Task) -> Option<&'i OpenHandoff> {
     issue.open.iter().find(|open| open.id == task.handoff)
 }
 
-/// Whether no contract of this type can be sent, because it breaks a task down and its sender has none
-/// to break down.
+/// Whether no contract of this type can be sent because it breaks down a task and its sender has
+/// none.
 pub(super) fn lacks_task(issue: &Issue, kind: &ContractType, from: &AgentName) -> bool {
     let breaks_down = |fields: &TaskFields| fields.parent.is_some() && fields.opens.is_some();
     let is_with_sender = |task: &Task| {
@@ -511,7 +511,7 @@ fn parent_fault(issue: &Issue, plan: &TaskPlan, from: &AgentName) -> Option<(Fin
         .as_deref()
         .and_then(|part| find(issue, Some(id), part));
     let late = part.is_some_and(|part| issue.unfollowed.contains(&part.handoff));
-    // The report on its last part may arrive after the task itself is done.
+    // The report on the last part may arrive after the task itself is done.
     let text = if task.state == TaskState::Completed && !late {
         format!("task {} is completed", quoted(id))
     } else if plan.opens.is_empty() {
@@ -524,12 +524,12 @@ fn parent_fault(issue: &Issue, plan: &TaskPlan, from: &AgentName) -> Option<(Fin
     Some((FindingCode::TaskState, text))
 }
 
-/// Tasks that were planned before, depend on unknown ones, or wait for one another.
+/// Tasks that were planned before, have unknown dependencies, or depend on one another.
 fn planned_faults(issue: &Issue, fields: &TaskFields, plan: &TaskPlan) -> Vec<Finding> {
     let mut found = Vec::new();
     let parent = plan.parent.as_deref();
     for id in &plan.opens {
-        // A part whose report was turned down may be planned anew, too.
+        // A part whose report was rejected or cancelled may be planned again, too.
         let is_begun = |t: &&Task| t.state.is_begun() && !issue.unfollowed.contains(&t.handoff);
         if let Some(task) = find(issue, parent, id).filter(is_begun) {
             let text = format!("task {} is {} already", quoted(id), task.state.as_str());
@@ -544,7 +544,7 @@ fn planned_faults(issue: &Issue, fields: &TaskFields, plan: &TaskPlan) -> Vec<Fi
             }
         }
     }
-    // Earlier planned tasks may wait for newly planned ones.
+    // Planned tasks may depend on newly planned ones.
     let mut all = plan.clone();
     for task in issue.tasks.iter().filter(|t| {
         t.parent.as_deref() == parent

@@ -1,5 +1,5 @@
-//! What the commit of a step says it did. All of it follows from the issue, its records, the actor
-//! and the request, so that an audit derives the same message.
+//! The message of a step's commit. It is derived from the issue, its records, the actor and the
+//! request, so that an audit derives the same.
 
 use handoff_base::Moment;
 use handoff_protocol::{ContractType, Event, State};
@@ -11,12 +11,12 @@ use crate::step::message::{Account, Message};
 use crate::step::{StepEvent, Stop, trailers};
 use crate::value::scalar;
 
-/// The seconds from one moment to another; none if a clock was set back.
+/// The seconds from one moment to another; 0 if a clock was set back.
 fn seconds(since: Moment, until: Moment) -> u64 {
     u64::try_from((until - since).num_seconds()).unwrap_or(0)
 }
 
-/// What happened to a handoff by its newest event.
+/// The account of a handoff's newest event.
 pub(super) fn account(record: &Record) -> Account {
     let about = record.id.to_string();
     let latest = record.latest();
@@ -40,7 +40,7 @@ pub(super) fn account(record: &Record) -> Account {
     }
 }
 
-/// What a holder reports when it extends its lease.
+/// The account of an extended lease.
 pub(super) fn extension(record: &Record, at: Moment, news: Option<&Progress>) -> Account {
     let event = Event::Extend;
     let done = done(event, record, at);
@@ -51,7 +51,7 @@ pub(super) fn extension(record: &Record, at: Moment, news: Option<&Progress>) ->
     }
 }
 
-/// What an event did to a handoff, in the words of a subject.
+/// What an event did to a handoff, as worded in a subject.
 fn done(event: Event, record: &Record, at: Moment) -> String {
     let spent = match record.state {
         State::Dead => ", no attempt left",
@@ -81,7 +81,7 @@ fn done(event: Event, record: &Record, at: Moment) -> String {
     }
 }
 
-/// Until when a lease holds.
+/// The end of a lease, as worded in a subject.
 fn end(lease: Option<&Lease>, at: Moment) -> String {
     let end = lease.and_then(|lease| lease.expires_at);
     end.map_or_else(String::new, |end| format!(", until {}", clock(end, at)))
@@ -110,15 +110,16 @@ fn first(questions: &[Question]) -> Option<String> {
 }
 
 impl<E, V: View<E>> Planner<'_, E, V> {
-    /// How long a holder has held a handoff; time after the end of its lease does not count.
+    /// How long a holder has held a handoff, in seconds; time after the end of its lease does not
+    /// count.
     pub(super) fn held_seconds(&self, record: &Record) -> Option<u64> {
         let lease = record.lease.as_ref()?;
         let end = lease.expires_at.unwrap_or(self.step.at);
         Some(seconds(lease.since, end.min(self.step.at)))
     }
 
-    /// How long a handoff that is claimed now could be claimed: since it became pending, its pause
-    /// was over and what it waited for was completed.
+    /// How long a handoff that is claimed now was claimable, in seconds: since it became pending,
+    /// its pause ended and its dependencies were completed.
     pub(super) fn waited_seconds(
         &self,
         issue: &Issue,
@@ -143,7 +144,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(Some(seconds(since, self.step.at)))
     }
 
-    /// What sending a contract did: it began a handoff.
+    /// The account of a sent contract: it began a handoff.
     pub(super) fn sent_account(
         &self,
         new: &Record,
@@ -162,7 +163,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
     }
 
-    /// What a corrected contract did: it began the next attempt of what failed.
+    /// The account of a corrected contract: it began the next attempt.
     pub(super) fn corrected_account(
         &self,
         new: &Record,
@@ -177,8 +178,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
     }
 
-    /// What sending a contract did: it failed or blocked the handoff that its sender held, else it
-    /// began one.
+    /// The account of a sent contract: it failed or blocked its sender's handoff, else it began
+    /// one.
     pub(super) fn outcome_account(
         &self,
         new: &Record,
@@ -204,7 +205,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         traces.counts(&contract.value)
     }
 
-    /// The commit's message of a step that is recorded with a handoff.
+    /// The message of the commit of a step that is recorded with a handoff.
     pub(super) fn message(
         &self,
         issue: &Issue,
@@ -225,7 +226,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         message.render()
     }
 
-    /// The issue's pull request: what its contracts say, else the newest note.
+    /// The issue's pull request: from its contracts, else from the newest note.
     fn pull_request(&self, issue: &Issue) -> Option<String> {
         let traces = self.protocol.definition().traces.as_ref()?;
         let name = traces.pull_request.as_ref()?;

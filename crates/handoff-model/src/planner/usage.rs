@@ -1,4 +1,4 @@
-//! What work costs: reports of it, the sums that budgets need, and claims that budgets refuse.
+//! What work costs: reports of usage, the sums that budgets need, and claims that budgets refuse.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::refusal::RequestRefusal;
 use crate::step::{FileChanges, Stop};
 use crate::{layout, record};
 
-/// Whether a report says less of anything that budgets count than an earlier one.
+/// Whether a report has less of something that budgets count than an earlier one.
 fn is_less(report: &[ModelUsage], known: &[ModelUsage]) -> bool {
     let (report, known) = (Spent::of(report), Spent::of(known));
     let cost = |currency| report.cost.get(currency).copied().unwrap_or_default();
@@ -22,7 +22,7 @@ fn is_less(report: &[ModelUsage], known: &[ModelUsage]) -> bool {
 }
 
 impl<E, V: View<E>> Planner<'_, E, V> {
-    /// Records what the actor reports of its claim of a handoff; returns whether that is news.
+    /// Records the usage of the actor's claim of a handoff; returns whether it is new.
     pub(super) fn report_usage(&self, record: &mut Record) -> Result<bool, RequestRefusal> {
         let models = &self.step.usage;
         if models.is_empty() {
@@ -41,7 +41,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let same = |known: &&mut Usage| known.token == report.token && known.by == report.by;
         match record.usage.iter_mut().find(same) {
             Some(known) if known.models == report.models => return Ok(false),
-            // Otherwise whoever spent a budget could clear it.
+            // Otherwise an agent could clear a spent budget.
             Some(known) if is_less(&report.models, &known.models) => {
                 return Err(RequestRefusal::Usage(NoUsage::Less));
             }
@@ -51,7 +51,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(true)
     }
 
-    /// Refuses a claim for which a budget leaves nothing.
+    /// Refuses a claim if a budget is spent.
     pub(super) fn within_budgets(&self, issue: &Issue, record: &Record) -> Result<(), Stop<E>> {
         let definition = self.protocol.definition();
         if definition.budgets().is_empty() {
@@ -69,11 +69,11 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         )?)
     }
 
-    /// Adds what follows from the changes of a step to what its agents spent, in the issue and on the
-    /// days on which their claims began; returns the files of those days.
+    /// Adds what a step's agents spent to the issue and to the days on which their claims began;
+    /// returns the files of those days.
     pub(super) fn book(&self, changed: &mut Changed) -> Result<FileChanges, Stop<E>> {
         let definition = self.protocol.definition();
-        // What was begun under budgets that are gone is ended all the same.
+        // Claims under budgets that were removed are ended all the same.
         if definition.budgets().is_empty() && changed.issue.spent.is_empty() {
             return Ok(Vec::new());
         }
@@ -81,7 +81,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             .budgets()
             .values()
             .any(|budget| budget.per == Per::Day);
-        // As each day's file is, and as it becomes.
+        // Each day's file before and after.
         let mut days: BTreeMap<String, (DaySpending, DaySpending)> = BTreeMap::new();
         for record in changed.records.iter().chain(&changed.quiet) {
             let before = self.view.shared_record(record.id.number());

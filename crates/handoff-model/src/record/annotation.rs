@@ -10,7 +10,7 @@ use serde_with::skip_serializing_none;
 
 use crate::record::DeliveryName;
 
-/// A note that corrects what was recorded.
+/// A note, which may correct the record.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -21,34 +21,33 @@ pub struct Annotation {
     pub by: AgentName,
     /// The handoff that it is about; `None` if it is about the whole issue.
     pub id: Option<HandoffId>,
-    /// The text of the note; empty in an approval without one, and where what the work took is all
-    /// that is said.
+    /// The text; empty in an approval without one, or where the note is only a usage report.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
-    /// The outside event that it tells, if it does.
+    /// The outside event that it reports, if any.
     pub event: Option<DeliveryName>,
-    /// The facts that it states, by their names in skeletons.
+    /// The facts that it states, by their placeholder names.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub facts: Map<String, Value>,
-    /// What a person decided about the handoff, if this is an approval or its opposite.
+    /// A person's approval or disapproval of the handoff, if it is one.
     pub approval: Option<Approval>,
     /// The worker that recorded the approval.
     pub worker: Option<WorkerId>,
 }
 
-/// What a person decided about what a handoff hands on.
+/// A person's approval or disapproval of a handoff's result.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {
-    /// Whether the person agrees; if not, requirements that ask for approval stay unmet.
+    /// Whether the person approves; otherwise, requirements for approval stay unmet.
     pub approved: bool,
-    /// The code that it is about, if that is known.
+    /// The code that was judged, if known.
     pub code: Option<Code>,
 }
 
 impl Approval {
-    /// What was decided, in words: `approved at 1a2b3c4d5e`.
+    /// The decision in words: `approved at 1a2b3c4d5e`.
     pub fn done(&self) -> String {
         let word = if self.approved {
             "approved"
@@ -63,20 +62,20 @@ impl Approval {
 }
 
 impl Annotation {
-    /// The time from which its facts hold, if it names one: what happens elsewhere can be noted long
-    /// after, and in another order.
+    /// The time from which its facts hold, if stated: outside events may be noted late and out of
+    /// order.
     pub fn said_at(&self) -> Option<Moment> {
         let mut kinds = EventKind::ALL.iter();
         let noted = kinds.find_map(|kind| self.facts.get(&kind.since_fact())?.as_str());
         noted?.parse().ok()
     }
 
-    /// Whether it says nothing but what the work took, which its record has.
+    /// Whether it only reports usage, which the record has.
     pub fn is_usage(&self) -> bool {
         self.note.is_empty() && self.facts.is_empty() && self.approval.is_none()
     }
 
-    /// What was decided, the note and its facts.
+    /// The decision, the text and the facts.
     pub fn text(&self) -> String {
         let fact = |(name, value): (&String, &Value)| match value {
             Value::String(text) => format!("{name} {text}"),

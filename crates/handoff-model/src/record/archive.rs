@@ -1,9 +1,8 @@
-//! The archive: an index, in the ledger's tree, of the issues whose folders were taken out of it.
+//! The archive: an index in the ledger's tree of issues whose folders were removed from it.
 //!
-//! An issue that ended long ago is found in history: its line in the index names the last commit
-//! that has its folder, and the folder's tree. A file of the index
-//! ([`crate::layout::archived_file`]) has one line of JSON for each issue, in the order of their
-//! keys, and always the same bytes for the same issues.
+//! Archived issues are in history: an issue's line in the index names the last commit with its
+//! folder, and the folder's tree. An index file ([`crate::layout::archived_file`]) is JSON lines,
+//! one per issue, sorted by key, with canonical bytes.
 
 use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
@@ -27,7 +26,7 @@ pub struct ArchivedIssue {
     pub title: String,
     /// The protocol it is bound to.
     pub protocol: AgentName,
-    /// How it ended: completed or cancelled.
+    /// Its status: completed or cancelled.
     pub status: IssueStatus,
     /// When its first contract was sent.
     pub opened_at: Moment,
@@ -35,14 +34,14 @@ pub struct ArchivedIssue {
     pub updated_at: Moment,
     /// The number of its handoffs.
     pub handoffs: u32,
-    /// The commit before the step that archived it: the last one that has its folder.
+    /// The parent of the step that archived it: the last commit with its folder.
     pub commit: ObjectId,
-    /// The folder's tree.
+    /// Its folder's tree.
     pub tree: ObjectId,
 }
 
 impl ArchivedIssue {
-    /// The line of an issue whose folder is this tree of this commit.
+    /// The index line of an issue with this tree in this commit.
     pub fn new(issue: Issue, commit: ObjectId, tree: ObjectId) -> Self {
         Self {
             version: VERSION,
@@ -70,14 +69,14 @@ pub enum NotArchivable {
     /// Work continues in it.
     #[error("issue {0} is open")]
     Open(IssueKey),
-    /// Its last step is not old enough.
+    /// Its last step is too recent.
     #[error("issue {issue} was last written to at {}, which is not before {}", at.rfc3339(), before.rfc3339())]
     TooRecent {
         /// The issue.
         issue: IssueKey,
-        /// When.
+        /// When its last step was made.
         at: Moment,
-        /// The moment before which issues are archived.
+        /// Only issues whose last step is earlier are archived.
         before: Moment,
     },
 }
@@ -97,9 +96,8 @@ impl Explained for NotArchivable {
     }
 }
 
-/// Refuses an issue that cannot be archived: one that has not ended, or whose last step was not made
-/// before this moment. A notice of its end that nobody has read yet does not prevent it: it may stay
-/// unread for ever.
+/// Refuses to archive an issue that has not ended, or whose last step is not before this moment. An
+/// unread notice of its end is no obstacle, since it may stay unread forever.
 ///
 /// # Errors
 /// [`NotArchivable`].
@@ -120,7 +118,7 @@ pub fn ensure_archivable(issue: &Issue, before: Moment) -> Result<(), NotArchiva
     Ok(())
 }
 
-/// Every issue that a file of the index lists.
+/// All issues in an index file.
 ///
 /// # Errors
 /// [`StoredError`] if a line is malformed or has another version.
@@ -128,12 +126,12 @@ pub fn read_index(bytes: &[u8]) -> Result<Vec<ArchivedIssue>, StoredError> {
     lines(bytes).map(record::read).collect()
 }
 
-/// An issue in a file of the index.
+/// Finds an issue in an index file.
 ///
 /// # Errors
 /// [`StoredError`] if its line is malformed or has another version.
 pub fn find_in_index(bytes: &[u8], key: &IssueKey) -> Result<Option<ArchivedIssue>, StoredError> {
-    // Most lines need not be parsed: a title may hold the same text, so a match is parsed.
+    // Most lines need not be parsed; a title may contain the same text, so matches are.
     let quoted = format!("\"{key}\"");
     for line in lines(bytes) {
         if line
@@ -149,7 +147,7 @@ pub fn find_in_index(bytes: &[u8], key: &IssueKey) -> Result<Option<ArchivedIssu
     Ok(None)
 }
 
-/// A file of the index once these issues are in it too.
+/// An index file with these issues added.
 ///
 /// # Errors
 /// [`StoredError`] if a line is malformed or has another version.
@@ -160,7 +158,7 @@ pub fn with_archived(bytes: &[u8], new: Vec<ArchivedIssue>) -> Result<Vec<u8>, S
     Ok(written(all))
 }
 
-/// A file of the index once an issue is not in it; empty if there is no other.
+/// An index file with an issue removed; empty if it was the only one.
 ///
 /// # Errors
 /// [`StoredError`] if a line is malformed or has another version.

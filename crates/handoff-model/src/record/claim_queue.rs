@@ -1,4 +1,4 @@
-//! What an agent may claim, as far as a record shows.
+//! What an agent may claim, by the records.
 
 use handoff_base::Moment;
 use handoff_base::ids::HandoffId;
@@ -6,12 +6,12 @@ use handoff_protocol::State;
 
 use crate::record::{BudgetSpent, Halt, Record, lasts};
 
-/// What waits for an agent, reduced to what is needed to choose among it.
+/// A summary of what waits for an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claimable {
-    /// The most urgent handoff that can be claimed now, the oldest first.
+    /// The most urgent claimable handoff; among equals, the oldest.
     pub first: Option<HandoffId>,
-    /// A handoff that waits for others, and the first one it waits for.
+    /// A handoff that waits, and the first handoff that it waits for.
     pub waits: Option<(HandoffId, HandoffId)>,
     /// The handoff whose next attempt may start soonest, and when.
     pub later: Option<(Moment, HandoffId)>,
@@ -19,9 +19,9 @@ pub struct Claimable {
     pub late: Option<HandoffId>,
     /// A handoff for which a budget leaves nothing.
     pub spent: Option<BudgetSpent>,
-    /// A handoff that has to wait for its turn, and the one that has it.
+    /// A handoff that must wait for its turn, and the handoff whose turn it is.
     pub turn: Option<(HandoffId, HandoffId)>,
-    /// The pause of more than an issue that holds the agent back, if nothing can be claimed.
+    /// The pause beyond single issues that holds the agent back, if nothing is claimable.
     pub halt: Option<Halt>,
 }
 
@@ -38,11 +38,11 @@ pub enum Hindrance {
     Later(Moment),
 }
 
-/// Why a handoff can't be claimed now, if so.
+/// Why a handoff can't be claimed now; `None` if it can.
 pub fn hindrance(record: &Record, now: Moment) -> Option<Hindrance> {
     match record.pause() {
         _ if record.state != State::Pending => Some(Hindrance::Taken),
-        // Even if nobody has recorded that yet.
+        // Even if that is not recorded yet.
         _ if record.acknowledge_by.is_some_and(|end| end <= now) => Some(Hindrance::Late),
         _ if waited_for(record).is_some() => Some(Hindrance::Waits),
         Some(pause) if lasts(pause, now) => Some(Hindrance::Later(pause.1)),
@@ -50,7 +50,7 @@ pub fn hindrance(record: &Record, now: Moment) -> Option<Hindrance> {
     }
 }
 
-/// The first handoff that must be completed before it, or the first that a part of its task is with.
+/// The first handoff that it waits for: a dependency, or a part of its task.
 pub fn waited_for(record: &Record) -> Option<&HandoffId> {
     record.waits_for.iter().chain(&record.parts).next()
 }

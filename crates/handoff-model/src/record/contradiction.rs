@@ -1,10 +1,10 @@
-//! Contradictions that contracts were accepted with.
+//! Contradictions in accepted contracts.
 
 use handoff_base::finding::{Finding, FindingCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A contradiction that a contract was accepted with, because its rule only warns.
+/// A contradiction that a contract was accepted with, because the rule only warns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Contradiction {
@@ -12,12 +12,12 @@ pub struct Contradiction {
     pub rule: String,
     /// The place in the contract, as a JSON Pointer.
     pub path: String,
-    /// Both values, and where the known one came from.
+    /// A message with both values and the source of the known one.
     pub message: String,
 }
 
 impl Contradiction {
-    /// The warning that says it.
+    /// The warning about it.
     pub fn finding(&self) -> Finding {
         Finding::warning(FindingCode::ContractInconsistent, &self.path, &self.message)
     }

@@ -1,4 +1,4 @@
-//! Outside events that steps carry out: each effect is applied once.
+//! Outside events behind steps: each effect is applied once.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,7 +18,7 @@ pub struct DeliveryName(String);
 #[error("a delivery's name has 1 to {LONGEST} letters, digits and `-`, a letter or digit first")]
 pub struct NoDeliveryName;
 
-/// The longest name, in bytes.
+/// The maximum length of a name, in bytes.
 const LONGEST: usize = 80;
 
 impl DeliveryName {
@@ -64,13 +64,13 @@ impl From<DeliveryName> for String {
     }
 }
 
-/// Which effect of an outside event a step is.
+/// The effect of an outside event that a step applies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Delivery {
     /// The sender's name for the delivery; a redelivery has the same name.
     pub id: DeliveryName,
-    /// Which of the event's effects, if it has several.
+    /// The effect, for events with several.
     pub part: DeliveryName,
 }
 
@@ -80,10 +80,10 @@ pub struct Delivery {
 pub struct Delivered {
     /// The delivery of the event.
     pub id: DeliveryName,
-    /// Which of its effects.
+    /// The effect.
     pub part: DeliveryName,
-    /// The number of the handoff that the step was about; for a step about the whole issue, of the
-    /// newest handoff at the time.
+    /// The number of the step's handoff; for a step about the whole issue, of the newest handoff at
+    /// that time.
     pub handoff: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The recorded form of a contract's checks.
+//! The stored form of evidence checks.
 
 use handoff_base::words;
 use handoff_protocol::{Check, Policy};
@@ -35,13 +35,13 @@ pub struct ReportFile {
 pub struct Evidence {
     /// What was checked.
     pub check: Check,
-    /// What happens on a contradiction.
+    /// The policy on contradiction.
     pub policy: Policy,
-    /// What was found.
+    /// The result.
     pub result: Verdict,
     /// Why it did not pass.
     pub reason: Option<String>,
-    /// The tip of the branch that it was checked at.
+    /// The branch tip at which it was checked.
     pub tip: Option<String>,
     /// The tip of the base branch.
     pub base: Option<String>,

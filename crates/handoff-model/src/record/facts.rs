@@ -1,4 +1,4 @@
-//! What is known of an issue: the facts that its contracts and notes state.
+//! Facts of an issue, stated by its contracts and notes.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,16 +11,16 @@ use serde_json::{Map, Value};
 
 use crate::record::{Annotation, DeliveryName, Issue};
 
-/// What is known of an issue under a name.
+/// A fact of an issue.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownFact<'i> {
     /// The value.
     pub value: &'i Value,
-    /// The note that states it; else the issue's contracts do.
+    /// The note that states it; `None` if contracts do.
     pub note: Option<&'i Annotation>,
 }
 
-/// Who says a fact. Every view that shows one names it in these words.
+/// The source of a fact; every view names it in these words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Witness {
@@ -28,19 +28,19 @@ pub enum Witness {
     Contracts,
     /// An event outside the ledger, such as a review on GitHub.
     Event {
-        /// The delivery that told it.
+        /// The delivery that reported it.
         event: DeliveryName,
         /// The agent that noted it.
         by: AgentName,
     },
     /// A person's note.
     Person {
-        /// Who it is.
+        /// The person.
         by: AgentName,
     },
     /// An agent's note.
     Agent {
-        /// Which one.
+        /// The agent.
         by: AgentName,
     },
 }
@@ -56,17 +56,17 @@ impl fmt::Display for Witness {
     }
 }
 
-/// What somebody notes of an issue.
+/// Facts with a common source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Told {
-    /// Who says it.
+    /// The source.
     pub source: Witness,
-    /// The names of the facts.
+    /// The facts' names.
     pub facts: Vec<String>,
 }
 
 impl Told {
-    /// Who says which of these facts, without those that contracts state.
+    /// The sources of these facts, except those stated by contracts.
     pub fn of<'n>(
         facts: impl Iterator<Item = (&'n str, KnownFact<'n>)>,
         definition: &Definition,
@@ -85,7 +85,7 @@ impl Told {
         all
     }
 
-    /// How a fact is called beside who says it.
+    /// A fact's label, with its source.
     pub fn beside(all: &[Self], fact: &str, name: &str) -> String {
         let mut all = all.iter();
         let told = all.find(|told| told.facts.iter().any(|known| known == fact));
@@ -94,7 +94,7 @@ impl Told {
 }
 
 impl Witness {
-    /// A fact's name, or what is said, with whose word it is; what contracts state stands alone.
+    /// A label with this source, omitted for contracts.
     pub fn beside(&self, name: &str) -> String {
         match self {
             Self::Contracts => name.to_owned(),
@@ -104,7 +104,7 @@ impl Witness {
 }
 
 impl Annotation {
-    /// Who says what it notes.
+    /// The source of a note's facts.
     pub fn source(&self, definition: &Definition) -> Witness {
         let by = self.by.clone();
         if let Some(event) = self.event.clone() {
@@ -119,14 +119,14 @@ impl Annotation {
 }
 
 impl KnownFact<'_> {
-    /// Who says it.
+    /// The source of the fact.
     pub fn source(&self, definition: &Definition) -> Witness {
         self.note
             .map_or(Witness::Contracts, |note| note.source(definition))
     }
 }
 
-/// The words of a fact that may be a list: its text at each comma, or those of its parts.
+/// The words of a fact that may be a list: text split at commas, or the items' texts.
 pub fn words_of(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => text.split(',').map(|part| part.trim().to_owned()).collect(),
@@ -136,9 +136,9 @@ pub fn words_of(value: &Value) -> Vec<String> {
 }
 
 impl Issue {
-    /// A fact: what the newest note since the last reopening states, else what its contracts do.
-    /// Notes outrank contracts: they are what events proved, or corrections with a reason. Where
-    /// several have an opinion, it is that of the one that decides.
+    /// A fact: as the newest note since the last reopening states it, else as contracts do. Notes
+    /// outrank contracts, because events prove them or they correct with a reason. With opinions,
+    /// it is the deciding one.
     pub fn fact<'i>(&'i self, definition: &'i Definition, name: &str) -> Option<KnownFact<'i>> {
         if let Some(decided) = self.opinion(definition, name) {
             return decided.map(|(value, note)| KnownFact {
@@ -163,14 +163,14 @@ impl Issue {
         }
     }
 
-    /// The value of every fact, by name.
+    /// The values of all facts, by name.
     pub fn known(&self, definition: &Definition) -> Map<String, Value> {
         let facts = self.known_facts(definition);
         let facts = facts.map(|(name, fact)| (name.to_owned(), fact.value.clone()));
         facts.collect()
     }
 
-    /// Every fact, by name.
+    /// All facts, by name.
     pub fn known_facts<'i>(
         &'i self,
         definition: &'i Definition,

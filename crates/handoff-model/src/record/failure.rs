@@ -1,4 +1,4 @@
-//! `failure.json` and `snapshot.json`: the context that is kept of a failed attempt.
+//! `failure.json` and `snapshot.json`: the stored context of a failed attempt.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub struct Host {
     pub arch: String,
 }
 
-/// The state of the code.
+/// The position of the code.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -68,7 +68,7 @@ pub struct Summary {
     pub deleted: u64,
     /// The commit that it is based on; `None` if there was no commit yet.
     pub base: Option<String>,
-    /// The number of kept commits: the one that it is based on, and those that no remote had.
+    /// The number of stored commits: the base, and those that no remote had.
     pub commits: u64,
 }
 
@@ -171,10 +171,10 @@ pub struct Manifest {
     /// The number of files that a sparse checkout left out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub sparse: u64,
-    /// The kept commits, parents first.
+    /// The stored commits, parents first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commits: Vec<String>,
-    /// Whether there were more commits, of which only the newest were kept.
+    /// Whether there were more commits, of which only the newest are stored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub more_commits: bool,
 }

@@ -36,21 +36,21 @@ pub struct Expected {
     pub destination: String,
 }
 
-/// Where an imported handoff comes from.
+/// The source of an imported handoff.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ImportSource {
-    /// The file, as the import named it.
+    /// The file's name in the import.
     pub file: String,
     /// The protocol's import profile by which its contract may lack members.
     pub profile: Option<AgentName>,
-    /// The members that its contract lacks: what they would say is not known.
+    /// The members that its contract lacks, whose values are unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
 }
 
-/// A file that a contract delivered, as it was when the contract was sent.
+/// A delivered file, as it was when the contract was sent.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -61,7 +61,7 @@ pub struct Artifact {
     pub bytes: Option<u64>,
     /// Its SHA-256, in hexadecimal; `None` if it was missing.
     pub sha256: Option<String>,
-    /// Whether the code branch's commit has the same content.
+    /// Whether the code branch's commit contains the same content.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub committed: bool,
 }
@@ -92,14 +92,14 @@ impl ContractFile {
     }
 }
 
-/// A worker's hold on a handoff.
+/// A lease: a worker's hold on a handoff.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Lease {
     /// The agent that holds it.
     pub holder: AgentName,
-    /// The worker of that agent that holds it.
+    /// The agent's worker that holds it.
     pub worker: WorkerId,
     /// When it was claimed.
     pub since: Moment,
@@ -107,7 +107,7 @@ pub struct Lease {
     pub token: u32,
     /// Its length in seconds when it started or was last extended.
     pub seconds: Option<u64>,
-    /// When it runs out; never, if the holder waits for others.
+    /// When it expires; `None` while the holder waits for others.
     pub expires_at: Option<Moment>,
     /// The holder's latest progress report.
     pub progress: Option<Progress>,
@@ -139,7 +139,7 @@ pub struct Record {
     pub title: String,
     /// The protocol that governs it.
     pub protocol: AgentName,
-    /// Where it comes from, if it was imported from another system's files.
+    /// Its source, if it was imported from another system's files.
     pub imported: Option<ImportSource>,
     /// The contract's type.
     pub contract_type: String,
@@ -161,21 +161,19 @@ pub struct Record {
     pub contract: ContractFile,
     /// The receiver that its contract names, if another agent decides first.
     pub intended: Option<AgentName>,
-    /// The agent that its sender recommends for what follows, if it is not the receiver that its
-    /// contract names.
+    /// The agent that its sender recommends next, if it is not the receiver in its contract.
     pub recommended: Option<AgentName>,
     /// The handoff that its sender held.
     pub follows: Option<HandoffId>,
     /// The request that it answers.
     pub answers: Option<HandoffId>,
-    /// The failed handoff whose contract it corrects, and whose attempts it goes on counting.
+    /// The failed handoff that it corrects, whose attempts it continues to count.
     pub replaces: Option<HandoffId>,
     /// The task that it is about.
     pub task: Option<TaskName>,
     /// Handoffs that must be completed before it can be claimed.
     pub waits_for: Vec<HandoffId>,
-    /// The open handoffs of the parts of its task, and of the reports on them: until they end, it
-    /// waits for them.
+    /// The open handoffs of its task's parts, and reports on them, which must end first.
     pub parts: Vec<HandoffId>,
     /// What its answer must deliver.
     pub expects: Option<Expected>,
@@ -183,7 +181,7 @@ pub struct Record {
     pub artifacts: Vec<Artifact>,
     /// The statements of its contract and the results of their checks.
     pub evidence: Vec<Evidence>,
-    /// What it contradicts, where the protocol's rules only warn.
+    /// Its contradictions, where rules only warn.
     pub contradictions: Vec<Contradiction>,
     /// The places of its contract that do not apply, each with the reason.
     pub not_applicable: Vec<NotApplicable>,
@@ -209,29 +207,28 @@ pub struct Record {
     pub redriven_at: Option<u32>,
     /// When it can be claimed again, while it waits for another attempt.
     pub not_before: Option<Moment>,
-    /// When it fails unless it was claimed before, while it waits for its receiver.
+    /// When it fails unless claimed before, while it is pending.
     pub acknowledge_by: Option<Moment>,
     /// The current lease, if an agent works on it.
     pub lease: Option<Lease>,
-    /// The newest progress reports of its holders, the oldest first; they stay when the lease is
-    /// over.
+    /// The newest progress reports, the oldest first; they outlive the lease.
     pub progress: Vec<Progress>,
-    /// What work on it took, as its workers reported it: an entry for each claim of it.
+    /// The usage that its workers reported, an entry per claim.
     pub usage: Vec<Usage>,
     /// Every transition, the oldest first.
     #[serde_with(skip_apply)]
     pub transitions: Vec<Transition>,
 }
 
-/// The longest text that a step may carry besides its contract, in bytes.
+/// The maximum length of a text in a step, besides its contract, in bytes.
 pub const MAX_TEXT: usize = 64 * 1024;
 
-/// The number of progress reports that a record keeps, and their total length in bytes.
+/// The maximum number of progress reports in a record; below, their total length in bytes.
 const REPORTS: usize = 20;
 const REPORTED: usize = MAX_TEXT;
 
 impl Record {
-    /// Adds a progress report; the oldest are dropped if there are too many.
+    /// Adds a progress report, dropping the oldest ones over the limits.
     pub fn report(&mut self, progress: Progress) {
         self.progress.push(progress);
         let mut length = 0;
@@ -249,14 +246,14 @@ impl Record {
         self.transitions.first().map(|t| t.at)
     }
 
-    /// What its sender did against its role, in one sentence.
+    /// Its sender's role violation, in one sentence.
     pub fn violation(&self) -> Option<String> {
         let done = &self.violations;
         (!done.is_empty()).then(|| violation(&self.from, done))
     }
 
-    /// Why the work is not good, whatever its sender says: a violation of the role, a file that it
-    /// should deliver and does not, or a change where its role may not make one.
+    /// Why the work is not acceptable, whatever its sender says: a role violation, a missing
+    /// deliverable, or a change outside of the role's paths.
     pub fn fault(&self) -> Option<String> {
         let is_missing = |one: &&Evidence| {
             matches!(one.check, Check::Artifacts | Check::Paths)
@@ -266,25 +263,25 @@ impl Record {
         self.violation().or_else(missing)
     }
 
-    /// The agent that takes over next if the deciding agent agrees.
+    /// The agent that takes over if the deciding agent agrees.
     pub fn successor(&self) -> Option<&AgentName> {
         self.recommended.as_ref().or(self.intended.as_ref())
     }
 
-    /// What it is about among handoffs of other issues: the issue's title, or the text about its
-    /// task, because the parts of a task share the title.
+    /// Its label among other issues' handoffs: the issue's title or, for a task, the task's text,
+    /// because all parts share the title.
     pub fn subject(&self) -> &str {
         self.task.as_ref().map_or(&self.title, |_| &self.summary)
     }
 
-    /// Its status, if its sender skipped the work: then its summary begins with that.
+    /// Its status, if its sender skipped the work: its summary then begins with it.
     pub fn skipped(&self) -> Option<&str> {
         let word = self.status.as_deref()?;
         let rest = self.summary.strip_prefix(word)?;
         rest.starts_with(": ").then_some(word)
     }
 
-    /// What its sender asks the receiver or lacks, while that can still be given.
+    /// The questions and missing inputs of its sender, while they can still be answered.
     pub fn asked(&self) -> &[Question] {
         match self.state {
             State::Pending | State::InProgress => &self.missing,
@@ -292,13 +289,13 @@ impl Record {
         }
     }
 
-    /// The takeover by which its worker holds it, if it was not claimed in the usual way.
+    /// The takeover by which its worker holds it, if there was one.
     pub fn taken_over(&self) -> Option<&Transition> {
         let last = self.latest().filter(|_| self.state == State::InProgress)?;
         Some(last).filter(|last| last.event == Some(Event::TakeOver))
     }
 
-    /// The agent under which it was cancelled: its receiver, if that was working on it and somebody
+    /// The agent under which it was cancelled: its receiver, if it was working on it and somebody
     /// else cancelled it.
     pub fn cancelled_under(&self) -> Option<&AgentName> {
         let cancel = self.latest().filter(|t| t.event == Some(Event::Cancel))?;
@@ -311,21 +308,21 @@ impl Record {
         [State::Rejected, State::Cancelled].contains(&self.state)
     }
 
-    /// Whether it was turned down by its sender or by a person. Its receiver turns down the work, and
-    /// not what its sender objects to.
+    /// Whether its sender or a person turned it down. A receiver turns down the work, not its
+    /// sender's objections.
     pub fn is_taken_back(&self, protocol: &Protocol) -> bool {
         let last = self.latest().map(|last| &last.by);
         let ends = |by: &AgentName| *by == self.from || protocol.is_person(by.as_str());
         self.is_turned_down() && last.is_some_and(ends)
     }
 
-    /// Its newest transition. Running out of attempts counts as part of the failure before it.
+    /// Its newest transition; exhausting attempts belongs to the failure before it.
     pub fn latest(&self) -> Option<&Transition> {
         let mut newest = self.transitions.iter().rev();
         newest.find(|t| t.event != Some(Event::Exhaust))
     }
 
-    /// The same without the claims that were given back, as if nobody had made them.
+    /// The same, ignoring claims that were given back.
     pub fn latest_tried(&self) -> Option<&Transition> {
         let mut newest = self.transitions.iter().rev();
         let mut latest = newest.find(|t| t.event != Some(Event::Exhaust))?;
@@ -343,8 +340,8 @@ impl Record {
         blocked.map_or(&[], |t| &t.questions)
     }
 
-    /// Why it is in its state: the failure, the reason that was given, or the first question. `None`
-    /// if work goes on or is done.
+    /// The reason for its state: the failure, the given reason, or the first question. `None` if
+    /// work continues or is done.
     pub fn reason(&self) -> Option<&str> {
         self.latest().filter(|_| self.state.is_stopped())?.why()
     }
@@ -357,7 +354,7 @@ impl Record {
 
     /// The number of retries since it was sent or redriven.
     pub fn retries(&self) -> u32 {
-        // A tampered record may hold any numbers.
+        // A tampered record may contain any numbers.
         self.attempt.saturating_sub(self.redriven_at.unwrap_or(1))
     }
 
@@ -373,7 +370,7 @@ impl Record {
         u32::try_from(claims).unwrap_or(u32::MAX)
     }
 
-    /// When its time runs out: the holder's lease, or the time to claim it.
+    /// When its lease or its time to be claimed expires.
     pub fn expires_at(&self) -> Option<Moment> {
         match self.state {
             State::Pending => self.acknowledge_by,
@@ -382,20 +379,20 @@ impl Record {
         }
     }
 
-    /// When it had to be claimed, if it failed because nobody did.
+    /// By when it should have been claimed, if it failed because it was not.
     pub fn unacknowledged(&self) -> Option<Moment> {
         self.failure()?;
         let waited = |t: &&Transition| t.from == Some(State::Pending);
         self.latest().filter(waited)?.ran_out_at
     }
 
-    /// The start and the end of its pause before another attempt.
+    /// The start and the end of the delay before its next attempt.
     pub fn pause(&self) -> Option<(Moment, Moment)> {
         Some((self.latest()?.at, self.not_before?))
     }
 
-    /// What it waits for in vain: a handoff that ended without being completed, by its state. It
-    /// can't start until its task is planned again.
+    /// A handoff that it waits for in vain, because that ended without being completed, by its
+    /// state. It can't start until its task is planned again.
     pub fn waits_in_vain(
         &self,
         state: impl Fn(&HandoffId) -> Option<State>,
@@ -408,27 +405,25 @@ impl Record {
         before.find_map(|id| Some((id, state(id).filter(|state| ended.contains(state))?)))
     }
 
-    /// When it can be claimed, if that is later.
+    /// When it becomes claimable, if that is later.
     pub fn waits_until(&self, at: Moment) -> Option<Moment> {
         let pause = self.pause().filter(|pause| lasts(*pause, at))?;
         Some(pause.1)
     }
 
-    /// How often it was given new attempts once it was dead.
+    /// How often it was redriven.
     pub(crate) fn redriven(&self) -> u32 {
         let events = self.transitions.iter().map(|change| change.event);
         let redriven = events.filter(|event| *event == Some(Event::Redrive));
         u32::try_from(redriven.count()).unwrap_or(u32::MAX)
     }
 
-    /// Whether the holder's lease or the time to claim it ran out, even if nobody has recorded that
-    /// yet.
+    /// Whether its lease or its time to be claimed has expired, recorded or not.
     pub fn is_expired(&self, at: Moment) -> bool {
         self.expires_at().is_some_and(|end| end <= at)
     }
 
-    /// Why it may not be retried any more if it failed with this code: its agent says so, or the
-    /// protocol does.
+    /// Why no retry is left after a failure with this code: by its agent's word or the protocol.
     pub(crate) fn why_spent(&self, protocol: &Protocol, code: Option<&str>) -> Option<String> {
         if self.failure().is_some_and(|failure| failure.no_retry) {
             return Some(format!("{} says that there is no further attempt", self.to));
@@ -437,12 +432,12 @@ impl Record {
     }
 }
 
-/// A violation of an agent's role, in one sentence.
+/// An agent's role violation, in one sentence.
 pub(crate) fn violation(agent: &AgentName, done: &[String]) -> String {
     format!("{agent} attempted {}", done.join(", "))
 }
 
-/// Whether a pause is not over yet. A clock that was set back does not make it longer.
+/// Whether a delay is not over yet. A clock that was set back does not prolong it.
 pub fn lasts((since, end): (Moment, Moment), at: Moment) -> bool {
     end > at && since - at < end - since
 }

@@ -43,14 +43,14 @@ pub struct OpenHandoff {
     pub expires_at: Option<Moment>,
 }
 
-/// A handoff that ended and awaits somebody.
+/// An ended handoff that awaits somebody.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Awaiting {
     /// Its id.
     pub id: HandoffId,
-    /// The agent that it awaits: the sender of one that was rejected or cancelled, the asker of an
-    /// answer, and the agent that completed work without handing it on.
+    /// The agent that it awaits: the sender of a rejected or cancelled one, the requester of an
+    /// answer, or the agent that completed work without handing it on.
     pub agent: AgentName,
 }
 
@@ -71,10 +71,10 @@ pub struct Counted {
     pub item: Option<String>,
     /// The reason its contract gives.
     pub reason: Option<String>,
-    /// The kinds of round that it counts towards.
+    /// The kinds of rounds that it counts as.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rounds: Vec<String>,
-    /// Whether it is another attempt at a handoff, which counts for its rounds alone.
+    /// Whether it is another attempt at a handoff, which counts only as a round.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub attempt: bool,
 }
@@ -108,7 +108,7 @@ pub struct AnswerGiven {
     pub id: HandoffId,
     /// Why the agent was blocked, in its words.
     pub asked: Option<String>,
-    /// What it asked for by name.
+    /// The values it asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<Question>,
     /// The answer, if it is text.
@@ -116,13 +116,13 @@ pub struct AnswerGiven {
     /// The answers, by the questions' keys.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub values: Map<String, Value>,
-    /// The keys that a contract stated as facts of the issue afterwards.
+    /// The keys that a contract has stated as facts since.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outdated: Vec<String>,
 }
 
 impl AnswerGiven {
-    /// Marks the values that a contract states as facts now.
+    /// Marks values that a contract states as facts now.
     pub(crate) fn outdate(&mut self, stated: &[&str]) {
         let keys: Vec<String> = self.by_key().map(|(key, _)| key.to_owned()).collect();
         for key in keys {
@@ -132,7 +132,7 @@ impl AnswerGiven {
         }
     }
 
-    /// Its values by key; a text that answers a single question is that question's value.
+    /// Its values by key; a text is the value of the only question.
     pub fn by_key(&self) -> impl Iterator<Item = (&str, Value)> {
         let only = match &self.questions[..] {
             [only] if self.values.is_empty() => Some(only.key.as_str()),
@@ -146,7 +146,7 @@ impl AnswerGiven {
     }
 }
 
-/// The end of an issue that was given up.
+/// The giving up of an issue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GivenUp {
@@ -156,10 +156,10 @@ pub struct GivenUp {
     pub by: AgentName,
     /// Why.
     pub reason: String,
-    /// What nothing was sent on from at that time; a reopening restores it.
+    /// The handoffs then without a successor; a reopening restores them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfollowed: Vec<HandoffId>,
-    /// What awaited somebody at that time; a reopening restores it.
+    /// The handoffs that then awaited somebody; a reopening restores them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub awaiting: Vec<Awaiting>,
 }
@@ -175,9 +175,9 @@ pub struct Reopening {
     pub by: AgentName,
     /// Why.
     pub reason: String,
-    /// The number of handoffs the issue had at that time.
+    /// The number of handoffs in the issue then.
     pub handoffs: u32,
-    /// When that was said, if that was earlier and elsewhere.
+    /// When it was said, if elsewhere and earlier.
     pub said_at: Option<Moment>,
 }
 
@@ -189,7 +189,7 @@ pub struct RefusedContract {
     pub at: Moment,
     /// The agent that sent it.
     pub by: AgentName,
-    /// Which of the protocol's kinds it is.
+    /// Its kind, by the protocol.
     pub kind: OnRecord,
     /// The code of the refusal.
     pub code: String,
@@ -228,7 +228,7 @@ pub struct Issue {
     pub version: u32,
     /// Its key.
     pub issue: IssueKey,
-    /// Its title: what a contract calls it, else the summary of its first contract.
+    /// Its title: a contract's, else its first contract's summary.
     pub title: String,
     /// The protocol it is bound to.
     pub protocol: AgentName,
@@ -240,27 +240,27 @@ pub struct Issue {
     pub updated_at: Moment,
     /// When it was completed, if it is.
     pub completed_at: Option<Moment>,
-    /// The number of its handoffs, which is the number of the newest.
+    /// The number of its handoffs, which is the newest one's number.
     pub handoffs: u32,
     /// The number of commits that wrote to it.
     pub steps: u32,
     /// Its open handoffs, the oldest first.
     #[serde_with(skip_apply)]
     pub open: Vec<OpenHandoff>,
-    /// Completed handoffs that nothing was sent on from yet: their receivers may still send.
+    /// Completed handoffs without a successor: their receivers may still send.
     pub unfollowed: Vec<HandoffId>,
-    /// Handoffs that ended and await somebody, the oldest first.
+    /// Ended handoffs that await somebody, the oldest first.
     pub awaiting: Vec<Awaiting>,
-    /// Handoffs that ended in a way that takes nothing more of these agents, of which they have yet to
-    /// be told: until they do anything in the issue.
+    /// Ended handoffs that need nothing more, but whose agents have yet to be told: until they act
+    /// in the issue.
     pub to_tell: Vec<Awaiting>,
     /// When and why it was given up.
     pub given_up: Vec<GivenUp>,
     /// When and why it was reopened.
     pub reopened: Vec<Reopening>,
-    /// Since when and why nobody is handed its work, if so.
+    /// The pause during which no work is handed out, if any.
     pub paused: Option<Paused>,
-    /// When and why it was resumed after a pause.
+    /// The resumptions after pauses.
     pub resumed: Vec<Resumed>,
     /// The handoffs that the protocol's limits count, the oldest first.
     pub counted: Vec<Counted>,
@@ -270,26 +270,26 @@ pub struct Issue {
     pub answers: Vec<AnswerGiven>,
     /// The findings of its reviews, in the order of their ids.
     pub findings: Vec<ReviewFinding>,
-    /// The newest refused contracts that the protocol wants on record, the oldest first.
+    /// The newest refused contracts on record, the oldest first.
     pub refusals: Vec<RefusedContract>,
     /// Notes that correct what was recorded, the oldest first.
     pub annotations: Vec<Annotation>,
-    /// The outside events that its steps carried out, the oldest first.
+    /// The effects of outside events applied to it, the oldest first.
     pub deliveries: Vec<Delivered>,
     /// The tasks that were handed over, in that order.
     pub tasks: Vec<Task>,
-    /// For each contract type, the contracts' own ids with the numbers of their handoffs.
+    /// The contracts' own ids, by contract type, with their handoffs' numbers.
     pub contract_ids: BTreeMap<String, BTreeMap<String, u32>>,
-    /// What agents spent in it since its protocol has budgets.
+    /// What agents have spent in it, if its protocol has budgets.
     #[serde(default, skip_serializing_if = "Spending::is_empty")]
     pub spent: Spending,
-    /// The facts that its contracts stated, by the protocol's rules.
+    /// The facts stated by its contracts.
     pub facts: Map<String, Value>,
 }
 
 impl Issue {
-    /// Whether a note counts: what was said before the issue was last reopened is over, whenever it
-    /// was noted.
+    /// Whether a note is current: notes about the time before the last reopening are not, whenever
+    /// they were recorded.
     pub(crate) fn is_current(&self, note: &Annotation) -> bool {
         let Some(last) = self.reopened.last() else {
             return true;
@@ -301,14 +301,14 @@ impl Issue {
         }
     }
 
-    /// The pause that keeps an agent from being handed work of it, if one does.
+    /// The pause that keeps an agent from its work, if any.
     pub fn held_back(&self, agent: &AgentName) -> Option<&Paused> {
         self.paused
             .as_ref()
             .filter(|paused| paused.holds_back(agent))
     }
 
-    /// What an agent works on.
+    /// The handoffs that an agent works on.
     pub fn held_by(
         &self,
         agent: &AgentName,
@@ -317,7 +317,7 @@ impl Issue {
         self.open.iter().filter(held)
     }
 
-    /// Whether the receiver of an open handoff works on it, or can be handed it: no pause holds it back.
+    /// Whether work on an open handoff can continue: it is in progress, or no pause holds it back.
     pub fn goes_on(&self, open: &OpenHandoff) -> bool {
         match open.state {
             State::InProgress => true,
@@ -326,7 +326,7 @@ impl Issue {
         }
     }
 
-    /// When it was last said that the work goes on: by a reopening or a resumption.
+    /// When work was last said to continue: by a reopening or resumption.
     pub fn goes_on_since(&self) -> Option<Moment> {
         let reopened = self
             .reopened
@@ -339,12 +339,12 @@ impl Issue {
         reopened.max(resumed)
     }
 
-    /// When it was opened, or reopened last: limits count from there.
+    /// When it was opened or last reopened: limits count from then.
     pub fn counts_since(&self) -> Moment {
         self.reopened.last().map_or(self.opened_at, |r| r.at)
     }
 
-    /// The number of its rounds of a kind since it was opened or reopened.
+    /// The number of its rounds of a kind since then.
     pub(crate) fn rounds(&self, name: &str) -> u32 {
         let since = self.reopened.last().map_or(0, |r| r.handoffs);
         let counted = self.counted.iter().filter(|c| c.number > since);
@@ -352,7 +352,8 @@ impl Issue {
         u32::try_from(rounds.count()).unwrap_or(u32::MAX)
     }
 
-    /// Why a handoff of a contract of this type gets no other attempt: it would be one round too many.
+    /// Why a handoff with a contract of this type can't be retried: it would exceed a limit of
+    /// rounds.
     pub(crate) fn attempts_spent(&self, protocol: &Protocol, kind: &str) -> Option<String> {
         let mut rounds = protocol.attempt_rounds(kind);
         let (name, round) = rounds.find(|(name, round)| self.rounds(name) >= round.most)?;
@@ -360,13 +361,13 @@ impl Issue {
         Some(format!("issue {} has had its {most} {name}", self.issue))
     }
 
-    /// The findings that no review has settled yet.
+    /// The findings that are not settled.
     pub fn unsettled(&self) -> impl Iterator<Item = &ReviewFinding> {
         let all = self.findings.iter();
         all.filter(|finding| !finding.state.is_settled())
     }
 
-    /// The applied effect of an event, if there is one.
+    /// An event's effect, if it was applied.
     pub fn delivered(&self, delivery: &Delivery) -> Option<&Delivered> {
         self.deliveries.iter().find(|known| known.is(delivery))
     }

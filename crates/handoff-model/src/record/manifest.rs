@@ -26,31 +26,31 @@ pub struct Manifest {
     /// What is paused beyond single issues, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paused: Vec<Halt>,
-    /// The last end of such a pause.
+    /// The last such resumption.
     pub resumed: Option<HaltEnd>,
-    /// The commits on its branch that are no steps, and do not count any more, the oldest first.
+    /// The quarantined commits on its branch, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quarantined: Vec<Scar>,
 }
 
-/// A commit that is not a step of the ledger, and does not count any more.
+/// A quarantined commit: it was not a step, and is ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scar {
     /// When it was quarantined.
     pub at: Moment,
-    /// The person who signed that off.
+    /// The person who signed it off.
     pub by: AgentName,
     /// Why.
     pub reason: String,
     /// The commit.
     pub commit: ObjectId,
-    /// The later commits that stood on it, and don't count either, the oldest first.
+    /// The later commits on top of it, which are ignored too, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undone: Vec<ObjectId>,
 }
 
-/// What a pause beyond single issues is about: all work, or only some.
+/// The scope of a pause beyond single issues: all work, or some.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HaltScope {
@@ -60,7 +60,7 @@ pub struct HaltScope {
     pub protocol: Option<AgentName>,
 }
 
-/// A pause beyond single issues: nobody is handed such work until it is resumed.
+/// A pause beyond single issues: no such work is handed out until it is resumed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Halt {
     /// When it was paused.
@@ -69,15 +69,15 @@ pub struct Halt {
     pub by: AgentName,
     /// Why.
     pub reason: String,
-    /// What is paused; all work, if it names nothing.
+    /// Its scope; all work, if empty.
     #[serde(flatten)]
     pub scope: HaltScope,
-    /// Whether agents that workers run are ended, and their work is given back.
+    /// Whether running agents are ended, and their work given back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub now: bool,
 }
 
-/// The end of a pause beyond single issues.
+/// The resumption after a pause beyond single issues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HaltEnd {
@@ -92,7 +92,7 @@ pub struct HaltEnd {
 }
 
 impl HaltScope {
-    /// The option of `pause` and `resume` that names it.
+    /// Its option for `pause` and `resume`.
     pub fn option(&self) -> String {
         let agent = self.agent.iter().map(|agent| format!("--agent {agent}"));
         let protocol = self.protocol.iter();
@@ -123,7 +123,7 @@ impl std::fmt::Display for HaltScope {
 }
 
 impl Halt {
-    /// Whether it keeps an agent from being handed work of a protocol.
+    /// Whether it keeps an agent from a protocol's work.
     pub fn holds_back(&self, agent: &AgentName, protocol: &str) -> bool {
         let HaltScope {
             agent: only,

@@ -1,7 +1,7 @@
-//! What is stored: the ledger's manifest, its issues and its handoffs, and the types in them.
+//! The stored types: the manifest, issues, handoffs, and their parts.
 //!
-//! `stored_form` reads and writes every stored file. A type here is what a file holds or what
-//! follows from files alone: it knows nothing of contracts, requests or steps.
+//! `stored_form` reads and writes files. The types here represent files, or follow from files
+//! alone: they know nothing of contracts, requests or steps.
 
 mod access;
 mod annotation;

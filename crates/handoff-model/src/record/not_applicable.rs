@@ -1,11 +1,11 @@
-//! Places of a contract that do not apply, and say why: `n/a: a library has no server`.
+//! Places of a contract that do not apply, with the reason: `n/a: a library has no server`.
 
 use handoff_base::pointer::push_part;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What such a text begins with.
+/// The prefix of such a text.
 const MARK: &str = "n/a: ";
 
 /// A place that does not apply.
@@ -18,7 +18,7 @@ pub struct NotApplicable {
     pub reason: String,
 }
 
-/// The reason in a value such as `n/a: no code was changed`, if it is one.
+/// The reason in a value such as `n/a: no code was changed`.
 pub fn reason(value: &Value) -> Option<&str> {
     let reason = value.as_str()?.strip_prefix(MARK)?.trim();
     (!reason.is_empty()).then_some(reason)

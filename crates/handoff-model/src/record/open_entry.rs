@@ -1,10 +1,9 @@
-//! The entries of open handoffs, whose names tell who has them, how they stand, and in which order
-//! they are taken up.
+//! Entries of open handoffs, whose names contain the agent, the standing, and the sort order.
 //!
 //! An entry is `open/AGENT/STANDING.PRIORITY.PROTOCOL.SENT.DUE.ISSUE.N.json`, for example
-//! `open/fixer-agent/ready.high.issue-to-pr.20260302T090000000.-.123.4.json`. So the handoffs of one
-//! agent that can be claimed, and are equally urgent, stand together, the oldest first, and choosing
-//! among thousands reads a few names. The name follows from the record alone. An entry's file is the
+//! `open/fixer-agent/ready.high.issue-to-pr.20260302T090000000.-.123.4.json`. So an agent's
+//! claimable handoffs of equal priority are adjacent, the oldest first, and choosing among
+//! thousands reads a few names. The name follows from the record alone, and the entry's file is the
 //! record.
 
 use std::fmt;
@@ -19,20 +18,20 @@ use crate::layout::{AWAITING, OPEN};
 use crate::record::Record;
 use crate::record::claim_queue::waited_for;
 
-/// How an open handoff stands, as the first word of its entry's name.
+/// A handoff's standing, the first word in its entry's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// It can be claimed.
     Ready,
     /// It can be claimed, and its question was answered.
     Answered,
-    /// It can be claimed after a pause.
+    /// It can be claimed after a delay.
     Paused,
     /// It waits for another handoff.
     Waits,
     /// An agent works on it.
     Held,
-    /// Its holder waits for the parts of its task.
+    /// Its holder waits for its task's parts.
     Parted,
     /// It failed.
     Failed,
@@ -55,7 +54,7 @@ impl Standing {
         (Self::Dead, "dead"),
     ];
 
-    /// The standing of a handoff; `None` if it ended.
+    /// A handoff's standing; `None` if it ended.
     fn of(record: &Record) -> Option<Self> {
         let waits = waited_for(record).is_some();
         let answered = || {
@@ -76,7 +75,7 @@ impl Standing {
         })
     }
 
-    /// Whether nobody has claimed it yet.
+    /// Whether it is not claimed yet.
     pub fn is_pending(self) -> bool {
         matches!(
             self,
@@ -91,16 +90,16 @@ impl Standing {
     }
 }
 
-/// The name of an open handoff's entry in its agent's folder.
+/// The parsed name of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenEntry {
-    /// How it stands.
+    /// Its standing.
     pub standing: Standing,
-    /// Its priority, as a name has it ([`label`]).
+    /// Its priority, encoded by [`label`].
     priority: String,
     /// The protocol of its issue.
     pub protocol: String,
-    /// When it was sent. Compare it with others.
+    /// When it was sent, for comparison.
     pub sent: Stamp,
     /// When its lease ends, or when it must be claimed.
     pub due: Option<Stamp>,
@@ -108,7 +107,7 @@ pub struct OpenEntry {
     pub id: HandoffId,
 }
 
-/// A moment in a name: `20260302T090000000`, in UTC, to the millisecond. It sorts by time.
+/// A moment in a name: `20260302T090000000`, in UTC, in milliseconds. It sorts by time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stamp(String);
 
@@ -117,7 +116,7 @@ const STAMP: &str = "%Y%m%dT%H%M%S%3f";
 impl Stamp {
     /// The stamp of a moment.
     pub fn of(at: Moment) -> Self {
-        // As `STAMP` says, without reading it each time. No moment has a year of more digits.
+        // Formatted by hand, which is faster than `STAMP`. No moment has a year of more digits.
         let date = (at.year().unsigned_abs() * 100 + at.month()) * 100 + at.day();
         let time = (at.hour() * 100 + at.minute()) * 100 + at.second();
         let time = time * 1000 + at.timestamp_subsec_millis() % 1000;
@@ -136,8 +135,8 @@ impl Stamp {
     }
 }
 
-/// A priority word in a name: what is not a letter, a digit, `_` or `-` is in hexadecimal, and a
-/// long one is cut off. A missing one is `-`.
+/// Encodes a priority word for a name: characters other than letters, digits, `_` and `-` in
+/// hexadecimal, truncated. A missing one is `-`.
 fn label(priority: Option<&str>) -> String {
     const LONGEST: usize = 32;
     let mut label = String::new();
@@ -165,13 +164,13 @@ impl OpenEntry {
         })
     }
 
-    /// What the names of handoffs have in common that stand alike and are equally urgent.
+    /// The prefix shared by the names of handoffs with the same standing and priority.
     pub fn group(&self) -> String {
         let standing = self.standing.as_str();
         format!("{standing}.{}.{}.", self.priority, self.protocol)
     }
 
-    /// How urgent it is under its protocol: 0 for the most urgent.
+    /// Its priority's rank under its protocol: 0 is the most urgent.
     pub fn rank(&self, protocol: &Protocol) -> usize {
         let mut words = protocol.definition().words.priorities.iter();
         let word = words.find(|word| **word == self.priority || label(Some(word)) == self.priority);
@@ -188,7 +187,7 @@ impl fmt::Display for OpenEntry {
     }
 }
 
-/// What is not the name of an entry.
+/// The name of no entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoEntry;
 
@@ -227,12 +226,12 @@ pub fn open_path(record: &Record) -> Option<String> {
     Some(format!("{OPEN}/{}/{entry}", record.to))
 }
 
-/// The path of the entry of a handoff that ended and awaits this agent.
+/// The path of the entry of an ended handoff that awaits this agent.
 pub fn awaiting_path(id: &HandoffId, agent: &AgentName) -> String {
     format!("{AWAITING}/{agent}/{id}.json")
 }
 
-/// The handoff in the name of an entry of either kind.
+/// The handoff in an entry's name, of either kind.
 pub fn id_in(name: &str) -> Option<HandoffId> {
     let name = name.strip_suffix(".json")?;
     let (rest, _) = name.rsplit_once('.')?;

@@ -1,8 +1,9 @@
-//! What several say about one fact: the workflows of a commit, the reviewers of a pull request.
+//! Opinions: several parties' views on one fact, such as a commit's workflows or a pull request's
+//! reviewers.
 //!
-//! Each note with an [`Opinions::by`] is an opinion. The newest of each counts, by the time that the
-//! note itself gives (`pull_request_review_at`), since events arrive in any order; and one of those
-//! that count decides what the fact is.
+//! Each note with [`Opinions::by`] is an opinion. Only the newest of each party counts, by the time
+//! that the note states (`pull_request_review_at`), because events arrive in any order; one of the
+//! counting opinions decides the fact.
 
 use handoff_base::Moment;
 use handoff_protocol::{Definition, EventKind, HEAD, Opinions, PULL_REQUEST};
@@ -10,16 +11,16 @@ use serde_json::Value;
 
 use crate::record::{Annotation, Issue};
 
-/// One opinion that counts.
+/// An opinion that counts.
 #[derive(Clone, Copy, Debug)]
 pub struct Opinion<'i> {
-    /// What it is about, and how it counts.
+    /// The rules for opinions on the fact.
     pub rules: &'i Opinions,
-    /// Whose it is.
+    /// The party whose opinion it is.
     pub by: &'i str,
     /// The opinion.
     pub value: &'i str,
-    /// The note that has it.
+    /// The note that states it.
     pub note: &'i Annotation,
 }
 
@@ -35,7 +36,7 @@ impl<'i> Opinion<'i> {
         })
     }
 
-    /// The commit that it is about, if only that of the newest counts.
+    /// The commit that it is about, if only opinions on the newest one count.
     pub fn commit(&self) -> Option<&'i str> {
         self.note.facts.get(self.rules.commit.as_ref()?)?.as_str()
     }
@@ -45,35 +46,35 @@ impl<'i> Opinion<'i> {
         self.note.said_at().unwrap_or(self.note.at)
     }
 
-    /// Whether it asks for something, so that it is told as a finding.
+    /// Whether it requests something, and so is reported like a finding.
     pub fn asks(&self) -> bool {
         self.rules.asks.iter().any(|value| value == self.value)
     }
 
-    /// Whether it takes back what the same one said.
+    /// Whether it withdraws the party's earlier opinion.
     pub fn withdraws(&self) -> bool {
         self.rules.withdraws.iter().any(|value| value == self.value)
     }
 
-    /// Whether it comes before another one of the same, however late it arrives.
+    /// Whether it precedes another one of the same party, however late it arrives.
     pub fn is_older_than(&self, other: &Opinion<'_>) -> bool {
-        // GitHub's times have seconds; what was taken back stays so.
+        // GitHub's times have whole seconds; on a tie, a withdrawal prevails.
         let (own, others) = (self.since().timestamp(), other.since().timestamp());
         own < others || own == others && other.withdraws() && !self.withdraws()
     }
 
-    /// What tells of it: a workflow and a status of one name are not the same one.
+    /// Its kind of event: a workflow and a status with the same name are different parties.
     fn told_by(&self) -> Option<EventKind> {
         let mut kinds = EventKind::ALL.into_iter();
         kinds.find(|kind| self.note.facts.contains_key(&kind.since_fact()))
     }
 
-    /// Whether another one is of the same one, on the same commit.
+    /// Whether another one is by the same party on the same commit.
     fn is_like(&self, other: &Opinion<'_>) -> bool {
         self.by == other.by && self.told_by() == other.told_by() && is_same_commit(self, other)
     }
 
-    /// How much it weighs in the decision.
+    /// Its precedence in the decision.
     fn weight(&self) -> u8 {
         let agrees = self.rules.agrees.iter().any(|value| value == self.value);
         match () {
@@ -113,7 +114,7 @@ impl Issue {
                 found.retain(is_of);
             }
         }
-        // Those on a pull request before this one are over with it.
+        // Opinions on earlier pull requests no longer count.
         let mut numbers = self.annotations.iter().rev().filter_map(pull_request);
         if let Some(number) = numbers.next().filter(|_| rules.commit.is_none()) {
             found.retain(|one| pull_request(one.note).is_none_or(|of| of == number));
@@ -124,7 +125,7 @@ impl Issue {
         found
     }
 
-    /// The newest opinion of the same one, on the same commit.
+    /// The newest opinion of the same party on the same commit.
     pub fn opinion_like<'i>(&'i self, own: &Opinion<'i>) -> Option<Opinion<'i>> {
         let notes = self
             .annotations
@@ -140,20 +141,20 @@ impl Issue {
         })
     }
 
-    /// The opinion that decides what a fact is, if it is decided.
+    /// The opinion that decides a fact, if it is decided.
     pub(crate) fn decided<'i>(&'i self, rules: &'i Opinions) -> Option<Opinion<'i>> {
         let found = self.opinions(rules);
         let has = |by: &String| found.iter().any(|one| one.by == *by);
         let asks = found.iter().any(Opinion::asks);
-        // One that asks for something need not wait for the others.
+        // An opinion with a request need not wait for the others.
         if !asks && !rules.required.iter().all(has) {
             return None;
         }
         found.into_iter().max_by_key(Opinion::weight)
     }
 
-    /// A fact on which several have an opinion: the value in the note that decides. `None` if it is
-    /// no such fact, or nobody has an opinion on it.
+    /// A fact decided by opinions: its value in the deciding note. `None` if opinions do not decide
+    /// it, or there are none.
     pub(crate) fn opinion<'i>(
         &'i self,
         definition: &'i Definition,
@@ -171,12 +172,12 @@ impl Issue {
     }
 }
 
-/// The number of the pull request that a note names, as JSON.
+/// The number of a note's pull request, as JSON.
 fn pull_request(note: &Annotation) -> Option<&Value> {
     note.facts.get(PULL_REQUEST)
 }
 
-/// Whether two opinions are about the same commit, or it does not matter.
+/// Whether two opinions are on the same commit, or the commit is irrelevant.
 fn is_same_commit(one: &Opinion<'_>, other: &Opinion<'_>) -> bool {
     match (one.commit(), other.commit()) {
         (Some(one), Some(other)) => one.eq_ignore_ascii_case(other),

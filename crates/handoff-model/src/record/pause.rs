@@ -22,23 +22,23 @@ pub struct Paused {
     pub by: AgentName,
     /// Why.
     pub reason: String,
-    /// When that was said, if that was earlier and elsewhere.
+    /// When it was said, if elsewhere and earlier.
     pub said_at: Option<Moment>,
-    /// The agents that go on all the same, sorted.
+    /// The agents that may continue, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub except: Vec<AgentName>,
-    /// The issues whose end ends the pause; without any, only `resume` ends it.
+    /// The issues whose end ends the pause; if empty, only `resume` ends it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<IssueKey>,
 }
 
 impl Paused {
-    /// Whether it keeps an agent from being handed work.
+    /// Whether it keeps an agent from work.
     pub fn holds_back(&self, agent: &AgentName) -> bool {
         !self.except.contains(agent)
     }
 
-    /// When it was said.
+    /// When it was said to begin.
     pub fn since(&self) -> Moment {
         self.said_at.unwrap_or(self.at)
     }
@@ -61,7 +61,7 @@ impl std::fmt::Display for Paused {
     }
 }
 
-/// The end of a pause, or word from elsewhere that the work goes on.
+/// The end of a pause, or word from elsewhere that work continues.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -72,9 +72,9 @@ pub struct Resumed {
     pub by: AgentName,
     /// Why.
     pub reason: String,
-    /// When that was said, if that was earlier and elsewhere.
+    /// When it was said, if elsewhere and earlier.
     pub said_at: Option<Moment>,
-    /// The pause; none if the issue was not paused.
+    /// The pause; `None` if the issue was not paused.
     pub paused: Option<Paused>,
 }
 

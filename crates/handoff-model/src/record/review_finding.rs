@@ -1,4 +1,4 @@
-//! The findings of an issue's reviews, and what became of them.
+//! Findings of reviews, with their state.
 
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::words;
@@ -7,28 +7,28 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 words! {
-    /// What became of a finding of a review.
+    /// The state of a finding.
     pub enum FindingState {
         /// Nobody answered it.
         Open = "open",
         /// It was fixed, or skipped with a reason; the next review decides.
         Answered = "answered",
-        /// A later review does not agree with the answer; it needs another one.
+        /// A later review disputed the answer; it needs another one.
         Disputed = "disputed",
         /// A review approved its answer.
         Resolved = "resolved",
-        /// Who raised it, or a person, took it back.
+        /// Its reviewer, or a person, withdrew it.
         Withdrawn = "withdrawn",
     }
 }
 
 impl FindingState {
-    /// Whether a review approved its answer, or it no longer counts.
+    /// Whether it is resolved or withdrawn.
     pub fn is_settled(self) -> bool {
         matches!(self, Self::Resolved | Self::Withdrawn)
     }
 
-    /// Whether it needs an answer, and prevents an approval until it has one.
+    /// Whether it needs an answer, and prevents approval until then.
     pub fn is_unanswered(self) -> bool {
         matches!(self, Self::Open | Self::Disputed)
     }
@@ -41,12 +41,12 @@ impl FindingState {
 pub struct ReviewFinding {
     /// Its id, unique in the issue: `F1`.
     pub id: String,
-    /// What became of it.
+    /// Its state.
     pub state: FindingState,
     /// The handoff that raised it.
     pub raised_by: HandoffId,
-    /// Who still objects, if somebody else turned the review down: the work goes back, and the finding
-    /// stays.
+    /// The agent that still objects, if somebody else turned its review down: the work goes back,
+    /// and the finding stays.
     pub objector: Option<AgentName>,
     /// Where it is.
     pub location: Option<String>,
@@ -56,16 +56,16 @@ pub struct ReviewFinding {
     pub text: String,
     /// The handoff that answered it last.
     pub answered_by: Option<HandoffId>,
-    /// What was done about it, or why nothing was; none if it was answered along with others.
+    /// The answer; `None` if it was answered along with others.
     pub answer: Option<String>,
-    /// Whether nothing was done about it, for the reason in its answer.
+    /// Whether it was skipped, for the reason in its answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skipped: bool,
-    /// The commit that fixes it, as its answer says.
+    /// The commit that fixes it, by its answer.
     pub commit: Option<String>,
     /// The handoff that disputed its answer last.
     pub disputed_by: Option<HandoffId>,
-    /// What is still wrong, if the review that disputed it says it in other words.
+    /// The remaining problem, if the disputing review words it differently.
     pub dispute: Option<String>,
     /// The handoff that approved it.
     pub resolved_by: Option<HandoffId>,
@@ -82,12 +82,12 @@ impl ReviewFinding {
         }
     }
 
-    /// It and what became of it, in one line.
+    /// Its name and state, in one line.
     pub fn line(&self) -> String {
         format!("{}: {}; {}", self.name(), self.text, self.standing())
     }
 
-    /// What became of it, in words: `answered by 7.4 in 1a2b3c4: Escaped the cells`.
+    /// Its state in words: `answered by 7.4 in 1a2b3c4: Escaped the cells`.
     pub fn standing(&self) -> String {
         let answer = || {
             let word = if self.skipped { "skipped" } else { "answered" };

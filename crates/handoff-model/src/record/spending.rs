@@ -1,7 +1,7 @@
-//! What was spent under a protocol that has budgets, and what is left of them.
+//! Spending under a protocol with budgets, and what is left.
 //!
-//! Each step adds to these sums what follows from the handoffs that it changes, so that a claim reads
-//! one file of its issue and one of its day, however long the history is.
+//! Each step updates these sums from the handoffs that it changes, so that a claim reads one file
+//! of its issue and one of its day, however long the history is.
 
 use std::collections::BTreeMap;
 
@@ -19,27 +19,27 @@ use crate::record::stored_form::stored;
 use crate::record::usage::BEYOND;
 use crate::record::{Lease, ModelUsage, NoUsage, Record, Spent, Usage, VERSION};
 
-/// What one agent spent.
+/// An agent's spending.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentSpending {
-    /// With the claims that ended, and all claims that began.
+    /// On claims that ended; attempts count from a claim's start.
     pub ended: Spent,
-    /// So far with each claim that is held, by its handoff.
+    /// So far on each current claim, by handoff.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub held: BTreeMap<HandoffId, Spent>,
 }
 
-/// What agents spent, by their names.
+/// Spending by agent.
 pub type Spending = BTreeMap<AgentName, AgentSpending>;
 
-/// `spent/YYYY-MM-DD.json`: what was spent on the claims that began on one day, in UTC.
+/// `spent/YYYY-MM-DD.json`: the spending on claims that began on a day (UTC).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DaySpending {
     /// The version of the stored form: 4.
     pub version: u32,
-    /// What the agents of each protocol spent.
+    /// Spending by protocol and agent.
     pub protocols: BTreeMap<AgentName, Spending>,
 }
 
@@ -55,7 +55,7 @@ impl Default for DaySpending {
 stored!(DaySpending);
 
 impl Record {
-    /// What a claim of it by an agent took, as far as it was reported.
+    /// The reported usage of one of its claims.
     pub fn spent(&self, token: u32, by: &AgentName) -> Spent {
         let own = |usage: &&Usage| usage.token == token && usage.by == *by;
         let own = self.usage.iter().filter(own);
@@ -65,7 +65,7 @@ impl Record {
         })
     }
 
-    /// What all that was reported of it adds up to.
+    /// The total reported usage.
     pub fn all_spent(&self) -> Spent {
         self.usage.iter().fold(Spent::default(), |mut sum, usage| {
             sum.add(&Spent::of(&usage.models));
@@ -73,7 +73,7 @@ impl Record {
         })
     }
 
-    /// When the claim with this number was made.
+    /// When this claim was made.
     pub(crate) fn claimed_at(&self, token: u32) -> Option<Moment> {
         let claims = self
             .transitions
@@ -83,7 +83,7 @@ impl Record {
         claims.map(|t| t.at).nth(index)
     }
 
-    /// The report that a step added to this record or replaced in it.
+    /// The usage report that a step added to this record or replaced.
     pub fn usage_since<'a>(&'a self, before: Option<&Self>) -> Option<&'a Usage> {
         let known = |usage: &Usage| before.is_some_and(|before| before.usage.contains(usage));
         self.usage.iter().find(|usage| !known(usage))
@@ -95,7 +95,7 @@ pub fn day(at: Moment) -> String {
     at.format("%Y-%m-%d").to_string()
 }
 
-/// One change of what an agent spent.
+/// A change of an agent's spending.
 pub(crate) struct Movement {
     pub(crate) agent: AgentName,
     /// When the claim began.
@@ -107,23 +107,23 @@ pub(crate) struct Movement {
 enum Kind {
     /// A claim began.
     Begin,
-    /// It took this so far.
+    /// The usage reported so far.
     Report(Spent),
-    /// It ended, and took this.
+    /// It ended with this usage.
     End { spent: Spent, released: bool },
-    /// A claim that had ended took this, instead of that.
+    /// A late report: this usage replaces that one after the end.
     Late { now: Spent, before: Spent },
 }
 
 impl Movement {
-    /// Whether it ends a claim that these sums hold.
+    /// Whether it ends a claim in these sums.
     pub(crate) fn ends_in(&self, spending: &Spending) -> bool {
         let own = spending.get(&self.agent);
         matches!(self.kind, Kind::End { .. })
             && own.is_some_and(|own| own.held.contains_key(&self.id))
     }
 
-    /// Adds it to what agents spent.
+    /// Applies it to the sums.
     pub(crate) fn book(&self, spending: &mut Spending) {
         let own = spending.entry(self.agent.clone()).or_default();
         match &self.kind {
@@ -137,7 +137,7 @@ impl Movement {
             Kind::End { spent, released } => {
                 let was_counted = own.held.remove(&self.id).is_some();
                 own.ended.add(spent);
-                // What was given back was not tried.
+                // A claim that was given back does not count as an attempt.
                 if *released && was_counted {
                     own.ended.attempts = own.ended.attempts.saturating_sub(1);
                 }
@@ -150,7 +150,7 @@ impl Movement {
     }
 }
 
-/// What follows for spending from the change of a handoff at this moment.
+/// The changes of spending that follow from a handoff's change.
 pub(crate) fn movements(before: Option<&Record>, after: &Record, at: Moment) -> Vec<Movement> {
     let (was, is) = (before.and_then(|r| r.lease.as_ref()), after.lease.as_ref());
     let goes_on = was.zip(is).is_some_and(|(was, is)| was.token == is.token);
@@ -193,7 +193,7 @@ pub(crate) fn movements(before: Option<&Record>, after: &Record, at: Moment) -> 
     found
 }
 
-/// What is left of one limit of a budget.
+/// What is left of a budget's limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Left {
     /// The budget's name.
@@ -208,13 +208,13 @@ pub struct Left {
     pub currency: Option<Currency>,
     /// The limit.
     pub most: Quantity,
-    /// What is spent, with the share of each other claim that is held.
+    /// The amount spent, including the shares of other current claims.
     pub spent: Quantity,
     /// What is left.
     pub left: Quantity,
 }
 
-/// A number of whole things, or a sum of money.
+/// A count, or a sum of money.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Quantity {
@@ -241,14 +241,14 @@ impl Left {
         }
     }
 
-    /// Whose it is and what for: `per issue by fixer-agent (budget fixes)`.
+    /// Its scope: `per issue by fixer-agent (budget fixes)`.
     fn scope(&self) -> String {
         let agent = self.agent.as_ref().map(|agent| format!(" by {agent}"));
         let (per, agent) = (self.per.as_str(), agent.unwrap_or_default());
         format!("per {per}{agent} (budget {})", self.budget)
     }
 
-    /// In a few words: `3.20 USD of 5.00 USD left per issue (budget team)`.
+    /// What is left, in words: `3.20 USD of 5.00 USD left per issue (budget team)`.
     pub fn text(&self) -> String {
         let (left, most) = (self.amount(self.left), self.amount(self.most));
         format!("{left} of {most} left {}", self.scope())
@@ -256,19 +256,19 @@ impl Left {
 }
 
 impl std::fmt::Display for Left {
-    /// What is spent: `5.10 USD of 5.00 USD per issue (budget team)`.
+    /// What is spent, in words: `5.10 USD of 5.00 USD per issue (budget team)`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (spent, most) = (self.amount(self.spent), self.amount(self.most));
         write!(f, "{spent} of {most} {}", self.scope())
     }
 }
 
-/// What is spent in an issue and on a day.
+/// The spending in an issue and on a day.
 #[derive(Clone, Copy)]
 pub struct SpentSoFar<'a> {
     /// In the issue.
     pub issue: &'a Spending,
-    /// On the day, under the protocol.
+    /// On the day under the protocol.
     pub day: Option<&'a Spending>,
 }
 
@@ -290,7 +290,7 @@ fn limits(definition: &Definition) -> impl Iterator<Item = BudgetLimit<'_>> {
 }
 
 impl BudgetLimit<'_> {
-    /// The limit; of money in billionths.
+    /// The limit; money in billionths.
     fn most(&self) -> u64 {
         match self.unit {
             BudgetUnit::Cost => self.budget.cost.map_or(0, Amount::billionths),
@@ -300,7 +300,7 @@ impl BudgetLimit<'_> {
         }
     }
 
-    /// What counts of a sum; of money in billionths.
+    /// The part of a sum that counts; money in billionths.
     fn of(&self, spent: &Spent) -> u64 {
         match self.unit {
             BudgetUnit::Cost => {
@@ -321,7 +321,7 @@ impl BudgetLimit<'_> {
         }
     }
 
-    /// The most that a claim of an agent may take of this; nothing, if no budget per run says it.
+    /// The share reserved for an agent's claim: its budget per run, else zero.
     fn share(&self, definition: &Definition, agent: &AgentName) -> u64 {
         let runs = limits(definition).filter(|run| {
             run.budget.per == Per::Run
@@ -332,7 +332,7 @@ impl BudgetLimit<'_> {
         runs.map(|run| run.most()).min().unwrap_or(0)
     }
 
-    /// What counts of the claims that ended, and of those that are held except for that of `own`.
+    /// The spending on ended claims, and the shares of current ones except `own`.
     fn spent(&self, definition: &Definition, spending: &Spending, own: Option<&HandoffId>) -> u64 {
         let counted = spending
             .iter()
@@ -347,8 +347,8 @@ impl BudgetLimit<'_> {
     }
 }
 
-/// What the budgets of a protocol leave for a claim of this handoff by this agent, in the order of
-/// their names. A claim that the agent holds of it counts for the budgets per run only.
+/// What a protocol's budgets leave for an agent's claim of this handoff, by budget name. The
+/// agent's current claim of it counts only for budgets per run.
 pub fn left(
     definition: &Definition,
     (agent, id): (&AgentName, &HandoffId),
@@ -357,7 +357,7 @@ pub fn left(
     left_beside(definition, (agent, id), so_far, Some(id))
 }
 
-/// The same, where the claim of `own` is not counted.
+/// The same, without counting the claim of `own`.
 fn left_beside(
     definition: &Definition,
     (agent, id): (&AgentName, &HandoffId),
@@ -394,7 +394,7 @@ fn left_beside(
     found.collect()
 }
 
-/// A budget of the protocol leaves nothing for a claim.
+/// A budget leaves nothing for a claim.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{id} cannot be claimed: {left} is spent or claimed")]
 pub struct BudgetSpent {
@@ -402,7 +402,7 @@ pub struct BudgetSpent {
     pub id: HandoffId,
     /// The protocol.
     pub protocol: AgentName,
-    /// The budget, and what is spent of it.
+    /// The budget and what is spent.
     pub left: Box<Left>,
 }
 
@@ -423,8 +423,8 @@ impl Explained for BudgetSpent {
     }
 }
 
-/// Refuses a claim for which a budget leaves nothing. A budget per run is that of the claim itself; a
-/// claim that it takes over counts as long as it is held.
+/// Refuses a claim for which a budget leaves nothing. Budgets per run apply to the claim itself; a
+/// claim that it takes over counts while it is held.
 ///
 /// # Errors
 /// [`BudgetSpent`].
@@ -444,8 +444,8 @@ pub fn ensure_left(
     }
 }
 
-/// Refuses a report by an agent that is far beyond one of its budgets: one figure would keep all others
-/// from their work.
+/// Refuses a usage report far beyond one of the budgets: a single absurd figure would block
+/// everybody else.
 ///
 /// # Errors
 /// [`NoUsage::Beyond`].
@@ -470,8 +470,8 @@ pub(crate) fn ensure_believable(
     })
 }
 
-/// The largest part of the budgets per issue or per day that is spent, in thousandths; none without
-/// such a budget.
+/// The largest spent share of the budgets per issue or per day, in thousandths; `None` without such
+/// a budget.
 pub fn used(definition: &Definition, per: Per, spending: &Spending) -> Option<u64> {
     let own = limits(definition).filter(|limit| limit.budget.per == per);
     let parts = own.map(|limit| {
@@ -497,7 +497,7 @@ mod tests {
 
     use super::*;
 
-    /// A shipped protocol with these budgets.
+    /// A built-in protocol with these budgets.
     fn definition(budgets: &Value) -> Definition {
         let shipped = include_bytes!("../../../../templates/issue-to-pr/protocol.json");
         let mut definition: Value = serde_json::from_slice(shipped).unwrap();
@@ -505,7 +505,7 @@ mod tests {
         serde_json::from_value(definition).unwrap()
     }
 
-    /// Claims that begin and end at random, eight at most at a time, each as dear as its share allows.
+    /// Random claims, at most eight at a time, each using up its share.
     struct Simulation {
         definition: Definition,
         issues: Vec<Spending>,
@@ -588,7 +588,7 @@ mod tests {
             );
         }
 
-        /// What is spent in the dearest issue and on the dearest day.
+        /// The spending in the most expensive issue and on the most expensive day.
         fn dearest(&self) -> [u64; 2] {
             [&self.issues, &self.days].map(|all| {
                 let cost = |spent: &Spent| spent.cost.values().map(|c| c.billionths()).sum::<u64>();
@@ -635,7 +635,7 @@ mod tests {
             "{} {refused}",
             simulation.claims
         );
-        // Full to the last share, and not a billionth more.
+        // Full to the last share, but not beyond.
         assert!((58 * DOLLAR..=60 * DOLLAR).contains(&issue), "{issue}");
         assert!((98 * DOLLAR..=100 * DOLLAR).contains(&day), "{day}");
     }

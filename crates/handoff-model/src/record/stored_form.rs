@@ -1,4 +1,4 @@
-//! Reading and writing stored files.
+//! Reads and writes stored files.
 //!
 //! Every stored file has a version; reading an unknown version is an error.
 
@@ -40,7 +40,7 @@ macro_rules! stored {
 }
 pub(super) use stored;
 
-/// What is read of a file whose form is unknown.
+/// The part of a file that is read to find its version.
 #[derive(Deserialize)]
 struct Versioned {
     version: u32,
@@ -55,7 +55,7 @@ pub fn read<T: Stored>(bytes: &[u8]) -> Result<T, StoredError> {
         VERSION => Ok(()),
         version => Err(StoredError::Version { version }),
     };
-    // One look at all bytes is faster than one at each text in them.
+    // Validating all bytes at once is faster than each string.
     let parsed = match std::str::from_utf8(bytes) {
         Ok(text) => serde_json::from_str::<T>(text),
         Err(_) => serde_json::from_slice(bytes),
@@ -71,8 +71,7 @@ pub fn read<T: Stored>(bytes: &[u8]) -> Result<T, StoredError> {
     }
 }
 
-/// Writes a stored file: indented, with a final line break, always the same bytes for the same
-/// value.
+/// Writes a stored file in canonical form: indented, with a final line break.
 pub fn write<T: Serialize>(value: &T) -> Vec<u8> {
     /// The usual length of a file.
     const LENGTH: usize = 2048;

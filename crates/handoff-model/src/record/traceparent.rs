@@ -1,4 +1,4 @@
-//! The trace that a step belongs to, as its environment names it.
+//! The trace context of a step, from its environment.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// The position of a step in an existing trace: a W3C `traceparent`.
 ///
-/// It is kept in the form of version 00, whatever version was read: the specification requires that
-/// when passing on an unknown version.
+/// Normalized to version 00, as the specification requires for passing on an unknown version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Stored", into = "String")]
 #[schemars(with = "String")]
@@ -24,7 +23,7 @@ pub struct TraceParent {
 #[error("not a W3C traceparent: 00-TRACE-SPAN-FLAGS in lower-case hexadecimal, no id all zero")]
 pub struct NoTraceParent;
 
-/// The stored text, which must be in the form that is written.
+/// The stored text, which must be in canonical form.
 #[derive(Deserialize)]
 struct Stored(String);
 
@@ -72,7 +71,7 @@ impl FromStr for TraceParent {
             return Err(NoTraceParent);
         }
         if version > 0 {
-            // The meaning of other versions' flags is not known.
+            // Other versions' flags have no known meaning.
             flags &= SAMPLED;
         }
         Ok(Self { trace, span, flags })

@@ -1,4 +1,4 @@
-//! One change of a handoff's state, and what is recorded with it.
+//! A transition: one change of a handoff's state, with its details.
 
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, WorkerId};
@@ -33,7 +33,7 @@ pub struct Question {
     pub kind: Option<String>,
     /// What the answer is used for.
     pub description: Option<String>,
-    /// Whether the work can go on without it.
+    /// Whether the work can continue without it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
 }
@@ -53,22 +53,22 @@ pub struct Failure {
     pub recoverable: bool,
     /// What to do about it.
     pub suggested_action: Option<String>,
-    /// Whether its agent says that there is no further attempt.
+    /// Whether the agent rules out another attempt.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_retry: bool,
-    /// How the agent's run ended, if the code stands for that.
+    /// How the agent's run ended, if that implied the code.
     pub run: Option<RunFailure>,
 }
 
 impl Failure {
-    /// The code, and the way the run ended in brackets: `PROCESSING_ERROR (EXIT)`.
+    /// The code, with the run's end in brackets: `PROCESSING_ERROR (EXIT)`.
     pub fn named(&self) -> String {
         let run = self.run.map(|run| format!(" ({})", run.as_str()));
         format!("{}{}", self.code, run.unwrap_or_default())
     }
 }
 
-/// What a transition records about the folder with its failure's context.
+/// The recorded folder of a failure's context.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FailureContext {
@@ -108,7 +108,7 @@ pub struct Transition {
     pub reason: Option<String>,
     /// The failure, if there was one.
     pub failure: Option<Failure>,
-    /// When its time ran out, if it expired.
+    /// When its lease or its time to be claimed ran out, if it expired.
     pub ran_out_at: Option<Moment>,
     /// Where the context of the failure is kept.
     pub context: Option<FailureContext>,
@@ -130,7 +130,7 @@ pub struct Transition {
 }
 
 impl Transition {
-    /// A transition to a state, with no further details.
+    /// A transition without further details.
     pub fn new(at: Moment, by: AgentName, to: State) -> Self {
         Self {
             at,
@@ -155,7 +155,7 @@ impl Transition {
 }
 
 impl Transition {
-    /// The failure, the reason that was given, or the first question.
+    /// The failure, the given reason, or the first question.
     pub fn why(&self) -> Option<&str> {
         let failure = self.failure.as_ref().map(|failure| &failure.message);
         let asked = || {

@@ -1,7 +1,7 @@
-//! What work cost, as agents report it, and what that adds up to.
+//! Usage: what work cost, as agents report it, and sums of it.
 //!
-//! A report is about one claim of a handoff and holds its totals so far, so that a later report of
-//! the claim replaces the earlier one, and one that is repeated changes nothing.
+//! A report has one claim's totals so far, so that a later report replaces it, and repeating it
+//! changes nothing.
 
 use std::collections::BTreeMap;
 
@@ -12,53 +12,53 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-/// The most models in one report.
+/// The maximum number of models in a report.
 pub const MOST_MODELS: usize = 20;
 
-/// The longest name of a model or a provider, in characters.
+/// The maximum length of a model's or provider's name, in characters.
 const LONGEST_NAME: usize = 100;
 
-/// How many times what a budget has a report may say, before nobody believes it.
+/// The factor beyond a budget from which a report is not believed.
 pub const BEYOND: u64 = 1000;
 
-/// Costs in a report are below this.
+/// The upper limit of a cost in a report.
 const MOST_COST: u64 = 1_000_000_000;
 
-/// The largest count in a report.
+/// The upper limit of a count in a report.
 const MOST: u64 = 1_000_000_000_000_000;
 
-/// What the use of one model took. Each member is optional.
+/// The usage of one model. Each member is optional.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelUsage {
-    /// Who runs the model: `anthropic`.
+    /// The provider of the model: `anthropic`.
     pub provider: Option<String>,
     /// The model.
     pub model: Option<String>,
-    /// Tokens that the model read, with those from a cache.
+    /// Input tokens, including cached ones.
     pub input_tokens: Option<u64>,
-    /// Tokens that it wrote.
+    /// Output tokens.
     pub output_tokens: Option<u64>,
-    /// Those of `input_tokens` that came from a cache.
+    /// Input tokens that came from a cache.
     pub cached_tokens: Option<u64>,
-    /// What it cost, in `currency`.
+    /// The cost, in `currency`.
     pub cost: Option<Amount>,
     /// The currency of `cost`, such as `USD`.
     pub currency: Option<Currency>,
-    /// How often the model was called.
+    /// The number of model calls.
     pub turns: Option<u64>,
-    /// From the start of the work to its end, in seconds.
+    /// The total duration of the work, in seconds.
     pub wall_seconds: Option<u64>,
-    /// The part of it in which the model or a tool worked, in seconds.
+    /// The part of it during which the model or a tool worked, in seconds.
     pub working_seconds: Option<u64>,
 }
 
-/// What a claim of a handoff took so far.
+/// The usage of a claim so far.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Usage {
-    /// When it was reported last.
+    /// When it was last reported.
     pub at: Moment,
     /// The agent.
     pub by: AgentName,
@@ -66,7 +66,7 @@ pub struct Usage {
     pub attempt: u32,
     /// The number of the claim; 0 if the agent sent the handoff's contract without holding another.
     pub token: u32,
-    /// The models that were used.
+    /// The usage by model.
     pub models: Vec<ModelUsage>,
 }
 
@@ -91,18 +91,18 @@ pub enum NoUsage {
     /// A cost is too large.
     #[error("cost is {0}, and a report has less than {MOST_COST}")]
     Cost(Amount),
-    /// It is about work that another agent did.
+    /// Another agent did the work.
     #[error("it is for a handoff, from the agent that the handoff is to")]
     NotIts,
-    /// It says less than the one before.
+    /// It has less than the previous report.
     #[error("it says less than was reported before, and a report has the totals so far")]
     Less,
-    /// It is far beyond what a budget has.
+    /// It is far beyond a budget.
     #[error("it says {said}, more than {BEYOND} times the {most} of budget {budget}")]
     Beyond {
-        /// What it says, with its unit.
+        /// The reported value, with its unit.
         said: String,
-        /// What the budget has.
+        /// The budget's value.
         most: String,
         /// The budget.
         budget: String,
@@ -115,7 +115,7 @@ pub enum NoUsage {
     Cached,
 }
 
-/// Reads a report: an object, or a list of one for each model.
+/// Parses a report: an object, or a list with one per model.
 ///
 /// # Errors
 /// [`NoUsage`].
@@ -141,7 +141,7 @@ pub fn read_usage(json: &[u8]) -> Result<Vec<ModelUsage>, NoUsage> {
     Ok(models)
 }
 
-/// JSON without what models and editors put around it: a byte order mark, a Markdown fence.
+/// Strips what models and editors put around JSON: a byte order mark, a Markdown fence.
 fn bare(json: &[u8]) -> &[u8] {
     let json = json
         .strip_prefix("\u{feff}".as_bytes())
@@ -154,7 +154,7 @@ fn bare(json: &[u8]) -> &[u8] {
     inside.unwrap_or(json)
 }
 
-/// Refuses a report that a record must not hold.
+/// Validates a report.
 ///
 /// # Errors
 /// [`NoUsage`].
@@ -206,7 +206,7 @@ impl ModelUsage {
     }
 }
 
-/// What work took, added up.
+/// A sum of usage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Spent {
@@ -214,20 +214,20 @@ pub struct Spent {
     pub attempts: u64,
     /// The seconds for which the work was held.
     pub seconds: u64,
-    /// Tokens that models read, with those from a cache.
+    /// Input tokens, including cached ones.
     pub input_tokens: u64,
-    /// Tokens that models wrote.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// Those of `input_tokens` that came from a cache.
+    /// Input tokens that came from a cache.
     pub cached_tokens: u64,
-    /// Calls of models.
+    /// Model calls.
     pub turns: u64,
-    /// What it cost, by currency.
+    /// Cost, by currency.
     pub cost: BTreeMap<Currency, Amount>,
 }
 
 impl Spent {
-    /// What a report says.
+    /// The sum of a report.
     pub fn of(models: &[ModelUsage]) -> Self {
         let mut spent = Self::default();
         for usage in models {
@@ -245,7 +245,7 @@ impl Spent {
         spent
     }
 
-    /// Adds another sum to this one.
+    /// Adds another sum.
     pub fn add(&mut self, other: &Self) {
         self.each(other, u64::saturating_add);
         for (currency, cost) in &other.cost {
@@ -254,7 +254,7 @@ impl Spent {
         }
     }
 
-    /// Takes a part of this sum away.
+    /// Subtracts a part of the sum.
     pub fn subtract(&mut self, part: &Self) {
         self.each(part, u64::saturating_sub);
         for (currency, cost) in &part.cost {
@@ -279,12 +279,12 @@ impl Spent {
         }
     }
 
-    /// Input and output tokens together.
+    /// Input plus output tokens.
     pub fn tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
-    /// In a few words: `0.42 USD, 12,000 tokens`; none if no usage was reported.
+    /// In words: `0.42 USD, 12,000 tokens`; `None` if no usage was reported.
     pub fn text(&self) -> Option<String> {
         let costs = self
             .cost

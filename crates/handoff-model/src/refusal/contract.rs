@@ -1,4 +1,4 @@
-//! Contracts that contradict their issue.
+//! Refused contracts that contradict their issue.
 
 use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
@@ -9,7 +9,7 @@ use handoff_base::text::quoted;
 
 use crate::contract::evidence::EvidenceFault;
 
-/// The contract contradicts what the issue already has.
+/// The contract contradicts its issue.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ContractRefusal {
     /// The issue follows another protocol.
@@ -48,7 +48,7 @@ pub enum ContractRefusal {
         issue: IssueKey,
         findings: Vec<Finding>,
     },
-    /// The contract contradicts what is known of the issue.
+    /// The contract contradicts facts of the issue.
     #[error("this contradicts what is known of issue {issue}")]
     Inconsistent {
         issue: IssueKey,
@@ -62,7 +62,7 @@ pub enum ContractRefusal {
         value: Box<str>,
         /// The handoff that the sender works on.
         id: HandoffId,
-        /// The status that counts, and why, if its contract says another.
+        /// The effective status, with the reason if it is not the contract's.
         status: Box<str>,
         fitting: Vec<String>,
     },

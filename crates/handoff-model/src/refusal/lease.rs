@@ -1,4 +1,4 @@
-//! Leases and claims: who holds a handoff, and for how long.
+//! Refusals about leases and claims.
 
 use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
@@ -21,7 +21,7 @@ pub enum LeaseRefusal {
     /// Another worker of the agent holds the handoff.
     #[error("{} is held by {}", .0.id, .0)]
     HeldByWorker(Box<Holding>),
-    /// The worker that takes the handoff over holds it already.
+    /// The worker already holds the handoff that it would take over.
     #[error("worker {worker} itself has held {id} since {}", time(*since))]
     OwnClaim {
         id: HandoffId,
@@ -31,7 +31,7 @@ pub enum LeaseRefusal {
     /// A takeover came without a reason.
     #[error("{0} can be taken over only with a reason")]
     NoReason(HandoffId),
-    /// A claim was made by no worker.
+    /// A claim names no worker.
     #[error("{0} can be claimed only by a worker, and none is named")]
     NoWorker(HandoffId),
     /// The sender has not claimed the work it was handed.
@@ -65,19 +65,19 @@ pub enum LeaseRefusal {
         /// The longest time, in seconds.
         most: u64,
     },
-    /// The sender, or the claim that it names, no longer holds the handoff.
+    /// The sender's claim is over.
     #[error("{agent} no longer holds {id}: {}", lost(*token, end.as_ref(), holder.as_deref()))]
     Lost {
         id: HandoffId,
         agent: AgentName,
         token: Option<u32>,
-        /// How the claim was lost, if that is known.
+        /// How the claim ended, if known.
         end: Option<ClaimEnd>,
         state: State,
         /// The agent that holds it now, and the token of its claim.
         holder: Option<Box<(AgentName, u32)>>,
     },
-    /// The receiver claims it too late: it failed.
+    /// The receiver claims it too late: it has failed.
     #[error("{to} did not claim {id} in time: it had until {}", time(*until))]
     Unacknowledged {
         id: HandoffId,
@@ -85,7 +85,7 @@ pub enum LeaseRefusal {
         until: Moment,
         state: State,
     },
-    /// A lease, or the time to claim it, ran out, which must be recorded first.
+    /// A lease or a time to be claimed expired, which must be recorded first.
     #[error("the time of {0} ran out")]
     Overdue(HandoffId),
     /// Its time has not run out.
@@ -103,7 +103,7 @@ impl Explained for LeaseRefusal {
                     "nothing was recorded, so keep your work; see `git handoff show {}`; ",
                     by.id
                 );
-                // Nobody took it over, so the same worker may have claimed it elsewhere.
+                // No takeover: the same worker may have claimed it elsewhere.
                 let other_tree = by.taken_over.is_none().then(|| {
                     hint!(
                         "if you claimed it in another working tree, add --worker {}; ",
@@ -175,7 +175,7 @@ impl Explained for LeaseRefusal {
     }
 }
 
-/// How a failed or dead handoff can be claimed again.
+/// How a failed or dead handoff becomes claimable again.
 fn another_attempt(id: &HandoffId) -> Hint {
     hint!(
         "`git handoff next {}` says who can give it another attempt",
@@ -183,7 +183,7 @@ fn another_attempt(id: &HandoffId) -> Hint {
     )
 }
 
-/// Who holds a handoff, and for how long.
+/// Who holds a handoff, and until when.
 #[derive(Clone, Debug)]
 pub struct Holding {
     /// The handoff.
@@ -196,7 +196,7 @@ pub struct Holding {
     pub since: Moment,
     /// When the lease runs out, if it does.
     pub until: Option<Moment>,
-    /// The reason for which it was taken over, if it was.
+    /// The reason of the takeover, if it was taken over.
     pub taken_over: Option<String>,
 }
 
@@ -239,17 +239,17 @@ impl std::fmt::Display for Holding {
     }
 }
 
-/// How a worker lost its claim.
+/// How a claim ended.
 #[derive(Clone, Debug)]
 pub enum ClaimEnd {
-    /// Its lease ran out, which was recorded at this time.
+    /// Its lease expired; recorded at this time.
     RanOut(Moment),
     /// Another worker took the handoff over with this transition.
     TakenOver(Box<Transition>),
 }
 
 impl LeaseRefusal {
-    /// The refusal of a claim that comes after the time to claim ran out.
+    /// The refusal of a claim after the time to claim.
     pub(crate) fn unacknowledged(record: &Record) -> Option<Self> {
         Some(Self::Unacknowledged {
             id: record.id.clone(),
@@ -259,7 +259,7 @@ impl LeaseRefusal {
         })
     }
 
-    /// The refusal of an agent that has no open handoff in an issue.
+    /// The refusal of an agent without an open handoff in an issue.
     pub(crate) fn not_held(issue: &Issue, agent: &AgentName) -> Self {
         let open = issue.open.iter();
         Self::NotHeld {
@@ -271,7 +271,7 @@ impl LeaseRefusal {
         }
     }
 
-    /// The refusal of an agent that was handed work but does not work on it.
+    /// The refusal of an agent that does not work on its handoff.
     pub(crate) fn not_working(id: &HandoffId, agent: &AgentName, state: State) -> Self {
         let (id, agent) = (id.clone(), agent.clone());
         match state {

@@ -1,4 +1,4 @@
-//! The limits of a protocol.
+//! Refusals about a protocol's limits.
 
 use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
@@ -8,7 +8,7 @@ use handoff_base::{Moment, hint};
 
 use crate::refusal::{listed, time};
 
-/// One more contract would exceed a limit of the protocol.
+/// A contract would exceed a limit.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("issue {issue} has reached a limit: {limit}")]
 pub struct LimitReached {
@@ -72,7 +72,7 @@ impl Explained for LimitReached {
     }
 }
 
-/// A limit of a protocol that was reached, with its value.
+/// A limit that was reached, with its value.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Limit {
     /// Notes on the issue.
@@ -88,7 +88,7 @@ pub enum Limit {
     #[error("{most} handoffs")]
     Handoffs {
         most: u32,
-        /// The people that the sender can still hand it to.
+        /// The people to whom the sender can still hand it.
         people: Vec<AgentName>,
     },
     /// Handoffs about one item.
@@ -96,7 +96,7 @@ pub enum Limit {
     Item {
         item: String,
         most: u32,
-        /// The people that the sender can still hand it to.
+        /// The people to whom the sender can still hand it.
         people: Vec<AgentName>,
     },
     /// The number of rounds.
@@ -116,10 +116,10 @@ pub enum Limit {
         reason: String,
         /// The number of newest handoffs that are checked.
         among: u32,
-        /// The number of them that may be alike.
+        /// How many of them may be alike.
         most: u32,
     },
-    /// Another handoff on the same route too soon.
+    /// Another handoff on the same route came too soon.
     #[error("{seconds} s must pass between two handoffs from {from} to {to}")]
     Cooldown {
         from: AgentName,
@@ -132,7 +132,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// The people that the sender can still hand it to.
+    /// The people to whom the sender can still hand it.
     fn people(&self) -> &[AgentName] {
         match self {
             Self::Handoffs { people, .. } | Self::Item { people, .. } => people,
@@ -140,7 +140,7 @@ impl Limit {
         }
     }
 
-    /// The key of the setting that raises it.
+    /// The setting that raises it.
     fn setting(&self) -> Option<String> {
         Some(match self {
             Self::Handoffs { .. } => "limits.handoffs".to_owned(),

@@ -1,4 +1,4 @@
-//! Names and ids that nothing has.
+//! Refusals about unknown names and ids.
 
 use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};

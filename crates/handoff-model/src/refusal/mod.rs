@@ -1,6 +1,6 @@
-//! Why the ledger refuses a step: typed, with its code and its hint.
+//! Refusals: why the ledger refuses a step, with code and hint.
 //!
-//! Each file holds the refusals about one subject, and [`Refusal`] is any of them.
+//! Each file has the refusals about one subject; [`Refusal`] is any of them.
 
 #![allow(missing_docs, reason = "a variant's message says what its fields are")]
 
@@ -44,7 +44,7 @@ pub enum Refusal {
     /// Leases and claims.
     #[error(transparent)]
     Lease(#[from] LeaseRefusal),
-    /// Work that is not ready.
+    /// Work that is not ready to be claimed.
     #[error(transparent)]
     Queue(#[from] QueueRefusal),
     /// Retries and failures.
@@ -100,7 +100,7 @@ impl Refusal {
         .into()
     }
 
-    /// What does not fit in a contract, if that is why it was refused.
+    /// The contradictions that a contract was refused for, if these are the reason.
     pub fn misfits(&mut self) -> Option<&mut Vec<Finding>> {
         match self {
             Self::Contract(
@@ -126,7 +126,7 @@ impl Refusal {
 }
 
 impl Claimable {
-    /// The refusal to claim if nothing can be claimed.
+    /// The refusal of a claim if nothing is claimable.
     pub fn refusal(self, agent: &AgentName) -> Refusal {
         if let Some(spent) = self.spent {
             return spent.into();

@@ -1,4 +1,4 @@
-//! The queue of claimable work: what is not ready yet.
+//! Refusals about the queue of claimable work.
 
 use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
@@ -11,11 +11,11 @@ use crate::refusal::{listed, see_handoff, time};
 /// The work is not ready yet.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum QueueRefusal {
-    /// No pending handoff of this agent is claimable.
+    /// No pending handoff of the agent is claimable.
     #[error("nothing waits for {agent}{}", but(found))]
     NothingToClaim {
         agent: AgentName,
-        /// What waits for it, and for what.
+        /// What waits for it, and why.
         found: Box<Claimable>,
     },
     /// Other handoffs must be completed first.
@@ -83,7 +83,7 @@ impl Explained for QueueRefusal {
     }
 }
 
-/// What a sentence about an agent's queue ends with, if something is there that can't be claimed.
+/// The end of a sentence about an agent's queue, if it has unclaimable work.
 fn but(found: &Claimable) -> String {
     match &found.late {
         _ if let Some(halt) = &found.halt => format!(": {halt}"),

@@ -1,4 +1,4 @@
-//! Requests, questions and their answers.
+//! Refusals about requests, questions and answers.
 
 use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
@@ -11,13 +11,13 @@ use handoff_protocol::State;
 use crate::record::NoUsage;
 use crate::refusal::see_issue;
 
-/// The request cannot be made or answered like this.
+/// The request or answer is not possible like this.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RequestRefusal {
     /// The protocol keeps no such refusals on record.
     #[error("the protocol of issue {0} keeps no such refusals on record")]
     NotOnRecord(IssueKey),
-    /// The key of another issue differs in upper and lower case only.
+    /// The key differs from another issue's only in case.
     #[error("issue {key} can't be opened beside issue {other}: on some file systems they are one")]
     Twin {
         /// The new one.
@@ -25,13 +25,13 @@ pub enum RequestRefusal {
         /// The other.
         other: IssueKey,
     },
-    /// What was named can't be set.
+    /// This field can't be set.
     #[error("{what} can't be set")]
     NotSettable { what: String, known: Vec<String> },
-    /// The report of what the work took can't be recorded.
+    /// The usage report is invalid.
     #[error("the usage cannot be recorded")]
     Usage(#[source] NoUsage),
-    /// The issue is a single request that has its answer.
+    /// The issue is a single request, which is answered.
     #[error("issue {0} is a single request, and is already answered")]
     OneRequest(IssueKey),
     /// A request must be answered, not only completed.
@@ -54,12 +54,12 @@ pub enum RequestRefusal {
         /// The type of contract that reports it.
         kind: Box<str>,
     },
-    /// A handoff that is evaluated must be decided on, not only completed.
+    /// An evaluation must be concluded by a decision, not only completed.
     #[error("{id} awaits a decision of {agent}")]
     NeedsDecision {
         id: HandoffId,
         agent: AgentName,
-        /// The agent that takes over if the decision is to go on.
+        /// The agent that takes over if the decision is to continue.
         to: Option<AgentName>,
     },
     /// The request already has its answer.
@@ -69,7 +69,7 @@ pub enum RequestRefusal {
         state: State,
         answer: HandoffId,
     },
-    /// The contract contradicts what the issue knows.
+    /// The contract contradicts facts of the issue.
     #[error("the contract does not fit issue {issue}")]
     Unfit {
         issue: IssueKey,

@@ -1,4 +1,4 @@
-//! Retries, and the failures that lead to them.
+//! Refusals about failures and retries.
 
 use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
@@ -16,7 +16,7 @@ pub enum RetryRefusal {
     /// The handoff may not be retried again.
     #[error("{id} cannot be retried: {why}")]
     Spent { id: HandoffId, why: String },
-    /// The contract can't take the place of the one that failed.
+    /// The corrected contract does not match the failed one.
     #[error("{id} cannot be retried with this contract: {why}")]
     NotCorrectable { id: HandoffId, why: String },
     /// The protocol has no such error code.

@@ -1,4 +1,4 @@
-//! Who may act, and who may send.
+//! Refusals about roles: who may act, and who may send.
 
 use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
@@ -24,7 +24,7 @@ pub enum RoleRefusal {
     /// The contract names another sender.
     #[error("{agent} cannot send a contract from {from}")]
     NotTheSender { agent: AgentName, from: AgentName },
-    /// Another agent may cause the event.
+    /// Another agent must cause the event.
     #[error("{agent} cannot {event} {id}, which was handed to {to}")]
     NotYours {
         id: HandoffId,
@@ -32,40 +32,40 @@ pub enum RoleRefusal {
         event: Event,
         to: AgentName,
     },
-    /// Another agent decides about the issue.
+    /// Another agent may give the issue up.
     #[error("{agent} cannot give up issue {issue}, which {sender} opened")]
     NotGivenUpBy {
         issue: IssueKey,
         agent: AgentName,
         sender: AgentName,
     },
-    /// Another agent pauses and resumes the issue.
+    /// Another agent may pause and resume the issue.
     #[error("{agent} cannot pause or resume issue {issue}, which {sender} opened")]
     NotPausedBy {
         issue: IssueKey,
         agent: AgentName,
         sender: AgentName,
     },
-    /// Only who decides about everything pauses it.
+    /// Only an orchestrator or a person may pause more than one issue.
     #[error("{agent} cannot pause or resume work of more than one issue")]
     NotLead {
         agent: AgentName,
         leads: Vec<AgentName>,
     },
-    /// Only a person signs off what is done with a commit that is not a step.
+    /// Only a person may sign off a quarantine.
     #[error("{agent} cannot sign off a quarantine")]
     NoSignOff {
         agent: AgentName,
         people: Vec<AgentName>,
     },
-    /// Only a person approves.
+    /// Only a person may approve.
     #[error("{agent} is no person: only a person approves or disapproves")]
     NotAPerson {
         agent: AgentName,
         people: Vec<AgentName>,
         protocol: String,
     },
-    /// Others note the fact.
+    /// The fact has another source.
     #[error("{agent} cannot note the fact {fact}: {} says what it is", known_by.as_str())]
     NotItsFact {
         agent: AgentName,

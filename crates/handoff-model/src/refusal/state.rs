@@ -1,4 +1,4 @@
-//! The states of issues and handoffs.
+//! Refusals about the states of issues and handoffs.
 
 use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
@@ -10,17 +10,17 @@ use handoff_protocol::{Event, IllegalEvent, State};
 use crate::record::{Halt, HaltScope, Paused};
 use crate::refusal::{listed, see_issue, time};
 
-/// Events that no command causes directly.
+/// Events that no command causes.
 const NOT_COMMANDS: [Event; 2] = [Event::Exhaust, Event::Expire];
 
-/// The state of the issue or of the handoff does not allow it.
+/// The issue's or handoff's state does not allow it.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StateRefusal {
-    /// The first contract of an issue must be one that opens it.
+    /// An issue's first contract must open it.
     #[error("issue {issue} has not been opened yet")]
     NotOpened {
         issue: IssueKey,
-        /// The agents that may open an issue, each with the receiver of its contract.
+        /// The agents that may open an issue, with their receivers.
         openers: Vec<(String, String)>,
     },
     /// The closing contract was already sent.
@@ -29,7 +29,7 @@ pub enum StateRefusal {
     /// It was given up.
     #[error("issue {0} is cancelled: nothing can be added to it")]
     Cancelled(IssueKey),
-    /// Only an issue in which nothing is open can be given up.
+    /// An issue with open handoffs can't be given up.
     #[error("issue {issue} cannot be given up: {} still open in it", are(open))]
     StillOpen {
         issue: IssueKey,
@@ -54,17 +54,17 @@ pub enum StateRefusal {
         may_resume: bool,
         halt: Box<Halt>,
     },
-    /// Only what is paused can be resumed.
+    /// It is not paused, so it can't be resumed.
     #[error("{scope} is not paused")]
     NotHalted {
         scope: Box<HaltScope>,
-        /// What is.
+        /// What is paused.
         paused: Vec<HaltScope>,
     },
-    /// Every command reads what is paused.
+    /// The pauses are stored in the manifest, which every command reads.
     #[error("the ledger's pauses would take more than {bytes} bytes")]
     HaltsFull { bytes: usize },
-    /// Only a completed, cancelled or paused issue can be reopened.
+    /// An open issue can't be reopened.
     #[error("issue {0} is open")]
     NotCompleted(IssueKey),
     /// The lifecycle has no such transition.
@@ -73,10 +73,10 @@ pub enum StateRefusal {
         id: HandoffId,
         illegal: IllegalEvent,
     },
-    /// What was turned down hands nothing on.
+    /// A handoff that was turned down can't be approved.
     #[error("{id} is {state}: there is nothing to approve")]
     NothingToApprove { id: HandoffId, state: State },
-    /// It was said before what decides now whether the work of the issue goes on.
+    /// It was said before the current pause or reopening.
     #[error("this is from {}, and issue {issue} was {done} at {}", time(*said_at), time(*since))]
     SaidEarlier {
         issue: IssueKey,
@@ -85,7 +85,7 @@ pub enum StateRefusal {
         done: &'static str,
         since: Moment,
     },
-    /// The event was said before the situation that it would apply to now.
+    /// The event was said before the handoff reached its current state.
     #[error("this is from {}, before {id} reached its current state at {}", time(*said_at), time(*since))]
     SaidBefore {
         id: HandoffId,
@@ -183,7 +183,7 @@ fn cannot(illegal: &IllegalEvent) -> String {
     format!("{is}: `{}` is not possible", illegal.event)
 }
 
-/// What is possible in place of an event.
+/// The events that are possible instead.
 fn instead(id: &HandoffId, illegal: &IllegalEvent) -> Hint {
     let events = illegal.state.accepts();
     let events = events.filter(|event| !NOT_COMMANDS.contains(event));

@@ -1,7 +1,8 @@
-//! Rules of a protocol that contradict each other, or that can never hold: what one leaves of a
-//! contract's values, of a handoff or of an issue's way, the other takes away.
+//! Finds contradictory or unsatisfiable rules of a protocol, about contracts' values, handoffs or
+//! an issue's course.
 //!
-//! Only what is certain is found: whatever schemas, words and routes leave open may be so.
+//! Only certain contradictions are reported: whatever schemas, words and routes leave open is
+//! assumed possible.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,18 +16,18 @@ use serde_json::Value;
 
 use crate::value::scalar;
 
-/// Finds contradictions; `position` tells the line and column of a place in the file.
+/// Finds contradictions; `position` returns the line and column of a path in the file.
 pub(super) struct Contradictions<'a, P> {
     pub(super) protocol: &'a Protocol,
     pub(super) schemas: &'a [Option<Value>],
     pub(super) position: P,
 }
 
-/// The name and the place of the rule that another one contradicts.
+/// The name and path of the rule that another one contradicts.
 type Other<'a> = Option<(&'a str, String)>;
 
 impl<P: Fn(&str) -> Option<(u32, u32)>> Contradictions<'_, P> {
-    /// Every contradiction, each with line and column of both rules.
+    /// Every contradiction, with line and column of both rules.
     pub(super) fn find(&self) -> Vec<Finding> {
         let mut found = self.consistency();
         found.extend(self.decisions());
@@ -52,7 +53,7 @@ impl<P: Fn(&str) -> Option<(u32, u32)>> Contradictions<'_, P> {
         finding
     }
 
-    /// Rules about contracts that no contract obeys, alone or together.
+    /// Rules that no contract satisfies, alone or in pairs.
     fn consistency(&self) -> Vec<Finding> {
         let contracts = self.definition().contracts.iter().zip(self.schemas);
         let types = contracts.filter_map(|(kind, schema)| Some((&*kind.name, schema.as_ref()?)));
@@ -83,7 +84,7 @@ impl<P: Fn(&str) -> Option<(u32, u32)>> Contradictions<'_, P> {
                     "rule `{name}` applies to no contract: none can have what its `when` asks"
                 );
                 let mut finding = self.finding(at, text, None);
-                // Nothing is refused for it: its contracts may be gone.
+                // Not an error: its contracts may have been removed.
                 finding.severity = Severity::Warning;
                 found.push(finding);
                 continue;
@@ -95,7 +96,7 @@ impl<P: Fn(&str) -> Option<(u32, u32)>> Contradictions<'_, P> {
                 }
                 let types = applies.iter().filter(|one| of(other).contains(one));
                 let mut conflicts = types.filter_map(|(kind, schema)| {
-                    // What one of the two refuses anyway is no matter of the other.
+                    // A pair is reported only if each rule is satisfiable by itself.
                     let alone = |one| impossible(schema, &both, &[one]).is_some();
                     let is_of_both = !alone(other) && !alone(rule);
                     let term = impossible(schema, &both, &both).filter(|_| is_of_both)?;
@@ -111,7 +112,7 @@ impl<P: Fn(&str) -> Option<(u32, u32)>> Contradictions<'_, P> {
         found
     }
 
-    /// Decisions that never apply, or never first. They only warn: a limit may have made them moot.
+    /// Decisions that never apply, or never first. Only warnings: a limit may have made them moot.
     fn decisions(&self) -> Vec<Finding> {
         let rules = &self.definition().decisions;
         let at = |i: usize| format!("/decisions/{i}");
@@ -135,7 +136,7 @@ impl<P: Fn(&str) -> Option<(u32, u32)>> Contradictions<'_, P> {
         warned.collect()
     }
 
-    /// Why no handoff is ever in these circumstances; with the key of the retries that prevents it.
+    /// Why no handoff is ever in these circumstances; with the limit that prevents it.
     fn never(&self, when: &Circumstances) -> Option<(&'static str, Option<&'static str>)> {
         let definition = self.definition();
         let retried = when.retries_left == Some(true);
@@ -171,7 +172,7 @@ impl<P: Fn(&str) -> Option<(u32, u32)>> Contradictions<'_, P> {
         })
     }
 
-    /// Requirements that no contract meets, and two for a merge of which each undoes the other.
+    /// Requirements that no contract meets, and pairs for a merge that undo each other.
     fn requirements(&self) -> Vec<Finding> {
         let all = self.definition().requirements.iter();
         let shown: Vec<_> = all.filter(|(_, of)| of.approved_by.is_empty()).collect();
@@ -227,7 +228,7 @@ impl<P: Fn(&str) -> Option<(u32, u32)>> Contradictions<'_, P> {
                 .any(|word| state(word).is_none_or(|state| *state == State::Completed))
     }
 
-    /// What takes more handoffs than an issue may have: its end, or a contract that is required.
+    /// Goals that need more handoffs than an issue may have: its end, or a required contract.
     fn ways(&self) -> Vec<Finding> {
         let definition = self.definition();
         let limits = definition.limits.as_ref();
@@ -270,7 +271,8 @@ impl<P: Fn(&str) -> Option<(u32, u32)>> Contradictions<'_, P> {
         found.collect()
     }
 
-    /// The fewest handoffs after which each agent can send; who steps in can from the first on.
+    /// The minimum number of handoffs before each agent can send; agents that step in can from the
+    /// start.
     fn fewest(&self) -> BTreeMap<&str, u32> {
         let definition = self.definition();
         let agents = definition.agents.iter().map(|agent| &agent.id);
@@ -291,7 +293,7 @@ impl<P: Fn(&str) -> Option<(u32, u32)>> Contradictions<'_, P> {
     }
 }
 
-/// The fewest handoffs before one on this route.
+/// The minimum number of handoffs before one on this route.
 fn held(fewest: &BTreeMap<&str, u32>, route: &Route) -> Option<u32> {
     match route.from.as_str() {
         _ if route.opens => Some(0),
@@ -300,7 +302,7 @@ fn held(fewest: &BTreeMap<&str, u32>, route: &Route) -> Option<u32> {
     }
 }
 
-/// A finding about these rules: a warning, if one of them only warns.
+/// A finding about these rules: a warning if one of them only warns.
 fn weighed(mut finding: Finding, rules: &[&ConsistencyRule]) -> Finding {
     if rules.iter().any(|rule| rule.policy == Policy::Warn) {
         finding.severity = Severity::Warning;
@@ -308,13 +310,13 @@ fn weighed(mut finding: Finding, rules: &[&ConsistencyRule]) -> Finding {
     finding
 }
 
-/// Whether contracts with this schema can have what a rule compares and what it asks for.
+/// Whether contracts with this schema can have the places that a rule compares and conditions on.
 fn has_places(schema: &Value, rule: &ConsistencyRule) -> bool {
     let mut places = rule.places();
     places.all(|at| schema_has(schema, at))
 }
 
-/// Whether each contract to which a rule applies is one for the other.
+/// Whether one rule applies wherever the other does.
 fn implies(rule: &ConsistencyRule, other: &ConsistencyRule) -> bool {
     other.when.iter().all(|(at, words)| {
         let own = rule.when.get(at);
@@ -322,7 +324,7 @@ fn implies(rule: &ConsistencyRule, other: &ConsistencyRule) -> bool {
     })
 }
 
-/// Whether an action can be carried out whenever its rule applies.
+/// Whether an action can always be carried out when its rule applies.
 fn is_sure(action: Action, when: &Circumstances) -> bool {
     let is = |state| when.state == Some(state);
     when.to_decide
@@ -338,7 +340,7 @@ fn is_sure(action: Action, when: &Circumstances) -> bool {
         }
 }
 
-/// Whether whatever is in the narrow circumstances is in the wide ones too.
+/// Whether the wide circumstances include the narrow ones.
 fn covers(wide: &Circumstances, narrow: &Circumstances) -> bool {
     fn any<T: PartialEq>(wide: &[T], narrow: &[T]) -> bool {
         wide.is_empty() || !narrow.is_empty() && narrow.iter().all(|one| wide.contains(one))
@@ -373,22 +375,22 @@ fn covers(wide: &Circumstances, narrow: &Circumstances) -> bool {
             .all(|round| narrow.reached.contains(round))
 }
 
-/// What a term's value can be.
+/// The possible values of a term.
 #[derive(Clone, Default)]
 struct Domain {
-    /// Whether it is one text, number or truth value.
+    /// Whether it is a single scalar.
     single: bool,
-    /// Whether it is a number; the least and the most that it can be.
+    /// Whether it is a number; with its minimum and maximum.
     number: bool,
     least: Option<f64>,
     most: Option<f64>,
-    /// The only values, and those that it can't have.
+    /// The allowed values, and the excluded ones.
     words: Option<BTreeSet<String>>,
     without: BTreeSet<String>,
 }
 
 impl Domain {
-    /// What a contract type's schema leaves for a term.
+    /// The values of a term that a contract type's schema allows.
     fn of(term: &Term, schema: &Value) -> Self {
         let mut domain = Self::default();
         if let Subject::Fixed(_) = term.subject() {
@@ -408,7 +410,7 @@ impl Domain {
         domain
     }
 
-    /// What a schema leaves for the value at a pointer.
+    /// The values at a pointer that a schema allows.
     fn at(pointer: &str, schema: &Value) -> Self {
         let mut domain = Self::default();
         for node in binding(schema, pointer) {
@@ -436,14 +438,14 @@ impl Domain {
         domain
     }
 
-    /// Only these values are left.
+    /// Restricts it to these values.
     fn keep(&mut self, words: &BTreeSet<String>) {
         self.single = true;
         let both = self.words.as_ref().map(|known| known & words);
         self.words = Some(both.unwrap_or_else(|| words.clone()));
     }
 
-    /// Only numbers from the one to the other are left.
+    /// Restricts it to a range of numbers.
     fn bound(&mut self, least: Option<f64>, most: Option<f64>) {
         let some =
             |known: Option<f64>, new: Option<f64>, of: fn(f64, f64) -> f64| match (known, new) {
@@ -473,10 +475,10 @@ impl Domain {
                 .is_some_and(|words| !words.iter().any(can))
     }
 
-    /// Takes away what a comparison with another term does not allow either of them.
+    /// Restricts two terms to what a comparison between them allows.
     fn narrow(&mut self, compare: &Comparison, other: &mut Self) {
         let is_fixed = |term: &Term| matches!(term.subject(), Subject::Fixed(_));
-        // Texts of numbers can be written in several ways.
+        // Numbers as text can be written in several ways.
         let exclude = |from: &mut Self, words: &Self| {
             let words = words
                 .words
@@ -511,7 +513,7 @@ impl Domain {
     }
 }
 
-/// A value as comparisons see it: a number whatever way it is written, without blanks around it.
+/// A value's canonical text: numbers normalized, blanks trimmed.
 fn word(value: &Value) -> String {
     let text = scalar(value).unwrap_or_else(|| value.to_string());
     let text = text.trim();
@@ -519,7 +521,7 @@ fn word(value: &Value) -> String {
         .map_or(text.to_owned(), |number| number.to_string())
 }
 
-/// The parts of a schema that every value at a pointer obeys.
+/// The subschemas that always apply at a pointer.
 fn binding<'s>(schema: &'s Value, pointer: &str) -> Vec<&'s Value> {
     let all = |mut next: Vec<&'s Value>| {
         let mut found = Vec::new();
@@ -539,8 +541,8 @@ fn binding<'s>(schema: &'s Value, pointer: &str) -> Vec<&'s Value> {
     })
 }
 
-/// The term of which nothing is left, if contracts with this schema to which the rules `when` apply have
-/// to obey the rules `then`.
+/// The term left without values, if contracts with this schema to which the rules `when` apply must
+/// obey the rules `then`.
 fn impossible(
     schema: &Value,
     when: &[&ConsistencyRule],
@@ -556,7 +558,7 @@ fn impossible(
             domain.keep(&texts.collect());
         }
     }
-    // Twice: what the second rule says of a term, the first one says of its other.
+    // Twice, because a later rule may restrict a term of an earlier one.
     for rule in then.iter().chain(then) {
         let terms = rule.compare.terms();
         let [mut left, mut right] = terms.map(|term| {
@@ -575,7 +577,7 @@ fn impossible(
         .or_else(|| opposed(schema, then))
 }
 
-/// The term of which one rule says that it is what the other says that it is not.
+/// The term that one rule requires to be equal and the other to differ.
 fn opposed(schema: &Value, rules: &[&ConsistencyRule]) -> Option<String> {
     use Comparison::{Distinct, EqualSets, Same, SubsetOf};
     let [one, two] = rules else { return None };

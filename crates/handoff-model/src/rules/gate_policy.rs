@@ -1,4 +1,4 @@
-//! What a gate asks, as a file outside the ledger: whoever writes to the ledger can't change it.
+//! A gate's policy, as a file outside the ledger, so that writers to the ledger can't change it.
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::AgentName;
@@ -6,22 +6,22 @@ use handoff_base::text::without_mark;
 use handoff_protocol::Signers;
 use serde::Deserialize;
 
-/// What a gate asks.
+/// A gate's policy.
 #[derive(Clone, Debug, Default)]
 pub struct GatePolicy {
     /// The protocol that the issue must follow; by default the ledger's.
     pub protocol: Option<AgentName>,
-    /// The requirements; if empty, those that the protocol sets for a merge.
+    /// The requirements; if empty, the protocol's for a merge.
     pub require: Vec<String>,
     /// Whether each step of the issue must be signed with a listed key.
     pub signed: bool,
-    /// The keys that count, in place of those that the ledger lists.
+    /// The keys that count, instead of the ledger's.
     pub signers: Option<Signers>,
-    /// The pull requests that need not show anything: those to which one of these applies.
+    /// The exemptions; one that applies suffices.
     pub exempt: Vec<Exemption>,
 }
 
-/// Which pull requests need not show anything: those that meet each condition it has.
+/// Pull requests exempt from the requirements: those that meet all of its conditions.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exemption {
@@ -31,18 +31,18 @@ pub struct Exemption {
     pub authors: Option<Vec<String>>,
     /// It has one of these labels.
     pub labels: Option<Vec<String>>,
-    /// It changes nothing but what these patterns match.
+    /// It changes only paths that match these patterns.
     pub paths: Option<Vec<String>>,
-    /// It is from one of these branches of the repository, by patterns.
+    /// It comes from a branch of this repository that matches these patterns.
     pub branches: Option<Vec<String>>,
-    /// It is into one of these branches, by patterns.
+    /// It targets a branch that matches these patterns.
     pub into: Option<Vec<String>>,
     /// It names no issue.
     pub without_issue: Option<bool>,
 }
 
 impl Exemption {
-    /// Why it can't be used, if it can't: without a condition it would be for everything.
+    /// Why it is invalid, if it is: without a condition it would exempt everything.
     fn fault(&self) -> Option<&'static str> {
         let Self {
             reason,
@@ -69,7 +69,7 @@ impl Exemption {
     }
 }
 
-/// The file.
+/// The stored form.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stored {
@@ -86,10 +86,10 @@ struct Stored {
 }
 
 impl GatePolicy {
-    /// Parses the file; a list of keys asks for signatures.
+    /// Parses the file; a list of keys requires signatures.
     ///
     /// # Errors
-    /// Every fault: a file that is not understood opens no gate.
+    /// Every fault: an invalid file opens no gate.
     pub fn parse(bytes: &[u8]) -> Result<Self, Vec<Finding>> {
         let fault = |text: String| vec![Finding::error(FindingCode::GatePolicy, "", text)];
         let stored: Stored = serde_json::from_slice(without_mark(bytes))

@@ -1,7 +1,7 @@
-//! What a new version of a protocol lets pass that the one before refused.
+//! Detects what a new version of a protocol permits that the previous one refused.
 //!
-//! What can't be told to be as strict counts as weaker: a rule is compared as it is stored, and not by
-//! what it is meant for. Words for people may change.
+//! A change counts as weaker unless it is certainly as strict: rules are compared as stored, not by
+//! intent. Words for people may change.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 use super::protocol_check::ProtocolFiles;
 use crate::layout::DEFINITION;
 
-/// What is said of a list of keys with a line that was not in it: its key may sign what it could not.
+/// The key for a new line in the list of keys: it can sign what it could not before.
 pub const ADDED_SIGNER: &str = "signers.added";
 
-/// The keys of `protocol.json` that refuse nothing: names, texts, what is shown, told or traced.
+/// The keys of `protocol.json` without effect on refusals: names, texts, views and traces.
 const SAYS: [&str; 8] = [
     "alerts",
     "decisions",
@@ -26,13 +26,13 @@ const SAYS: [&str; 8] = [
     "version",
 ];
 
-/// The keys whose comparison knows more than this one.
+/// The keys compared more exactly elsewhere.
 const ELSEWHERE: [&str; 2] = ["evidence", "secrets"];
 
-/// The times among the limits of an issue.
+/// The durations among an issue's limits.
 const LIMITS: [&str; 2] = ["cooldown_seconds", "deadline_seconds"];
 
-/// The members of a rule that are for people, or refuse nothing.
+/// The members of rules that are for people, or have no effect on refusals.
 const TEXTS: [&str; 12] = [
     "aliases",
     "archive_after_seconds",
@@ -48,7 +48,7 @@ const TEXTS: [&str; 12] = [
     "title",
 ];
 
-/// The keywords of a JSON Schema that accept or refuse nothing.
+/// The annotation keywords of JSON Schema.
 const ANNOTATIONS: [&str; 8] = [
     "$comment",
     "$id",
@@ -60,8 +60,8 @@ const ANNOTATIONS: [&str; 8] = [
     "title",
 ];
 
-/// What a new version of a protocol checks less, by keys such as `requirements.approved`; its files
-/// are compared with those in force.
+/// What a new version checks less strictly, by keys such as `requirements.approved`; its files are
+/// compared with those in force.
 pub fn loosened(new: &ProtocolFiles, old: &ProtocolFiles) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let definition = |files: &ProtocolFiles| {
@@ -77,7 +77,7 @@ pub fn loosened(new: &ProtocolFiles, old: &ProtocolFiles) -> BTreeSet<String> {
             part(key, is.get(key), was.get(key), &mut found);
         }
     }
-    // Each contract type's schema, wherever it is, and those of everything else.
+    // The schema of each contract type, wherever it is, and all other schemas.
     let schema = |name: &str, of: &Value| {
         let own = of.get("schema").and_then(Value::as_str);
         own.map_or_else(|| ContractType::usual_files(name)[0].clone(), str::to_owned)
@@ -102,7 +102,7 @@ pub fn loosened(new: &ProtocolFiles, old: &ProtocolFiles) -> BTreeSet<String> {
     found
 }
 
-/// A definition by the parts that are compared and named, which recorded steps do.
+/// Splits a definition into the parts that are compared and named, which recorded steps rely on.
 fn parted(mut definition: Value) -> Value {
     let calls = named(definition.get("contracts")).any(|(_, kind)| kind.get("answers").is_some());
     let Some(parts) = definition.as_object_mut() else {
@@ -167,7 +167,7 @@ fn signers(files: &ProtocolFiles) -> BTreeSet<&[u8]> {
         .collect()
 }
 
-/// The key of a schema that accepts more than it did. One that is gone accepts nothing.
+/// The key of a schema that became more permissive. A removed one accepts nothing.
 fn compared(
     name: &str,
     (new, new_at): (&ProtocolFiles, &str),
@@ -196,7 +196,7 @@ fn part(key: &str, is: Option<&Value>, was: Option<&Value>, found: &mut BTreeSet
         found.insert(name.map_or(key.to_owned(), |name| format!("{key}.{name}")));
     };
     match key {
-        // What is more of these refuses more.
+        // Additions make these stricter.
         "requirements" => {
             for (name, was) in named(was) {
                 let is = named(is).find(|(own, _)| *own == name).map(|(_, is)| is);
@@ -210,7 +210,7 @@ fn part(key: &str, is: Option<&Value>, was: Option<&Value>, found: &mut BTreeSet
                 asked.map(|(name, _)| name.to_owned()).collect()
             };
             let (is, was) = (asked(is), asked(was));
-            // Without any, `completed` is what a merge asks.
+            // If none is marked, a merge requires `completed`.
             if !was.is_subset(&is) || was.is_empty() && !is.is_empty() {
                 found.insert("merge".to_owned());
             }
@@ -223,7 +223,7 @@ fn part(key: &str, is: Option<&Value>, was: Option<&Value>, found: &mut BTreeSet
                 }
             }
         }
-        // A type that is new needs a route, and an agent that is new a kind that decides.
+        // A new type needs a route to be used; a new agent is harmless unless its kind decides.
         "contracts" | "agents" => {
             for (name, is) in named(is) {
                 let was = named(was).find(|(known, _)| *known == name);
@@ -247,7 +247,7 @@ fn part(key: &str, is: Option<&Value>, was: Option<&Value>, found: &mut BTreeSet
                 }
             }
         }
-        // A limit that is added refuses more.
+        // An added limit is stricter.
         "limits" => {
             for (name, was) in named(was).filter(|(name, _)| *name != "on_record") {
                 let is = is.and_then(|is| is.get(name));
@@ -271,7 +271,7 @@ fn part(key: &str, is: Option<&Value>, was: Option<&Value>, found: &mut BTreeSet
     }
 }
 
-/// A value without one of its members.
+/// A value without one member.
 fn without(value: &Value, name: &str) -> Value {
     let mut value = value.clone();
     if let Some(members) = value.as_object_mut() {
@@ -280,7 +280,7 @@ fn without(value: &Value, name: &str) -> Value {
     value
 }
 
-/// Routes with one sender and one receiver each.
+/// Expands routes to one sender and one receiver each.
 fn each_route(routes: Option<&Value>) -> Option<Value> {
     let list = |value: &Value| match value {
         Value::Array(list) => list.clone(),
@@ -301,7 +301,8 @@ fn each_route(routes: Option<&Value>) -> Option<Value> {
     Some(Value::Array(found))
 }
 
-/// The entries of a part by their names: its members, or a list's entries by `id`, `type` or `name`.
+/// The entries of a part by name: an object's members, or a list's entries by `id`, `type` or
+/// `name`.
 fn named(part: Option<&Value>) -> Box<dyn Iterator<Item = (&str, &Value)> + '_> {
     match part {
         Some(Value::Object(members)) => {
@@ -320,7 +321,7 @@ fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Whether each entry of a list is in another one, whatever is said of it.
+/// Whether each entry of a list is also in another one, in any form.
 fn is_subset(part: Option<&Value>, of: Option<&Value>) -> bool {
     let list = |value: Option<&Value>| -> Vec<Value> {
         let entries = value.and_then(Value::as_array).into_iter().flatten();
@@ -344,8 +345,7 @@ fn without_texts(value: &Value) -> Value {
     }
 }
 
-/// Whether a rule is the same but for its texts, and for limits that are lower now; claims that are
-/// stated in addition are checked in addition.
+/// Whether a rule is unchanged apart from texts and lowered limits; added claims mean added checks.
 fn is_kept(is: &Value, was: &Value) -> bool {
     fn kept(is: &Value, was: &Value) -> bool {
         match (is, was) {
@@ -384,7 +384,7 @@ fn is_at_most(is: &Value, was: &Value) -> bool {
     }
 }
 
-/// Whether all that a schema accepts is accepted by another one, as far as that can be told.
+/// Whether a schema certainly accepts nothing more than another one did.
 fn is_as_strict(is: &Value, was: &Value) -> bool {
     let (Value::Object(is), Value::Object(was)) = (is, was) else {
         return is == was || *is == Value::Bool(false) || *was == Value::Bool(true);
@@ -395,10 +395,10 @@ fn is_as_strict(is: &Value, was: &Value) -> bool {
     keywords.all(|(key, was_it)| keyword(key, is.get(key), was_it)) && adds_nothing(is, was)
 }
 
-/// Whether a schema's keyword is as strict as it was.
+/// Whether a schema's keyword is as strict as before.
 fn keyword(key: &str, is: Option<&Value>, was: &Value) -> bool {
     let Some(is) = is else {
-        // What no `$ref` needs any more refuses nothing by itself.
+        // Definitions that are no longer referenced have no effect.
         return ["$defs", "definitions"].contains(&key);
     };
     match key {
@@ -434,8 +434,8 @@ fn keyword(key: &str, is: Option<&Value>, was: &Value) -> bool {
     }
 }
 
-/// Whether each word that joins others by `|` still has all of them beside it: it is a placeholder, and
-/// refused, only so.
+/// Whether each word that joins others by `|` still has all of them beside it: only then is it
+/// refused as a placeholder.
 fn keeps_choices(is: &Value, was: &Value) -> bool {
     let words = |list: &Value| -> BTreeSet<String> {
         let entries = list.as_array().into_iter().flatten();
@@ -451,7 +451,7 @@ fn keeps_choices(is: &Value, was: &Value) -> bool {
     joined.all(|word| parts(word).is_subset(&is))
 }
 
-/// Whether a schema names no property that it refused before.
+/// Whether a schema names no property that was refused before.
 fn adds_nothing(is: &Map<String, Value>, was: &Map<String, Value>) -> bool {
     let closed = ["additionalProperties", "unevaluatedProperties"];
     let is_closed = closed
@@ -467,7 +467,7 @@ fn adds_nothing(is: &Map<String, Value>, was: &Map<String, Value>) -> bool {
     !is_closed || names(is).is_subset(&names(was))
 }
 
-/// A schema without its annotations.
+/// A schema without annotations.
 fn plain(schema: &Value) -> Value {
     match schema {
         Value::Object(members) => {

@@ -1,4 +1,4 @@
-//! The files with the rules: a protocol's folder, its settings, how strict it is, and a gate's policy.
+//! The files of rules: protocol folders, settings, strictness, and gate policies.
 
 mod contradictions;
 mod gate_policy;

@@ -1,5 +1,4 @@
-//! Reports every fault of a protocol's folder: in the definition, in its files, and where the two
-//! contradict each other.
+//! Checks a protocol's folder: the definition, the files, and contradictions between them.
 
 use std::collections::BTreeSet;
 
@@ -20,11 +19,11 @@ use crate::rules::template_check::lacking;
 /// A protocol's files, by path in its folder.
 pub type ProtocolFiles = [(String, Vec<u8>)];
 
-/// What to know of a protocol whose contracts claim nothing about the repository.
+/// A note about a protocol whose contracts make no claims about the repository.
 pub const NO_CLAIMS: &str = "no contract type declares claims, so that `evidence` checks nothing";
 
-/// Checks a protocol's folder. Findings name a file, or for a fault in the definition a JSON
-/// Pointer into it. Keys of an earlier form are read, and named with their new place.
+/// Checks a protocol's folder. Findings name a file or, in the definition, a JSON Pointer. Keys of
+/// an earlier form are read, and reported with their new place.
 pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
     let written = file(files, DEFINITION);
     let Some(now) = written.and_then(renewed) else {
@@ -51,7 +50,7 @@ pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
     found
 }
 
-/// Checks a folder whose definition has today's form; `placed` tells where a part of it is written.
+/// Checks a folder with a current definition; `placed` returns where a part of it is written.
 fn check(files: &ProtocolFiles, placed: impl Fn(&str) -> Option<(u32, u32)>) -> Vec<Finding> {
     let Some(definition) = file(files, DEFINITION) else {
         let text = "the folder has no protocol.json";
@@ -116,7 +115,7 @@ fn check(files: &ProtocolFiles, placed: impl Fn(&str) -> Option<(u32, u32)>) -> 
     capped(found)
 }
 
-/// Adds the faults of the files of a folder whose definition can't be read.
+/// Adds the faults of files in a folder whose definition is unreadable.
 fn without_definition(files: &ProtocolFiles, mut found: Vec<Finding>) -> Vec<Finding> {
     for (path, bytes) in files {
         let name = path.as_str();
@@ -129,7 +128,7 @@ fn without_definition(files: &ProtocolFiles, mut found: Vec<Finding>) -> Vec<Fin
     found
 }
 
-/// The line and column of a place in a JSON text.
+/// The line and column of a pointer in a JSON text.
 fn position(text: &[u8], pointer: &str) -> Option<(u32, u32)> {
     let text = str::from_utf8(text).ok()?;
     let mut at = scan::root(text);
@@ -148,7 +147,7 @@ fn position(text: &[u8], pointer: &str) -> Option<(u32, u32)> {
     Some((u32::try_from(line).ok()?, u32::try_from(column).ok()?))
 }
 
-/// Reads a schema that compiles.
+/// Reads and compiles a schema.
 fn read_schema(path: &str, bytes: &[u8]) -> Result<(Value, Schema), Box<Finding>> {
     let fault = |text: String| Box::new(Finding::error(FindingCode::ProtocolSchema, path, text));
     let value: Value =
@@ -163,7 +162,7 @@ fn read_schema(path: &str, bytes: &[u8]) -> Result<(Value, Schema), Box<Finding>
     Ok((value, compiled))
 }
 
-/// What is wrong with a template, if anything.
+/// A template's fault, if it has one.
 fn template_fault(path: &str, bytes: &[u8]) -> Option<Finding> {
     let text = match serde_json::from_slice::<Value>(bytes) {
         Err(error) => format!("it is not JSON: {error}"),
@@ -173,7 +172,8 @@ fn template_fault(path: &str, bytes: &[u8]) -> Option<Finding> {
     Some(Finding::error(FindingCode::ProtocolTemplate, path, text))
 }
 
-/// Warnings of what a type's template lacks, so that commands made from it are incomplete.
+/// Warnings about fields that a type's template lacks, which makes commands built from it
+/// incomplete.
 fn lacks(kind: &ContractType, schema: Option<&Value>, template: &[u8]) -> Vec<Finding> {
     let template: Value = serde_json::from_slice(template).unwrap_or_default();
     let places = schema.map(|schema| lacking(schema, &template));
@@ -185,8 +185,8 @@ fn lacks(kind: &ContractType, schema: Option<&Value>, template: &[u8]) -> Vec<Fi
     warnings.collect()
 }
 
-/// As many findings as of a contract, and how many more there are. What is not listed is of the
-/// worst severity, so that no error is lost in warnings.
+/// Limits findings to the number for a contract, and counts the rest. Errors are kept in favour of
+/// warnings.
 fn capped(mut findings: Vec<Finding>) -> Vec<Finding> {
     let more = findings.len().saturating_sub(MAX_FINDINGS);
     if more > 0 {
@@ -219,14 +219,14 @@ struct Checker<'a> {
     found: Vec<Finding>,
 }
 
-/// What all schemas of a protocol may need together: some hundred large ones.
+/// The maximum cost of all schemas of a protocol: some hundred large ones.
 const MAX_COST: Cost = Cost {
     steps: 1_000_000,
     patterns: 2_000,
 };
 
-/// The schema with which a protocol needs more than it may, if it does. Nothing is compiled: this can
-/// be asked of a protocol that nobody checked.
+/// The schema that exceeds the protocol's total cost, if any. Nothing is compiled, so this is safe
+/// for an unchecked protocol.
 pub fn beyond_cost(files: &ProtocolFiles) -> Option<Finding> {
     let mut all = Cost::default();
     let schemas = files
@@ -255,7 +255,7 @@ pub fn beyond_cost(files: &ProtocolFiles) -> Option<Finding> {
     None
 }
 
-/// The schema of each contract type, if it can be read.
+/// The schema of each contract type, if readable.
 type Schemas = Vec<Option<Value>>;
 
 impl Checker<'_> {
@@ -303,7 +303,7 @@ impl Checker<'_> {
             used.insert(document.schema.as_str());
             self.schema(format!("/documents/{name}/schema"), &document.schema, false);
         }
-        // Contracts may name the other schemas.
+        // Contracts may refer to the other schemas.
         for (path, _) in self.files {
             if path.ends_with(".json") && path.starts_with("schemas/") && !used.contains(&**path) {
                 self.schema(String::new(), path, false);
@@ -327,7 +327,7 @@ impl Checker<'_> {
     }
 
     /// Reports unknown contract types in requirements. A protocol that dropped a type still works;
-    /// its requirements just can't be met by that type.
+    /// its requirements just can't be met by it.
     fn requirements(&mut self) {
         for (name, requirement) in &self.definition.requirements {
             let lists = [
@@ -341,7 +341,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Warns of names in a list that no contract type has.
+    /// Warns about names in a list that are not contract types.
     fn unknown_types(&mut self, at: &str, types: &[String]) {
         for (i, kind) in types.iter().enumerate() {
             if self.protocol.contract_type(kind).is_none() {
@@ -353,7 +353,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Warns of facts that no contract states, and of a briefing with facts that are not known.
+    /// Warns about facts that no contract states, and unknown facts in a briefing.
     fn facts(&mut self) {
         let facts = &self.definition.facts;
         for (name, Fact { rule, .. }) in facts {
@@ -376,7 +376,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks the signers: agents that may sign and agents that can't.
+    /// Checks the signers: which agents can sign, and which can't.
     fn signers(&mut self) {
         let Some(bytes) = file(self.files, SIGNERS) else {
             return;
@@ -384,7 +384,7 @@ impl Checker<'_> {
         let (signers, faults) = Signers::parse(bytes);
         let whole = faults.is_empty();
         self.found.extend(faults);
-        // An unreadable file may still list them.
+        // An unreadable list may still contain them.
         if !whole || signers.is_empty() {
             return;
         }
@@ -443,12 +443,12 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports pointers that match no schema.
+    /// Reports pointers that no schema has.
     fn pointers(&mut self, schemas: &Schemas) {
         let definition = self.definition;
         let anywhere = |pointer: &str| {
             let mut known = schemas.iter().flatten();
-            // An unreadable schema was reported already and may have it.
+            // An unreadable schema was reported already, and may have it.
             schemas.iter().any(Option::is_none) || known.any(|s| has(s, pointer))
         };
         let mut shared = shared_pointers(definition);
@@ -496,7 +496,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports routes whose contract can't name their sender or receiver: it would be refused.
+    /// Reports routes whose contract can't name their parties: it would be refused.
     fn parties(&mut self, schemas: &Schemas) {
         let definition = self.definition;
         let named = |schema: &Value, at: Option<&str>, agent: &Agent| {
@@ -544,7 +544,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports status words that no contract can use, so that their meaning is never reached.
+    /// Reports status words that no schema allows.
     fn words(&mut self, schemas: &Schemas) {
         let definition = self.definition;
         let types = definition.contracts.iter().zip(schemas).enumerate();
@@ -573,7 +573,7 @@ impl Checker<'_> {
             said.extend(words);
         }
         for (word, state) in &definition.words.status {
-            // These words are known so that contracts with them can be refused.
+            // These words exist so that contracts with them are refused.
             let unfinished = matches!(state, State::Pending | State::InProgress);
             if !open && !unfinished && !said.contains(word) {
                 let text = format!(
@@ -588,7 +588,7 @@ impl Checker<'_> {
     }
 }
 
-/// What is wrong with the type that a schema gives to what is at a place.
+/// The fault in the type that a schema gives to a place.
 fn mistyped(place: &Place<'_>, at: &str, pointer: &str, schema: &Value) -> Option<Finding> {
     let wanted = place.types.join(" or ");
     match schema_types(schema, pointer) {
@@ -609,7 +609,7 @@ fn mistyped(place: &Place<'_>, at: &str, pointer: &str, schema: &Value) -> Optio
     }
 }
 
-/// The pointers into contracts of any type, with the place of each.
+/// The pointers that apply to contracts of any type, with their paths.
 fn shared_pointers(definition: &Definition) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     let fields = definition.fields.given();

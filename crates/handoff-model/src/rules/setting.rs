@@ -1,4 +1,4 @@
-//! The policies of a protocol that are set one at a time, without a copy of its files.
+//! Single settings of a protocol, changed without a copy of its files.
 
 use std::collections::BTreeSet;
 
@@ -11,24 +11,24 @@ use serde_json::{Value, json};
 /// The placeholder for a name in a key or a path.
 const NAME: &str = "*";
 
-/// The word that removes a policy, so that the default applies.
+/// The word that removes a setting, restoring the default.
 const DEFAULT: &str = "default";
 
-/// A policy of `protocol.json` that `git handoff protocol set` changes.
+/// A setting of `protocol.json` for `git handoff protocol set`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Setting {
     /// Its key on the command line; a trailing `*` is a placeholder for a name.
     pub key: &'static str,
-    /// Its place in `protocol.json`.
+    /// Its path in `protocol.json`.
     path: &'static str,
     takes: Takes,
-    /// Whether it can be left out.
+    /// Whether it can be removed.
     optional: bool,
-    /// What it sets, in a few words.
+    /// A short description.
     pub about: &'static str,
 }
 
-/// The values that a setting takes.
+/// The kind of value.
 #[derive(Debug, PartialEq, Eq)]
 enum Takes {
     /// `enforce`, `warn` or `off`.
@@ -41,10 +41,10 @@ enum Takes {
     Kinds,
 }
 
-/// Defines every setting: key and place, what it takes, whether it can be left out, what it sets.
+/// Defines every setting: key and path, kind of value, whether it is optional, description.
 macro_rules! settings {
     ($($key:literal at $path:literal: $takes:ident, $optional:literal, $about:literal;)+) => {
-        /// Every setting. A policy that a protocol gets later is settable once it has a line here.
+        /// Every setting. A new one needs a line here.
         pub const SETTINGS: [Setting; [$($key),+].len()] = [$(Setting {
             key: $key, path: $path, takes: Takes::$takes, optional: $optional, about: $about,
         }),+];
@@ -92,38 +92,38 @@ settings! {
         "how long after its end an issue is archived, in seconds";
 }
 
-/// A setting with its key as given and its new value.
+/// A setting's key and its new value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
     key: String,
     path: Vec<String>,
-    /// How many parts of the path the definition must have: what is only set, not added.
+    /// How many parts of the path must exist already: a value is set there, not added.
     given: usize,
     /// `None` removes it.
     value: Option<Value>,
 }
 
-/// A key or a value that can't be set.
+/// Why a setting can't be changed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SettingError {
     /// No setting has this key.
     #[error("there is no setting {}", quoted(.0))]
     Key(String),
-    /// What was set in an earlier form of `protocol.json` is not known by its keys.
+    /// The definition has an earlier form, with other keys.
     #[error("it has an earlier form, in which settings have other keys")]
     Earlier,
-    /// The definition lists nothing of this name.
+    /// The definition has no entry with this name.
     #[error("the protocol has no {}", quoted(.0))]
     Missing(String),
-    /// The definition is not one that a value can be put into.
+    /// The definition can't be edited.
     #[error("no single value can be put into the definition")]
     Edit(#[source] EditError),
-    /// The setting does not take this value.
+    /// The setting does not accept this value.
     #[error("{key} takes {takes}, not {}", quoted(value))]
     Value {
         /// The key.
         key: String,
-        /// The values that it takes.
+        /// The accepted values.
         takes: String,
         /// The value.
         value: String,
@@ -131,7 +131,7 @@ pub enum SettingError {
 }
 
 impl Setting {
-    /// The values that it takes, in words.
+    /// The accepted values, in words.
     pub fn takes(&self) -> String {
         let kinds = OnRecord::ALL.map(OnRecord::as_str).join(", ");
         let takes = match (&self.takes, self.optional) {
@@ -148,7 +148,7 @@ impl Setting {
         }
     }
 
-    /// Its keys in a definition, each with its value; with `*` in place of names, if it has none.
+    /// Its keys in a definition with their values; with `*` for names if there are none.
     pub fn values(&self, definition: &Value) -> Vec<(String, String)> {
         let mut given = keys(self, definition, definition);
         if given.is_empty() {
@@ -161,7 +161,7 @@ impl Setting {
         values.collect()
     }
 
-    /// The path of a key, if it is one of this setting.
+    /// The path for a key, if it belongs to this setting.
     fn path_of(&self, key: &str) -> Option<Vec<String>> {
         let name = match self.key.strip_suffix(NAME) {
             Some(prefix) => Some(key.strip_prefix(prefix).filter(|name| !name.is_empty())?),
@@ -207,7 +207,7 @@ impl Setting {
     }
 }
 
-/// The key that a setting has now, by an earlier one, which scripts may have.
+/// The current key for a former one, which scripts may use.
 fn moved(key: &str) -> Option<String> {
     if key.starts_with("budgets.") || key == "on_record" {
         return Some(format!("limits.{key}"));
@@ -218,7 +218,7 @@ fn moved(key: &str) -> Option<String> {
         "leases.person_seconds" => "person_lease_seconds",
         "leases.acknowledge_seconds" => "acknowledge_seconds",
         "archive" => "archive_after_seconds",
-        // Its place in `protocol.json` names a setting, too.
+        // A path in `protocol.json` is accepted too.
         place => {
             let is_it = |one: &&Setting| one.path.replace('/', ".") == place;
             return SETTINGS.iter().find(is_it).map(|one| one.key.to_owned());
@@ -228,10 +228,10 @@ fn moved(key: &str) -> Option<String> {
 }
 
 impl Assignment {
-    /// Reads a key and a value.
+    /// Parses a key and a value.
     ///
     /// # Errors
-    /// [`SettingError`] if there is no such setting, or it takes other values.
+    /// [`SettingError`] if there is no such setting, or the value is invalid.
     pub fn new(key: &str, word: &str) -> Result<Self, SettingError> {
         let now = moved(key);
         let key = now.as_deref().unwrap_or(key);
@@ -255,11 +255,11 @@ impl Assignment {
         })
     }
 
-    /// The definition with this value, under the next version; `None` if it already has it. Every
-    /// other byte stays.
+    /// The definition with this value and the next version; `None` if it is unchanged. Every other
+    /// byte stays.
     ///
     /// # Errors
-    /// [`SettingError`] if the definition lists nothing of this name, or has another form.
+    /// [`SettingError`] if the definition has no such entry, or can't be edited.
     pub fn applied(&self, definition: &str) -> Result<Option<String>, SettingError> {
         let before = edit::read(definition).map_err(SettingError::Edit)?;
         if is_earlier(&before) {
@@ -298,7 +298,7 @@ impl Assignment {
     }
 }
 
-/// The version that a protocol has after a policy was set: `1.2.0`, then `1.2.0+1`, `1.2.0+2`.
+/// The version after a setting was changed: `1.2.0`, then `1.2.0+1`, `1.2.0+2`.
 fn next_version(version: &str) -> String {
     let local = version.rsplit_once('+');
     match local.and_then(|(base, number)| Some((base, number.parse::<u32>().ok()?))) {
@@ -307,8 +307,8 @@ fn next_version(version: &str) -> String {
     }
 }
 
-/// The only setting in which a definition differs from the one before, with its new value: setting
-/// it gives this definition.
+/// The only setting in which a definition differs from the previous one, with its new value;
+/// setting it must reproduce the definition.
 pub fn only_setting_changed(before: &str, after: &str) -> Option<(String, String)> {
     let [old, new] = [edit::read(before).ok()?, edit::read(after).ok()?];
     let keys = SETTINGS
@@ -321,7 +321,7 @@ pub fn only_setting_changed(before: &str, after: &str) -> Option<(String, String
     is_all.then(|| (only.key, shown(only.value.as_ref())))
 }
 
-/// A new definition with these settings of the one in force, and what they are: each key with its
+/// A new definition with the changed settings of the one in force; and these settings, by key with
 /// value.
 ///
 /// # Errors
@@ -351,7 +351,7 @@ pub fn keep_settings(
     Ok((text, kept))
 }
 
-/// Whether settings were made in this version since its author's.
+/// Whether settings were changed since the author's version.
 pub fn has_settings(version: &str) -> bool {
     let local = version.rsplit_once('+');
     local.is_some_and(|(_, number)| number.parse::<u32>().is_ok())
@@ -381,7 +381,8 @@ fn keys(setting: &Setting, before: &Value, after: &Value) -> Vec<Assignment> {
     named.collect()
 }
 
-/// The path of a setting that one of these definitions has outside `limits`, where it was.
+/// The path of a setting at its former place outside `limits`, if one of these definitions has it
+/// there.
 fn placed(path: Vec<String>, key: &str, definitions: &[&Value]) -> Vec<String> {
     let part = key.split('.').next().unwrap_or_default();
     let is_there = || definitions.iter().any(|one| one.get(part).is_some());
@@ -396,13 +397,13 @@ fn placed(path: Vec<String>, key: &str, definitions: &[&Value]) -> Vec<String> {
     }
 }
 
-/// Whether a definition has settings in an earlier form, in which they have other keys.
+/// Whether a definition has settings in an earlier form, with other keys.
 pub fn is_earlier(definition: &Value) -> bool {
     let keys = ["archive", "budgets", "leases", "on_record"];
     keys.iter().any(|key| definition.get(key).is_some())
 }
 
-/// The names in an object, or of the objects in a list.
+/// The names in an object, or of a list's objects.
 fn names_in(value: &Value) -> Vec<&str> {
     match value {
         Value::Object(members) => members.keys().map(String::as_str).collect(),
@@ -411,8 +412,8 @@ fn names_in(value: &Value) -> Vec<&str> {
     }
 }
 
-/// A path with an index in place of a name in a list; `None` if the definition lacks one of the
-/// first `given` parts.
+/// A path with list entries' names replaced by indices; `None` if one of the first `given` parts is
+/// missing.
 fn indexed(definition: &Value, path: &[String], given: usize) -> Option<Vec<String>> {
     let mut here = Some(definition);
     let mut found = Vec::new();

@@ -1,29 +1,29 @@
-//! What a protocol checks less strictly than another one, as far as the two can be compared.
+//! Compares the strictness of two protocols, as far as possible.
 
 use std::collections::BTreeSet;
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_protocol::{Check, Claims, ConsistencyRule, Definition, Policy, Protocol, SIGNERS};
 
-/// A protocol, and whether its steps must be signed.
+/// A protocol, and whether it requires signatures.
 #[derive(Clone, Copy)]
 pub struct Strictness<'a> {
     /// The protocol.
     pub protocol: &'a Protocol,
-    /// Whether it has a list of keys.
+    /// Whether it lists keys.
     pub is_signed: bool,
 }
 
-/// Something that a protocol checks less strictly than another.
+/// Something that a protocol checks less strictly than another one.
 pub struct Weakness {
     /// Its name: `signers`, `secrets`, or the key of a setting such as `evidence.coverage`.
     pub key: String,
-    /// Where it is, and what the other protocol does.
+    /// The finding with its place and the other protocol's behaviour.
     pub finding: Finding,
 }
 
 impl Weakness {
-    /// What a new version of a protocol may let pass that the version in force refuses.
+    /// A weakness of a new version compared with the one in force.
     pub fn of_version(key: String) -> Self {
         let text = format!("`{key}` may let pass what the version in force refuses");
         let finding = Finding::error(FindingCode::ProtocolWeaker, "", text);
@@ -31,7 +31,7 @@ impl Weakness {
     }
 }
 
-/// What a protocol checks less strictly than another, in a ledger with this policy for claims.
+/// The weaknesses of a protocol compared with another one, in a ledger with this evidence policy.
 pub fn weaker(one: Strictness<'_>, than: Strictness<'_>, ledger: Policy) -> Vec<Weakness> {
     let mut comparison = Comparison {
         other: than.protocol.name(),
@@ -73,8 +73,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// Compares the claims of the contract types that both have: one that is not declared is not
-    /// checked.
+    /// Compares the claims of contract types that both have: undeclared claims are not checked.
     fn claims(&mut self, own: &Definition, other: &Definition) {
         for (i, kind) in own.contracts.iter().enumerate() {
             let Some(there) = other.contracts.iter().find(|c| c.name == kind.name) else {
@@ -95,7 +94,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// Compares the rules that apply to a contract type that both have.
+    /// Compares the rules for contract types that both have.
     fn consistency(&mut self, own: &Definition, other: &Definition) {
         let has = |name: &str| own.contracts.iter().any(|c| c.name == name);
         let applies = |rule: &ConsistencyRule| match &rule.of[..] {
@@ -137,7 +136,7 @@ impl Comparison<'_> {
     }
 }
 
-/// How strict a policy is.
+/// A policy's strictness.
 fn rank(policy: Policy) -> u8 {
     match policy {
         Policy::Off => 0,

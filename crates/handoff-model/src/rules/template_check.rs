@@ -1,10 +1,9 @@
-//! The fields that a schema requires and its type's template lacks: no command that is printed for
-//! such a contract would name them.
+//! Finds required fields that a contract type's template lacks: printed commands would omit them.
 
 use handoff_base::pointer::push_part;
 use serde_json::Value;
 
-/// How many parts of a schema are looked at for one value.
+/// The maximum number of subschemas examined for one value.
 const MOST_PARTS: usize = 64;
 
 /// The place of each field that a template lacks.
@@ -45,8 +44,8 @@ fn walk(root: &Value, schemas: Vec<&Value>, value: &Value, at: &str, found: &mut
     }
 }
 
-/// The parts of schemas that apply to a value whatever it says: themselves, what they refer to, and
-/// all of `allOf`.
+/// The subschemas that unconditionally apply to a value: themselves, references, and all of
+/// `allOf`.
 fn applying<'s>(root: &'s Value, schemas: Vec<&'s Value>) -> Vec<&'s Value> {
     let mut parts: Vec<&Value> = Vec::new();
     let mut left = schemas;

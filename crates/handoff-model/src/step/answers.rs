@@ -1,5 +1,4 @@
-//! Answers to a blocked agent's questions: parsed from text and checked against the kind of value
-//! that was asked for.
+//! Answers to questions: parsing, and checking against the requested kinds.
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::HandoffId;
@@ -9,8 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::record::Question;
 
-/// The kinds of value that are distinguished. A question may use any word for its kind; an unknown
-/// kind accepts any value.
+/// The known kinds of values. A question may use any word as its kind; an unknown kind accepts any
+/// value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Text,
@@ -54,8 +53,7 @@ impl Kind {
     }
 }
 
-/// Parses an answer that was written as text: as the kind of value that was asked for if possible,
-/// else as plain text.
+/// Parses an answer given as text: as the requested kind if possible, else as plain text.
 pub fn read(questions: &[Question], key: &str, text: &str) -> Value {
     let asked = questions.iter().find(|q| q.key == key);
     let kind = Kind::of(asked.and_then(|q| q.kind.as_deref()));
@@ -67,15 +65,14 @@ pub fn read(questions: &[Question], key: &str, text: &str) -> Value {
     value.unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// Whether text alone can answer the questions, because none that must be answered asks for another
-/// kind of value.
+/// Whether text alone can answer the questions: no required question asks for another kind.
 pub(crate) fn can_be_words(questions: &[Question]) -> bool {
     let needed = questions.iter().filter(|q| !q.optional);
     let mut kinds = needed.map(|q| Kind::of(q.kind.as_deref()));
     kinds.all(|kind| matches!(kind, Kind::Text | Kind::Any))
 }
 
-/// Questions, and the handoff in which they were asked.
+/// Questions with their handoff.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     /// The handoff.
@@ -84,8 +81,8 @@ pub(crate) struct Asked<'a> {
     pub questions: &'a [Question],
 }
 
-/// What is wrong with answers: of the wrong kind, missing, not asked for, empty. Without named
-/// questions, any answer is valid.
+/// The faults of answers: wrong kind, missing, not asked for, empty. Without named questions, any
+/// answer is valid.
 pub(crate) fn faults(asked: Asked<'_>, values: &Map<String, Value>) -> Vec<Finding> {
     let place = |key: &str| format!("/{}", escaped_part(key));
     let mut found = missing(asked, values, place);
@@ -93,7 +90,7 @@ pub(crate) fn faults(asked: Asked<'_>, values: &Map<String, Value>) -> Vec<Findi
     found
 }
 
-/// The questions that must be answered and are not.
+/// The required questions without an answer.
 pub(crate) fn unanswered<'q>(
     questions: &'q [Question],
     values: &Map<String, Value>,
@@ -107,7 +104,7 @@ pub(crate) fn unanswered<'q>(
     needed.filter(move |q| !is_given(&q.key))
 }
 
-/// What must be answered and is not; `place` says where the answer to a key belongs.
+/// The missing required answers; `place` returns where a key's answer belongs.
 pub(crate) fn missing(
     asked: Asked<'_>,
     values: &Map<String, Value>,
@@ -136,7 +133,7 @@ pub(crate) fn missing(
     unanswered(asked.questions, values).map(fault).collect()
 }
 
-/// The answers that are of the wrong kind, or to no question.
+/// The answers of a wrong kind, or without a question.
 pub(crate) fn misfits(
     asked: &[Asked<'_>],
     values: &Map<String, Value>,
@@ -182,7 +179,7 @@ pub(crate) fn misfits(
     found
 }
 
-/// A question's key, with the kind of value that it asks for.
+/// A question's key, with its kind.
 fn named(question: &Question) -> String {
     match &question.kind {
         Some(kind) => format!("{} ({})", quoted(&question.key), kind.trim()),
@@ -190,10 +187,10 @@ fn named(question: &Question) -> String {
     }
 }
 
-/// The longest value that a finding shows, in characters.
+/// The maximum length of a value shown in a finding, in characters.
 const SHOWN: usize = 40;
 
-/// What was given, in short.
+/// A value, shortened.
 fn shown(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(SHOWN) {
@@ -202,7 +199,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Whether a value is of a kind; for a list `X[]`, every element must be an X.
+/// Whether a value is of a kind; `X[]` is a list of X.
 fn fits(kind: Option<&str>, value: &Value) -> bool {
     let element = kind.and_then(|kind| kind.trim().strip_suffix("[]"));
     match (element, value) {

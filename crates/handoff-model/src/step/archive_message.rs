@@ -1,4 +1,4 @@
-//! The messages of the steps that take issues out of the tip, and bring them back.
+//! The messages of steps that archive issues and bring them back.
 
 use handoff_base::Moment;
 
@@ -6,10 +6,10 @@ use crate::record::ArchivedIssue;
 use crate::step::StepEvent;
 use crate::trailers::trailers;
 
-/// The trailer that says before which moment the last step of each archived issue was made.
+/// The trailer with the moment before which archived issues were last changed.
 const BEFORE: &str = "Archived-Before";
 
-/// The message of an archive step, by its number of issues.
+/// The message of an archive step for this number of issues.
 pub fn archive_message(count: usize, before: Moment) -> String {
     let (noun, before) = (
         if count == 1 { "issue" } else { "issues" },
@@ -21,7 +21,7 @@ pub fn archive_message(count: usize, before: Moment) -> String {
     )
 }
 
-/// The moment that the message of such a step states.
+/// The moment in such a message.
 pub fn archived_before(message: &str) -> Option<Moment> {
     let stated = trailers(message).into_iter();
     let (_, text) = stated.rev().find(|(name, _)| *name == BEFORE)?;
@@ -29,7 +29,7 @@ pub fn archived_before(message: &str) -> Option<Moment> {
     (at.rfc3339() == text).then_some(at)
 }
 
-/// The message of a step that brings an archived issue back.
+/// The message of a step that unarchives an issue.
 pub fn unarchive_message(issue: &ArchivedIssue) -> String {
     let (key, commit) = (&issue.issue, issue.commit);
     let event = StepEvent::Unarchive.as_str();

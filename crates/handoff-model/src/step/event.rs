@@ -1,11 +1,11 @@
-//! The event of a step, and the changes of state that it makes.
+//! The event of a step, and its state changes.
 
 use handoff_base::ids::HandoffId;
 use handoff_protocol::{Event, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A change of one handoff's state, as trailers and receipts name it.
+/// A change of a handoff's state, for trailers and receipts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Change {
     /// The handoff.
@@ -24,7 +24,7 @@ impl std::fmt::Display for Change {
     }
 }
 
-/// The event of a step, as its `Event` trailer names it.
+/// The event of a step, as in its `Event` trailer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepEvent {
     /// Work was sent to its receiver.
@@ -35,13 +35,13 @@ pub enum StepEvent {
     Decide,
     /// A note was added.
     Annotate,
-    /// A person approved what a handoff hands on.
+    /// A person approved a handoff's result.
     Approve,
-    /// A person does not approve it.
+    /// A person disapproved of it.
     Disapprove,
     /// A completed or cancelled issue was reopened, or a paused one resumed.
     Reopen,
-    /// An issue in which nothing was open was given up.
+    /// An issue was given up.
     GiveUp,
     /// An issue was paused.
     Pause,
@@ -49,16 +49,16 @@ pub enum StepEvent {
     Set,
     /// A refused contract was put on record.
     Refuse,
-    /// Issues that ended were taken out of the tip.
+    /// Ended issues were archived.
     Archive,
-    /// An archived issue was brought back.
+    /// An archived issue was restored.
     Unarchive,
 }
 
 impl StepEvent {
     /// Every event that a step can have.
     pub fn all() -> impl Iterator<Item = Self> {
-        // Running out of attempts is part of the failure before it.
+        // Exhausting attempts is part of the failure before it.
         let lifecycle = Event::ALL.into_iter().filter(|e| *e != Event::Exhaust);
         std::iter::once(Self::Send)
             .chain(lifecycle.map(Self::Lifecycle))

@@ -1,9 +1,9 @@
-//! The commit message of a step: a subject that names the event, the issue's title, the text that
-//! did not fit in the subject, and trailers.
+//! The commit message of a step: a subject with the event, the issue's title, text that did not fit
+//! in the subject, and trailers.
 //!
-//! `git interpret-trailers --parse` reads the trailers back. Text that somebody wrote stays on one
-//! line, in its own paragraph or trailer, so that it cannot add a trailer, end the message early or
-//! move a terminal's cursor.
+//! `git interpret-trailers --parse` reads the trailers. User text stays on one line, in its own
+//! paragraph or trailer, so that it can't add a trailer, end the message or move a terminal's
+//! cursor.
 
 use handoff_base::text::{message_line, summary_line};
 use handoff_protocol::Event;
@@ -13,27 +13,27 @@ use crate::step::StepEvent;
 use crate::step::trailers::Trailer;
 use crate::trailers::folded;
 
-/// The longest subject, in characters. It is not measured in columns, since the tables of widths
-/// differ between versions of Unicode, and an audit must derive the same subject.
+/// The maximum length of a subject, in characters rather than columns: width tables differ between
+/// versions of Unicode, and an audit must derive the same subject.
 const SUBJECT: usize = 100;
 
-/// The longest text in the body, in characters.
+/// The maximum length of text in the body, in characters.
 const TEXT: usize = 2000;
 
-/// What a step did and why, for its subject and its trailers.
+/// What a step did and why, for its subject and trailers.
 pub(crate) struct Account {
     pub(crate) event: StepEvent,
-    /// The id of the handoff that it happened to, or the issue's key.
+    /// The handoff's id, or the issue's key.
     pub(crate) about: String,
-    /// What happened: `claimed, until 14:32`.
+    /// The event in words: `claimed, until 14:32`.
     pub(crate) done: String,
-    /// Why, or what was said.
+    /// The reason, or what was said.
     pub(crate) reason: Option<String>,
-    /// What the subject says if there is no reason.
+    /// The text of a subject without a reason.
     pub(crate) summary: Option<String>,
     pub(crate) failure_code: Option<String>,
     pub(crate) attempt: Option<u32>,
-    /// How long it could be claimed before it was, in seconds.
+    /// How long it was claimable before its claim, in seconds.
     pub(crate) waited: Option<u64>,
     /// How long its holder held it, in seconds.
     pub(crate) held: Option<u64>,
@@ -57,7 +57,7 @@ impl Account {
         }
     }
 
-    /// The subject, and its text if the subject has only the start of it and no trailer has it.
+    /// The subject; and its full text if it was truncated and no trailer has it.
     fn subject(&self) -> (String, Option<String>) {
         let text = self.reason.as_ref().or(self.summary.as_ref());
         let text = message_line(text.map_or("", String::as_str), TEXT);
@@ -75,8 +75,8 @@ impl Account {
         (shown, cut.then_some(text))
     }
 
-    /// The trailers of what followed from the request, in order. The reason is one of them where
-    /// nobody gave it.
+    /// The trailers for derived values, in order. They include a reason that the request did not
+    /// give.
     fn trailers(&self, is_told: bool) -> Vec<Trailer> {
         let line = |text: &Option<String>| text.as_deref().map(summary_line);
         let number = |number: Option<u64>| number.map(|n| n.to_string());
@@ -99,13 +99,13 @@ impl Account {
 /// The message of a step.
 pub(crate) struct Message<'a> {
     pub(crate) account: &'a Account,
-    /// The handoff that the step is recorded with.
+    /// The handoff with which the step is recorded.
     pub(crate) record: &'a Record,
     pub(crate) issue: &'a Issue,
     pub(crate) transitions: &'a [String],
-    /// What was asked, by whom and when.
+    /// The trailers of the request.
     pub(crate) asked: Vec<Trailer>,
-    /// Whether the reason is what the request gave.
+    /// Whether the request gave the reason.
     pub(crate) is_told: bool,
     pub(crate) pull_request: Option<String>,
 }

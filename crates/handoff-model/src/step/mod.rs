@@ -1,9 +1,9 @@
-//! Steps: what was asked, by whom and when, and the commit that it becomes.
+//! Steps: requests with their actor and time, and the commits that they become.
 //!
-//! `request` is what a caller asks for; with who asks and when it is a [`Step`], which `trailers` writes
-//! into the commit's message and reads back. `plan` has the types that the planner returns,
-//! `message` and `archive_message` word commits. `answers` compares the values of an answer with the
-//! questions, and [`screening`] looks for secrets in what a step would store.
+//! `request` defines what a caller asks for and the [`Step`], which `trailers` writes into the
+//! commit message and parses again. `plan` has the planner's result types, `message` and
+//! `archive_message` word commits, `answers` compares answers with questions, and [`screening`]
+//! looks for secrets.
 
 pub(crate) mod answers;
 mod archive_message;

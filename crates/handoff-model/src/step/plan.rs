@@ -1,4 +1,4 @@
-//! The plan for a request: the commit that it becomes, or the receipt of an earlier one.
+//! The plan for a request: a commit, or the receipt of an earlier one.
 
 use handoff_base::ids::AgentName;
 use handoff_base::{Edit, Moment};
@@ -9,7 +9,7 @@ use crate::record::{self, Evidence, Issue, Record, open_path};
 use crate::refusal::{ContractRefusal, Refusal};
 use crate::step::Change;
 
-/// The outcome of a request.
+/// The result of a request.
 #[derive(Clone, Debug)]
 pub struct Receipt {
     /// The handoff that the request was about.
@@ -18,17 +18,17 @@ pub struct Receipt {
     pub issue: Issue,
     /// Every handoff that changed, in the order of the trailers.
     pub changes: Vec<Change>,
-    /// The agents that the handoff's receiver may hand on to, with the contract's type if there are
-    /// several. A plan leaves it empty ([`Receipt::advised`]).
+    /// The agents to which the receiver may hand on, with the contract's type if there are several.
+    /// Empty in a plan ([`Receipt::advised`]).
     pub onward: Vec<(AgentName, Option<String>)>,
-    /// The contract's type, if it must be named to send such a contract again. A plan leaves it empty.
+    /// The contract's type, if sending such a contract again must name it. Empty in a plan.
     pub again: Option<String>,
-    /// Whether another attempt is not what usually follows a failure: only a person gives one, or the
-    /// protocol's rules say something else. A plan leaves it unset.
+    /// Whether a retry is not the usual consequence of a failure: only a person may grant it, or
+    /// the rules demand something else. Unset in a plan.
     pub needs_decision: bool,
-    /// The agent that decides what happens to the handoff if it can't go on. A plan leaves it empty.
+    /// The agent that decides about the handoff if it is stuck. Empty in a plan.
     pub lead: Option<AgentName>,
-    /// Whether the ledger already had this, so that nothing was written.
+    /// Whether the ledger already had this step, so that nothing was written.
     pub repeated: bool,
 }
 
@@ -38,25 +38,26 @@ pub type FileChanges = Vec<(String, Edit)>;
 /// A step that is ready to be written.
 #[derive(Debug)]
 pub struct PlannedStep {
-    /// What it changes.
+    /// Its file changes.
     pub files: FileChanges,
     /// The commit's message.
     pub message: String,
-    /// The outcome it leads to.
+    /// The resulting receipt.
     pub receipt: Receipt,
     /// The time of the issue's previous step, if there is one.
     pub previous: Option<Moment>,
-    /// The checks of its contract against the repository that it is not written without.
+    /// The evidence checks that its contract requires.
     pub demanded: Demanded,
-    /// The handoffs that its contract begins besides the receipt's.
+    /// The handoffs that its contract starts, besides the receipt's.
     pub begun: Vec<Record>,
 }
 
 impl PlannedStep {
-    /// Records the results of the checks that the step demands.
+    /// Records the results of the required checks.
     ///
     /// # Errors
-    /// [`ContractRefusal::Evidence`] if they are not what it demands, or contradict the contract.
+    /// [`ContractRefusal::Evidence`] if they do not match the requirements, or contradict the
+    /// contract.
     pub fn prove(&mut self, evidence: Vec<Evidence>) -> Result<(), Refusal> {
         if let Some(fault) = unfit(&self.demanded, &evidence) {
             let issue = self.receipt.issue.issue.clone();
@@ -83,11 +84,11 @@ impl PlannedStep {
 pub enum Planned {
     /// A commit.
     Write(Box<PlannedStep>),
-    /// Nothing: the ledger already has it.
+    /// Nothing to write: the ledger already has the step.
     Repeat(Box<Receipt>),
 }
 
-/// Why a request was not planned.
+/// Why a request has no plan.
 #[derive(Debug)]
 pub enum Stop<E> {
     /// It was refused by the protocol, the state or another agent's earlier step.

@@ -1,5 +1,5 @@
-//! What a caller asks the ledger to do: one type for a command, an import, a step that a `sync`
-//! makes again, and the audit.
+//! Requests to the ledger: one type for commands, imports, replayed steps of a `sync`, and the
+//! audit.
 
 use std::fmt;
 
@@ -19,80 +19,79 @@ use crate::record::{
     Question, TraceParent, UNSPECIFIED,
 };
 
-/// A step of an issue: what is requested, by whom and when. A caller makes it, the planner takes it, its
-/// commit has it, and an export writes it down.
+/// A step of an issue: the request, its actor and its time. Callers create it, the planner plans
+/// it, its commit records it, and exports contain it.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// The agent.
     pub by: AgentName,
-    /// The worker that acts as the agent; `None` if no worker makes the step, as when a lease
-    /// expired.
+    /// The worker that acts as the agent; `None` if there is none, as when a lease expired.
     pub worker: Option<WorkerId>,
     /// The time of the step.
     pub at: Moment,
-    /// The trace that it belongs to.
+    /// The trace context.
     pub traceparent: Option<TraceParent>,
-    /// What the work that it ends or reports on took so far; empty if nothing is reported.
+    /// The usage so far of the work that it ends or reports on; empty if not reported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usage: Vec<ModelUsage>,
-    /// The outside event that it carries out.
+    /// The outside event behind it.
     pub delivery: Option<Delivery>,
     /// What is requested.
     pub request: Request,
 }
 
 impl Step {
-    /// The id of the outside event that it carries out.
+    /// The id of the outside event behind it.
     pub fn event_id(&self) -> Option<DeliveryName> {
         self.delivery.as_ref().map(|delivery| delivery.id.clone())
     }
 }
 
-/// What a step requests in an issue. It is stored as an object with one member.
+/// The request in an issue. It is stored as an object with one member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Request {
-    /// Hands work on with a contract, which the commit adds.
+    /// Sends a contract, which the commit adds.
     Send(SendOptions),
-    /// Changes the state of existing work.
+    /// Changes existing work.
     #[serde(untagged)]
     Update(Update),
 }
 
-/// A contract that passed the pipeline, with the data gathered for it.
+/// A checked contract, with data gathered for it.
 pub struct SendRequest<'a> {
     /// The contract.
     pub contract: &'a Contract,
     /// The tip of the code branch.
     pub code: Option<&'a Code>,
-    /// The files that the contract delivers, in their current state.
+    /// The delivered files in their current state.
     pub artifacts: &'a [Artifact],
-    /// The policy for contradicted statements, unless the protocol sets one.
+    /// The policy for contradicted statements, if the protocol sets none.
     pub policy: Policy,
 }
 
-/// How a contract is sent.
+/// The options of sending a contract.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SendOptions {
-    /// The number of the request that it answers, if given.
+    /// The number of the answered request, if given.
     pub answers: Option<u32>,
     /// The number of the failed handoff whose contract it corrects.
     pub replaces: Option<u32>,
-    /// The token of the claim that its sender acts under, if given.
+    /// The token of the sender's claim, if given.
     pub token: Option<u32>,
-    /// The matches of secret patterns in it that are allowed.
+    /// The allowed matches of secret patterns.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_secrets: Vec<Allowance>,
-    /// Where it came from, if it was imported.
+    /// Its source, if it was imported.
     pub imported: Option<ImportSource>,
 }
 
 impl SendOptions {
-    /// For a contract that comes from elsewhere.
+    /// The options of an imported contract.
     pub fn imported(source: &ImportSource) -> Self {
         Self {
             imported: Some(source.clone()),
@@ -102,7 +101,7 @@ impl SendOptions {
 }
 
 impl Step {
-    /// A step of an agent, with nothing but a request.
+    /// A step with nothing but a request.
     pub fn new(by: AgentName, at: Moment, request: Request) -> Self {
         Self {
             by,
@@ -115,7 +114,7 @@ impl Step {
         }
     }
 
-    /// The same step, as it is planned and recorded.
+    /// The step in canonical form, as it is planned and recorded.
     pub fn canonical(&self) -> Self {
         let mut own = self.clone();
         if let Request::Update(Update::Change {
@@ -137,7 +136,7 @@ impl Request {
         }
     }
 
-    /// How a contract is sent.
+    /// The options, if it sends a contract.
     pub fn options(&self) -> &SendOptions {
         static NONE: SendOptions = SendOptions {
             answers: None,
@@ -159,7 +158,7 @@ impl<'de> Deserialize<'de> for Request {
     }
 }
 
-/// Reads by the member's name, so that an error is about that member, and refuses a second one.
+/// Parses by the member's name, so that errors are about that member, and refuses a second one.
 struct RequestVisitor;
 
 impl<'de> Visitor<'de> for RequestVisitor {
@@ -182,7 +181,7 @@ impl<'de> Visitor<'de> for RequestVisitor {
     }
 }
 
-/// A map whose first name was read already.
+/// A map whose first key was read already.
 struct NamedMember<M> {
     name: Option<String>,
     map: M,
@@ -206,7 +205,7 @@ impl<'de, M: MapAccess<'de>> MapAccess<'de> for NamedMember<M> {
     }
 }
 
-/// A request without a contract. In an export, it is stored as a member with the variant's name.
+/// A request without a contract. Exports store it as a member with the variant's name.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
@@ -230,16 +229,16 @@ pub enum Update {
         /// Why.
         why: String,
     },
-    /// Adds a note that corrects what was recorded.
+    /// Adds a note, which may correct the record.
     Annotate {
         /// The number of the handoff in the issue; `None` if the note is about the whole issue.
         handoff: Option<u32>,
         /// The note.
         note: String,
-        /// The facts that it states, by their names in skeletons.
+        /// The facts that it states, by placeholder name.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         facts: Map<String, Value>,
-        /// What a person decides about the handoff.
+        /// A person's approval or disapproval of the handoff.
         approval: Option<Approval>,
     },
     /// Gives up an issue in which nothing is open.
@@ -251,20 +250,20 @@ pub enum Update {
     Reopen {
         /// Why.
         reason: String,
-        /// When that was said, if that was earlier and elsewhere.
+        /// When it was said, if elsewhere and earlier.
         said_at: Option<Moment>,
     },
-    /// Pauses an issue: nobody is handed its work until it is reopened.
+    /// Pauses an issue: no work is handed out until it is reopened.
     Pause {
         /// Why.
         reason: String,
-        /// The agents that go on all the same.
+        /// The agents that may continue.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         except: Vec<AgentName>,
-        /// The issues with whose end the pause is over.
+        /// The issues whose end ends the pause.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         after: Vec<IssueKey>,
-        /// When that was said, if that was earlier and elsewhere.
+        /// When it was said, if elsewhere and earlier.
         said_at: Option<Moment>,
     },
     /// Sets a field that orders the queue, or a link between issues.
@@ -279,7 +278,7 @@ pub enum Update {
     },
     /// Records that a contract of the agent was refused.
     Refuse {
-        /// Which of the protocol's kinds it is.
+        /// Its kind, by the protocol.
         kind: OnRecord,
         /// The code of the refusal.
         code: String,
@@ -299,15 +298,15 @@ pub struct EventArgs {
     pub failure: Option<Failure>,
     /// Where the context of the failure is kept.
     pub context: Option<FailureContext>,
-    /// The token of the claim that the caller acts under.
+    /// The token of the caller's claim.
     pub token: Option<u32>,
-    /// When it was said, if that was earlier and elsewhere.
+    /// When it was said, if elsewhere and earlier.
     pub said_at: Option<Moment>,
-    /// The length of the lease in seconds, if not the protocol's.
+    /// The length of the lease in seconds, if not the default.
     pub lease: Option<u64>,
     /// The progress made.
     pub progress: Option<String>,
-    /// For how long what is given back is not offered, in seconds.
+    /// How long a released handoff is withheld from the queue, in seconds.
     pub after: Option<u64>,
     /// The questions of an agent that is blocked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -317,15 +316,14 @@ pub struct EventArgs {
     pub values: Map<String, Value>,
     /// The agent that takes over from now on.
     pub receiver: Option<AgentName>,
-    /// The part of the delay before another attempt, in thousandths, if the protocol wants a random
-    /// part of it.
+    /// The random part of a retry's delay, in thousandths, if the protocol uses jitter.
     pub jitter: Option<u32>,
-    /// The decision that this carries out, and its rationale.
+    /// The decision behind it, with its rationale.
     pub decision: Option<(Action, String)>,
-    /// Matches of secret patterns that are allowed; those that it contains are recorded.
+    /// Allowed matches of secret patterns; those that occur are recorded.
     #[serde(skip)]
     pub allow: Vec<Allowance>,
-    /// The allowed matches that it contains, and their places.
+    /// The allowed matches that occur, with their places.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_secrets: Vec<Allowance>,
 }
@@ -350,7 +348,7 @@ impl Update {
         }
     }
 
-    /// The number of the handoff that it is about; `None` if it is about the whole issue.
+    /// The number of its handoff; `None` if it is about the whole issue.
     pub fn handoff(&self) -> Option<u32> {
         match self {
             Self::Change { handoff, .. } | Self::Decide { handoff, .. } => Some(*handoff),
@@ -363,7 +361,7 @@ impl Update {
         }
     }
 
-    /// The same update for the handoff with another number, if it is about one.
+    /// A copy for the handoff with another number, if it is about one.
     #[must_use]
     pub fn renumbered(mut self, number: u32) -> Self {
         match &mut self {
@@ -386,7 +384,7 @@ impl Update {
         }
     }
 
-    /// Every text written by a user; none may be blank or longer than `MAX_TEXT`.
+    /// All user texts; none may be blank or longer than `MAX_TEXT`.
     pub fn texts(&self) -> Vec<&str> {
         match self {
             Self::Change { arguments, .. } => arguments.texts(),
@@ -395,7 +393,7 @@ impl Update {
                 approval: Some(_),
                 ..
             } if note.is_empty() => Vec::new(),
-            // It says what the work took.
+            // A usage report needs no note.
             Self::Annotate { note, facts, .. } if note.is_empty() && facts.is_empty() => Vec::new(),
             Self::Decide { why: text, .. }
             | Self::Annotate { note: text, .. }
@@ -407,7 +405,7 @@ impl Update {
         }
     }
 
-    /// What is screened for secrets: its members, and for a change its arguments' members.
+    /// The content to screen for secrets: its members or, for an event, its arguments' members.
     pub(crate) fn content(&self) -> Value {
         match self {
             Self::Change { arguments, .. } => json!(arguments),
@@ -420,7 +418,7 @@ impl Update {
 }
 
 impl EventArgs {
-    /// Arguments with nothing but a reason.
+    /// Arguments with only a reason.
     pub fn because(reason: &str) -> Self {
         Self {
             reason: Some(reason.to_owned()),
@@ -428,10 +426,9 @@ impl EventArgs {
         }
     }
 
-    /// Keeps those that an event takes: an import, or a commit that somebody made by hand, may have
-    /// others.
+    /// Keeps the arguments that apply to an event: imports and handmade commits may have others.
     fn keep_those_of(&mut self, event: Event) {
-        // What ran out follows from the record.
+        // An expiry follows from the record.
         if event == Event::Expire {
             *self = Self::default();
         }
@@ -440,7 +437,7 @@ impl EventArgs {
             self.failure = None;
             self.context = None;
         }
-        // The protocol has the code of a run that failed.
+        // The protocol determines the code of a failed run.
         if let Some(failure) = self
             .failure
             .as_mut()

@@ -1,7 +1,7 @@
-//! Screens for secrets, before anything is written.
+//! Screens for secrets before writing.
 //!
-//! The audit does not screen again. The rules change with the program, and a commit that was
-//! accepted once must not become invalid later.
+//! The audit does not screen again: rules change with the program, and an accepted commit must not
+//! become invalid later.
 
 use std::collections::HashSet;
 
@@ -15,14 +15,14 @@ use crate::layout::DEFINITION;
 use crate::rules::ProtocolFiles;
 use crate::step::Update;
 
-/// The screening of one step, with the allowances that apply to it.
+/// The screening of one step, with its allowances.
 pub struct Screen {
     /// The protocol's allowances.
     standing: Vec<Allowance>,
     /// The allowances for this step, and whether each was used.
     asked: Vec<(Allowance, bool)>,
     allowed: Vec<Allowance>,
-    /// The same, to look them up.
+    /// The same, for lookup.
     known: HashSet<Allowance>,
     found: Secrets,
 }
@@ -30,18 +30,18 @@ pub struct Screen {
 /// The result of a screening that found no forbidden secret.
 #[derive(Debug)]
 pub struct Screened {
-    /// The allowed matches for this step, by rule and place.
+    /// The matches allowed for this step, by rule and place.
     pub allowed: Vec<Allowance>,
-    /// An allowance that nothing used.
+    /// An unused allowance.
     pub unused: Option<Allowance>,
 }
 
-/// Why something may not be stored.
+/// Why content may not be stored.
 #[derive(Debug)]
 pub enum Unscreened {
-    /// It contains what looks like a secret.
+    /// It contains a likely secret.
     Secret {
-        /// Each secret and its place, without its text.
+        /// Each secret's place, without its text.
         findings: Vec<Finding>,
     },
     /// An allowance matches nothing in it.
@@ -115,7 +115,7 @@ impl Screen {
         self.found.extend(secrets);
     }
 
-    /// Ends the screening with findings for the forbidden secrets, which are masked in `others`.
+    /// Ends the screening; returns findings for forbidden secrets, and masks these in `others`.
     pub fn findings(self, others: &mut Vec<Finding>) -> Screened {
         self.found.mask(others);
         others.extend(self.found.findings());
@@ -145,7 +145,7 @@ impl Screen {
 }
 
 impl Review {
-    /// The review after its document was screened; none of its findings contains a secret.
+    /// The review with its document's secrets screened; no finding contains one.
     #[must_use]
     pub fn screened(mut self, protocol: &Protocol, input: &Input<'_>, asked: &[Allowance]) -> Self {
         let mut screen = Screen::new(protocol.definition(), asked);
@@ -170,7 +170,7 @@ impl Review {
     }
 }
 
-/// Screens the texts of an update and records the allowed matches in it.
+/// Screens the texts of an update and records allowed matches.
 ///
 /// # Errors
 /// [`Unscreened::Secret`] and [`Unscreened::Unused`].
@@ -193,14 +193,14 @@ pub fn screen_update(protocol: &Protocol, update: &mut Update) -> Result<(), Uns
     Ok(())
 }
 
-/// Screens a protocol's files, under the protocol's own allowances.
+/// Screens a protocol's files, under its own allowances.
 ///
 /// # Errors
 /// [`Unscreened::Secret`].
 pub fn screen_protocol(files: &ProtocolFiles) -> Result<(), Unscreened> {
     let definition = files.iter().find(|(path, _)| path == DEFINITION);
     let Some(protocol) = definition.and_then(|(_, bytes)| Protocol::load(bytes).ok()) else {
-        // An invalid definition is refused for that.
+        // An invalid definition is refused elsewhere.
         return Ok(());
     };
     let mut screen = Screen::new(protocol.definition(), &[]);

@@ -1,8 +1,9 @@
-//! A step as the trailers of its commit: what was asked with every argument, by whom and when.
+//! Encodes a step as trailers of its commit: the request with every argument, the actor and the
+//! time.
 //!
-//! [`write()`] and [`recorded`] go by one table, so that what is written comes back exactly. A trailer is
-//! written for each member that a request has; what follows from the request and the state (the
-//! transitions, the attempt, the times) has trailers of its own, which [`recorded`] passes over.
+//! [`write()`] and [`recorded`] use one table, so that a step round-trips exactly. Each member of a
+//! request has a trailer; derived values (transitions, attempt, times) have trailers of their own,
+//! which [`recorded`] ignores.
 
 use handoff_protocol::Event;
 use serde_json::{Map, Value, json};
@@ -11,7 +12,7 @@ use crate::record::UNSPECIFIED;
 use crate::step::{Request, Step, StepEvent, Update};
 use crate::trailers::{folded, json_line, trailers, unfolded};
 
-/// How a member's value is written.
+/// The encoding of a member's value.
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
     Text,
@@ -20,10 +21,10 @@ enum Form {
 
 use Form::{Json, Text};
 
-/// A member of a step by its JSON Pointer, and the trailer that has it.
+/// A member's JSON Pointer, trailer and encoding.
 type Member = (&'static str, &'static str, Form);
 
-/// Who made the step, when, and what came with it.
+/// The actor, the time, and what accompanies the request.
 const STEP: &[Member] = &[
     ("/by", "By", Text),
     ("/worker", "Worker", Text),
@@ -34,7 +35,7 @@ const STEP: &[Member] = &[
     ("/delivery/part", "Delivery-Part", Text),
 ];
 
-/// The member of a step that has the request.
+/// The member with the request.
 const REQUESTED: &str = "/request";
 
 const SEND: &[Member] = &[
@@ -45,7 +46,7 @@ const SEND: &[Member] = &[
     ("/imported", "Imported", Json),
 ];
 
-/// The arguments of an event, but for the texts that [`texts`] names.
+/// An event's arguments, except the texts in [`texts`].
 const CHANGE: &[Member] = &[
     ("/failure/recoverable", "Recoverable", Json),
     ("/failure/details", "Failure-Details", Text),
@@ -88,7 +89,7 @@ const REFUSE: &[Member] = &[
     ("/why", "Reason", Text),
 ];
 
-/// The texts of an event's arguments: the one that tells most is the reason.
+/// The texts of an event's arguments: the most telling one is the reason.
 fn texts(event: Event) -> &'static [Member] {
     match event {
         Event::Fail => &[
@@ -101,10 +102,10 @@ fn texts(event: Event) -> &'static [Member] {
     }
 }
 
-/// Names what was asked where that is not the event that it led to.
+/// The trailer of the request, if its event is a different one.
 pub(crate) const REQUEST: &str = "Request";
 
-/// Marks a note as one about the whole issue.
+/// Marks a note about the whole issue.
 const SCOPE: (&str, &str) = ("Scope", "issue");
 
 /// The event that a request asks for.
@@ -169,7 +170,7 @@ pub(crate) fn write(step: &Step, led_to: StepEvent) -> Vec<Trailer> {
     found
 }
 
-/// Adds the trailers of the members that a value has.
+/// Adds trailers for the members of a value.
 fn put(value: &Value, members: &[Member], found: &mut Vec<Trailer>) {
     for (at, name, form) in members {
         match value.pointer(at) {
@@ -195,10 +196,10 @@ pub enum NoStep {
     Invalid(String),
 }
 
-/// The step whose commit has this message.
+/// Parses the step in a commit message.
 ///
 /// # Errors
-/// [`NoStep`] if its trailers are not those of a step of an issue.
+/// [`NoStep`] if the trailers are not those of an issue's step.
 pub fn recorded(message: &str) -> Result<Step, NoStep> {
     let trailers = trailers(message);
     let find = |name: &str| {
@@ -235,7 +236,7 @@ fn requested<'m>(
         StepEvent::Lifecycle(event) => {
             let mut arguments = object(find, &[texts(event), CHANGE])?;
             if let Some(Value::Object(failure)) = arguments.get_mut("failure") {
-                // The code of a run that failed is the protocol's.
+                // The protocol determines the code of a failed run.
                 let code = find("Failure-Code").filter(|_| !failure.contains_key("run"));
                 let code = code.map_or_else(|| UNSPECIFIED.to_owned(), unfolded);
                 failure.insert("code".to_owned(), code.into());
@@ -277,7 +278,7 @@ fn issue<'m>(find: &impl Fn(&str) -> Option<&'m str>) -> Result<Value, NoStep> {
     Ok(update.into())
 }
 
-/// The object with the members that these trailers have.
+/// The object encoded by these trailers.
 fn object<'m>(
     find: &impl Fn(&str) -> Option<&'m str>,
     tables: &[&[Member]],
@@ -293,7 +294,7 @@ fn object<'m>(
         match parent.strip_prefix('/') {
             None => drop(object.insert(member.to_owned(), value)),
             Some(parent) => match member.parse::<usize>() {
-                // The members of a pair come in their order.
+                // A pair's members are in order.
                 Ok(_) => {
                     let pair = object.entry(parent).or_insert_with(|| json!([]));
                     if let Value::Array(pair) = pair {

@@ -9,8 +9,8 @@ use handoff_protocol::{Action, Protocol, TaskState};
 use crate::decision::{Advice, advise, decider, is_to_decide};
 use crate::record::{Issue, IssueStatus, OpenHandoff, Record, Task, View};
 
-/// The handoff that has needed attention longest and what to do about it; otherwise the newest
-/// answer, if a rule says what follows from it.
+/// The handoff that has needed attention longest, with advice; otherwise the newest answer, if a
+/// rule covers it.
 ///
 /// # Errors
 /// If a record can't be read.
@@ -43,7 +43,7 @@ pub fn needs_attention<E>(
     }
     let late = |open: &OpenHandoff| open.expires_at.is_some_and(|end| end <= at);
     let is_stuck = |open: &&OpenHandoff| open.state.is_stuck() || late(open);
-    // What is decided already waits for whoever has to act; the rest is still to decide.
+    // Decisions made already wait for whoever must act; look for one still to be made.
     let mut decided = None;
     for open in going().filter(is_stuck) {
         let Some(record) = view.record(open.id.number())? else {
@@ -64,8 +64,7 @@ pub fn needs_attention<E>(
     answered(protocol, view, issue, at)
 }
 
-/// What the protocol advises about a handoff that is stuck: that failed, is dead or blocked, or whose
-/// time ran out.
+/// The protocol's advice about a stuck handoff: failed, dead, blocked or expired.
 ///
 /// # Errors
 /// If a record can't be read.
@@ -82,7 +81,7 @@ pub fn stuck_advice<E>(
     Ok(advise(protocol, issue, record, answer.as_ref(), at))
 }
 
-/// What follows from the newest answer, if a rule says so and nobody has decided it yet.
+/// The advice about the newest answer, if a rule covers it and nobody has decided yet.
 fn answered<E>(
     protocol: &Protocol,
     view: &impl View<E>,
@@ -104,7 +103,7 @@ fn answered<E>(
     Ok(advice.filter(own).map(|advice| (advice, record)))
 }
 
-/// The agent that a person's answer goes back to: whoever sent the newest work before it.
+/// The agent to which a person's answer returns: the sender of the newest work before it.
 fn asker<E>(
     protocol: &Protocol,
     view: &impl View<E>,
@@ -130,7 +129,7 @@ fn asker<E>(
     Ok(Some(record.from))
 }
 
-/// The first handoff that can never start, because what it waits for was given up.
+/// The first handoff that can never start, because a dependency was given up.
 fn waits_in_vain<E>(
     protocol: &Protocol,
     view: &impl View<E>,

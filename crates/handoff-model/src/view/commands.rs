@@ -1,5 +1,5 @@
-//! The commands that carry out what may be done, each as it is typed: the likeliest first. The words
-//! in capitals are replaced.
+//! Commands for the possible actions, as typed, the likeliest first. Words in capitals are
+//! placeholders.
 
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
@@ -13,7 +13,7 @@ use crate::record::{IssueStatus, OpenHandoff, Question, Record, View};
 use crate::step::Receipt;
 use crate::view::{choices, stuck_advice};
 
-/// What may be done about a handoff that needs attention.
+/// An option for a handoff that needs attention.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Option")]
 pub struct ActionOption {
@@ -51,8 +51,8 @@ pub fn options<E>(
     Ok(choices.into_iter().map(option).collect())
 }
 
-/// The agent that chooses what is done about a stuck handoff: the person to whom it was escalated,
-/// who may decide about everything, else the agent that leads its work.
+/// The agent that decides about a stuck handoff: the person to whom it was escalated, if it may
+/// decide about everything, else the agent that leads its work.
 fn chooser<'a>(
     protocol: &'a Protocol,
     record: &'a Record,
@@ -65,15 +65,15 @@ fn chooser<'a>(
     escalated.map_or_else(|| decider(protocol, &record.from), |advice| &advice.agent)
 }
 
-/// The command for another attempt with a corrected contract, if it takes one, which only the sender
-/// can give.
+/// The command for a retry with a corrected contract, if the code allows it; only the sender can
+/// run it.
 fn correction(protocol: &Protocol, record: &Record, by: &AgentName) -> Option<String> {
     let code = record.failure().map(|failure| failure.code.as_str());
     let takes = protocol.definition().takes_correction(code) && record.from == *by;
     takes.then(|| correct(&record.id, by))
 }
 
-/// The command for another attempt with a corrected contract.
+/// The command for a retry with a corrected contract.
 pub(crate) fn correct(id: &HandoffId, by: &AgentName) -> String {
     format!("git handoff retry {id} --with FILE --as {by}")
 }
@@ -97,9 +97,9 @@ fn command(protocol: &Protocol, record: &Record, choice: &Choice, by: &AgentName
     }
 }
 
-/// The command that answers a blocked handoff: with a value for each key, or with text.
+/// The command that answers a blocked handoff: with a value per key, or with text.
 pub fn answer(record: &Record, by: &AgentName) -> String {
-    // One that is not a name could be read as an option, or be a whole sentence.
+    // A key that is not a plain name could pass for an option or a sentence.
     let plain_key = |key: &str| {
         let simple = |c: char| c.is_alphanumeric() || "-_.".contains(c);
         !key.is_empty() && !key.starts_with('-') && key.chars().all(simple)
@@ -119,7 +119,7 @@ pub fn answer(record: &Record, by: &AgentName) -> String {
     format!("git handoff answer {} {arguments} --as {by}", record.id)
 }
 
-/// The commands that carry out an advice, or those that come after it if it was decided already.
+/// The commands that carry out an advice, or the ones after it if it was decided already.
 ///
 /// # Errors
 /// If a record can't be read.
@@ -133,7 +133,7 @@ pub fn commands<E>(
     let apply = format!("git handoff next {} --apply --as {by}", id.issue());
     if advice.by_contract {
         let claim = format!("git handoff claim {id} --as {by}");
-        // Where nobody is named, it goes to any that the routes allow.
+        // Without a named agent, any that the routes allow.
         let any = || {
             protocol
                 .onward(by.as_str(), None)
@@ -154,7 +154,7 @@ pub fn commands<E>(
     }
     Ok(match advice.action {
         Action::Ask => vec![answer(record, by)],
-        // It waits for what was given up.
+        // It waits for a handoff that was given up.
         Action::Escalate if record.state == State::Pending => vec![
             format!(
                 "git handoff new --issue {} --from {by} --to {}",
@@ -179,7 +179,7 @@ pub fn commands<E>(
     })
 }
 
-/// The command by which an agent takes up an open handoff, or goes on with it.
+/// The command by which an agent takes up or continues an open handoff.
 pub fn take_up(open: &OpenHandoff, agent: &AgentName) -> String {
     match open.state {
         State::Pending => format!("git handoff claim {} --as {agent}", open.id),
@@ -187,7 +187,7 @@ pub fn take_up(open: &OpenHandoff, agent: &AgentName) -> String {
     }
 }
 
-/// The command that ends an issue in which nothing is open.
+/// The command that gives up an issue without open handoffs.
 pub(crate) fn give_up(issue: &IssueKey, by: &AgentName) -> String {
     format!("git handoff cancel {issue} --as {by} --reason WHY")
 }
@@ -200,17 +200,17 @@ pub fn resume(issue: &IssueKey, agent: &AgentName, why: &str) -> String {
     )
 }
 
-/// The reason of a resumption for which nobody gave one.
+/// The default reason of a resumption.
 pub const RESUMED: &str = "the work goes on";
 
-/// Whether nobody is handed what was written: its issue is paused.
+/// Whether the written handoff is held back, because its issue is paused.
 pub fn is_held_back(receipt: &Receipt) -> bool {
     let (record, issue) = (&receipt.record, &receipt.issue);
     let goes_on = matches!(record.state, State::InProgress | State::Completed);
     !goes_on && issue.held_back(&record.to).is_some()
 }
 
-/// The commands that may come after a step.
+/// The commands that may follow a step.
 pub fn next_steps(receipt: &Receipt) -> Vec<String> {
     let (record, issue) = (&receipt.record, &receipt.issue);
     let (id, from, to, key) = (&record.id, &record.from, &record.to, &issue.issue);
@@ -248,7 +248,7 @@ pub fn next_steps(receipt: &Receipt) -> Vec<String> {
         State::Pending if record.not_before.is_some() => {
             vec![format!("git handoff wait --inbox --as {to}")]
         }
-        // Another task of the same contract can be claimed before it.
+        // Another task of the same contract may be claimable first.
         State::Pending if !record.waits_for.is_empty() => {
             vec![format!("git handoff claim --next --as {to}")]
         }
@@ -284,8 +284,8 @@ pub fn next_steps(receipt: &Receipt) -> Vec<String> {
             recovery.into_iter().collect()
         }
         State::Cancelled if is_terminated(receipt) => vec![give_up(key, lead)],
-        // A rejected or cancelled handoff goes back to its sender, and so does a reopened
-        // issue that its sender had completed.
+        // A rejected or cancelled handoff returns to its sender, and so does a reopened issue that
+        // its sender had completed.
         State::Rejected | State::Cancelled => contracts(from, &back),
         State::Completed
             if record

@@ -1,4 +1,4 @@
-//! What a stored form has beyond what every answer says.
+//! Stored forms without the members that answers have elsewhere.
 
 use schemars::JsonSchema;
 use serde::ser::Error;
@@ -7,15 +7,15 @@ use serde_json::Value;
 
 use crate::record::{Issue, Record};
 
-/// A stored form of which answers have a part in a shape of its own.
+/// A stored form of which answers show some members in another shape.
 pub trait Summarized: Serialize + JsonSchema {
-    /// The schema's name of the rest.
+    /// The schema name of the remaining members.
     const REST: &str;
-    /// The members that answers have elsewhere.
+    /// The members that are left out.
     const ELSEWHERE: &[&str];
 }
 
-/// The lease is in a [`Handoff`](super::Handoff) and in the transitions.
+/// The lease is in [`Handoff`](super::Handoff) and in the transitions.
 impl Summarized for Record {
     const REST: &str = "Record";
     const ELSEWHERE: &[&str] = &[
@@ -34,7 +34,7 @@ impl Summarized for Record {
     ];
 }
 
-/// Handoffs and facts are beside an [`IssueSummary`](super::IssueSummary).
+/// Handoffs and facts accompany an [`IssueSummary`](super::IssueSummary).
 impl Summarized for Issue {
     const REST: &str = "IssueRecord";
     const ELSEWHERE: &[&str] = &[
@@ -51,7 +51,7 @@ impl Summarized for Issue {
     ];
 }
 
-/// A stored form, which is written without what answers have elsewhere.
+/// A stored form, serialized without those members.
 #[derive(Clone, Debug)]
 pub struct Detail<T>(pub T);
 

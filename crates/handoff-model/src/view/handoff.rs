@@ -1,4 +1,4 @@
-//! A handoff as every answer about one has it.
+//! The shape of a handoff in every answer.
 
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::record::Record;
 
-/// A handoff, with what a program needs in order to act on it. Every member is always present.
+/// A handoff, with what programs need to act on it. Every member is always present.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Handoff {
     /// Its id.
@@ -19,7 +19,7 @@ pub struct Handoff {
     pub title: String,
     /// Its state, as recorded.
     pub state: State,
-    /// Whether its lease, or the time to claim it, expired and nobody has recorded it yet.
+    /// Whether its lease or its time to be claimed has expired, which is not recorded yet.
     pub expired: bool,
     /// Its sender.
     pub from: AgentName,
@@ -33,9 +33,9 @@ pub struct Handoff {
     pub summary: String,
     /// Which attempt it is, from 1.
     pub attempt: u32,
-    /// The worker that holds it; null if nobody works on it.
+    /// The worker that holds it; null if there is none.
     pub worker: Option<WorkerId>,
-    /// The claim that holds it, for `--token`; null if nobody works on it.
+    /// Its current claim, for `--token`; null if there is none.
     pub token: Option<u32>,
     /// When its lease ends, or when it must be claimed; null if there is no such time.
     pub expires_at: Option<Moment>,
@@ -44,7 +44,7 @@ pub struct Handoff {
 }
 
 impl Handoff {
-    /// A record's handoff, at a moment.
+    /// A record's handoff at a moment.
     pub fn new(record: &Record, now: Moment) -> Self {
         let lease = record.lease.as_ref();
         Self {

@@ -1,4 +1,4 @@
-//! An issue as every answer about one has it.
+//! The shape of an issue in every answer.
 
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, IssueKey};
@@ -13,7 +13,7 @@ use crate::record::{Issue, IssueStatus, Paused};
 pub struct IssueSummary {
     /// Its key.
     pub key: IssueKey,
-    /// Its title: what a contract calls it, else the summary of its first contract.
+    /// Its title: a contract's, else its first contract's summary.
     pub title: String,
     /// The protocol it is bound to.
     pub protocol: AgentName,
@@ -25,7 +25,7 @@ pub struct IssueSummary {
     pub updated_at: Moment,
     /// When it was completed; null if it is not.
     pub completed_at: Option<Moment>,
-    /// Since when and why nobody is handed its work; null if it is not paused.
+    /// Its pause, during which no work is handed out; null if it is not paused.
     pub paused: Option<Paused>,
 }
 

@@ -1,4 +1,4 @@
-//! What people and programs are shown of a ledger: everything here only reads.
+//! Read-only views of a ledger for people and programs.
 
 mod attention;
 mod choices;

@@ -1,8 +1,7 @@
-//! What needs whom, since when, why, and the command to run.
+//! Attention: who is needed, since when, why, and the command to run.
 //!
-//! This is the one place that decides it. A handoff is judged from its summary alone, so that the
-//! tip's entries and a survey of the whole ledger give the same; every view that shows what needs
-//! somebody takes it from here.
+//! This is decided only here. A handoff is judged from its summary alone, so that the tip's entries
+//! and a survey of the whole ledger give the same result; every view uses it.
 
 use chrono::TimeDelta;
 use handoff_base::Moment;
@@ -21,17 +20,17 @@ use crate::view::commands::{correct, give_up};
 use crate::view::survey::{ChangeSurvey, HandoffSurvey, IssueSurvey};
 use crate::view::{Turn, needs_attention, stuck_advice, turn};
 
-/// How long a handoff may stay unclaimed if its protocol has no leases.
+/// How long a handoff may stay unclaimed, if its protocol has no leases.
 const PATIENCE: TimeDelta = TimeDelta::days(1);
 
-/// The longest time before its end in which a lease is about to end, in seconds; of a short lease,
-/// the last tenth.
+/// The time before a lease's end at which it is about to end, in seconds; for a short lease, its
+/// last tenth.
 pub const ENDING: i64 = 600;
 
-/// The failure code of an agent that violated its role, which is told of it too.
+/// The failure code of a role violation, of which the agent is told too.
 const ROLE_VIOLATION: &str = "ROLE_VIOLATION";
 
-/// Something that needs somebody.
+/// A handoff or issue that needs somebody.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Attention {
     /// Its issue.
@@ -40,9 +39,9 @@ pub struct Attention {
     pub title: String,
     /// Its handoff.
     pub id: HandoffId,
-    /// Why it needs somebody.
+    /// Why somebody is needed.
     pub need: Need,
-    /// The agent that has the handoff, or had it.
+    /// The agent that has or had the handoff.
     pub with: AgentName,
     /// The agent whose turn it is.
     pub turn: AgentName,
@@ -50,28 +49,27 @@ pub struct Attention {
     pub told: Vec<AgentName>,
     /// Since when.
     pub since: Moment,
-    /// What went wrong, what is asked, the reason that was given, or what it is about.
+    /// The failure, the question, the given reason, or the subject.
     pub why: String,
-    /// The number of the attempt.
+    /// The attempt's number.
     pub attempt: u32,
     /// The next command.
     pub next: String,
-    /// Whether the agent has only to be told: no view shows it but the agent's own.
+    /// Whether the agent is only to be told: just its own views show it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub takes_nothing: bool,
 }
 
 impl Attention {
-    /// Whether an agent is told of it.
+    /// Whether an agent is among those told.
     pub fn is_told(&self, agent: &AgentName) -> bool {
         self.told.contains(agent)
     }
 }
 
-/// What needs somebody in one issue, in the order of its handoffs; not what agents have only to be
-/// told of. `today` is what was spent under
-/// the protocol, if a budget counts by the day; `decides` names who decides about a stuck handoff,
-/// as [`deciding`] does.
+/// The needs in one issue, in the order of its handoffs, without mere notices. `today` is the day's
+/// spending under the protocol, if a budget counts per day; `decides` returns who decides about a
+/// stuck handoff, like [`deciding`].
 ///
 /// # Errors
 /// The error of `decides`.
@@ -117,8 +115,8 @@ pub fn of_issue<E>(
     Ok(found)
 }
 
-/// The agent that decides about a stuck handoff of an issue, by the protocol's rules: the person, if
-/// they escalate it.
+/// The agent that decides about a stuck handoff, by the protocol's rules: the person, if they
+/// escalate it.
 ///
 /// # Errors
 /// If a record can't be read.
@@ -138,12 +136,12 @@ pub fn deciding<E>(
     Ok(advice.map(|advice| advice.agent))
 }
 
-/// Whether an ended handoff may take nothing more of an agent than to be told of it.
+/// Whether an ended handoff may need nothing more than a notice to an agent.
 pub fn may_take_nothing(record: &Record) -> bool {
     record.state == State::Cancelled || record.answers.is_some()
 }
 
-/// Whether a deadline or a budget can keep an issue's work from going on.
+/// Whether a deadline or a budget can stop an issue's work.
 pub fn is_limited(protocol: &Protocol) -> bool {
     let definition = protocol.definition();
     let limits = definition.limits.as_ref();
@@ -151,20 +149,20 @@ pub fn is_limited(protocol: &Protocol) -> bool {
     has_deadline || !definition.budgets().is_empty()
 }
 
-/// Whose turn it is in an issue, and what for.
+/// Whose turn it is in an issue, and why.
 #[derive(Clone, Debug)]
 pub struct NextTurn {
-    /// What should happen.
+    /// The next action.
     pub action: Action,
     /// Whose turn it is.
     pub agent: AgentName,
-    /// The handoff that it is about.
+    /// The handoff concerned.
     pub id: Option<HandoffId>,
     /// Why.
     pub why: String,
-    /// The command for it, if something needs somebody.
+    /// The command for it, if somebody is needed.
     pub command: Option<String>,
-    /// What the protocol advises about the handoff, and the handoff, if somebody has to decide.
+    /// The protocol's advice, with its handoff, if a decision is due.
     pub advice: Option<(Advice, Record)>,
 }
 
@@ -194,7 +192,7 @@ impl NextTurn {
     }
 }
 
-/// Whose turn it is in an issue, by what needs somebody in it (`needed`, of [`of_issue`], sorted).
+/// Whose turn it is in an issue, given its sorted needs ([`of_issue`]).
 ///
 /// # Errors
 /// If a record can't be read.
@@ -206,7 +204,7 @@ pub fn next_turn<E>(
     now: Moment,
 ) -> Result<Option<NextTurn>, E> {
     if let Some((advice, record)) = needs_attention(protocol, view, issue, now)? {
-        // Nothing can be sent any more, whatever is advised.
+        // After the deadline nothing can be sent, whatever is advised.
         let over = |one: &&Attention| one.id == advice.id && one.need == Need::PastDeadline;
         if let Some(over) = needed.iter().find(over) {
             return Ok(Some(NextTurn::about(over)));
@@ -235,13 +233,13 @@ pub fn next_turn<E>(
     }))
 }
 
-/// What needs somebody, the most urgent first, then the oldest.
+/// Sorts needs, the most urgent first, then the oldest.
 pub fn sorted(mut found: Vec<Attention>) -> Vec<Attention> {
     found.sort_by(|a, b| (a.need, a.since, &a.id).cmp(&(b.need, b.since, &b.id)));
     found
 }
 
-/// Whether an agent may be notified of handoffs that it neither holds nor has to decide about.
+/// Whether an agent may be notified of handoffs that it neither holds nor decides about.
 pub fn hears_of_others(protocol: &Protocol, agent: &AgentName) -> bool {
     let named = |party: &String| party == SENDER || party == agent.as_str();
     let definition = protocol.definition();
@@ -252,7 +250,7 @@ pub fn hears_of_others(protocol: &Protocol, agent: &AgentName) -> bool {
         || definition.alerts.all_told().any(named)
 }
 
-/// A handoff that is judged.
+/// A handoff to judge.
 pub struct Judged<'a> {
     /// Its id.
     pub id: HandoffId,
@@ -260,13 +258,13 @@ pub struct Judged<'a> {
     pub title: &'a str,
     /// Its summary.
     pub handoff: &'a HandoffSurvey<'a>,
-    /// The issue, unless it says nothing more of the handoff.
+    /// The issue, unless it adds nothing.
     pub issue: Option<&'a IssueSurvey<'a>>,
-    /// What was spent today under the protocol.
+    /// Today's spending under the protocol.
     pub today: Option<&'a Spending>,
-    /// The agent that it awaits, or that has yet to be told of it, if it ended.
+    /// The agent that an ended handoff awaits, or that has yet to be told.
     pub awaited: Option<&'a AgentName>,
-    /// Whether the agent has only to be told of it.
+    /// Whether that agent is only to be told.
     pub takes_nothing: bool,
     /// The agent that decides about it, if it is stuck.
     pub decides: Option<AgentName>,
@@ -276,11 +274,11 @@ pub struct Judged<'a> {
     pub now: Moment,
 }
 
-/// Why and since when a handoff needs somebody.
+/// A need, and since when.
 type Found = (Need, Moment);
 
 impl Judged<'_> {
-    /// What the handoff needs. `state` looks up a handoff of the issue by its number.
+    /// What the handoff needs. `state` looks up a handoff of the issue by number.
     pub fn attention(&self, state: impl Fn(u32) -> Option<State>) -> Option<Attention> {
         let handoff = self.handoff;
         let last = last(handoff)?;
@@ -314,7 +312,7 @@ impl Judged<'_> {
         })
     }
 
-    /// What it needs: by its own state, and by what else holds for its issue.
+    /// Its need: by its own state, or by its issue's situation.
     fn need(&self, last: &ChangeSurvey<'_>, state: impl Fn(u32) -> Option<State>) -> Option<Found> {
         let found = self.own_need(last, state);
         match found {
@@ -327,7 +325,7 @@ impl Judged<'_> {
         }
     }
 
-    /// When it was decided that a person steps in, if nothing was done about the handoff since.
+    /// When it was escalated to a person, if nothing happened since.
     fn escalated(&self, last: &ChangeSurvey<'_>) -> Option<Moment> {
         let mut decisions = self.issue?.decisions.iter().rev();
         let newest = decisions.find(|one| one.number == self.handoff.number)?;
@@ -345,7 +343,7 @@ impl Judged<'_> {
             && newest.is_some_and(|one| one.action == Action::Terminate)
     }
 
-    /// That its issue's deadline has passed, if it would go on or needs somebody.
+    /// The need that the issue's deadline has passed, if the handoff would continue or has a need.
     fn past_deadline(&self, needs: bool) -> Option<Found> {
         let issue = self.issue.filter(|_| !self.takes_nothing)?;
         let goes_on = needs || !self.handoff.state.is_terminal();
@@ -354,7 +352,7 @@ impl Judged<'_> {
         is_over.then_some((Need::PastDeadline, end))
     }
 
-    /// The budget that leaves nothing for a claim of it, if one does.
+    /// The budget that leaves nothing for a claim of it, if any.
     fn spent(&self) -> Option<BudgetSpent> {
         let so_far = SpentSoFar {
             issue: &self.issue?.spent,
@@ -364,7 +362,7 @@ impl Judged<'_> {
         ensure_left(self.protocol.definition(), (&to, &self.id), so_far).err()
     }
 
-    /// Why it needs somebody, if its issue's deadline or a budget says so.
+    /// The reason, if it is the issue's deadline or a budget.
     fn why_hindered(&self, need: Need) -> Option<String> {
         match need {
             Need::PastDeadline => {
@@ -375,7 +373,7 @@ impl Judged<'_> {
         }
     }
 
-    /// The command by which a person changes a limit of the protocol.
+    /// The command by which a person changes a limit.
     fn raise(&self, key: &str) -> String {
         format!("git handoff protocol set {} {key} N", self.protocol.name())
     }
@@ -440,7 +438,7 @@ impl Judged<'_> {
         is_late.then_some((Need::Unclaimed, ready_at(self.handoff, last)))
     }
 
-    /// Everyone who is told, the agent whose turn it is first.
+    /// The parties told, the one whose turn it is first.
     fn told(&self, need: Need, last: &ChangeSurvey<'_>) -> Vec<AgentName> {
         if let Some(agent) = self.awaited.filter(|_| self.takes_nothing) {
             return vec![agent.clone()];
@@ -460,12 +458,12 @@ impl Judged<'_> {
         };
         let mut told: Vec<AgentName> = match own {
             Some(own) => own.iter().filter_map(|word| party(word)).collect(),
-            // What was not claimed in its time fails; it can't be claimed any more.
+            // An overdue unclaimed handoff fails; it can't be claimed any more.
             None if need == Need::Unclaimed && self.handoff.expires_at.is_some() => {
                 vec![lead.clone(), to.clone()]
             }
             None => {
-                // What ended awaits this agent in the place of its sender or receiver.
+                // An ended handoff awaits this agent instead of its sender or receiver.
                 let ended = |word: &&&str| self.awaited.is_none() || **word == LEAD;
                 let usual = need.told().iter().filter(ended);
                 let usual = usual.filter_map(|word| party(word));
@@ -487,8 +485,8 @@ impl Judged<'_> {
         told
     }
 
-    /// The command for the contract that most likely follows from what the receiver completed: to
-    /// the first agent that does not just step in, with the contract type if it must be named.
+    /// The command for the contract that most likely follows completed work: to the first agent
+    /// that does not only step in, with the contract type if it must be named.
     fn onward(&self) -> String {
         let (handoff, issue) = (self.handoff, self.id.issue());
         let (from, sender) = (handoff.to, handoff.from.to_name());
@@ -503,12 +501,12 @@ impl Judged<'_> {
         format!("git handoff new --issue {issue} --from {from} --to {to}{option}")
     }
 
-    /// Whether it failed in a way that takes a corrected contract.
+    /// Whether it failed in a way that calls for a corrected contract.
     fn takes_correction(&self, last: &ChangeSurvey<'_>) -> bool {
         self.protocol.definition().takes_correction(last.failure)
     }
 
-    /// The command that comes next for the agent whose turn it is.
+    /// The next command for the agent whose turn it is.
     fn command(&self, need: Need, last: &ChangeSurvey<'_>, turn: &AgentName) -> String {
         let (id, issue) = (&self.id, self.id.issue());
         if self.takes_nothing {
@@ -548,7 +546,7 @@ impl Judged<'_> {
     }
 }
 
-/// The newest change. Running out of attempts is part of the failure before it.
+/// The newest change; exhausting attempts belongs to the failure before it.
 fn last<'a>(handoff: &'a HandoffSurvey<'a>) -> Option<&'a ChangeSurvey<'a>> {
     let mut newest = handoff.changes.iter().rev();
     newest.find(|change| change.event != Some(Event::Exhaust))
@@ -561,9 +559,9 @@ fn ending(handoff: &HandoffSurvey<'_>) -> Option<Moment> {
     handoff.expires_at?.checked_sub_signed(before)
 }
 
-/// When a handoff that can be claimed has stayed unclaimed for too long: longer than a lease.
+/// When a claimable handoff has been unclaimed for too long: longer than a lease.
 fn unclaimed_at(handoff: &HandoffSurvey<'_>, protocol: &Protocol) -> Option<Moment> {
-    // A person runs no loop that claims.
+    // A person does not poll for work.
     if protocol.is_person(handoff.to.as_str()) {
         return Some(ready_at(handoff, last(handoff)?));
     }
@@ -574,7 +572,7 @@ fn ready_at(handoff: &HandoffSurvey<'_>, last: &ChangeSurvey<'_>) -> Moment {
     handoff.not_before.map_or(last.at, |at| at.max(last.at))
 }
 
-/// How long a handoff of a protocol may stay unclaimed.
+/// How long a protocol's handoffs may stay unclaimed.
 pub fn patience(protocol: &Protocol) -> TimeDelta {
     let time = protocol.definition().limits.as_ref();
     let seconds = time.and_then(|time| i64::try_from(time.lease_seconds?).ok());

@@ -1,4 +1,4 @@
-//! What others say about an issue while an agent works on it.
+//! News: what others say about an issue while an agent works on it.
 
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
@@ -6,19 +6,19 @@ use handoff_protocol::State;
 
 use crate::record::{Issue, Record, View};
 
-/// What somebody else said or sent about an issue.
+/// A remark or a contract of somebody else.
 pub struct News {
     /// When.
     pub at: Moment,
     /// Who.
     pub by: AgentName,
-    /// What was noted or set, or which contract was sent again.
+    /// The note, the changed fact, or the contract that was sent again.
     pub text: String,
 }
 
-/// What others have said in a claimed handoff's issue since it was claimed, and since a moment up to
-/// which its holder was told, the oldest first: the requirements may have changed. Notes about the
-/// issue, the handoff and what came before it count, and contracts that take the place of earlier ones.
+/// The news in a claimed handoff's issue since its claim, and since the moment up to which its
+/// holder was told, the oldest first: requirements may have changed. Notes about the issue, the
+/// handoff and its predecessors count, and contracts that replace earlier ones.
 ///
 /// # Errors
 /// If a record can't be read.

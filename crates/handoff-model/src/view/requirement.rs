@@ -1,4 +1,4 @@
-//! Which of its protocol's requirements an issue meets.
+//! Evaluates a protocol's requirements for an issue.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::record::{Annotation, Approval, Issue, IssueStatus, Record, View};
 use crate::refusal::{LookupRefusal, Refusal};
 use crate::step::Stop;
 
-/// Whether a requirement is met, and by which handoff.
+/// The verdict on a requirement.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Requirement")]
 pub struct Answered {
@@ -29,15 +29,15 @@ pub struct Answered {
     pub remedy: Remedy,
 }
 
-/// What a person can do about a requirement that asks for approval.
+/// What a person can do about a missing approval.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Remedy {
     /// Nothing.
     #[default]
     None,
-    /// Approve this handoff; only this person can, if there is one.
+    /// Approve this handoff; only this person may, if one is named.
     Approve(HandoffId, Option<AgentName>),
-    /// Approve this handoff again, as this person, for the commit that was asked for.
+    /// Approve this handoff again as this person, for the requested commit.
     ApproveCode(HandoffId, AgentName),
     /// Leave it to another person.
     Another,
@@ -47,14 +47,14 @@ pub enum Remedy {
 pub struct JudgedCode<'a> {
     /// The commit.
     pub commit: String,
-    /// Why what was said of a commit does not hold for this one; `Ok` if it is the same, or makes the
-    /// same change.
+    /// Why statements about another commit do not apply to this one; `Ok` if it is the same commit,
+    /// or makes the same change.
     pub other: &'a dyn Fn(&Code) -> Result<(), String>,
 }
 
-/// Checks for each requirement whether an issue meets it; if none is named, those of a merge. With
-/// code, a requirement must have been met for that. `sender` tells who sent a contract or approved,
-/// by this identity, if that is known.
+/// Evaluates requirements for an issue; by default those for a merge. With code, they must have
+/// been met for that code. `sender` returns who sent a contract or approved, by this identity, if
+/// known.
 ///
 /// # Errors
 /// [`LookupRefusal`], and [`Stop::Unreadable`] if a record can't be read.
@@ -128,8 +128,8 @@ pub fn required<E>(
     Ok(found)
 }
 
-/// The newest handoff that meets a requirement or undoes it. What meets it does not count once it was
-/// turned down; what undoes it counts until whoever sent it, or a person, takes it back.
+/// The newest handoff that meets a requirement or undoes it. One that meets it no longer counts
+/// once turned down; one that undoes it counts until its sender, or a person, withdraws it.
 fn newest_of<E>(
     view: &impl View<E>,
     protocol: &Protocol,
@@ -155,8 +155,8 @@ fn newest_of<E>(
     Ok(None)
 }
 
-/// The objection that an approval does not end, in words: one by somebody else, who neither took it
-/// back nor approved since, to a commit that was known before it.
+/// An objection that an approval does not override, in words: by somebody else who neither withdrew
+/// it nor approved since, to a commit known before it.
 fn objection<E>(
     view: &impl View<E>,
     protocol: &Protocol,
@@ -212,7 +212,7 @@ fn objection<E>(
     Ok(None)
 }
 
-/// What meets a requirement, or must be kept apart from it.
+/// A contract or approval, for requirements and separation of duties.
 #[derive(Clone, Copy, Debug)]
 pub enum Said<'a> {
     /// The contract of a handoff.
@@ -222,7 +222,7 @@ pub enum Said<'a> {
 }
 
 impl<'a> Said<'a> {
-    /// What was done with which handoff: `sent`, 7.3.
+    /// The verb and the handoff: `sent`, 7.3.
     fn parts(self) -> (&'static str, &'a HandoffId) {
         match self {
             Said::Contract(record) => ("sent", &record.id),
@@ -231,7 +231,7 @@ impl<'a> Said<'a> {
     }
 }
 
-/// Whether an approval of a handoff counts: what was turned down, nobody has approved.
+/// Whether a handoff can be approved: one that was turned down can't.
 fn can_be_approved<E>(
     view: &impl View<E>,
     requirement: &Requirement,
@@ -244,7 +244,7 @@ fn can_be_approved<E>(
     }))
 }
 
-/// The newest handoff from this number on whose approval counts.
+/// The newest handoff from this number on that can be approved.
 fn to_approve<E>(
     view: &impl View<E>,
     requirement: &Requirement,
@@ -260,8 +260,8 @@ fn to_approve<E>(
     Ok(None)
 }
 
-/// The result for a requirement that persons meet by their approval: one valid approval meets it, and
-/// a disapproval prevails until its person approves.
+/// The verdict on a requirement for approval: one valid approval suffices, and a disapproval
+/// prevails until its person approves.
 fn approved<E>(
     view: &impl View<E>,
     protocol: &Protocol,
@@ -275,7 +275,8 @@ fn approved<E>(
     let types = [&none, &requirement.undone_by];
     let undone = newest_of(view, protocol, issue.handoffs, types)?;
     let since = undone.as_ref().map_or(0, |record| record.id.number());
-    // Before anybody hands in code, an approval has to name its commit: else it is one of nothing.
+    // Before any code is handed in, an approval must name its commit; otherwise it approves
+    // nothing.
     let has_code = undone.is_some() || requirement.undone_by.is_empty();
     let counts = |by: &AgentName| {
         let mut named = requirement.approved_by.iter();
@@ -284,8 +285,8 @@ fn approved<E>(
             one => one == by.as_str(),
         })
     };
-    // By person: the newest approval that counts, and a disapproval after which the person approved
-    // nothing, whatever became of its handoff.
+    // By person: the newest approval that counts, or a disapproval not followed by an approval,
+    // even if its handoff was turned down.
     let mut newest: BTreeMap<&AgentName, (&HandoffId, &Annotation, &Approval)> = BTreeMap::new();
     let mut against: BTreeMap<&AgentName, (&HandoffId, &Annotation, &Approval)> = BTreeMap::new();
     for note in issue.annotations.iter().filter(|note| counts(&note.by)) {
@@ -327,7 +328,7 @@ fn approved<E>(
     for (id, note, approval) in newest.into_values() {
         let said = format!("{id} approved by {}", note.by);
         let (is_right, why) = about(said, approval.code.as_ref(), code);
-        // Which commit is approved, its person says: all code of the issue counts.
+        // The person names the approved commit: all of the issue's code counts.
         let approval = Said::Approval(id, note);
         let apart = not_apart(view, requirement, approval, issue.handoffs + 1, sender)?;
         match apart {
@@ -348,7 +349,7 @@ fn approved<E>(
     Ok(answer(false, None, why, approve(None)))
 }
 
-/// Why nobody's approval counts, in a sentence: whether something can be approved, and what was undone.
+/// Why no approval counts: nothing to approve, or undone since.
 fn why_not_approved(requirement: &Requirement, is_shown: bool, undone: Option<&Record>) -> String {
     let nobody_sent = |types: &[String]| {
         let types = types.join(" or ");
@@ -365,8 +366,8 @@ fn why_not_approved(requirement: &Requirement, is_shown: bool, undone: Option<&R
     }
 }
 
-/// Why the approver may be one of the senders that a requirement keeps apart; only handoffs before the
-/// number `end` count.
+/// Why the approver may be one of the senders from whom the requirement demands separation; only
+/// handoffs before `end` count.
 fn not_apart<E>(
     view: &impl View<E>,
     requirement: &Requirement,
@@ -425,7 +426,7 @@ fn weigh(
     };
     let said = format!("{} ({})", record.id, record.contract_type);
     if !requirement.shown_by.contains(&record.contract_type) {
-        // `approved` and `validated` are words for it, other names may not be.
+        // `approved` and `validated` are participles, other names may not be.
         let done = if name.ends_with("ed") {
             name
         } else {
@@ -454,7 +455,7 @@ fn weigh(
     about(by, record.code.as_ref(), code)
 }
 
-/// Whether what was said is about the given code, if there is any.
+/// Whether a statement applies to the given code, if any.
 fn about(said: String, known: Option<&Code>, code: Option<&JudgedCode<'_>>) -> (bool, String) {
     let Some(code) = code else {
         let of = known.map(|known| format!("{said}, of commit {}", short_id(&known.commit)));

@@ -1,5 +1,5 @@
-//! Summaries of issues and handoffs. They borrow their text, so that going through all of a ledger's
-//! copies little of it.
+//! Summaries of issues and handoffs. They borrow text, so that surveying a whole ledger copies
+//! little.
 
 use std::borrow::Cow;
 
@@ -25,35 +25,35 @@ pub struct IssueSurvey<'a> {
     pub status: IssueStatus,
     /// When its first contract was sent.
     pub opened_at: Moment,
-    /// When it was opened, or reopened last: its deadline counts from there.
+    /// When it was opened or last reopened: its deadline counts from then.
     pub counts_since: Moment,
     /// When its last step was made.
     pub updated_at: Moment,
     /// When it was completed, if it is.
     pub completed_at: Option<Moment>,
-    /// Since when and why nobody is handed its work, if so.
+    /// Its pause, during which no work is handed out, if any.
     #[serde(borrow)]
     pub paused: Option<PauseSurvey<'a>>,
     /// The number of commits that wrote to it.
     pub steps: u32,
     /// How often it was reopened.
     pub reopened: u32,
-    /// The number of handoffs it had when it was last reopened: limits count from there.
+    /// The number of its handoffs when it was last reopened: limits count from there.
     pub counts_after: u32,
     /// The handoffs that count as rounds, the oldest first.
     #[serde(borrow)]
     pub rounds: Vec<RoundSurvey<'a>>,
-    /// Completed handoffs that nothing was sent on from yet.
+    /// Completed handoffs without a successor.
     pub unfollowed: Vec<u32>,
-    /// Handoffs that ended and await somebody, and whom.
+    /// Ended handoffs, with the agent that each awaits.
     pub awaiting: Vec<(u32, AgentName)>,
     /// Decisions about its handoffs, the oldest first.
     pub decisions: Vec<DecisionSurvey>,
     /// The number of findings of its reviews.
     pub findings: u32,
-    /// The number of those that no review has settled yet.
+    /// The number of findings that are not settled.
     pub unsettled: u32,
-    /// What agents spent in it since its protocol has budgets.
+    /// What agents have spent in it, if its protocol has budgets.
     #[serde(with = "spending")]
     pub spent: Spending,
     /// Its handoffs, the oldest first.
@@ -70,7 +70,7 @@ pub struct PauseSurvey<'a> {
     pub by: AgentName,
     /// Why.
     pub reason: &'a str,
-    /// The agents that go on all the same.
+    /// The agents that may continue.
     pub except: Vec<AgentName>,
 }
 
@@ -104,10 +104,10 @@ pub struct HandoffSurvey<'a> {
     /// The sender.
     #[serde(borrow)]
     pub from: AgentRef<'a>,
-    /// The current receiver, which a reassignment changes.
+    /// The current receiver, after reassignments.
     #[serde(borrow)]
     pub to: AgentRef<'a>,
-    /// The receiver that it was sent to.
+    /// The original receiver.
     #[serde(borrow)]
     pub sent_to: AgentRef<'a>,
     /// The receiver that its contract names, if another agent decides first.
@@ -142,11 +142,11 @@ pub struct HandoffSurvey<'a> {
     pub expires_at: Option<Moment>,
     /// The length of that lease, in seconds.
     pub lease_seconds: Option<u64>,
-    /// The number of its contract's statements that the repository contradicts.
+    /// The number of contradicted statements.
     pub contradicted: u32,
     /// The number of role violations of its sender.
     pub violations: u32,
-    /// What work on it took, by claim and model.
+    /// The usage of work on it, by claim and model.
     #[serde(borrow)]
     pub usage: Vec<UsageSurvey<'a>>,
     /// Every transition, the oldest first.
@@ -154,21 +154,21 @@ pub struct HandoffSurvey<'a> {
     pub changes: Vec<ChangeSurvey<'a>>,
 }
 
-/// What a claim took of one model.
+/// The usage of a claim, by model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageSurvey<'a> {
-    /// When it was reported last.
+    /// When it was last reported.
     pub at: Moment,
     /// The agent.
     #[serde(borrow)]
     pub by: AgentRef<'a>,
     /// The number of the claim; 0 for work without one.
     pub token: u32,
-    /// Who runs the model; empty if that was not said.
+    /// The provider of the model; empty if not reported.
     pub provider: &'a str,
-    /// The model; empty if that was not said.
+    /// The model; empty if not reported.
     pub model: &'a str,
-    /// What it took.
+    /// The usage.
     pub spent: Spent,
 }
 
@@ -184,7 +184,7 @@ pub struct ChangeSurvey<'a> {
     pub event: Option<Event>,
     /// The state after.
     pub to: State,
-    /// The agent that takes over from now on, if that changed.
+    /// The new receiver, if it changed.
     #[serde(borrow)]
     pub receiver: Option<AgentRef<'a>>,
     /// The code of the failure, if it failed.
@@ -192,17 +192,17 @@ pub struct ChangeSurvey<'a> {
     pub failure: Option<&'a str>,
     /// The failure, the question or the reason, in one line.
     pub reason: Option<Cow<'a, str>>,
-    /// What the failing tool reported.
+    /// The failing tool's report.
     #[serde(borrow)]
     pub details: Option<&'a str>,
-    /// When the lease or the time to claim it ran out, if that was recorded.
+    /// When the lease or the time to be claimed ran out, if recorded.
     pub ran_out_at: Option<Moment>,
     /// The trace that it belongs to.
     pub traceparent: Option<TraceParent>,
 }
 
 impl<'a> IssueSurvey<'a> {
-    /// Summarizes an issue and its records, which are sorted from the oldest.
+    /// Summarizes an issue and its records, sorted from the oldest.
     pub fn of(issue: &'a Issue, records: &'a [Record]) -> Self {
         let decisions = issue.decisions.iter().map(|decision| DecisionSurvey {
             at: decision.at,
@@ -250,13 +250,13 @@ impl<'a> IssueSurvey<'a> {
         HandoffId::new(self.key.clone(), handoff.number)
     }
 
-    /// Whether a pause keeps an agent from being handed its work.
+    /// Whether a pause keeps an agent from its work.
     pub fn holds_back(&self, agent: AgentRef<'_>) -> bool {
         let paused = self.paused.as_ref();
         paused.is_some_and(|paused| paused.except.iter().all(|one| one.borrowed() != agent))
     }
 
-    /// Whether something in it may still need somebody: it is open, has an open handoff, or awaits
+    /// Whether somebody may still be needed in it: it is open, has an open handoff, or awaits
     /// somebody.
     pub fn is_active(&self) -> bool {
         let is_over = |handoff: &HandoffSurvey<'_>| handoff.state.is_terminal();
@@ -265,7 +265,7 @@ impl<'a> IssueSurvey<'a> {
             || !self.handoffs.iter().all(is_over)
     }
 
-    /// The last of all times in it.
+    /// The latest time in it.
     pub fn newest(&self) -> Moment {
         let paused = self.paused.as_ref().map(|paused| paused.at);
         let own = [self.completed_at, paused].into_iter().flatten();
@@ -332,7 +332,7 @@ impl<'a> HandoffSurvey<'a> {
         self.changes.first().map(|change| change.at)
     }
 
-    /// Whether it is a note, which nobody claims.
+    /// Whether it is a note, which is never claimed.
     pub fn is_note(&self) -> bool {
         let first = self.changes.first();
         first.is_some_and(|change| change.to.is_terminal())
@@ -380,8 +380,7 @@ fn first_line(text: Cow<'_, str>) -> Option<Cow<'_, str>> {
     }
 }
 
-/// What agents spent, in a binary form: each with all of its fields, also those that a stored file
-/// leaves out.
+/// Spending in binary form, including fields that the stored form omits.
 mod spending {
     use std::collections::BTreeMap;
 

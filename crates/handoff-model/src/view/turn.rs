@@ -1,25 +1,25 @@
-//! Whose turn it is, where several agents could act.
+//! Whose turn it is among several agents.
 
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_protocol::{Protocol, State, TaskState};
 
 use crate::record::{Issue, OpenHandoff, Task};
 
-/// The agent that acts first.
+/// The agent whose turn it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
     /// The agent.
     pub agent: AgentName,
-    /// The handoff that it acts on, if one is open with it.
+    /// Its open handoff, if it has one.
     pub handoff: Option<HandoffId>,
     /// Why.
     pub why: String,
 }
 
-/// Decides which agent acts first in an issue: by the state of the task, if one is named and the
-/// protocol assigns an agent to that state; otherwise the agent of the lowest phase among
-/// `between`, or among those with an open handoff. An agent that can act now comes before one that
-/// can't. While a pause holds all of them back, it is nobody's turn.
+/// Decides whose turn it is in an issue: by the task's state, if a task is named and the protocol
+/// assigns that state to an agent; otherwise the agent of the lowest phase among `between`, or
+/// among those with an open handoff. Agents that can act now come before those that can't. During a
+/// pause of all of them, it is nobody's turn.
 pub fn turn(
     protocol: &Protocol,
     issue: &Issue,
@@ -72,7 +72,7 @@ pub fn turn(
             why: format!("{} is {}", open.id, open.state),
         });
     };
-    // Agents that can't act yield to one that can.
+    // Agents that can't act yield to those that can.
     let equals = |other: &&AgentName| acts(other) == acts(&first);
     let others: Vec<&AgentName> = agents[1..].to_vec();
     let decides = others.iter().any(equals);
@@ -93,8 +93,7 @@ pub fn turn(
     })
 }
 
-/// Whether the receiver of an open handoff can only wait: for the parts of its task, or for what
-/// must be done before it.
+/// Whether the receiver of an open handoff can only wait, for its task's parts or its dependencies.
 fn waits(issue: &Issue, open: &OpenHandoff) -> bool {
     let Some(task) = issue.tasks.iter().find(|t| t.handoff == open.id) else {
         return false;
@@ -113,14 +112,14 @@ fn parts<'i>(issue: &'i Issue, task: &'i Task) -> impl Iterator<Item = &'i Task>
     issue.tasks.iter().filter(of)
 }
 
-/// The tasks that must be done before a task.
+/// The dependencies of a task.
 fn before<'i>(issue: &'i Issue, task: &'i Task) -> impl Iterator<Item = &'i Task> {
     let on = |t: &&Task| t.parent == task.parent && task.depends_on.contains(&t.id);
     issue.tasks.iter().filter(on)
 }
 
-/// Whether an open handoff moves a task on: its own, those of its parts and of what must be done
-/// before them, and for a whole task or one that is done the reports, which are no task's own.
+/// Whether an open handoff advances a task: its own, those of its parts and their dependencies and,
+/// for a whole or completed task, reports, which belong to no task.
 fn concerned<'i>(issue: &'i Issue, task: &'i Task) -> impl Fn(&OpenHandoff) -> bool {
     let mut about: Vec<&Task> = vec![task];
     let mut next = 0;

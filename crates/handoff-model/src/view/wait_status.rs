@@ -1,4 +1,4 @@
-//! What ends a wait: the status of a handoff or an issue, and when it changes without any action.
+//! The status of a handoff or issue that is waited for, and when it changes by itself.
 
 use handoff_base::Moment;
 use handoff_base::ids::HandoffId;
@@ -8,14 +8,14 @@ use serde::Serialize;
 
 use crate::record::{Issue, IssueStatus, Record};
 
-/// The outcome of what is waited for.
+/// The outcome of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "WaitOutcome")]
 pub enum Outcome {
     /// It is done.
     Completed,
-    /// It failed or was rejected or cancelled.
+    /// It failed, or was rejected or cancelled.
     Failed,
     /// It continues once somebody answers.
     Blocked,
@@ -28,13 +28,13 @@ pub enum Outcome {
 pub struct WaitStatus {
     /// Its outcome.
     pub outcome: Outcome,
-    /// The handoffs that the outcome rests on.
+    /// The handoffs that determine the outcome.
     pub by: Vec<HandoffId>,
-    /// When it changes if nobody does anything.
+    /// When it changes by itself.
     pub wake: Option<Moment>,
 }
 
-/// What ran out of an overdue handoff in this state, in a few words.
+/// What expired in this state, in a few words.
 pub fn overdue_text(state: State) -> &'static str {
     match state {
         State::Pending => "not claimed in time",
@@ -43,8 +43,7 @@ pub fn overdue_text(state: State) -> &'static str {
 }
 
 impl Record {
-    /// Its state at this moment: work whose lease ran out has failed, and so has what nobody claimed
-    /// in time, even if that is not recorded yet.
+    /// Its state at this moment, with expiries that are not recorded yet: it has failed.
     pub fn state_at(&self, now: Moment) -> State {
         if self.is_expired(now) {
             State::Failed
@@ -70,10 +69,10 @@ impl Record {
 }
 
 impl Issue {
-    /// Its status at this moment, given the records of its open handoffs and of its newest one.
+    /// Its status at this moment, from the records of its open handoffs and the newest one.
     ///
-    /// An issue continues as long as an agent can act on it without a decision by others: it works,
-    /// or can claim, or may still send on.
+    /// An issue continues as long as an agent can act without others' decisions: it works, can
+    /// claim, or may still send on.
     pub fn wait_status(&self, open: &[Record], newest: &Record, now: Moment) -> WaitStatus {
         let ids = |records: &[&Record]| records.iter().map(|r| r.id.clone()).collect();
         let which = |outcome: Outcome| -> Vec<&Record> {
@@ -92,7 +91,7 @@ impl Issue {
             return status(Outcome::Failed, &[newest], None);
         }
         let mut moving = which(Outcome::Waiting);
-        // A handoff that waits for others moves only when they do.
+        // A handoff that waits for others moves only after them.
         moving.retain(|r| r.state != State::Pending || r.waits_for.is_empty());
         if !moving.is_empty() {
             let wakes = moving.iter().filter_map(|r| r.wait_status(now).wake);
@@ -110,7 +109,7 @@ impl Issue {
         } else if newest.state != State::Completed {
             status(Outcome::Failed, &[newest], None)
         } else if self.unfollowed.is_empty() {
-            // Its end is recorded; until then, somebody has to decide or to send.
+            // The expiry is recorded; now somebody must decide or send.
             status(Outcome::Waiting, &[newest], None)
         } else {
             WaitStatus {
@@ -121,8 +120,8 @@ impl Issue {
         }
     }
 
-    /// The status of an issue in which nothing is open, by what awaits somebody: work that was
-    /// turned down, else what has to be sent on or decided.
+    /// The status of an issue without open handoffs, by what awaits somebody: work that was turned
+    /// down, else what must be sent on or decided.
     fn awaited_status(&self, newest: &Record) -> WaitStatus {
         let is_done = |id: &HandoffId| {
             self.unfollowed.contains(id) || *id == newest.id && newest.state == State::Completed
@@ -231,7 +230,7 @@ mod tests {
         let after = held(1, 10).wait_status(at(10));
         assert_eq!((after.outcome, after.wake), (Outcome::Failed, None));
         assert_eq!(held(1, 10).state_at(at(10)), State::Failed);
-        // Only a handoff in progress has a lease that counts.
+        // Only a handoff in progress has an effective lease.
         let mut done = held(1, 10);
         done.state = State::Completed;
         assert_eq!(done.wait_status(at(99)).outcome, Outcome::Completed);

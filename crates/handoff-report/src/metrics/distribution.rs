@@ -30,35 +30,35 @@ impl Samples {
 pub struct Distribution {
     /// How many were measured.
     pub count: usize,
-    /// All of them together, in seconds.
+    /// Their sum, in seconds.
     #[serde(serialize_with = "seconds::one")]
     #[schemars(with = "f64")]
     pub(crate) sum: TimeDelta,
-    /// Their average; null if nothing was measured, as are the following.
+    /// The average; null without samples, as are the following.
     pub average: Option<f64>,
-    /// What half of them don't exceed.
+    /// The median.
     #[serde(serialize_with = "seconds::optional")]
     #[schemars(with = "Option<f64>")]
     pub p50: Option<TimeDelta>,
-    /// What 95 of 100 don't exceed.
+    /// The 95th percentile.
     #[serde(serialize_with = "seconds::optional")]
     #[schemars(with = "Option<f64>")]
     pub p95: Option<TimeDelta>,
-    /// What 99 of 100 don't exceed.
+    /// The 99th percentile.
     #[serde(serialize_with = "seconds::optional")]
     #[schemars(with = "Option<f64>")]
     pub p99: Option<TimeDelta>,
-    /// The longest.
+    /// The maximum.
     #[serde(serialize_with = "seconds::optional")]
     #[schemars(with = "Option<f64>")]
     pub longest: Option<TimeDelta>,
-    /// How many don't exceed each of [`BUCKETS`].
+    /// The number of samples up to each of [`BUCKETS`].
     #[serde(skip)]
     pub(crate) buckets: [usize; BUCKETS.len()],
 }
 
 impl Distribution {
-    /// Sorts the samples. Those of several sorted ones that were added are sorted fast.
+    /// Sorts the samples; merging several sorted runs is fast.
     pub(super) fn of(Samples(sorted): &mut Samples) -> Self {
         sorted.sort();
         let sum: i64 = sorted.iter().sum();
@@ -80,7 +80,7 @@ impl Distribution {
     }
 }
 
-/// Times as numbers of seconds, which are whole unless they have milliseconds.
+/// Serializes durations as seconds, without a fraction unless they have milliseconds.
 pub(crate) mod seconds {
     use chrono::TimeDelta;
     use serde::{Serialize, Serializer};

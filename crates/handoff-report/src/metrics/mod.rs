@@ -29,7 +29,7 @@ use handoff_graph::times;
 use tally::{Counts, Tally};
 use usage::UsageTally;
 
-/// What only this clone knows.
+/// What is known only in this clone, not in the ledger.
 #[derive(Clone, Debug, Default)]
 pub struct Local {
     /// The contracts refused in this clone.
@@ -57,7 +57,7 @@ words! {
 }
 
 impl By {
-    /// Whether each issue belongs to one group.
+    /// Whether no issue is split over several groups.
     fn has_issues(self) -> bool {
         matches!(self, Self::Protocol | Self::Issue)
     }
@@ -72,7 +72,7 @@ impl By {
         }
     }
 
-    /// The group of a refused contract, if that is known; its sender if grouped by agent.
+    /// The group of a refused contract, if known; grouped by agent, that of its sender.
     fn of_refused(self, refused: &RefusedContract) -> Option<String> {
         match self {
             Self::Agent => refused.from.as_ref().map(ToString::to_string),
@@ -97,13 +97,13 @@ fn route(from: AgentRef<'_>, to: AgentRef<'_>) -> String {
 pub struct Group {
     /// The protocol.
     pub(crate) protocol: AgentName,
-    /// The agent, route, contract type, protocol or issue that it is.
+    /// The name of the agent, route, contract type, protocol or issue.
     pub name: String,
     /// Its figures.
     pub figures: Figures,
 }
 
-/// How one agent's handoffs spent their time.
+/// How much time an agent's handoffs spent in which state.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct AgentFigures {
     /// The protocol.
@@ -118,7 +118,7 @@ pub struct AgentFigures {
     pub working_seconds: i64,
     /// How long it waited for answers.
     pub blocked_seconds: i64,
-    /// How long handoffs that it failed made no progress.
+    /// How long handoffs that it failed waited for a decision.
     pub failed_seconds: i64,
 }
 
@@ -127,15 +127,15 @@ pub struct AgentFigures {
 pub struct RoundFigures {
     /// The protocol.
     pub(crate) protocol: AgentName,
-    /// What goes round, as the protocol's limits name it.
+    /// The round's name in the protocol's `limits.rounds`.
     pub name: String,
-    /// How many issues it can happen in.
+    /// In how many issues it can occur.
     pub(crate) issues: usize,
-    /// How often it happened in an issue, on average; null if there is none.
+    /// The average number of rounds per issue; null without issues.
     pub average: Option<f64>,
-    /// How often it happened in one issue, at most.
+    /// The most rounds in one issue.
     pub most: u64,
-    /// How often the protocol allows it.
+    /// The protocol's limit.
     pub limit: u32,
 }
 
@@ -149,11 +149,11 @@ pub struct Metrics {
     pub(crate) protocols: Vec<Group>,
     /// Each group; empty without `--by`.
     pub groups: Vec<Group>,
-    /// Each agent of each protocol: where the time went.
+    /// Time spent, by agent and protocol.
     pub agents: Vec<AgentFigures>,
-    /// What the work of each agent took, by model and day.
+    /// Usage, by agent, model and day.
     pub usage: Vec<UsageFigures>,
-    /// How often each of a protocol's `limits.rounds` happened.
+    /// The rounds, by protocol and name.
     pub rounds: Vec<RoundFigures>,
     /// What the last `verify` in this clone found; null if it was never run.
     pub corruption: Option<Audited>,
@@ -161,14 +161,14 @@ pub struct Metrics {
     pub rejected_steps: usize,
     /// What needs attention now.
     pub stuck: Vec<Attention>,
-    /// How much of that there is in each protocol, by why.
+    /// The number of needs in each protocol, by kind.
     #[serde(skip)]
     pub(crate) stuck_in: BTreeMap<AgentName, BTreeMap<Need, usize>>,
 }
 
 impl Metrics {
-    /// Counts what was sent at or after `since`, and its outcome so far. An issue counts if it is
-    /// open, or was completed since then. `stuck` is what needs somebody, of the same survey.
+    /// Counts what was sent at or after `since`, and its outcome so far. Issues count if they are
+    /// open or were completed since. `stuck` is the attention of the same survey.
     pub fn of(
         (survey, stuck): (&Survey, Vec<Attention>),
         protocols: &Protocols,
@@ -185,7 +185,7 @@ impl Metrics {
             protocols: BTreeMap::new(),
             groups: Tallies::default(),
         };
-        // A protocol in force is listed before it has a handoff.
+        // A protocol in force is listed even before it has a handoff.
         for name in protocols.keys() {
             count.protocols.entry(name.clone()).or_default().is_counted = true;
         }
@@ -240,19 +240,19 @@ struct Count<'s> {
     by: Option<By>,
     since: Option<Moment>,
     now: Moment,
-    /// Refused contracts of no known protocol.
+    /// Refused contracts whose protocol is not known.
     refused: Tally,
     protocols: BTreeMap<AgentName, OfProtocol<'s>>,
     groups: Tallies,
 }
 
-/// What was counted of one protocol.
+/// The counts of one protocol.
 #[derive(Default)]
 struct OfProtocol<'s> {
-    /// Whether it is in force or anything was counted.
+    /// Whether it is in force, or anything was counted.
     is_counted: bool,
     tally: Tally,
-    /// Where an agent's is in `spent`.
+    /// Each agent's index in `spent`.
     agents: BTreeMap<AgentName, usize>,
     spent: Vec<Spent>,
     usage: UsageTally,
@@ -260,7 +260,7 @@ struct OfProtocol<'s> {
 }
 
 impl OfProtocol<'_> {
-    /// Counts a handoff with these events and periods, and returns how it spent its time.
+    /// Counts a handoff with these events and periods; returns the time spent in each state.
     fn add_handoff(
         &mut self,
         handoff: &HandoffSurvey<'_>,
@@ -296,7 +296,7 @@ impl OfProtocol<'_> {
     }
 }
 
-/// How many handoffs an agent has now, and how its handoffs spent their time.
+/// An agent's open handoffs, and the time its handoffs spent in each state.
 #[derive(Default)]
 struct Spent {
     open: u64,
@@ -377,7 +377,7 @@ struct Tallies(BTreeMap<AgentName, BTreeMap<String, Tally>>);
 
 impl Tallies {
     fn of(&mut self, protocol: &AgentName, name: &str) -> &mut Tally {
-        // Most groups already exist: the key is cloned only if not.
+        // Most groups already exist: clone the key only for a new one.
         if !self.0.contains_key(protocol) {
             self.0.insert(protocol.clone(), BTreeMap::new());
         }
@@ -402,7 +402,7 @@ impl Tallies {
 #[derive(Default)]
 struct Rounds<'s> {
     issues: usize,
-    /// By name: the sum, and the most in one issue.
+    /// By name: the total, and the maximum in one issue.
     found: BTreeMap<&'s str, (u64, u64)>,
 }
 

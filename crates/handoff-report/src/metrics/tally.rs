@@ -19,11 +19,11 @@ pub(super) type Counts = [u64; EVENTS.len()];
 /// The counts so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
-    /// Without notes.
+    /// Notes are not counted.
     handoffs: u64,
     notes: u64,
     claimed: u64,
-    /// In the order of [`State::ALL`].
+    /// Indexed like [`State::ALL`].
     states: [u64; State::ALL.len()],
     events: Counts,
     refused: u64,
@@ -178,8 +178,8 @@ fn position(state: State) -> Option<usize> {
 pub struct Figures {
     /// How many were sent: as many as `verify` finds.
     pub handoffs: u64,
-    /// Those of them that were completed on arrival, which nobody claims; below, only `escalated`,
-    /// `contradicted` and `violations` count them.
+    /// Contracts that were completed on arrival, which nobody claims; of the figures below, only
+    /// `escalated`, `contradicted` and `violations` count them.
     pub notes: u64,
     /// How many of the others are now in each state.
     pub states: BTreeMap<State, u64>,
@@ -189,11 +189,11 @@ pub struct Figures {
     pub timeouts: u64,
     /// How often they were retried.
     pub retries: u64,
-    /// How often one came to a person: sent or reassigned to an agent of kind `human`, decided with
-    /// `escalate` or `fall_back`, or answered with a status that the protocol maps to `blocked`. Each
-    /// step counts once.
+    /// How often one reached a person: sent or reassigned to an agent of kind `human`, decided with
+    /// `escalate` or `fall_back`, or answered with a status that the protocol maps to `blocked`.
+    /// Each step counts once.
     pub escalated: u64,
-    /// Statements that the repository contradicts, if that is no reason to refuse their contract.
+    /// Statements that the repository contradicts, although the contract was accepted.
     pub contradicted: u64,
     /// Actions of senders against their roles.
     pub violations: u64,
@@ -219,9 +219,9 @@ pub struct Figures {
     pub(crate) blocked_seconds: i64,
     /// Total time failed, dead or with an expired lease: nobody had decided what to do next.
     pub(crate) failed_seconds: i64,
-    /// What the work on them took, as far as it was reported.
+    /// Reported usage.
     pub usage: UsageSum,
-    /// Of whole issues; null in groups that are parts of issues.
+    /// Figures of whole issues; null in groups that split issues.
     pub issues: Option<IssueFigures>,
 }
 

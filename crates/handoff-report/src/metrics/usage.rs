@@ -1,4 +1,4 @@
-//! What work took: tokens and money, as agents reported them.
+//! Usage: tokens and money, as agents reported them.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use serde::Serialize;
 /// Tokens and money.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UsageSum {
-    /// Tokens that models read, with those from a cache.
+    /// Input tokens, including cached ones.
     pub input_tokens: u64,
-    /// Tokens that models wrote.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// Those of `input_tokens` that came from a cache.
+    /// Input tokens that came from a cache.
     pub cached_tokens: u64,
-    /// Calls of models.
+    /// Model calls.
     pub turns: u64,
-    /// What it cost, by currency.
+    /// Cost, by currency.
     pub cost: BTreeMap<Currency, Amount>,
 }
 
@@ -36,20 +36,20 @@ impl From<&Spent> for UsageSum {
     }
 }
 
-/// What an agent's work took of one model on one day.
+/// The usage of an agent, by model and day.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct UsageFigures {
     /// The protocol.
     pub protocol: AgentName,
     /// The agent.
     pub agent: AgentName,
-    /// Who runs the model; empty if that was not reported.
+    /// The provider of the model; empty if not reported.
     pub provider: String,
-    /// The model; empty if that was not reported.
+    /// The model; empty if not reported.
     pub model: String,
     /// The day of the last report of a claim, in UTC: `2026-11-25`.
     pub day: String,
-    /// What it took.
+    /// The usage.
     #[serde(flatten)]
     pub sum: UsageSum,
 }
@@ -57,7 +57,7 @@ pub struct UsageFigures {
 /// An agent, the provider and the name of a model, and a day.
 type Key = (AgentName, String, String, String);
 
-/// What was reported of the handoffs of a protocol.
+/// The usage reported under a protocol.
 #[derive(Debug, Default)]
 pub(super) struct UsageTally(BTreeMap<Key, Spent>);
 
@@ -91,7 +91,7 @@ impl UsageTally {
     }
 }
 
-/// Adds figures up by what a key has in common, in the order of the keys.
+/// Sums figures by key, in the order of the keys.
 pub fn sums<'f, K: Ord>(
     figures: impl IntoIterator<Item = &'f UsageFigures>,
     key: impl Fn(&'f UsageFigures) -> K,

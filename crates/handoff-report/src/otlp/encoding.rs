@@ -122,7 +122,7 @@ struct List {
 pub(super) struct Attributes(pub(super) Vec<Attribute>);
 
 impl Attributes {
-    /// Adds an attribute, unless its key is there.
+    /// Adds an attribute, unless its key is already present.
     pub(super) fn add(&mut self, key: &str, value: impl Into<Value>) {
         let Some(value) = any(&value.into(), true) else {
             return;

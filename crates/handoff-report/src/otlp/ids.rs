@@ -10,7 +10,7 @@ pub(super) struct TraceId([u8; 16]);
 
 impl TraceId {
     /// The key itself if it is a UUID, so that an agent that began a trace under it finds the issue
-    /// there; else a digest of the ledger's identity and the key.
+    /// there; otherwise a digest of the ledger's identity and the key.
     pub(super) fn of(ledger: &[u8; 32], key: &IssueKey) -> Self {
         let made = || {
             let digest = Sha256::new()
@@ -36,7 +36,7 @@ impl TraceId {
     }
 }
 
-/// The bytes of a UUID in its usual form, unless all are zero, which no trace id may be.
+/// The bytes of a UUID in its usual form; `None` for the nil UUID, which no trace id may be.
 fn uuid(text: &str) -> Option<[u8; 16]> {
     let lengths: Vec<usize> = text.split('-').map(str::len).collect();
     let joined = text.replace('-', "");

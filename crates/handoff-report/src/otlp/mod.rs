@@ -1,8 +1,8 @@
-//! Traces in OTLP: one for each issue, with a span for each handoff, and in it a span for each
-//! period in a state.
+//! Traces in OTLP: one trace per issue, with a span per handoff and child spans for its periods in
+//! each state.
 //!
-//! `spans` builds them from an issue's records, `ids` names them, `encoding` is their format. It is
-//! written here with a few types: the published crates bring protobuf and an exporter's runtime.
+//! `spans` builds them from an issue's records, `ids` names them, `encoding` defines the format: a
+//! few own types, because the published crates bring protobuf and an exporter's runtime.
 
 mod encoding;
 mod ids;

@@ -74,8 +74,8 @@ impl Traced {
     }
 }
 
-/// Extracts what the protocol's trace rules name from a contract, which was sent then, and came to a
-/// person at these times.
+/// Extracts the data that the protocol's trace rules name from a contract, with the time it was
+/// sent and the times at which it reached a person.
 fn contract_trace(
     traces: &Traces,
     contract: &Contract,
@@ -111,14 +111,14 @@ fn contract_trace(
     }
 }
 
-/// The spans of an issue: its own first, then each handoff's, with its periods. Open spans end now.
+/// The spans of an issue: its own first, then each handoff's with its periods. Open spans end now.
 pub fn spans(origin: &Origin, traced: &Traced, now: Moment) -> Vec<Span> {
     let issue = IssueSurvey::of(&traced.issue, &traced.records);
     let trace = Trace {
         id: TraceId::of(&origin.ledger, &issue.key),
         issue: &issue,
         contracts: &traced.contracts,
-        // After a clock was set back, nothing may end before it was recorded.
+        // If the clock was set back, no span may end before it was recorded.
         now: now.max(issue.updated_at),
     };
     let mut spans = vec![trace.root()];
@@ -252,7 +252,7 @@ impl Trace<'_> {
         spans.extend(periods);
     }
 
-    /// Adds what the handoff's contract and those that answer it carry, and the decisions on it.
+    /// Adds the data of the handoff's contract and of its answers, and its decisions.
     fn contract_data(
         &self,
         handoff: &HandoffSurvey<'_>,
@@ -263,7 +263,7 @@ impl Trace<'_> {
         let answers = self.issue.handoffs.iter().zip(self.contracts);
         let answers = answers.filter(|(other, _)| other.answers == Some(handoff.number));
         let answers = answers.map(|(_, contract)| contract);
-        // The newest answer is the one that counts.
+        // The newest answer takes precedence.
         let all = std::iter::once(contract).chain(answers.clone().rev());
         for attribute in all.flat_map(|contract| &contract.attributes.0) {
             if attributes.0.iter().all(|known| known.key != attribute.key) {
@@ -300,7 +300,7 @@ impl Trace<'_> {
         }
     }
 
-    /// The spans of a handoff's periods, and the events that are not part of one with work.
+    /// The spans of a handoff's periods, and the events outside any period of work.
     fn periods<'h>(
         &self,
         handoff: &'h HandoffSurvey<'h>,
@@ -319,7 +319,7 @@ impl Trace<'_> {
                 .ended_by
                 .is_some_and(|c| c.event == Some(Happened::Exhaust))
             {
-                // The last failure, followed by `dead`, which tells about it.
+                // The last failure is followed by `dead`, whose span reports it.
                 continue;
             }
             let span_id = self.id.span(handoff.number, &index.to_string());
@@ -369,7 +369,7 @@ impl Trace<'_> {
         span
     }
 
-    /// The earlier handoff with which this receiver had the work that now comes back.
+    /// The earlier handoff of the same receiver to which the work returns.
     fn returns_to(&self, handoff: &HandoffSurvey<'_>) -> Option<u32> {
         let mut before = self.issue.handoff(handoff.follows?)?;
         // A followed handoff is older, unless the record was tampered with.
@@ -420,7 +420,7 @@ fn links(span: &mut Span, change: &ChangeSurvey<'_>) {
     });
 }
 
-/// The trace's flags, and that the linked span is remote.
+/// The trace's flags, with the bit for a remote parent.
 fn flags(parent: TraceParent) -> u32 {
     const HAS_IS_REMOTE: u32 = 0x100;
     const IS_REMOTE: u32 = 0x200;
@@ -440,7 +440,7 @@ fn claim_number(handoff: &HandoffSurvey<'_>, began_by: &ChangeSurvey<'_>) -> u32
     u32::try_from(before.filter(claims).count() + 1).unwrap_or(u32::MAX)
 }
 
-/// What a claim took, by the names of the conventions for generative AI where they have one.
+/// The usage of a claim, with attribute names of the GenAI conventions where they exist.
 fn usage(handoff: &HandoffSurvey<'_>, token: u32) -> Attributes {
     let own: Vec<_> = handoff
         .usage

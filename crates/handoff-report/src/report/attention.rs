@@ -13,12 +13,12 @@ use super::words::{age, counted, thousands, time};
 use handoff::ledger::attention::Attention;
 use handoff::protocol::Need;
 
-/// How many entries are shown open.
+/// How many entries are shown unfolded.
 const AT_ONCE: usize = 25;
 const MOST: usize = 500;
-/// From how many similar entries on they are summed up.
+/// The number of similar entries from which they are summed up.
 const ALIKE: usize = 3;
-/// The most characters of a reason in a sum.
+/// The maximum length of a reason in a summary line, in characters.
 const REASON: usize = 60;
 
 /// Writes the section.
@@ -62,7 +62,7 @@ pub(super) fn section(
     );
 }
 
-/// How many entries of which need, and the oldest.
+/// The number of entries by need, and the oldest.
 fn summary(stuck: &[Attention], now: Moment) -> String {
     let mut issues: Vec<&str> = stuck.iter().map(|s| s.issue.as_str()).collect();
     issues.sort_unstable();
@@ -103,7 +103,7 @@ fn so_many(need: Need, count: usize) -> String {
     format!("{} {what}", thousands(count))
 }
 
-/// For an agent with many entries of the same need: how many, why, and since when.
+/// Summary lines for an agent with many entries of the same need: how many, why, and since when.
 fn sums(page: &mut String, stuck: &[Attention], issues: &[&IssueSurvey<'_>], now: Moment) {
     let mut alike: BTreeMap<(Need, &AgentName), Vec<&Attention>> = BTreeMap::new();
     for one in stuck {
@@ -129,8 +129,7 @@ fn sums(page: &mut String, stuck: &[Attention], issues: &[&IssueSurvey<'_>], now
     page.push_str("</ul>\n");
 }
 
-/// The most frequent failure: its code, or its message without one. Other needs have no common
-/// reason.
+/// The most frequent failure: its code, or its message without one; other needs have none.
 fn reason(all: &[&Attention], surveys: &HashMap<&IssueKey, &IssueSurvey<'_>>) -> Option<String> {
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     for one in all.iter().filter(|one| one.need <= Need::Failed) {
@@ -177,12 +176,12 @@ fn cards(page: &mut String, stuck: &[Attention], shown: &Shown<'_>, now: Moment)
     page.push_str("</ol>\n");
 }
 
-/// The keywords that the filters look for: what is needed, and of whom.
+/// The filters' keywords: the need and its parties.
 pub(super) fn needs(stuck: &Attention) -> String {
     format!("any {} turn:{}", stuck.need.as_str(), stuck.turn)
 }
 
-/// The agent that has it, and whose turn it is.
+/// The agent that has the handoff, and whose turn it is.
 fn position(stuck: &Attention) -> String {
     let name = |agent: &AgentName| escaped(agent.as_str().to_owned()).to_string();
     let turn = |agent: &AgentName| format!("<b>{}</b>'s turn", name(agent));
@@ -194,7 +193,7 @@ fn position(stuck: &Attention) -> String {
     }
 }
 
-/// The CSS class of a need: that of its state.
+/// A need's CSS class, which is that of the handoff's state.
 pub(super) fn class(need: Need) -> &'static str {
     match need {
         Need::Dead => "dead",

@@ -44,7 +44,7 @@ impl Unit {
         }
     }
 
-    /// The number of a moment's column, from a fixed origin.
+    /// The column index of a moment, counted from a fixed origin.
     fn column(self, at: Moment) -> i64 {
         match self {
             Self::Hour => at.timestamp().div_euclid(3600),
@@ -78,7 +78,7 @@ impl Unit {
     }
 }
 
-/// The columns of charts over the same time.
+/// The columns that several charts share.
 pub(super) struct Columns {
     unit: Unit,
     start: i64,
@@ -86,7 +86,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Those for what happened at these times, up to now or the newest of them; `None` if nothing did.
+    /// The columns for events at these times, up to now or the newest event; `None` without events.
     pub(super) fn of(times: &[Moment], now: Moment) -> Option<Self> {
         let (first, last) = (times.iter().min()?, times.iter().max()?);
         let newest = now.max(*last);
@@ -100,7 +100,7 @@ impl Columns {
         usize::try_from(self.end - self.start + 1).unwrap_or(1)
     }
 
-    /// The column of a moment, if it is not before all of them.
+    /// The index of a moment's column, unless it precedes all of them.
     pub(super) fn index(&self, at: Moment) -> Option<usize> {
         let index = usize::try_from(self.unit.column(at) - self.start).ok();
         index.filter(|index| *index < self.len())
@@ -226,10 +226,10 @@ fn frame(page: &mut String, title: &str, description: &str, most: &str, names: &
     }
 }
 
-/// The left edge and the width of a column, in tenths.
+/// A column's left edge and width, in tenths.
 fn position(index: usize, count: usize) -> (usize, usize) {
     let step = (WIDTH * 10 / count.max(1)).min(400);
-    // A few columns are at the right, where the newest belong.
+    // A few columns are right-aligned, because the newest are there.
     let start = WIDTH * 10 - step * count;
     (start + step * index, step)
 }
@@ -238,7 +238,7 @@ fn tenths(number: usize) -> String {
     format!("{}.{}", number / 10, number % 10)
 }
 
-/// A chart with a bar for each count, which are shown like this.
+/// A bar chart of counts, which `shown` formats.
 pub(super) fn bars(
     page: &mut String,
     title: &str,

@@ -5,14 +5,14 @@ use serde_json::Value;
 
 use super::words::{size, thousands};
 
-/// How many bytes of a contract are shown.
+/// How many bytes of a contract are shown at most.
 const MOST: usize = 64 * 1024;
 
-/// The widest name that values are aligned to, in characters.
+/// The maximum width of the name column, in characters.
 const WIDEST: usize = 28;
 
-/// A contract's value as lines of text, or its bytes if they can't be parsed. A long one is cut
-/// off, and says where the rest is.
+/// A contract's value as lines of text, or its bytes if it can't be parsed. A long one is
+/// truncated, with the command that prints the rest.
 pub(super) fn contract(record: &Record, value: Option<&Value>, bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().min(MOST));
     match value {

@@ -1,4 +1,4 @@
-//! What work took, in tokens and money: over time, and by agent and model.
+//! Usage in tokens and money: over time, and by agent and model.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,13 +11,13 @@ use super::charts::{Columns, bars};
 use super::escape::escaped;
 use super::words::thousands;
 
-/// The most agents and models that the table names.
+/// The maximum number of rows in the table.
 const MOST: usize = 20;
 
-/// A hundredth of a currency's unit, in billionths.
+/// A hundredth of a currency's unit (a cent), in billionths.
 const HUNDREDTH: u64 = 10_000_000;
 
-/// Writes the section, if anything was reported.
+/// Writes the section, if any usage was reported.
 pub(super) fn section(page: &mut String, issues: &[&IssueSurvey<'_>], now: Moment) {
     let handoffs = issues.iter().flat_map(|issue| &issue.handoffs);
     let reported: Vec<&UsageSurvey<'_>> = handoffs.flat_map(|handoff| &handoff.usage).collect();
@@ -67,7 +67,7 @@ pub(super) fn section(page: &mut String, issues: &[&IssueSurvey<'_>], now: Momen
     page.push_str("</section>\n");
 }
 
-/// What each agent used of each model, the dearest first.
+/// Usage by agent and model, the most expensive first.
 fn table(page: &mut String, reported: &[&UsageSurvey<'_>]) {
     let mut sums: BTreeMap<(&str, &str, &str), Spent> = BTreeMap::new();
     for usage in reported {

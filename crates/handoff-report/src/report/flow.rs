@@ -14,7 +14,7 @@ use super::words::{sign, thousands};
 const MOST: usize = 60;
 /// The most characters of an agent's name above its lane.
 const NAME: usize = 20;
-/// The height above the first arrow, and of each.
+/// The height above the first arrow, and of each row.
 const TOP: usize = 30;
 const ROW: usize = 22;
 
@@ -91,7 +91,7 @@ fn arrow(from: usize, to: usize, y: usize) -> String {
     format!("M{from} {y}H{end}m{back}-4L{end} {y}l{back} 4")
 }
 
-/// The diagram in words: its agents, its size, and where the work is.
+/// The diagram's text alternative: its agents, its size, and where the work is.
 fn label(issue: &IssueSurvey<'_>, shown: &[HandoffSurvey<'_>], lanes: &[AgentRef<'_>]) -> String {
     let names: Vec<&str> = lanes.iter().map(|lane| lane.as_str()).collect();
     let mut text = format!(

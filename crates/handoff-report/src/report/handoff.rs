@@ -13,16 +13,16 @@ use super::words::{badge, counted, minute, size};
 use handoff::ledger::attention::Attention;
 use handoff::protocol::Need;
 
-/// A handoff with everything that belongs to it.
+/// A handoff with everything that its section shows.
 pub(super) struct HandoffDetails {
     pub(super) record: Record,
-    /// The contract as shown.
+    /// The rendered contract.
     pub(super) contract: String,
     /// Its failures, the oldest first, each with its kept context.
     pub(super) failures: Vec<(PastFailure, Option<Result<Contents, LedgerError>>)>,
 }
 
-/// Writes one handoff of an issue, with what its sending says and what else it brought about.
+/// Writes the section of one handoff, with the events in other handoffs that its sending caused.
 pub(super) fn handoff(
     page: &mut String,
     details: &HandoffDetails,
@@ -33,11 +33,11 @@ pub(super) fn handoff(
     let record = &details.record;
     let id = &record.id;
     *page += &format!("<li id=\"h-{id}\"><h4>{title} · {id}");
-    // What was completed went on below.
+    // A completed handoff needs no badge: its successor follows.
     if record.state != State::Completed {
         *page += &format!(" {}", badge(record.state));
     }
-    // The state already shows the others.
+    // The state already shows the other events.
     let more = [
         Need::Stranded,
         Need::LeaseRanOut,
@@ -168,7 +168,7 @@ pub(super) fn waits(record: &Record, block: &Transition) -> String {
     line
 }
 
-/// Contradicted statements and what its sender did wrong or lacks, one line of HTML each.
+/// One line of HTML for each contradicted statement, role violation and missing input.
 fn faults(record: &Record) -> Vec<String> {
     let mut lines = Vec::new();
     let contradicted = |e: &&Evidence| e.result == Verdict::Contradicted;
@@ -207,7 +207,7 @@ fn question(question: &Question) -> String {
     format!("{}{kind}{optional}{what}", question.key)
 }
 
-/// Every transition of a handoff, with its details, as lines.
+/// A handoff's transitions with their details, as lines.
 fn history(details: &HandoffDetails) -> String {
     let record = &details.record;
     let mut text = String::from("History\n");

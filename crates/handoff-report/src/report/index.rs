@@ -1,4 +1,4 @@
-//! The table of all issues, and the filters that narrow down the page.
+//! The table of all issues, and the page's filters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,10 +17,10 @@ use super::issue::{FOUND, states, status, status_line, title};
 use super::words::{counted, length, minute, thousands};
 use handoff_graph::times::cycle_time;
 
-/// The most characters of an issue's title and of its newest handoff's summary.
+/// The maximum length of a title or summary in a row, in characters.
 const TITLE: usize = 80;
 const SUMMARY: usize = 80;
-/// How many rows are printed, which is what `style.css` prints.
+/// How many rows are printed on paper; `style.css` has the same number.
 const PRINTED: usize = 60;
 
 /// Writes the section.
@@ -95,7 +95,7 @@ fn row(
         IssueStatus::Open => format!("{} so far", length(now - issue.opened_at)),
     };
     let newest = issue.handoffs.last().map_or("", |handoff| handoff.summary);
-    // The first summary may be the title.
+    // The first summary may equal the title.
     let newest = if newest == issue.title { "" } else { newest };
     let first = issue.title.lines().next().unwrap_or_default();
     let whole = if first.chars().count() > TITLE {
@@ -117,7 +117,7 @@ fn row(
     );
 }
 
-/// Who has to do with a handoff: its sender, its receiver, and who decided about it.
+/// The agents involved in a handoff: its sender, its receiver, and whoever decided about it.
 fn acting<'a>(handoff: &'a HandoffSurvey<'a>) -> impl Iterator<Item = &'a str> {
     let by = handoff.changes.iter().map(|change| change.by.as_str());
     [handoff.from.as_str(), handoff.to.as_str()]
@@ -125,14 +125,14 @@ fn acting<'a>(handoff: &'a HandoffSurvey<'a>) -> impl Iterator<Item = &'a str> {
         .chain(by)
 }
 
-/// As much of a summary as fits into a row.
+/// A summary truncated to fit a row.
 fn first_part(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     cut(line, SUMMARY)
 }
 
-/// Writes the filters, which stay hidden without a script. Each choice names the attribute that it
-/// looks for; what cannot be found is not offered.
+/// Writes the filters, which stay hidden without a script. Each choice names the attribute it
+/// searches; choices without a match are omitted.
 pub(super) fn filters(
     page: &mut String,
     issues: &[&IssueSurvey<'_>],
@@ -218,7 +218,7 @@ pub(super) fn filters(
     );
 }
 
-/// Writes a filter: its id, its name, the attribute that it looks at, and its choices.
+/// Writes a filter: its id, its name, the attribute it searches, and its choices.
 fn choice(page: &mut String, (id, label, place): (&str, &str, &str), choices: &[(String, String)]) {
     *page += &format!(
         "<label>{label} <select id=\"{id}\" data-in=\"{place}\"><option value=\"\">any</option>"

@@ -17,7 +17,7 @@ use handoff::ledger::attention::Attention;
 use handoff::protocol::Need;
 use handoff_graph::times::{Times, times};
 
-/// The keywords of what may be found in an issue, and their names.
+/// The keywords of notable facts of an issue, and their labels.
 pub(super) const FOUND: [(&str, &str); 4] = [
     ("unsettled", "open findings of a review"),
     ("found", "findings of a review"),
@@ -25,10 +25,10 @@ pub(super) const FOUND: [(&str, &str); 4] = [
     ("violation", "an act against a role"),
 ];
 
-/// Everything about one issue.
+/// The data of an issue's section.
 pub(super) struct Facts<'a> {
     pub(super) issue: &'a Issue,
-    /// Its protocol's, if that is known here.
+    /// Its protocol, if known here.
     pub(super) definition: Option<&'a Definition>,
     pub(super) survey: &'a IssueSurvey<'a>,
     pub(super) handoffs: &'a [HandoffDetails],
@@ -38,7 +38,7 @@ pub(super) struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    /// A fact of the issue, as the words in its list.
+    /// The value of a fact, as a list of texts.
     fn words(&self, name: &str) -> Vec<String> {
         let fact = match self.definition {
             Some(definition) => self.issue.fact(definition, name).map(|fact| fact.value),
@@ -60,7 +60,7 @@ impl Facts<'_> {
     }
 }
 
-/// An attribute that filters look at: each value on its own line.
+/// An attribute for the filters: each value on its own line.
 fn list(name: &str, values: &BTreeSet<String>) -> String {
     if values.is_empty() {
         return String::new();
@@ -98,7 +98,7 @@ pub(super) fn section(page: &mut String, facts: &Facts<'_>) {
     page.push_str("</section>\n");
 }
 
-/// An issue's protocol, times and size in a line.
+/// An issue's protocol, times and size, in one line.
 fn about(facts: &Facts<'_>) -> String {
     let (issue, now) = (facts.issue, facts.now);
     let mut parts = vec![
@@ -236,8 +236,8 @@ pub(super) fn status(survey: &IssueSurvey<'_>) -> &'static str {
     }
 }
 
-/// The keywords that filters look for: whether an issue is open, the states of its handoffs, and
-/// what was found in it.
+/// The filters' keywords: whether an issue is open, the states of its handoffs, and its notable
+/// facts.
 pub(super) fn states(survey: &IssueSurvey<'_>) -> String {
     let mut words = vec![survey.status.as_str()];
     let handoffs = &survey.handoffs;
@@ -267,7 +267,7 @@ pub(super) fn is_late(handoff: &HandoffSurvey<'_>, now: Moment) -> bool {
     handoff.state == State::InProgress && ran_out
 }
 
-/// The state of the handoff where an issue's work is.
+/// The state of the handoff where an issue's work currently is.
 pub(super) fn status_line(survey: &IssueSurvey<'_>, now: Moment) -> String {
     let mut open = survey.handoffs.iter().filter(|h| !h.state.is_terminal());
     let Some(one) = open.next() else {

@@ -1,11 +1,10 @@
 //! The report: one self-contained HTML page about a ledger.
 //!
-//! [`Report::of`] selects the content, [`Report::write`] writes it part by part, so that a page of
-//! any size takes little memory. `page` is the frame; `attention`, `open`, `charts`, `timeline` and
-//! `index` are about all issues, `issue`, `story`, `handoff`, `flow` and `contract` about one, `order`
-//! about the order of its steps; `sections`
-//! reads the issues and writes their sections on several threads. All foreign text goes through
-//! `escape`; `words` formats times, counts and states.
+//! [`Report::of`] selects the content, [`Report::write`] writes it part by part, so that memory
+//! stays small for any size. `page` is the frame; `attention`, `open`, `charts`, `timeline` and
+//! `index` are about all issues, `issue`, `story`, `handoff`, `flow` and `contract` about one;
+//! `order` sorts an issue's steps; `sections` renders issues on several threads. All foreign text
+//! goes through `escape`; `words` formats times, counts and states.
 
 mod attention;
 mod charts;
@@ -39,7 +38,8 @@ use ::handoff::ledger::attention::{Attention, Protocols};
 
 pub use page::{Frame, gone, policy};
 
-/// How many handoffs have their issue's section on a page by default; open issues always have one.
+/// How many handoffs may have their issue's section on a page by default; open issues always have
+/// one.
 pub(crate) const MOST_HANDOFFS: usize = 20_000;
 
 /// Why a page could not be written.
@@ -53,22 +53,22 @@ pub enum ReportError {
     Write(#[from] io::Error),
 }
 
-/// What to include in a page.
+/// The selection of a page's content.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// Only these issues.
+    /// Only these issues, if given.
     pub only: Option<Vec<IssueKey>>,
-    /// The conditions by which they were found; empty if they were named.
+    /// The search that found them; empty if they were named.
     pub query: String,
-    /// Of the completed issues, only those with a step since then.
+    /// Leaves out completed issues without a step since then.
     pub since: Option<Moment>,
-    /// Whether every issue has a section, however many there are.
+    /// Whether every issue gets a section, regardless of their number.
     pub all: bool,
-    /// At most so many issues.
+    /// The maximum number of issues.
     pub limit: Option<usize>,
 }
 
-/// The content of a page, not written yet.
+/// A page's content before it is written.
 pub struct Report<'a> {
     branch: &'a str,
     /// The policy of the default protocol; empty if nothing is checked.
@@ -89,13 +89,13 @@ pub struct Report<'a> {
 /// The counts of a written page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Written {
-    /// How many issues it is about.
+    /// The number of issues covered.
     pub issues: usize,
-    /// How many handoffs they have.
+    /// The number of their handoffs.
     pub handoffs: usize,
-    /// How many issues have their own section.
+    /// The number of issues with a section.
     pub sections: usize,
-    /// How many things need attention.
+    /// The number of needs.
     pub attention: usize,
 }
 
@@ -109,13 +109,13 @@ impl Shown<'_> {
 }
 
 impl<'a> Report<'a> {
-    /// The page with the policy in force in its header.
+    /// Sets the policy shown in the header.
     #[must_use]
     pub fn under(self, policy: String) -> Self {
         Self { policy, ..self }
     }
 
-    /// Selects the content of the page. `stuck` is what needs somebody, of the same survey.
+    /// Selects the content. `stuck` is the attention of the same survey.
     pub fn of(
         (survey, all): (&Survey, &'a [IssueSurvey<'a>]),
         mut stuck: Vec<Attention>,
@@ -129,7 +129,7 @@ impl<'a> Report<'a> {
         let is_wanted = |key: &IssueKey| only.as_ref().is_none_or(|only| only.contains(key));
         let issues = all.iter().filter(|issue| is_wanted(&issue.key));
         let mut issues: Vec<&IssueSurvey<'_>> = issues.collect();
-        // The sort is stable: ties stay in the order of keys.
+        // A stable sort: ties stay in the order of keys.
         issues.sort_by_key(|issue| {
             let is_done = issue.status != IssueStatus::Open;
             (is_done, std::cmp::Reverse(issue.updated_at))
@@ -209,7 +209,7 @@ fn with_sections<'a>(issues: &[&'a IssueSurvey<'a>], wanted: &Wanted) -> Vec<&'a
             found.push(*issue);
             room = room.saturating_sub(issue.handoffs.len());
         } else if is_recent {
-            // No older issue may be shown if this one is missing.
+            // Once one is left out, no older issue is shown either.
             room = 0;
         }
     }

@@ -19,10 +19,10 @@ use handoff_graph::times::cycle_time;
 
 /// How many handoffs of an agent are listed.
 const NAMED: usize = 8;
-/// The most characters of an issue's title beside one.
+/// The maximum length of a title, in characters.
 const TITLE: usize = 60;
 
-/// The longest agent name that is not broken.
+/// The maximum length of an agent name that is not wrapped.
 const LONG: usize = 32;
 
 pub(super) fn figures(page: &mut String, issues: &[&IssueSurvey<'_>], stuck: &[Attention]) {

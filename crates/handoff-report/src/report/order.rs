@@ -1,9 +1,8 @@
-//! The steps of an issue in the order in which they were made, which is that of the log.
+//! The steps of an issue in causal order, which is that of the log.
 //!
-//! Records tell times to the second, and clocks differ. What one step can't be made without comes
-//! before it whatever the clocks say: handoffs are sent in the order of their numbers, each passes
-//! through its transitions in order, and what a sending changed in others is one step with it. Only
-//! among steps that do not depend on each other does the time decide.
+//! Records tell times to the second, and clocks differ. So causality comes first: handoffs are sent
+//! in the order of their numbers, each passes through its transitions in order, and a sending and
+//! the transitions that it caused are one step. Time decides only between independent steps.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -18,17 +17,17 @@ use handoff::protocol::Event;
 /// One step.
 #[derive(Clone, Debug)]
 pub(super) struct Step<'a> {
-    /// When it was made, and not before what it depends on.
+    /// Its time, but not before the steps that it depends on.
     pub(super) at: Moment,
     pub(super) what: What<'a>,
 }
 
-/// What a step did. Handoffs and their transitions are given by their indices.
+/// What a step did. Handoffs and transitions are given by index.
 #[derive(Clone, Debug)]
 pub(super) enum What<'a> {
-    /// A handoff was sent, which changed these others.
+    /// A handoff was sent, which caused these transitions in others.
     Sent(usize, Vec<(usize, usize)>),
-    /// A handoff changed, perhaps by a decision.
+    /// A transition, and the decision behind it, if any.
     Changed((usize, usize), Option<&'a Decision>),
     Decided(&'a Decision),
     Noted(&'a Annotation),
@@ -38,7 +37,7 @@ pub(super) enum What<'a> {
     Resumed(&'a Resumed),
 }
 
-/// The steps of an issue, the oldest first; its records must be sorted by their numbers.
+/// The steps of an issue, the oldest first; the records must be sorted by number.
 pub(super) fn steps<'a>(issue: &'a Issue, records: &[&'a Record]) -> Vec<Step<'a>> {
     let mut order = Order {
         issue,
@@ -55,7 +54,7 @@ pub(super) fn steps<'a>(issue: &'a Issue, records: &[&'a Record]) -> Vec<Step<'a
     };
     for (at, record) in records.iter().enumerate() {
         for transition in record.transitions.iter().skip(1) {
-            // Running out of attempts is part of the transition before.
+            // Exhausting the attempts belongs to the transition before.
             let is_own = transition.event != Some(Event::Exhaust);
             if let Some(sending) = order.sent_with(at, transition).filter(|_| is_own) {
                 *order.needed.entry(sending).or_default() += 1;
@@ -66,25 +65,25 @@ pub(super) fn steps<'a>(issue: &'a Issue, records: &[&'a Record]) -> Vec<Step<'a
     order.steps
 }
 
-/// Sorts steps that do not depend on each other: by time, then by their kind, then by number.
+/// Orders independent steps: by time, then kind, then number.
 type Key = (Moment, u8, usize);
 
 struct Order<'a, 'r> {
     issue: &'a Issue,
     records: &'r [&'a Record],
-    /// How many handoffs were sent, and when the last was.
+    /// How many handoffs have been sent, and when the last one was.
     sent: usize,
     last_sent: Moment,
-    /// The next transition of each handoff, and when the one before it was made.
+    /// Each handoff's next transition, and the time of the one before it.
     next: Vec<usize>,
     since: Vec<Moment>,
-    /// Handoffs whose next transition can follow.
+    /// Handoffs whose next transition has all its dependencies.
     ready: BinaryHeap<Reverse<Key>>,
-    /// Handoffs whose next transition is part of a sending that is to come.
+    /// Handoffs whose next transition belongs to a later sending.
     held: BTreeMap<usize, Vec<usize>>,
-    /// How many transitions are part of a sending.
+    /// How many transitions belong to each sending.
     needed: BTreeMap<usize, usize>,
-    /// The next decision, note, end and reopening.
+    /// The next decision, note, end and reopening of the issue.
     remarks: [usize; 6],
     steps: Vec<Step<'a>>,
 }
@@ -97,7 +96,7 @@ impl<'a> Order<'a, '_> {
         let remark = self.remark();
         let first = [sending, ready, remark.as_ref().map(|(key, ..)| *key)];
         let Some(first) = first.into_iter().flatten().min() else {
-            // A record that was tampered with may depend on what never comes.
+            // A tampered record may depend on a step that never comes.
             let is_left = self.sent < self.records.len();
             if is_left {
                 self.send();
@@ -147,7 +146,7 @@ impl<'a> Order<'a, '_> {
         self.await_next(sent);
     }
 
-    /// Adds the first transition that can follow.
+    /// Adds the first transition that is ready.
     fn change(&mut self) {
         let Some(Reverse((at, _, changed))) = self.ready.pop() else {
             return;
@@ -164,7 +163,7 @@ impl<'a> Order<'a, '_> {
         self.passed(changed, at);
     }
 
-    /// A handoff's next transition was made.
+    /// Advances a handoff past its transition.
     fn passed(&mut self, changed: usize, at: Moment) {
         self.since[changed] = at;
         self.next[changed] += 1;
@@ -201,7 +200,7 @@ impl<'a> Order<'a, '_> {
         is_same.then_some(sent)
     }
 
-    /// The first of what was said of the issue that can follow, and the list that it is in.
+    /// The first remark on the issue that can follow, and the list it is in.
     fn remark(&self) -> Option<(Key, usize, What<'a>)> {
         let issue = self.issue;
         let [decision, note, end, again, pause, resumed] = self.remarks;
@@ -217,7 +216,7 @@ impl<'a> Order<'a, '_> {
         let again = issue.reopened.get(again);
         let again = again.filter(|one| one.handoffs as usize <= self.sent);
         let again = again.map(|one| (one.at, 6, 3, What::Reopened(one)));
-        // Each ends a pause that came before it, or none.
+        // Each one ends an earlier pause, or none.
         let ended = issue.resumed.iter().take(resumed + 1);
         let ended = ended.filter(|end| end.paused.is_some()).count();
         let resumed = issue.resumed.get(resumed).filter(|_| pause >= ended);
@@ -232,7 +231,7 @@ impl<'a> Order<'a, '_> {
         first.map(|(at, rank, list, what)| ((at, rank, 0), list, what))
     }
 
-    /// Whether the next transition of a decision's handoff was decided by it.
+    /// Whether a decision caused the next transition of its handoff.
     fn is_next(&self, decision: &Decision) -> bool {
         let at = (decision.id.number() as usize).saturating_sub(1);
         let record = self.records.get(at);
@@ -241,7 +240,7 @@ impl<'a> Order<'a, '_> {
     }
 }
 
-/// Whether a transition of a handoff was decided by this, in the same step.
+/// Whether a decision caused a transition of a handoff, in the same step.
 fn decides(decision: &Decision, id: &HandoffId, transition: &Transition) -> bool {
     let may = !matches!(
         transition.event,
@@ -257,7 +256,8 @@ fn decides(decision: &Decision, id: &HandoffId, transition: &Transition) -> bool
     may && decision.id == *id && decision.at == transition.at && decision.by == transition.by
 }
 
-/// What lets work go on follows what was said in the same second, which follows what stopped it.
+/// The rank among steps of one second: remarks come after events that stop work, before those that
+/// resume it.
 fn rank(event: Option<Event>) -> u8 {
     match event {
         Some(Event::Retry | Event::Redrive | Event::Reassign | Event::Answer) => 4,

@@ -13,7 +13,7 @@ const STYLE: &str = include_str!("style.css");
 const FILTERS: &str = include_str!("filters.js");
 const LIVE: &str = include_str!("live.js");
 
-/// How many sections are printed, which is what `style.css` prints.
+/// How many sections are printed on paper; `style.css` has the same number.
 const PRINTED: usize = 3;
 
 /// The context of a page.
@@ -21,12 +21,12 @@ const PRINTED: usize = 3;
 pub struct Frame {
     /// The repository's name, for the title.
     pub name: String,
-    /// Whether it is served, and checks for changes of the ledger.
+    /// Whether it is served and polls for changes of the ledger.
     pub live: bool,
 }
 
-/// The content security policy of a page: nothing is loaded, and only the page's own scripts and
-/// styles apply. A served page may query its own server.
+/// The content security policy of a page: it loads nothing, and only its own scripts and styles
+/// run. A served page may query its own server.
 pub fn policy(live: bool) -> String {
     let hash = |text: &str| Base64::encode_string(&Sha256::digest(text.as_bytes()));
     let connect = if live { "; connect-src 'self'" } else { "" };
@@ -51,7 +51,7 @@ fn script(live: bool) -> String {
     }
 }
 
-/// Hatchings that distinguish stalled work.
+/// Hatching patterns that distinguish stalled work without colour.
 const HATCHINGS: &str = "<svg class=\"skip\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs>\
 <pattern id=\"hatch-blocked\" class=\"blocked\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><path d=\"M0 0h3v6h-3z\" fill=\"currentColor\"/></pattern>\
 <pattern id=\"hatch-failed\" class=\"failed\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><path d=\"M0 0h6v3h-6z\" fill=\"currentColor\"/></pattern>\
@@ -63,7 +63,7 @@ const HATCHINGS: &str = "<svg class=\"skip\" width=\"0\" height=\"0\" aria-hidde
 pub(super) fn head(page: &mut String, report: &Report<'_>, frame: &Frame) {
     let title = title(&report.stuck, frame);
     let live = if frame.live { " data-live" } else { "" };
-    // Chosen issues are printed whole.
+    // Named issues are printed in full.
     let chosen = if report.wanted.only.is_none() {
         ""
     } else {
@@ -76,7 +76,7 @@ pub(super) fn head(page: &mut String, report: &Report<'_>, frame: &Frame) {
         &format!(" data-tip=\"{}\"{live}{chosen}", report.tip),
     );
     page.push_str("<a class=\"skip\" href=\"#main\">Skip to what needs attention</a>\n");
-    // The search needs a script.
+    // The search needs JavaScript.
     page.push_str(
         "<a class=\"skip\" id=\"to-search\" href=\"#f-text\" hidden>Skip to the search field</a>\n",
     );
@@ -120,7 +120,7 @@ pub(super) fn head(page: &mut String, report: &Report<'_>, frame: &Frame) {
     page.push_str("</ul></nav>\n<main id=\"main\">\n");
 }
 
-/// The title: how much needs attention, and the repository.
+/// The title: the number of needs, and the repository.
 fn title(stuck: &[Attention], frame: &Frame) -> String {
     match stuck.len() {
         0 => format!("Handoffs of {}", frame.name),
@@ -141,7 +141,7 @@ fn start(page: &mut String, title: &str, live: bool, attributes: &str) {
     );
 }
 
-/// What the page leaves out, and how to get it.
+/// What the page leaves out, and the options that include it.
 fn limits(report: &Report<'_>) -> Option<String> {
     let mut limits = Vec::new();
     let wanted = report.wanted;

@@ -1,4 +1,4 @@
-//! Every issue's section, read and written on several threads, in order.
+//! Renders every issue's section on several threads, in order.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -19,7 +19,7 @@ use super::issue::{Facts, section};
 use super::{Report, ReportError};
 use handoff::ledger::attention::of_folder;
 
-/// How many handoffs a thread reads at a time.
+/// How many handoffs a thread renders at a time.
 const PART: usize = 100;
 
 pub(super) fn write(
@@ -38,7 +38,7 @@ pub(super) fn write(
         return Ok(());
     }
     thread::scope(|scope| {
-        // Thread i has every i-th part, and is never far ahead of the writer.
+        // Thread i renders every i-th part; bounded channels keep it close to the writer.
         let from: Vec<mpsc::Receiver<Result<String, LedgerError>>> = (0..threads)
             .map(|first| {
                 let (send, receive) = mpsc::sync_channel(2);
@@ -50,7 +50,7 @@ pub(super) fn write(
                         let tip = Snapshot::at(&repository, commit, report.branch)?;
                         let mut reader = Reader::new(report, &tip);
                         for part in parts.iter().skip(first).step_by(threads) {
-                            // If the page can't be written, nobody needs the rest.
+                            // If the page can't be written, the receiver is gone.
                             if send.send(Ok(reader.part(part)?)).is_err() {
                                 break;
                             }

@@ -1,5 +1,4 @@
-//! An issue as its story: what was asked, who took it, what was handed on, what failed and why, and
-//! what is open now, a sentence for each step.
+//! An issue as a narrative: a sentence for each step, and what is open now.
 
 use handoff::base::text::cut;
 use handoff::ledger::HandoffSurvey;
@@ -14,7 +13,7 @@ use super::words::{badge, length, minute};
 use handoff::protocol::Need;
 use handoff_graph::times::times;
 
-/// The most open handoffs and findings that the end of a story names.
+/// How many open handoffs and findings the end of a story names.
 const OPEN: usize = 20;
 
 /// Writes an issue's story.
@@ -84,7 +83,7 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-/// What was said of an issue.
+/// A remark on an issue, as a sentence.
 fn remark(step: &Step<'_>) -> String {
     match step.what {
         What::Decided(decision) => {
@@ -128,7 +127,7 @@ fn sent_to(record: &Record) -> String {
     HandoffSurvey::of(record).sent_to.to_string()
 }
 
-/// Who sent a handoff to whom, and what for.
+/// A sending as a sentence: who sent which handoff to whom, and why.
 fn sending(facts: &Facts<'_>, details: &HandoffDetails, with: &[(usize, usize)]) -> String {
     let record = &details.record;
     let survey = facts.survey.handoff(record.id.number());
@@ -138,7 +137,7 @@ fn sending(facts: &Facts<'_>, details: &HandoffDetails, with: &[(usize, usize)])
         .transitions
         .first()
         .is_some_and(|t| t.to.is_terminal());
-    // What its sender worked on until then.
+    // The handoff that its sender worked on until then.
     let held = record.follows.as_ref().or(record.answers.as_ref());
     let held = held.filter(|held| {
         with.iter()
@@ -171,7 +170,7 @@ fn is_stopped(facts: &Facts<'_>, place: (usize, usize)) -> bool {
     matches!(event, Some(Event::Fail | Event::Block | Event::Reject))
 }
 
-/// What a sending ended besides the work that it hands on.
+/// The transitions that a sending caused, apart from completing the work it hands on.
 fn ended(facts: &Facts<'_>, place: (usize, usize)) -> Option<String> {
     let one = transition(facts, place);
     match one.event? {
@@ -184,7 +183,7 @@ fn ended(facts: &Facts<'_>, place: (usize, usize)) -> Option<String> {
     }
 }
 
-/// A transition as a sentence, with the class of its entry.
+/// A transition as a sentence, with its CSS class.
 fn changed(
     facts: &Facts<'_>,
     (at, index): (usize, usize),

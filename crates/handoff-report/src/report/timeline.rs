@@ -1,5 +1,5 @@
-//! When each issue was worked on, as bars for those that need attention and the newest, and the
-//! last steps of all.
+//! The timeline: a bar for each issue that needs attention and for the newest ones, and the latest
+//! steps.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,14 +18,14 @@ use super::words::{badge, length, minute};
 use handoff::ledger::attention::Attention;
 use handoff_graph::times::spells;
 
-/// The most issues with a bar; at most this many of them for needing attention.
+/// The maximum number of bars; issues that need attention take precedence.
 const ISSUES: usize = 40;
 const STUCK: usize = 30;
 /// How many steps are listed.
 const STEPS: usize = 20;
 /// The most characters of an issue's title.
 const TITLE: usize = 60;
-/// The most periods in one bar.
+/// The maximum number of periods in one bar.
 const SPELLS: usize = 400;
 
 /// Writes the section. The issues are in the page's order: open ones first, then by their last
@@ -94,7 +94,7 @@ pub(super) fn section(
         };
         *page += &format!("</td><td>{stands}</td></tr>\n");
     }
-    // Under the last bar again, since the first may be far above.
+    // Repeated below the last bar, because the first axis may be scrolled out of view.
     *page += &format!(
         "</tbody><tfoot aria-hidden=\"true\"><tr><td></td><td>{}</td><td></td></tr></tfoot></table>\n",
         axis(start, end, now)
@@ -104,7 +104,7 @@ pub(super) fn section(
     Ok(())
 }
 
-/// The issues with a bar: those that need attention the longest, then the others in the page's
+/// The issues with a bar: those that need attention for longest, then the others in the page's
 /// order.
 fn drawn<'a>(issues: &[&'a IssueSurvey<'a>], stuck: &[Attention]) -> Vec<&'a IssueSurvey<'a>> {
     let mut since: HashMap<&IssueKey, Moment> = HashMap::new();
@@ -144,7 +144,7 @@ fn legend(page: &mut String) {
 const LOW: &str = "M0 8h32v4h-32z";
 const HIGH: &str = "M0 2h32v16h-32z";
 
-/// The labels of the time axis: at the ends, and at each quarter.
+/// The labels of the time axis: at both ends and each quarter.
 fn axis(start: Moment, end: Moment, now: Moment) -> String {
     let span = end - start;
     let form = match span.num_days() {
@@ -165,7 +165,7 @@ fn axis(start: Moment, end: Moment, now: Moment) -> String {
     shown + &format!(" <span>{last}</span></span>")
 }
 
-/// The time that the bars cover. A few issues may be far older than the rest, and begin before it.
+/// The time range of the bars. A few issues may be far older than the rest and begin before it.
 fn window(issues: &[&IssueSurvey<'_>], now: Moment) -> (Moment, Moment) {
     let mut opened: Vec<Moment> = issues.iter().map(|issue| issue.opened_at).collect();
     opened.sort_unstable();
@@ -224,7 +224,7 @@ fn bar(page: &mut String, issue: &IssueSurvey<'_>, (start, end): (Moment, Moment
     page.push_str("</svg>");
 }
 
-/// Writes the last steps of all, each issue's in the order of the log.
+/// Writes the latest steps, each issue's in the order of the log.
 fn last_steps(
     page: &mut String,
     issues: &[&IssueSurvey<'_>],
@@ -234,7 +234,7 @@ fn last_steps(
     let mut newest: Vec<&&IssueSurvey<'_>> = issues.iter().collect();
     newest.sort_by_key(|issue| std::cmp::Reverse(issue.updated_at));
     let mut all = Vec::new();
-    // An issue's last step is its newest.
+    // The last `STEPS` steps can only be in the `STEPS` issues that changed last.
     for survey in newest.into_iter().take(STEPS) {
         let folder = tip.issue(&survey.key)?;
         let Some(issue) = folder.issue()? else {

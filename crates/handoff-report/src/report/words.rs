@@ -9,12 +9,12 @@ pub(super) fn minute(at: Moment) -> String {
     at.format("%Y-%m-%d %H:%M").to_string()
 }
 
-/// A time for machines.
+/// A time in a machine-readable form (RFC 3339).
 pub(super) fn machine(at: Moment) -> String {
     at.format("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// A time as an element.
+/// A time as a `<time>` element.
 pub(super) fn time(at: Moment) -> String {
     format!("<time datetime=\"{}\">{}</time>", machine(at), minute(at))
 }
@@ -76,7 +76,7 @@ pub(super) fn counted(count: usize, what: &str) -> String {
     format!("{} {what}{ending}", thousands(count))
 }
 
-/// A size: `912 bytes`, `12 kB`.
+/// A size in bytes: `912 bytes`, `12 kB`.
 pub(super) fn size(bytes: u64) -> String {
     match bytes {
         0..10_000 => counted(usize::try_from(bytes).unwrap_or(0), "byte"),
@@ -85,7 +85,7 @@ pub(super) fn size(bytes: u64) -> String {
     }
 }
 
-/// A state's symbol, which tells it without colour.
+/// A state's symbol, which shows it without colour.
 pub(super) fn sign(state: State) -> char {
     match state {
         State::Pending => '○',
@@ -99,7 +99,7 @@ pub(super) fn sign(state: State) -> char {
     }
 }
 
-/// A state as an element: symbol, colour and word.
+/// A state as a badge: symbol, colour and word.
 pub(super) fn badge(at: State) -> String {
     format!("<b class=\"s {}\">{}</b>", at.as_str(), at.words())
 }

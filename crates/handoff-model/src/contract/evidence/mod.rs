@@ -1,7 +1,7 @@
-//! What a contract claims about the repository, and which claims must be checked.
+//! A contract's claims about the repository, and the checks that they require.
 //!
-//! Which checks a step needs follows from the contract and the rules alone ([`demanded`]). `reports`
-//! compares a contract with test runners' reports, `words` with the contract's own wording.
+//! The required checks follow from the contract and the rules alone ([`demanded`]). `reports`
+//! compares claims with test reports, `words` with the contract's own wording.
 
 mod reports;
 mod words;
@@ -20,13 +20,13 @@ pub use crate::contract::evidence::reports::{
     ReportError, Reports, check_coverage, check_tests, check_tests_added,
 };
 
-/// What a check found.
+/// The result of a check.
 pub enum Found {
     /// The claim holds.
     Passed,
-    /// The claim does not hold: the reasons, each with its place in the contract, a JSON Pointer.
+    /// The claim does not hold: the reasons, with JSON Pointers into the contract.
     Contradicted(Vec<Finding>),
-    /// The claim could not be checked, and why.
+    /// The claim could not be checked, for this reason.
     Skipped(String),
 }
 
@@ -46,7 +46,7 @@ impl Found {
     }
 }
 
-/// How the checks that a step records differ from what is required.
+/// How a step's recorded checks differ from the required ones.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvidenceFault {
     /// A check is missing.
@@ -57,7 +57,7 @@ pub enum EvidenceFault {
         /// Its policy.
         policy: Policy,
     },
-    /// A check is recorded that nothing demands.
+    /// A check is recorded that is not required.
     #[error("the check {} is recorded, and nothing demands it under that policy", check.as_str())]
     Needless {
         /// The check.
@@ -71,7 +71,7 @@ pub enum EvidenceFault {
         /// Why.
         reason: String,
     },
-    /// A reason is missing, or is given for a check that passed.
+    /// A reason is missing, or is given for a passed check.
     #[error("the check {} does not say why, or says why it passed", check.as_str())]
     Reason {
         /// The check.
@@ -79,7 +79,7 @@ pub enum EvidenceFault {
     },
 }
 
-/// The required checks, each with what happens if its claim does not hold.
+/// The required checks, each with the policy on contradiction.
 pub type Demanded = Vec<(Check, Policy)>;
 
 /// The checks that a contract needs, from its content and the rules alone.
@@ -98,7 +98,7 @@ pub fn demanded(protocol: &Protocol, ledger: Policy, contract: &Contract) -> Dem
         .collect()
 }
 
-/// How the recorded checks differ from what the rules require.
+/// How the recorded checks differ from the required ones; `None` if they don't.
 pub fn unfit(demanded: &[(Check, Policy)], recorded: &[Evidence]) -> Option<EvidenceFault> {
     for (i, &(check, policy)) in demanded.iter().enumerate() {
         let entry = recorded.get(i);
@@ -120,16 +120,16 @@ pub fn unfit(demanded: &[(Check, Policy)], recorded: &[Evidence]) -> Option<Evid
     needless.map(|entry| EvidenceFault::Needless { check: entry.check })
 }
 
-/// The place where contracts of a type name the code branch.
+/// The place of the code branch in contracts of a type.
 pub fn branch_at<'a>(protocol: &'a Protocol, kind: &'a ContractType) -> Option<&'a str> {
     let own = kind.claims.as_ref().and_then(|c| c.branch.as_deref());
     own.or_else(|| protocol.field(kind, |f| &f.branch))
 }
 
-/// The claims of one contract.
+/// A contract's claims.
 pub struct Claimed<'a> {
     protocol: &'a Protocol,
-    /// The contract's type, which says where the claims are.
+    /// The contract's type, which locates the claims.
     pub kind: &'a ContractType,
     contract: &'a Contract,
     /// The sender, if the contract or its type names it.
@@ -137,7 +137,7 @@ pub struct Claimed<'a> {
 }
 
 impl<'a> Claimed<'a> {
-    /// The name of the protocol that says what is checked.
+    /// The name of the protocol in charge.
     pub fn protocol(&self) -> &str {
         self.protocol.name()
     }
@@ -153,7 +153,7 @@ impl<'a> Claimed<'a> {
         }
     }
 
-    /// The contract's value at a JSON Pointer, unless that is null.
+    /// The contract's value at a JSON Pointer, unless it is null.
     pub fn value(&self, pointer: Option<&str>) -> Option<&'a Value> {
         let value = self.contract.value.pointer(pointer?)?;
         (!value.is_null()).then_some(value)
@@ -164,7 +164,7 @@ impl<'a> Claimed<'a> {
         self.value(pointer)?.as_str()
     }
 
-    /// The place where it names the code branch.
+    /// The place of the code branch.
     pub fn branch_at(&self) -> Option<&'a str> {
         branch_at(self.protocol, self.kind)
     }
@@ -174,7 +174,7 @@ impl<'a> Claimed<'a> {
         self.text(self.branch_at())
     }
 
-    /// The branch that it is to be merged into, if named.
+    /// The base branch that it names.
     pub fn base(&self) -> Option<&'a str> {
         self.text(self.kind.claims.as_ref()?.base.as_deref())
     }
@@ -185,8 +185,7 @@ impl<'a> Claimed<'a> {
         self.text(Some(&merge.commit))
     }
 
-    /// The place of the fixes that it lists, and for each that was not skipped the commit that it
-    /// names, if it does.
+    /// The place of the listed fixes, with the commit that each one names, without skipped ones.
     pub fn fixes(&self) -> Option<(&'a str, Vec<Option<String>>)> {
         let fields = self.kind.fixes.as_ref()?;
         let list = self.value(Some(&fields.list))?.as_array()?;
@@ -201,7 +200,7 @@ impl<'a> Claimed<'a> {
         Some((&fields.list, commits.collect()))
     }
 
-    /// The commits that it says were reviewed, or have a fix, each with its place.
+    /// The commits that it names as reviewed or as fixes, each with its place.
     pub fn named(&self) -> Vec<(String, String)> {
         let reviews = self.kind.reviews.as_ref();
         let at = reviews.and_then(|reviews| reviews.commit.clone());
@@ -221,7 +220,7 @@ impl<'a> Claimed<'a> {
         found
     }
 
-    /// The patterns of the paths that its sender may change.
+    /// The path patterns of its sender's role.
     pub fn paths(&self) -> &'a [String] {
         let agent = self
             .from
@@ -229,18 +228,18 @@ impl<'a> Claimed<'a> {
         agent.map_or(&[], |agent| &agent.paths)
     }
 
-    /// The files of the repository that it delivers, with their places.
+    /// The delivered files in the repository, with their places.
     pub fn files(&self) -> Vec<crate::contract::artifacts::NamedFile> {
         let files = named_files(self.kind, &self.contract.value).into_iter();
         files.filter(|file| file.is_file).collect()
     }
 
-    /// Whether the contract makes a claim that this check covers.
+    /// Whether the contract makes a claim for this check.
     fn has(&self, check: Check) -> bool {
         let claims = self.kind.claims.as_ref();
         let at = |pointer: Option<&String>| self.value(pointer.map(String::as_str)).is_some();
         match check {
-            // The branch may have been deleted after the merge.
+            // After a merge, the branch may be deleted.
             Check::Branch => self.branch().is_some() && self.merge().is_none(),
             Check::Commits => {
                 let list = claims.and_then(|c| Some(c.commits.as_ref()?.list.as_str()));
@@ -266,7 +265,7 @@ impl<'a> Claimed<'a> {
     }
 }
 
-/// A whole number, given as a number or as text.
+/// A whole number, given as number or text.
 pub fn count(value: &Value) -> Option<u64> {
     scalar(value)?.trim().parse().ok()
 }

@@ -1,4 +1,4 @@
-//! Compares what a contract claims with test and coverage reports.
+//! Compares claims with test and coverage reports.
 
 use handoff_base::codes::ErrorCode;
 use handoff_base::digest;
@@ -14,7 +14,7 @@ use crate::contract::evidence::{Claimed, words};
 use crate::record::{ReportFile, not_applicable};
 use crate::value::scalar;
 
-/// The reports that a contract is sent with.
+/// The reports given with a contract.
 #[derive(Clone, Debug, Default)]
 pub struct Reports {
     tests: Option<(TestCounts, Vec<ReportFile>)>,
@@ -132,8 +132,8 @@ pub fn check_tests(claimed: &Claimed<'_>, reports: &Reports) -> Found {
     Found::unless(found.collect())
 }
 
-/// Compares the claimed number of added tests with the reports: a report that has fewer tests
-/// contradicts it, and none can confirm it.
+/// Compares the claimed number of added tests with the reports: fewer tests in total contradict it,
+/// but no report can confirm it.
 pub fn check_tests_added(claimed: &Claimed<'_>, reports: &Reports) -> Found {
     let at = claimed.kind.claims.as_ref();
     let at = at
@@ -185,8 +185,7 @@ pub fn check_coverage(claimed: &Claimed<'_>, reports: &Reports) -> Found {
     Found::because(finding.fix("say what the report says, or give the report of this run"))
 }
 
-/// Whether a percentage equals the claimed one: rounded or truncated to as many decimals as the
-/// contract gives.
+/// Whether a percentage equals the claimed one, rounded or truncated to the claim's decimals.
 fn agrees(claimed: &Value, percent: f64) -> bool {
     let Some(text) = scalar(claimed) else {
         return false;

@@ -1,4 +1,4 @@
-//! What text says about test results: `1 failed, 12 passed in 2.31s`.
+//! Parses test results in prose: `1 failed, 12 passed in 2.31s`.
 
 use handoff_contract::TestCounts;
 
@@ -27,8 +27,8 @@ impl Count {
 enum Token {
     /// A whole number; `None` if it is too large.
     Number(Option<u64>, String),
-    /// A word for a count. Numbers next to different words for the same count, such as failures and
-    /// errors, add up to it.
+    /// A word for a count. Numbers beside different words for the same count, such as failures and
+    /// errors, are added.
     Count(Count, &'static str, String),
     /// `of` or `/` between two numbers.
     Of,
@@ -45,10 +45,10 @@ struct Claim {
     shown: String,
 }
 
-/// How a text differs from the counts of a report; `None` if it does not.
+/// How a text contradicts a report's counts; `None` if it does not.
 ///
-/// A number next to a word for a count is that count. Without any such pair, every whole number
-/// must be one of the counts. If tests failed, their number must be there.
+/// A number beside a word for a count is that count. Without such a pair, every whole number must
+/// be one of the counts. If tests failed, their number must be present.
 pub(super) fn differs(text: &str, counts: TestCounts) -> Option<String> {
     let tokens = tokens(text);
     let claims = claims(&tokens);
@@ -104,7 +104,7 @@ fn add_up(claims: &[&Claim], count: u64) -> bool {
     kinds.len() > 1 && sum == Some(count)
 }
 
-/// The numbers that are next to a word for a count.
+/// The numbers beside a word for a count.
 fn claims(tokens: &[Token]) -> Vec<Claim> {
     let mut found = Vec::new();
     // Some summaries also count passed and failed suites or files.
@@ -131,8 +131,8 @@ fn claims(tokens: &[Token]) -> Vec<Claim> {
     found
 }
 
-/// The claims of a clause. Each number belongs to the word after it; if the clause begins with the
-/// word and ends with the number, to the word before it.
+/// The claims in a clause. A number belongs to the word after it or, in a clause from word to
+/// number, to the word before it.
 fn claims_of(clause: &[Token]) -> Vec<Claim> {
     let told = |token: &&Token| matches!(token, Token::Count(..) | Token::Number(..));
     let first = clause.iter().find(told);
