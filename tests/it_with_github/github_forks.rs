@@ -192,6 +192,33 @@ fn a_strangers_code_passes_by_a_maintainers_approval_of_this_very_commit() {
 }
 
 #[test]
+fn an_approval_by_a_review_ends_with_it() {
+    let desk = desk();
+    let first = desk.next("0");
+    desk.pushed("opened", 1);
+    desk.opens(&desk.reviewed(1, "maintainer", &first));
+    let told = |id: u32, by: &str, state: &str| {
+        desk.env().wait_minutes(1);
+        let review = json!({ "id": id, "state": state, "body": "It is said", "user": person(by),
+            "commit_id": first, "submitted_at": desk.at(), "author_association": "NONE",
+            "html_url": format!("https://github.com/owner/desk/pull/99#pullrequestreview-{id}") });
+        desk.runner.api.is_reviewed(99, review);
+        desk.sweep();
+        desk.state()
+    };
+    assert_eq!(told(2, "passer", "CHANGES_REQUESTED"), "success");
+    assert_eq!(told(3, "maintainer", "CHANGES_REQUESTED"), "failure");
+    // Another word of a person counts again, and what was said before does not end it.
+    desk.opens(&desk.said(4, "maintainer", "/handoff approve"));
+    assert_eq!(told(1, "maintainer", "DISMISSED"), "success");
+    desk.opens(&desk.reviewed(5, "maintainer", &first));
+    assert_eq!(told(5, "maintainer", "DISMISSED"), "failure");
+    assert_eq!(desk.sweep().jobs["gate"], "success");
+    assert_eq!(desk.state(), "failure");
+    desk.env().assert_sound();
+}
+
+#[test]
 fn a_command_is_not_lost_while_github_does_not_say_who_may() {
     let desk = desk();
     desk.next("0");

@@ -137,11 +137,9 @@ impl Api {
 
     /// Somebody reviews a pull request.
     pub(crate) fn is_reviewed(&self, pull_request: u64, review: Value) {
-        self.kept
-            .lock()
-            .unwrap()
-            .reviews
-            .push((pull_request, review));
+        let reviews = &mut self.kept.lock().unwrap().reviews;
+        reviews.retain(|(_, known)| known["id"] != review["id"]);
+        reviews.push((pull_request, review));
     }
 
     /// Somebody sets a status.

@@ -153,6 +153,7 @@ fn carry_out_in(
         work.follow(rule)?;
     }
     work.commands(&rules)?;
+    work.take_back(&rules)?;
     if work.carried.did.iter().any(|did| did.what == "reopened") {
         work.goes_on_with()?;
     }

@@ -11,7 +11,7 @@ use handoff::model::{
     Approval, Delivery, DeliveryName, EventArgs, Issue, Record, Refusal, RequestRefusal,
     RetryRefusal, StateRefusal, Update, View, another_attempt,
 };
-use handoff::protocol::{Command, Event as Happens, EventKind, EventRule, HEAD, State};
+use handoff::protocol::{Command, Event as Happens, EventKind, EventRule, HEAD, Permission, State};
 use serde_json::{Map, Value};
 
 use super::answer::{AnsweredTwice, answer_args};
@@ -313,8 +313,8 @@ impl Work<'_, '_, '_> {
             return Err(NotEntitled::Denied(why.to_owned()));
         }
         // A protocol can require more, but not less.
-        let needed = rule.needs.unwrap_or(handoff::protocol::Permission::Write);
-        let needed = needed.max(handoff::protocol::Permission::Write);
+        let needed = rule.needs.unwrap_or(Permission::Write);
+        let needed = needed.max(Permission::Write);
         self.entitled(needed, command.as_str())
     }
 
@@ -488,6 +488,63 @@ impl Work<'_, '_, '_> {
             }),
         };
         Ok(Ok((person, approve)))
+    }
+
+    /// Takes back what a person approved: the review that said so is dismissed, or somebody who may write asks
+    /// for changes to the same commit.
+    pub(super) fn take_back(&mut self, rules: &[EventRule]) -> Result<(), LedgerError> {
+        let is_dismissed = self.event.action() == Some("dismissed");
+        let asks = self.event.of_written("/state") == Some("changes_requested");
+        let Some(rule) = rules.first().filter(|_| is_dismissed || asks) else {
+            return Ok(());
+        };
+        let Some((person, issue)) = self.person(rule).zip(self.issue()?) else {
+            return Ok(());
+        };
+        let words = issue.annotations.iter().rev();
+        let mut words = words.filter(|note| note.by == person && note.approval.is_some());
+        let Some((last, approval)) = words
+            .next()
+            .and_then(|last| last.approval.as_ref().map(|one| (last, one)))
+        else {
+            return Ok(());
+        };
+        let said_in = last.event.as_ref().map(ToString::to_string);
+        let is_of_it = is_dismissed && said_in == self.event.said_in();
+        let commit = approval.code.as_ref().map(|code| &*code.commit);
+        let is_against = asks && commit.is_some() && commit == self.event.of_written("/commit_id");
+        let is_against = is_against && self.entitled(Permission::Write, "ask for changes").is_ok();
+        let delivery = self.part(rule, "taken-back")?;
+        let Some(id) = last
+            .id
+            .as_ref()
+            .filter(|_| approval.approved && (is_of_it || is_against))
+        else {
+            return Ok(());
+        };
+        if self.had(rule, "noted", &delivery)? {
+            return Ok(());
+        }
+        let done = if is_dismissed {
+            "dismissed"
+        } else {
+            "changes requested"
+        };
+        let no = Update::Annotate {
+            handoff: Some(id.number()),
+            note: format!("{done} on GitHub: {}", self.said_by()),
+            facts: Map::new(),
+            approval: Some(Approval {
+                approved: false,
+                code: approval.code.clone(),
+            }),
+        };
+        let session = self.context.session.delivering(delivery);
+        let done = self
+            .context
+            .ledger
+            .update(&session, &person, &self.key, &no);
+        self.took(rule, "noted", Map::new(), done)
     }
 
     /// The agent in whose name a rule's comments approve.
