@@ -137,7 +137,7 @@ pub(super) fn said(done: &Done, by: &AgentName) -> Option<String> {
         text += &format!("  beside it stands {}\n", continued(&finding.line()));
     }
     if !approval.approved {
-        text += "  requirements that ask for an approval stay unmet until it is approved\n";
+        text += &format!("  the gate stays closed to this code until {by} approves it\n");
     }
     Some(text)
 }

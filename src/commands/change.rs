@@ -171,8 +171,8 @@ pub(crate) struct Reassign {
 /// Reject a handoff that is waiting for you
 ///
 /// This ends the handoff; its sender may send again. A person can reject what is waiting for
-/// anybody. If the work was taken up already, a person's reject changes no state: requirements that
-/// ask for an approval stay unmet until that person approves it.
+/// anybody. If the work was taken up already, a person's reject changes no state: the gate stays
+/// closed to this code until that person approves it.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  git handoff reject 123.2 --as implementer-agent \\\n      --reason 'the branch has no commits'"

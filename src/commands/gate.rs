@@ -129,8 +129,8 @@ fn person_asked(protocol: &Protocol, view: &GateView) -> Option<String> {
     let mut missing = view.requirements.iter().filter(|one| !one.met);
     let one = missing.find(|one| one.remedy != Remedy::None)?;
     let asked = definition.requirements.get(&one.requirement)?;
-    let named = asked.approved_by.first()?;
-    let person = match named.as_str() {
+    let named = asked.approved_by.first().map_or(PERSON, String::as_str);
+    let person = match named {
         PERSON => protocol.definition().people().next()?.as_str(),
         named => named,
     };

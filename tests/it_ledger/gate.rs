@@ -376,13 +376,17 @@ fn a_person_other_than_who_wrote_the_code_approves_it() {
     $ git handoff reject 87.3 --as maintainer --reason 'no tests'
     87.3 disapproved at [commit] by maintainer
       commit [commit]
-      requirements that ask for an approval stay unmet until it is approved
+      the gate stays closed to this code until maintainer approves it
     ");
     assert!(!is_open(&env, &asked));
     let said = env.handoff(&[&["gate"], &asked[..]].concat()).exits(1);
     said.says("only maintainer can change that: `git handoff approve 87.4 --as maintainer`");
+    // A reviewer's approval does not outweigh it.
+    let said = env.handoff(&["gate", "87"]).exits(1);
+    said.says("✗ not approved: 87.3 disapproved at [commit] by maintainer: \"no tests\"")
+        .says("only maintainer can change that: `git handoff approve 87.4 --as maintainer`");
     approve("robin", &[]).success();
-    assert!(is_open(&env, &asked));
+    assert!(is_open(&env, &asked) && is_open(&env, &["87"]));
 
     // It is of the code as it was.
     std::fs::write(env.repo().join("late.txt"), "x").unwrap();

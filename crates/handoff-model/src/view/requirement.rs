@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::text::quoted;
 use handoff_base::{Code, short_id};
 use handoff_protocol::{COMPLETED, Identity, Outcome, PERSON, Protocol, Requirement, State};
 use schemars::JsonSchema;
@@ -106,6 +107,16 @@ pub fn required<E>(
         let types = [&requirement.shown_by, &requirement.undone_by];
         let deciding = newest_of(view, protocol, issue.handoffs, types)?;
         let (mut met, mut why) = weigh(protocol, (name, requirement), deciding.as_ref(), code);
+        let mut remedy = Remedy::None;
+        if let Some(record) = deciding.as_ref().filter(|_| met)
+            && let Some((id, note, no)) = disapproval(view, protocol, requirement, &issue, record)?
+        {
+            let reason = Some(&note.note).filter(|text| !text.is_empty());
+            let reason = reason.map(|text| format!(": {}", quoted(text)));
+            let reason = reason.unwrap_or_default();
+            (met, why) = (false, format!("{id} {} by {}{reason}", no.done(), note.by));
+            remedy = Remedy::Approve(record.id.clone(), Some(note.by.clone()));
+        }
         if let Some(record) = deciding.as_ref().filter(|_| met)
             && let Some(one) = objection(view, protocol, requirement, record)?
         {
@@ -122,10 +133,38 @@ pub fn required<E>(
             met,
             by: deciding.map(|record| record.id),
             why,
-            remedy: Remedy::None,
+            remedy,
         });
     }
     Ok(found)
+}
+
+/// The disapproval of a person that an approval does not end: of a handoff that counts for the
+/// requirement, about the same commit, and no person approved since.
+fn disapproval<'i, E>(
+    view: &impl View<E>,
+    protocol: &Protocol,
+    requirement: &Requirement,
+    issue: &'i Issue,
+    approval: &Record,
+) -> Result<Option<(&'i HandoffId, &'i Annotation, &'i Approval)>, Stop<E>> {
+    let commit = |code: Option<&Code>| code.map(|code| code.commit.clone());
+    let said = issue.annotations.iter().rev().filter_map(|note| {
+        let is_person = protocol.is_person(note.by.as_str());
+        let approval = note.approval.as_ref().filter(|_| is_person)?;
+        Some((note.id.as_ref()?, note, approval))
+    });
+    for (id, note, said) in said.take_while(|(.., said)| !said.approved) {
+        let record = view.record(id.number()).map_err(Stop::Unreadable)?;
+        let counts = record.is_some_and(|record| {
+            let kind = &record.contract_type;
+            requirement.shown_by.contains(kind) || requirement.undone_by.contains(kind)
+        });
+        if counts && commit(said.code.as_ref()) == commit(approval.code.as_ref()) {
+            return Ok(Some((id, note, said)));
+        }
+    }
+    Ok(None)
 }
 
 /// The newest handoff that meets a requirement or undoes it. One that meets it no longer counts
