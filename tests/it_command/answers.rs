@@ -58,3 +58,16 @@ fn a_late_disapproval_closes_the_gate_until_the_code_is_another() {
     run(&env, "gate 7 --head csv").success();
     env.assert_sound();
 }
+
+#[test]
+fn a_reopened_issue_is_for_whoever_completed_it() {
+    let env = in_review();
+    hand(&env, "reviewer", "end", &["summary=Good"]).success();
+    hand(&env, "coder", "reviewer", &["summary=More"])
+        .exits(4)
+        .says("`git handoff reopen 7 --as maintainer --reason WHY` reopens it");
+    run(&env, "reopen 7 --as maintainer --reason untested")
+        .success()
+        .says("next: git handoff prime --as reviewer");
+    run(&env, "prime --as reviewer").says("Needs you:\n- 7.1 not handed on");
+}

@@ -68,7 +68,7 @@ fn an_issue_with_nothing_open_is_given_up_and_nobody_is_told() {
     $ git handoff cancel 7 --as orchestrator --reason 'me too'
     --- stderr
     error: issue 7 is cancelled: nothing can be added to it
-    hint: `git handoff reopen 7 --reason WHY` reopens it
+    hint: `git handoff reopen 7 --as maintainer --reason WHY` reopens it
     --- exit 4
     $ git handoff status 7
     issue 7: cancelled (issue-to-pr, 1 handoff, since 2026-03-02 09:05:00Z)

@@ -155,10 +155,14 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     }
 
     pub(super) fn ensure_open(&self, issue: &Issue) -> Result<(), StateRefusal> {
+        let person = || {
+            let mut people = self.protocol.definition().people();
+            people.next().unwrap_or(&self.step.by).clone()
+        };
         match issue.status {
             IssueStatus::Open => Ok(()),
-            IssueStatus::Completed => Err(StateRefusal::Completed(self.key.clone())),
-            IssueStatus::Cancelled => Err(StateRefusal::Cancelled(self.key.clone())),
+            IssueStatus::Completed => Err(StateRefusal::Completed(self.key.clone(), person())),
+            IssueStatus::Cancelled => Err(StateRefusal::Cancelled(self.key.clone(), person())),
         }
     }
 

@@ -25,10 +25,10 @@ pub enum StateRefusal {
     },
     /// The closing contract was already sent.
     #[error("issue {0} is completed: nothing can be added to it")]
-    Completed(IssueKey),
+    Completed(IssueKey, AgentName),
     /// It was given up.
     #[error("issue {0} is cancelled: nothing can be added to it")]
-    Cancelled(IssueKey),
+    Cancelled(IssueKey, AgentName),
     /// An issue with open handoffs can't be given up.
     #[error("issue {issue} cannot be given up: {} still open in it", are(open))]
     StillOpen {
@@ -105,8 +105,8 @@ impl Explained for StateRefusal {
                     routes.join(", or from ")
                 ))
             }
-            Self::Completed(issue) => ErrorCode::IssueCompleted.hint(reopen(issue)),
-            Self::Cancelled(issue) => ErrorCode::IssueCancelled.hint(reopen(issue)),
+            Self::Completed(issue, by) => ErrorCode::IssueCompleted.hint(reopen(issue, by)),
+            Self::Cancelled(issue, by) => ErrorCode::IssueCancelled.hint(reopen(issue, by)),
             Self::StillOpen { open, .. } => {
                 let mut hint = Hint::from("cancel it first: ");
                 for (at, id) in open.iter().enumerate() {
@@ -170,8 +170,12 @@ impl Explained for StateRefusal {
     }
 }
 
-fn reopen(issue: &IssueKey) -> Hint {
-    hint!("`git handoff reopen {} --reason WHY` reopens it", issue)
+fn reopen(issue: &IssueKey, by: &AgentName) -> Hint {
+    hint!(
+        "`git handoff reopen {} --as {} --reason WHY` reopens it",
+        issue,
+        by
+    )
 }
 
 /// Why an event is refused: `12.3 waits for an answer and can't be claimed`.

@@ -284,16 +284,16 @@ pub fn next_steps(receipt: &Receipt) -> Vec<String> {
             recovery.into_iter().collect()
         }
         State::Cancelled if is_terminated(receipt) => vec![give_up(key, lead)],
-        // A rejected or cancelled handoff returns to its sender, and so does a reopened issue that
-        // its sender had completed.
+        // A rejected or cancelled handoff returns to its sender.
         State::Rejected | State::Cancelled => contracts(from, &back),
+        // So does a reopened issue that its sender had completed, and it may go another way now.
         State::Completed
             if record
                 .follows
                 .as_ref()
                 .is_some_and(|f| issue.unfollowed.contains(f)) =>
         {
-            contracts(from, &back)
+            vec![format!("git handoff prime --as {from}")]
         }
         State::Completed => Vec::new(),
     }
