@@ -1,16 +1,19 @@
 use clap::Args;
+use handoff::base::Moment;
 use handoff::base::ids::{AgentName, IssueKey};
 use handoff::base::text::{continued, quoted, set_off};
 use handoff::ledger::IssueFolder;
 use handoff::ledger::attention::{Attention, NextTurn, next_turn, of_folder};
-use handoff::model::view::commands::{RESUMED, commands, resume};
+use handoff::model::planner::Sending;
+use handoff::model::view::commands::{RESUMED, answer, commands, resume};
 use handoff::model::{
-    Advice, Decision, Handoff, Issue, IssueStatus, IssueSummary, Paused, Question, Record, Refusal,
-    Update, View, decider, issue_folder, turn,
+    Advice, Decision, Handoff, Issue, IssueStatus, IssueSummary, Limit, Paused, Question, Record,
+    Refusal, Update, View, decider, issue_folder, turn,
 };
 use handoff::protocol::{Action, Protocol, State};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::context::fresh::{Fresh, Reading};
 use crate::context::{Context, fresh};
@@ -93,8 +96,10 @@ impl Arguments {
             if self.apply {
                 return Err(nothing_to_apply(&key, attention.first()));
             }
-            let command = next.as_ref().and_then(|next| next.command.as_deref());
-            let command = command.map(|command| output.command(command));
+            let mut turn = turn;
+            let raise = turn.name_limit(protocol, &issue)?;
+            let command = next.as_ref().and_then(|next| next.command.clone());
+            let command = command.or(raise).map(|command| output.command(&command));
             return answer_turn(turn, attention, command.as_ref(), (fresh, output));
         };
         let commands = commands((advice, record), &folder, protocol, now()?)?;
@@ -105,6 +110,7 @@ impl Arguments {
         view.fresh = fresh;
         if let Some(session) = &session {
             let agent = context.acting_agent(&repository)?;
+            ensure_decides((advice, record), protocol, &agent)?;
             let update = advice.update(drawn());
             let mut done = ledger.update(session, &agent, advice.id.issue(), &update)?;
             let (state, issue) = (done.receipt.record.state, &done.receipt.issue);
@@ -192,6 +198,40 @@ impl Arguments {
         let turn = Turn::of(next.as_ref(), folder, issue)?;
         answer_turn(turn, attention, None, (fresh, output))
     }
+}
+
+/// Refuses to record for a person that a person has to answer: that is no news to them.
+fn ensure_decides(
+    (advice, record): (&Advice, &Record),
+    protocol: &Protocol,
+    agent: &AgentName,
+) -> Result<(), Failure> {
+    let asks = advice.action == Action::Ask && record.state == State::Blocked;
+    if !asks || !protocol.is_person(agent.as_str()) {
+        return Ok(());
+    }
+    let text = format!("nothing to apply: {} waits for an answer", record.id);
+    let answer = answer(record, agent);
+    Err(Failure::new(ErrorCode::NothingToDecide, text).hint(format!("run `{answer}`")))
+}
+
+/// The limit that keeps an agent from a contract that it could else send in an issue.
+fn next_limit(protocol: &Protocol, issue: &Issue, agent: &AgentName, at: Moment) -> Option<Limit> {
+    protocol.routes_from(agent.as_str()).find_map(|route| {
+        let to = &protocol.agent(route.to.as_str())?.id;
+        route.contracts.iter().find_map(|kind| {
+            let sending = Sending {
+                protocol,
+                issue,
+                kind,
+                value: &Value::Null,
+                from: agent,
+                to,
+                at,
+            };
+            sending.exceeds()
+        })
+    })
 }
 
 /// Whether an agent can act in a paused issue: it holds work, or is exempt.
@@ -288,6 +328,23 @@ impl<'a> Turn<'a> {
             handoff: record.flatten().map(|record| Handoff::new(&record, now)),
             why: next.map_or("nothing is open", |next| &next.why).to_owned(),
         })
+    }
+
+    /// Names the limit that the agent has reached, if it has; returns the command that raises it.
+    fn name_limit(
+        &mut self,
+        protocol: &Protocol,
+        issue: &Issue,
+    ) -> Result<Option<String>, Failure> {
+        let at = now()?;
+        let limit = self
+            .agent
+            .and_then(|agent| next_limit(protocol, issue, agent, at));
+        let Some(limit) = limit else {
+            return Ok(None);
+        };
+        self.why += &format!("; the issue has reached a limit: {limit}");
+        Ok(limit.raise(protocol.name()))
     }
 }
 

@@ -71,3 +71,54 @@ fn a_reopened_issue_is_for_whoever_completed_it() {
         .says("next: git handoff prime --as reviewer");
     run(&env, "prime --as reviewer").says("Needs you:\n- 7.1 not handed on");
 }
+
+#[test]
+fn a_person_is_shown_the_answer_and_has_nothing_to_apply() {
+    let env = in_review();
+    let block = ["block", "7.1", "--as", "reviewer", "--reason", "Which one?"];
+    env.handoff(&block).success();
+    let answer = "git handoff answer 7.1 ANSWER --as maintainer";
+    for line in ["status", "inbox --as maintainer"] {
+        run(&env, line).says(&format!("next: {answer}"));
+    }
+    let before = env.tip();
+    run(&env, "next 7 --apply --as maintainer")
+        .exits(6)
+        .says(&format!("hint: run `{answer}`"));
+    assert_eq!(env.tip(), before);
+    // Questions with keys are answered by these.
+    let env = in_review();
+    let block = [&block[..], &["--needs", "port:integer"]].concat();
+    env.handoff(&block).success();
+    run(&env, "status").says("next: git handoff answer 7.1 port=VALUE --as maintainer");
+    run(&env, "answer 7.1 port=80 --as maintainer").success();
+}
+
+#[test]
+fn after_the_last_round_next_names_the_limit_and_what_raises_it() {
+    let env = in_review();
+    for round in 1..=4 {
+        let finding = format!(r#"findings={{"severity":"blocking","text":"No header {round}"}}"#);
+        hand(&env, "reviewer", "coder", &["summary=No", &finding]).success();
+        env.claim("7", "coder").success();
+        commit(&env);
+        let fixed = format!(r#"findings={{"finding":"F{round}","text":"It has one"}}"#);
+        hand(&env, "coder", "reviewer", &["summary=Yes", &fixed]).success();
+        env.claim("7", "reviewer").success();
+    }
+    let raise = "git handoff protocol set review 'limits.rounds.rounds of changes'";
+    run(&env, "next 7")
+        .success()
+        .says("the issue has reached a limit: 4 rounds of changes")
+        .says(&format!("next: {raise} NUMBER"));
+    let set = [
+        "protocol",
+        "set",
+        "review",
+        "limits.rounds.rounds of changes",
+    ];
+    env.handoff(&[&set[..], &["6", "--weaker"]].concat())
+        .success();
+    let next = run(&env, "next 7").success();
+    assert!(!next.stdout.contains("limit"), "{}", next.shown);
+}

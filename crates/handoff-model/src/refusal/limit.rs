@@ -3,7 +3,7 @@
 use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_base::text::quoted;
+use handoff_base::text::{quoted, word};
 use handoff_base::{Moment, hint};
 
 use crate::refusal::{listed, time};
@@ -138,6 +138,13 @@ impl Limit {
             Self::Handoffs { people, .. } | Self::Item { people, .. } => people,
             _ => &[],
         }
+    }
+
+    /// The command by which a person raises it in a protocol; `None` if that takes none.
+    pub fn raise(&self, protocol: &str) -> Option<String> {
+        let key = self.setting()?;
+        let key = word(&key);
+        Some(format!("git handoff protocol set {protocol} {key} NUMBER"))
     }
 
     /// The setting that raises it.

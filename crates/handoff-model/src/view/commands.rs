@@ -99,24 +99,34 @@ fn command(protocol: &Protocol, record: &Record, choice: &Choice, by: &AgentName
 
 /// The command that answers a blocked handoff: with a value per key, or with text.
 pub fn answer(record: &Record, by: &AgentName) -> String {
+    answer_keys(&record.id, &needed(record.questions()), by)
+}
+
+/// The keys of the questions that need an answer.
+pub(crate) fn needed(questions: &[Question]) -> Vec<String> {
+    let needed = questions.iter().filter(|question| !question.optional);
+    needed.map(|question| question.key.clone()).collect()
+}
+
+/// The command that answers a blocked handoff which asks for these keys.
+pub(crate) fn answer_keys(id: &HandoffId, needed: &[String], by: &AgentName) -> String {
     // A key that is not a plain name could pass for an option or a sentence.
     let plain_key = |key: &str| {
         let simple = |c: char| c.is_alphanumeric() || "-_.".contains(c);
         !key.is_empty() && !key.starts_with('-') && key.chars().all(simple)
     };
-    let needed: Vec<&Question> = record.questions().iter().filter(|q| !q.optional).collect();
-    let arguments = match &needed[..] {
+    let arguments = match needed {
         [] => "ANSWER".to_owned(),
-        needed if needed.iter().all(|q| plain_key(&q.key)) => {
+        needed if needed.iter().all(|key| plain_key(key)) => {
             let pairs: Vec<String> = needed
                 .iter()
-                .map(|q| word(&format!("{}=VALUE", q.key)).into_owned())
+                .map(|key| word(&format!("{key}=VALUE")).into_owned())
                 .collect();
             pairs.join(" ")
         }
         _ => "answers.json".to_owned(),
     };
-    format!("git handoff answer {} {arguments} --as {by}", record.id)
+    format!("git handoff answer {id} {arguments} --as {by}")
 }
 
 /// The commands that carry out an advice, or the ones after it if it was decided already.

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::decision::{Advice, decider, person};
 use crate::record::spending::{SpentSoFar, ensure_left};
 use crate::record::{BudgetSpent, Issue, IssueStatus, Record, Spending, View};
-use crate::view::commands::{correct, give_up};
+use crate::view::commands::{answer_keys, correct, give_up};
 use crate::view::survey::{ChangeSurvey, HandoffSurvey, IssueSurvey};
 use crate::view::{Turn, needs_attention, stuck_advice, turn};
 
@@ -515,6 +515,12 @@ impl Judged<'_> {
         match need {
             Need::Failed if self.takes_correction(last) && self.handoff.from == turn.borrowed() => {
                 correct(id, turn)
+            }
+            Need::Blocked | Need::Escalated
+                if self.handoff.state == State::Blocked
+                    && self.protocol.is_person(turn.as_str()) =>
+            {
+                answer_keys(id, &last.keys, turn)
             }
             Need::Dead | Need::Failed | Need::Stranded | Need::Blocked | Need::Escalated => {
                 format!("git handoff next {issue}")

@@ -7,6 +7,7 @@ use crate::record::{
     Awaiting, Evidence, Issue, IssueStatus, Record, Spending, Spent, TraceParent, Transition,
     Usage, Verdict,
 };
+use crate::view::commands::needed;
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, AgentRef, HandoffId, IssueKey};
 use handoff_protocol::{Action, Event, State};
@@ -195,6 +196,8 @@ pub struct ChangeSurvey<'a> {
     /// The failing tool's report.
     #[serde(borrow)]
     pub details: Option<&'a str>,
+    /// The keys that a blocked agent needs an answer to.
+    pub keys: Vec<String>,
     /// When the lease or the time to be claimed ran out, if recorded.
     pub ran_out_at: Option<Moment>,
     /// The trace that it belongs to.
@@ -364,6 +367,7 @@ impl<'a> ChangeSurvey<'a> {
             to: transition.to,
             receiver: transition.receiver.as_ref().map(AgentName::borrowed),
             failure: failure.map(|failure| failure.code.as_str()),
+            keys: needed(&transition.questions),
             ran_out_at: transition.ran_out_at,
             reason: reason.and_then(first_line),
             details: failure.and_then(|failure| failure.details.as_deref()),
