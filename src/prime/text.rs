@@ -16,7 +16,7 @@ use crate::context::fresh::Fresh;
 use crate::contracts::onward::{NEW_ISSUE, NextContract};
 use crate::render::advice::claimed_offline;
 use crate::render::attention::rejected_text;
-use crate::render::rows::attempt_text;
+use crate::render::rows::{attempt_text, has_kept_work};
 use crate::render::{branch_text, decision_text, inline, policy_line};
 
 /// The maximum cost of a page, in tokens.
@@ -313,6 +313,17 @@ fn elsewhere(overview: &handoff::ledger::Overview) -> Option<&str> {
     held.find_map(|record| Some(record.lease.as_ref()?.worker.as_str()))
 }
 
+/// Which attempt it is, and the command for what an earlier one left.
+fn attempt(facts: &Facts<'_>, record: &Record) -> String {
+    let attempt = attempt_text(record).map(|attempt| format!(", {attempt}"));
+    let attempt = attempt.unwrap_or_default();
+    if !has_kept_work(record) {
+        return attempt;
+    }
+    let restore = command(facts, &format!("git handoff restore {}", record.id));
+    format!("{attempt} (`{restore}`)")
+}
+
 /// One handoff: its subject, and the details of its state.
 fn row(facts: &Facts<'_>, record: &Record) -> String {
     let (id, from) = (foreign(&record.id), foreign(&record.from));
@@ -376,9 +387,7 @@ fn row(facts: &Facts<'_>, record: &Record) -> String {
     let task = task.map(|task| format!("task {}, ", quote(&task.id, 12)));
     let task = task.unwrap_or_default();
     text += &format!(": {task}{}", quote(record.subject(), QUOTED));
-    if let Some(attempt) = attempt_text(record) {
-        text += &format!(", {attempt}");
-    }
+    text += &attempt(facts, record);
     if let Some(word) = record.skipped() {
         text += &format!(", {}", foreign(word));
     }

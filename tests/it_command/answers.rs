@@ -122,3 +122,16 @@ fn after_the_last_round_next_names_the_limit_and_what_raises_it() {
     let next = run(&env, "next 7").success();
     assert!(!next.stdout.contains("limit"), "{}", next.shown);
 }
+
+#[test]
+fn after_a_failure_prime_names_the_command_that_restores_what_was_kept() {
+    let env = in_review();
+    env.file("notes.txt", "half done");
+    std::fs::write(env.repo().join("notes.txt"), "half done").unwrap();
+    let fail = "fail 7.1 --as reviewer --message Ill --recoverable --snapshot";
+    run(&env, fail).success();
+    let restore = "has kept work (`git handoff restore 7.1`)";
+    run(&env, "prime --as reviewer").says(restore);
+    run(&env, "retry 7.1 --as maintainer --reason Well").success();
+    run(&env, "prime --as reviewer").says(restore);
+}

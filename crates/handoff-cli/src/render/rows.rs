@@ -107,13 +107,17 @@ fn asked_text(record: &Record) -> Option<String> {
 
 /// The number of an attempt after the first, and whether an earlier attempt's work is kept.
 pub fn attempt_text(record: &Record) -> Option<String> {
-    let mut contexts = record.transitions.iter().filter_map(|t| t.context.as_ref());
-    let kept = contexts.any(|context| context.files > 0);
     let attempt = record.attempt;
-    if kept && !record.state.is_terminal() {
+    if has_kept_work(record) {
         return Some(format!("attempt {attempt}, has kept work"));
     }
     (attempt > 1).then(|| format!("attempt {attempt}"))
+}
+
+/// Whether files of an earlier attempt are kept for whoever goes on.
+pub fn has_kept_work(record: &Record) -> bool {
+    let mut contexts = record.transitions.iter().filter_map(|t| t.context.as_ref());
+    contexts.any(|context| context.files > 0) && !record.state.is_terminal()
 }
 
 /// A table of several issues' handoffs, with their issues' titles; tasks have their own.
