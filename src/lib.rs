@@ -63,26 +63,23 @@ struct Cli {
 
 const NAME: &str = "git-handoff";
 
-const FIRST_ROUND: &str = "\
-A first round, in a repository without a ledger:
-  git handoff init
-  git handoff send --issue 7 --to prep-agent --as issue-manager     (says what to --set)
-  git handoff claim --next --as prep-agent
+const FIRST_ROUND: &str = r#"A first round in a new repository; in any other, `git handoff` says what is next:
+  git handoff init --protocol review
+  git handoff send --issue 7 --to coder --as maintainer --set summary='A header' \
+      --set findings='{"severity":"blocking","text":"No header"}'
+  git handoff claim --next --as coder
   git handoff log 7
 
 Help:
   git handoff send -h        (one command, with examples)
   git handoff help --all     (every command by task, the options that all have, exit codes)
-  git handoff help share     (a task, a command, or any code that was printed)";
+  git handoff help share     (a task, a command, or any code that was printed)"#;
 
 const EXIT_CODES: &str = "\
-Exit codes:
-  0 done   1 the answer is no   2 wrong usage   3 contract refused
-  4 protocol refuses   5 someone else was first   6 not found, nothing to do
-  7 timed out   8 recorded here, but not on the remote
-  9 no repository, no ledger, remote out of reach   10 ledger damaged
-
-Any code that is printed: git handoff explain CODE";
+Exit codes (`git handoff explain CODE` has any code that is printed):
+  0 done   1 the answer is no   2 wrong usage   3 contract refused   4 protocol refuses
+  5 someone else was first   6 not found, nothing to do   7 timed out   8 recorded here, not on the remote
+  9 no repository, no ledger, remote out of reach   10 ledger damaged";
 
 /// The command line's definition, for help, man pages and completions. Its help lists only the most
 /// important commands.

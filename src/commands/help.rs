@@ -31,6 +31,9 @@ impl Arguments {
         output.paged();
         let mut root = if self.all {
             crate::full_command()
+                .disable_version_flag(true)
+                .max_term_width(200)
+                .term_width(200)
         } else {
             crate::command()
         };
@@ -40,7 +43,12 @@ impl Arguments {
             .iter()
             .try_fold(&mut root, |command, word| command.find_subcommand_mut(word));
         if let Some(command) = found {
-            let help = command.render_long_help();
+            // Each of all commands and options has one line.
+            let help = if self.all {
+                command.render_help()
+            } else {
+                command.render_long_help()
+            };
             return output.raw(help.to_string().as_bytes());
         }
         let topic = self.topic.join(" ");

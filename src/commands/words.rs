@@ -207,7 +207,6 @@ pub(crate) fn listed<'g>(
             let about = about.map(ToString::to_string).unwrap_or_default();
             text += &format!("  {literal}{name:<11}{literal:#}  {about}\n");
         }
-        text.push('\n');
     }
     text
 }

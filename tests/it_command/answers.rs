@@ -135,3 +135,17 @@ fn after_a_failure_prime_names_the_command_that_restores_what_was_kept() {
     run(&env, "retry 7.1 --as maintainer --reason Well").success();
     run(&env, "prime --as reviewer").says(restore);
 }
+
+#[test]
+fn all_commands_fit_ninety_lines() {
+    let all = TestEnvironment::new()
+        .handoff(&["help", "--all"])
+        .success()
+        .stdout;
+    assert!(all.lines().count() <= 90, "{all}");
+    let listed = git_handoff::full_command();
+    for command in listed.get_subcommands().filter(|one| !one.is_hide_set()) {
+        let name = format!("\n  {} ", command.get_name());
+        assert!(all.contains(&name), "{name} in {all}");
+    }
+}
