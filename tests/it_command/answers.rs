@@ -149,3 +149,12 @@ fn all_commands_fit_ninety_lines() {
         assert!(all.contains(&name), "{name} in {all}");
     }
 }
+
+/// What a list's entry may have is named with what it must.
+#[test]
+fn a_list_names_every_member_of_its_entries() {
+    let env = in_review();
+    run(&env, "prime --as reviewer").says(
+        "{\"severity\":\"blocking\",\"text\":\"{{fill: what is wrong, or to do}}\"}; may also have location, finding",
+    );
+}

@@ -737,7 +737,7 @@ fn a_role_that_decides_is_told_every_result_with_approval_first() {
         .success();
     let claimed = act(&env, "reviewer-agent", &["claim", "--next"]).success();
     let entry = "    blocking_issues (once for each entry): {\"location\":\"{{fill: path and line of the finding}}\",\
-                 \"severity\":\"{{fill: critical, important or suggestion}}\",\"description\":\"{{fill: what is wrong there}}\"}";
+                 \"severity\":\"{{fill: critical, important or suggestion}}\",\"description\":\"{{fill: what is wrong there}}\"}; may also have finding";
     let starts = [
         "choose one: git handoff send --issue 87 --to validator-agent ",
         "  or: git handoff send --issue 87 --to fixer-agent ",

@@ -513,12 +513,16 @@ impl Options {
                 .and_then(|rest| rest.strip_prefix(": "));
             let about = about.and_then(|rest| rest.strip_suffix("}}"));
             let is_list = self.lists.contains(field);
-            let kind = match path_of(field, schema, &Value::Null) {
+            let path = path_of(field, schema, &Value::Null);
+            let kind = match &path {
                 _ if is_list => " (once for each entry)".to_owned(),
-                Ok(path) => shape_of(schema, &path),
+                Ok(path) => shape_of(schema, path),
                 Err(_) => String::new(),
             };
-            format!("{field}{kind}: {}", about.unwrap_or(value))
+            let own = path.ok().filter(|_| is_list);
+            let own = own.and_then(|path| schema_at(schema, &path));
+            let more = own.map_or_else(String::new, |own| further(schema, own, value));
+            format!("{field}{kind}: {}{more}", about.unwrap_or(value))
         };
         self.fields.iter().map(line).collect()
     }
@@ -543,6 +547,22 @@ pub(super) fn next_entry(pointer: &str) -> Option<(String, String)> {
     let number: usize = path[at].parse().ok()?;
     path[at] = (number + 1).to_string();
     Some((pointer_of(&path[..at]), pointer_of(&path)))
+}
+
+/// The members that an entry of a list may have beside those that are shown.
+fn further(root: &Value, list: &Value, shown: &str) -> String {
+    let shown: Value = serde_json::from_str(shown).unwrap_or_default();
+    let entry = list.get("items").map(|items| resolved(root, items));
+    let members = entry.and_then(|entry| entry["properties"].as_object());
+    let others = members.into_iter().flat_map(Map::keys);
+    let others: Vec<&str> = others
+        .map(String::as_str)
+        .filter(|name| shown.get(name).is_none())
+        .collect();
+    if others.is_empty() || !shown.is_object() {
+        return String::new();
+    }
+    format!("; may also have {}", others.join(", "))
 }
 
 /// The type at a path in parentheses, with a leading space; empty for text.
