@@ -11,7 +11,7 @@ use handoff::ledger::{
 };
 use handoff::model::view::commands;
 use handoff::model::{IssueStatus, IssueSummary, Paused, Record, Refusal, View};
-use handoff::protocol::{Policy, State};
+use handoff::protocol::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -105,7 +105,6 @@ impl Arguments {
             branch: ledger.branch(),
             commit: tip.commit(),
             protocol: &tip.manifest().default_protocol,
-            evidence: tip.manifest().evidence,
             policies: policies(&protocols, &tip)?,
             open,
             expired,
@@ -222,9 +221,7 @@ pub(crate) struct StatusView<'a> {
     commit: ObjectId,
     /// the protocol that a new issue follows
     protocol: &'a AgentName,
-    /// how statements that the repository contradicts are treated, if a protocol does not say
-    evidence: Policy,
-    /// how each protocol in force treats them: `enforce`, `warn` or `off`, and the checks for which
+    /// how each protocol in force treats statements that the repository contradicts: `enforce`, `warn` or `off`, and the checks for which
     /// it says otherwise
     policies: BTreeMap<AgentName, String>,
     /// how many handoffs are `pending`, `in_progress`, `blocked`, `failed` and `dead`; each is

@@ -249,7 +249,7 @@ fn under_off_nothing_is_checked_and_nothing_recorded() {
         .success();
     assert!(desk.checks("87.3").is_empty());
     let status = desk.env.data(&["status"]);
-    assert_eq!(status["evidence"], "off");
+    assert_eq!(status["policies"]["issue-to-pr"], "off");
     desk.env.assert_sound();
 }
 
@@ -688,7 +688,7 @@ fn a_new_ledger_warns_and_says_so() {
     --- stderr
     next: git handoff send --issue N --to prep-agent --as issue-manager      (says what to --set)
     ");
-    assert_eq!(env.data(&["status"])["evidence"], "warn");
+    assert_eq!(env.data(&["status"])["policies"]["issue-to-pr"], "warn");
     for policy in ["enforce", "off"] {
         let args = ["init", "--branch", policy, "--evidence", policy];
         let begun = env.handoff(&args).success();
@@ -707,7 +707,7 @@ fn the_policy_of_a_ledger_is_set_once_and_another_is_told() {
     error: the ledger already exists, with --evidence warn
     hint: set it in the protocol instead: `git handoff protocol set issue-to-pr evidence enforce`
     "#);
-    assert_eq!(env.data(&["status"])["evidence"], "warn");
+    assert_eq!(env.data(&["status"])["policies"]["issue-to-pr"], "warn");
 }
 
 #[test]
