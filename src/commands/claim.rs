@@ -13,9 +13,9 @@ use crate::args::{duration, text};
 use crate::context::worker::holder;
 use crate::context::{Context, handoff_id};
 use crate::contracts::onward::{NextContract, Onward, only_notes};
-use crate::environment::now;
+use crate::environment::{now, run_of_work};
 use crate::exit;
-use crate::failure::{Failure, hint};
+use crate::failure::{ErrorCode, Failure, hint};
 use crate::output::{Answer, Output};
 use crate::render;
 use crate::render::receipt::WrittenView;
@@ -85,6 +85,16 @@ impl Arguments {
             Some(id) => Target::Handoff(handoff_id(&ledger.tip()?, id, Some(&agent))?),
             None => Target::Next,
         };
+        if let Some(run) = run_of_work()
+            && !matches!(&target, Target::Handoff(id) if *id == run.id)
+        {
+            let text = format!(
+                "this is a run of {}; what comes after it, its worker claims",
+                run.id
+            );
+            return Err(Failure::new(ErrorCode::NotYours, text)
+                .hint("hand on, block or fail what you hold, and end"));
+        }
         let claimed = ledger.claim(&session, &agent, &target, event, &args);
         let done =
             claimed.map_err(|error| self.held_instead(context, &ledger, &agent, error.into()))?;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use test_support::TestEnvironment;
 use test_support::agents::{PREPARED, agent, once, opened, outcome, retry, work, work_as, worker};
 use test_support::files::script;
-use test_support::remote::bare;
+use test_support::remote::{bare, served};
 
 /// A ledger in which issue 87 waits for prep-agent, and a user in the middle of something: with staged
 /// content that no file has, a changed file and one that git does not know.
@@ -298,4 +298,210 @@ fn only_listed_variables_reach_an_agent() {
         "{seen}"
     );
     assert!(!seen.contains("secret-"), "{seen}");
+}
+
+/// Issue 7 of the protocol `review`, for whose coder a finding waits. The repository has a remote.
+fn to_code() -> TestEnvironment {
+    let env = TestEnvironment::with_repository();
+    let origin = bare(&env, "origin.git");
+    env.git(
+        &env.repo(),
+        &["remote", "add", "origin", origin.to_str().unwrap()],
+    );
+    env.git(&env.repo(), &["branch", "develop"]);
+    env.git(&env.repo(), &["push", "-q", "origin", "main", "develop"]);
+    env.handoff(&["init", "--protocol", "review"]).success();
+    let finding = "findings={\"severity\":\"blocking\",\"text\":\"No script\"}";
+    env.handoff(&[
+        "send",
+        "--issue",
+        "7",
+        "--to",
+        "coder",
+        "--as",
+        "maintainer",
+        "--set",
+        "summary=Script",
+        "--set",
+        finding,
+    ])
+    .success();
+    env
+}
+
+const CODED: &str = "git handoff send --issue 7 --to reviewer --as coder --set branch=handoff/7 --set summary=Done \
+     --set 'findings={\"finding\":\"F1\",\"text\":\"Written\"}'";
+
+/// Plays a coder that hands `evil` on as `a.sh` and then does this, and a reviewer that prints it.
+#[track_caller]
+fn reviewed(text: &str, look: &str) -> String {
+    let env = to_code();
+    let coder = agent(
+        &env,
+        &format!("set -e\necho evil > a.sh; git add a.sh; git commit -q -m a\n{CODED}\n{text}"),
+    );
+    let ran = work_as(&env, "coder", &coder, &["--once"]);
+    assert_eq!(outcome(&ran).0, "handed_on", "{}", ran.shown);
+    let reviewer = agent(&env, &format!("{look} > $OUT/seen; exit 3"));
+    let ran = work_as(&env, "reviewer", &reviewer, &["--once"]);
+    assert_eq!(outcome(&ran).0, "failed", "{}", ran.shown);
+    fs::read_to_string(env.root().join("seen")).unwrap()
+}
+
+#[test]
+fn a_reviewer_sees_the_code_that_was_handed_on() {
+    let hidden = "echo fine > a.sh";
+    let hidden = [
+        format!("git update-index --skip-worktree a.sh; {hidden}"),
+        format!("git update-index --assume-unchanged a.sh; {hidden}"),
+        "git sparse-checkout set --no-cone /none".to_owned(),
+    ];
+    for text in hidden {
+        assert_eq!(reviewed(&text, "cat a.sh"), "evil\n", "{text}");
+    }
+    let other = "evil=$(git rev-parse HEAD:a.sh); git replace $evil $(echo fine | git hash-object -w --stdin)";
+    assert_eq!(reviewed(other, "git show HEAD:a.sh"), "evil\n");
+    let graft = "git rev-parse HEAD > $REPO/.git/info/grafts";
+    assert_eq!(reviewed(graft, "git log --format=%s -1 HEAD^"), "Start\n");
+}
+
+#[test]
+fn a_lock_that_a_run_left_in_its_worktree_stops_nobody() {
+    let lock = "touch $(git rev-parse --git-dir)/index.lock $(git rev-parse --git-dir)/HEAD.lock";
+    assert_eq!(reviewed(lock, "cat a.sh"), "evil\n");
+}
+
+#[test]
+fn a_branch_that_others_have_is_not_pushed_for_an_agent() {
+    // The second one is a branch that nobody here knows of.
+    for get in ["", "git update-ref -d refs/remotes/origin/develop;"] {
+        let env = to_code();
+        let origin = served(&env).join("origin.git");
+        let at = |branch: &str| env.git(&origin, &["rev-parse", branch]);
+        let before = at("develop");
+        let text = format!(
+            "git fetch -q origin; git checkout -q -b develop2 origin/develop; git branch -D develop 2> /dev/null\n\
+             git branch -m develop; {get} echo x > x; git add x; git commit -q -m x; exit 3"
+        );
+        let coder = agent(&env, &text);
+        env.git(&env.repo(), &["branch", "-D", "develop"]);
+        let ran = work_as(&env, "coder", &coder, &["--once"]);
+        assert_eq!(outcome(&ran).0, "failed", "{}", ran.shown);
+        assert_eq!(at("develop"), before, "{}", ran.shown);
+    }
+    // One that the run made, with tags that the user's configuration would send along.
+    let env = to_code();
+    let text = "git config push.followTags true; git checkout -q -b scripts; echo x > x; git add x; git commit -q -m x\n\
+                git tag -a v9 -m v9; exit 3";
+    let coder = agent(&env, text);
+    let ran = work_as(&env, "coder", &coder, &["--once"]);
+    assert_eq!(outcome(&ran).0, "failed", "{}", ran.shown);
+    let refs = env.git(
+        &served(&env).join("origin.git"),
+        &["for-each-ref", "--format=%(refname)"],
+    );
+    assert!(
+        refs.contains("refs/heads/scripts") && !refs.contains("v9"),
+        "{refs}"
+    );
+}
+
+#[test]
+fn what_an_agent_says_of_its_failure_moves_no_cursor() {
+    let env = to_code();
+    let coder = agent(
+        &env,
+        "printf '\\033]0;title\\007\\033[2Jgone \\342\\200\\256x' > .git-handoff/failed.md",
+    );
+    let args = ["--as", "coder", "--once", "--", coder.to_str().unwrap()];
+    let ran = work(&env, &args);
+    let shown = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(shown.contains("gone"), "{shown}");
+    assert!(
+        !shown.contains(['\u{1b}', '\u{7}', '\u{202e}']),
+        "{shown:?}"
+    );
+}
+
+#[test]
+fn a_reviewer_that_commits_is_told_so() {
+    let env = to_code();
+    let coder = agent(
+        &env,
+        &format!("set -e\necho a > a.sh; git add a.sh; git commit -q -m a\n{CODED}"),
+    );
+    work_as(&env, "coder", &coder, &["--once"]);
+    let text = "git handoff new --issue 7 --to end --as reviewer --set summary=Fine > .git-handoff/contract\n\
+                if [ -e $OUT/told ]; then cp $OUT/prompt $OUT/second; exit; fi; touch $OUT/told\n\
+                echo b > a.sh; git commit -q -a -m b";
+    let reviewer = agent(&env, &format!("cat > $OUT/prompt\n{text}"));
+    let ran = work_as(&env, "reviewer", &reviewer, &["--once"]);
+    let prompt = fs::read_to_string(env.root().join("second"));
+    let prompt = prompt.unwrap_or_else(|_| panic!("{}", ran.shown));
+    assert!(prompt.contains("is on no branch"), "{prompt}");
+    assert_ne!(outcome(&ran).0, "handed_on", "{}", ran.shown);
+}
+
+#[test]
+fn a_run_claims_nothing_else() {
+    let env = to_code();
+    let finding = "findings={\"severity\":\"blocking\",\"text\":\"More\"}";
+    env.handoff(&[
+        "send",
+        "--issue",
+        "8",
+        "--to",
+        "coder",
+        "--as",
+        "maintainer",
+        "--set",
+        "summary=More",
+        "--set",
+        finding,
+    ])
+    .success();
+    let text = "git handoff claim 8 --as coder 2> $OUT/said; echo $? >> $OUT/said\n\
+                git handoff claim --next --as coder > /dev/null 2>&1 || echo $? >> $OUT/said; exit 3";
+    let ran = work_as(
+        &env,
+        "coder",
+        &agent(&env, text),
+        &["--once", "--issue", "7"],
+    );
+    assert_eq!(outcome(&ran).0, "failed", "{}", ran.shown);
+    let said = fs::read_to_string(env.root().join("said")).unwrap();
+    assert!(said.contains("this is a run of 7.1"), "{said}");
+    assert!(said.ends_with("\n4\n4\n"), "{said}");
+    assert_eq!(env.data(&["status", "8"])["issue"]["status"], "open");
+    let waiting = env.data(&["show", "8.1"]);
+    assert_eq!(waiting["handoff"]["state"], "pending");
+}
+
+#[test]
+fn an_agent_that_handed_on_and_stays_is_ended() {
+    let env = to_code();
+    let text = format!("echo a > a.sh; git add a.sh; git commit -q -m a\n{CODED}\nsleep 3000");
+    let ran = work_as(
+        &env,
+        "coder",
+        &agent(&env, &text),
+        &["--once", "--grace", "50ms"],
+    );
+    assert_eq!(outcome(&ran).0, "handed_on", "{}", ran.shown);
+}
+
+#[test]
+fn what_is_too_large_to_keep_is_told_and_the_rest_is_kept() {
+    let env = to_code();
+    let text = "head -c 20000000 /dev/zero > core.1; echo the end of it; exit 3";
+    let ran = work_as(&env, "coder", &agent(&env, text), &["--once"]);
+    let (word, why) = outcome(&ran);
+    assert_eq!(word, "failed", "{}", ran.shown);
+    assert!(
+        why.contains("not kept: ") && why.contains("core.1"),
+        "{why}"
+    );
+    let kept = env.data(&["show", "7.1"]).to_string();
+    assert!(kept.contains("\"files\":1,\"bytes\":14"), "{kept}");
+    assert!(kept.contains("not kept: "), "{kept}");
 }

@@ -69,7 +69,8 @@ impl Checkout {
         Ok(())
     }
 
-    /// The same, and rewrites the files that name its repository. Returns whether it had to.
+    /// The same where nobody works: writes again what names its repository, and removes the locks of a
+    /// git that was killed. Returns whether it had to write.
     ///
     /// # Errors
     /// The same as [`check`](Self::check), and if a file can't be written.
@@ -78,6 +79,12 @@ impl Checkout {
         let failed = |error: io::Error| format!("{}: {error}", self.path.display());
         let common = write_again(&self.git_dir.join("commondir"), &self.common).map_err(failed)?;
         let link = write_again(&self.path.join(".git"), &self.link).map_err(failed)?;
+        for lock in ["index.lock", "HEAD.lock"] {
+            match fs::remove_file(self.git_dir.join(lock)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+                _ => {}
+            }
+        }
         Ok(common || link)
     }
 }

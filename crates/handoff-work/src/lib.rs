@@ -86,7 +86,10 @@ const AGAIN: Duration = Duration::from_secs(15);
 /// How often the supervisor looks without an event: leases expire without a step.
 const GLANCE: Duration = Duration::from_secs(20);
 
-/// The maximum length of a printed reason, in characters; the ledger has it whole.
+/// How long an agent may go on after it handed its work on itself, in times of its grace.
+const LINGERING: u32 = 12;
+
+/// How much of a reason is shown, in characters; the ledger has it whole.
 const SHOWN: usize = 1000;
 
 /// A worker's task.
@@ -205,6 +208,8 @@ struct Running {
     id: HandoffId,
     worker: WorkerId,
     line: Sender<Notice>,
+    /// Until when its agent may go on, once it has ended the work itself.
+    until: Option<Instant>,
 }
 
 /// A claimed handoff: the answer of `claim`, the note of a killed worker, and the mark of its
@@ -391,6 +396,11 @@ impl<'a> Supervisor<'a> {
                     let left = (at - now).to_std().unwrap_or_default();
                     pause = pause.min(left.max(Duration::from_millis(20)));
                 }
+                let until = self.running.values().filter_map(|running| running.until);
+                if let Some(until) = until.min() {
+                    let left = until.saturating_duration_since(Instant::now());
+                    pause = pause.min(left.max(Duration::from_millis(20)));
+                }
                 if let Some(left) = self.breakers.next_end() {
                     pause = pause.min(left.max(Duration::from_millis(20)));
                 }
@@ -503,13 +513,19 @@ impl<'a> Supervisor<'a> {
 
     /// Ends the runs of handoffs that this worker no longer holds.
     fn watch(&mut self, tip: &Snapshot<'_>, now: Moment) -> Result<(), Failure> {
-        for running in self.running.values() {
+        for running in self.running.values_mut() {
             let record = tip.issue(running.id.issue())?.record(running.id.number())?;
             let Some(record) = record else { continue };
+            // A claim made here may not be in the remote's state that was read last.
+            let is_ended = !matches!(record.state, State::InProgress | State::Pending);
+            let most = self.plan.roles[running.role].bounds.grace * LINGERING;
+            running.until = running.until.filter(|_| is_ended);
+            if is_ended && *running.until.get_or_insert(Instant::now() + most) <= Instant::now() {
+                let _ = running.line.send(Notice::Stop(Stop::Done));
+            }
             let (agent, protocol) = (&record.to, record.protocol.as_str());
             let mut halts = tip.manifest().paused.iter();
             let halt = halts.find(|halt| halt.now && halt.holds_back(agent, protocol));
-            // The remote's state that was read last may lack a claim made here.
             if let Some(why) = lost(&record, &running.worker, now) {
                 let _ = running.line.send(Notice::Stop(Stop::Lost(why)));
             } else if let Some(halt) = halt {
@@ -698,6 +714,7 @@ impl<'a> Supervisor<'a> {
                 id: id.clone(),
                 worker: actor.worker.clone(),
                 line: sender.clone(),
+                until: None,
             },
         );
         let piece = Piece {

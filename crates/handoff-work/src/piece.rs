@@ -454,6 +454,7 @@ impl Piece {
             detached: self.only_looks,
             has_earlier_work: site.place.has_earlier_work,
             was_cut_off,
+            time: self.time(),
         });
         agent.add(&long);
         text
@@ -579,7 +580,8 @@ impl Piece {
             .inspect_err(|_| group.end(Duration::ZERO))?;
         let end = self.watched(&room, started, group, lease, before);
         if let Some(worktree) = &site.place.worktree {
-            self.worktrees.note_made(worktree, &branches);
+            let remote = self.remote.as_deref();
+            self.worktrees.note_made(worktree, &branches, remote);
         }
         match not_started(&end) {
             Some(why) => Err(why),
@@ -627,11 +629,14 @@ impl Piece {
     fn settle(&self, site: &Site<'_>, end: &End, used: Option<&str>) -> Result<Outcome, Refusal> {
         match &end.stopped {
             Some(Stop::Leave) => {
+                if let Some(outcome) = self.ended_by_agent(used) {
+                    return Ok(outcome);
+                }
                 self.note_usage(used);
                 return Ok(Outcome::Left(None));
             }
             Some(Stop::Lost(why)) => return Ok(Outcome::Lost(why.clone())),
-            Some(Stop::Paused(_) | Stop::Time | Stop::Spent(_)) | None => {}
+            Some(Stop::Done | Stop::Paused(_) | Stop::Time | Stop::Spent(_)) | None => {}
         }
         if let Err(why) = self.take_back(site) {
             let fault = Fault::new(RunFailure::NoWorktree, one_line(&why));
@@ -769,6 +774,9 @@ impl Piece {
         used: Option<&str>,
     ) -> Result<Outcome, Refusal> {
         self.commit(site)?;
+        if self.only_looks {
+            self.tell_left_behind(site);
+        }
         match self.push(site) {
             Pushed::Done => {}
             // A rule of the remote, which no agent can change.
@@ -898,41 +906,57 @@ impl Piece {
         let token = self.claimed["handoff"]["token"].to_string();
         let said = recordable(&fault.message);
         let message = format!("--message={said}");
-        let mut words = vec!["fail", &id, "--run-failure", fault.kind.as_str(), &message];
-        words.extend(["--token", &token]);
-        let details = fault.details.filter(|details| !details.trim().is_empty());
-        // As one word, since a text may begin with a dash.
-        let details = details.map(|details| format!("--details={}", recordable(&details)));
-        words.extend(details.as_deref());
-        if fault.recoverable {
-            words.push("--recoverable");
-        }
-        words.extend(used);
-        let bare = words.clone();
-        if place.is_some() {
-            words.push("--snapshot");
-        }
-        let without = words.clone();
-        for path in attached {
-            words.extend(["--attach", path]);
-        }
-        // Files that contain a secret or are too large are omitted; the failure is recorded.
-        let mut last = None;
-        let attempts = [(within, words), (within, without), (&self.program, bare)];
-        for (program, words) in attempts {
+        // What holds a secret, or is too large, is left out, and told; that it failed is recorded.
+        let mut last: Option<String> = None;
+        let attempts = [
+            (within, true, true),
+            (within, true, false),
+            (within, false, true),
+            (within, false, false),
+            (&self.program, false, false),
+        ];
+        for (program, keeps, attaches) in attempts {
+            if keeps && place.is_none() {
+                continue;
+            }
+            let mut words = vec!["fail", &id, "--run-failure", fault.kind.as_str(), &message];
+            words.extend(["--token", &token]);
+            let lost = last.as_ref().map(|why| format!("not kept: {why}"));
+            let mut details: Vec<&str> = fault.details.as_deref().into_iter().collect();
+            details.extend(lost.as_deref());
+            let details = details.join("\n");
+            // In one word, since a text may begin with a dash.
+            let details = format!("--details={}", recordable(details.trim()));
+            words.extend(Some(details.as_str()).filter(|word| *word != "--details="));
+            if fault.recoverable {
+                words.push("--recoverable");
+            }
+            words.extend(used);
+            if keeps {
+                words.push("--snapshot");
+            }
+            for path in attached.iter().filter(|_| attaches) {
+                words.extend(["--attach", path]);
+            }
             let answer = program.run_again(&self.actor, &words, (TRIES, PAUSE));
             match answer.exit {
                 0 | 8 => {
-                    let is_kept = words.contains(&"--snapshot");
-                    let place = place.filter(|place| is_kept && place.worktree.is_some());
+                    let place = place.filter(|place| keeps && place.worktree.is_some());
                     if let Some(place) = place {
                         self.tidy(place);
                     }
-                    return Outcome::Failed(said);
+                    let lost = lost.map(|lost| format!("; {lost}"));
+                    return Outcome::Failed(one_line(&(said + &lost.unwrap_or_default())));
                 }
                 5 | 6 => return Outcome::Lost(answer.message().to_owned()),
                 _ if answer.may_pass() => return self.kept(&answer),
-                _ => last = Some(answer.message().to_owned()),
+                _ => {
+                    last = Some(one_line(&format!(
+                        "{} {}",
+                        answer.message(),
+                        answer.findings()
+                    )))
+                }
             }
         }
         let why = last.unwrap_or_default();

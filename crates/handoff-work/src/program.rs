@@ -12,6 +12,7 @@ use handoff::git::Repository;
 use serde_json::Value;
 
 use super::checkout::Checkout;
+use super::run::CONTRACT;
 use handoff_cli::environment;
 use handoff_cli::failure::ErrorCode;
 use handoff_cli::process::{MARK, ProcessGroup};
@@ -239,6 +240,33 @@ impl Program {
         }
     }
 
+    /// Pushes a branch and nothing else, never by force. One that is not known to be there is made, and
+    /// never moved.
+    ///
+    /// # Errors
+    /// What git says, in one line.
+    pub(super) fn push(&self, remote: &str, branch: &str) -> Result<(), String> {
+        let name = format!("refs/heads/{branch}");
+        let (refspec, lease) = (
+            format!("{name}:{name}"),
+            format!("--force-with-lease={name}:"),
+        );
+        let known = format!("refs/remotes/{remote}/{branch}");
+        let mut words = vec!["push", "--quiet", "--no-follow-tags"];
+        words.push("--recurse-submodules=no");
+        let is_known = self.at(&known).is_some();
+        if !is_known {
+            words.push(&lease);
+        }
+        words.extend([remote, &refspec]);
+        self.git(&words)?;
+        // git notes it only where the remote's own refspec covers it.
+        if !is_known && let Some(at) = self.at(&name) {
+            let _ = self.git(&["update-ref", &known, &at]);
+        }
+        Ok(())
+    }
+
     /// Runs git.
     ///
     /// # Errors
@@ -349,7 +377,9 @@ impl Program {
         let mut command = Command::new(program);
         command.args(words).current_dir(&self.folder).stdin(input);
         alone(&mut command);
-        // Some of git's messages are parsed.
+        // A worker that an agent runs is none of that agent's run.
+        command.env_remove(CONTRACT);
+        // Some of what git says is looked for.
         command.env("LC_ALL", "C.UTF-8").env_remove("LANGUAGE");
         if let Some(git_dir) = &self.git_dir {
             command.env("GIT_DIR", git_dir);
@@ -363,9 +393,12 @@ impl Program {
     }
 }
 
-/// Lets a command find the repository of its folder, without prompts, and without the signals that
-/// a terminal sends to this process.
+/// Lets a command find the repository of its folder and its commits as they are, ask nobody, and not
+/// get the signals that a terminal sends to this process.
 pub(super) fn alone(command: &mut Command) {
+    // An agent may have made another object stand in for one, for whoever reviews it.
+    command.env("GIT_NO_REPLACE_OBJECTS", "1");
+    command.env("GIT_GRAFT_FILE", "/dev/null/none");
     for name in LEADING {
         command.env_remove(name);
     }

@@ -2,6 +2,7 @@
 //! fill in. Made from the answers of `claim` and `new`; foreign texts are in fences.
 
 use std::path::Path;
+use std::time::Duration;
 
 use handoff::base::text::{cut, fenced, one_line};
 use handoff::model::{Annotation, ReviewFinding};
@@ -39,6 +40,8 @@ pub(super) struct Work<'a> {
     pub(super) has_earlier_work: bool,
     /// Whether a process was killed over this work.
     pub(super) was_cut_off: bool,
+    /// How long a run may take.
+    pub(super) time: Option<Duration>,
 }
 
 /// The texts that are too long for the prompt: their file names in the folder, and their content.
@@ -186,6 +189,10 @@ fn head(work: &Work<'_>, claimed: &Value) -> String {
     }
     if work.was_cut_off {
         head += "An earlier run of this work was cut off: some of it may be done already.\n";
+    }
+    if let Some(time) = work.time {
+        let time = humantime::format_duration(time);
+        head += &format!("After {time} this run is ended: commit what is whole before.\n");
     }
     head += &format!(
         "\nWhen it is done, write one of the contracts at the end, whole, to this file ({CONTRACT} names it too):\n{}\n\

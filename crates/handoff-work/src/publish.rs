@@ -33,7 +33,9 @@ impl Piece {
         let issue = self.id.issue();
         let default = self.worktrees.main(self.remote.as_deref());
         let base = self.claimed["work"]["base"].as_str();
-        let made_here = self.worktrees.made(issue, branch);
+        let named = self.patterns.issue(branch);
+        let made_here =
+            named.is_none_or(|named| named == *issue) && self.worktrees.made(issue, branch);
         let own = BranchPatterns::new(&self.role.branches);
         let decided = |patterns: &BranchPatterns| {
             let context = BranchContext {
@@ -84,18 +86,21 @@ impl Piece {
 
     /// The uncommitted changes in the worktree.
     fn uncommitted(&self, site: &Site<'_>) -> Vec<String> {
-        if self.only_looks || site.place.worktree.is_none() {
+        if site.place.worktree.is_none() {
             return Vec::new();
         }
+        // Whoever looks at code may leave what its tests write.
+        let untracked = if self.only_looks { "no" } else { "all" };
+        let untracked = format!("--untracked-files={untracked}");
         let words = [
             "status",
             "--porcelain",
-            "--untracked-files=all",
-            // For changes inside a submodule, git would run itself there.
+            &untracked,
+            // Whether another repository within it is changed, git asks by running itself there.
             "--ignore-submodules=dirty",
         ];
         let changed = self.within(site.place).git(&words).unwrap_or_default();
-        let own = |line: &&str| !line[3..].starts_with(agent_folder::NAME);
+        let own = |line: &&str| line[3..].split('/').next() != Some(agent_folder::NAME);
         let changed = changed.lines().filter(|line| line.len() > 3).filter(own);
         changed.map(|line| line[3..].to_owned()).collect()
     }
@@ -105,6 +110,9 @@ impl Piece {
     /// # Errors
     /// What the agent has to fix.
     pub(super) fn commit(&self, site: &Site<'_>) -> Result<(), Refusal> {
+        if self.only_looks {
+            return self.ensure_looked(site);
+        }
         let changed = self.uncommitted(site);
         if changed.is_empty() {
             return Ok(());
@@ -139,8 +147,23 @@ impl Piece {
         })
     }
 
-    /// Commits all changes, by git commands that run nothing else and ignore repositories inside
-    /// the worktree.
+    /// Refuses commits of whoever only looks at the code: nobody would get them.
+    fn ensure_looked(&self, site: &Site<'_>) -> Result<(), Refusal> {
+        let within = self.within(site.place);
+        match within.at("HEAD") {
+            Some(commit) if site.place.worktree.is_some() && within.is_nobodys() => Err(Refusal {
+                message: "it committed to code that it only looks at".to_owned(),
+                findings: format!(
+                    "- commit {commit} is on no branch: report what it mends as a finding, and go back \
+                     to the commit that you were given\n"
+                ),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Commits all that is changed, by commands of git that run nothing and look into no other
+    /// repository within the worktree.
     fn commit_all(&self, site: &Site<'_>, within: &Program) -> Result<(), String> {
         let except = format!(":(exclude){}", agent_folder::NAME);
         let words = [
@@ -224,15 +247,14 @@ impl Piece {
         if head.is_some() && head == within.at(&known) {
             return Pushed::Done;
         }
-        let refspec = format!("refs/heads/{branch}:refs/heads/{branch}");
         let mut last = String::new();
         for attempt in 0..TRIES {
             if attempt > 0 {
                 thread::sleep(PAUSE);
             }
-            // In the repository's own folder, to which a remote's relative path is relative.
-            match self.program.git(&["push", "--quiet", remote, &refspec]) {
-                Ok(_) => return Pushed::Done,
+            // From the repository's own folder: a remote by a relative path is relative to that.
+            match self.program.push(remote, &branch) {
+                Ok(()) => return Pushed::Done,
                 Err(why) if is_refusal(&why) => return Pushed::Refused(why),
                 Err(why) => last = why,
             }
@@ -310,9 +332,8 @@ impl Supervisor<'_> {
                 if state.is_some_and(|state| state.status != IssueStatus::Open) {
                     continue;
                 }
-                let refspec = format!("{name}:{name}");
-                let told = match self.program.git(&["push", "--quiet", &remote, &refspec]) {
-                    Ok(_) => format!("issue {issue}: {branch} is on {remote} now"),
+                let told = match self.program.push(&remote, &branch) {
+                    Ok(()) => format!("issue {issue}: {branch} is on {remote} now"),
                     Err(why) => {
                         is_away |= !is_refusal(&why);
                         format!(

@@ -49,7 +49,9 @@ pub(super) enum Stop {
     Leave,
     /// The worker no longer holds the handoff, for this reason.
     Lost(String),
-    /// Its work is paused at once, for this reason.
+    /// Its agent has ended the work itself, and goes on.
+    Done,
+    /// Its work is paused, at once, for this reason.
     Paused(String),
     /// Its time is up.
     Time,

@@ -244,8 +244,16 @@ impl Worktrees {
             has_earlier_work,
             is_new: !is_made,
         };
+        let is_other = known.last != *wanted.id;
+        let is_sparse = checkout.git_dir.join("info/sparse-checkout").exists();
+        if is_other && !is_sparse {
+            // Its index may say that files are as their commit has them which are not.
+            if renew_index(&checkout, &within).is_err() {
+                return Ok(None);
+            }
+        }
         if !self.loses(&checkout).is_empty() {
-            if known.last == *wanted.id {
+            if !is_other {
                 return Ok(Some(found(true)));
             }
             // Its branch is needed elsewhere; unfinished work stays. If the branch can't be
@@ -253,8 +261,8 @@ impl Worktrees {
             let _ = self.let_go(&checkout);
             return Ok(None);
         }
-        if wanted.restores {
-            // Marks it, in case it is found half removed.
+        if wanted.restores || (is_other && is_sparse) {
+            // Whoever finds it half removed knows by this that it is.
             let words = ["worktree", "lock", "--reason", REMOVING, &word(path)];
             self.program.git(&words).map_err(Trouble::Other)?;
             self.discard(name, path)?;
@@ -531,23 +539,46 @@ impl Worktrees {
         self.all().into_iter().flat_map(own).collect()
     }
 
-    /// The branches of the repository.
-    pub(super) fn branches(&self) -> Vec<String> {
-        let words = ["for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads"];
+    /// The branches of the repository and of its remotes, with their whole names.
+    pub(super) fn branches(&self) -> BTreeSet<String> {
+        let words = [
+            "for-each-ref",
+            "--format=%(refname)",
+            "refs/heads",
+            "refs/remotes",
+        ];
         let all = self.program.git(&words).unwrap_or_default();
         all.lines().map(str::to_owned).collect()
     }
 
-    /// Notes the branches that a run created.
-    pub(super) fn note_made(&self, worktree: &Worktree, before: &[String]) {
-        let Some(mut known) = self.remembered(&worktree.name) else {
+    /// Remembers the branch that a run left its worktree on, if the run made it: neither this clone nor
+    /// a remote had one of its name.
+    pub(super) fn note_made(
+        &self,
+        worktree: &Worktree,
+        before: &BTreeSet<String>,
+        remote: Option<&str>,
+    ) {
+        let Some(branch) = self.program.within(&worktree.checkout).branch() else {
             return;
         };
-        let new = self.branches();
-        let new = new.into_iter().filter(|branch| !before.contains(branch));
-        known.made.extend(new);
-        // A branch without a note must be allowed by a person.
-        let _ = self.remember(&worktree.name, &known);
+        let name = format!("refs/heads/{branch}");
+        let end = format!("/{branch}");
+        let is_remotes =
+            |known: &String| known.starts_with("refs/remotes/") && known.ends_with(&end);
+        if before.contains(&name) || before.iter().any(is_remotes) {
+            return;
+        }
+        let is_there = |remote| {
+            let found = self.program.git(&["ls-remote", "--heads", remote, &name]);
+            !found.is_ok_and(|found| found.is_empty())
+        };
+        let known = self.remembered(&worktree.name);
+        // One that is not remembered has to be allowed by a person.
+        if let (Some(mut known), false) = (known, remote.is_some_and(is_there)) {
+            known.made.push(branch);
+            let _ = self.remember(&worktree.name, &known);
+        }
     }
 
     /// The noted names.
@@ -601,12 +632,7 @@ impl Worktrees {
             )),
             Err(error) => loses.push(error),
         }
-        let refs = ["refs/heads", "refs/remotes", "refs/tags"];
-        let mut words = vec!["for-each-ref", "--contains", "HEAD", "--count=1"];
-        words.extend(refs);
-        // The branch that is checked out has them.
-        let is_apart = within.branch().is_none();
-        if is_apart && within.git(&words).is_ok_and(|holders| holders.is_empty()) {
+        if within.is_nobodys() {
             loses.push("commits that no branch has".to_owned());
         }
         loses
@@ -670,6 +696,14 @@ impl Worktrees {
 }
 
 impl Program {
+    /// Whether HEAD is at a commit that no branch has, nor a tag.
+    pub(super) fn is_nobodys(&self) -> bool {
+        let mut words = vec!["for-each-ref", "--contains", "HEAD", "--count=1"];
+        words.extend(["refs/heads", "refs/remotes", "refs/tags"]);
+        // A branch that is checked out has it.
+        self.branch().is_none() && self.git(&words).is_ok_and(|holders| holders.is_empty())
+    }
+
     /// Whether every commit of a branch is known to be on a remote.
     pub(super) fn has_none_of_its_own(&self, branch: &str, remote: &str) -> bool {
         let name = match branch {
@@ -686,7 +720,15 @@ impl Program {
     }
 }
 
-/// Whether two paths lead to the same folder.
+/// Makes an index of HEAD in which git knows no file yet: it compares each with its commit.
+fn renew_index(checkout: &Checkout, within: &Program) -> Result<(), String> {
+    match fs::remove_file(checkout.git_dir.join("index")) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.to_string()),
+        _ => within.git(&["read-tree", "HEAD"]).map(drop),
+    }
+}
+
+/// Whether two paths lead to one folder.
 fn is_same(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| fs::canonicalize(path).ok();
     real(one).is_some() && real(one) == real(other)
