@@ -87,7 +87,7 @@ impl Answer for EachView {
     }
 }
 
-/// Applies each change; a refused one does not prevent the others.
+/// Applies each change; a refused one does not prevent the others, but notes about what was not set.
 pub(super) fn each(
     context: &Context,
     output: &mut Output,
@@ -101,7 +101,13 @@ pub(super) fn each(
         changed: Vec::new(),
         refused: Vec::new(),
     };
+    let mut is_refused = false;
     for (about, issue, update) in targets {
+        if is_refused && matches!(update, Update::Annotate { .. }) {
+            continue;
+        }
+        let is_set = matches!(update, Update::Set { .. });
+        is_refused &= !is_set;
         match ledger.update(&session, &agent, &issue, &update) {
             Ok(done) => view.changed.push(Changed {
                 about,
@@ -112,6 +118,7 @@ pub(super) fn each(
                 let failure = Failure::from(error);
                 let why = format!("{}; {}", failure.message, failure.next());
                 view.refused.push(Refused { about, why });
+                is_refused |= is_set;
             }
         }
     }

@@ -146,6 +146,16 @@ fn a_running_issue_ends_as_a_duplicate_in_one_command() {
     env.handoff(&with(&["set", "10", "split_from=7"])).success();
     env.handoff(&["status", "7"])
         .says("issue 10 was split from this one");
+    // Who may not say it of one issue does not say it of the other.
+    let tip = env.tip();
+    let why = ["--as", "implementer-agent", "--reason", "so"];
+    for link in ["duplicate_of=7", "split_from=7"] {
+        let set = ["set", "10", link];
+        env.handoff(&[&set[..], &why].concat()).exits(1);
+    }
+    let cancel = ["cancel", "10", "--duplicate-of", "7"];
+    env.handoff(&[&cancel[..], &why].concat()).exits(1);
+    assert_eq!(env.tip(), tip);
     env.handoff(&["verify"]).success();
 }
 
