@@ -535,12 +535,12 @@ fn step(env: &TestEnvironment, agent: &str, contract: &str) {
 
 #[test]
 fn an_objection_outlives_whoever_it_is_not_from() {
-    let objected = || {
-        let env = approved();
+    let objected_to = |env: TestEnvironment| {
         step(&env, "validator-agent", "validator-agent-to-fixer-agent");
         assert!(!is_open(&env, &["87"]));
         env
     };
+    let objected = || objected_to(approved());
     let head = |env: &TestEnvironment| commit_at(env, "HEAD");
     let is_open_at = |env: &TestEnvironment| is_open(env, &["87", "--head", &head(env)]);
 
@@ -567,7 +567,7 @@ fn an_objection_outlives_whoever_it_is_not_from() {
     env.handoff(&["gate", "87"])
         .exits(1)
         .says("87.5 by validator-agent objects")
-        .says("87.7 approves the same commit");
+        .says("87.7 approves the same code, commit");
     let reject = [
         "reject",
         "87.7",
@@ -577,14 +577,38 @@ fn an_objection_outlives_whoever_it_is_not_from() {
         "no",
     ];
     env.handoff(&reject).success();
-    let env = objected();
-    env.claim("87", "fixer-agent").success();
-    work(&env, "fix.txt");
-    let fixed = sample("fixer-agent-to-reviewer-agent", Format::Xml, 87);
-    env.send(fixed).success();
-    step(&env, "reviewer-agent", "reviewer-agent-to-validator-agent");
-    assert!(is_open_at(&env));
-    env.assert_sound();
+    // Nor does a commit that changes nothing, or the same change on a newer base.
+    let empty = ["commit", "-q", "--allow-empty", "-m", "Fixed"];
+    let onto = |env: &TestEnvironment| {
+        let branch = env.git(&env.repo(), &["branch", "--show-current"]);
+        env.git(&env.repo(), &["checkout", "-q", "main"]);
+        work(env, "base.txt");
+        env.git(&env.repo(), &["checkout", "-q", branch.trim()]);
+        env.git(&env.repo(), &["rebase", "-q", "main"]);
+    };
+    for (number, ends) in [false, false, true].into_iter().enumerate() {
+        let change = |env: &TestEnvironment| match number {
+            0 => drop(env.git(&env.repo(), &empty)),
+            1 => onto(env),
+            _ => drop(work(env, "fix.txt")),
+        };
+        let fix = |env: &TestEnvironment, change: &dyn Fn(&TestEnvironment)| {
+            env.claim("87", "fixer-agent").success();
+            change(env);
+            let fixed = sample("fixer-agent-to-reviewer-agent", Format::Xml, 87);
+            env.send(fixed).success();
+            step(env, "reviewer-agent", "reviewer-agent-to-validator-agent");
+        };
+        let env = objected();
+        fix(&env, &|env| drop(work(env, "first.txt")));
+        assert!(is_open_at(&env));
+        let objected = head(&env);
+        let env = objected_to(env);
+        fix(&env, &change);
+        assert_eq!(is_open_at(&env), ends, "{number}");
+        assert!(!is_open(&env, &["87", "--head", &objected]), "{number}");
+        env.assert_sound();
+    }
 }
 
 #[test]

@@ -118,7 +118,7 @@ pub fn required<E>(
             remedy = Remedy::Approve(record.id.clone(), Some(note.by.clone()));
         }
         if let Some(record) = deciding.as_ref().filter(|_| met)
-            && let Some(one) = objection(view, protocol, requirement, record)?
+            && let Some(one) = objection(view, protocol, (requirement, record), code)?
         {
             (met, why) = (false, one);
         }
@@ -195,12 +195,12 @@ fn newest_of<E>(
 }
 
 /// An objection that an approval does not override, in words: by somebody else who neither withdrew
-/// it nor approved since, to a commit known before it.
+/// it nor approved since, to code known before it that makes the same change.
 fn objection<E>(
     view: &impl View<E>,
     protocol: &Protocol,
-    requirement: &Requirement,
-    approval: &Record,
+    (requirement, approval): (&Requirement, &Record),
+    asked: Option<&JudgedCode<'_>>,
 ) -> Result<Option<String>, Stop<E>> {
     let settles = |record: &Record| {
         let kind = &record.contract_type;
@@ -220,8 +220,13 @@ fn objection<E>(
                 .is_some_and(|kind| kind.raises.is_some() || kind.reviews.is_some())
             && !record.is_taken_back(protocol)
     };
-    let Some(approved) = approval.code.as_ref().map(|code| &code.commit) else {
+    let Some(approved) = &approval.code else {
         return Ok(None);
+    };
+    let is_same = |code: &Code| {
+        code.commit == approved.commit
+            || (code.tree.is_some() && code.tree == approved.tree)
+            || asked.is_some_and(|asked| (asked.other)(code).is_ok())
     };
     let issue = view.issue().map_err(Stop::Unreadable)?;
     let mut settled: Vec<AgentName> = Vec::new();
@@ -239,11 +244,11 @@ fn objection<E>(
             stands = Some((record.id.clone(), record.from.clone()));
         }
         if let Some((id, by)) = &stands
-            && record.code.is_some_and(|code| code.commit == *approved)
+            && record.code.as_ref().is_some_and(is_same)
         {
-            let short = short_id(approved);
+            let short = short_id(&approved.commit);
             return Ok(Some(format!(
-                "{id} by {by} objects, and {} approves the same commit {short}: what ends an objection is {by}, a person, or other code that is approved",
+                "{id} by {by} objects, and {} approves the same code, commit {short}: what ends an objection is {by}, a person, or other code that is approved",
                 approval.id
             )));
         }
