@@ -3,13 +3,13 @@
 use std::fs;
 
 use crate::keys::{
-    BRANCH, damage, ed25519, findings, parts, path, put, raw, signature, signed, start, team,
-    with_key, without_prints,
+    BRANCH, damage, ed25519, findings, parts, path, protocol, put, raw, signature, signed, team,
+    with_key, with_settings, without_prints,
 };
 use insta::assert_snapshot;
 use serde_json::{Value, json};
-use test_support::TestEnvironment;
 use test_support::contracts::{Format, opening, sample};
+use test_support::{Ran, TestEnvironment};
 
 /// A folder with the usual protocol under another name, changed like this, and no list of keys.
 fn lax(env: &TestEnvironment, change: impl FnOnce(&mut Value)) -> String {
@@ -221,11 +221,95 @@ fn a_gate_asks_for_the_ledgers_own_protocol_and_views_name_another() {
     }
 }
 
+/// Runs the program as somebody whose git signs whatever it can with this key.
+fn signing(env: &TestEnvironment, key: &str, args: &[&str], input: &str) -> Ran {
+    let key = path(env, &format!("{key}.pub"));
+    let settings = [
+        ("gpg.format", "ssh"),
+        ("user.signingKey", &*key),
+        ("handoff.sign", "true"),
+    ];
+    with_settings(env, &settings, args, input)
+}
+
+/// A file of a policy that pins the key `agents` for each agent, and these lines.
+fn pinned(env: &TestEnvironment, more: &[String]) -> String {
+    let agents = fs::read_to_string(path(env, "agents.pub")).unwrap();
+    let signers = [&[format!("* {}", agents.trim_end())][..], more].concat();
+    let policy = json!({"format": 1, "require": ["approved"], "signers": signers});
+    env.file("policy.json", policy.to_string())
+}
+
+#[test]
+fn a_policy_with_keys_says_who_decides_what_a_requirement_means() {
+    // A protocol of one's own that nobody who is listed put in force.
+    let env = signed_approval();
+    let foreign =
+        "issue-to-pr is neither as the program ships it nor put in force by a listed person";
+    let gate = |env: &TestEnvironment, issue: &str, policy: &str| {
+        env.handoff(&["gate", issue, "--policy", policy])
+    };
+    gate(&env, "7", &pinned(&env, &[])).exits(1).says(foreign);
+    let robin = fs::read_to_string(path(&env, "robin.pub")).unwrap();
+    let robin = format!("robin@example.com {}", robin.trim_end());
+    gate(&env, "7", &pinned(&env, &[robin])).success();
+
+    // Where the ledger lists no keys, any writer changes what its words mean, for a while or for good.
+    let env = TestEnvironment::with_ledger();
+    ed25519(&env, "agents");
+    let policy = pinned(&env, &[]);
+    let send = |options: &[&str], contract: &str| {
+        signing(
+            &env,
+            "agents",
+            &[&["send", "-"], options].concat(),
+            contract,
+        )
+        .success();
+    };
+    send(&[], &opening(7));
+    for (number, (agent, name)) in (1..).zip(STEPS) {
+        gate(&env, "7", &policy).exits(1);
+        let claim = ["claim", &format!("7.{number}"), "--as", agent];
+        signing(&env, "agents", &claim, "").success();
+        send(&[], &sample(name, Format::Xml, 7));
+    }
+    gate(&env, "7", &policy).success();
+    let weaker = |name: &str| {
+        lax(&env, |definition| {
+            definition["name"] = name.into();
+            definition["version"] = "99.0.0".into();
+            definition["requirements"]["approved"]["shown_by"] = json!([
+                "issue-manager-to-prep-agent",
+                "reviewer-agent-to-validator-agent"
+            ]);
+        })
+    };
+    signing(&env, "agents", &["protocol", "add", &weaker("lax")], "").success();
+    send(&["--protocol", "lax"], &opening(8));
+    gate(&env, "8", &policy)
+        .exits(1)
+        .says("the issue follows lax, not issue-to-pr");
+    gate(&env, "7", &policy).success();
+    let update = |folder: &str| {
+        let update = ["protocol", "update", folder, "--weaker"];
+        signing(&env, "agents", &update, "").success();
+    };
+    update(&weaker("issue-to-pr"));
+    gate(&env, "7", &policy).exits(1).says(foreign);
+    env.handoff(&["verify"]).success();
+}
+
 /// A ledger whose agents all sign with the key `agents`, with issue 7 approved.
 fn signed_approval() -> TestEnvironment {
     let env = TestEnvironment::with_repository();
     let (agents, robin) = (ed25519(&env, "agents"), ed25519(&env, "robin"));
-    start(&env, &format!("* {agents}robin@example.com {robin}"));
+    let folder = protocol(
+        &env,
+        "1.0.0",
+        &format!("* {agents}robin@example.com {robin}"),
+    );
+    signing(&env, "robin", &["init", "--protocol", &folder], "").success();
     with_key(&env, "agents", &["send", "-"], &opening(7)).success();
     for (number, (agent, name)) in (1..).zip(STEPS) {
         let claim = ["claim", &format!("7.{number}"), "--as", agent];
@@ -252,8 +336,10 @@ fn a_policy_outside_the_ledger_says_all_that_counts() {
         let file = env.file("policy.json", policy.to_string());
         without_prints(&env.handoff(&["gate", "7", "--policy", &file]).shown)
     };
+    let robin = fs::read_to_string(path(&env, "robin.pub")).unwrap();
     let policy = |key: &str| {
-        let signers = [format!("* {}", key.trim_end())];
+        let robin = format!("robin@example.com {}", robin.trim_end());
+        let signers = [format!("* {}", key.trim_end()), robin];
         json!({"format": 1, "protocol": "issue-to-pr", "require": ["approved"], "signers": signers})
     };
     assert_snapshot!(asked(&policy(&key)), @"

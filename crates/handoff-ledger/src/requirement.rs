@@ -136,7 +136,7 @@ fn noted_head(issue: &Issue, rules: &Rules<'_>) -> Option<ObjectId> {
 
 /// Whether an issue meets each requirement, for the requested commit. An issue of another protocol
 /// than the requested one meets nothing, since somebody else defined what its words mean. If keys
-/// are listed, the default protocol is requested.
+/// are listed or signatures required, the default protocol is requested.
 ///
 /// # Errors
 /// [`LedgerError`] if the protocol refuses the query or something can't be read.
@@ -320,7 +320,7 @@ fn required(
     let default = &tip.manifest().default_protocol;
     let asked = match &policy.protocol {
         // Where no signature is required, any protocol counts.
-        None if own == default || !tip.lists_keys()? => own,
+        None if own == default || !(policy.signed || tip.lists_keys()?) => own,
         asked => asked.as_ref().unwrap_or(default),
     };
     if own != asked {
@@ -384,8 +384,8 @@ fn required(
     Ok(answered)
 }
 
-/// Why some step of an issue is not known to be signed with a listed key: one of these, or else one
-/// that its protocol listed before the step.
+/// Why some step of an issue is not known to be signed with a listed key: one of these, under a protocol
+/// that they put in force, or else one that its protocol listed before the step.
 fn unsigned(
     tip: &Snapshot<'_>,
     folder: &IssueFolder<'_>,
@@ -417,7 +417,68 @@ fn unsigned(
             return Ok(Some(format!("the step {id}: {}", finding.message)));
         }
     }
-    Ok((!steps.are_all).then(|| "the history of the issue is not all here".to_owned()))
+    if !steps.are_all {
+        return Ok(Some("the history of the issue is not all here".to_owned()));
+    }
+    let first = steps.commits.last().map(|(stored, _)| stored.commit.id);
+    match pinned {
+        Some(signers) => foreign(tip, protocol.as_str(), signers, first),
+        None => Ok(None),
+    }
+}
+
+/// Why a protocol, at each step since this one, is not known to be one that a person with one of these
+/// keys put in force, or that the program ships: what its words mean, some writer has decided.
+fn foreign(
+    tip: &Snapshot<'_>,
+    protocol: &str,
+    signers: Rc<Signers>,
+    first: Option<ObjectId>,
+) -> Result<Option<String>, LedgerError> {
+    let repository = tip.repository();
+    let demand = Demand::new(signers, By::Committer);
+    let folder = layout::protocol_file(protocol, "");
+    let is_shipped = |tree| {
+        let rules = Rules::read(repository, Tree::new(repository, tree), protocol)?;
+        Ok::<_, LedgerError>(rules.protocol().name() == protocol && rules.is_shipped()?)
+    };
+    let mut is_before = false;
+    let mut newer: Option<(Stored, ObjectId)> = None;
+    let history = repository.history(tip.commit()).map(Some);
+    for stored in history.chain([None]) {
+        let stored = stored.transpose()?;
+        let here = match &stored {
+            Some(stored) => {
+                Tree::new(repository, stored.commit.tree).entry(folder.trim_end_matches('/'))?
+            }
+            None => None,
+        };
+        let here = here.map(|(_, id)| id);
+        if let Some((after, id)) = newer.take()
+            && here != Some(id)
+        {
+            if !is_shipped(after.commit.tree)?
+                && let Some(finding) = judge(repository, &after, Some(&demand))
+            {
+                return Ok(Some(format!(
+                    "{protocol} is neither as the program ships it nor put in force by a listed person, in {}: {}",
+                    after.commit.id.short(),
+                    finding.message
+                )));
+            }
+            if is_before {
+                break;
+            }
+        }
+        if let Some(stored) = stored.as_ref().filter(|one| Some(one.commit.id) == first) {
+            is_before = true;
+            if is_shipped(stored.commit.tree)? {
+                break;
+            }
+        }
+        newer = stored.zip(here);
+    }
+    Ok(None)
 }
 
 /// The commits that changed an issue's folder.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use handoff_base::finding::{Finding, Severity};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_base::{Moment, ObjectId};
+use handoff_base::{Moment, ObjectFormat, ObjectId};
 use handoff_contract::Schema;
 use handoff_git::{
     CodeStore, Divided, Entry, EntryKind, GitError, Listing, MOST_IN_ALL, Recent, Repository,
@@ -1098,6 +1098,17 @@ impl<'r> Rules<'r> {
             }
         }
         Ok(files)
+    }
+
+    /// Whether it is as the program ships it, but for its list of keys.
+    pub(super) fn is_shipped(&self) -> Result<bool, LedgerError> {
+        for (path, bytes) in self.files()? {
+            let id = blob_id(&bytes, ObjectFormat::Sha1)?;
+            if path != SIGNERS && self.repository.shipped(id).is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// A file of the protocol.
