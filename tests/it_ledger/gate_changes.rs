@@ -338,19 +338,45 @@ fn what_a_merge_dropped_a_rebase_brings_back() {
         .handoff(&gate)
         .exits(1)
         .says("a merge by rebase would undo a merge");
+    // A conflict where the branch left the base keeps no rebase from the base as it is now, which has
+    // had one of the commits, and took it back.
+    let gated = |is_open: bool| {
+        let head = desk.git(&["rev-parse", "HEAD"]);
+        desk.env.handoff(&approve).success();
+        let args = [
+            "gate",
+            "87",
+            "--require",
+            "approved-by-person",
+            "--head",
+            &head,
+        ];
+        let ran = desk.env.handoff(&args);
+        assert_eq!(ran.status == 0, is_open, "{}", ran.shown);
+    };
+    desk.git(&["reset", "-q", "--hard", &desk.approved]);
+    desk.git(&["checkout", "-q", "-b", "other-side", "HEAD~1"]);
+    desk.commit("Other", &[("run.sh", "Z\n"), ("evil.txt", "1\n")]);
+    desk.git(&["checkout", "-q", &desk.branch]);
+    desk.commit("Try", &[("run.sh", "Y\n")]);
+    let tried = desk.git(&["rev-parse", "HEAD"]);
+    desk.git(&["merge", "-q", "--no-edit", "-s", "ours", "other-side"]);
+    gated(true);
+    desk.git(&["checkout", "-q", "main"]);
+    desk.git(&["cherry-pick", &tried]);
+    desk.git(&["revert", "--no-edit", "HEAD"]);
+    desk.git(&["checkout", "-q", &desk.branch]);
+    gated(false);
     // One that only brings the base is none.
     desk.git(&["reset", "-q", "--hard", &desk.approved]);
     desk.base_moves();
     desk.git(&["merge", "-q", "--no-edit", "main"]);
-    desk.env.handoff(&approve).success();
-    let head = desk.git(&["rev-parse", "HEAD"]);
-    let gate = [
-        "gate",
-        "87",
-        "--require",
-        "approved-by-person",
-        "--head",
-        &head,
-    ];
-    desk.env.handoff(&gate).success();
+    gated(true);
+    // One that resolves a conflict with the base is none, either.
+    desk.git(&["reset", "-q", "--hard", &desk.approved]);
+    desk.git(&["checkout", "-q", "main"]);
+    desk.commit("Conflict", &[("new.bin", "\0two")]);
+    desk.git(&["checkout", "-q", &desk.branch]);
+    desk.git(&["merge", "-q", "--no-edit", "-X", "ours", "main"]);
+    gated(true);
 }

@@ -506,6 +506,13 @@ fn a_policy_exempts_pull_requests_and_the_check_says_why() {
     // Somebody pushes more to the bot's branch.
     desk.commit("More", &[("src.rs", "1\n")]);
     assert_eq!(event(8, "", &by_renovate).0, "failure");
+    // A merge drops a commit, and a rebase brings it back.
+    desk.git(&["checkout", "-q", "-b", "dropped", "HEAD~1"]);
+    desk.commit("Evil", &[("src.rs", "1\n")]);
+    desk.git(&["checkout", "-q", "other"]);
+    desk.git(&["reset", "-q", "--hard", "HEAD~1"]);
+    desk.git(&["merge", "-q", "--no-edit", "-s", "ours", "dropped"]);
+    assert_eq!(event(8, "", &by_renovate).0, "failure");
     // A file that moves away from where others have to look is a change there too.
     desk.git(&["reset", "-q", "--hard", "main"]);
     desk.git(&["mv", "shared.txt", "shared.lock"]);

@@ -185,41 +185,64 @@ impl CodeStore {
         Err(undone_by_rebase(head))
     }
 
-    /// Whether a rebase merge gives the commit's tree, too: it drops merge commits with whatever
-    /// they changed. False if the commit can't be rebased.
+    /// Whether a rebase merge gives the commit's tree, too: it drops merge commits with whatever they
+    /// changed. True if the commit can't be rebased, neither where it left the base nor onto the base,
+    /// with or without what the base had already; false if that takes too long to tell.
     ///
     /// # Errors
     /// A message that says what is missing.
     pub fn is_replayed(&self, base: ObjectId, head: ObjectId) -> Result<bool, String> {
         self.ensure(&[base, head])?;
-        let listed = |kind: &str| {
-            let mut command = self.alone("rev-list");
-            command.args(["--topo-order", "--reverse", "--parents", kind]);
-            self.done(command.args([head.to_string(), format!("^{base}")]))
+        let range = format!("{base}...{head}");
+        let listed = |kinds: &[&str]| {
+            let order = ["--topo-order", "--reverse", "--parents", "--right-only"];
+            let words = [&order, kinds, &[&range]].concat();
+            let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+            let ended = self.compared("rev-list", &words)?;
+            if ended.status.success() {
+                Ok(String::from_utf8_lossy(&ended.stdout).into_owned())
+            } else {
+                Err(ended.complaint())
+            }
         };
-        if listed("--merges")?.is_empty() {
+        if listed(&["--merges"])?.is_empty() {
             return Ok(true);
         }
-        let own = listed("--no-merges")?;
-        if own.lines().count() > MOST_REPLAYED {
-            return Err(format!(
-                "there are merges among more than {MOST_REPLAYED} commits"
-            ));
+        let own = listed(&["--no-merges"])?;
+        let has_parent = |line: &str| line.contains(' ');
+        if own.lines().count() > MOST_REPLAYED || !own.lines().all(has_parent) {
+            return Ok(false);
         }
+        let fork = self.fork(base, head)?;
+        if let Some(tree) = self.replayed(fork, &own)? {
+            return Ok(tree == self.tree(head)?);
+        }
+        let merged = self.merged(fork, base, head)?;
+        let new = listed(&["--no-merges", "--cherry-pick"])?;
+        for commits in [own, new] {
+            let tree = self.replayed(base, &commits)?;
+            if tree.is_some() && tree != merged {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The tree that these commits, listed with their parents, give on another one; `None` if there is
+    /// a conflict.
+    fn replayed(&self, onto: ObjectId, commits: &str) -> Result<Option<String>, String> {
         let id = |text: &str| text.parse::<ObjectId>().map_err(|error| error.to_string());
-        let mut tip = self.fork(base, head)?;
-        for line in own.lines() {
-            let Some((commit, parent)) = line.split_once(' ') else {
-                return Err("a commit without a parent is among them".to_owned());
-            };
+        let mut tip = onto;
+        for line in commits.lines() {
+            let (commit, parent) = line.split_once(' ').unwrap_or_default();
             let Some(tree) = self.merged(id(parent)?, tip, id(commit)?)? else {
-                return Ok(true);
+                return Ok(None);
             };
             let mut command = self.alone("commit-tree");
             command.args(["-m", "replayed", "-p", &tip.to_string(), &tree]);
             tip = id(self.done(&mut command)?.trim())?;
         }
-        Ok(self.tree(tip)? == self.tree(head)?)
+        self.tree(tip).map(Some)
     }
 
     /// The tree of a clean merge of two commits with this merge base; `None` on a conflict.
@@ -256,8 +279,8 @@ impl CodeStore {
         self.run(self.alone(verb).args(words))
     }
 
-    /// Whether a commit changes only files whose paths `accepts` matches, since it left the base.
-    /// Links and submodules never match.
+    /// Whether a commit changes only files whose paths `accepts` matches, since it left the base, after
+    /// a rebase merge, too. Links and submodules never match.
     ///
     /// # Errors
     /// A message that says what is missing.
@@ -291,7 +314,7 @@ impl CodeStore {
                 return Ok(false);
             }
         }
-        Ok(true)
+        self.is_replayed(base, head)
     }
 
     /// Whether a commit is an ancestor of another.
