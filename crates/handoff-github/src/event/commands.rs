@@ -70,7 +70,7 @@ impl Said {
 pub(super) fn commands(text: &str) -> Vec<Said> {
     let mut all: Vec<Said> = Vec::new();
     for line in statements(text) {
-        let line = line.trim_end();
+        let line = line.trim();
         let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let asked = match is_command(name) {
             Some(true) => asked(rest),
@@ -170,6 +170,7 @@ mod tests {
                 "/handoff answer port=1\n/handoff\tanswer host=a b",
                 &["answer: port=1 | host=a b"],
             ),
+            ("so:\n  /handoff retry", &["retry: "]),
             ("/handoff answer 12.3 8.5", &["answer 12.3: 8.5"]),
             (
                 "/handoff answer 1.2 a\n/handoff answer 1.3 b\n/handoff answer 1.2 c",
@@ -203,7 +204,6 @@ mod tests {
         for text in [
             "thanks",
             "> /handoff answer x",
-            " /handoff answer x",
             "```\n/handoff answer x\n```",
             "    /handoff retry",
             "<!-- /handoff answer x -->",
