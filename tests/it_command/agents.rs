@@ -503,6 +503,31 @@ fn a_file_that_can_not_be_written_leaves_the_others_as_they_were() {
 }
 
 #[test]
+fn a_byte_order_mark_stays_and_what_is_no_object_is_named() {
+    let env = TestEnvironment::with_ledger();
+    for path in [
+        ".claude/settings.json",
+        ".mcp.json",
+        ".cursor/hooks.json",
+        ".gemini/settings.json",
+    ] {
+        write(&env, path, "\u{feff}{}\r\n");
+    }
+    let before = files(&env);
+    let names = ["claude-code", "cursor", "gemini", "--mcp"];
+    env.handoff(&[&["agents", "install"][..], &names].concat())
+        .success();
+    let text = fs::read_to_string(env.repo().join(".claude/settings.json")).unwrap();
+    assert!(text.starts_with("\u{feff}{") && text.contains("SessionStart"));
+    env.handoff(&[&["agents", "uninstall"][..], &names[..3]].concat())
+        .success();
+    assert_eq!(files(&env), before);
+    write(&env, ".claude/settings.json", "null");
+    let refused = env.handoff(&["agents", "install", "claude-code"]).exits(9);
+    refused.says("can't be edited: it is not a JSON object");
+}
+
+#[test]
 fn hooks_of_the_user_beside_ours_or_around_it_stay() {
     let env = TestEnvironment::with_ledger();
     let path = ".claude/settings.json";

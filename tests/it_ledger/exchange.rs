@@ -1000,6 +1000,23 @@ fn altered(change: impl Fn(usize, &str) -> String) -> (TestEnvironment, std::pat
 }
 
 #[test]
+fn a_byte_order_mark_before_steps_or_a_log_is_passed_over() {
+    let (env, steps) = altered(|_, line| line.to_owned());
+    let log = exported(&env, "log", "log");
+    fs::remove_file(log.join("steps.jsonl")).unwrap();
+    for (dir, file) in [(steps, "steps.jsonl"), (log, "handoff_log.json")] {
+        let text = fs::read_to_string(dir.join(file)).unwrap();
+        fs::write(dir.join(file), format!("\u{feff}{text}")).unwrap();
+        let repo = fresh(&env, file, "issue-to-pr");
+        let (data, status) = import(&env, &repo, &dir, &[]);
+        // What the log's contracts are refused for, is found in them.
+        let is_read = |why: &String| why.contains("#/handoff_log/");
+        assert!(refused(&data).iter().all(is_read), "{file}: {data}");
+        assert_eq!(status == 0, file == "steps.jsonl", "{file}: {data}");
+    }
+}
+
+#[test]
 fn a_broken_line_holds_up_its_issue_and_no_other() {
     let (env, dir) = altered(|number, line| match number {
         4 => line[..line.len() / 2].to_owned(),

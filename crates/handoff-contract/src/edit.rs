@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use handoff_base::text::without_mark;
+
 use super::scan::{self, Item, Seen};
 use serde_json::Value;
 
@@ -11,6 +13,9 @@ pub enum EditError {
     /// The text is not JSON.
     #[error("it is not JSON: {0}")]
     Syntax(String),
+    /// The text is another value of JSON.
+    #[error("it is not a JSON object")]
+    NotObject,
     /// A value along the path has the wrong type.
     #[error("`{0}` in it is not what a value can be added to")]
     Shape(String),
@@ -24,9 +29,10 @@ pub enum EditError {
 /// # Errors
 /// [`EditError`] if it is not.
 pub fn read(text: &str) -> Result<Value, EditError> {
-    let value: Value = serde_json::from_str(text).map_err(|e| EditError::Syntax(e.to_string()))?;
+    let value: Value = serde_json::from_slice(without_mark(text.as_bytes()))
+        .map_err(|e| EditError::Syntax(e.to_string()))?;
     if !value.is_object() {
-        return Err(EditError::Shape("the whole".to_owned()));
+        return Err(EditError::NotObject);
     }
     let mut duplicate = None;
     scan::walk(text, &mut |_, _, seen| {
@@ -323,7 +329,11 @@ mod tests {
         let text = "{\"a\": 1, \"b\": [{\"c\": 1, \"\\u0063\": 2}]}";
         let added = add(text, &["a"], Leaf::Element(&value));
         assert_eq!(added, Err(EditError::Duplicate("c".to_owned())));
-        for text in ["[]", "{\"hooks\": []}", "{\"hooks\": {\"Stop\": {}}}"] {
+        for text in ["[]", "null", "1"] {
+            let added = add(text, &["a"], Leaf::Element(&value));
+            assert_eq!(added, Err(EditError::NotObject), "{text}");
+        }
+        for text in ["{\"hooks\": []}", "{\"hooks\": {\"Stop\": {}}}"] {
             let added = add(text, &["hooks", "Stop"], Leaf::Element(&value));
             assert!(matches!(added, Err(EditError::Shape(_))), "{text}");
         }

@@ -8,12 +8,14 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use handoff_base::pointer::push_part;
+use handoff_base::text::without_mark;
 
 use super::text;
 
-/// The offset of the text's value.
+/// The offset of the text's value, after a byte order mark.
 pub fn root(text: &str) -> usize {
-    skip_blanks(text.as_bytes(), 0)
+    let bytes = text.as_bytes();
+    skip_blanks(bytes, bytes.len() - without_mark(bytes).len())
 }
 
 /// The offset after the value that starts at `start`.

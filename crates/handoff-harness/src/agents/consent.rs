@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use handoff_base::text::without_mark;
 use handoff_git::read_regular;
 use serde::Deserialize;
 use serde_json::Value;
@@ -86,7 +87,7 @@ fn members<'a>(value: &'a Value, key: &str) -> Vec<&'a Value> {
 
 /// Reads a harness's file; `None` if it can't be read.
 fn read(file: &Path) -> Option<Value> {
-    let text = String::from_utf8(read_regular(file).ok()?).ok()?;
+    let text = String::from_utf8(without_mark(&read_regular(file).ok()?).to_vec()).ok()?;
     if file.extension().is_some_and(|ending| ending == "toml") {
         return toml::from_str(&text).ok();
     }

@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use std::{fs, io};
 
 use handoff_base::finding::FindingCode;
-use handoff_base::text::{natural_order, quoted};
+use handoff_base::text::{natural_order, quoted, without_mark};
 use handoff_contract::MAX_BYTES;
 
 use super::fault::Fault;
@@ -135,10 +135,15 @@ impl Folder {
                 if !complete && let Err(error) = reader.skip_until(b'\n') {
                     return Some(Err(unreadable(&path)(error)));
                 }
-                let text = String::from_utf8(bytes).ok().filter(|_| complete);
-                if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
+                let line = match number {
+                    1 => without_mark(&bytes),
+                    _ => &bytes,
+                };
+                let text = str::from_utf8(line).ok().filter(|_| complete);
+                if text.is_some_and(|text| text.trim().is_empty()) {
                     continue;
                 }
+                let text = text.map(str::to_owned);
                 return Some(Ok(TextLine { number, text }));
             }
         }))

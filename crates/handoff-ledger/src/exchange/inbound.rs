@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use chrono::{DateTime, FixedOffset};
 use handoff_base::finding::FindingCode;
 use handoff_base::ids::IssueKey;
-use handoff_base::text::quoted;
+use handoff_base::text::{quoted, without_mark};
 use handoff_contract::Input;
 use serde::Deserialize;
 use serde_json::Value;
@@ -57,7 +57,7 @@ fn is_log(folder: &Folder, file: &str) -> bool {
         #[serde(rename = "handoff_log")]
         _entries: Vec<serde::de::IgnoredAny>,
     }
-    serde_json::from_slice::<Log>(&bytes).is_ok()
+    serde_json::from_slice::<Log>(without_mark(&bytes)).is_ok()
 }
 
 pub(super) fn read(
@@ -157,8 +157,8 @@ fn entries(folder: &Folder, file: &str) -> Result<Vec<Delivery>, Fault> {
     if bytes.len() as u64 > LONGEST_LOG {
         return Err(refused(format!("at most {LONGEST_LOG} bytes are read")));
     }
-    let document: Value =
-        serde_json::from_slice(&bytes).map_err(|e| refused(format!("it is not JSON: {e}")))?;
+    let document: Value = serde_json::from_slice(without_mark(&bytes))
+        .map_err(|e| refused(format!("it is not JSON: {e}")))?;
     let Some(Value::Array(entries)) = document.get(ENTRIES) else {
         return Err(refused(format!("it has no list `{ENTRIES}`")));
     };
