@@ -231,3 +231,34 @@ fn there_is_a_manual_page_for_each_command_and_completions_for_each_shell() {
         );
     }
 }
+
+/// What bash completes for these words, called as git's own completion calls it for `git handoff`.
+fn completed_by_git(env: &TestEnvironment, words: &[&str], index: &str) -> String {
+    let script = env.root().join("completions.bash");
+    let text = env.handoff(&["completions", "bash"]).success().stdout;
+    fs::write(&script, text).unwrap();
+    let call = r#". "$0"; words=("${@:2}"); cword=$(($# - 2)); cur=${words[cword]}; prev=${words[cword-1]}
+        [[ -z $1 ]] || __git_cmd_idx=$1; _git_handoff; echo "${COMPREPLY[*]}""#;
+    let ran = std::process::Command::new("bash")
+        .args(["-c", call, script.to_str().unwrap(), index])
+        .args(words)
+        .output()
+        .unwrap();
+    assert!(ran.stderr.is_empty(), "{ran:?}");
+    String::from_utf8(ran.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn git_completes_the_command_and_what_is_after_it() {
+    let env = TestEnvironment::new();
+    for (words, index, completed) in [
+        (&["git", "handoff", "cla"][..], "1", "claim"),
+        (&["git", "-C", "handoff", "handoff", "cla"], "3", "claim"),
+        (&["git", "handoff", "sync", "--set"], "1", "--set-aside"),
+        // git before 2.31, and an alias of it.
+        (&["git", "--bare", "handoff", "cla"], "", "claim"),
+        (&["git", "ho", "sync", "--set"], "1", "--set-aside"),
+    ] {
+        assert_eq!(completed_by_git(&env, words, index), completed, "{words:?}");
+    }
+}
