@@ -233,15 +233,19 @@ impl Arguments {
         let named = self.worktrees.clone().or(of_file).or_else(configured);
         let folder = named.unwrap_or_else(|| {
             let common = repository.common_dir();
-            // The main working tree's folder, also from a linked one.
-            let main = if common.ends_with(".git") {
-                common.parent()
-            } else {
-                Some(common)
-            };
-            let main = main.unwrap_or(home);
+            // The main working tree's folder, also from a linked one; for a submodule, the outermost.
+            let outermost = common
+                .ancestors()
+                .filter(|dir| dir.ends_with(".git"))
+                .last();
+            let main = outermost.map_or(Some(common), Path::parent).unwrap_or(home);
             let name = main.file_name().unwrap_or_default().to_string_lossy();
-            main.with_file_name(format!("{}.worktrees", name.trim_end_matches(".git")))
+            let mut name = name.trim_end_matches(".git").to_owned();
+            let within = outermost.and_then(|dir| common.strip_prefix(dir).ok());
+            for module in within.into_iter().flatten().skip(1) {
+                name = format!("{name}.{}", module.display());
+            }
+            main.with_file_name(format!("{name}.worktrees"))
         });
         std::path::absolute(&folder).unwrap_or(folder)
     }

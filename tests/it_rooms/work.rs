@@ -323,6 +323,22 @@ fn a_branch_that_a_person_has_checked_out_is_left_alone() {
 }
 
 #[test]
+fn worktrees_of_a_submodule_are_beside_the_outermost_repository() {
+    let env = opened();
+    let modules = env.root().join("top/.git/modules/vendor");
+    fs::create_dir_all(&modules).unwrap();
+    let own = modules.join("lib");
+    env.git(
+        &env.repo(),
+        &["init", "-q", "--separate-git-dir", own.to_str().unwrap()],
+    );
+    let text = format!("pwd > $OUT/place; git handoff new {PREPARED} > $GIT_HANDOFF_CONTRACT");
+    work(&env, &[], &agent(&env, &text)).success();
+    let place = env.root().join("top.vendor.lib.worktrees/87");
+    assert_eq!(said(&env, "place").trim(), place.to_str().unwrap());
+}
+
+#[test]
 fn worktrees_are_listed_and_nothing_that_only_they_have_is_removed_unasked() {
     let env = opened();
     let text = format!("echo note > note.txt; git handoff send {PREPARED}");
