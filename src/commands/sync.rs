@@ -41,6 +41,8 @@ impl Arguments {
         let (mut ledger, session) = context.writer_apart(&repository, output)?;
         let remote = context.remote(&repository)?;
         let remote = masked(&remote.ok_or(UpstreamError::NoRemote)?);
+        let is_lost = |seen: &ObjectId| matches!(ledger.lost(*seen), Ok(Some(_)));
+        let lost = ledger.seen().filter(is_lost);
         let synced = output
             .during(&session.tally, || ledger.sync(&session, self.set_aside))
             .map_err(|error| left_here(&ledger, error))?;
@@ -53,6 +55,17 @@ impl Arguments {
             renamed: &synced.renamed,
             rejected: &synced.rejected,
         };
+        // The remote may have brought it back.
+        let lost = lost.map(|seen| ledger.lost(seen)).transpose()?.flatten();
+        if let Some(finding) = lost.filter(|_| synced.rejected.is_empty()) {
+            let failure = Failure::new(ErrorCode::LedgerDamaged, finding.message);
+            let failure = failure.hint(finding.fix.unwrap_or_default());
+            if output.is_json() {
+                return Err(failure.data(&view));
+            }
+            output.answer(&view)?;
+            return Err(failure);
+        }
         if synced.rejected.is_empty() {
             output.answer(&view)?;
             say_synced(&synced, output);

@@ -83,6 +83,31 @@ fn a_step_that_is_made_again_keeps_its_milliseconds() {
 }
 
 #[test]
+fn what_a_clone_lost_since_it_was_recorded_is_told_with_what_brings_it_back() {
+    let pair = Clones::new();
+    let before = pair.tip(&pair.env.repo());
+    pair.send_here(&opening(1), &["--offline"]).exits(8);
+    let lost = pair.tip(&pair.env.repo());
+    // As a fetch does in a mirror.
+    let (env, repo) = (&pair.env, pair.env.repo());
+    env.git(&repo, &["update-ref", "refs/heads/handoffs", &before]);
+    let bring_back = format!("git branch --force handoffs {lost}");
+    let told = pair.here(&["sync"]).exits(10);
+    told.says("and this clone are in sync")
+        .says("commits were removed");
+    let told = pair.here(&["sync", "--json"]).exits(10).json();
+    assert_eq!(told["error"]["code"], "ledger_damaged");
+    let hint = told["error"]["hint"].as_str().unwrap();
+    assert!(hint.contains(&bring_back), "{hint}");
+    let args: Vec<&str> = bring_back.split(' ').skip(1).collect();
+    env.git(&repo, &args);
+    pair.here(&["sync"]).success();
+    assert_eq!(pair.tip(&pair.bare), lost);
+    pair.there(&["sync"]).success();
+    pair.assert_together();
+}
+
+#[test]
 fn what_two_clones_did_offline_comes_together() {
     let pair = Clones::new();
     pair.send_here(&opening(1), &["--offline"]).exits(8);

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use handoff_base::finding::{Finding, FindingCode};
+use handoff_base::text::word;
 use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::Repository;
 use handoff_model::{Scar, trailers};
@@ -37,7 +38,7 @@ impl Ledger<'_> {
             .any(|f| f.code == FindingCode::HistoryRewritten);
         let seen = memory.seen().filter(|_| !anew && !is_rewritten);
         if let Some(seen) = seen.filter(|seen| self.has_lost(tip, *seen)) {
-            audit.findings.push(rewritten(tip, seen));
+            audit.findings.push(self.rewritten(tip, seen));
         }
         // An audit of one issue says nothing about the others.
         if audit.is_clean() && scope.issue.is_none() {
@@ -127,7 +128,7 @@ impl Ledger<'_> {
                 let is_recent = |id: ObjectId| recent.contains(&id);
                 let branched =
                     |seen: &ObjectId| history(*seen).map_while(Result::ok).any(is_recent);
-                found.extend(seen.filter(branched).map(|seen| rewritten(tip, seen)));
+                found.extend(seen.filter(branched).map(|seen| self.rewritten(tip, seen)));
                 recent.truncate(1);
             }
         }
@@ -202,6 +203,36 @@ impl Ledger<'_> {
         !history.any(|id| id == seen) && matches!(self.repository().is_cut_off(tip), Ok(false))
     }
 
+    /// That the branch lost a commit, if it did.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if there is no branch.
+    pub fn lost(&self, seen: ObjectId) -> Result<Option<Finding>, LedgerError> {
+        let tip = self.existing()?;
+        let is_lost = self.has_lost(tip, seen);
+        Ok(is_lost.then(|| self.rewritten(tip, seen)))
+    }
+
+    fn rewritten(&self, tip: ObjectId, seen: ObjectId) -> Finding {
+        let text = format!(
+            "this clone saw the branch at commit {}, which is not in its history any more: commits were removed, or all of it was written anew",
+            seen.short()
+        );
+        let mut before = self.repository().first_parents(seen).map_while(Result::ok);
+        let first = if before.any(|id| id == tip) {
+            let branch = word(self.branch());
+            format!(
+                "`git branch --force {branch} {seen}` brings them back, for `git handoff sync` to send"
+            )
+        } else {
+            "compare with another clone".to_owned()
+        };
+        let fix =
+            format!("{first}; where it was meant to be, `git handoff verify --accept-rewritten`");
+        let finding = Finding::error(FindingCode::HistoryRewritten, "", text).fix(fix);
+        finding.in_commit(tip)
+    }
+
     /// The last commit of the branch that was written or found valid here, if the repository still
     /// has it.
     pub fn seen(&self) -> Option<ObjectId> {
@@ -253,14 +284,4 @@ impl Audited {
             codes: codes.iter().map(ToString::to_string).collect(),
         }
     }
-}
-
-fn rewritten(tip: ObjectId, seen: ObjectId) -> Finding {
-    let text = format!(
-        "this clone saw the branch at commit {}, which is not in its history any more: commits were removed, or all of it was written anew",
-        seen.short()
-    );
-    let fix = "compare with another clone; where it was meant to be, `git handoff verify --accept-rewritten`";
-    let finding = Finding::error(FindingCode::HistoryRewritten, "", text).fix(fix);
-    finding.in_commit(tip)
 }
