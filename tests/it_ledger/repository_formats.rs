@@ -501,3 +501,45 @@ fn git_in(env: &TestEnvironment, repo: &Path, args: &[&str]) -> Command {
     command.args(args).current_dir(repo);
     command
 }
+
+/// The files and folders below a folder whose mode lacks some of these bits of a folder's; a file
+/// needs none to be run, and none to be written: objects are not.
+fn kept_from_others(folder: &Path, bits: u32, found: &mut Vec<String>) {
+    use std::os::unix::fs::PermissionsExt;
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let (path, metadata) = (entry.path(), entry.metadata().unwrap());
+        let needed = if metadata.is_dir() {
+            bits
+        } else {
+            bits & 0o444
+        };
+        if metadata.permissions().mode() & needed != needed {
+            found.push(path.display().to_string());
+        }
+        if metadata.is_dir() {
+            kept_from_others(&path, bits, found);
+        }
+    }
+}
+
+#[test]
+fn what_users_share_has_the_modes_that_git_gives_it() {
+    for (shared, bits) in [("group", 0o070), ("world", 0o075), ("0640", 0o050)] {
+        let env = TestEnvironment::new();
+        let script = "umask 077 && git init -q --bare --shared=$1 hub.git && cd hub.git && \
+            git config core.logAllRefUpdates true && \"$0\" init --evidence off && \"$0\" send - && \
+            \"$0\" claim --next --as prep-agent && \"$0\" hooks install";
+        let mut command = env.command("sh");
+        command.current_dir(env.root());
+        let args = ["-c", script, test_support::program(), shared];
+        command.args(args);
+        env.run(command, &args, Some(opening(1).as_bytes()))
+            .success();
+        let mut found = Vec::new();
+        for folder in ["objects", "refs", "logs", "handoff", "hooks"] {
+            kept_from_others(&env.root().join("hub.git").join(folder), bits, &mut found);
+        }
+        assert_eq!(found, [""; 0], "{shared}");
+    }
+}

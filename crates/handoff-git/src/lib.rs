@@ -44,8 +44,8 @@ pub use commits::{
 };
 pub use error::{GitError, LEFT_OUT, NEWER_GIT, OpenError, PublishError, REPAIR};
 pub use files::{
-    Obstacle, Queue, RefWatch, Scratch, Waker, git_directory_of, is_ignored_by_hfs, is_inside,
-    leads_out, led_to, read_regular,
+    Obstacle, Queue, RefWatch, Scratch, SharedModes, Waker, git_directory_of, is_ignored_by_hfs,
+    is_inside, leads_out, led_to, read_regular,
 };
 pub use maintenance::Aside;
 pub use objects::{ById, Recent, blob_id};

@@ -9,7 +9,7 @@ use handoff_base::ObjectFormat;
 
 use crate::configuration::{is_for_git_only, read_by_git};
 use crate::error::{GitError, OpenError};
-use crate::files::{refs_too, waits_for_disk};
+use crate::files::{refs_too, share, waits_for_disk};
 use crate::objects::{Check, Reads, git2_format};
 use crate::program::{Program, ProgramError};
 use crate::refs;
@@ -142,10 +142,11 @@ impl Repository {
         if waits {
             libgit2_options::sync_files();
         }
-        // libgit2 implements these settings for syncing and permissions.
-        let is_plain = ["core.fsyncObjectFiles", "core.sharedRepository"]
-            .iter()
-            .all(|key| opened.config(key).is_none());
+        if let Some(value) = opened.config("core.sharedRepository") {
+            share(&value);
+        }
+        // libgit2 knows when a file has to be on the disk.
+        let is_plain = opened.config("core.fsyncObjectFiles").is_none();
         let has_own_objects = !HAS_OBJECTS_ELSEWHERE.load(Ordering::Relaxed);
         opened.writes_files = !waits && is_plain && has_own_objects;
         opened.durable_refs = durable_refs;

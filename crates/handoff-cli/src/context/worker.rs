@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use handoff::base::ids::{AgentName, WorkerId};
-use handoff::git::Repository;
+use handoff::git::{Repository, SharedModes};
 use handoff::ledger::Snapshot;
 use handoff::model::planner::Holder;
 
@@ -176,6 +176,7 @@ fn own_id(file: &Path) -> Result<Option<WorkerId>, Failure> {
 
 /// Creates the file atomically with a random id, unless another process already did.
 fn create(file: &Path) -> io::Result<()> {
+    let _modes = SharedModes::begin();
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
     }

@@ -9,6 +9,7 @@ mod path_check;
 mod queue;
 mod read_at;
 mod scratch;
+mod shared_modes;
 mod watch;
 
 pub(crate) use durability::{refs_too, waits_for_disk};
@@ -19,4 +20,6 @@ pub use path_check::{is_ignored_by_hfs, is_inside};
 pub use queue::Queue;
 pub(crate) use read_at::{invalid, read_at};
 pub use scratch::Scratch;
+pub use shared_modes::SharedModes;
+pub(crate) use shared_modes::share;
 pub use watch::{RefWatch, Waker};

@@ -6,6 +6,8 @@ use std::io::{Read, Seek, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::SharedModes;
+
 /// The head of a queue, released when dropped.
 ///
 /// The queue only avoids lost races; compare-and-swap keeps the branch correct. So a queue that
@@ -30,6 +32,7 @@ impl Queue {
         let dir = common_dir.join("handoff");
         let path = dir.join(name);
         let open = || {
+            let _modes = SharedModes::begin();
             fs::create_dir_all(&dir).ok()?;
             // This program only creates regular files.
             if fs::symlink_metadata(&path).is_ok_and(|found| !found.is_file()) {

@@ -5,6 +5,8 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use super::SharedModes;
+
 /// The maximum size that is read, in bytes.
 const LARGEST: u64 = 32 << 20;
 
@@ -71,6 +73,7 @@ impl Scratch {
     /// # Errors
     /// Any I/O error; then the old file stays.
     pub fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        let _modes = SharedModes::begin();
         let ending = format!("{}.new", std::process::id());
         let new = self.path.with_extension(ending);
         let created = File::create_new(&new).or_else(|_| {
@@ -88,6 +91,7 @@ impl Scratch {
 
     /// Opens it for writing, creating its folder if needed.
     fn opened(&self, options: &OpenOptions) -> io::Result<File> {
+        let _modes = SharedModes::begin();
         options.open(&self.path).or_else(|_| {
             fs::create_dir_all(self.path.parent().unwrap_or(&self.path))?;
             options.open(&self.path)

@@ -8,6 +8,7 @@ use handoff_base::ObjectId;
 
 use super::{LOGGED, git_command};
 use crate::error::{GitError, PublishError};
+use crate::files::SharedModes;
 use crate::objects::{ToOid, object_id};
 use crate::repository::Repository;
 use crate::repository::{RefStore, RefUpdate, Target};
@@ -48,6 +49,7 @@ impl RefStore for RefFiles {
         if is_crowded(repository) {
             return self.update_git_command(repository, update);
         }
+        let _modes = SharedModes::begin();
         let before = update.from.unwrap_or(ObjectId::zero(repository.format()));
         let done = match update.to {
             Some(to) => {

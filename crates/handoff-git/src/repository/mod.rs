@@ -20,6 +20,7 @@ use handoff_base::{ObjectFormat, ObjectId};
 use self::boundary::Boundary;
 use self::objects::PAUSES;
 use crate::error::GitError;
+use crate::files::SharedModes;
 use crate::objects::{
     Bulk, Check, Fresh, Grown, Object, ObjectReader, Reads, Recent, ToOid, file_of, hash,
     is_cut_off, object_format,
@@ -254,6 +255,7 @@ impl Repository {
     /// [`GitError`] when the file can't be written.
     pub fn set_config(&self, key: &str, value: &str) -> Result<(), GitError> {
         self.config.take();
+        let _modes = SharedModes::begin();
         let mut config = git2::Config::open(&self.common_dir().join("config"))?;
         Ok(config.set_str(key, value)?)
     }

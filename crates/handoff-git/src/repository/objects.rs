@@ -13,7 +13,7 @@ use handoff_base::ObjectId;
 
 use super::Repository;
 use crate::error::GitError;
-use crate::files::{Queue, remove_if_empty};
+use crate::files::{Queue, SharedModes, remove_if_empty};
 use crate::objects::{Bulk, ToOid, Written, file_of, git2_format, object_id, write_file};
 
 /// The maximum number of write attempts.
@@ -31,6 +31,7 @@ impl Repository {
         if let Some(bulk) = &mut *self.bulk.borrow_mut() {
             return bulk.add(kind, bytes);
         }
+        let _modes = SharedModes::begin();
         if self.writes_files && !self.fresh.borrow().in_memory {
             let id = self.hash(kind, bytes)?;
             let path = file_of(&self.common_dir().join("objects"), id);
@@ -178,6 +179,7 @@ impl Repository {
     fn pack(&self, objects: &[Written]) -> Result<(), GitError> {
         /// Read-only for all, like git's own.
         const MODE: u32 = 0o444;
+        let _modes = SharedModes::begin();
         let memory = git2::Odb::new_ext(git2_format(self.format()))?;
         memory.add_new_mempack_backend(1)?;
         for Written { id, kind, bytes } in objects {

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use handoff_git::read_regular;
+use handoff_git::{SharedModes, read_regular};
 
 /// Why a file could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +63,7 @@ pub(super) fn replace(
     before: Option<&[u8]>,
     after: Option<&[u8]>,
 ) -> Result<(), WriteError> {
+    let _modes = SharedModes::begin();
     replace_as(path, before, after, 0o777)
 }
 
