@@ -5,15 +5,15 @@
 //! - `files` and `process`: files without a repository, and other programs; `error`;
 //! - `objects`: ids, and readers and writers of loose objects and packs;
 //! - `repository`: an open [`Repository`], its configuration, objects and refs. Only its `objects`
-//! writes objects, and only refs named by the caller move;
+//!   writes objects, and only refs named by the caller move;
 //! - `program`: the output of the `git` command; `configuration`: its settings, for libgit2;
-//! `tree`: trees in their stored form;
+//!   `tree`: trees in their stored form;
 //! - `commits`: a [`Prepared`] commit is written but unreachable; its one useful method publishes
-//! it by compare-and-swap;
+//!   it by compare-and-swap;
 //! - `refs`: the storage formats of refs; `open` opens a repository;
 //! - `worktree`: uncommitted changes, read without touching the working tree or its index, and
-//! restored into a new worktree; `remote`: fetches and pushes; `code`: the user's branches,
-//! read-only; `maintenance`: git's own packing, and repairs.
+//!   restored into a new worktree; `remote`: fetches and pushes; `code`: the user's branches,
+//!   read-only; `maintenance`: git's own packing, and repairs.
 //!
 //! Nothing here knows what a handoff is.
 
