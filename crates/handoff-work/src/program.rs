@@ -12,7 +12,6 @@ use handoff::git::Repository;
 use serde_json::Value;
 
 use super::checkout::Checkout;
-use super::run::CONTRACT;
 use handoff_cli::environment;
 use handoff_cli::failure::ErrorCode;
 use handoff_cli::process::{MARK, ProcessGroup};
@@ -54,6 +53,9 @@ const PLAIN: [&str; 9] = [
     "symbolic-ref",
     "update-ref",
 ];
+
+/// The variable with the file for a contract.
+pub(super) const CONTRACT: &str = "GIT_HANDOFF_CONTRACT";
 
 /// The agent and worker that run a command.
 #[derive(Clone, Debug)]

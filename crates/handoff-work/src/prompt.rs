@@ -8,8 +8,7 @@ use handoff::base::text::{cut, fenced, one_line};
 use handoff::model::{Annotation, ReviewFinding};
 use serde_json::{Map, Value, json};
 
-use super::program::{Actor, Program};
-use super::run::CONTRACT;
+use super::program::{Actor, CONTRACT, Program};
 use handoff_cli::context::left_for_worker::{BLOCKED, CONTRACT_FILE, FAILED};
 
 /// The maximum size of a prompt, in bytes: an argument of a command may have 128 KiB.

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::agent_folder::{self, AgentFolder};
-use super::program::{Actor, Program, alone};
+use super::program::{Actor, CONTRACT, Program, alone};
 use super::reaper;
 use super::roles::{Given, PromptBy, Role};
 use super::run_output::{RunFolder, RunOutput, of_killed};
@@ -23,9 +23,6 @@ use super::share::Share;
 use super::usage::{self, UsageRule, UsageSoFar};
 use handoff_cli::environment;
 use handoff_cli::process::{MARK, ProcessGroup};
-
-/// The variable with the file for a contract.
-pub(super) const CONTRACT: &str = "GIT_HANDOFF_CONTRACT";
 
 /// The variable with the file for a usage report.
 const USAGE: &str = "GIT_HANDOFF_USAGE";
