@@ -5,15 +5,15 @@
 //!
 //! - `error`, `session` (the environment of a write), `memory` (what this clone saw of the branch);
 //! - [`Snapshot`]: the ledger at one commit; `evidence`: claims compared with the repository;
-//! `signing`: the required key of a commit; `contract_match`: the protocol of a contract;
+//!   `signing`: the required key of a commit; `contract_match`: the protocol of a contract;
 //! - `draft` and `archive_step`: a planned commit; `upstream`: the remote's branch, and this
-//! process's lock for talking to it;
+//!   process's lock for talking to it;
 //! - [`Ledger`]: the branch, how it is read and moves; `step_plan`: an update's step;
 //! - `write`: the path of every write, to the remote and the branch;
 //! - the verbs: `update`, `sending`, `failure`, `expiry`, `archive`, `halt`, `protocol_store`,
-//! `founding`;
+//!   `founding`;
 //! - `recorded_step`: the step that a commit records, for `verify`, which replays all of them, for
-//! `remote`, which repeats offline steps, and for `exchange`, which exports and imports.
+//!   `remote`, which repeats offline steps, and for `exchange`, which exports and imports.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
