@@ -471,6 +471,9 @@ fn brief(facts: &Facts<'_>, page: &mut Page) {
             lines.push(format!("  {}: {}{more}", foreign(name), shown.join("; ")));
         }
     };
+    let findings = brief.findings.iter().map(ReviewFinding::line);
+    let asked = brief.asked.iter().map(Said::line);
+    tell("findings", findings.chain(asked).collect());
     for (name, value) in &brief.facts {
         let values = match value {
             Value::Array(items) => items.iter().map(inline).collect(),
@@ -485,9 +488,6 @@ fn brief(facts: &Facts<'_>, page: &mut Page) {
         };
         tell(&brief.told(name), values);
     }
-    let findings = brief.findings.iter().map(ReviewFinding::line);
-    let asked = brief.asked.iter().map(Said::line);
-    tell("findings", findings.chain(asked).collect());
     for answer in brief.answers.iter().rev() {
         let values = answer.values.iter();
         let values = values.map(|(key, value)| format!("{key}={}", inline(value)));

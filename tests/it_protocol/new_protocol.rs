@@ -322,7 +322,13 @@ fn a_protocol_without_claims_says_that_evidence_checks_nothing() {
     env.handoff(&["init", "--protocol", "./press"]).success();
     let set = |value| {
         let args = [
-            "protocol", "set", "press", "evidence", value, "--as", "writer",
+            "protocol",
+            "set",
+            "press",
+            "evidence",
+            value,
+            "--as",
+            "orchestrator",
         ];
         env.handoff(&args).success()
     };

@@ -125,9 +125,9 @@ fn each_fault_is_told_with_its_place() {
     /contracts/2/artifacts = {"path":"/data/file","files":["file"]}
       protocol.claims /contracts/2/artifacts/files: some kinds are files, and nothing says where the kind is
     /agents/2/paths = ["src/**","/etc/*"]
-      protocol.paths /agents/2/paths/1: `/etc/*` is no pattern of paths: it is a path from the repository's root, without a leading `/`, without `.` and `..`
+      protocol.paths /agents/2/paths/1: `/etc/*` is not a path pattern: it is a path from the repository's root, without a leading `/`, without `.` and `..`
     /agents/2/paths = ["src/[ab"]
-      protocol.paths /agents/2/paths/0: `src/[ab` is no pattern of paths: invalid range pattern
+      protocol.paths /agents/2/paths/0: `src/[ab` is not a path pattern: invalid range pattern
     /agents/2/paths = "src"
       protocol.syntax /agents/2/paths: invalid type: string "src", expected a sequence
     "#);

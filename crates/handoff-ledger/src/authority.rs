@@ -1,13 +1,14 @@
 //! Who may put protocols in force once one of them has a list of keys, and how the others compare
 //! with the default protocol. Used by the write path and the audit.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::rc::Rc;
 
 use handoff_base::finding::Finding;
 use handoff_base::ids::AgentName;
 use handoff_model::{
-    ADDED_SIGNER, ProtocolFiles, Strictness, Weakness, acts_as_person, loosened, weaker,
+    ADDED_SIGNER, ProtocolFiles, Strictness, Weakness, acts_as_person, loosened, person, weaker,
 };
 use handoff_protocol::{Protocol, SIGNERS, Signers};
 use schemars::JsonSchema;
@@ -125,14 +126,17 @@ impl Authorized {
     ) -> Result<(), ProtocolError> {
         let mut findings = said(&self.weaknesses);
         findings.extend(said(&self.than_before));
-        if findings.is_empty() || acts_as_person(rules, agent) {
+        // A protocol may have nobody who decides.
+        let decides = person(rules).or(rules.lead());
+        if findings.is_empty() || acts_as_person(rules, agent) || decides.is_none() {
             return Ok(());
         }
-        let people = rules.definition().people();
+        let people = rules.definition().people().chain(decides);
+        let people: BTreeSet<&AgentName> = people.collect();
         Err(ProtocolError::WeakerByAgent {
             name: name.to_owned(),
             agent: agent.clone(),
-            people: people.map(AgentName::to_string).collect(),
+            people: people.into_iter().map(AgentName::to_string).collect(),
             findings,
         })
     }

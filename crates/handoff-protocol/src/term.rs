@@ -475,11 +475,11 @@ mod tests {
     #[test]
     fn what_is_no_term_is_told() {
         for (term, told) in [
-            (json!("pr_number"), "`pr_number` is no term"),
-            (json!("/a|sum"), "`sum` is no filter"),
+            (json!("pr_number"), "`pr_number` is not a term"),
+            (json!("/a|sum"), "`sum` is not a filter"),
             (json!("/"), "is not a JSON Pointer"),
             (json!(null), "a term is a text"),
-            (json!("workers:of"), "is no term"),
+            (json!("workers:of"), "is not a term"),
         ] {
             let error = serde_json::from_value::<Term>(term.clone()).map(|_| ());
             let error = error.expect_err("it is no term").to_string();
