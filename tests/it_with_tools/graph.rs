@@ -606,6 +606,7 @@ fn a_long_issue_is_still_a_picture() {
         reason: None,
         ran_out_at: None,
         traceparent: None,
+        keys: Vec::new(),
     };
     let summaries: Vec<String> = (0..=1000).map(|number| format!("Round {number}")).collect();
     let handoffs = (1_u32..=1000)
@@ -661,7 +662,6 @@ fn a_long_issue_is_still_a_picture() {
         rounds: Vec::new(),
         unfollowed: vec![1000],
         awaiting: vec![(1000, other.clone())],
-        to_tell: Vec::new(),
         decisions: Vec::new(),
         findings: 0,
         unsettled: 0,
