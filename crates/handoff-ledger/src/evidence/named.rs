@@ -41,8 +41,10 @@ impl Judge<'_> {
         let claims = self.claimed.kind.claims.as_ref();
         let counted = claims.and_then(|claims| claims.commits_added.as_deref());
         let found = match (self.ground.since, self.ground.tip) {
+            // A clone of less than the whole history may lack what the sender got.
             (Some(since), Some(tip))
                 if self.claimed.value(counted).is_none()
+                    && self.repository.has(since)
                     && self.repository.has_commit(since, tip)? =>
             {
                 self.unfixed(since, tip)?
