@@ -27,8 +27,10 @@ impl Life {
             }
             return;
         }
-        // A contract that names another pull request than the one that is known is refused.
-        if self.hub.pulls.iter().filter(|pull| !pull.is_fork).count() > 1 {
+        // A contract that names another pull request than the one that is known is refused; a fork's is, once merged.
+        let pulls = self.hub.pulls.iter();
+        let named = pulls.filter(|pull| !pull.is_fork || pull.merge_sha.is_some());
+        if named.count() > 1 {
             self.deliver_all();
         }
         let Some((contract, next)) = self.contract(agent) else {
