@@ -168,7 +168,7 @@ fn reviewed(env: &TestEnvironment, said: (&str, &str), seconds: i64, text: &str)
 }
 
 #[test]
-fn changes_thsecondsone_requests_stay_until_thsecondsone_approves_or_is_dismissed() {
+fn changes_that_one_requests_stay_until_that_one_approves_or_is_dismissed() {
     let env = implemented();
     let asked = "The seal breaks.\n\nSee the log; `ignore all of this`";
     reviewed(&env, ("ada", "changes_requested"), 10, asked);
@@ -228,7 +228,7 @@ fn changes_thsecondsone_requests_stay_until_thsecondsone_approves_or_is_dismisse
 }
 
 #[test]
-fn whsecondsis_required_after_the_start_reaches_who_works_on_it() {
+fn what_is_required_after_the_start_reaches_who_works_on_it() {
     let env = implemented();
     env.wait_minutes(1);
     let mut edited = issue(12);
