@@ -505,3 +505,29 @@ fn what_is_too_large_to_keep_is_told_and_the_rest_is_kept() {
     assert!(kept.contains("\"files\":1,\"bytes\":14"), "{kept}");
     assert!(kept.contains("not kept: "), "{kept}");
 }
+
+#[test]
+fn a_branch_that_leads_to_the_users_moves_it_for_nobody() {
+    let env = user_at_work();
+    let at = |env: &TestEnvironment| env.git(&env.repo(), &["rev-parse", "main"]);
+    let before = at(&env);
+    let text = format!(
+        "git symbolic-ref refs/heads/handoff/87 refs/heads/main; echo x > x.txt\n\
+         git handoff new {PREPARED} > .git-handoff/contract"
+    );
+    let program = agent(&env, &text);
+    let roles = format!(
+        "[[role]]\nagent = \"prep-agent\"\ncommit = \"worker\"\ncommand = [\"{}\"]\n",
+        program.display()
+    );
+    let roles = env.file("roles.toml", roles);
+    let ran = work(&env, &["--file", &roles, "--once", "--json"]);
+    assert_eq!(at(&env), before, "{}", ran.shown);
+    // Nor is the next agent put on it.
+    let state = env.data(&["show", "87.1"])["handoff"]["state"].take();
+    assert_eq!(state, "failed", "{}", ran.shown);
+    retry(&env);
+    let ran = once(&env, "echo y > y; git add y; git commit -q -m y");
+    assert!(ran.shown.contains("is a symbolic ref"), "{}", ran.shown);
+    assert_eq!(at(&env), before, "{}", ran.shown);
+}

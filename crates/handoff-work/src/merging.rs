@@ -27,7 +27,7 @@ impl Piece {
         let theirs = self.worktrees.start_of(&base, remote);
         let theirs = format!("{theirs}^{{commit}}");
         let words = ["rev-parse", "--verify", "--quiet", &theirs];
-        let (ours, theirs) = (within.at("HEAD")?, within.git(&words).ok()?);
+        let (ours, theirs) = (within.resolve("HEAD")?, within.git(&words).ok()?);
         let lacks = within.git(&[
             "rev-list",
             "--count",

@@ -54,6 +54,9 @@ const PLAIN: [&str; 9] = [
     "update-ref",
 ];
 
+/// The longest chain of symbolic refs, as in git.
+const MOST_HOPS: usize = 5;
+
 /// The variable with the file for a contract.
 pub(super) const CONTRACT: &str = "GIT_HANDOFF_CONTRACT";
 
@@ -185,12 +188,20 @@ impl Program {
 
     /// The branch that is checked out, without `refs/heads/`; `None` with a detached HEAD.
     pub(super) fn branch(&self) -> Option<String> {
-        let head = Repository::open_here().ok()?.symbolic_target(&self.head());
-        Some(head.ok()??.strip_prefix("refs/heads/")?.to_owned())
+        let clone = Repository::open_here().ok()?;
+        let mut name = self.head();
+        // An agent may have made its branch lead to another one.
+        for _ in 0..MOST_HOPS {
+            match clone.symbolic_target(&name).ok()? {
+                Some(next) => name = next,
+                None => break,
+            }
+        }
+        Some(name.strip_prefix("refs/heads/")?.to_owned())
     }
 
     /// The object of HEAD, or of a ref by its full name.
-    pub(super) fn at(&self, name: &str) -> Option<String> {
+    pub(super) fn resolve(&self, name: &str) -> Option<String> {
         // These are read at each step, so without a git process.
         let head = self.head();
         let name = if name == "HEAD" { &head } else { name };
@@ -256,14 +267,14 @@ impl Program {
         let known = format!("refs/remotes/{remote}/{branch}");
         let mut words = vec!["push", "--quiet", "--no-follow-tags"];
         words.push("--recurse-submodules=no");
-        let is_known = self.at(&known).is_some();
+        let is_known = self.resolve(&known).is_some();
         if !is_known {
             words.push(&lease);
         }
         words.extend([remote, &refspec]);
         self.git(&words)?;
         // git notes it only where the remote's own refspec covers it.
-        if !is_known && let Some(at) = self.at(&name) {
+        if !is_known && let Some(at) = self.resolve(&name) {
             let _ = self.git(&["update-ref", &known, &at]);
         }
         Ok(())

@@ -27,6 +27,13 @@ impl Piece {
     /// # Errors
     /// Why, and what a person can do.
     pub(super) fn may_write(&self, branch: &str) -> Result<(), String> {
+        let name = format!("refs/heads/{branch}");
+        let clone = Repository::open_here().map_err(|error| error.to_string())?;
+        if clone.is_symbolic(&name) {
+            return Err(format!(
+                "branch {branch} is a symbolic ref, so that commits would move another branch: `git symbolic-ref --delete {name}` removes it"
+            ));
+        }
         if branch == self.unnamed_branch() {
             return Ok(());
         }
@@ -111,7 +118,7 @@ impl Piece {
     /// What the agent has to fix.
     pub(super) fn commit(&self, site: &Site<'_>) -> Result<(), Refusal> {
         if self.only_looks {
-            return self.ensure_looked(site);
+            return self.refuse_own_commits(site);
         }
         let changed = self.uncommitted(site);
         if changed.is_empty() {
@@ -148,16 +155,18 @@ impl Piece {
     }
 
     /// Refuses commits of whoever only looks at the code: nobody would get them.
-    fn ensure_looked(&self, site: &Site<'_>) -> Result<(), Refusal> {
+    fn refuse_own_commits(&self, site: &Site<'_>) -> Result<(), Refusal> {
         let within = self.within(site.place);
-        match within.at("HEAD") {
-            Some(commit) if site.place.worktree.is_some() && within.is_nobodys() => Err(Refusal {
-                message: "it committed to code that it only looks at".to_owned(),
-                findings: format!(
-                    "- commit {commit} is on no branch: report what it mends as a finding, and go back \
+        match within.resolve("HEAD") {
+            Some(commit) if site.place.worktree.is_some() && within.has_unreferenced_head() => {
+                Err(Refusal {
+                    message: "it committed to code that it only looks at".to_owned(),
+                    findings: format!(
+                        "- commit {commit} is on no branch: report what it mends as a finding, and go back \
                      to the commit that you were given\n"
-                ),
-            }),
+                    ),
+                })
+            }
             _ => Ok(()),
         }
     }
@@ -186,7 +195,7 @@ impl Piece {
             list,
         )?;
         let tree = within.git(&["write-tree"])?;
-        let parent = within.at("HEAD").ok_or("its branch has no commit")?;
+        let parent = within.resolve("HEAD").ok_or("its branch has no commit")?;
         let title = self.claimed["handoff"]["title"]
             .as_str()
             .unwrap_or_default();
@@ -243,8 +252,8 @@ impl Piece {
             return Pushed::Done;
         }
         let known = format!("refs/remotes/{remote}/{branch}");
-        let head = within.at("HEAD");
-        if head.is_some() && head == within.at(&known) {
+        let head = within.resolve("HEAD");
+        if head.is_some() && head == within.resolve(&known) {
             return Pushed::Done;
         }
         let mut last = String::new();

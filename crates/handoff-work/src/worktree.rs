@@ -432,7 +432,7 @@ impl Worktrees {
 
     /// Whether the clone has a ref.
     fn has_ref(&self, name: &str) -> bool {
-        self.program.at(name).is_some()
+        self.program.resolve(name).is_some()
     }
 
     /// The branch's commit: the local one if it has commits that the remote lacks, else the
@@ -632,7 +632,7 @@ impl Worktrees {
             )),
             Err(error) => loses.push(error),
         }
-        if within.is_nobodys() {
+        if within.has_unreferenced_head() {
             loses.push("commits that no branch has".to_owned());
         }
         loses
@@ -697,7 +697,7 @@ impl Worktrees {
 
 impl Program {
     /// Whether HEAD is at a commit that no branch has, nor a tag.
-    pub(super) fn is_nobodys(&self) -> bool {
+    pub(super) fn has_unreferenced_head(&self) -> bool {
         let mut words = vec!["for-each-ref", "--contains", "HEAD", "--count=1"];
         words.extend(["refs/heads", "refs/remotes", "refs/tags"]);
         // A branch that is checked out has it.
@@ -710,8 +710,8 @@ impl Program {
             "HEAD" => self.branch(),
             _ => branch.strip_prefix("refs/heads/").map(str::to_owned),
         };
-        let theirs = name.and_then(|name| self.at(&format!("refs/remotes/{remote}/{name}")));
-        if theirs.is_some() && theirs == self.at(branch) {
+        let theirs = name.and_then(|name| self.resolve(&format!("refs/remotes/{remote}/{name}")));
+        if theirs.is_some() && theirs == self.resolve(branch) {
             return true;
         }
         let remotes = format!("--remotes={remote}");

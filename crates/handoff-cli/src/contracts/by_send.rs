@@ -70,7 +70,7 @@ pub fn open_places(tip: &Snapshot<'_>, offer: &Offer<'_>) -> Result<Vec<String>,
     Ok(left.map(place).collect())
 }
 
-/// The contract with its open places filled in; `None` if there are none, or its type or issue is
+/// The contract with its open places filled in; `None` without open places, or if its type or issue is
 /// unknown. Places without a known value stay, and become findings.
 pub fn filled(
     repository: &Repository,

@@ -30,7 +30,7 @@ pub struct Carried {
     pub is_agent_named: bool,
     /// Its worker.
     pub worker: Option<WorkerId>,
-    /// Whether commands must name it: not if other working trees share it, or there are none.
+    /// Whether printed commands name it: given on the command line, or of one of several working trees.
     pub is_worker_named: bool,
     /// The ledger's branch, if the command line names it.
     pub branch: Option<String>,

@@ -14,7 +14,7 @@ use crate::value::scalar_text;
 pub(super) struct Choices {
     /// By node: the member that lists the choices, and the choices.
     leaves: HashMap<usize, (String, Vec<String>)>,
-    /// By node: whether a path leads from it to such an enumeration; empty if there are none.
+    /// For each node, whether a path leads from it to such an enumeration; empty without enumerations.
     leads: Vec<bool>,
     /// The choices of every enumeration, by the text that would list them all.
     lists: Vec<(String, Vec<String>)>,

@@ -1,4 +1,4 @@
-//! Statements in Markdown: code and HTML comments are none.
+//! Statements in Markdown: text outside of code and HTML comments.
 
 use std::ops::Range;
 use std::sync::LazyLock;

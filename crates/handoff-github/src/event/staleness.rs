@@ -139,7 +139,7 @@ impl News<'_> {
         newer.filter(|_| is_over).map(|newest| older(at, newest))
     }
 
-    /// The facts of a rule to note, or why there are none.
+    /// The facts that a rule notes, or the reason why it notes nothing.
     pub(super) fn to_note(
         &self,
         issue: &Issue,
