@@ -89,7 +89,7 @@ impl Arguments {
             && !matches!(&target, Target::Handoff(id) if *id == run.id)
         {
             let text = format!(
-                "this is a run of {}; what comes after it, its worker claims",
+                "this is a run of {}: its worker claims other handoffs",
                 run.id
             );
             return Err(Failure::new(ErrorCode::NotYours, text)

@@ -53,7 +53,7 @@ pub enum ProtocolError {
     },
     /// An agent makes a protocol weaker.
     #[error(
-        "protocol {name} would be weaker, and {agent} is no person: only a person raises a limit or checks less"
+        "protocol {name} would be weaker, and {agent} is not a person: only a person raises a limit or checks less"
     )]
     WeakerByAgent {
         name: String,
