@@ -528,7 +528,7 @@ fn what_users_share_has_the_modes_that_git_gives_it() {
     for (shared, bits) in [("group", 0o070), ("world", 0o075), ("0640", 0o050)] {
         let env = TestEnvironment::new();
         let script = "umask 077 && git init -q --bare --shared=$1 hub.git && cd hub.git && \
-            git config core.logAllRefUpdates true && \"$0\" init --evidence off && \"$0\" send - && \
+            export GIT_DIR=. && git config core.logAllRefUpdates true && \"$0\" init --evidence off && \"$0\" send - && \
             \"$0\" claim --next --as prep-agent && \"$0\" hooks install";
         let mut command = env.command("sh");
         command.current_dir(env.root());
