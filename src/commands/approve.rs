@@ -14,8 +14,8 @@ use crate::render::receipt::ReceiptView;
 
 /// Approve what a handoff hands on, as a person
 ///
-/// Only an agent of kind `human` can approve. No state changes: a requirement with `approved_by`
-/// asks for it, and `git handoff gate` checks that. The approval is of the commit that the handoff
+/// Only an agent of kind `human` can approve. No state changes: a requirement with `approved_by` asks
+/// for it, and `git handoff gate` checks that; with `merge` reported merges, too. The approval is of the commit that the handoff
 /// is about, or of the one that --head names. `git handoff reject` takes it back, and tells why.
 #[derive(Args)]
 #[command(after_help = "Examples:

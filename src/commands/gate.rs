@@ -150,7 +150,7 @@ fn person_asked(protocol: &Protocol, view: &GateView) -> Option<String> {
             one.by.as_ref()?
         ),
         (Remedy::Approve(id, Some(by)) | Remedy::ApproveCode(id, by), _) => {
-            format!("only {by} can change that: `git handoff approve {id} --as {by}`")
+            format!("new code changes that, or {by}: `git handoff approve {id} --as {by}`")
         }
         (Remedy::Approve(id, None), _) => {
             format!("a person approves it: `git handoff approve {id} --as {person}`")

@@ -1,8 +1,9 @@
 //! What an issue must show before a merge.
 
 use insta::assert_snapshot;
-use serde_json::Value;
+use serde_json::{Value, json};
 use test_support::contracts::{Format, opening, sample};
+use test_support::time;
 use test_support::workflow::{Step, workflow};
 use test_support::{Ran, TestEnvironment};
 
@@ -75,7 +76,15 @@ fn approved_by(
     worker: impl Fn(&'static str) -> &'static str,
     committer: impl Fn(&'static str) -> &'static str,
 ) -> TestEnvironment {
-    let env = TestEnvironment::with_ledger();
+    approved_in(TestEnvironment::with_ledger(), worker, committer)
+}
+
+/// The same, in this ledger.
+fn approved_in(
+    env: TestEnvironment,
+    worker: impl Fn(&'static str) -> &'static str,
+    committer: impl Fn(&'static str) -> &'static str,
+) -> TestEnvironment {
     let branch = sample("prep-agent-to-implementer-agent", Format::Xml, 87)
         .split("<branch>")
         .nth(1)
@@ -380,11 +389,11 @@ fn a_person_other_than_who_wrote_the_code_approves_it() {
     ");
     assert!(!is_open(&env, &asked));
     let said = env.handoff(&[&["gate"], &asked[..]].concat()).exits(1);
-    said.says("only maintainer can change that: `git handoff approve 87.4 --as maintainer`");
+    said.says("new code changes that, or maintainer: `git handoff approve 87.4 --as maintainer`");
     // A reviewer's approval does not outweigh it.
     let said = env.handoff(&["gate", "87"]).exits(1);
     said.says("✗ not approved: 87.3 disapproved at [commit] by maintainer: \"no tests\"")
-        .says("only maintainer can change that: `git handoff approve 87.4 --as maintainer`");
+        .says("new code changes that, or maintainer: `git handoff approve 87.4 --as maintainer`");
     approve("robin", &[]).success();
     assert!(is_open(&env, &asked) && is_open(&env, &["87"]));
 
@@ -414,6 +423,61 @@ fn a_person_other_than_who_wrote_the_code_approves_it() {
     error: 87.4 is rejected: there is nothing to approve
     hint: `git handoff status 87` shows what came after it
     ");
+    env.assert_sound();
+}
+
+#[test]
+fn a_required_approval_waits_for_its_person_and_holds_the_merge_up() {
+    let strict = |definition: &mut Value| {
+        definition["requirements"]["approved-by-person"]["merge"] = true.into();
+        definition["evidence"] = json!({"policy": "off", "checks": {"merge": "enforce"}});
+    };
+    let ledger = time::own("issue-to-pr", strict);
+    let env = approved_in(ledger, |_| "desk", |_| "desk@example.com");
+    let waits = |env: &TestEnvironment| {
+        let inbox = env.data(&["inbox", "--as", "maintainer"]);
+        let found = inbox["attention"].as_array().unwrap().clone();
+        let one = |one: &Value| (one["need"].clone(), one["next"].clone());
+        found.iter().map(one).collect::<Vec<_>>()
+    };
+    let due = |id: &str| {
+        let next = format!("git handoff approve {id} --as maintainer");
+        vec![(Value::from("unapproved"), Value::from(next))]
+    };
+    assert_eq!(waits(&env), due("87.4"));
+    env.handoff(&["status", "87"])
+        .success()
+        .says("waits for approval");
+    let worker = ["--worker", "desk"];
+    let claim = ["claim", "87.4", "--as", "validator-agent"];
+    env.handoff(&[&claim[..], &worker].concat()).success();
+    assert_eq!(waits(&env), due("87.4"));
+
+    // Whoever merges it all the same is refused, before the approval and after a disapproval.
+    let branch = env.git(&env.repo(), &["branch", "--show-current"]);
+    env.git(&env.repo(), &["checkout", "-q", "main"]);
+    let merge = ["merge", "-q", "--no-ff", "-m", "Merge", branch.trim()];
+    env.git(&env.repo(), &merge);
+    let merge = env.git(&env.repo(), &["rev-parse", "--short=12", "main"]);
+    let merged = sample("validator-agent-to-closer-agent", Format::Xml, 87)
+        .replace("e60b8d1f7a2c", merge.trim())
+        .replace(">rebase<", ">merge<");
+    let send = || env.handoff_with(&["send", "-", "--worker", "desk"], merged.clone());
+    send()
+        .exits(3)
+        .says("evidence.approval not approved-by-person: nobody approved it");
+    let say = |verb: &str, rest: &[&str]| {
+        let own = [verb, "87.4", "--as", "maintainer", "--worker", "robin"];
+        env.handoff(&[&own[..], rest].concat()).success();
+    };
+    say("reject", &["--reason", "no tests"]);
+    assert_eq!(waits(&env), [], "the person has decided");
+    send().exits(3).says("87.4 disapproved at [commit]");
+
+    // New code is a new question; an approval lets the merge through.
+    say("approve", &[]);
+    assert_eq!(waits(&env), []);
+    send().success();
     env.assert_sound();
 }
 

@@ -10,7 +10,9 @@ use handoff_model::spending::day;
 pub use handoff_model::view::needs::{
     Attention, NextTurn, deciding, hears_of_others, next_turn, of_issue,
 };
-use handoff_model::view::needs::{Judged, is_limited, may_take_nothing, sorted};
+use handoff_model::view::needs::{
+    Judged, is_limited, may_take_nothing, may_wait_for_decision, sorted,
+};
 use handoff_model::{DaySpending, Record, Spending, View};
 use handoff_protocol::{Per, Protocol};
 
@@ -163,11 +165,12 @@ pub fn of_record(
         }
     }
     let (mut issue, mut today, mut decided_by) = (None, None, None);
-    if takes_its_issue(record, protocol) {
+    let waits_for_decision = may_wait_for_decision(protocol, record.state, &record.contract_type);
+    if waits_for_decision || is_limited(protocol) {
         let folder = tip.issue(key)?;
         issue = folder.shared_issue()?;
         today = spent_today(&folder, protocol, now)?;
-        if record.state.is_stuck() {
+        if waits_for_decision {
             decided_by = deciding(&folder, protocol, record.id.number(), now)?;
         }
     }
@@ -185,11 +188,6 @@ pub fn of_record(
         now,
     };
     Ok(judged.attention(|number| before.get(&number).copied()))
-}
-
-/// Whether the rest of its issue tells more about what a handoff needs.
-fn takes_its_issue(record: &Record, protocol: &Protocol) -> bool {
-    record.state.is_stuck() || is_limited(protocol)
 }
 
 /// Whether the agent in an ended handoff's entry need not do anything.
@@ -219,7 +217,10 @@ pub fn of_tip(
 ) -> Result<Vec<Attention>, LedgerError> {
     let reads = |record: &&Record| {
         let protocol = protocols.get(&record.protocol);
-        protocol.is_some_and(|protocol| takes_its_issue(record, protocol))
+        protocol.is_some_and(|protocol| {
+            is_limited(protocol)
+                || may_wait_for_decision(protocol, record.state, &record.contract_type)
+        })
     };
     let read = open.iter().filter(reads).map(|record| record.id.issue());
     tip.ensure_states(&read.cloned().collect())?;

@@ -285,7 +285,7 @@ impl Overviewer<'_, '_> {
             .flatten()
             .min();
         match entry.standing {
-            _ if is_limited(protocol) => true,
+            _ if is_limited(protocol) || protocol.definition().merge_takes_a_person() => true,
             Standing::Failed | Standing::Blocked | Standing::Dead => true,
             Standing::Answered | Standing::Waits => true,
             Standing::Held => at.is_some_and(|at| at <= self.now + TimeDelta::seconds(ENDING)),

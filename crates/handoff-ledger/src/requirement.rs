@@ -11,8 +11,8 @@ use handoff_git::{Named, Repository, Stored, Tree, undone_by_rebase};
 use handoff_model::branches::short_name;
 use handoff_model::value::scalar;
 use handoff_model::{
-    Answered, Evidence, GatePolicy, Issue, JudgedCode, LookupRefusal, Refusal, Remedy, Said,
-    StepEvent, Verdict, View, layout, trailers,
+    Answered, Evidence, GatePolicy, Issue, JudgedCode, LookupRefusal, Record, Refusal, Remedy,
+    Said, StepEvent, Verdict, View, disapproval, layout, said_by_worker, trailers,
 };
 use handoff_protocol::{BASE, Check, Event, HEAD, Identity, PULL_REQUEST_STATE, Signers};
 
@@ -308,6 +308,46 @@ pub fn judge_any(
     }
 }
 
+/// What stands against a contract before a merge, in words: if it reports one, an unmet requirement
+/// of a merge that it does not meet itself; if it would meet one, a person's disapproval of its code.
+///
+/// # Errors
+/// [`LedgerError`] if something can't be read.
+pub(crate) fn hindrance(
+    tip: &Snapshot<'_>,
+    folder: &IssueFolder<'_>,
+    rules: &Rules<'_>,
+    record: &Record,
+) -> Result<Option<String>, LedgerError> {
+    let (protocol, kind) = (rules.protocol(), &record.contract_type);
+    let definition = protocol.definition();
+    let Some(issue) = folder.issue()? else {
+        return Ok(None);
+    };
+    let merge = definition.requirements.iter().filter(|(_, of)| of.merge);
+    let (meets, others): (Vec<_>, Vec<_>) =
+        merge.partition(|(_, of)| of.approved_by.is_empty() && of.shown_by.contains(kind));
+    for (_, requirement) in meets {
+        if let Some((id, note, no)) = disapproval(folder, protocol, requirement, &issue, record)? {
+            return Ok(Some(format!("{id} {} by {}", no.done(), note.by)));
+        }
+    }
+    let claims = protocol
+        .contract_type(kind)
+        .and_then(|kind| kind.claims.as_ref());
+    if others.is_empty() || claims.is_none_or(|claims| claims.merge.is_none()) {
+        return Ok(None);
+    }
+    let policy = GatePolicy {
+        require: others.into_iter().map(|(name, _)| name.clone()).collect(),
+        protocol: Some(definition.name.clone()),
+        ..GatePolicy::default()
+    };
+    let answered = required(tip, folder, rules, &policy, None)?;
+    let unmet = answered.into_iter().find(|one| !one.met);
+    Ok(unmet.map(|one| format!("not {}: {}", one.requirement, one.why)))
+}
+
 fn required(
     tip: &Snapshot<'_>,
     folder: &IssueFolder<'_>,
@@ -342,11 +382,7 @@ fn required(
     let sent = OnceCell::new();
     let sender = |said: Said<'_>, by: Identity| {
         if by == Identity::Worker {
-            let worker = match said {
-                Said::Contract(record) => record.transitions.first().map(|t| &t.worker),
-                Said::Approval(_, note) => Some(&note.worker),
-            };
-            return Ok(worker.and_then(|worker| worker.as_ref().map(ToString::to_string)));
+            return said_by_worker(said, by);
         }
         if sent.get().is_none() {
             let found = saying_commits(tip, folder)?;

@@ -26,6 +26,7 @@ use super::error::{ContractError, LedgerError};
 use super::evidence::{Ground, Judge, Judged, Merged, OnRemote, changed};
 use super::ledger::Ledger;
 use super::origin_code::{asked, push};
+use super::requirement::hindrance;
 use super::session::Session;
 use super::shared_resources::shared_resources;
 use super::snapshot::{IssueFolder, Rules, Snapshot};
@@ -441,10 +442,11 @@ impl<'r> Ledger<'r> {
         let held = step.receipt.record.follows.as_ref();
         let subject = (held.cloned(), prepared.gathered.code.clone());
         let known = prepared.known.take();
-        let judged = match known.filter(|(known, _)| *known == subject) {
+        let mut judged = match known.filter(|(known, _)| *known == subject) {
             Some((_, judged)) => judged,
             None => self.judge(prepared, tip, &step.demanded, held)?,
         };
+        judged.refuse(prepared.unapproved(tip, &step.receipt.record)?);
         if judged.refuses() {
             return Err(ContractError::Evidence(judged.findings).into());
         }
@@ -694,6 +696,29 @@ impl PreparedContract<'_, '_> {
             Some(kind) => placed(protocol, &self.rules, kind, self.offer.input, findings),
             None => Ok(findings),
         }
+    }
+
+    /// The finding that a person's word stands against the contract. Not recorded: the word is.
+    fn unapproved(&self, tip: &Snapshot<'_>, record: &Record) -> Result<Vec<Finding>, LedgerError> {
+        let protocol = self.rules.protocol();
+        let policy = protocol.policy(Check::Merge, tip.manifest().evidence);
+        let folder = tip.issue(&self.contract.issue)?;
+        let why = match policy {
+            Policy::Off => None,
+            Policy::Warn | Policy::Enforce => hindrance(tip, &folder, &self.rules, record)?,
+        };
+        let found = why.map(|why| {
+            let finding = Finding::error(FindingCode::EvidenceApproval, "", why);
+            let mut finding = finding.fix(format!(
+                "hand the work back for new code, or let that person approve it: `git handoff gate {}`",
+                self.contract.issue
+            ));
+            if policy == Policy::Warn {
+                finding.severity = Severity::Warning;
+            }
+            finding
+        });
+        self.placed(found.into_iter().collect())
     }
 
     /// An error whose findings have lines and columns in the document.

@@ -71,5 +71,6 @@ pub use step::{
 pub use trailers::trailers;
 pub use view::{
     Answered, Detail, Handoff, IssueSummary, JudgedCode, Outcome, Remedy, Said, Turn, WaitStatus,
-    choices, needs_attention, not_held_in, overdue_text, required, stuck_advice, turn,
+    choices, disapproval, needs_attention, not_held_in, overdue_text, required, said_by_worker,
+    stuck_advice, turn,
 };

@@ -368,6 +368,11 @@ codes! {
         /// - cure: name the commit that the merge created, and say how it was made
         EvidenceMerge = "evidence.merge";
 
+        /// - cause: a merge lacks an approval, or a person disapproved of the same code
+        /// - example: validator-agent reports a merge, and maintainer rejected that commit
+        /// - cure: hand it back for new code, or let that person approve it
+        EvidenceApproval = "evidence.approval";
+
         /// - cause: a delivered file does not exist
         /// - example: `"artifacts": ["docs/plan.md"]`, but the file does not exist
         /// - cure: deliver it

@@ -19,6 +19,6 @@ pub use detail::Detail;
 pub use handoff::Handoff;
 pub use issue::IssueSummary;
 pub use news::{News, news};
-pub use requirement::{Answered, JudgedCode, Remedy, Said, required};
+pub use requirement::{Answered, JudgedCode, Remedy, Said, disapproval, required, said_by_worker};
 pub use turn::{Turn, turn};
 pub use wait_status::{Outcome, WaitStatus, overdue_text};

@@ -17,6 +17,7 @@ use crate::decision::{Advice, decider, person};
 use crate::record::spending::{SpentSoFar, ensure_left};
 use crate::record::{BudgetSpent, Issue, IssueStatus, Record, Spending, View};
 use crate::view::commands::{answer_keys, correct, give_up};
+use crate::view::requirement::lacks_approval;
 use crate::view::survey::{ChangeSurvey, HandoffSurvey, IssueSurvey};
 use crate::view::{Turn, needs_attention, stuck_advice, turn};
 
@@ -69,7 +70,7 @@ impl Attention {
 
 /// The needs in one issue, in the order of its handoffs, without mere notices. `today` is the day's
 /// spending under the protocol, if a budget counts per day; `decides` returns who decides about a
-/// stuck handoff, like [`deciding`].
+/// handoff, like [`deciding`].
 ///
 /// # Errors
 /// The error of `decides`.
@@ -81,7 +82,7 @@ pub fn of_issue<E>(
     decides: impl Fn(u32) -> Result<Option<AgentName>, E>,
 ) -> Result<Vec<Attention>, E> {
     let judge = |handoff: &HandoffSurvey<'_>, awaited: Option<&AgentName>| {
-        let decides = if handoff.state.is_stuck() {
+        let decides = if may_wait_for_decision(protocol, handoff.state, handoff.contract_type) {
             decides(handoff.number)?
         } else {
             None
@@ -115,8 +116,13 @@ pub fn of_issue<E>(
     Ok(found)
 }
 
-/// The agent that decides about a stuck handoff, by the protocol's rules: the person, if they
-/// escalate it.
+/// Whether somebody else than its agent may have to decide about a handoff.
+pub fn may_wait_for_decision(protocol: &Protocol, state: State, contract_type: &str) -> bool {
+    state.is_stuck() || !state.is_terminal() && protocol.definition().takes_approval(contract_type)
+}
+
+/// The agent that decides about a handoff: about a stuck one by the protocol's rules, else the
+/// person whose approval its merge lacks.
 ///
 /// # Errors
 /// If a record can't be read.
@@ -132,6 +138,9 @@ pub fn deciding<E>(
     let Some(record) = view.record(number)? else {
         return Ok(None);
     };
+    if !record.state.is_stuck() {
+        return lacks_approval(view, protocol, &record);
+    }
     let advice = stuck_advice(protocol, view, &issue, &record, now)?;
     Ok(advice.map(|advice| advice.agent))
 }
@@ -266,7 +275,7 @@ pub struct Judged<'a> {
     pub awaited: Option<&'a AgentName>,
     /// Whether that agent is only to be told.
     pub takes_nothing: bool,
-    /// The agent that decides about it, if it is stuck.
+    /// The agent that decides about it, like [`deciding`].
     pub decides: Option<AgentName>,
     /// Its protocol.
     pub protocol: &'a Protocol,
@@ -391,17 +400,14 @@ impl Judged<'_> {
                 (Need::Failed, since)
             }
             (State::Blocked, _) => (Need::Blocked, last.at),
-            (State::InProgress, _) => {
-                let end = handoff.expires_at?;
-                if end <= self.now {
-                    (Need::LeaseRanOut, end)
-                } else {
-                    (
-                        Need::LeaseEnding,
-                        ending(handoff).filter(|at| *at <= self.now)?,
-                    )
+            (State::InProgress, _) => match handoff.expires_at.filter(|end| *end <= self.now) {
+                Some(end) => (Need::LeaseRanOut, end),
+                None if self.decides.is_some() => (Need::Unapproved, last.at),
+                None => {
+                    let at = ending(handoff).filter(|at| *at <= self.now)?;
+                    (Need::LeaseEnding, at)
                 }
-            }
+            },
             (State::Pending, _) => return self.pending(last, state),
             (State::Rejected, Some(_)) => (Need::Rejected, last.at),
             (State::Cancelled, Some(_)) => (Need::Cancelled, last.at),
@@ -422,6 +428,9 @@ impl Judged<'_> {
             |state: &State| matches!(state, State::Dead | State::Rejected | State::Cancelled);
         if waits.iter().any(in_vain) {
             return Some((Need::Stranded, last.at));
+        }
+        if waits.is_empty() && self.decides.is_some() {
+            return Some((Need::Unapproved, last.at));
         }
         let ended = self.handoff.expires_at.filter(|end| *end <= self.now);
         if ended.is_none() && waits.is_empty() && self.spent().is_some() {
@@ -473,7 +482,10 @@ impl Judged<'_> {
         if need == Need::Failed && last.failure == Some(ROLE_VIOLATION) {
             told.push(to.clone());
         }
-        if matches!(need, Need::Dead | Need::Failed | Need::Blocked) {
+        if matches!(
+            need,
+            Need::Dead | Need::Failed | Need::Blocked | Need::Unapproved
+        ) {
             told.splice(..0, self.decides.clone());
         }
         let mut seen = Vec::new();
@@ -548,6 +560,7 @@ impl Judged<'_> {
                 format!("git handoff new --issue {issue} --from {from} --to {to}{kind}")
             }
             Need::NotHandedOn => self.onward(),
+            Need::Unapproved => format!("git handoff approve {id} --as {turn}"),
         }
     }
 }

@@ -9,6 +9,7 @@ use handoff_protocol::{COMPLETED, Identity, Outcome, PERSON, Protocol, Requireme
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::decision::person;
 use crate::record::{Annotation, Approval, Issue, IssueStatus, Record, View};
 use crate::refusal::{LookupRefusal, Refusal};
 use crate::step::Stop;
@@ -109,7 +110,8 @@ pub fn required<E>(
         let (mut met, mut why) = weigh(protocol, (name, requirement), deciding.as_ref(), code);
         let mut remedy = Remedy::None;
         if let Some(record) = deciding.as_ref().filter(|_| met)
-            && let Some((id, note, no)) = disapproval(view, protocol, requirement, &issue, record)?
+            && let Some((id, note, no)) = disapproval(view, protocol, requirement, &issue, record)
+                .map_err(Stop::Unreadable)?
         {
             let reason = Some(&note.note).filter(|text| !text.is_empty());
             let reason = reason.map(|text| format!(": {}", quoted(text)));
@@ -141,13 +143,16 @@ pub fn required<E>(
 
 /// The disapproval of a person that an approval does not end: of a handoff that counts for the
 /// requirement, about the same commit, and no person approved since.
-fn disapproval<'i, E>(
+///
+/// # Errors
+/// If a record can't be read.
+pub fn disapproval<'i, E>(
     view: &impl View<E>,
     protocol: &Protocol,
     requirement: &Requirement,
     issue: &'i Issue,
     approval: &Record,
-) -> Result<Option<(&'i HandoffId, &'i Annotation, &'i Approval)>, Stop<E>> {
+) -> Result<Option<(&'i HandoffId, &'i Annotation, &'i Approval)>, E> {
     let commit = |code: Option<&Code>| code.map(|code| code.commit.clone());
     let said = issue.annotations.iter().rev().filter_map(|note| {
         let is_person = protocol.is_person(note.by.as_str());
@@ -155,7 +160,7 @@ fn disapproval<'i, E>(
         Some((note.id.as_ref()?, note, approval))
     });
     for (id, note, said) in said.take_while(|(.., said)| !said.approved) {
-        let record = view.record(id.number()).map_err(Stop::Unreadable)?;
+        let record = view.record(id.number())?;
         let counts = record.is_some_and(|record| {
             let kind = &record.contract_type;
             requirement.shown_by.contains(kind) || requirement.undone_by.contains(kind)
@@ -302,6 +307,51 @@ fn to_approve<E>(
         }
     }
     Ok(None)
+}
+
+/// The person whose approval a merge of an issue lacks, by this open handoff: who has not decided
+/// on it yet.
+///
+/// # Errors
+/// If a record can't be read.
+pub(super) fn lacks_approval<E>(
+    view: &impl View<E>,
+    protocol: &Protocol,
+    record: &Record,
+) -> Result<Option<AgentName>, E> {
+    let merge = protocol.definition().requirements.values();
+    for requirement in merge.filter(|one| one.merge && !one.approved_by.is_empty()) {
+        let answered = match approved(view, protocol, requirement, None, &said_by_worker) {
+            Ok(answered) => answered,
+            Err(Stop::Unreadable(error)) => return Err(error),
+            Err(Stop::Refused(_)) => continue,
+        };
+        let is_due = match &answered.remedy {
+            Remedy::Approve(id, None) => id == &record.id,
+            // A disapproval is of what was there then.
+            Remedy::Approve(id, Some(_)) => id == &record.id && answered.by.as_ref() != Some(id),
+            Remedy::Another => true,
+            Remedy::None | Remedy::ApproveCode(..) => false,
+        };
+        if is_due && !answered.met {
+            let named = requirement.approved_by.iter().find(|one| *one != PERSON);
+            let named = named.and_then(|one| one.parse().ok());
+            return Ok(named.or_else(|| person(protocol).cloned()));
+        }
+    }
+    Ok(None)
+}
+
+/// The worker that sent a contract or approved, if it is known.
+///
+/// # Errors
+/// None.
+pub fn said_by_worker<E>(said: Said<'_>, _: Identity) -> Result<Option<String>, E> {
+    let worker = match said {
+        Said::Contract(record) => record.transitions.first().map(|sent| &sent.worker),
+        Said::Approval(_, note) => Some(&note.worker),
+    };
+    Ok(worker.and_then(|worker| worker.as_ref().map(ToString::to_string)))
 }
 
 /// The verdict on a requirement for approval: one valid approval suffices, and a disapproval

@@ -19,6 +19,8 @@ words! {
         PastDeadline = "past_deadline",
         /// A budget leaves nothing for a claim.
         BudgetSpent = "budget_spent",
+        /// Its merge takes a person's approval, which is missing.
+        Unapproved = "unapproved",
         /// The lease ran out.
         LeaseRanOut = "lease_ran_out",
         /// Its receiver rejected it, and its sender has not sent another.
@@ -47,6 +49,7 @@ impl Need {
             Self::Escalated => "waits for a person",
             Self::PastDeadline => "past its deadline",
             Self::BudgetSpent => "budget spent",
+            Self::Unapproved => "waits for approval",
             Self::LeaseRanOut => "lease ran out",
             Self::Rejected => "rejected",
             Self::Cancelled => "cancelled",
@@ -62,7 +65,7 @@ impl Need {
     pub fn is_hindrance(self) -> bool {
         matches!(
             self,
-            Self::Escalated | Self::PastDeadline | Self::BudgetSpent
+            Self::Escalated | Self::PastDeadline | Self::BudgetSpent | Self::Unapproved
         )
     }
 
@@ -72,6 +75,7 @@ impl Need {
             Self::Dead | Self::Escalated | Self::PastDeadline | Self::BudgetSpent => {
                 &[PERSON, LEAD]
             }
+            Self::Unapproved => &[PERSON],
             // Only a person may know the answer.
             Self::Blocked => &[LEAD, PERSON],
             Self::Failed | Self::Stranded | Self::LeaseRanOut => &[LEAD],

@@ -338,6 +338,27 @@ impl Definition {
         names.filter(|name| self.is_person(name.as_str()))
     }
 
+    /// Whether a merge takes a person's approval.
+    pub fn merge_takes_a_person(&self) -> bool {
+        let mut requirements = self.requirements.values();
+        requirements.any(|one| one.merge && !one.approved_by.is_empty())
+    }
+
+    /// Whether a merge takes a person's approval of a handoff of this type: those by which a contract
+    /// meets another requirement, or else those that hand in the code.
+    pub fn takes_approval(&self, kind: &str) -> bool {
+        let merge = self.requirements.values().filter(|one| one.merge);
+        let (persons, contracts): (Vec<_>, Vec<_>) =
+            merge.partition(|one| !one.approved_by.is_empty());
+        let of = |types: &[String]| types.iter().any(|one| one == kind);
+        !persons.is_empty()
+            && if contracts.is_empty() {
+                persons.iter().any(|one| of(&one.undone_by))
+            } else {
+                contracts.iter().any(|one| of(&one.shown_by))
+            }
+    }
+
     /// How work moves: a protocol in which some contract answers another one makes calls.
     pub fn style(&self) -> Style {
         if self.contracts.iter().any(|kind| !kind.answers.is_empty()) {

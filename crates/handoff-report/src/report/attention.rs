@@ -96,6 +96,7 @@ fn so_many(need: Need, count: usize) -> String {
         (Need::Dead, 2..) => "with no attempt left",
         (Need::Stranded, 2..) => "wait in vain",
         (Need::Blocked, 2..) => "wait for an answer",
+        (Need::Unapproved, 2..) => "wait for approval",
         (Need::LeaseRanOut, 2..) => "leases ran out",
         (Need::LeaseEnding, 2..) => "leases about to end",
         _ => need.title(),
@@ -198,7 +199,7 @@ pub(super) fn class(need: Need) -> &'static str {
     match need {
         Need::Dead => "dead",
         Need::Failed => "failed",
-        Need::Blocked | Need::Escalated | Need::BudgetSpent => "blocked",
+        Need::Blocked | Need::Escalated | Need::BudgetSpent | Need::Unapproved => "blocked",
         Need::LeaseRanOut | Need::PastDeadline => "late",
         Need::Stranded | Need::Unclaimed | Need::Answered => "pending",
         Need::Rejected => "rejected",

@@ -40,6 +40,7 @@ pub(super) fn handoff(
     // The state already shows the other events.
     let more = [
         Need::Stranded,
+        Need::Unapproved,
         Need::LeaseRanOut,
         Need::NotHandedOn,
         Need::Unclaimed,
