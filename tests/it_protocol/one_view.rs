@@ -248,18 +248,8 @@ fn that_the_base_branch_is_not_known_is_said() {
     env.handoff(&words)
         .exits(3)
         .says(&why)
-        .says("annotate 7 --fact base=BRANCH");
-    let noted = [
-        "annotate",
-        "7",
-        "--as",
-        "orchestrator",
-        "--note",
-        "named so",
-        "--fact",
-        "base=trunk",
-    ];
-    env.handoff(&noted).success();
+        .says("git config init.defaultBranch BRANCH");
+    env.git(&env.repo(), &["config", "init.defaultBranch", "trunk"]);
     env.handoff(&words)
         .exits(3)
         .says("has no commits of its own yet");

@@ -7,7 +7,7 @@ use handoff::git::Repository;
 use handoff::ledger::{Overview, OverviewLimits, Rules, Snapshot, overview};
 use handoff::model::planner::Holder;
 use handoff::model::{LeaseRefusal, View, not_held_in};
-use handoff::protocol::{BASE, Protocol};
+use handoff::protocol::Protocol;
 use handoff::templates::{Known, known};
 use serde_json::Value;
 
@@ -230,10 +230,7 @@ impl<'a> Composer<'a> {
                 why: format!(
                     "the branch that {branch} is merged into is not known here: there is no origin/HEAD, main or master"
                 ),
-                fix: format!(
-                    "run `git remote set-head origin --auto`, or name it: `git handoff annotate {} --fact {BASE}=BRANCH --note WHY`",
-                    self.issue
-                ),
+                fix: "name it: `git config init.defaultBranch BRANCH`".to_owned(),
             }));
         };
         if self.known.get(COMMITS).is_some() {

@@ -61,16 +61,18 @@ impl Repository {
         found.map(ToOid::oid)
     }
 
-    /// The base branch: `origin/HEAD`'s, else `main`, else `master`.
+    /// The base branch: `origin/HEAD`'s, else `main`, `master`, or the one that `init.defaultBranch`
+    /// names.
     pub fn base_branch(&self) -> Option<String> {
         let remote = self.symbolic_target("refs/remotes/origin/HEAD").ok();
         let named = remote
             .flatten()
             .and_then(|target| Some(target.strip_prefix("refs/remotes/origin/")?.to_owned()));
         let usual = || {
-            let mut names = ["main", "master"].into_iter();
-            let found = names.find(|n| self.find_code_branch(n).is_some());
-            found.map(str::to_owned)
+            let usual = ["main", "master"].into_iter().map(str::to_owned);
+            let configured = std::iter::once_with(|| self.config("init.defaultBranch"));
+            let mut names = usual.chain(configured.flatten());
+            names.find(|name| self.find_code_branch(name).is_some())
         };
         named.or_else(usual)
     }
