@@ -134,7 +134,7 @@ pub(super) fn said(done: &Done, by: &AgentName) -> Option<String> {
     };
     let findings = receipt.issue.findings.iter();
     for finding in findings.filter(|finding| approval.approved && !finding.state.is_settled()) {
-        text += &format!("  beside it stands {}\n", continued(&finding.line()));
+        text += &format!("  not settled yet: {}\n", continued(&finding.line()));
     }
     if !approval.approved {
         text += &format!("  the gate stays closed to this code until {by} approves it\n");

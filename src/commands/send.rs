@@ -38,8 +38,8 @@ use crate::render::receipt::ReceiptView;
 /// byte order mark and a Markdown fence around the contract are removed.
 ///
 /// With --to, the contract is written here: what is known is filled in; --set, or FILE, gives the rest.
-/// What is missing is asked for on a terminal, where all may be left out, and else listed. --edit opens
-/// it in the editor, and again with the findings if it is refused.
+/// On a terminal, you are asked for what is missing, even for --to; elsewhere it is listed. --edit opens
+/// the contract in the editor, and again with the findings if it is refused.
 ///
 /// In a run of `work` whose sandbox forbids to record it, the contract is checked and left for the
 /// worker.
@@ -52,6 +52,12 @@ use crate::render::receipt::ReceiptView;
   git handoff send --to implementer-agent --as prep-agent \\
       --set dependencies=installed --set build='12 passed' \\
       --set dev_server=running --set port=4000
+  git handoff send --to fixer-agent --as reviewer-agent \\
+      --set critical_count=1 --set important_count=0 \\
+      --set suggestion_count=0 \\
+      --set blocking_issues.0.location=src/csv.rs:12 \\
+      --set blocking_issues.0.severity=critical \\
+      --set blocking_issues.0.description='a comma ends the name'
   generate-contract | git handoff send -
   git handoff send error.xml --issue 123      (a contract that names no issue)
   git handoff send contract.xml --tests target/junit.xml --coverage lcov.info")]

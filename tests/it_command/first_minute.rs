@@ -737,7 +737,7 @@ fn a_role_that_decides_is_told_every_result_with_approval_first() {
         .success();
     let claimed = act(&env, "reviewer-agent", &["claim", "--next"]).success();
     let entry = "    blocking_issues (once for each entry): {\"location\":\"{{fill: path and line of the finding}}\",\
-                 \"severity\":\"{{fill: critical, important or suggestion}}\",\"description\":\"{{fill: what is wrong there}}\"}; may also have finding";
+                 \"severity\":\"{{fill: critical, important or suggestion}}\",\"description\":\"{{fill: what is wrong there}}\"}; optional: finding";
     let starts = [
         "choose one: git handoff send --issue 87 --to validator-agent ",
         "  or: git handoff send --issue 87 --to fixer-agent ",
@@ -767,8 +767,7 @@ fn a_role_that_decides_is_told_every_result_with_approval_first() {
     assert!(!page.stdout.contains("more contract"), "{}", page.stdout);
     let refused = act(&env, "reviewer-agent", &sending("fixer-agent", &[])).exits(3);
     refused.says(
-        "--set blocking_issues (a JSON object of location, severity, description) \
-         (one --set for each entry of blocking_issues)",
+        "--set blocking_issues.0.location, --set blocking_issues.0.severity, --set blocking_issues.0.description",
     );
 }
 

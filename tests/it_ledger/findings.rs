@@ -482,7 +482,7 @@ fn an_approval_names_the_findings_beside_it() {
     let approve = ["approve", "87.5", "--as", "maintainer"];
     let ran = env.handoff(&approve).success();
     for finding in ["F1", "F2"] {
-        let told = format!("beside it stands {finding} (");
+        let told = format!("not settled yet: {finding} (");
         assert!(ran.stdout.contains(&told), "{}", ran.shown);
     }
     assert_eq!(findings(&env).len(), 2);
@@ -545,7 +545,8 @@ fn a_fix_without_a_commit_is_refused_where_no_commits_are_counted() {
     ];
     hand(&env, "coder", "reviewer", &fixed)
         .exits(3)
-        .says("/findings evidence.commits_added it lists fixes, and no commit was added to csv since the review of");
+        .says("/findings evidence.commits_added it lists fixes, and no commit was added to csv since the review of")
+        .says("of a finding that needs no commit, say that it is skipped\n");
     commit(&env, "The header");
     hand(&env, "coder", "reviewer", &fixed).success();
     env.assert_sound();
@@ -611,5 +612,27 @@ fn what_was_skipped_is_not_raised_again_without_new_code() {
     ];
     env.handoff(&note).success();
     hand(&env, "reviewer", "coder", &again).success();
+    env.assert_sound();
+}
+
+/// The members of an entry are given one by one; what an agent is told to give is enough.
+#[test]
+fn an_answer_is_given_member_by_member() {
+    let env = one_finding();
+    commit(&env, "The header");
+    let answer = |value: &str| hand(&env, "coder", "reviewer", &["summary=Fixed", value]);
+    let missing = hand(&env, "coder", "reviewer", &["summary=Fixed"]).exits(3);
+    missing.says("hint: give --set findings.0.text; ");
+    answer("findings=It has one")
+        .exits(2)
+        .says("findings is of type object, not \"It has one\"")
+        .says("give each member by itself: --set findings.0.text;");
+    answer(r#"findings={"text":"It has one""#)
+        .exits(2)
+        .says("findings is not valid JSON: EOF while parsing an object at line 1");
+    answer(r#"findings={"text":"It has one"}"#)
+        .exits(3)
+        .says("give --set findings.0.finding; ");
+    answer("findings.0.text=It has one").success();
     env.assert_sound();
 }

@@ -21,7 +21,7 @@ pub struct OfferArgs {
     /// The issue, if the contract names none; by default the one that its sender works on
     #[arg(long, value_name = "ISSUE")]
     issue: Option<String>,
-    /// The protocol; by default the issue's, or the ledger's first under which it is complete
+    /// The protocol; by default the issue's, else the ledger's first that accepts the contract
     #[arg(long, value_name = "NAME")]
     protocol: Option<String>,
     /// The request that the contract answers, if its sender works on several

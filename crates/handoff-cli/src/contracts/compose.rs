@@ -281,9 +281,14 @@ impl<'a> Composer<'a> {
         let known = fields(&schema);
         let mut missing = Vec::new();
         for finding in &failure.findings {
-            let field = known.iter().find(|field| field.path == finding.path);
+            let path = parts(&finding.path).map(|name| match name.parse::<usize>() {
+                Ok(_) => "/*".to_owned(),
+                Err(_) => format!("/{}", escaped_part(&name)),
+            });
+            let path: String = path.collect();
+            let field = known.iter().find(|field| field.path == path);
             if let (FindingCode::FieldMissing, Some(field)) = (finding.code, field) {
-                missing.push((field.path.clone(), field.about.replace('\n', " ")));
+                missing.push((finding.path.clone(), field.about.replace('\n', " ")));
             }
         }
         let name = self.rules.protocol().name();

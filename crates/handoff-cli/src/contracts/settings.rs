@@ -93,8 +93,23 @@ pub fn set(contract: &mut Value, schema: &Value, all: &[Setting]) -> Result<(), 
         let is_list = kinds.is_some_and(|kind| accepts(kind, "array"));
         let text = setting.value.as_str();
         let wrong = |wanted: String| {
-            let text = format!("{} is {wanted}, not {}", setting.field, quoted(text));
-            Failure::usage(text).hint("a list or an object is given as JSON")
+            let of_json = text.trim_start().starts_with(['{', '[']);
+            let syntax = serde_json::from_str::<Value>(text).err();
+            let text = match syntax.filter(|_| of_json) {
+                Some(error) => format!("{} is not valid JSON: {error}", setting.field),
+                None => format!("{} is {wanted}, not {}", setting.field, quoted(text)),
+            };
+            let at = pointer_of(&path);
+            let mut members = left_to_fill(&template);
+            members.retain(|(pointer, _)| is_in(&at, pointer) && *pointer != at);
+            let failure = Failure::usage(text);
+            if members.is_empty() {
+                return failure.hint("a list or an object is given as JSON");
+            }
+            failure.hint(format!(
+                "give each member by itself: {}",
+                expected(&members)
+            ))
         };
         let items = kinds.and_then(|list| list.get("items"));
         let items = items.map(|items| resolved(schema, items));
@@ -562,7 +577,7 @@ fn further(root: &Value, list: &Value, shown: &str) -> String {
     if others.is_empty() || !shown.is_object() {
         return String::new();
     }
-    format!("; may also have {}", others.join(", "))
+    format!("; optional: {}", others.join(", "))
 }
 
 /// The type at a path in parentheses, with a leading space; empty for text.
@@ -572,12 +587,6 @@ pub(super) fn shape_of(schema: &Value, path: &[String]) -> String {
         Some(Value::String(kind)) if kind != "string" => format!(" ({kind})"),
         _ => String::new(),
     }
-}
-
-/// The remark that an option is repeated for each entry of these lists, if there are any.
-fn each_entry(lists: &[String]) -> Option<String> {
-    let names = lists.join(", ");
-    (!lists.is_empty()).then(|| format!("(one --set for each entry of {names})"))
 }
 
 /// Parts of a contract that the repository should provide but does not: where, why, and the fix.
@@ -641,40 +650,20 @@ pub fn ensure_complete(contract: &Value, not_told: Option<&NotTold>) -> Result<(
     Err(failure.hint(parts.join("; ")))
 }
 
-/// The options for these fields, without values; for lists, with their entries' members.
+/// The options for these fields, without values.
 pub fn expected(left: &[(String, String)]) -> String {
-    let mut fields: Vec<(String, Vec<String>)> = Vec::new();
-    let mut lists: Vec<String> = Vec::new();
-    for (pointer, _) in left {
-        let path: Vec<String> = parts(pointer).collect();
-        let at = path.iter().position(|name| name.parse::<usize>().is_ok());
-        let (field, member) = match at {
-            None => (dotted(pointer), String::new()),
-            Some(at) => {
-                let list = dotted(&pointer_of(&path[..at]));
-                if !lists.contains(&list) {
-                    lists.push(list.clone());
-                }
-                (list, path[at + 1..].join("."))
-            }
+    let option = |(pointer, _): &(String, String)| {
+        let mut path: Vec<String> = parts(pointer).collect();
+        let is_entry = |name: &String| name.parse::<usize>().is_ok();
+        let each = match path.pop_if(|name| is_entry(name)) {
+            Some(_) => " (once for each entry)",
+            None => "",
         };
-        let place = fields.iter().position(|(known, _)| *known == field);
-        let place = place.unwrap_or_else(|| {
-            fields.push((field, Vec::new()));
-            fields.len() - 1
-        });
-        let members = &mut fields[place].1;
-        if !member.is_empty() && !members.contains(&member) {
-            members.push(member);
-        }
-    }
-    let option = |(field, members): &(String, Vec<String>)| match &members[..] {
-        [] => format!("--set {field}"),
-        members => format!("--set {field} (a JSON object of {})", members.join(", ")),
+        format!("--set {}{each}", dotted(&pointer_of(&path)))
     };
-    let options: Vec<String> = fields.iter().map(option).collect();
-    let each = each_entry(&lists).map(|each| format!(" {each}"));
-    options.join(", ") + &each.unwrap_or_default()
+    let mut options: Vec<String> = left.iter().map(option).collect();
+    options.dedup();
+    options.join(", ")
 }
 
 #[cfg(test)]
@@ -683,7 +672,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::{Optional, Options, Setting, each_entry, set, without_optional};
+    use super::{Optional, Options, Setting, expected, set, without_optional};
 
     fn schema() -> Value {
         json!({
@@ -875,16 +864,19 @@ mod tests {
             let options = Options::of(contract);
             let found = |word: &String| word.starts_with("--set findings=");
             let words: Vec<String> = options.words().into_iter().filter(found).collect();
-            (words, each_entry(&options.lists))
+            (words, options.lists)
         };
         let entry = "--set findings='{\"text\":\"{{fill: what}}\",\"line\":\"{{fill: where}}\"}'";
-        let each = Some("(one --set for each entry of steps, findings)".to_owned());
+        let each = ["steps", "findings"].map(str::to_owned).to_vec();
         assert_eq!(of(&contract), (vec![entry.to_owned()], each.clone()));
         contract["findings"] = json!([{ "text": "a", "line": "{{fill: where}}" }, { "text": "b", "line": "{{fill: where}}" }]);
         let entries = ["a", "b"].map(|text| {
             format!("--set findings='{{\"text\":\"{text}\",\"line\":\"{{{{fill: where}}}}\"}}'")
         });
         assert_eq!(of(&contract), (entries.to_vec(), each));
-        assert_eq!(each_entry(&[]), None);
+        let left =
+            ["/summary", "/steps/0", "/findings/1/text"].map(|at| (at.to_owned(), String::new()));
+        let options = "--set summary, --set steps (once for each entry), --set findings.1.text";
+        assert_eq!(expected(&left), options);
     }
 }

@@ -61,7 +61,7 @@ impl Judge<'_> {
         since: ObjectId,
         tip: ObjectId,
     ) -> Result<Option<Finding>, FactError> {
-        let Some((list, fixes)) = self.claimed.fixes() else {
+        let Some((fields, fixes)) = self.claimed.fixes() else {
             return Ok(None);
         };
         for commit in fixes {
@@ -76,9 +76,20 @@ impl Judge<'_> {
                 self.named_branch(),
                 since.short()
             );
-            let finding = Finding::error(Check::CommitsAdded.code(), list, text);
-            let fix = "commit them; of a finding that needs no commit, say that it is skipped, or name the commit \
-                       that has its fix";
+            let finding = Finding::error(Check::CommitsAdded.code(), &*fields.list, text);
+            let without = [
+                (&fields.skipped, "say that it is skipped"),
+                (&fields.commit, "name the commit that has its fix"),
+            ];
+            let without = without.into_iter().filter(|(member, _)| member.is_some());
+            let without: Vec<&str> = without.map(|(_, may)| may).collect();
+            let fix = match &without[..] {
+                [] => "commit them".to_owned(),
+                may => format!(
+                    "commit them; of a finding that needs no commit, {}",
+                    may.join(", or ")
+                ),
+            };
             return Ok(Some(finding.fix(fix)));
         }
         Ok(None)

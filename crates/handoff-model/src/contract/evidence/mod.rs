@@ -8,7 +8,7 @@ mod words;
 
 use handoff_base::finding::Finding;
 use handoff_base::ids::AgentName;
-use handoff_protocol::{Check, ContractType, Event, Policy, Protocol};
+use handoff_protocol::{Check, ContractType, Event, FixFields, Policy, Protocol};
 use serde_json::Value;
 
 use crate::contract::Contract;
@@ -185,8 +185,8 @@ impl<'a> Claimed<'a> {
         self.text(Some(&merge.commit))
     }
 
-    /// The place of the listed fixes, with the commit that each one names, without skipped ones.
-    pub fn fixes(&self) -> Option<(&'a str, Vec<Option<String>>)> {
+    /// The fields of the listed fixes, with the commit that each one names, without skipped ones.
+    pub fn fixes(&self) -> Option<(&'a FixFields, Vec<Option<String>>)> {
         let fields = self.kind.fixes.as_ref()?;
         let list = self.value(Some(&fields.list))?.as_array()?;
         let at = |entry: &'a Value, place: &Option<String>| entry.pointer(place.as_deref()?);
@@ -197,7 +197,7 @@ impl<'a> Claimed<'a> {
             let commit = at(entry, &fields.commit).and_then(scalar)?;
             Some(commit).filter(|commit| !commit.is_empty())
         });
-        Some((&fields.list, commits.collect()))
+        Some((fields, commits.collect()))
     }
 
     /// The commits that it names as reviewed or as fixes, each with its place.
