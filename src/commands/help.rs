@@ -1,13 +1,14 @@
 use clap::Args;
 use handoff::base::codes;
 use handoff::base::text::quoted;
+use handoff::templates::BUILT_IN;
 
-use super::{GROUPS, explain, words};
+use super::{GROUPS, explain, protocol, words};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Print the help of a command, a task or a code
+/// Print the help of a command, a task, a code or a built-in protocol
 ///
 /// Without TOPIC, prints what `git handoff -h` does. A task is a word of the headings of `--all`, such
 /// as `share`.
@@ -18,7 +19,7 @@ use crate::output::Output;
   git handoff help share
   git handoff help lease_lost")]
 pub(crate) struct Arguments {
-    /// A command, a task, or a code that was printed
+    /// A command, a task, a built-in protocol, or a code that was printed
     #[arg(value_name = "TOPIC", conflicts_with = "all")]
     topic: Vec<String>,
     /// List every command by task, with the options that all have and the exit codes
@@ -58,18 +59,21 @@ impl Arguments {
         };
         if let Some(group) = GROUPS.iter().find(is_task) {
             let listed = words::listed(&crate::command(), [*group]);
-            return output.raw(listed.trim_end_matches('\n').as_bytes());
+            return output.raw(listed.as_bytes());
+        }
+        if BUILT_IN.contains(&&*topic) {
+            return protocol::show(context, output, Some(&topic), None);
         }
         if codes::all().any(|code| code.code.starts_with(&topic)) {
             return explain::Arguments::of(topic).run(context, output);
         }
         let tasks = GROUPS
             .iter()
-            .filter_map(|(group, _)| group.split(' ').next());
+            .filter_map(|(group, _)| group.trim_start_matches("For ").split(' ').next());
         let tasks: Vec<String> = tasks.map(str::to_lowercase).collect();
         let failure = Failure::usage(format!("no help is about {}", quoted(&topic)));
         Err(failure.hint(format!(
-            "name a command of `git handoff help --all`, a code, or a task: {}",
+            "name a command of `git handoff help --all`, a code, a built-in protocol, or a task: {}",
             tasks.join(", ")
         )))
     }

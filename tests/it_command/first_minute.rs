@@ -154,14 +154,18 @@ fn the_first_help_is_short_and_the_whole_one_has_every_command_once() {
         ("send", "Usage: git handoff send"),
         ("protocol set", "Usage: git handoff protocol set"),
         ("share", "Share and keep it:\n  sync "),
+        ("review", "A coder, a reviewer and a person"),
         ("lease_lost", "lease_lost  (error, exit 5)"),
     ] {
         let words: Vec<&str> = ["help"].into_iter().chain(topic.split(' ')).collect();
         let shown = env.handoff(&words).success().stdout;
         assert!(shown.contains(says), "{topic}: {shown}");
+        assert!(shown.ends_with('\n'), "{topic}: {shown}");
     }
     let unknown = env.handoff(&["help", "weather"]).exits(2);
-    unknown.says("no help is about \"weather\"");
+    unknown
+        .says("no help is about \"weather\"")
+        .says("share, machines");
 }
 
 #[test]

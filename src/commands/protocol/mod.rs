@@ -304,7 +304,7 @@ impl Answer for ProtocolsView {
     }
 }
 
-fn show(
+pub(super) fn show(
     context: &Context,
     output: &mut Output,
     name: Option<&str>,
