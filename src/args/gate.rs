@@ -3,6 +3,7 @@
 use clap::Args;
 use handoff::base::ids::{AgentName, IssueKey};
 use handoff::base::text::quoted;
+use handoff::git::Repository;
 use handoff::ledger::{GateRequest, Ledger, Snapshot};
 use handoff::model::GatePolicy;
 
@@ -80,6 +81,12 @@ impl GateArgs {
     #[cfg(feature = "github")]
     pub(crate) fn is_given(&self) -> bool {
         self.policy.is_given() || self.head.is_some() || self.pull_request.is_some()
+    }
+
+    /// The branch that --head names.
+    pub(crate) fn branch(&self, repository: &Repository) -> Option<&str> {
+        let named = self.head.as_deref();
+        named.filter(|name| repository.code(name).is_some())
     }
 
     /// The question about an issue.

@@ -24,7 +24,7 @@ use crate::render::receipt::ReceiptView;
   git handoff approve 123.4 --as maintainer --head HEAD
   git handoff gate 123 --require approved-by-person")]
 pub(crate) struct Arguments {
-    /// The handoff, or the issue for the one that is open in it
+    /// The handoff, or the issue for the one that is open in it, else its newest
     #[arg(value_name = "ID")]
     id: String,
     /// What to say with it

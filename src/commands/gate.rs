@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::args::gate::GateArgs;
 use crate::context::Context;
+use crate::context::here::issue_of;
 use crate::environment::now;
 use crate::exit;
 use crate::failure::{ErrorCode, Failure, hint};
@@ -22,9 +23,9 @@ use crate::view::Look;
 /// Check whether an issue meets the requirements of a merge
 ///
 /// Exits 0 if it does, and 1 if it does not. The protocol defines the requirements, and which apply by
-/// default (`merge`): the newest contract that meets or undoes one decides. Every protocol has
-/// `completed`. A depth-1 fetch of the ledger is enough, unless a requirement or --signed looks at
-/// committers or keys.
+/// default (`merge`). Of the contracts that meet a requirement or undo it, the newest decides. Every
+/// protocol has `completed`. A depth-1 fetch of the ledger is enough, unless a requirement or --signed
+/// looks at committers or keys.
 ///
 /// An approval holds for another commit if a clean merge of the approved changes with a newer base
 /// branch gives it. Where the ledger lists keys, an issue of another protocol than the default one
@@ -58,7 +59,10 @@ impl Arguments {
         let ledger = context.ledger(&repository)?;
         let tip = ledger.tip()?;
         let named = self.issue.as_deref().or(self.named.as_deref());
-        let key = context.issue_or_here(named, &repository, &tip)?;
+        let key = match self.gate.branch(&repository).filter(|_| named.is_none()) {
+            Some(branch) => issue_of(branch, &tip)?,
+            None => context.issue_or_here(named, &repository, &tip)?,
+        };
         let folder = tip.issue(&key)?;
         let Some(issue) = folder.issue()? else {
             let text = format!("there is no issue {key} in the ledger");

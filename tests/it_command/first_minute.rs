@@ -1003,7 +1003,7 @@ fn the_issue_is_the_one_whose_branch_is_checked_out() {
     for args in asked {
         env.handoff(args)
             .exits(2)
-            .says("no issue is named, and no open one has the branch handoff/88");
+            .says("no issue is named, and none has the branch handoff/88");
     }
     on(&branch);
     let said = env.handoff(&["next"]).success();

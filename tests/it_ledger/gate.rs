@@ -713,3 +713,33 @@ fn a_commit_is_named_by_what_no_other_can_take() {
     std::fs::write(info.join("grafts"), format!("{evil} {good}\n")).unwrap();
     closed(&evil, "is about commit");
 }
+
+/// A merge is asked about when its issue is done, and often from another branch.
+#[test]
+fn a_completed_issue_is_found_by_its_branch() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init", "--protocol", "review"]).success();
+    env.git(&env.repo(), &["switch", "-q", "-c", "csv"]);
+    let commit = ["commit", "-q", "--allow-empty", "-m", "The parcels as CSV"];
+    env.git(&env.repo(), &commit);
+    for line in [
+        "send --issue 7 --to reviewer --as coder --set branch=csv --set summary=Done",
+        "claim 7 --as reviewer",
+        "send --issue 7 --to end --as reviewer --set summary=Good",
+        "gate",
+        "checkout main",
+        "gate --head csv",
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[0] {
+            "checkout" => drop(env.git(&env.repo(), &["switch", "-q", words[1]])),
+            _ => drop(env.handoff(&words).success()),
+        }
+    }
+    env.handoff(&["gate"])
+        .exits(2)
+        .says("none has the branch main");
+    // None is open: the newest is approved.
+    let approve = ["approve", "7", "--as", "maintainer", "--worker", "robin"];
+    env.handoff(&approve).success().says("7.2 approved");
+}

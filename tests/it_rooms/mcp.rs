@@ -565,7 +565,7 @@ fn wrong_arguments_are_told_as_wrong_usage() {
       usage: handoff_wait lacks `targets`
       give `targets`, or `inbox: true`; see `handoff_explain {"code":"usage"}`
     graph {}
-      usage: no issue is named, and no open one has the branch main
+      usage: no issue is named, and none has the branch main
       name the issue: `handoff_list` shows each
     alerts {"severity":"high"}
       usage: `severity` of handoff_alerts can't be "high"

@@ -10,7 +10,7 @@
 pub mod call;
 pub mod elsewhere;
 pub mod fresh;
-mod here;
+pub mod here;
 pub mod interruption;
 pub mod left_for_worker;
 pub mod lookout;
@@ -445,7 +445,7 @@ pub fn one_commit(repository: &Repository, text: &str) -> Result<ObjectId, Failu
 }
 
 /// Parses a handoff's id. A bare issue key means its only open handoff, the only open one with the
-/// acting agent, or its only one.
+/// acting agent, or, if none is open, its newest.
 pub fn handoff_id(
     snapshot: &Snapshot<'_>,
     text: &str,
@@ -467,11 +467,7 @@ pub fn handoff_id(
     match &issue.open[..] {
         [only] => Ok(only.id.clone()),
         _ if mine.len() == 1 => Ok(mine[0].id.clone()),
-        [] if issue.handoffs == 1 => Ok(HandoffId::new(key, 1)),
-        [] => Err(Failure::usage(format!(
-            "issue {key} has {} handoffs and none is open: say which, {key}.1 to {key}.{}",
-            issue.handoffs, issue.handoffs
-        ))),
+        [] => Ok(HandoffId::new(key, issue.handoffs)),
         open => {
             let ids: Vec<String> = open
                 .iter()
