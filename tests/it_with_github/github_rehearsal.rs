@@ -623,6 +623,15 @@ fn an_approving_review_can_approve_in_the_ledger() {
         "html_url": "https://github.com/owner/desk/pull/7#pullrequestreview-51",
         "submitted_at": at.format("%Y-%m-%dT%H:%M:%SZ").to_string(),
     });
+    // One that was dismissed before its run began, of which GitHub tells later.
+    let mut early = payload.clone();
+    early["review"]["id"] = json!(50);
+    let dismissed = json!({ "id": 50, "state": "DISMISSED" });
+    runner.api.is_reviewed(7, dismissed);
+    let early = Event::new("pull_request_review", 4, early);
+    let run = runner.run("handoff-intake.yml", &early);
+    run.job("record", "success")
+        .says("the review was dismissed");
     let reviewed = Event::new("pull_request_review", 3, payload);
     let run = runner.run("handoff-intake.yml", &reviewed);
     run.job("record", "success")
@@ -633,6 +642,18 @@ fn an_approving_review_can_approve_in_the_ledger() {
         replies.contains("<!-- git-handoff-reply:review-51 -->"),
         "{replies}"
     );
+    // An issue that was opened again before the run of its closing began.
+    let open = opened(87, 5);
+    let mut closed = open.payload.clone();
+    closed["action"] = json!("closed");
+    closed["issue"]["state"] = json!("closed");
+    runner.api.knows_issue(&open.payload["issue"]);
+    let run = runner.run(
+        "handoff-intake.yml",
+        &Event::new("issues", 5, closed).again(),
+    );
+    run.job("record", "success")
+        .says("GitHub says that the issue is open now");
 }
 
 /// With one job for each step and the gate beside the intake, they were 30 jobs and 139 requests.
@@ -748,5 +769,5 @@ fn a_pull_request_of_one_round_takes_few_jobs_and_requests() {
     let own = calls.lines().filter(|line| !line.contains("/pulls/"));
     asked.extend(own.map(str::to_owned));
     let requests = asked.len();
-    assert_eq!((jobs, requests), (10, 65), "{asked:#?}");
+    assert_eq!((jobs, requests), (10, 68), "{asked:#?}");
 }

@@ -583,3 +583,79 @@ fn a_review_on_github_says_which_commit_an_approval_is_about() {
     }
     env.assert_sound();
 }
+
+/// Every order of these.
+fn orders<T: Clone>(all: &[T]) -> Vec<Vec<T>> {
+    if all.is_empty() {
+        return vec![Vec::new()];
+    }
+    let each = (0..all.len()).flat_map(|at| {
+        let mut rest = all.to_vec();
+        let first = rest.remove(at);
+        let rest = orders(&rest).into_iter();
+        rest.map(move |rest| [vec![first.clone()], rest].concat())
+    });
+    each.collect()
+}
+
+#[test]
+fn a_persons_approval_is_the_same_in_whatever_order_it_and_its_end_arrive() {
+    // What is said, when, and whether the commit is approved once all of it has arrived.
+    for (said, stands) in [
+        (&["approves 10", "dismissed 10"][..], false),
+        (&["approves 10", "asks 20"], false),
+        (&["says 5", "asks 20"], false),
+        (&["approves 10", "asks 20", "says 30"], true),
+        (&["approves 10", "dismissed 10", "says 30"], true),
+        (&["approves 10", "dismissed 10", "asks 20", "says 30"], true),
+        (&["asks 5", "approves 10"], true),
+    ] {
+        for order in orders(said) {
+            let env = TestEnvironment::with_ledger();
+            env.send(opening(12)).success();
+            let own = pull("opened", pull_request(5, 12));
+            event(&env, "pull_request", &own);
+            env.wait_minutes(10);
+            let start = env.now();
+            for one in &order {
+                let (what, seconds) = one.split_once(' ').unwrap();
+                let time = at(&env, start - env.now() + seconds.parse::<i64>().unwrap());
+                let (state, by, id) = match what {
+                    "asks" => ("changes_requested", "grace", 2),
+                    "dismissed" => ("dismissed", "ada", 1),
+                    _ => ("approved", "ada", 1),
+                };
+                if what == "says" {
+                    let mut on = issue(5);
+                    on["pull_request"] = json!({});
+                    on["body"] = json!("Closes #12");
+                    on["author_association"] = json!("MEMBER");
+                    let mut payload = comment(&env, on, "/handoff approve");
+                    payload["comment"]["created_at"] = json!(time);
+                    event(&env, "issue_comment", &payload);
+                    continue;
+                }
+                let mut payload = review(&env, state, "/handoff approve");
+                payload["action"] = json!(if what == "dismissed" {
+                    what
+                } else {
+                    "submitted"
+                });
+                payload["review"]["user"] = person(by);
+                payload["review"]["id"] = json!(id);
+                payload["review"]["submitted_at"] = json!(time);
+                if what == "asks" {
+                    payload["review"]["body"] = json!("No");
+                }
+                event(&env, "pull_request_review", &payload);
+            }
+            let notes = env.data(&["status", "12"])["record"]["annotations"].take();
+            let notes = notes.as_array().unwrap().iter().rev();
+            let last = notes
+                .clone()
+                .find_map(|note| note["approval"]["approved"].as_bool());
+            assert_eq!(last.unwrap_or(false), stands, "{order:?}");
+            env.assert_sound();
+        }
+    }
+}

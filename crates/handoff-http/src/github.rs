@@ -33,8 +33,8 @@ const MOST_PAGES: usize = 100;
 const SECONDARY_PAUSE: Duration = Duration::from_secs(60);
 /// The pull requests that one question names.
 const ASKED_AT_ONCE: usize = 50;
-/// The GraphQL fields per pull request: the issues it closes, and the status of its newest commit.
-const ABOUT: &str = "closingIssuesReferences(first: 100) { nodes { number repository { nameWithOwner } } } \
+/// The GraphQL fields per pull request: its state, the issues it closes, and the status of its newest commit.
+const ABOUT: &str = "state isDraft closingIssuesReferences(first: 100) { nodes { number repository { nameWithOwner } } } \
     commits(last: 1) { nodes { commit { oid status { context(name: $context) { state description } } } } }";
 /// The share (1/N) of GitHub's rate limit that less urgent requests leave to others.
 const RESERVE: u64 = 10;
@@ -55,6 +55,8 @@ pub struct Github {
 /// What GitHub knows about a pull request, besides its description.
 #[derive(Debug, Default)]
 pub struct About {
+    /// Its `state` and whether it is a `draft`, as REST has them; null if GitHub does not say.
+    pub now: Value,
     /// The issues of this repository that it closes: those named in its text, and those linked to
     /// it.
     pub closes: Vec<IssueKey>,
@@ -216,7 +218,15 @@ impl Github {
             });
             Some((text(&commit["oid"])?, known))
         };
+        let state = described["state"].as_str().map(|state| match state {
+            "OPEN" => "open",
+            _ => "closed",
+        });
         Some(About {
+            now: state.map_or(
+                Value::Null,
+                |state| json!({ "state": state, "draft": described["isDraft"] }),
+            ),
             closes: closes.collect(),
             status: commit.and_then(status),
         })

@@ -85,7 +85,10 @@ pub fn issue(number: u32) -> Value {
     })
 }
 
-pub fn issues(action: &str, issue: Value) -> Value {
+pub fn issues(action: &str, mut issue: Value) -> Value {
+    if action == "closed" {
+        issue["state"] = json!("closed");
+    }
     json!({"action": action, "issue": issue, "repository": repository(), "sender": person("octocat")})
 }
 

@@ -100,10 +100,9 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let mut event = read(context, &self.asking.given)?;
         let said = self.asking.ask(context, &mut event, output);
-        let permission = match self.permission {
-            None => self.asking.permission(context, &event)?,
-            given => given,
-        };
+        let permission = self
+            .asking
+            .permission(context, &mut event, self.permission)?;
         let delivery = self.delivery(&event)?;
         let run = environment::workflow_worker()?;
         let context = &context.with_fallback_worker(run);

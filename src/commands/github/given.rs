@@ -5,7 +5,7 @@ use handoff::base::ids::IssueKey;
 use handoff::base::text::quoted;
 use handoff::protocol::Permission;
 use handoff_github::event::{Event, MAX_PAYLOAD, NoEvent};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::contracts::input;
@@ -54,9 +54,9 @@ pub(super) struct Said {
 }
 
 impl Asking {
-    /// Asks GitHub which issues the event's pull request closes, and what an issue is now whose labels
-    /// changed: of several changes at once, one event may be all that arrives. That it does not say is
-    /// told.
+    /// Asks GitHub which issues the event's pull request closes, and how that or the event's issue is now:
+    /// events arrive in any order, and of several at once, one may be all that arrives. That it does not
+    /// say is told.
     pub(super) fn ask(&self, context: &Context, event: &mut Event, output: &mut Output) -> Said {
         let mut said = Said {
             closes: self.given.closes.clone(),
@@ -70,6 +70,9 @@ impl Asking {
                 .and_then(|github| Ok(github.about(&[number], STATUS)?))
                 .map(|mut about| {
                     let about = about.remove(&number).unwrap_or_default();
+                    if event.name().starts_with("pull_request") {
+                        event.update("pull_request", about.now);
+                    }
                     said.closes = about.closes;
                     said.head = about.status.map(|(commit, _)| commit);
                 }),
@@ -82,22 +85,27 @@ impl Asking {
         said
     }
 
-    /// Asks GitHub what the author of the event's comment or review may do in the repository; `None` of who is
-    /// no person there.
+    /// Asks GitHub what the author of the event's comment or review may do in the repository, unless that is given; `None` of who is
+    /// no person there. A review is updated by its current state.
     ///
     /// # Errors
     /// A [`Failure`] if GitHub does not say: what somebody said is not dropped for that.
     pub(super) fn permission(
         &self,
         context: &Context,
-        event: &Event,
+        event: &mut Event,
+        given: Option<Permission>,
     ) -> Result<Option<Permission>, Failure> {
+        if self.ask_github {
+            review_as_it_is_now(context, event)?;
+        }
         let is_plain = |login: &String| {
             let is_part = |b: u8| b.is_ascii_alphanumeric() || b"-_".contains(&b);
             login.bytes().all(is_part)
         };
-        let Some(login) = event.author().filter(is_plain).filter(|_| self.ask_github) else {
-            return Ok(None);
+        let is_asked = self.ask_github && given.is_none();
+        let Some(login) = event.author().filter(is_plain).filter(|_| is_asked) else {
+            return Ok(given);
         };
         match github(context)?.get(&format!("collaborators/{login}/permission")) {
             Ok(said) => Ok(said["permission"].as_str().and_then(|word| {
@@ -107,6 +115,27 @@ impl Asking {
             Err(GithubError::Refused(refused)) if refused.status == 404 => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+/// Updates a submitted review by its current state: it may have been dismissed since.
+///
+/// # Errors
+/// A [`Failure`] if GitHub does not say: an approval does not outlive its review.
+fn review_as_it_is_now(context: &Context, event: &mut Event) -> Result<(), Failure> {
+    let number = |place| event.at(place).and_then(Value::as_u64);
+    let review = number("/pull_request/number").zip(number("/review/id"));
+    let Some((number, id)) = review.filter(|_| event.action() == Some("submitted")) else {
+        return Ok(());
+    };
+    match github(context)?.get(&format!("pulls/{number}/reviews/{id}")) {
+        Ok(now) => {
+            let state = now["state"].as_str().unwrap_or_default().to_lowercase();
+            event.update("review", json!({ "state": state }));
+            Ok(())
+        }
+        Err(GithubError::Refused(refused)) if refused.status == 404 => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -124,13 +153,37 @@ pub(super) fn pull_request_of(event: &Event) -> Option<u64> {
     event.at(place).and_then(Value::as_u64)
 }
 
-/// Puts the issue as it is now in the place of the one in an event of its labels.
+/// The actions on an issue that another one undoes.
+const UNDOABLE: [&str; 9] = [
+    "labeled",
+    "unlabeled",
+    "assigned",
+    "unassigned",
+    "milestoned",
+    "demilestoned",
+    "edited",
+    "closed",
+    "reopened",
+];
+
+/// Updates an event's issue by what it is now, unless it is gone.
 fn as_it_is_now(context: &Context, event: &mut Event) -> Result<(), Failure> {
-    let is_of_labels = matches!(event.action(), Some("labeled" | "unlabeled"));
+    let is_undoable = event.name() == "issues"
+        && event
+            .action()
+            .is_some_and(|action| UNDOABLE.contains(&action));
     let number = event.at("/issue/number").and_then(Value::as_u64);
-    if let Some(number) = number.filter(|_| is_of_labels) {
-        let now = github(context)?.get(&format!("issues/{number}"))?;
-        event.replace_issue(now);
+    if let Some(number) = number.filter(|_| is_undoable) {
+        match github(context)?.get(&format!("issues/{number}")) {
+            // Its own time says what came before it.
+            Ok(now) if matches!(event.action(), Some("closed" | "reopened")) => {
+                event.update("issue", json!({ "state": now["state"] }));
+            }
+            Ok(now) => event.update("issue", now),
+            // Transferred or deleted.
+            Err(GithubError::Refused(refused)) if [301, 404, 410].contains(&refused.status) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     Ok(())
 }

@@ -36,6 +36,8 @@ struct Life {
     diligence: u64,
     /// Whether some runs are those of the workflow's own file.
     by_workflow: bool,
+    /// Whether each run asks GitHub how things are now, as the workflow's do.
+    asks: bool,
     log: Vec<String>,
 }
 
@@ -45,11 +47,13 @@ impl Life {
         let hub = Hub::new(&mut dice);
         let diligence = *dice.one(&[20, 60, 150]);
         let by_workflow = dice.percent(8);
+        let asks = dice.percent(30);
         Self {
             dice,
             hub,
             diligence,
             by_workflow,
+            asks,
             mail: Mail::default(),
             log: Vec::new(),
         }

@@ -40,6 +40,8 @@ pub(super) struct Model {
     facts: BTreeMap<(u64, &'static str), (Value, i64)>,
     reviews: Vec<Word>,
     checks: Vec<Word>,
+    /// What those say in reviews who may write: what, of which commit, in which review, and when.
+    pub(super) persons: Vec<(String, String, u64, i64)>,
     /// By issue.
     rests: BTreeMap<u64, Vec<(i64, Rest)>>,
     reopened: BTreeMap<u64, Vec<i64>>,
@@ -118,6 +120,21 @@ impl Model {
             .filter(|((of, _), (_, at))| *of == issue && *at > since);
         own.map(|((_, name), (value, _))| (*name, value.clone()))
             .collect()
+    }
+
+    /// Whether a person may have approved a commit: a review that approves it was not dismissed, and nobody asked for
+    /// changes to it since.
+    pub(super) fn may_be_approved_by_person(&self, commit: &str) -> bool {
+        let all = &self.persons;
+        let ends = |id: u64, at: i64| {
+            all.iter().any(|(says, of, other, when)| match &**says {
+                "dismissed" => *other == id,
+                "changes_requested" => of == commit && *when >= at,
+                _ => false,
+            })
+        };
+        all.iter()
+            .any(|(says, of, id, at)| says == "approved" && of == commit && !ends(*id, *at))
     }
 
     /// The reviewers of an issue's pull request, and what each said last.

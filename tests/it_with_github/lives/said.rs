@@ -27,6 +27,9 @@ pub(super) struct Run {
 
 /// A review that can be dismissed.
 pub(super) struct Review {
+    id: u64,
+    /// What it says besides.
+    body: &'static str,
     pull: u64,
     by: &'static str,
     at: i64,
@@ -56,18 +59,29 @@ impl Life {
         } else {
             "User"
         };
-        let id = self.hub.id();
+        let id = review.id;
         let payload = json!({
             "action": action,
             "review": {
-                "id": id, "user": { "login": review.by, "type": kind }, "state": says, "body": "It is said",
+                "id": id, "user": { "login": review.by, "type": kind }, "state": says, "body": review.body,
                 "commit_id": review.commit, "submitted_at": shown(review.at), "author_association": "MEMBER",
                 "html_url": format!("{}#review-{id}", address(review.pull)),
             },
             "pull_request": described, "repository": repository(), "sender": person("octocat"),
         });
-        let counts = says == "dismissed"
-            || says != "commented" && matches!(permission, Some("write" | "admin"));
+        self.hub.runner.api.is_reviewed(
+            review.pull,
+            json!({ "id": id, "state": says.to_uppercase() }),
+        );
+        let may = matches!(permission, Some("write" | "admin"));
+        let counts = says == "dismissed" || says != "commented" && may;
+        if may {
+            let word = (says, &*review.commit, review.id);
+            self.hub
+                .model
+                .persons
+                .push((word.0.to_owned(), word.1.to_owned(), word.2, review.at));
+        }
         if counts {
             self.hub
                 .model
@@ -102,7 +116,14 @@ impl Life {
         ]);
         let commit = self.hub.pull(pull).head.clone();
         let at = self.hub.now();
+        let body = if says == "approved" && self.dice.percent(50) {
+            "/handoff approve"
+        } else {
+            "It is said"
+        };
         let review = Review {
+            id: 70_000 + self.hub.id(),
+            body,
             pull,
             by,
             at,

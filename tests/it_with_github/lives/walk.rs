@@ -89,6 +89,7 @@ impl Life {
             (5 + after, Self::reopen_issue),
             (1, Self::go_away),
             (4, Self::comment),
+            (if self.asks { 12 } else { 0 }, Self::back_at_once),
             (self.diligence, Self::agent_acts),
         ];
         let all: u64 = of.iter().map(|(weight, _)| weight).sum();
@@ -99,6 +100,33 @@ impl Life {
             }
             at -= weight;
         }
+    }
+
+    /// Something is done and undone within a second, which only GitHub can tell apart.
+    fn back_at_once(&mut self) {
+        self.hub.now();
+        self.hub.at_once = true;
+        match self.dice.below(4) {
+            0 => {
+                self.close_issue();
+                self.reopen_issue();
+            }
+            1 => {
+                self.edit_so(2);
+                self.edit_so(2);
+            }
+            2 => {
+                if let Some(number) = self.open_one() {
+                    self.ready(number);
+                    self.ready(number);
+                }
+            }
+            _ => {
+                self.review();
+                self.dismiss();
+            }
+        }
+        self.hub.at_once = false;
     }
 
     pub(super) fn issue_event(&self, action: &str, number: u64, at: i64) -> Value {
@@ -114,11 +142,15 @@ impl Life {
     }
 
     fn edit(&mut self) {
+        let what = self.dice.below(6);
+        self.edit_so(what);
+    }
+
+    fn edit_so(&mut self, what: u64) {
         let Some(number) = self.some_issue() else {
             return;
         };
         let at = self.hub.now();
-        let what = self.dice.below(6);
         let flip = self.dice.percent(40);
         let issue = self.hub.issues.get_mut(&number).unwrap();
         let action = match what {

@@ -207,7 +207,7 @@ impl Kept {
         while !rest.is_empty() {
             let (number, after) = rest[1..].split_once(": pullRequest(number: ").unwrap();
             let fields = format!(
-                "{number}) {{ closingIssuesReferences(first: 100) {{ nodes {{ number repository {{ nameWithOwner }} }} }} \
+                "{number}) {{ state isDraft closingIssuesReferences(first: 100) {{ nodes {{ number repository {{ nameWithOwner }} }} }} \
                  commits(last: 1) {{ nodes {{ commit {{ oid status {{ context(name: $context) {{ state description }} }} }} }} }} }} "
             );
             rest = after.strip_prefix(&fields).unwrap();
@@ -245,8 +245,12 @@ impl Kept {
                 json!({ "context": own })
             });
             let commits = json!({ "nodes": [{ "commit": { "oid": head, "status": status } }] });
-            data[&name] =
-                json!({ "closingIssuesReferences": { "nodes": nodes }, "commits": commits });
+            let state = match (&pull["merged"], pull["state"].as_str().unwrap()) {
+                (Value::Bool(true), _) => "MERGED".to_owned(),
+                (_, state) => state.to_uppercase(),
+            };
+            data[&name] = json!({ "state": state, "isDraft": pull["draft"],
+                "closingIssuesReferences": { "nodes": nodes }, "commits": commits });
         }
         let mut answer = json!({ "data": { "repository": data } });
         if !errors.is_empty() {
@@ -326,6 +330,13 @@ impl Kept {
                 let own = self.reviews.iter();
                 let own = own.filter(|(of, _)| Some(*of) == number.parse().ok());
                 (200, own.map(|(_, review)| review.clone()).collect(), None)
+            }
+            (Method::Get, ["pulls", number, "reviews", id]) => {
+                let mut own = self.reviews.iter();
+                let found = own.find(|(of, review)| {
+                    Some(*of) == number.parse().ok() && review["id"].as_u64() == id.parse().ok()
+                });
+                found.map_or(missing, |(_, found)| (200, found.clone(), None))
             }
             (Method::Get, ["issues", number]) => {
                 let found = self.issues.iter();

@@ -17,6 +17,18 @@ fn other(name: &str) -> String {
     format!("other_{name}")
 }
 
+/// A note about another pull request, under the usual names.
+pub(super) fn usual(note: &Annotation) -> Annotation {
+    let facts = note.facts.iter().map(|(name, value)| {
+        let name = name.strip_prefix("other_").unwrap_or(name);
+        (name.to_owned(), value.clone())
+    });
+    Annotation {
+        facts: facts.collect(),
+        ..note.clone()
+    }
+}
+
 /// The other pull request that an event's note is about, if it is about one.
 pub(super) fn number(note: &Annotation) -> Option<u64> {
     note.event.as_ref()?;

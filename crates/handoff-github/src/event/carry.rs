@@ -53,6 +53,11 @@ pub fn carry_out(mut context: EventContext<'_, '_>, event: &Event) -> Result<Car
         let why = format!("nothing follows from an event `{}`", event.name());
         return Ok(Carried::nothing(why));
     };
+    if let Some(state) = event.undone() {
+        let why =
+            format!("GitHub says that the issue is {state} now: the event that did so counts");
+        return Ok(Carried::nothing(why));
+    }
     let tip = context.ledger.tip()?;
     let naming = Naming::of(&tip, context.closes)?;
     let subject = Subject::of(event, &naming);

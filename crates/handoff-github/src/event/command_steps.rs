@@ -8,8 +8,8 @@ use handoff::base::text::without_invisible;
 use handoff::base::{Code, Moment, ObjectId, short_id};
 use handoff::ledger::{Done, LedgerError};
 use handoff::model::{
-    Approval, Delivery, DeliveryName, EventArgs, Issue, Record, Refusal, RequestRefusal,
-    RetryRefusal, StateRefusal, Update, View, another_attempt,
+    Annotation, Approval, Delivery, DeliveryName, EventArgs, Issue, Opinion, Record, Refusal,
+    RequestRefusal, RetryRefusal, StateRefusal, Update, View, another_attempt,
 };
 use handoff::protocol::{Command, Event as Happens, EventKind, EventRule, HEAD, Permission, State};
 use serde_json::{Map, Value};
@@ -473,6 +473,13 @@ impl Work<'_, '_, '_> {
         let branch = facts.get("branch").and_then(Value::as_str);
         let branch = record.code.as_ref().map(|code| &*code.branch).or(branch);
         let branch = branch.filter(|_| !self.is_said_beside(&given.issue));
+        if let Some(why) = self.opposed(given, head.as_deref().or(of_it)) {
+            let refused = Refused::new(why);
+            return Ok(Err(match &head {
+                Some(head) => refused.next(format!("/handoff approve {}", short_id(head))),
+                None => refused,
+            }));
+        }
         let code = head.map(|head| Code {
             branch: branch.unwrap_or(&head).to_owned(),
             tree: self.tree(&head),
@@ -481,7 +488,7 @@ impl Work<'_, '_, '_> {
         let approve = Update::Annotate {
             handoff: Some(record.id.number()),
             note: because(given, note).reason.unwrap_or_default(),
-            facts: Map::new(),
+            facts: self.since(),
             approval: Some(Approval {
                 approved: true,
                 code,
@@ -490,8 +497,52 @@ impl Work<'_, '_, '_> {
         Ok(Ok((person, approve)))
     }
 
+    /// Why an approval does not hold, although it arrives later: its review was dismissed, or after it was
+    /// said, somebody asked for changes to this commit, or a person disapproved of it.
+    fn opposed(&self, given: &Given<'_>, commit: Option<&str>) -> Option<String> {
+        let is_review = self.event.kind() == Some(EventKind::PullRequestReview);
+        if is_review && self.event.of_written("/state") == Some("dismissed") {
+            return Some("the review was dismissed".to_owned());
+        }
+        let definition = self.rules.protocol().definition();
+        let author = self.event.author().filter(|_| is_review);
+        let since = EventKind::PullRequestReview.since_fact();
+        let is_of_it = |note: &Annotation| {
+            let facts = definition.event_rules().iter().flat_map(|rule| &rule.facts);
+            let mut reviewed = facts.filter(|(_, at)| at.pointers() == ["/review/commit_id"]);
+            reviewed.any(|(name, _)| note.facts.get(name).and_then(Value::as_str) == commit)
+        };
+        let is_later = |at: Moment| at.timestamp() >= given.said_at.timestamp();
+        let disapproved = given.issue.annotations.iter().any(|note| {
+            let no = note.approval.as_ref().filter(|one| !one.approved);
+            let of = no.map(|no| no.code.as_ref().map(|code| &*code.commit));
+            of.is_some_and(|of| of.is_none() || of == commit) && said_at(note).is_some_and(is_later)
+        });
+        if disapproved {
+            return Some("since then, it was disapproved".to_owned());
+        }
+        let notes = given.issue.annotations.iter().map(beside::usual);
+        { notes }
+            .filter(|note| note.facts.contains_key(&since))
+            .find_map(|note| {
+                let mut all = definition.facts.opinions.iter();
+                let said = all.find_map(|rules| Opinion::of(rules, &note))?;
+                let ends = said.withdraws() && author.as_deref() == Some(said.by)
+                    || said.asks() && commit.is_some() && is_of_it(&note);
+                let why = || format!("since then, the review by {} is {}", said.by, said.value);
+                (ends && is_later(said.since())).then(why)
+            })
+    }
+
+    /// When it was said, as a fact.
+    fn since(&self) -> Map<String, Value> {
+        let said = self.event.kind().zip(self.event.happened_at());
+        let fact = said.map(|(kind, at)| (kind.since_fact(), at.rfc3339().into()));
+        fact.into_iter().collect()
+    }
+
     /// Takes back what a person approved: the review that said so is dismissed, or somebody who may write asks
-    /// for changes to the same commit.
+    /// for changes to the same commit afterwards.
     pub(super) fn take_back(&mut self, rules: &[EventRule]) -> Result<(), LedgerError> {
         let is_dismissed = self.event.action() == Some("dismissed");
         let asks = self.event.of_written("/state") == Some("changes_requested");
@@ -501,12 +552,10 @@ impl Work<'_, '_, '_> {
         let Some((person, issue)) = self.person(rule).zip(self.issue()?) else {
             return Ok(());
         };
-        let words = issue.annotations.iter().rev();
-        let mut words = words.filter(|note| note.by == person && note.approval.is_some());
-        let Some((last, approval)) = words
-            .next()
-            .and_then(|last| last.approval.as_ref().map(|one| (last, one)))
-        else {
+        let words = issue.annotations.iter().filter(|note| note.by == person);
+        let words = words.filter_map(|note| Some((note, note.approval.as_ref()?)));
+        let newest = words.max_by_key(|(note, _)| note.said_at().unwrap_or(note.at).timestamp());
+        let Some((last, approval)) = newest else {
             return Ok(());
         };
         let said_in = last.event.as_ref().map(ToString::to_string);
@@ -514,11 +563,13 @@ impl Work<'_, '_, '_> {
         let commit = approval.code.as_ref().map(|code| &*code.commit);
         let is_against = asks && commit.is_some() && commit == self.event.of_written("/commit_id");
         let is_against = is_against && self.entitled(Permission::Write, "ask for changes").is_ok();
+        let is_before = said_at(last).zip(self.event.happened_at());
+        let is_before = is_before.is_none_or(|(said, asks)| said.timestamp() <= asks.timestamp());
         let delivery = self.part(rule, "taken-back")?;
         let Some(id) = last
             .id
             .as_ref()
-            .filter(|_| approval.approved && (is_of_it || is_against))
+            .filter(|_| approval.approved && (is_of_it || is_against && is_before))
         else {
             return Ok(());
         };
@@ -533,7 +584,7 @@ impl Work<'_, '_, '_> {
         let no = Update::Annotate {
             handoff: Some(id.number()),
             note: format!("{done} on GitHub: {}", self.said_by()),
-            facts: Map::new(),
+            facts: self.since(),
             approval: Some(Approval {
                 approved: false,
                 code: approval.code.clone(),
@@ -877,6 +928,12 @@ fn changed_since(given: &Given<'_>, record: &Record, again: &str) -> Option<Refu
         );
         Refused::new(why).next(again)
     })
+}
+
+/// When an approval was said; on the command line, when it was recorded.
+fn said_at(note: &Annotation) -> Option<Moment> {
+    let recorded = note.event.is_none().then_some(note.at);
+    note.said_at().or(recorded)
 }
 
 /// Since when a commit is the newest one, from events, in seconds.

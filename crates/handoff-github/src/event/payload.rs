@@ -227,13 +227,25 @@ impl Event {
         self.payload.pointer(pointer)
     }
 
-    /// Replaces the payload's issue by its current state, if it is the same issue.
-    pub fn replace_issue(&mut self, now: Value) {
-        if let Some(issue) = self.payload.get_mut("issue")
-            && issue["number"] == now["number"]
+    /// Updates the payload's `issue`, `pull_request` or `review` by what GitHub says of it now.
+    pub fn update(&mut self, what: &str, now: Value) {
+        if let Some(Value::Object(known)) = self.payload.get_mut(what)
+            && let Value::Object(now) = now
         {
-            *issue = now;
+            known.extend(now);
         }
+    }
+
+    /// The issue's current state if it is the opposite of what the event did: a later event undid it.
+    pub(super) fn undone(&self) -> Option<&str> {
+        let state = self
+            .text("/issue/state")
+            .filter(|_| self.kind == Some(EventKind::Issues))?;
+        matches!(
+            (self.action()?, state),
+            ("closed", "open") | ("reopened", "closed")
+        )
+        .then_some(state)
     }
 
     /// The origin, if it is not the repository itself: another repository's events prove nothing

@@ -1,7 +1,7 @@
 //! Approvals and disapprovals by persons, kept among the issue's notes.
 
 use handoff_protocol::State;
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use crate::planner::Planner;
 use crate::record::{Annotation, Approval, Issue, Record, View};
@@ -10,12 +10,13 @@ use crate::step::message::Account;
 use crate::step::{Planned, StepEvent, Stop};
 
 impl<E, V: View<E>> Planner<'_, E, V> {
-    /// Records whether a person approves a handoff. No state changes; requirements look it up.
+    /// Records whether a person approves a handoff. No state changes; requirements look it up. The
+    /// note's facts say since when that holds, if it was said elsewhere.
     pub(super) fn approve(
         &self,
         mut issue: Issue,
         number: u32,
-        note: &str,
+        (note, facts): (&str, &Map<String, Value>),
         approval: &Approval,
     ) -> Result<Planned, Stop<E>> {
         let record = self.record(&self.id(number))?;
@@ -66,7 +67,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             id: Some(record.id.clone()),
             note: note.to_owned(),
             event: self.step.event_id(),
-            facts: Map::new(),
+            facts: facts.clone(),
             approval: Some(approval),
             worker: self.step.worker.clone(),
         };

@@ -4,6 +4,7 @@ use handoff_base::Edit;
 use handoff_base::ids::AgentName;
 use handoff_base::text::quoted;
 use handoff_protocol::{ContractType, Ends, Event, IllegalEvent, State};
+use serde_json::Map;
 
 use crate::decision::is_to_decide;
 use crate::layout;
@@ -47,7 +48,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 code: None,
             };
             let why = args.reason.as_deref().unwrap_or_default();
-            return self.approve(issue, number, why, &no);
+            return self.approve(issue, number, (why, &Map::new()), &no);
         }
         // An agent that may cancel only because it is the receiver must hold the handoff.
         if event.is_holders() || event == Event::Cancel && self.cancels_as_receiver(&record) {

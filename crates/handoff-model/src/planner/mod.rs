@@ -223,11 +223,11 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             Update::Annotate {
                 handoff,
                 note,
+                facts,
                 approval: Some(approval),
-                ..
             } => {
                 let number = handoff.unwrap_or(issue.handoffs);
-                self.approve(issue, number, note, approval)
+                self.approve(issue, number, (note, facts), approval)
             }
             Update::Annotate {
                 handoff,
