@@ -94,7 +94,13 @@ impl Arguments {
             }
         };
         let least = Level::from(self.severity);
-        let mut firing = firing(&issues, &rules, &local(&ledger)?, key.as_ref(), now);
+        let mut firing = firing(
+            &issues,
+            &rules,
+            &local(&ledger, &tip, now)?,
+            key.as_ref(),
+            now,
+        );
         firing.retain(|alert| alert.severity >= least);
         let without = rules
             .iter()

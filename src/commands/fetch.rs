@@ -152,7 +152,7 @@ impl Answer for RepairView {
         };
         if !lost.is_empty() {
             text += &format!(
-                "lost, since only this clone had them: {}\n",
+                "lost, since no copy has them: {}\n",
                 counted(lost.len(), "commit")
             );
             text.extend(lost.iter().map(|id| format!("  {id}\n")));

@@ -102,7 +102,7 @@ impl Arguments {
         let metrics = Metrics::of(
             (&survey, stuck),
             &rules,
-            &local(&ledger)?,
+            &local(&ledger, &tip, now)?,
             self.since,
             by,
             now,

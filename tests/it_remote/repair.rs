@@ -435,3 +435,41 @@ fn damage_that_is_another_branchs_stays_and_is_told() {
     assert_eq!(fs::read(&file).unwrap(), spoiled);
     env.handoff(&["verify"]).success();
 }
+
+#[test]
+fn a_repair_does_not_hide_that_the_remote_went_back() {
+    let clones = Clones::new();
+    let (env, repo) = (&clones.env, clones.env.repo());
+    env.git(&repo, &["config", "fetch.unpackLimit", "10000"]);
+    clones.open(&repo, 1, &[]).success();
+    let before = clones.at(&repo, "handoffs");
+    clones.open(&repo, 2, &[]).success();
+    let tip = clones.at(&repo, "handoffs");
+    let told = |text: &str, alert: &str| {
+        for (command, text) in [("status", text), ("doctor", text), ("alerts", alert)] {
+            let said = env.handoff(&[command]);
+            let said = format!("{}{}", said.stdout, said.stderr);
+            assert!(said.contains(text), "{command}: {said}");
+        }
+    };
+    let put_back = ["update-ref", "refs/heads/handoffs", &before];
+    env.git(&clones.bare, &put_back);
+    // The damaged object is on the remote; a repair that can't reach it changes nothing, either.
+    damage(&objects_of(&clones, &repo, &before)[0], "cut off");
+    clones.take_away();
+    env.handoff(&["fetch", "--repair"]).exits(9);
+    clones.bring_back();
+    let found = repair_json(&clones, &repo, &[]);
+    assert_eq!(found["commit"], *tip, "{found}");
+    let rewritten = "the remote's branch was rewritten";
+    told(rewritten, rewritten);
+    env.handoff(&["sync"]).exits(10).says("was rewritten");
+    // What only the removed steps had is lost, and that it was there is not.
+    damage(&objects_of(&clones, &repo, &tip)[0], "missing");
+    let found = repair_json(&clones, &repo, &[]);
+    assert_eq!(found["lost"], serde_json::json!([tip]), "{found}");
+    told("history.rewritten", "corrupt-ledger");
+    accepted(&clones, &repo);
+    env.handoff(&["sync"]).success();
+    clones.assert_sound(&repo);
+}

@@ -35,7 +35,7 @@ pub(super) fn ledger_status(
         issues: (survey.issues.len(), completed.count()),
         counts: counts.collect(),
         stuck: of_survey(tip, &survey, &rules, now)?,
-        firing: firing(&survey.issues, &rules, &local(ledger)?, None, now)
+        firing: firing(&survey.issues, &rules, &local(ledger, tip, now)?, None, now)
             .into_iter()
             .map(|alert| Threshold {
                 protocol: alert.protocol,

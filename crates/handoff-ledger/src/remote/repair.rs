@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use handoff_base::ObjectId;
-use handoff_git::{Aside, Depth, Patience, PublishError, Remote, masked};
+use handoff_git::{Aside, Depth, Patience, PublishError, Remote, SharedModes, masked};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -47,14 +47,17 @@ impl Ledger<'_> {
         gives_up: bool,
     ) -> Result<Repaired, LedgerError> {
         self.guard(session)?;
+        let _modes = SharedModes::begin();
         if source.is_none() && self.is_shared() {
             // Before anything is moved.
             self.with_upstream(|_, upstream| upstream.ensure_answers(session))?;
         }
         let at = self.tip_id().ok().flatten();
+        let tracked = self.tracked()?;
         let removed = self.repository().remove_empty_objects().map_err(io_error)?;
         let mut aside = self.repository().set_loose_aside().map_err(io_error)?;
         let done = self.repair_beside(session, source, gives_up, &mut aside);
+        self.track_again(tracked, done.is_err());
         match done {
             Ok(repaired) => Ok(Repaired {
                 removed,
@@ -109,8 +112,11 @@ impl Ledger<'_> {
         }
         let commit = self.settle_branch(session, whole, there)?;
         if !lost.is_empty() {
-            let forgotten = self.repository().forget_logged(self.refname(), &lost);
-            forgotten.map_err(io_error)?;
+            let tracked = self.tracked()?.into_iter().map(|(refname, _)| refname);
+            for refname in tracked.chain([self.refname().to_owned()]) {
+                let forgotten = self.repository().forget_logged(&refname, &lost);
+                forgotten.map_err(io_error)?;
+            }
         }
         let mut others = Vec::new();
         if !aside.files().is_empty() {
@@ -205,23 +211,52 @@ impl Ledger<'_> {
         Ok(wanted)
     }
 
-    /// Removes tracking refs that are empty or point to missing objects, with which git does not
-    /// fetch: also those of a remote that is not yet the ledger's, and the one that `git push`
-    /// moves too.
-    fn drop_lost_tracking(&self) -> Result<(), LedgerError> {
+    /// The tracking refs, and their values: also those of a remote that is not yet the ledger's,
+    /// and the one that `git push` moves too.
+    fn tracked(&self) -> Result<Vec<(String, Option<ObjectId>)>, LedgerError> {
         let repository = self.repository();
         let mut tracking = repository.discardable(TRACKING).map_err(io_error)?;
         let upstream = self.upstream();
         tracking.extend(upstream.map(|u| format!("refs/remotes/{}/{}", u.name, u.branch)));
-        for refname in &tracking {
-            self.drop_empty(refname)?;
-            if let Some(at) = repository.resolve(refname)?
+        let value = |refname: &String| repository.resolve(refname).ok().flatten();
+        let tracked = tracking.into_iter().map(|refname| {
+            let at = value(&refname);
+            (refname, at)
+        });
+        Ok(tracked.collect())
+    }
+
+    /// Removes tracking refs that are empty or point to missing objects, with which git does not
+    /// fetch.
+    fn drop_lost_tracking(&self) -> Result<(), LedgerError> {
+        let repository = self.repository();
+        for (refname, _) in self.tracked()? {
+            self.drop_empty(&refname)?;
+            if let Some(at) = repository.resolve(&refname)?
                 && !self.is_whole(at, None)?
             {
-                repository.discard(refname)?;
+                repository.discard(&refname)?;
             }
         }
         Ok(())
+    }
+
+    /// Sets tracking refs back that the remote's branch does not continue: it was rewritten, which
+    /// the next look tells. Those whose objects nobody has stay removed, unless the repair failed.
+    fn track_again(&self, tracked: Vec<(String, Option<ObjectId>)>, failed: bool) {
+        let repository = self.repository();
+        for (refname, was) in tracked {
+            let now = repository.resolve(&refname).ok().flatten();
+            let Some(was) = was.filter(|was| Some(*was) != now) else {
+                continue;
+            };
+            let continues = now.map(|now| repository.is_in_history(was, now));
+            let continues = matches!(continues, Some(Ok(true)));
+            if !continues && (failed || matches!(self.is_whole(was, None), Ok(true))) {
+                // If its commit can't be read, it was of no use before.
+                let _ = repository.move_ref(&refname, now, was, "handoff: repair");
+            }
+        }
     }
 
     /// Fetches the whole ledger, even if git regards it as known.

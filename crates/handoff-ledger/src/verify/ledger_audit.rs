@@ -126,9 +126,14 @@ impl Ledger<'_> {
             None => {
                 // The ancestors of a distant commit are older than the recent ones here.
                 let is_recent = |id: ObjectId| recent.contains(&id);
-                let branched =
-                    |seen: &ObjectId| history(*seen).map_while(Result::ok).any(is_recent);
-                found.extend(seen.filter(branched).map(|seen| self.rewritten(tip, seen)));
+                let branched = |seen: ObjectId| history(seen).map_while(Result::ok).any(is_recent);
+                // What the branch still leads to is here, unless it is cut off.
+                let is_gone = |seen| {
+                    !self.repository().has(seen)
+                        && matches!(self.repository().is_cut_off(tip), Ok(false))
+                };
+                let is_lost = |seen: &ObjectId| branched(*seen) || is_gone(*seen);
+                found.extend(seen.filter(is_lost).map(|seen| self.rewritten(tip, seen)));
                 recent.truncate(1);
             }
         }
