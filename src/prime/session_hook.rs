@@ -8,7 +8,7 @@ use std::{fs, thread};
 
 use clap::ValueEnum;
 use handoff::base::digest;
-use handoff::git::Repository;
+use handoff::git::{Repository, SharedModes};
 use handoff_harness::agents::{Event, Harness, Kept};
 use serde_json::Value;
 
@@ -141,6 +141,7 @@ fn remember(common_dir: &Path, harness: &str, session: &str) -> bool {
     const MOST: usize = 256;
     let folder = common_dir.join("handoff").join("kept");
     let name = digest(format!("{harness}\0{session}").as_bytes());
+    let _modes = SharedModes::begin();
     let made = fs::create_dir_all(&folder).and_then(|()| fs::File::create_new(folder.join(name)));
     if made.is_err() {
         return false;

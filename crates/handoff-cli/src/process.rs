@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use handoff::git::SharedModes;
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, wait};
 use serde::{Deserialize, Serialize};
 
@@ -287,14 +288,16 @@ fn started(number: u32) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// Locks a file while the result is held; `None` if another process holds it. The system releases a
-/// killed process's lock.
+/// Locks a file of a git directory while the result is held; `None` if another process holds it. The
+/// system releases a killed process's lock.
 ///
 /// # Errors
-/// The system's, if the file can't be created.
+/// The system's, if the file or its folder can't be created.
 pub fn locked(path: &Path) -> io::Result<Option<File>> {
     let mut options = File::options();
     options.create(true).truncate(false).write(true);
+    let _modes = SharedModes::begin();
+    fs::create_dir_all(path.parent().unwrap_or(path))?;
     loop {
         let lock = options.open(path)?;
         match lock.try_lock() {

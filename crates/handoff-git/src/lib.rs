@@ -45,7 +45,7 @@ pub use commits::{
 pub use error::{GitError, LEFT_OUT, NEWER_GIT, OpenError, PublishError, REPAIR};
 pub use files::{
     Obstacle, Queue, RefWatch, Scratch, SharedModes, Waker, git_directory_of, is_ignored_by_hfs,
-    is_inside, leads_out, led_to, read_regular,
+    is_inside, leads_out, led_to, new_beside, read_regular, replace,
 };
 pub use maintenance::Aside;
 pub use objects::{ById, Recent, blob_id};

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use handoff::base::digest;
 use handoff::base::ids::HandoffId;
+use handoff::git::new_beside;
 use serde::{Deserialize, Serialize};
-use tempfile::NamedTempFile;
 
 use super::notice::Notice;
 use handoff_cli::failure::{ErrorCode, Failure};
@@ -63,7 +63,6 @@ impl Told {
         let name = &digest(key.as_bytes())[..16];
         let file = folder.join(format!("{name}.json"));
         let unusable = |error: &io::Error| failed(&file, &error.to_string());
-        fs::create_dir_all(&folder).map_err(|error| unusable(&error))?;
         let lock = locked(&folder.join(format!("{name}.lock")));
         let Some(lock) = lock.map_err(|error| unusable(&error))? else {
             let text = "another `git handoff notify` of this clone already sends these notices";
@@ -145,8 +144,7 @@ impl Told {
             version: 1,
             notices: self.notices.values().cloned().collect(),
         };
-        let folder = self.file.parent().unwrap_or(Path::new("."));
-        let mut new = NamedTempFile::new_in(folder)?;
+        let mut new = new_beside(&self.file)?;
         new.write_all(serde_json::to_string(&stored)?.as_bytes())?;
         new.as_file().sync_data()?;
         new.persist(&self.file)?;

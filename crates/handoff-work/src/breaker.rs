@@ -5,13 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use handoff::base::text::one_line;
+use handoff::git::replace;
 use serde::{Deserialize, Serialize};
-use tempfile::NamedTempFile;
 
 use super::piece::Later;
 use super::slot::Slot;
@@ -80,13 +79,8 @@ impl Breakers {
             }
             return;
         }
-        let written = || {
-            let mut new = NamedTempFile::new_in(self.0.parent()?).ok()?;
-            new.write_all(serde_json::to_string(&noted).ok()?.as_bytes())
-                .ok()?;
-            new.persist(&self.0).ok()
-        };
-        let _ = written();
+        let noted = serde_json::to_string(&noted).unwrap_or_default();
+        let _ = replace(&self.0, noted.as_bytes());
     }
 
     /// Closes a breaker after a run that took place.

@@ -2,7 +2,7 @@
 //! needed.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -58,9 +58,8 @@ impl Decider {
             return Ok(());
         }
         let path = folder.join("decide.lock");
-        let locked = fs::create_dir_all(folder).and_then(|()| handoff_cli::process::locked(&path));
-        self.lock =
-            locked.map_err(|error| format!("{} can't be locked: {error}", path.display()))?;
+        self.lock = handoff_cli::process::locked(&path)
+            .map_err(|error| format!("{} can't be locked: {error}", path.display()))?;
         match self.lock {
             Some(_) => Ok(()),
             None => Err("another worker of this clone decides".to_owned()),

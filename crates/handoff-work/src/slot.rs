@@ -5,13 +5,13 @@
 //! worker.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use handoff::base::ids::{AgentName, HandoffId, WorkerId};
+use handoff::git::replace;
 use handoff::model::ModelUsage;
 use serde::{Deserialize, Serialize};
-use tempfile::NamedTempFile;
 
 use handoff_cli::process::{ProcessGroup, locked};
 
@@ -59,7 +59,6 @@ impl Slot {
     /// # Errors
     /// The system's error, if a lock can't be created.
     pub(super) fn take(folder: &Path) -> io::Result<Self> {
-        fs::create_dir_all(folder)?;
         for number in 1.. {
             let slot = Self::lock(folder, number)?;
             if let Some(slot) = slot.filter(|slot| slot.note().is_none()) {
@@ -111,10 +110,7 @@ impl Slot {
 
     /// Writes the note before the work begins.
     pub(super) fn write(&self, note: &Note) -> io::Result<()> {
-        let mut new = NamedTempFile::new_in(&self.folder)?;
-        new.write_all(serde_json::to_string(note)?.as_bytes())?;
-        new.persist(self.file())?;
-        Ok(())
+        replace(&self.file(), serde_json::to_string(note)?.as_bytes())
     }
 
     /// Marks the work as left to the next process.

@@ -6,15 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use handoff::base::ids::{HandoffId, IssueKey};
-use handoff::git::Repository;
+use handoff::git::{Repository, replace};
 use serde::{Deserialize, Serialize};
-use tempfile::NamedTempFile;
 
 use super::checkout::Checkout;
 use super::program::{Actor, Program, word};
@@ -143,7 +141,6 @@ impl Worktrees {
         let failed = |error: std::io::Error, path: &Path| {
             Trouble::Other(format!("{} can't be written: {error}", path.display()))
         };
-        fs::create_dir_all(&self.notes).map_err(|error| failed(error, &self.notes))?;
         fs::create_dir_all(&self.folder).map_err(|error| failed(error, &self.folder))?;
         let key = wanted.id.issue();
         // The one in which the same work was begun, then the first free one.
@@ -688,10 +685,8 @@ impl Worktrees {
     }
 
     fn remember(&self, name: &str, remembered: &Remembered) -> std::io::Result<()> {
-        let mut new = NamedTempFile::new_in(&self.notes)?;
-        new.write_all(serde_json::to_string(remembered)?.as_bytes())?;
-        new.persist(self.notes.join(format!("{name}.json")))?;
-        Ok(())
+        let note = self.notes.join(format!("{name}.json"));
+        replace(&note, serde_json::to_string(remembered)?.as_bytes())
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use super::SharedModes;
+use super::{SharedModes, replace};
 
 /// The maximum size that is read, in bytes.
 const LARGEST: u64 = 32 << 20;
@@ -73,20 +73,7 @@ impl Scratch {
     /// # Errors
     /// Any I/O error; then the old file stays.
     pub fn write(&self, bytes: &[u8]) -> io::Result<()> {
-        let _modes = SharedModes::begin();
-        let ending = format!("{}.new", std::process::id());
-        let new = self.path.with_extension(ending);
-        let created = File::create_new(&new).or_else(|_| {
-            fs::create_dir_all(new.parent().unwrap_or(&new))?;
-            File::create_new(&new)
-        });
-        let written = created.and_then(|mut file| file.write_all(bytes));
-        let renamed = written.and_then(|()| fs::rename(&new, &self.path));
-        if renamed.is_err() {
-            // At worst, a small file is left over.
-            let _ = fs::remove_file(&new);
-        }
-        renamed
+        replace(&self.path, bytes)
     }
 
     /// Opens it for writing, creating its folder if needed.

@@ -8,7 +8,7 @@ use handoff_base::ObjectId;
 
 use super::{LOGGED, git_command};
 use crate::error::{GitError, PublishError};
-use crate::files::SharedModes;
+use crate::files::{SharedModes, replace};
 use crate::objects::{ToOid, object_id};
 use crate::repository::Repository;
 use crate::repository::{RefStore, RefUpdate, Target};
@@ -148,9 +148,7 @@ impl RefStore for RefFiles {
                 kept += &format!("{was} {is} {rest}\n");
             }
         }
-        let new = path.with_extension("new");
-        fs::write(&new, kept)?;
-        fs::rename(new, path)
+        replace(&path, kept.as_bytes())
     }
 
     /// The lock file contains the commit, or a prefix of it.

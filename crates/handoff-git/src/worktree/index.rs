@@ -7,6 +7,7 @@ use git2::ObjectType;
 use handoff_base::ObjectId;
 
 use crate::error::GitError;
+use crate::files::SharedModes;
 use crate::objects::{git2_format, object_id};
 use crate::process::git_alone;
 use crate::repository::Repository;
@@ -185,7 +186,10 @@ impl Repository {
     pub(super) fn plain_index(&self) -> io::Result<git2::Index> {
         let own = self.path().join("index");
         let folder = self.common_dir().join("handoff");
-        fs::create_dir_all(&folder)?;
+        {
+            let _modes = SharedModes::begin();
+            fs::create_dir_all(&folder)?;
+        }
         let copy = folder.join(format!("index-{}", std::process::id()));
         let written = own.metadata()?.modified()?;
         fs::copy(&own, &copy)?;

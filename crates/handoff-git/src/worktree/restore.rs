@@ -16,7 +16,7 @@ use super::disk::{metadata_at, on_disk, path_bytes};
 use super::{Hidden, KeptFile, Unfinished};
 use crate::commits::{Person, commit_bytes};
 use crate::error::{GitError, PublishError};
-use crate::files::{Obstacle, is_inside};
+use crate::files::{Obstacle, SharedModes, is_inside};
 use crate::objects::ToOid;
 use crate::process::git_alone;
 use crate::repository::Repository;
@@ -217,6 +217,7 @@ impl Repository {
             let shown = path.display().to_string();
             move |source| RestoreError::File { shown, source }
         };
+        let _modes = SharedModes::begin();
         fs::create_dir_all(dir).map_err(fail(dir))?;
         let link = real(dir).map_err(fail(dir))?.join(".git");
         let all = self.common_dir().join("worktrees");
