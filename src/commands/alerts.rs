@@ -24,7 +24,7 @@ use crate::exit;
 use crate::failure::{ErrorCode, Failure};
 use crate::local::local;
 use crate::output::annotations::Format;
-use crate::output::{Answer, Output, annotations, counted};
+use crate::output::{Answer, Output, annotations, counted, counted_as};
 use crate::view::Look;
 
 /// Report crossed thresholds: since when, by what, and what to do
@@ -141,8 +141,7 @@ impl Arguments {
         }
         if output.is_json() {
             let count = view.firing.len();
-            let is = if count == 1 { "is" } else { "are" };
-            let crossed = || format!("{} {is} crossed", counted(count, "threshold"));
+            let crossed = || counted_as(count, "threshold", [" is crossed", "s are crossed"]);
             let text = fault.map_or_else(crossed, str::to_owned);
             let failure = Failure::new(ErrorCode::Alert, text);
             return Err(failure

@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::environment::{self, now};
 use crate::exit;
 use crate::failure::Failure;
-use crate::output::{Answer, Output, counted};
+use crate::output::{Answer, Output, counted, counted_as};
 use crate::view::Look;
 
 /// The maximum number of faults listed of one kind.
@@ -234,8 +234,12 @@ impl Arguments {
         let rejected = ledger.rejected()?.len();
         if rejected > 0 {
             let what = format!(
-                "{} made here offline were refused",
-                counted(rejected, "step")
+                "{} refused",
+                counted_as(
+                    rejected,
+                    "step",
+                    [" made here offline was", "s made here offline were"]
+                )
             );
             let cure = "`git handoff refused` lists them: retry or drop each";
             found.add(Weight::Warning, "remote", what, cure);

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use handoff::base::ids::IssueKey;
-use handoff::base::text::continued;
+use handoff::base::text::{continued, counted};
 use handoff::ledger::{Exchanger, Export, Tally};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -121,7 +121,10 @@ impl Answer for ExportView<'_> {
             .map(|file| format!("left as it is: {}\n", continued(file)))
             .collect();
         format!(
-            "exported {steps} steps and {handoffs} handoffs to {folder}, {files} files\n{kept}{rest}"
+            "exported {} and {} to {folder}, {}\n{kept}{rest}",
+            counted(*steps, "step"),
+            counted(*handoffs, "handoff"),
+            counted(*files, "file")
         )
     }
 }

@@ -18,7 +18,7 @@ use crate::context::{Context, handoff_id};
 use crate::contracts::usage::UsageReport;
 use crate::environment::{host, tools};
 use crate::failure::{ErrorCode, Failure};
-use crate::output::{Output, counted};
+use crate::output::{Output, counted_as};
 use crate::render::receipt::ReceiptView;
 
 /// Report that you cannot finish a handoff that you hold
@@ -140,10 +140,9 @@ impl Arguments {
             Program::uncommitted(&repository).unwrap_or_default()
         };
         if lost > 0 {
-            let were = if lost == 1 { "was" } else { "were" };
             output.say(&format!(
-                "{} {were} not kept, only here: `fail --snapshot` keeps such files",
-                counted(lost, "uncommitted file")
+                "{} not kept, only here: `fail --snapshot` keeps such files",
+                counted_as(lost, "uncommitted file", [" was", "s were"])
             ));
         }
         receipt.say_next(output);

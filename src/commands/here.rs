@@ -16,7 +16,7 @@ use crate::context::elsewhere::taken_over;
 use crate::context::worker::holder;
 use crate::environment::{now, own_version};
 use crate::failure::Failure;
-use crate::output::{Answer, Output, counted};
+use crate::output::{Answer, Output, counted, counted_as};
 use crate::render::attention::attention_text;
 use crate::view::Look;
 
@@ -141,8 +141,10 @@ impl HereView {
         };
         let needs = match self.needs {
             0 => String::new(),
-            1 => "; 1 thing needs you".to_owned(),
-            several => format!("; {several} things need you"),
+            several => format!(
+                "; {}",
+                counted_as(several, "thing", [" needs you", "s need you"])
+            ),
         };
         format!(
             "you: {agent}; {holds}; {} for you to claim{needs}",

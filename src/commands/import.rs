@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use handoff::base::finding::{Finding, FindingCode};
 use handoff::base::ids::{AgentName, IssueKey};
-use handoff::base::text::continued;
+use handoff::base::text::{continued, counted, counted_as};
 use handoff::contract::{Input, MAX_BYTES};
 use handoff::ledger::{Import, Item, Offer, Refused, Snapshot, Source};
 use handoff::model::SendOptions;
@@ -156,10 +156,7 @@ pub(super) fn refusal(first: u8, count: usize) -> Failure {
         exit::CONTRACT | exit::PROTOCOL | exit::CONFLICT => first,
         _ => exit::PROTOCOL,
     };
-    let text = match count {
-        1 => "1 item was refused".to_owned(),
-        count => format!("{count} items were refused"),
-    };
+    let text = counted_as(count, "item", [" was refused", "s were refused"]);
     Failure::new(ErrorCode::ImportRefused, text).exit(exit)
 }
 
@@ -278,10 +275,8 @@ impl Answer for ImportView {
         } else {
             ("imported", "made")
         };
-        let commits = self.commits;
-        format!(
-            "{verb} {imported}, {there} there already{refused}; {made} {commits} commits\n{left_out}"
-        )
+        let commits = counted(self.commits, "commit");
+        format!("{verb} {imported}, {there} there already{refused}; {made} {commits}\n{left_out}")
     }
 }
 

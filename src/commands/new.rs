@@ -1,6 +1,7 @@
 use clap::Args;
 use handoff::base::Moment;
 use handoff::base::ids::{AgentName, IssueKey};
+use handoff::base::text::counted_as;
 use handoff::ledger::Clock;
 use handoff::model::View;
 use handoff::templates::known;
@@ -97,11 +98,7 @@ impl Arguments {
         }
         output.say(&format!(
             "{} left to fill in; check the contract with: {}",
-            if made.left == 1 {
-                "1 value is".to_owned()
-            } else {
-                format!("{} values are", made.left)
-            },
+            counted_as(made.left, "value", [" is", "s are"]),
             output.command("git handoff check FILE")
         ));
         if made.by_send > 0 {

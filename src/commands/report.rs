@@ -21,7 +21,7 @@ use crate::environment::now;
 use crate::exit;
 use crate::failure::{ErrorCode, Failure, chain};
 use crate::output::replace::replace_with;
-use crate::output::{Answer, Output, counted};
+use crate::output::{Answer, Output, counted, counted_as};
 use crate::render::{in_force, policy_line};
 use crate::view::Look;
 
@@ -182,8 +182,7 @@ impl Answer for ReportView {
         let (shown, written) = (&self.file, &self.written);
         let stuck = match written.attention {
             0 => "nothing needs attention".to_owned(),
-            1 => "1 thing needs attention".to_owned(),
-            many => format!("{many} things need attention"),
+            many => counted_as(many, "thing", [" needs attention", "s need attention"]),
         };
         let mut text = format!(
             "{shown}: {} with {}; {stuck}\n",
@@ -193,7 +192,8 @@ impl Answer for ReportView {
         let left_out = written.issues - written.sections;
         if left_out > 0 {
             text += &format!(
-                "{left_out} of the issues are listed without a section; --all gives every issue one\n"
+                "{} listed without a section; --all gives every issue one\n",
+                counted_as(left_out, "of the issues", [" is", " are"])
             );
         }
         text

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use handoff::base::ObjectId;
-use handoff::base::text::continued;
+use handoff::base::text::{continued, counted, counted_as};
 use handoff::ledger::{
     Contents, Kept, PastFailure, Place, Restored, failures, restore, restore_attachments,
 };
@@ -232,9 +232,9 @@ impl RestoredView {
         };
         let staged = self.staged + self.removed;
         let mut text = format!(
-            "  restored {place}, at {}: {} files, {} deleted, {staged} staged\n",
+            "  restored {place}, at {}: {}, {} deleted, {staged} staged\n",
             self.commit.short(),
-            self.files,
+            counted(self.files, "file"),
             self.deleted,
         );
         if self.made_base {
@@ -258,8 +258,15 @@ impl RestoredView {
         }
         if self.sparse > 0 {
             text += &format!(
-                "  {} files that a sparse checkout had left out are restored too\n",
-                self.sparse
+                "  {} restored too\n",
+                counted_as(
+                    self.sparse,
+                    "file",
+                    [
+                        " that a sparse checkout had left out is",
+                        "s that a sparse checkout had left out are"
+                    ]
+                )
             );
         }
         text

@@ -21,7 +21,7 @@ use crate::context::{Context, fresh};
 use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::page::{Page, PageArgs};
-use crate::output::{Answer, Output, as_object, counted};
+use crate::output::{Answer, Output, as_object, counted, counted_as};
 use crate::render;
 use crate::render::attention::{attention_text, rejected_text};
 use crate::render::rows::{self, ListedHandoff};
@@ -296,8 +296,10 @@ impl Answer for StatusView<'_> {
         let open = match counts.join(", ") {
             none if none.is_empty() => match self.completed.filter(|completed| *completed > 0) {
                 None => "no handoff is open".to_owned(),
-                Some(1) => "no handoff is open, 1 issue is completed".to_owned(),
-                Some(n) => format!("no handoff is open, {n} issues are completed"),
+                Some(n) => format!(
+                    "no handoff is open, {} completed",
+                    counted_as(n, "issue", [" is", "s are"])
+                ),
             },
             counts => counts,
         };

@@ -1,7 +1,7 @@
 //! The page for an agent, as text: most important first, since the rest may be cut.
 
 use handoff::base::ids::AgentName;
-use handoff::base::text::plain;
+use handoff::base::text::{counted, counted_as, plain};
 use handoff::ledger::attention::Attention;
 use handoff::ledger::{Bucket, Said, failures};
 use handoff::model::view::commands::answer;
@@ -180,8 +180,8 @@ fn overview(facts: &Facts<'_>, page: &mut Page) {
     }
     if overview.unread > 0 {
         page.line(&format!(
-            "({} open handoffs were not read)",
-            overview.unread
+            "({} not read)",
+            counted_as(overview.unread, "open handoff", [" was", "s were"])
         ));
     }
     if is_cut {
@@ -443,7 +443,7 @@ fn questions(asked: &[Question], most: usize) -> String {
     }
     let more = asked.len().saturating_sub(SHOWN);
     if more > 0 {
-        text += &format!("\n  ({more} more questions)");
+        text += &format!("\n  ({})", counted(more, "more question"));
     }
     text
 }

@@ -42,7 +42,7 @@ fn agents_are_not_set_up_through_a_link_into_a_git_directory() {
         env.filtered(&ran.stderr)
     };
     assert_snapshot!(refused("GEMINI.md", ".git/config"), @"
-    error: nothing was changed: a file is in the way
+    error: nothing was changed: 1 file is in the way
       GEMINI.md agents.link GEMINI.md leads into the git directory [root]/repo/.git
           remove the link, or put a file in its place
     hint: fix what the findings name, and run the same command again; see `git handoff explain agents_refused`

@@ -1033,7 +1033,7 @@ fn a_broken_line_holds_up_its_issue_and_no_other() {
     assert_eq!(import(&env, &repo, &dir, &[]).1, 3);
     env.handoff_in(&repo, &["import", dir.to_str().unwrap()])
         .exits(3)
-        .says("steps.jsonl:5: step 3 of issue 87 is out of order: the ledger has 1 steps of it");
+        .says("steps.jsonl:5: step 3 of issue 87 is out of order: the ledger has 1 step of it");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::fmt;
 
 /// Quotes untrusted text for display, escaped and truncated to 64 characters, the length of the
 /// longest id.
@@ -289,6 +290,20 @@ pub fn natural_order(one: &str, other: &str) -> Ordering {
     }
 }
 
+/// A count with its noun: `1 commit`, `2 commits`.
+pub fn counted<N: fmt::Display + From<u8> + PartialEq>(count: N, noun: &str) -> String {
+    counted_as(count, noun, ["", "s"])
+}
+
+/// A count with what follows it for one and for more: `1 step is`, `2 steps are`.
+pub fn counted_as<N>(count: N, noun: &str, [one, more]: [&str; 2]) -> String
+where
+    N: fmt::Display + From<u8> + PartialEq,
+{
+    let ending = if count == N::from(1) { one } else { more };
+    format!("{count} {noun}{ending}")
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -298,6 +313,17 @@ mod tests {
     fn foreign_text_is_shown_escaped_and_short() {
         assert_eq!(quoted("a\n\u{1b}b"), "\"a\\n\\u{1b}b\"");
         assert!(quoted(&"x".repeat(10_000)).chars().count() < 70);
+    }
+
+    #[test]
+    fn what_follows_a_count_agrees_with_it() {
+        let steps = |count: u32| counted_as(count, "step", [" was", "s were"]);
+        assert_eq!(
+            [0, 1, 2].map(steps),
+            ["0 steps were", "1 step was", "2 steps were"]
+        );
+        assert_eq!(counted(1_u64, "file"), "1 file");
+        assert_eq!(counted(12_usize, "file"), "12 files");
     }
 
     #[test]

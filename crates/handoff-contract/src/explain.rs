@@ -3,6 +3,7 @@
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::pointer::{parts, push_part};
+use handoff_base::text::counted;
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::{JsonType, ValidationError};
 use serde_json::Value;
@@ -414,16 +415,26 @@ fn wrong_length(error: &ValidationError<'_>) -> Option<String> {
     Some(match error.kind() {
         Kind::MinLength { limit: 1 } => "the text is empty".to_owned(),
         Kind::MinLength { limit } => {
-            format!("`{}` has less than {limit} characters", shown(value))
+            format!(
+                "`{}` has less than {}",
+                shown(value),
+                counted(*limit, "character")
+            )
         }
-        Kind::MaxLength { limit } => format!("the text has more than {limit} characters"),
+        Kind::MaxLength { limit } => {
+            format!("the text has more than {}", counted(*limit, "character"))
+        }
         Kind::MinItems { .. } if value.as_array().is_some_and(Vec::is_empty) => {
             "the list is empty".to_owned()
         }
-        Kind::MinItems { limit } => format!("the list has less than {limit} items"),
-        Kind::MaxItems { limit } => format!("the list has more than {limit} items"),
-        Kind::MinProperties { limit } => format!("there are less than {limit} fields"),
-        Kind::MaxProperties { limit } => format!("there are more than {limit} fields"),
+        Kind::MinItems { limit } => format!("the list has less than {}", counted(*limit, "item")),
+        Kind::MaxItems { limit } => format!("the list has more than {}", counted(*limit, "item")),
+        Kind::MinProperties { limit } => {
+            format!("there are less than {}", counted(*limit, "field"))
+        }
+        Kind::MaxProperties { limit } => {
+            format!("there are more than {}", counted(*limit, "field"))
+        }
         _ => return None,
     })
 }

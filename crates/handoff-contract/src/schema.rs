@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::pointer::push_part;
+use handoff_base::text::counted_as;
 use jsonschema::{Draft, Registry, Validator};
 use serde_json::{Value, json};
 
@@ -280,7 +281,7 @@ impl Schema {
         }
         self.copied(source, wrapper, &value, &mut findings);
         if more > 0 {
-            let message = format!("{more} more faults are not listed");
+            let message = counted_as(more, "more fault", [" is not listed", "s are not listed"]);
             let mut note = Finding::error(FindingCode::FindingsMore, "", message);
             note.severity = Severity::Note;
             findings.push(note);

@@ -3,6 +3,7 @@
 
 use handoff::base::Moment;
 use handoff::base::ids::IssueKey;
+use handoff::base::text::counted;
 use handoff::ledger::attention::Attention;
 use handoff::ledger::{HandoffSurvey, PastFailure, failures};
 use handoff::model::{Answered, Record, Remedy, ReviewFinding, Spent, Verdict};
@@ -480,9 +481,4 @@ fn state_text(state: State) -> String {
 
 fn minute(at: Moment) -> String {
     at.format("%Y-%m-%d %H:%MZ").to_string()
-}
-
-fn counted(count: usize, what: &str) -> String {
-    let ending = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{ending}")
 }

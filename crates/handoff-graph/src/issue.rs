@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use chrono::TimeDelta;
 use handoff::base::Moment;
 use handoff::base::ids::{AgentName, AgentRef};
+use handoff::base::text::counted;
 use handoff::ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey};
 use handoff::model::{IssueStatus, overdue_text};
 use handoff::protocol::{Event, Protocol, State};
@@ -44,13 +45,12 @@ pub fn issue_graph(issue: &IssueSurvey<'_>, protocol: &Protocol, now: Moment) ->
         steps.push(step);
     }
     builder.mark_position(issue, now);
-    let count = issue.handoffs.len();
-    let handoffs = if count == 1 { "handoff" } else { "handoffs" };
+    let handoffs = counted(issue.handoffs.len(), "handoff");
     Graph {
         kind: Kind::Issue,
         name: issue.key.to_string(),
         title: format!(
-            "issue {} ({}): {}, {count} {handoffs}",
+            "issue {} ({}): {}, {handoffs}",
             issue.key,
             issue.protocol,
             issue.status.as_str(),

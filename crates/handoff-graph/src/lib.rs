@@ -25,6 +25,7 @@ pub use text::span;
 use chrono::TimeDelta;
 use handoff::base::Moment;
 use handoff::base::ids::AgentName;
+use handoff::base::text::counted;
 use handoff::ledger::HandoffSurvey;
 use handoff::protocol::{AgentKind, State};
 use schemars::JsonSchema;
@@ -405,8 +406,7 @@ impl Graph {
             .iter()
             .map(|id| self.node(*id).name.as_str())
             .collect();
-        let count = around.rounds.len();
-        let rounds = if count == 1 { "round" } else { "rounds" };
-        format!("{count} {rounds}: {}", names.join(" → "))
+        let rounds = counted(around.rounds.len(), "round");
+        format!("{rounds}: {}", names.join(" → "))
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use handoff::base::text::one_line;
+use handoff::base::text::{counted, one_line};
 
 use super::text::{cut_to_columns, label, wrap};
 use super::{Edge, EdgeKind, Graph, Kind, Mark, Node, NodeId, Shape};
@@ -154,7 +154,7 @@ fn remarks(graph: &Graph, nodes: &[&Node], edges: &[&Edge], columns: usize, text
         .map(|around| format!("↻ {}", graph.loop_text(around)))
         .collect();
     let more = graph.loops.len().saturating_sub(lines.len());
-    lines.extend((more > 0).then(|| format!("{more} more ways around")));
+    lines.extend((more > 0).then(|| format!("{} around", counted(more, "more way"))));
     let left = graph.nodes.len() - nodes.len();
     lines.extend((left > 0).then(|| format!("{left} of {} not drawn", graph.nodes.len())));
     let all = graph.drawn().len();

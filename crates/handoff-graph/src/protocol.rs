@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use chrono::TimeDelta;
 use handoff::base::Moment;
+use handoff::base::text::counted;
 use handoff::ledger::{HandoffSurvey, IssueSurvey};
 use handoff::protocol::{Protocol, Route};
 
@@ -38,10 +39,6 @@ pub fn protocol_graph<'a>(
     }
     builder.finish();
     builder.forbidden();
-    let counted = |count: usize, what: &str| match count {
-        1 => format!("1 {what}"),
-        _ => format!("{count} {what}s"),
-    };
     Graph {
         kind: Kind::Protocol,
         name: protocol.name().to_owned(),

@@ -8,6 +8,7 @@
 use handoff_base::Moment;
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, IssueKey};
+use handoff_base::text::counted;
 use handoff_git::Scratch;
 use handoff_model::{ContractRefusal, Limit, Opened, Refusal, RequestRefusal, Update, View};
 use handoff_protocol::{Fields, OnRecord};
@@ -234,7 +235,7 @@ impl RefusalReason {
 
     fn limit(limit: &Limit) -> Self {
         let why = match limit {
-            Limit::Item { most, .. } => format!("{most} handoffs about one item"),
+            Limit::Item { most, .. } => format!("{} about one item", counted(*most, "handoff")),
             Limit::Cycle {
                 from,
                 to,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use handoff_base::finding::{Finding, FindingCode};
-use handoff_base::text::quoted;
+use handoff_base::text::{counted, counted_as, quoted};
 use serde_json::Value;
 
 use crate::definition::TaskFields;
@@ -80,7 +80,11 @@ impl TaskFields {
         let weights = self.weights.as_deref().and_then(|p| contract.pointer(p));
         let weights = weights.and_then(Value::as_array).map(Vec::len);
         if let Some(weights) = weights.filter(|weights| *weights != count) {
-            let text = format!("{weights} entries for {count} tasks");
+            let text = format!(
+                "{} for {}",
+                counted_as(weights, "entr", ["y", "ies"]),
+                counted(count, "task")
+            );
             found.push(fault(FindingCode::TaskCount, &self.weights, text));
         }
         found.extend(self.orphans(plan));
@@ -308,7 +312,7 @@ mod tests {
             ),
             (
                 json!({"t": ["a"], "w": [1, 2]}),
-                r#"task.count /w: 2 entries for 1 tasks"#,
+                r#"task.count /w: 2 entries for 1 task"#,
             ),
             (
                 json!({"t": ["a"], "d": {"z": []}}),

@@ -4,6 +4,7 @@ use chrono::TimeDelta;
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
 use handoff_base::pointer::parts;
+use handoff_base::text::counted;
 use handoff_contract::FILL;
 use handoff_git::Repository;
 use handoff_ledger::{IssueFolder, LedgerError, base_branch};
@@ -391,7 +392,7 @@ fn duration(span: TimeDelta) -> String {
         .into_iter()
         .filter(|(count, _)| *count > 0)
         .take(2)
-        .map(|(count, unit)| format!("{count} {unit}{}", if count == 1 { "" } else { "s" }))
+        .map(|(count, unit)| counted(count, unit))
         .collect();
     if shown.is_empty() {
         "0 minutes".to_owned()

@@ -47,8 +47,8 @@ use std::time::{Duration, Instant};
 use handoff::base::Moment;
 use handoff::base::ObjectId;
 use handoff::base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
-use handoff::base::text::one_line;
 use handoff::base::text::{continued, cut};
+use handoff::base::text::{counted_as, one_line};
 use handoff::git::{Repository, Waker};
 use handoff::ledger::{Snapshot, claimable, turn_before};
 use handoff::model::{BranchPatterns, IssueStatus, Record, View};
@@ -145,8 +145,7 @@ impl Answer for WorkView {
         let pieces = self.pieces.len();
         let mut text = match pieces {
             0 => "no piece of work was done".to_owned(),
-            1 => "1 piece of work".to_owned(),
-            _ => format!("{pieces} pieces of work"),
+            _ => counted_as(pieces, "piece", [" of work", "s of work"]),
         };
         for outcome in [
             "handed_on",

@@ -91,7 +91,8 @@ impl Conflict {
             }
             let more = files.len().saturating_sub(NAMED);
             let more = match more {
-                1.. if at + 1 == NAMED => format!("; so do {more} more files"),
+                1 if at + 1 == NAMED => "; so does 1 more file".to_owned(),
+                2.. if at + 1 == NAMED => format!("; so do {more} more files"),
                 _ => String::new(),
             };
             let file = quoted(file);

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args};
 use handoff::base::ObjectId;
 use handoff::base::ids::IssueKey;
-use handoff::base::text::continued;
+use handoff::base::text::{continued, counted_as};
 use handoff::ledger::{Ledger, Snapshot};
 use handoff::model::{Answered, GatePolicy};
 use handoff_cli::output::annotations::{Annotation, Weight};
@@ -92,9 +92,9 @@ impl Arguments {
         for (done, target) in targets.iter().enumerate() {
             if is_sweep && github.is_short() {
                 let text = format!(
-                    "{} of {} statuses are left for the next time: GitHub takes few more requests in this hour",
+                    "{} of {} left for the next time: GitHub takes few more requests in this hour",
                     targets.len() - done,
-                    targets.len()
+                    counted_as(targets.len(), "status", [" is", "es are"])
                 );
                 output.notice("not all pull requests are judged", &text);
                 break;

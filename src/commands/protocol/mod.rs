@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use handoff::base::Moment;
 use handoff::base::finding::Finding;
 use handoff::base::ids::AgentName;
-use handoff::base::text::{one_line, plain, quoted, word};
+use handoff::base::text::{counted, one_line, plain, quoted, word};
 use handoff::ledger::{KeptSetting, ProtocolChange, ProtocolError, PutMode, open_issues};
 use handoff::model::{Assignment, NO_CLAIMS, SETTINGS, check_protocol};
 use handoff::protocol::{Definition, Policy, Protocol, SIGNERS, Signer, Signers, Style};
@@ -650,14 +650,14 @@ fn check(context: &Context, output: &mut Output, name: &str) -> Result<(), Failu
             findings,
         });
     }
-    let plural = if count == 1 { "fault" } else { "faults" };
+    let faults = counted(count, "fault");
     if !output.is_json() {
-        let mut text = format!("{}: {count} {plural}\n", one_line(name));
+        let mut text = format!("{}: {faults}\n", one_line(name));
         text.extend(findings.iter().map(render));
         output.raw(text.as_bytes())?;
         return Err(Failure::reported(exit::NO));
     }
-    let text = format!("{count} {plural} found");
+    let text = format!("{faults} found");
     Err(Failure::new(ErrorCode::ProtocolFaults, text)
         .hint("fix what the findings name and check again")
         .findings(findings))
@@ -678,9 +678,9 @@ pub(crate) struct ProtocolCheckView<'a> {
 impl Answer for ProtocolCheckView<'_> {
     fn text(&self, _: &Look) -> String {
         let mut text = format!(
-            "{}: sound ({} files)\n",
+            "{}: sound ({})\n",
             one_line(self.protocol),
-            self.files
+            counted(self.files, "file")
         );
         text.extend(self.findings.iter().map(render));
         text
@@ -722,7 +722,7 @@ impl Answer for ProtocolCopyView<'_> {
             folder,
             files,
         } = self;
-        format!("{protocol}: {files} files in {folder}\n")
+        format!("{protocol}: {} in {folder}\n", counted(*files, "file"))
     }
 }
 

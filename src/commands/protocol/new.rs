@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use handoff::base::finding::Finding;
 use handoff::base::ids::{AgentName, IdError};
-use handoff::base::text::{one_line, word};
+use handoff::base::text::{counted, one_line, word};
 use handoff::model::{NO_CLAIMS, check_protocol};
 use handoff::protocol::{AgentKind, Protocol};
 use handoff::templates::{ADDED, BUILT_IN, Folder, file_part, relay, renamed};
@@ -266,10 +266,10 @@ impl Answer for ProtocolNewView {
     fn text(&self, _: &Look) -> String {
         let agents: Vec<&str> = self.agents.iter().map(AgentName::as_str).collect();
         let mut text = format!(
-            "{}: {}\n{} files in {}\n",
+            "{}: {}\n{} in {}\n",
             self.protocol,
             agents.join(", "),
-            self.files.len(),
+            counted(self.files.len(), "file"),
             one_line(&self.folder)
         );
         for path in &self.files {

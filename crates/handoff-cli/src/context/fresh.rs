@@ -15,7 +15,7 @@ use super::Context;
 use super::interruption::Interruption;
 use crate::environment;
 use crate::failure::{ErrorCode, Failure, chain};
-use crate::output::{Output, counted};
+use crate::output::{Output, counted_as};
 
 /// The time limit for asking the remote.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -87,15 +87,12 @@ impl Fresh {
     pub fn text(&self) -> Option<String> {
         let remote = continued(&self.remote);
         if self.is_answered() {
-            let (own, theirs) = (counted(self.unpublished, "step"), self.left_out);
-            let verb = if self.unpublished == 1 { "is" } else { "are" };
-            return match (self.unpublished, theirs) {
+            let own = counted_as(self.unpublished, "step", [" here is", "s here are"]);
+            return match (self.unpublished, self.left_out) {
                 (0, _) => None,
-                (_, 0) => Some(format!(
-                    "{own} here {verb} not on {remote}: git handoff sync"
-                )),
+                (_, 0) => Some(format!("{own} not on {remote}: git handoff sync")),
                 (_, theirs) => Some(format!(
-                    "{own} here {verb} not on {remote}, and {theirs} there not here: git handoff sync"
+                    "{own} not on {remote}, and {theirs} there not here: git handoff sync"
                 )),
             };
         }

@@ -11,6 +11,8 @@ pub mod page;
 mod progress;
 pub mod replace;
 
+pub use handoff::base::text::{counted, counted_as};
+
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io;
@@ -601,12 +603,6 @@ pub fn render(finding: &Finding) -> String {
 fn takes_colors() -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     !refused && !is_dumb()
-}
-
-/// A count with its noun: `1 commit`, `2 commits`.
-pub fn counted(count: usize, noun: &str) -> String {
-    let ending = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{ending}")
 }
 
 /// Masks arguments in a text that look like secrets; returns whether it masked any.

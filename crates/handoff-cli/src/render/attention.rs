@@ -1,5 +1,6 @@
 //! Attention entries as lines: the need, whose turn, since when; why; and the command to run.
 
+use handoff::base::text::counted_as;
 use handoff::ledger::attention::Attention;
 
 use crate::view::Look;
@@ -38,11 +39,11 @@ pub fn attention_text(
 
 /// A line about refused offline steps; `None` without any.
 pub fn rejected_text(count: usize) -> Option<String> {
-    let steps = match count {
-        0 => return None,
-        1 => "1 step made offline was refused and is kept".to_owned(),
-        count => format!("{count} steps made offline were refused and are kept"),
-    };
+    let ending = [
+        " made offline was refused and is kept",
+        "s made offline were refused and are kept",
+    ];
+    let steps = (count > 0).then(|| counted_as(count, "step", ending))?;
     Some(format!("{steps}: `git handoff refused`"))
 }
 

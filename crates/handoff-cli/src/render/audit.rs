@@ -61,8 +61,10 @@ pub fn verdict(audit: &Audit) -> String {
             "what this clone has of the ledger is sound: {checked}; older history is not here"
         ),
         0 => format!("the ledger is sound: {checked}"),
-        1 => format!("the ledger is damaged: 1 finding in {checked}"),
-        faults => format!("the ledger is damaged: {faults} findings in {checked}"),
+        faults => format!(
+            "the ledger is damaged: {} in {checked}",
+            counted(faults, "finding")
+        ),
     }
 }
 

@@ -64,7 +64,7 @@ pub fn contents_text(kept: &Contents) -> String {
 
 fn attachment_text(file: &Shown) -> String {
     let (name, bytes) = (continued(&file.attachment.name), file.attachment.bytes);
-    let mut text = format!("  attached {name}, {bytes} bytes");
+    let mut text = format!("  attached {name}, {}", counted(bytes, "byte"));
     match &file.tail {
         Some(tail) if tail.is_empty() => text.push('\n'),
         Some(tail) => {
@@ -82,8 +82,8 @@ fn attachment_text(file: &Shown) -> String {
 
 fn snapshot_text(snapshot: &SnapshotManifest) -> String {
     let mut text = format!(
-        "  unfinished work: {} files, {} deleted, {} staged",
-        snapshot.files.len(),
+        "  unfinished work: {}, {} deleted, {} staged",
+        counted(snapshot.files.len(), "file"),
         snapshot.deleted.len(),
         snapshot.staged.len() + snapshot.removed.len()
     );
@@ -103,7 +103,7 @@ fn snapshot_text(snapshot: &SnapshotManifest) -> String {
     let files = snapshot
         .files
         .iter()
-        .map(|file| format!("{} ({} bytes)", file.path, file.bytes));
+        .map(|file| format!("{} ({})", file.path, counted(file.bytes, "byte")));
     let deleted = snapshot
         .deleted
         .iter()

@@ -295,8 +295,11 @@ fn kept(record: &Record, context: &FailureContext) -> String {
     let (files, bytes) = (context.files, context.bytes);
     let held = match files {
         0 => String::new(),
-        1 => format!(", with 1 file of {bytes} bytes"),
-        _ => format!(", with {files} files of {bytes} bytes"),
+        _ => format!(
+            ", with {} of {}",
+            counted(files, "file"),
+            counted(bytes, "byte")
+        ),
     };
     format!("kept in {folder}/{}{held}", context.folder)
 }

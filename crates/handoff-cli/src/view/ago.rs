@@ -1,6 +1,7 @@
 //! Relative times: three minutes ago, in two hours.
 
 use handoff::base::Moment;
+use handoff::base::text::counted;
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
@@ -20,11 +21,11 @@ pub(super) fn relative(at: Moment, now: Moment) -> Option<String> {
         DAY..FAR => (length / DAY, "day"),
         _ => return None,
     };
-    let ending = if count == 1 { "" } else { "s" };
+    let length = counted(count, unit);
     Some(match seconds {
         0 => "now".to_owned(),
-        1.. => format!("{count} {unit}{ending} ago"),
-        _ => format!("in {count} {unit}{ending}"),
+        1.. => format!("{length} ago"),
+        _ => format!("in {length}"),
     })
 }
 

@@ -14,7 +14,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use handoff_base::finding::{Finding, FindingCode};
-use handoff_base::text::{marked, word};
+use handoff_base::text::{counted_as, marked, word};
 use memchr::memmem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -258,7 +258,11 @@ impl Secrets {
     pub fn findings(&self) -> impl Iterator<Item = Finding> {
         let more = self.0.len().saturating_sub(MOST);
         let more = (more > 0).then(|| {
-            let text = format!("{more} more places look like secrets and are not listed");
+            let ending = [
+                " looks like a secret and is not listed",
+                "s look like secrets and are not listed",
+            ];
+            let text = counted_as(more, "more place", ending);
             let fix = "take out what is listed and check again, or allow a rule for all places";
             Finding::error(FindingCode::SecretFound, "", text).fix(fix)
         });

@@ -1,6 +1,6 @@
 //! Draws an issue as a sequence diagram: a lane per agent, a line per handoff.
 
-use handoff::base::text::one_line;
+use handoff::base::text::{counted, one_line};
 use handoff::model::overdue_text;
 use handoff::protocol::State;
 
@@ -159,7 +159,10 @@ fn step_lines(
     let empty = lanes.empty();
     let skipped = step.troubles.len().saturating_sub(3);
     if skipped > 0 {
-        lines.push(format!("{empty}{indent}{skipped} earlier troubles"));
+        lines.push(format!(
+            "{empty}{indent}{}",
+            counted(skipped, "earlier trouble")
+        ));
     }
     for trouble in &step.troubles[skipped..] {
         let before = format!("{indent}{} ", trouble.mark.symbol());
@@ -277,7 +280,7 @@ fn summary(
     }
     let more = graph.loops.len().saturating_sub(8);
     if more > 0 {
-        lines.push(format!("  ↻ {more} more ways around"));
+        lines.push(format!("  ↻ {} around", counted(more, "more way")));
     }
     if skipped {
         lines.push(String::new());

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
 use handoff_base::finding::{Finding, FindingCode};
+use handoff_base::text::counted_as;
 use handoff_contract::edit::{self, EditError, Leaf};
 use handoff_git::{git_directory_of, led_to, read_regular};
 use schemars::JsonSchema;
@@ -49,7 +50,7 @@ impl Action {
 #[derive(Debug, thiserror::Error)]
 pub enum AgentsError {
     /// Files prevent it.
-    #[error("nothing was changed: {} in the way", if findings.len() == 1 { "a file is".to_owned() } else { format!("{} files are", findings.len()) })]
+    #[error("nothing was changed: {} in the way", counted_as(findings.len(), "file", [" is", "s are"]))]
     Refused {
         /// The reasons, and how to proceed.
         findings: Vec<Finding>,

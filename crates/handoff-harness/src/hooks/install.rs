@@ -8,6 +8,7 @@ use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::hint;
+use handoff_base::text::counted_as;
 use handoff_git::{Obstacle, Program, ProgramError, Setting, Version, read_regular};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -122,7 +123,7 @@ impl Change {
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// Hooks can't be installed.
-    #[error("nothing was changed: {} hook{} in the way", findings.len(), if findings.len() == 1 { " is" } else { "s are" })]
+    #[error("nothing was changed: {} in the way", counted_as(findings.len(), "hook", [" is", "s are"]))]
     Refused {
         /// The reasons, and how to proceed.
         findings: Vec<Finding>,

@@ -2,7 +2,7 @@
 
 use handoff_base::ObjectId;
 use handoff_base::finding::{Finding, Severity};
-use handoff_base::text::{one_line, quoted, word};
+use handoff_base::text::{counted, counted_as, one_line, quoted, word};
 use handoff_git::{FactError, GitError, Repository};
 use handoff_model::evidence::{
     Claimed, Found, check_coverage, check_tests, check_tests_added, count,
@@ -377,8 +377,12 @@ impl Judge<'_> {
         if claimed == Some(with_moves) {
             return Ok(Found::Passed);
         }
-        let claim = claimed.map_or_else(|| quoted(&value.to_string()), |n| n.to_string());
-        let text = format!("the contract says {claim} files, and {number} are changed");
+        let claim = claimed.map_or_else(
+            || format!("{} files", quoted(&value.to_string())),
+            |claimed| counted(claimed, "file"),
+        );
+        let changed = counted_as(number, "", ["is", "are"]);
+        let text = format!("the contract says {claim}, and {changed} changed");
         Ok(Found::because(Finding::error(code, at, text).fix(fix)))
     }
 

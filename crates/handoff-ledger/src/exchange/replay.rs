@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{HandoffId, IssueKey};
-use handoff_base::text::quoted;
+use handoff_base::text::{counted, quoted};
 use handoff_base::{ObjectId, digest};
 use handoff_contract::Input;
 use handoff_git::Repository;
@@ -287,7 +287,7 @@ impl<'a, 'r> Replay<'a, 'r> {
             // The file has it twice, and the first one was imported.
             Some(Fault::Other { step, of })
         } else if step != has + 1 {
-            let why = format!("the ledger has {has} steps of it");
+            let why = format!("the ledger has {} of it", counted(has, "step"));
             Some(Fault::Order { step, of, why })
         } else {
             None

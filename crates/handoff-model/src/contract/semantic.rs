@@ -1,7 +1,7 @@
 //! Checks that a schema can't express, because they span several fields.
 
 use handoff_base::finding::{Finding, FindingCode};
-use handoff_base::text::quoted;
+use handoff_base::text::{counted, quoted};
 use handoff_contract::{FILL, Schema, Source};
 use handoff_protocol::{ContractType, Gate, Protocol, TaskFields};
 use serde_json::Value;
@@ -145,8 +145,8 @@ pub fn gates(protocol: &Protocol, findings: &mut Vec<Finding>) {
     }
     for gate in protocol.definition().gates() {
         if let Some((_, count)) = failed.iter().find(|(failed, _)| failed == gate) {
-            let plural = if *count == 1 { "fault" } else { "faults" };
-            let text = format!("the gate is not passed: {count} {plural}, listed beside this");
+            let faults = counted(*count, "fault");
+            let text = format!("the gate is not passed: {faults}, listed beside this");
             findings.push(Finding::error(gate.code(), "", text));
         }
     }

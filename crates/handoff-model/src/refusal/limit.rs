@@ -3,7 +3,7 @@
 use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_base::text::{quoted, word};
+use handoff_base::text::{counted, quoted, word};
 use handoff_base::{Moment, hint};
 
 use crate::refusal::{listed, time};
@@ -85,14 +85,14 @@ pub enum Limit {
     #[error("{most} handoffs, the most that an issue can have")]
     Full { most: u32 },
     /// Handoffs in the issue.
-    #[error("{most} handoffs")]
+    #[error("{}", counted(*most, "handoff"))]
     Handoffs {
         most: u32,
         /// The people to whom the sender can still hand it.
         people: Vec<AgentName>,
     },
     /// Handoffs about one item.
-    #[error("{most} handoffs about {}", quoted(item))]
+    #[error("{} about {}", counted(*most, "handoff"), quoted(item))]
     Item {
         item: String,
         most: u32,

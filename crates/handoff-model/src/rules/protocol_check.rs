@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::pointer::{self, escaped_part};
-use handoff_base::text::quoted;
+use handoff_base::text::{counted_as, quoted};
 use handoff_contract::{Cost, MAX_FINDINGS, Schema, SchemaError, is_rule, scan};
 use handoff_protocol::{
     Agent, AgentKind, ContractType, Definition, Fact, FactRule, Partial, Place, Protocol, SIGNERS,
@@ -199,7 +199,7 @@ fn capped(mut findings: Vec<Finding>) -> Vec<Finding> {
             Severity::Note => 2,
         });
         findings.truncate(MAX_FINDINGS);
-        let text = format!("{more} more faults are not listed");
+        let text = counted_as(more, "more fault", [" is not listed", "s are not listed"]);
         let mut finding = Finding::error(FindingCode::FindingsMore, "", text);
         finding.severity = worst.unwrap_or(Severity::Note);
         findings.push(finding);

@@ -1,6 +1,7 @@
 //! The messages of steps that archive issues and bring them back.
 
 use handoff_base::Moment;
+use handoff_base::text::counted;
 
 use crate::record::ArchivedIssue;
 use crate::step::StepEvent;
@@ -11,13 +12,10 @@ const BEFORE: &str = "Archived-Before";
 
 /// The message of an archive step for this number of issues.
 pub fn archive_message(count: usize, before: Moment) -> String {
-    let (noun, before) = (
-        if count == 1 { "issue" } else { "issues" },
-        before.rfc3339(),
-    );
+    let (issues, before) = (counted(count, "issue"), before.rfc3339());
     let event = StepEvent::Archive.as_str();
     format!(
-        "Archive {count} {noun} that ended before {before}\n\nEvent: {event}\nArchived-Issues: {count}\n{BEFORE}: {before}\n"
+        "Archive {issues} that ended before {before}\n\nEvent: {event}\nArchived-Issues: {count}\n{BEFORE}: {before}\n"
     )
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use handoff::base::ids::AgentRef;
-use handoff::base::text::fit;
+use handoff::base::text::{counted, fit};
 use handoff::ledger::{HandoffSurvey, IssueSurvey};
 use handoff::protocol::State;
 
@@ -95,9 +95,9 @@ fn arrow(from: usize, to: usize, y: usize) -> String {
 fn label(issue: &IssueSurvey<'_>, shown: &[HandoffSurvey<'_>], lanes: &[AgentRef<'_>]) -> String {
     let names: Vec<&str> = lanes.iter().map(|lane| lane.as_str()).collect();
     let mut text = format!(
-        "Way of issue {}: {} handoffs between {}",
+        "Way of issue {}: {} between {}",
         issue.key,
-        shown.len(),
+        counted(shown.len(), "handoff"),
         names.join(", ")
     );
     let done = |state: &State| *state == State::Completed;

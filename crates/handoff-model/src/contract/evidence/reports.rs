@@ -4,7 +4,7 @@ use handoff_base::codes::ErrorCode;
 use handoff_base::digest;
 use handoff_base::explained::{Explained, Explanation};
 use handoff_base::finding::Finding;
-use handoff_base::text::quoted;
+use handoff_base::text::{counted, quoted};
 use handoff_contract::{Coverage, ReportFault, TestCounts};
 use handoff_protocol::Check;
 use serde_json::Value;
@@ -120,8 +120,8 @@ pub fn check_tests(claimed: &Claimed<'_>, reports: &Reports) -> Found {
         let said = quoted(&scalar(value).unwrap_or_else(|| value.to_string()));
         let differs = differs.map_or_else(String::new, |why| format!("; {why}"));
         let text = format!(
-            "the contract says {said}, and the report has {} tests: {} passed, {} failed, {} skipped{differs}",
-            counts.total(),
+            "the contract says {said}, and the report has {}: {} passed, {} failed, {} skipped{differs}",
+            counted(counts.total(), "test"),
             counts.passed,
             counts.failed,
             counts.skipped
@@ -152,8 +152,8 @@ pub fn check_tests_added(claimed: &Claimed<'_>, reports: &Reports) -> Found {
         }
         _ => {
             let said = quoted(&scalar(value).unwrap_or_else(|| value.to_string()));
-            let total = counts.total();
-            let text = format!("the contract says {said}, and the report has only {total} tests");
+            let total = counted(counts.total(), "test");
+            let text = format!("the contract says {said}, and the report has only {total}");
             let finding = Finding::error(Check::TestsAdded.code(), at, text);
             Found::because(
                 finding.fix("count the tests of this work, or give the report of this run"),
