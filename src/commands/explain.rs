@@ -241,6 +241,26 @@ impl FailureCode {
                 "the agent's program exited with another code than 0",
                 "read its last output: `git handoff show ID`; then `git handoff next`",
             ),
+            R::BranchRefused => (
+                "agents may not write to the branch, or its name is not valid",
+                "name another one: `git handoff annotate ISSUE --fact branch=NAME`",
+            ),
+            R::WorkersLost => (
+                "workers were killed over it again and again",
+                "find out who kills them (too little memory, often); then `git handoff retry ID`",
+            ),
+            R::NotReady => (
+                "there is no folder or worktree for the agent, or none that can be set up",
+                "see the message: the disk, the setup of the roles, or `git worktree list`",
+            ),
+            R::Unavailable => (
+                "the provider or the network did not let the agent run",
+                "wait, or log in; `work` tries again by itself",
+            ),
+            R::NeedsPerson => (
+                "a limit, a permission, a rule of the remote, or a branch in use",
+                "do what the message says; then answer it",
+            ),
         };
         Self::own(&(run.as_str(), cause, cure))
     }

@@ -52,7 +52,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "WORD", default_value = UNSPECIFIED)]
     code: String,
     /// How the agent's run ended, for a program that runs agents: the protocol says which of its codes
-    /// stands for that
+    /// stands for that, and whether another attempt may succeed
     #[arg(
         long,
         value_name = "KIND",

@@ -2,12 +2,14 @@
 
 use std::fs;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use test_support::agents::{PREPARED, agent, once, opened, outcome, record, work, work_as, worker};
 use test_support::contracts::opening;
 use test_support::files::script;
 use test_support::remote::bare;
 use test_support::running::Running;
+use test_support::team::Folder;
+use test_support::time::own;
 use test_support::{Ran, TestEnvironment, stored, until};
 
 fn run(env: &TestEnvironment, args: &[&str]) -> Ran {
@@ -391,4 +393,36 @@ fn what_one_worker_meets_pauses_the_others_of_its_clone() {
     work_as(&env, "prep-agent", &busy, &["--once"]);
     let runs = std::fs::read_to_string(env.root().join("runs")).unwrap();
     assert_eq!(runs.lines().count(), 2);
+}
+
+#[test]
+fn the_protocol_says_whether_another_attempt_helps_after_each_end_of_a_run() {
+    for (another, came, state) in [
+        (None, "failed", "failed"),
+        (Some("now"), "failed", "failed"),
+        (Some("never"), "failed", "failed"),
+        (Some("later"), "given_back", "pending"),
+        (Some("person"), "blocked", "blocked"),
+    ] {
+        let env = own("issue-to-pr", |p| {
+            if let Some(another) = another {
+                p["limits"]["retry"]["runs"] = json!({ "EXIT": another });
+            }
+        });
+        env.send(opening(87)).success();
+        let ran = once(&env, "exit 3");
+        assert_eq!(outcome(&ran).0, came, "{another:?}: {}", ran.shown);
+        let record = record(&env);
+        assert_eq!(record["state"], state, "{another:?}");
+        let last = record["transitions"].as_array().unwrap().last().unwrap();
+        let recoverable = &last["failure"]["recoverable"];
+        let expected = (state == "failed").then_some(another != Some("never"));
+        assert_eq!(recoverable.as_bool(), expected, "{another:?}");
+        env.assert_sound();
+    }
+    let env = TestEnvironment::with_repository();
+    let folder = Folder::copy(&env, "issue-to-pr", "own");
+    folder.define(|p| p["limits"]["retry"]["runs"] = json!({"EXIT": "soon"}));
+    let check = ["protocol", "check", &folder.path()];
+    env.handoff(&check).exits(1).says("/limits/retry/runs");
 }

@@ -153,7 +153,6 @@ impl Supervisor<'_> {
                 &id.to_string(),
                 "--run-failure",
                 RunFailure::WorkerLost.as_str(),
-                "--recoverable",
                 "--message",
                 "its worker was killed, and none of its agent came back",
             ];

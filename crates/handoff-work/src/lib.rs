@@ -716,12 +716,16 @@ impl<'a> Supervisor<'a> {
                 until: None,
             },
         );
+        let protocol = claimed["record"]["protocol"].as_str();
+        let rules = tip.rules(protocol.unwrap_or_default()).ok();
+        let retry = rules.and_then(|rules| rules.protocol().definition().retry().cloned());
         let piece = Piece {
             program: self.program.marked(&group),
             worktrees: self.worktrees.marked(&group),
             role: self.plan.roles[role].clone(),
             only_looks: only_looks(tip, &claimed, &actor.agent),
             merging: Merging::of(tip, &claimed, &actor.agent),
+            retry: retry.unwrap_or_default(),
             is_beside,
             remote: self.remote.clone(),
             is_shared: self.is_shared(),

@@ -2,6 +2,7 @@
 //! agent: it is sent on, with the files in conflict.
 
 use handoff::base::text::{one_line, quoted};
+use handoff::protocol::RunFailure;
 
 use super::piece::{Outcome, PAUSE, Piece, Place, Site, TRIES};
 use super::program::Program;
@@ -100,8 +101,8 @@ impl Piece {
             5 => Some(Outcome::Lost(said.message().to_owned())),
             _ if said.may_pass() => Some(self.kept(&said)),
             _ if said.is_at_limit() => {
-                let reason = format!("{named}; {}: {}", said.message(), said.hint());
-                Some(self.block(&reason, None))
+                let why = format!("{named}; {}: {}", said.message(), said.hint());
+                Some(self.give_up(RunFailure::NeedsPerson, why, None))
             }
             _ => {
                 let why = said.message();

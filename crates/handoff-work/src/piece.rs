@@ -11,7 +11,7 @@ use handoff::base::finding::FindingCode;
 use handoff::base::ids::HandoffId;
 use handoff::contract::Secrets;
 use handoff::model::{BranchPatterns, ModelUsage};
-use handoff::protocol::RunFailure;
+use handoff::protocol::{AnotherTry, Retry, RunFailure};
 use serde_json::Value;
 
 use super::agent_folder::{self, AgentFolder};
@@ -56,6 +56,8 @@ pub(super) struct Piece {
     pub(super) only_looks: bool,
     /// Its part in merges.
     pub(super) merging: Merging,
+    /// What its protocol says of failures.
+    pub(super) retry: Retry,
     /// The remote that code is pushed to.
     pub(super) remote: Option<String>,
     /// Whether the ledger has a remote.
@@ -117,7 +119,8 @@ struct Fault {
     kind: RunFailure,
     message: String,
     details: Option<String>,
-    recoverable: bool,
+    /// When to try again, if that helps later.
+    later: Later,
 }
 
 impl Fault {
@@ -126,7 +129,7 @@ impl Fault {
             kind,
             message,
             details: None,
-            recoverable: true,
+            later: Later::default(),
         }
     }
 }
@@ -175,27 +178,23 @@ impl Piece {
     fn outcome(&self, say: &dyn Fn(String)) -> Outcome {
         // Nobody reviews or continues a branch other than the sent one.
         if let Some(why) = self.missing_code() {
-            return self.block(&why, None);
+            return self.give_up(RunFailure::NeedsPerson, why, None);
         }
         let place = match self.place() {
             Ok(place) => place,
             Err(Trouble::CheckedOut(path)) => {
                 let branch = self.branch();
-                let reason = format!(
+                let why = format!(
                     "branch {branch} is checked out in {path}: switch to another one there, then answer"
                 );
-                return self.block(&reason, None);
+                return self.give_up(RunFailure::NeedsPerson, why, None);
             }
             Err(Trouble::Refused(why)) => {
-                let fault = Fault {
-                    recoverable: false,
-                    ..Fault::new(RunFailure::NoWorktree, why)
-                };
-                return self.record_failure(&self.program, None, &[], fault, None);
+                return self.give_up(RunFailure::BranchRefused, why, None);
             }
             Err(Trouble::Other(why)) => {
                 let why = format!("there is no worktree for it: {}", one_line(&why));
-                return self.give_back(&why, Later::default(), None);
+                return self.give_up(RunFailure::NotReady, why, None);
             }
         };
         let made = AgentFolder::create(&place.folder).and_then(|agent| {
@@ -207,7 +206,7 @@ impl Piece {
             Ok(files) => files,
             Err(why) => {
                 let why = format!("there is no folder for its files: {}", one_line(&why));
-                return self.give_back(&why, Later::default(), None);
+                return self.give_up(RunFailure::NotReady, why, None);
             }
         };
         say(format!(
@@ -237,11 +236,10 @@ impl Piece {
     fn work(&self, site: &Site<'_>) -> Outcome {
         let cut_off = self.cut_off();
         if cut_off > CUT_OFF {
-            let mut fault = Fault::new(
-                RunFailure::WorkerLost,
+            let fault = Fault::new(
+                RunFailure::WorkersLost,
                 format!("{cut_off} workers were killed over it"),
             );
-            fault.recoverable = false;
             return self.fail(site, "", fault, None);
         }
         if let Some(outcome) = self.bring_base(site) {
@@ -535,7 +533,7 @@ impl Piece {
         let end = started.map(|started| self.watched(&room, started, group, &mut lease, &[]));
         let failed = |why: &str| {
             let why = format!("its worktree can't be set up: {}", one_line(why));
-            Err(self.give_back(&why, Later::default(), None))
+            Err(self.give_up(RunFailure::NotReady, why, None))
         };
         match end {
             Ok(end) if end.went_well() => Ok(()),
@@ -677,7 +675,11 @@ impl Piece {
                 after: now.retry_after,
                 passes: now.passes,
             };
-            return Ok(self.give_back(&now.reason, later, used));
+            let fault = Fault {
+                later,
+                ..Fault::new(RunFailure::Unavailable, now.reason)
+            };
+            return Ok(self.fail(site, &end.tail, fault, used));
         }
         if end.stopped.is_none()
             && let Some(question) = self.role.question(&end.tail)
@@ -686,7 +688,7 @@ impl Piece {
             if let Some(rule) = question.rule {
                 reason += &format!("; {rule} in the file of roles allows it");
             }
-            return Ok(self.block(&reason, used));
+            return Ok(self.give_up(RunFailure::NeedsPerson, reason, used));
         }
         let (kind, message) = why(end, self.role.program(), self.time());
         let details = match pushed {
@@ -782,8 +784,8 @@ impl Piece {
             // A rule of the remote, which no agent can change.
             Pushed::Refused(why) if why.contains("[remote rejected]") => {
                 let (branch, why) = (self.branch(), one_line(&why));
-                let reason = format!("branch {branch} can't be pushed, a rule refuses it: {why}");
-                return Ok(self.block(&reason, used));
+                let why = format!("branch {branch} can't be pushed, a rule refuses it: {why}");
+                return Ok(self.give_up(RunFailure::NeedsPerson, why, used));
             }
             Pushed::Refused(why) => {
                 return Err(Refusal {
@@ -821,8 +823,8 @@ impl Piece {
             _ if said.may_pass() => Ok(self.kept(&said)),
             // Another run would fail as well: a person must raise the limit, or end the work.
             _ if said.is_at_limit() => {
-                let reason = format!("{}: {}", said.message(), said.hint());
-                Ok(self.block(&reason, used))
+                let why = format!("{}: {}", said.message(), said.hint());
+                Ok(self.give_up(RunFailure::NeedsPerson, why, used))
             }
             _ => Err(Refusal {
                 message: said.message().to_owned(),
@@ -894,6 +896,12 @@ impl Piece {
         files.map(|path| word(&path)).collect()
     }
 
+    /// Gives work up of which there is nothing to keep.
+    pub(super) fn give_up(&self, kind: RunFailure, why: String, used: Option<&str>) -> Outcome {
+        self.record_failure(&self.program, None, &[], Fault::new(kind, why), used)
+    }
+
+    /// Does with the work what its protocol says of such a failure.
     fn record_failure(
         &self,
         within: &Program,
@@ -902,6 +910,11 @@ impl Piece {
         fault: Fault,
         used: Option<&str>,
     ) -> Outcome {
+        match self.retry.another_try(fault.kind) {
+            AnotherTry::Person => return self.block(&fault.message, used),
+            AnotherTry::Later => return self.give_back(&fault.message, fault.later, used),
+            AnotherTry::Now | AnotherTry::Never => {}
+        }
         let id = self.id.to_string();
         let token = self.claimed["handoff"]["token"].to_string();
         let said = recordable(&fault.message);
@@ -928,9 +941,6 @@ impl Piece {
             // In one word, since a text may begin with a dash.
             let details = format!("--details={}", recordable(details.trim()));
             words.extend(Some(details.as_str()).filter(|word| *word != "--details="));
-            if fault.recoverable {
-                words.push("--recoverable");
-            }
             words.extend(used);
             if keeps {
                 words.push("--snapshot");
@@ -984,7 +994,7 @@ impl Piece {
     }
 
     /// Blocks the work until a person decides.
-    pub(super) fn block(&self, reason: &str, used: Option<&str>) -> Outcome {
+    fn block(&self, reason: &str, used: Option<&str>) -> Outcome {
         let reason = recordable(reason);
         let words = ["block", &self.id.to_string(), &format!("--reason={reason}")];
         self.step(&words, used, |said| {

@@ -19,7 +19,7 @@ pub use restore::{Place, RestoreFailure, Restored, restore, restore_attachments}
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_model::{EventArgs, LeaseRefusal, Refusal, Request, Update, View};
-use handoff_protocol::Event;
+use handoff_protocol::{AnotherTry, Event};
 use keep::screen_failure;
 
 use super::error::LedgerError;
@@ -49,6 +49,13 @@ impl Ledger<'_> {
         let screen = screen_failure(rules.protocol(), args, &keep.attached);
         let mut args = args.clone();
         args.allow.clear();
+        if let Some(failure) = &mut args.failure
+            && let Some(run) = failure.run
+        {
+            let retry = rules.protocol().definition().retry();
+            let another = retry.map_or(run.another_try(), |retry| retry.another_try(run));
+            failure.recoverable |= another != AnotherTry::Never;
+        }
         let update = |args: &EventArgs| Update::change(id.number(), Event::Fail, args.clone());
         // The protocol refuses before anything is read. Overdue leases are recorded first, as in
         // every write.

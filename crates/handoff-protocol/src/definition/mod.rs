@@ -63,7 +63,7 @@ pub use opinions::Opinions;
 pub use place::Place;
 pub use requirement::{COMPLETED, Identity, Requirement};
 pub use route::{Forbidden, Route, Routes};
-pub use run_failure::RunFailure;
+pub use run_failure::{AnotherTry, RunFailure};
 pub use tasks::{TaskFields, TaskState};
 pub use timing::{Jitter, LONGEST, OwnRetry, Retry, TimeField, Unit};
 pub use traces::{TraceEvent, TraceValue, Traces};

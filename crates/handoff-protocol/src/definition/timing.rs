@@ -1,9 +1,13 @@
 //! How long work may take, and when it is retried.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 use serde_with::skip_serializing_none;
+
+use super::run_failure::{AnotherTry, RunFailure};
 
 /// The longest time that a protocol, a contract or a command may give, in seconds: ten years. Every
 /// date that follows from it can be represented.
@@ -78,6 +82,8 @@ pub struct Retry {
     pub jitter: Option<Jitter>,
     /// The codes of failures that another attempt cannot fix.
     pub never: Vec<String>,
+    /// Whether another attempt helps, by the end of an agent's run, if not as usual.
+    pub runs: BTreeMap<RunFailure, AnotherTry>,
     /// What a person does by hand in the end.
     pub manual: Option<String>,
 }
@@ -94,6 +100,12 @@ pub struct OwnRetry {
 }
 
 impl Retry {
+    /// Whether another attempt helps after a run that ended so.
+    pub fn another_try(&self, run: RunFailure) -> AnotherTry {
+        let own = self.runs.get(&run).copied();
+        own.unwrap_or_else(|| run.another_try())
+    }
+
     /// The longest delay before a retry, in seconds. Retries count from 1; the contract's settings
     /// take precedence.
     #[allow(clippy::cast_precision_loss)]
