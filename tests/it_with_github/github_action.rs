@@ -505,8 +505,28 @@ fn git_finds_the_token_in_the_environment_and_nowhere_else() {
         .says("::error title=git-handoff::");
     let ran = fetch(token).success();
     assert!(!ran.stdout.contains(token) && !ran.stderr.contains(token));
-    // A step that pushes needs no more than the token in its environment.
+    // Another server, to which this one may redirect, gets none.
     let ledger = temp.join("ledger.git");
+    let told = |host: &str| {
+        let mut command = env.command("git");
+        command.current_dir(&ledger).args(["credential", "fill"]);
+        command
+            .env("GH_TOKEN", token)
+            .env("GIT_TERMINAL_PROMPT", "0");
+        repository_kind::name_bare(&mut command, &ledger);
+        let asked = format!("protocol=http\nhost={host}\n\n");
+        env.run(command, &[], Some(asked.as_bytes()))
+    };
+    let own = server.trim_start_matches("http://");
+    let given = told(own.split('/').next().unwrap()).success();
+    assert!(given.stdout.contains(token), "{}", given.shown);
+    let other = told("elsewhere.example");
+    assert!(
+        other.status != 0 && !other.stdout.contains(token),
+        "{}",
+        other.shown
+    );
+    // A step that pushes needs no more than the token in its environment.
     let claim = ["claim", "87", "--as", "prep-agent"];
     let mut command = env.program(&claim);
     command.current_dir(&ledger).env("GH_TOKEN", token);
