@@ -581,12 +581,27 @@ fn an_approval_is_of_what_its_claim_showed_unless_it_names_another() {
     says(env.handoff(&skeleton).success(), &shown);
     let contract = sample("reviewer-agent-to-validator-agent", Format::Xml, 87);
     let sent = env.send(contract).success();
+    let (here, reviewed) = (&unseen[..10], &shown[..10]);
+    let moved = format!(" is at {here} here, and this approves {reviewed}");
+    assert!(sent.stderr.contains(&moved), "{}", sent.shown);
+    let again = "`git handoff cancel 87.5 --as reviewer-agent`, and send it again with";
+    let again = format!("{again} --set reviewed_commit={unseen}");
+    assert!(sent.stderr.contains(&again), "{}", sent.shown);
     says(sent, &format!(" at {}", &shown[..10]));
     says(env.handoff(&["show", "87.5"]).success(), &shown[..10]);
     let gate = env.handoff(&["gate", "87"]).success();
     says(gate, &format!("of commit {}", &shown[..10]));
     assert!(is_open(&env, &["87", "--head", &shown]));
     assert!(!is_open(&env, &["87", "--head", &unseen]));
+    // As it was printed.
+    env.handoff(&["cancel", "87.5", "--as", "reviewer-agent"])
+        .success();
+    let set = format!("reviewed_commit={unseen}");
+    let send = ["send", "--issue", "87", "--to", "validator-agent", "--as"];
+    let values = ["reviewer-agent", "--set", "summary=good", "--set", &set];
+    let sent = env.handoff(&[&send[..], &values].concat()).success();
+    assert!(!sent.stderr.contains("here, and this"), "{}", sent.shown);
+    assert!(is_open(&env, &["87", "--head", &unseen]));
     env.assert_sound();
 }
 

@@ -2,7 +2,7 @@
 
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_base::{Code, Moment, ObjectId, digest};
+use handoff_base::{Code, Moment, ObjectId, digest, short_id};
 use handoff_contract::Input;
 use handoff_git::FactError;
 use handoff_model::branches::nameable;
@@ -419,10 +419,45 @@ impl<'r> Ledger<'r> {
                 let Offer { input, .. } = prepared.offer;
                 let sharing = shared_resources(tip, &prepared.rules, &prepared.contract, input)?;
                 prepared.warnings.extend(sharing);
+                let moved = self.branch_moved(prepared, &step.receipt.record);
+                let moved = prepared.placed(moved.into_iter().collect())?;
+                prepared.warnings.extend(moved);
                 judged.evidence
             }
         };
         Ok(step.prove(evidence)?)
+    }
+
+    /// The warning about an approval whose branch is at another commit here.
+    fn branch_moved(
+        &self,
+        prepared: &PreparedContract<'r, '_>,
+        record: &Record,
+    ) -> Option<Finding> {
+        let kind = prepared
+            .rules
+            .protocol()
+            .contract_type(&record.contract_type)?;
+        let reviews = kind.reviews.as_ref().filter(|_| kind.settles)?;
+        let code = prepared.gathered.code.as_ref()?;
+        let (branch, reviewed) = (&code.branch, short_id(&code.commit));
+        let here = self.repository().code(branch)?.commit;
+        if here == code.commit {
+            return None;
+        }
+        let text = format!(
+            "{branch} is at {} here, and this approves {reviewed}",
+            short_id(&here)
+        );
+        let mut fix = format!("`git diff {reviewed} {branch}` shows the difference");
+        if let Some(at) = &reviews.commit {
+            let (id, from, field) = (&record.id, &record.from, at.trim_start_matches('/'));
+            fix += &format!(
+                "; if you reviewed that, `git handoff cancel {id} --as {from}`, and send it again with --set {field}={here}"
+            );
+        }
+        let at = reviews.commit.as_deref().unwrap_or_default();
+        Some(Finding::warning(FindingCode::EvidenceBranch, at, text).fix(fix))
     }
 
     /// The results of the demanded checks; those of an earlier attempt are reused if they had the

@@ -343,7 +343,7 @@ codes! {
         /// - cure: fix the file
         ArtifactSchema = "artifact.schema";
 
-        /// - cause: the branch exists neither here nor on `origin`
+        /// - cause: the branch exists neither here nor on `origin`; an approval: it moved
         /// - example: `<branch>feature/12</branch>` was never pushed to `origin`
         /// - cure: create or fetch the branch, or name the right one
         EvidenceBranch = "evidence.branch";
