@@ -712,6 +712,8 @@ fn a_commit_is_named_by_what_no_other_can_take() {
     closed(&evil, "is about commit");
     // Nor is an abbreviation, of which the next commit may take the other half.
     closed(&good[..12], "may be an abbreviated id");
+    let told = env.handoff(&["gate", "87", "--head", &good[..12]]);
+    assert!(told.stderr.contains(&good), "{}", told.stderr);
     git(&["update-ref", &format!("refs/heads/{}", &evil[..10]), &good]);
     closed(&evil[..10], "may be an abbreviated id");
     assert!(is_open(&env, &["87", "--head", &good]));

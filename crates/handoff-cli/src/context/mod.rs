@@ -29,7 +29,7 @@ use clap::Args;
 use handoff::base::ObjectId;
 use handoff::base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff::base::text::{quoted, word};
-use handoff::git::Repository;
+use handoff::git::{Named, Repository};
 use handoff::ledger::{DEFAULT_BRANCH, Ledger, LedgerError, Snapshot};
 use handoff::model::View;
 use interruption::Interruption;
@@ -424,10 +424,11 @@ pub fn one_commit(repository: &Repository, text: &str) -> Result<ObjectId, Failu
     }
     let name = text.split(['~', '^', '@', ':']).next().unwrap_or_default();
     if is_hex && text.len() >= 4 {
-        return Err(unclear(format!(
-            "{} may be an abbreviated id",
-            quoted(text)
-        )));
+        let hint = match repository.named(text) {
+            Ok(Named::Commit(id)) => format!("give the commit's whole id: {id}"),
+            _ => "give the commit's whole id, as `git log` shows it".to_owned(),
+        };
+        return Err(unclear(format!("{} may be an abbreviated id", quoted(text))).hint(hint));
     }
     let places = ["refs/heads/", "refs/tags/", "refs/remotes/", "refs/"];
     let refs = places.map(|place| format!("{place}{name}"));
