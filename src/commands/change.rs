@@ -6,8 +6,8 @@ use handoff::base::text::quoted;
 use handoff::contract::{Allowance, Input};
 use handoff::ledger::{Ledger, Offer, Session, Snapshot};
 use handoff::model::{
-    EventArgs, ModelUsage, Question, Record, Refusal, SendOptions, Update, View, another_attempt,
-    state_at,
+    EventArgs, IssueStatus, ModelUsage, Question, Record, Refusal, SendOptions, Update, View,
+    another_attempt, state_at,
 };
 use handoff::protocol::{Event, State};
 
@@ -22,7 +22,7 @@ use crate::context::{Context, handoff_id};
 use crate::contracts::input;
 use crate::contracts::usage::UsageReport;
 use crate::environment::{drawn, now};
-use crate::failure::Failure;
+use crate::failure::{Failure, hint};
 use crate::output::Output;
 use crate::render::receipt::ReceiptView;
 
@@ -415,10 +415,7 @@ impl Cancel {
         let text = match (&cancelled, done.commit) {
             (Cancelled::Handoff(_), _) | (Cancelled::Repeated(_), Some(_)) => None,
             (Cancelled::Repeated(id), None) => Some(format!(
-                "{id} was already cancelled for this reason; nothing was written\n  \
-                 to give up issue {} itself: git handoff cancel {} --all --as {agent} --reason WHY\n",
-                id.issue(),
-                id.issue()
+                "{id} was already cancelled for this reason; nothing was written\n"
             )),
             (Cancelled::Issue(issue), Some(commit)) => Some(format!(
                 "issue {issue} is cancelled\n  commit {}\n",
@@ -434,6 +431,12 @@ impl Cancel {
         };
         output.answer(&receipt)?;
         receipt.say_next(output);
+        // An issue was named.
+        if !id.contains('.') && done.receipt.issue.status == IssueStatus::Open {
+            let all = format!("git handoff cancel {issue} --all --as {agent} --reason WHY");
+            let all = output.command(&all);
+            output.say(&format!("to give up issue {issue} itself: {all}"));
+        }
         Ok(())
     }
 
@@ -533,9 +536,8 @@ fn cancelled(
 /// The update that cancels an issue; requires a reason.
 fn given_up(issue: &IssueKey, reason: Option<String>) -> Result<Update, Failure> {
     let reason = reason.ok_or_else(|| {
-        let text = format!("nothing is open in issue {issue}: giving it up takes a reason");
-        let command = format!("`git handoff cancel {issue} --reason WHY` gives it up");
-        Failure::usage(text).hint(command)
+        let text = format!("giving up issue {issue} takes a reason");
+        Failure::usage(text).hint(hint!("`git handoff cancel {} --all --reason WHY`", issue))
     })?;
     Ok(Update::GiveUp { reason })
 }

@@ -25,6 +25,31 @@ fn turned_down() -> TestEnvironment {
 }
 
 #[test]
+fn an_issue_of_which_only_the_open_handoff_was_cancelled_is_ended_as_it_says() {
+    let env = TestEnvironment::with_ledger();
+    for issue in [7, 8] {
+        env.send(opening(issue)).success();
+    }
+    let all = "git handoff cancel 7 --all --as maintainer --reason WHY";
+    env.handoff(&["cancel", "7", "--as", "maintainer", "--all"])
+        .exits(2)
+        .says(&all.replace(" --as maintainer", ""));
+    let cancelled = env.handoff(&cancel("7", "maintainer", "no")).success();
+    cancelled.says(&format!("to give up issue 7 itself: {all}\n"));
+    env.handoff(
+        &all.replace("WHY", "no")
+            .split(' ')
+            .skip(2)
+            .collect::<Vec<_>>(),
+    )
+    .success()
+    .says("issue 7: done");
+    // A handoff that is named is what was meant.
+    let one = env.handoff(&cancel("8.1", "maintainer", "no")).success();
+    assert!(!one.shown.contains("itself"), "{}", one.shown);
+}
+
+#[test]
 fn an_issue_with_nothing_open_is_given_up_and_nobody_is_told() {
     let env = turned_down();
     let before = stuck(&env);
@@ -57,8 +82,8 @@ fn an_issue_with_nothing_open_is_given_up_and_nobody_is_told() {
     --- exit 4
     $ git handoff cancel 7 --as issue-manager
     --- stderr
-    error: nothing is open in issue 7: giving it up takes a reason
-    hint: `git handoff cancel 7 --reason WHY` gives it up
+    error: giving up issue 7 takes a reason
+    hint: `git handoff cancel 7 --all --reason WHY`
     --- exit 2
     $ git handoff cancel 7 --as issue-manager --reason 'no longer needed'
     issue 7 is cancelled
@@ -174,9 +199,9 @@ fn a_cancel_that_is_repeated_does_not_give_up_the_issue() {
     assert_snapshot!(again.shown, @"
     $ git handoff cancel 7 --as issue-manager --reason 'wrong branch'
     7.1 was already cancelled for this reason; nothing was written
-      to give up issue 7 itself: git handoff cancel 7 --all --as issue-manager --reason WHY
     --- stderr
     next: git handoff new --issue 7 --from issue-manager --to prep-agent
+    to give up issue 7 itself: git handoff cancel 7 --all --as issue-manager --reason WHY
     ");
     assert_eq!(
         env.git(&env.repo(), &["rev-list", "--count", "handoffs"]),
