@@ -119,6 +119,11 @@ fn branches_of_ended_issues_go_once_something_else_has_their_commits() {
     );
     env.git(&repo, &["update-ref", "-d", "refs/remotes/origin/main"]);
     env.git(&repo, &["fetch", "-q", "origin"]);
+    // A clone of what was empty knows no main branch there.
+    env.git(&repo, &["remote", "set-head", "origin", "--delete"]);
+    env.handoff(&["work", "--list", "--remote"])
+        .success()
+        .says("branch origin/handoff/87  issue 87, ended: nothing that is not elsewhere");
     env.handoff(&["work", "--prune"]).success();
     assert!(theirs(&env).contains(&"handoff/87".to_owned()), "unasked");
     let pruned = env.handoff(&["work", "--prune", "--remote", "--json"]);

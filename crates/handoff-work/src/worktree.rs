@@ -482,12 +482,9 @@ impl Worktrees {
     /// The remote's main branch, if known here.
     pub(super) fn main(&self, remote: Option<&str>) -> Option<String> {
         let remote = remote?;
-        let clone = Repository::open_here().ok()?;
-        let head = clone.symbolic_target(&format!("refs/remotes/{remote}/HEAD"));
-        let head = head.ok()??;
-        let main = head.strip_prefix("refs/remotes/")?;
-        self.fetched(remote, main.strip_prefix(&format!("{remote}/"))?)?;
-        Some(main.to_owned())
+        let main = Repository::open_here().ok()?.base_branch_on(remote)?;
+        self.fetched(remote, &main)?;
+        Some(format!("{remote}/{main}"))
     }
 
     /// Updates what is known of a remote's branch.

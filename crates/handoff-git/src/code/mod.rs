@@ -64,10 +64,16 @@ impl Repository {
     /// The base branch: `origin/HEAD`'s, else `main`, `master`, or the one that `init.defaultBranch`
     /// names.
     pub fn base_branch(&self) -> Option<String> {
-        let remote = self.symbolic_target("refs/remotes/origin/HEAD").ok();
-        let named = remote
+        self.base_branch_on("origin")
+    }
+
+    /// The same, by the HEAD of another remote.
+    pub fn base_branch_on(&self, remote: &str) -> Option<String> {
+        let place = format!("refs/remotes/{remote}/");
+        let head = self.symbolic_target(&format!("{place}HEAD")).ok();
+        let named = head
             .flatten()
-            .and_then(|target| Some(target.strip_prefix("refs/remotes/origin/")?.to_owned()));
+            .and_then(|target| Some(target.strip_prefix(&place)?.to_owned()));
         let usual = || {
             let usual = ["main", "master"].into_iter().map(str::to_owned);
             let configured = std::iter::once_with(|| self.config("init.defaultBranch"));
