@@ -149,11 +149,16 @@ fn overview(facts: &Facts<'_>, page: &mut Page) {
     let mut tell = |bucket, title, page: &mut Page| {
         is_cut |= handoffs(facts, page, bucket, (title, &inbox));
     };
+    let title = "Held by other workers of your role, not by you";
+    tell(&overview.held_by_others, title, page);
+    if let Some(worker) = elsewhere(overview) {
+        let go_on = format!("git handoff prime --as {} --worker {worker}", facts.agent);
+        let go_on = foreign_parts(&go_on);
+        page.line(&format!(
+            "If you claimed that in another working tree, go on as its worker: {go_on}"
+        ));
+    }
     for (bucket, title) in [
-        (
-            &overview.held_by_others,
-            "Held by other workers of your role, not by you",
-        ),
         (
             &overview.waiting,
             "Waiting for you to claim, most urgent first",
@@ -296,20 +301,18 @@ fn nothing_waits(facts: &Facts<'_>) -> String {
             "You hold nothing, and {} is paused by {}: `git handoff wait --inbox --as {}` ends once work waits for you.",
             halt.scope, halt.by, facts.agent
         ),
-        (None, None) if let Some(worker) = elsewhere(overview) => format!(
-            "You hold nothing here. If you claimed that in another working tree, go on as its worker: add `--worker {}` to each command.",
-            quote(worker, QUOTED)
-        ),
-        (None, None) if is_all => {
+        (None, None) if is_all && overview.held_by_others.count == 0 => {
             "You hold nothing, and nothing waits for you: you may stop.".to_owned()
         }
         (None, _) => "You hold nothing, and nothing waits for you to claim it.".to_owned(),
     }
 }
 
-/// The worker that holds work of the same role; the agent may have claimed it in another tree.
+/// The worker that holds work of the same role, if this one holds none; the agent may have claimed
+/// it in another tree.
 fn elsewhere(overview: &handoff::ledger::Overview) -> Option<&str> {
-    let mut held = overview.held_by_others.first.iter();
+    let held = &overview.held_by_others.first[..];
+    let mut held = held.iter().filter(|_| overview.held.count == 0);
     held.find_map(|record| Some(record.lease.as_ref()?.worker.as_str()))
 }
 

@@ -455,6 +455,41 @@ fn a_hint_names_the_worker_so_that_its_command_runs_in_another_working_tree() {
 }
 
 #[test]
+fn what_was_claimed_before_its_workspace_was_made_is_sent_from_there() {
+    let env = TestEnvironment::with_ledger();
+    let repo = env.repo();
+    run(&env, &repo, &["send", "-"], Some(&opening(87))).success();
+    let claimed = line(&env, &repo, "claim 87.1 --as prep-agent").success();
+    let own = own_id(&env, &repo);
+    let send = "git handoff send --issue 87 --to implementer-agent --as prep-agent";
+    let printed = format!("{send} --set FIELD=VALUE… --worker {own}");
+    assert!(claimed.stderr.contains(&printed), "{}", claimed.shown);
+    env.git(&repo, &["worktree", "add", "-q", "-b", "issue-87", "../ws"]);
+    let workspace = env.root().join("ws");
+    // Without it, another worker sends: the error has the whole command.
+    let values = "--set validation.dependencies=ok --set validation.build=ok \
+                  --set validation.dev_server=ok --set port=4000";
+    let values = values.split_whitespace().collect::<Vec<_>>().join(" ");
+    let plain = format!("{} {values}", &send["git handoff ".len()..]);
+    let refused = line(&env, &workspace, &plain).exits(5);
+    let again = format!("`git handoff {plain} --worker {own}`");
+    assert!(refused.stderr.contains(&again), "{}", refused.shown);
+    // The page of that working tree says it before it offers another issue.
+    run(&env, &repo, &["send", "-"], Some(&opening(88))).success();
+    let page = line(&env, &workspace, "prime --as prep-agent").success();
+    let go_on = format!("go on as its worker: git handoff prime --as prep-agent --worker {own}");
+    let (on, other) = (page.stdout.find(&go_on), page.stdout.find("claim 88.1"));
+    assert!(on.is_some() && on < other, "{}", page.shown);
+    line(&env, &workspace, &format!("{plain} --worker {own}")).success();
+    // What names a wrong worker is repeated with the right one alone.
+    line(&env, &repo, "claim 88.1 --as prep-agent").success();
+    let named = "complete 88.1 --as prep-agent --worker other";
+    line(&env, &repo, named).exits(5).says(&format!(
+        "`git handoff complete 88.1 --as prep-agent --worker {own}`"
+    ));
+}
+
+#[test]
 fn each_list_of_what_comes_next_names_the_worker_of_who_asks() {
     let env = TestEnvironment::with_ledger();
     let repo = env.repo();
@@ -494,11 +529,16 @@ fn the_worker_of_the_only_working_tree_is_named_only_if_the_command_names_it() {
     let env = TestEnvironment::with_ledger();
     let repo = env.repo();
     run(&env, &repo, &["send", "-"], Some(&opening(87))).success();
-    let claim = line(&env, &repo, "claim 87.1 --as prep-agent").success();
-    assert!(claim.stderr.contains(" --as prep-agent"), "{}", claim.shown);
+    line(&env, &repo, "claim 87.1 --as prep-agent").success();
+    run(&env, &repo, &["send", "-"], Some(&prepared(87))).success();
+    // Unlike prep-agent's, its contract tells of no workspace.
+    let claim = line(&env, &repo, "claim 87.2 --as implementer-agent").success();
+    let own = " --as implementer-agent";
+    assert!(claim.stderr.contains(own), "{}", claim.shown);
     assert!(!claim.stderr.contains("--worker"), "{}", claim.shown);
     let named = format!(" --worker {}", own_id(&env, &repo));
-    let extended = line(&env, &repo, &format!("extend --as prep-agent{named}")).success();
+    let extended = format!("extend --as implementer-agent{named}");
+    let extended = line(&env, &repo, &extended).success();
     assert!(extended.stderr.contains(&named), "{}", extended.shown);
 }
 

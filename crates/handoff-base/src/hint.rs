@@ -19,6 +19,8 @@ pub enum Part {
     Text(String),
     /// A command to run.
     Command(Command),
+    /// The failed command again, with an option more: its name and value.
+    Again(&'static str, String),
 }
 
 /// A command; for a shell it is [`Display`], with its arguments quoted.
@@ -76,9 +78,16 @@ impl Hint {
         for part in more.into().parts {
             match part {
                 Part::Text(text) => self.add(text, false),
-                command @ Part::Command(_) => self.parts.push(command),
+                other => self.parts.push(other),
             }
         }
+        self
+    }
+
+    /// Appends the failed command, with an option more.
+    #[must_use]
+    pub fn and_again(mut self, name: &'static str, value: impl Display) -> Self {
+        self.parts.push(Part::Again(name, value.to_string()));
         self
     }
 
@@ -106,6 +115,7 @@ impl Display for Hint {
         self.parts.iter().try_for_each(|part| match part {
             Part::Text(text) => formatter.write_str(text),
             Part::Command(command) => write!(formatter, "`{command}`"),
+            Part::Again(name, value) => write!(formatter, "add {name} {value}"),
         })
     }
 }
@@ -188,7 +198,7 @@ mod tests {
     fn commands(hint: &Hint) -> Vec<String> {
         let commands = hint.parts.iter().filter_map(|part| match part {
             Part::Command(command) => Some(command.words().join("|")),
-            Part::Text(_) => None,
+            Part::Text(_) | Part::Again(..) => None,
         });
         commands.collect()
     }

@@ -114,6 +114,7 @@ impl<'a> Wording<'a> {
                 Some(call) => format!("`{call}`"),
                 None => format!("`{command}`"),
             },
+            Part::Again(name, value) => self.text(&format!("add {name} {value}")),
         });
         parts.collect()
     }

@@ -63,12 +63,13 @@ impl Context {
     pub fn carried(&self, repository: &Repository) -> Carried {
         let agent = self.agent(repository).ok().flatten();
         let worker = self.worker(repository).ok().flatten();
+        let is_of_tree = worker.as_ref().is_some_and(|worker| !worker.is_shared());
         Carried {
             agent,
             is_agent_named: self.named_agent().is_some(),
+            is_of_tree,
             is_worker_named: self.global.worker.is_some()
-                || worker.as_ref().is_some_and(|worker| !worker.is_shared())
-                    && repository.has_linked_worktrees(),
+                || is_of_tree && repository.has_linked_worktrees(),
             worker: worker.map(|worker| worker.id),
             branch: self.branch().map(str::to_owned),
             stands_in_for: Vec::new(),

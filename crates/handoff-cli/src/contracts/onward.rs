@@ -12,12 +12,16 @@ use handoff::templates::{Known, known_at_tip, with_current_branch, with_workspac
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::settings::schema_at;
 use super::skeleton::{Format, Wanted};
 use crate::failure::Failure;
 use crate::output::Carried;
 
 /// The placeholder for the issue in commands that open one.
 pub const NEW_ISSUE: &str = "ISSUE";
+
+/// The field of a contract that tells of a workspace.
+const WORKSPACE: &str = "workspace_path";
 
 /// A contract that the agent may send next.
 #[derive(Clone, Serialize, JsonSchema)]
@@ -270,8 +274,13 @@ impl Onward<'_, '_> {
         let answers = next.answers.as_ref();
         let answers = answers.map(|id| format!(" --answers {id}"));
         let more = answers.unwrap_or_default() + &self.protocol_option(work);
-        let with = |values: &str| self.carried.command(&format!("{command}{values}{more}"));
-        let fields = options.lines(&wanted.schema(self.rules)?);
+        let schema = wanted.schema(self.rules)?;
+        let mut carried = self.carried.clone();
+        // Who makes a workspace may send from there.
+        carried.is_worker_named |=
+            carried.is_of_tree && schema_at(&schema, &[WORKSPACE.to_owned()]).is_some();
+        let with = |values: &str| carried.command(&format!("{command}{values}{more}"));
+        let fields = options.lines(&schema);
         let words = options.words().into_iter().map(|word| format!(" {word}"));
         next.send = Some(with(&words.collect::<String>()));
         next.asks = with("");

@@ -214,7 +214,7 @@ fn pointer_of(path: &[String]) -> String {
 }
 
 /// The schema at a path, if it is described.
-fn schema_at<'s>(root: &'s Value, path: &[String]) -> Option<&'s Value> {
+pub(super) fn schema_at<'s>(root: &'s Value, path: &[String]) -> Option<&'s Value> {
     let start = resolved(root, root);
     path.iter().try_fold(start, |schema, name| {
         let inside = schema["properties"]

@@ -30,6 +30,8 @@ pub struct Carried {
     pub is_agent_named: bool,
     /// Its worker.
     pub worker: Option<WorkerId>,
+    /// Whether it is this working tree's own.
+    pub is_of_tree: bool,
     /// Whether printed commands name it: given on the command line, or of one of several working trees.
     pub is_worker_named: bool,
     /// The ledger's branch, if the command line names it.
@@ -139,6 +141,7 @@ mod tests {
             agent: "fixer".parse().ok(),
             is_agent_named: true,
             worker: "tree-1".parse().ok(),
+            is_of_tree: true,
             is_worker_named: true,
             branch: None,
             stands_in_for: Vec::new(),

@@ -23,6 +23,7 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::AnsiColor;
 use handoff::base::codes::exit;
 use handoff::base::finding::{Finding, Severity};
+use handoff::base::hint::Part;
 use handoff::base::text::{continued, path};
 use handoff::base::{Moment, short_id};
 use handoff::contract::Secrets;
@@ -480,6 +481,14 @@ impl Output {
             return;
         }
         let mut hint = self.sentence(failure.next());
+        for part in &mut hint.parts {
+            if let Part::Again(name, value) = part
+                && !self.arguments.is_empty()
+            {
+                let again = page::retyped(&self.arguments, &[*name, value.as_str()]);
+                *part = Part::Command(again.as_str().into());
+            }
+        }
         if let Some(why) = &self.stale
             && failure.code != Some(ErrorCode::NotPublished)
         {

@@ -147,17 +147,18 @@ fn number(count: usize) -> String {
     grouped(u64::try_from(count).unwrap_or(u64::MAX))
 }
 
-/// The typed command, with these options instead of its `--after`.
+/// The typed command, with this option instead of its own, and without its `--after`.
 pub fn retyped(arguments: &[String], options: &[&str]) -> String {
     let end = arguments.iter().position(|word| word == "--");
     let (own, operands) = arguments.split_at(end.unwrap_or(arguments.len()));
     let mut words = vec!["git", "handoff"];
     let mut given = own.iter().map(String::as_str);
     while let Some(argument) = given.next() {
-        if argument == "--after" {
-            given.next();
-        } else if !argument.starts_with("--after=") {
+        let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
+        if name != "--after" && (options.len() == 1 || name != options[0]) {
             words.push(argument);
+        } else if value.is_empty() {
+            given.next();
         }
     }
     words.extend(options);

@@ -105,10 +105,9 @@ impl Explained for LeaseRefusal {
                 );
                 // No takeover: the same worker may have claimed it elsewhere.
                 let other_tree = by.taken_over.is_none().then(|| {
-                    hint!(
-                        "if you claimed it in another working tree, add --worker {}; ",
-                        by.worker
-                    )
+                    hint!("if you claimed it in another working tree: ")
+                        .and_again("--worker", &by.worker)
+                        .and("; ")
                 });
                 let hint = hint.and(other_tree.unwrap_or_default());
                 ErrorCode::HeldByWorker.hint(hint.and(by.take_over()))
