@@ -489,6 +489,14 @@ fn an_update_keeps_what_was_set_or_says_what_would_be_lost() {
     folder.put("update").success();
     let listed = run(&env, "protocol set issue-to-pr").stdout;
     assert!(listed.contains("  1234 "), "{listed}");
+    // So does one in which another file changes.
+    folder.define(|d| d["version"] = json!("3.1.0"));
+    let opening = "schemas/issue-manager-to-prep-agent.schema.json";
+    folder.edit(opening, |schema| schema["title"] = json!("To prepare"));
+    let updated = folder.put("update").success().stdout;
+    assert!(updated.contains("from 3.0.0+2 to 3.1.0+2"), "{updated}");
+    let again = folder.put("update").success();
+    assert!(again.stdout.contains("nothing changed"), "{}", again.shown);
     // A rule whose policy was set is gone in the next one.
     run(
         &env,

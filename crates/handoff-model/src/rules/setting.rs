@@ -343,18 +343,29 @@ pub fn keep_settings(
             kept.push((key.clone(), value));
         }
     }
-    let is_version = |key: Option<&str>, _: &Value| key == Some("version");
-    let same = edit::replace(&text, &[], is_version, &before["version"]);
-    if same.map_err(SettingError::Edit)?.as_deref() == Some(in_force) {
-        return Ok((in_force.to_owned(), kept));
+    let after = edit::read(new).map_err(SettingError::Edit)?;
+    let [version, new_version] = [&before, &after].map(|one| one["version"].as_str());
+    if [version, version.map(author_version)].contains(&new_version) {
+        let is_version = |key: Option<&str>, _: &Value| key == Some("version");
+        let same = edit::replace(&text, &[], is_version, &before["version"]);
+        if same.map_err(SettingError::Edit)?.as_deref() == Some(in_force) {
+            return Ok((in_force.to_owned(), kept));
+        }
     }
     Ok((text, kept))
 }
 
 /// Whether settings were changed since the author's version.
 pub fn has_settings(version: &str) -> bool {
-    let local = version.rsplit_once('+');
-    local.is_some_and(|(_, number)| number.parse::<u32>().is_ok())
+    author_version(version) != version
+}
+
+/// A version without the number of settings that were changed.
+fn author_version(version: &str) -> &str {
+    match version.rsplit_once('+') {
+        Some((author, number)) if number.parse::<u32>().is_ok() => author,
+        _ => version,
+    }
 }
 
 /// A setting's keys in two definitions.
@@ -616,6 +627,13 @@ mod tests {
             again,
             (text, kept),
             "the same version again changes nothing"
+        );
+        let raised = new.replace("2.0.0", "2.1.0");
+        let (text, _) = keep_settings(&keys, &again.0, &raised).unwrap_or_default();
+        assert_eq!(
+            text,
+            again.0.replace("2.0.0+1", "2.1.0+1"),
+            "other files may have changed"
         );
         let rule = BTreeSet::from(["consistency.two".to_owned()]);
         let without = new.replace("\"two\"", "\"three\"");
