@@ -271,6 +271,9 @@ struct StepView {
     pull_request: Option<String>,
     /// the counts of a review: `critical=1, important=2`
     findings: Option<String>,
+    /// what a protocol checks less: `signers, schema.draft`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weaker: Option<String>,
 }
 
 impl StepView {
@@ -298,6 +301,7 @@ impl StepView {
             held_seconds: number("Held-Seconds"),
             pull_request: value("Pull-Request"),
             findings: value("Findings"),
+            weaker: value("Weaker"),
             author: commit.author.name,
             committer: commit.committer.name,
         }
@@ -316,7 +320,11 @@ impl StepView {
         } else {
             (short, continued(&self.author))
         };
-        let subject = look.cell(&self.subject);
+        let mut subject = self.subject.clone();
+        if let Some(weaker) = &self.weaker {
+            subject += &format!("; checks less: {weaker}");
+        }
+        let subject = look.cell(&subject);
         if oneline {
             return vec![commit, subject];
         }

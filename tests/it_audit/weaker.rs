@@ -1,6 +1,7 @@
 //! A signed ledger, and protocols that ask for less than its own.
 
 use std::fs;
+use std::path::Path;
 
 use crate::keys::{
     BRANCH, damage, ed25519, findings, parts, path, protocol, put, raw, signature, signed, team,
@@ -219,6 +220,63 @@ fn a_gate_asks_for_the_ledgers_own_protocol_and_views_name_another() {
             github.shown
         );
     }
+}
+
+#[test]
+fn a_stricter_policy_is_not_weaker_and_a_refusal_names_all_that_is() {
+    let env = team();
+    let signers = fs::read_to_string(env.root().join("protocol-1.0.0/allowed_signers")).unwrap();
+    let folder = |version: &str, policy: Option<&str>, more: &str| {
+        let folder = protocol(&env, version, &format!("{signers}{more}"));
+        let file = Path::new(&folder).join("protocol.json");
+        let text = fs::read_to_string(&file).unwrap();
+        let mut definition: Value = serde_json::from_str(&text).unwrap();
+        let rule = definition["consistency"][1].as_object_mut().unwrap();
+        rule.remove("policy");
+        rule.extend(policy.map(|policy| ("policy".to_owned(), policy.into())));
+        fs::write(file, definition.to_string()).unwrap();
+        folder
+    };
+    let update = |folder: &str, more: &[&str]| {
+        let update = ["protocol", "update", folder];
+        with_key(&env, "robin", &[&update[..], more].concat(), "")
+    };
+    let key = format!("prep-agent {}", ed25519(&env, "new"));
+    let weak = folder("2.0.0", Some("warn"), &key);
+    assert_snapshot!(update(&weak, &[]).shown, @"
+    $ git handoff protocol update [root]/protocol-2.0.0
+    --- stderr
+    error: protocol issue-to-pr is weaker than its version in force
+      /consistency/1/policy protocol.weaker the rule `pull-request-address` is warn, not enforce: issue-to-pr is stricter
+      allowed_signers protocol.weaker `signers.added` may let pass what the version in force refuses
+    hint: nothing was written; make it as strict, or say that it may be weaker: --weaker, which is recorded with your name; see `git handoff explain protocol_weaker`
+    --- exit 4
+    ");
+    update(&weak, &["--weaker"])
+        .success()
+        .says("\n  checks less, on record: consistency.pull-request-address, signers.added\n");
+    let log = env.handoff(&["log", "-n", "1", "--oneline"]).stdout;
+    let line = "from 1.0.0 to 2.0.0; checks less: consistency.pull-request-address, signers.added";
+    assert!(log.contains(line), "{log}");
+    // Without the key, the rule is enforced.
+    let stricter = update(&folder("3.0.0", None, &key), &[]).success();
+    assert!(
+        !stricter.shown.contains("checks less"),
+        "{}",
+        stricter.shown
+    );
+    env.assert_sound();
+    // At first, each changed policy was recorded as weaker.
+    let (payload, _) = parts(&raw(&env, BRANCH));
+    let recorded = |keys: &str| {
+        let payload = format!("{payload}Weaker: {keys}\n");
+        let signature = signature(&env, "robin", &["-n", "git"], &payload);
+        put(&env, &signed(&payload, &signature));
+    };
+    recorded("consistency.same-round");
+    env.assert_sound();
+    recorded("signers");
+    assert_snapshot!(damage(&env), @"commit.message the message or its trailers do not tell what the step did");
 }
 
 /// Runs the program as somebody whose git signs whatever it can with this key.

@@ -171,6 +171,7 @@ fn a_policy_is_set_with_one_command_and_one_commit() {
     $ git handoff protocol set issue-to-pr evidence.coverage off
     updated protocol issue-to-pr from 1.9.0+1 to 1.9.0+2
       commit [commit]
+      checks less, on record: evidence.coverage
     $ git handoff protocol set issue-to-pr evidence enforce
     protocol issue-to-pr 1.9.0+2 is already in force; nothing changed
     $ git handoff protocol set issue-to-pr consistency.cycle-time enforce
@@ -178,7 +179,7 @@ fn a_policy_is_set_with_one_command_and_one_commit() {
       commit [commit]
     $ git handoff log -n 3
     [commit]  2026-03-02 09:09:00Z  Robin Doe    Set consistency.cycle-time to enforce in protocol issue-to-pr, version 1.9.0+3
-    [commit]  2026-03-02 09:07:00Z  Robin Doe    Set evidence.coverage to off in protocol issue-to-pr, version 1.9.0+2
+    [commit]  2026-03-02 09:07:00Z  Robin Doe    Set evidence.coverage to off in protocol issue-to-pr, version 1.9.0+2; checks less: evidence.coverage
     [commit]  2026-03-02 09:06:00Z  Robin Doe    Set evidence to enforce in protocol issue-to-pr, version 1.9.0+1
     3 shown; the rest: git handoff log -n 3 --after [commit]
     --- stderr

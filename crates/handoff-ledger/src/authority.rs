@@ -8,7 +8,8 @@ use std::rc::Rc;
 use handoff_base::finding::Finding;
 use handoff_base::ids::AgentName;
 use handoff_model::{
-    ADDED_SIGNER, ProtocolFiles, Strictness, Weakness, acts_as_person, loosened, person, weaker,
+    ADDED_SIGNER, ProtocolFiles, Strictness, Weakness, acts_as_person, loosened, person, trailers,
+    weaker,
 };
 use handoff_protocol::{Protocol, SIGNERS, Signers};
 use schemars::JsonSchema;
@@ -37,6 +38,34 @@ fn authority(tip: &Snapshot<'_>) -> Result<Option<Rc<Signers>>, LedgerError> {
 
 /// The trailer that names what a protocol checks less strictly than the default one.
 pub(super) const WEAKER: &str = "Weaker";
+
+/// A protocol step's message with the keys that it recorded. At first, every changed policy of a rule
+/// counted as weaker.
+pub(super) fn with_recorded_policies(message: String, recorded: &[u8]) -> String {
+    let keys = |text: &str| -> Vec<String> {
+        let mut trailers = trailers(text).into_iter();
+        let weaker = trailers.find(|(name, _)| *name == WEAKER);
+        let listed = weaker.map(|(_, keys)| keys.split(", ").map(str::to_owned).collect());
+        listed.unwrap_or_default()
+    };
+    let (own, told) = (keys(&message), keys(&String::from_utf8_lossy(recorded)));
+    let is_known = |key: &String| own.contains(key) || key.starts_with("consistency.");
+    if !told.iter().all(is_known) || !own.iter().all(|key| told.contains(key)) {
+        return message;
+    }
+    let (rest, _) = message
+        .split_once(&format!("{WEAKER}: "))
+        .unwrap_or((&message, ""));
+    format!("{rest}{}", weaker_trailer(&told))
+}
+
+/// The trailer with these keys; empty if there are none.
+pub(super) fn weaker_trailer(keys: &[String]) -> String {
+    if keys.is_empty() {
+        return String::new();
+    }
+    format!("{WEAKER}: {}\n", keys.join(", "))
+}
 
 /// A protocol to put in force: the required signature and its trailer.
 pub(super) struct Authorized {
@@ -78,7 +107,8 @@ impl Authorized {
             };
             let mut weaknesses = weaker(own, strictness, manifest.evidence);
             if is_version {
-                let is_new = |key: &String| weaknesses.iter().all(|known| known.key != *key);
+                let is_new =
+                    |(key, _): &(String, String)| weaknesses.iter().all(|known| known.key != *key);
                 let more = loosened(files, &than.files()?).into_iter().filter(is_new);
                 let more: Vec<Weakness> = more.map(Weakness::of_version).collect();
                 weaknesses.extend(more);
@@ -141,19 +171,16 @@ impl Authorized {
         })
     }
 
-    /// The trailer that records that a protocol is weaker; empty if it is not.
+    /// The keys of what a protocol checks less strictly, for the trailer that records it.
     ///
     /// # Errors
     /// [`ProtocolError::Weaker`] if it is weaker, and must not be.
-    pub(super) fn weaker_trailer(
+    pub(super) fn weaker_keys(
         &self,
         name: &str,
         tip: &Snapshot<'_>,
         may_be_weaker: bool,
-    ) -> Result<String, ProtocolError> {
-        if self.weaknesses.is_empty() {
-            return Ok(String::new());
-        }
+    ) -> Result<Vec<String>, ProtocolError> {
         // Without signatures any person may weaken a protocol, on record.
         let findings = said(&self.weaknesses);
         if !may_be_weaker && self.demand.is_some() && !findings.is_empty() {
@@ -163,21 +190,22 @@ impl Authorized {
                 findings,
             });
         }
-        let keys: Vec<&str> = self
-            .weaknesses
-            .iter()
-            .map(|weakness| &*weakness.key)
-            .collect();
-        Ok(format!("{WEAKER}: {}\n", keys.join(", ")))
+        let keys = self.weaknesses.iter().map(|weakness| weakness.key.clone());
+        Ok(keys.collect())
     }
 }
 
-/// What has to be said of a protocol. Adding a key is on record anyway: a listed person does it to
-/// maintain the list.
+/// What has to be said of a protocol. Adding a key alone is on record anyway: a listed person does
+/// it to maintain the list.
 fn said(weaknesses: &[Weakness]) -> Vec<Finding> {
-    let asked = weaknesses.iter();
-    let asked = asked.filter(|weakness| weakness.key != ADDED_SIGNER);
-    asked.map(|weakness| weakness.finding.clone()).collect()
+    if weaknesses
+        .iter()
+        .all(|weakness| weakness.key == ADDED_SIGNER)
+    {
+        return Vec::new();
+    }
+    let all = weaknesses.iter().map(|weakness| weakness.finding.clone());
+    all.collect()
 }
 
 impl Demand {

@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::authority::Authorized;
+use super::authority::{Authorized, weaker_trailer};
 use super::draft::{Decided, Draft};
 use super::error::{LedgerError, ProtocolError};
 use super::ledger::Ledger;
@@ -62,6 +62,9 @@ pub struct ProtocolChange {
     /// The settings that were kept from the previous version.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<KeptSetting>,
+    /// What it checks less.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub weaker: Vec<String>,
 }
 
 /// A setting that an update kept.
@@ -219,6 +222,7 @@ pub(super) fn protocol_step(
         version: version.clone(),
         commit: None,
         kept: Vec::new(),
+        weaker: Vec::new(),
     };
     let changes = differences(known.as_ref(), files)?;
     if known.is_some() && (changes.is_empty() || is_renewed(known.as_ref(), &changes, definition)?)
@@ -256,7 +260,8 @@ pub(super) fn protocol_step(
         let rules = known.map_or_else(|| tip.default_rules(), Ok)?;
         authorized.ensure_by_person(rules.protocol(), by, &name)?;
     }
-    message += &authorized.weaker_trailer(&name, tip, may_be_weaker)?;
+    outcome.weaker = authorized.weaker_keys(&name, tip, may_be_weaker)?;
+    message += &weaker_trailer(&outcome.weaker);
     let step = Draft::shared(changes, message, authorized.demand);
     Ok((Some(step), outcome))
 }

@@ -858,6 +858,7 @@ impl Answer for ChangeView<'_> {
             version,
             commit,
             kept,
+            weaker,
         } = self.0;
         let mut text = match (commit, before) {
             (None, _) => {
@@ -878,6 +879,9 @@ impl Answer for ChangeView<'_> {
         };
         for KeptSetting { key, value } in kept {
             text += &format!("  still set: {key} {value}\n");
+        }
+        if !weaker.is_empty() {
+            text += &format!("  checks less, on record: {}\n", weaker.join(", "));
         }
         plain_lines(&text)
     }

@@ -17,6 +17,7 @@ use handoff_protocol::{Event, Policy};
 
 use super::scope::{Audit, AuditScope, Parent, Part, unreadable};
 use crate::archive_step::{ArchiveStep, archive_step_of, derived, step_changes};
+use crate::authority::with_recorded_policies;
 use crate::draft::Draft;
 use crate::error::{DamageError, LedgerError, WriteError};
 use crate::evidence::again;
@@ -379,7 +380,14 @@ impl<'r, 's> Auditor<'r, 's> {
                         let files = rules.files()?;
                         protocol_step(&old, &files, change, (true, None), Faults::OnRecord)
                     });
-                (path, decided.map(|(step, _)| step))
+                let as_recorded = |step: Draft| match candidate.message {
+                    Some(recorded) => Draft {
+                        message: with_recorded_policies(step.message, recorded),
+                        ..step
+                    },
+                    None => step,
+                };
+                (path, decided.map(|(step, _)| step.map(as_recorded)))
             }
             Shared::Document(protocol, name) => {
                 let path = layout::document(protocol, name);

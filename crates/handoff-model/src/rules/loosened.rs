@@ -3,8 +3,9 @@
 //! A change counts as weaker unless it is certainly as strict: rules are compared as stored, not by
 //! intent. Words for people may change.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use handoff_base::pointer::escaped_part;
 use handoff_protocol::{ContractType, SIGNERS, renewed};
 use serde_json::{Map, Value, json};
 
@@ -60,23 +61,28 @@ const ANNOTATIONS: [&str; 8] = [
     "title",
 ];
 
-/// What a new version checks less strictly, by keys such as `requirements.approved`; its files are
-/// compared with those in force.
-pub fn loosened(new: &ProtocolFiles, old: &ProtocolFiles) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    let definition = |files: &ProtocolFiles| {
+/// What a new version checks less strictly, by keys such as `requirements.approved`, each with its
+/// place; its files are compared with those in force.
+pub fn loosened(new: &ProtocolFiles, old: &ProtocolFiles) -> BTreeMap<String, String> {
+    let definition = |files: &ProtocolFiles| -> Option<Value> {
         let (_, text) = files.iter().find(|(path, _)| path == DEFINITION)?;
         let renewed = renewed(text).map(|renewed| renewed.definition);
-        let definition = serde_json::from_slice(renewed.as_deref().unwrap_or(text));
-        definition.ok().map(parted)
+        serde_json::from_slice(renewed.as_deref().unwrap_or(text)).ok()
     };
     let definition = |files| definition(files).unwrap_or_default();
-    let (is, was) = (definition(new), definition(old));
+    let written = definition(new);
+    let (is, was) = (parted(written.clone()), parted(definition(old)));
+    let mut found = BTreeSet::new();
     for key in members(&is).chain(members(&was)).collect::<BTreeSet<_>>() {
         if !SAYS.contains(&key) && !ELSEWHERE.contains(&key) {
             part(key, is.get(key), was.get(key), &mut found);
         }
     }
+    let placed = found.into_iter().map(|key| {
+        let at = place(&key, &written);
+        (key, at)
+    });
+    let mut found: BTreeMap<String, String> = placed.collect();
     // The schema of each contract type, wherever it is, and all other schemas.
     let schema = |name: &str, of: &Value| {
         let own = of.get("schema").and_then(Value::as_str);
@@ -97,9 +103,31 @@ pub fn loosened(new: &ProtocolFiles, old: &ProtocolFiles) -> BTreeSet<String> {
     }
     let (is, was) = (signers(new), signers(old));
     if !was.is_empty() && !is.is_subset(&was) {
-        found.insert(ADDED_SIGNER.to_owned());
+        found.insert(ADDED_SIGNER.to_owned(), SIGNERS.to_owned());
     }
     found
+}
+
+/// Where a definition says what a key is about.
+fn place(key: &str, definition: &Value) -> String {
+    let (part, name) = key.split_once('.').unwrap_or((key, ""));
+    let above = match part {
+        "forbidden" => "/routes".to_owned(),
+        "merge" => "/requirements".to_owned(),
+        "opinions" => "/facts".to_owned(),
+        "retry" => "/limits/retry".to_owned(),
+        "style" => "/contracts".to_owned(),
+        "time" => "/limits".to_owned(),
+        word if definition["words"].get(word).is_some() => format!("/words/{word}"),
+        part => format!("/{part}"),
+    };
+    let part = definition.pointer(&above);
+    let at = named(part).position(|(own, _)| own == name);
+    match (at, part) {
+        (Some(at), Some(Value::Array(_))) => format!("{above}/{at}"),
+        (Some(_), _) => format!("{above}/{}", escaped_part(name)),
+        (None, _) => above,
+    }
 }
 
 /// Splits a definition into the parts that are compared and named, which recorded steps rely on.
@@ -167,14 +195,14 @@ fn signers(files: &ProtocolFiles) -> BTreeSet<&[u8]> {
         .collect()
 }
 
-/// The key of a schema that became more permissive. A removed one accepts nothing.
+/// The key and the path of a schema that became more permissive. A removed one accepts nothing.
 fn compared(
     name: &str,
     (new, new_at): (&ProtocolFiles, &str),
     (old, old_at): (&ProtocolFiles, &str),
-) -> Option<String> {
+) -> Option<(String, String)> {
     let (is, was) = (read(new, new_at)?, read(old, old_at)?);
-    (!is_as_strict(&is, &was)).then(|| format!("schema.{name}"))
+    (!is_as_strict(&is, &was)).then(|| (format!("schema.{name}"), new_at.to_owned()))
 }
 
 fn read(files: &ProtocolFiles, path: &str) -> Option<Value> {
@@ -218,7 +246,9 @@ fn part(key: &str, is: Option<&Value>, was: Option<&Value>, found: &mut BTreeSet
         "consistency" | "documents" => {
             for (name, was) in named(was) {
                 let is = named(is).find(|(own, _)| *own == name).map(|(_, is)| is);
-                if !is.is_some_and(|is| is_kept(is, was)) {
+                // `weaker` compares the policies.
+                let own = |of: &Value| without(of, "policy");
+                if !is.is_some_and(|is| is_kept(&own(is), &own(was))) {
                     add(Some(name));
                 }
             }

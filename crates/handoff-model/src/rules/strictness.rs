@@ -24,9 +24,9 @@ pub struct Weakness {
 
 impl Weakness {
     /// A weakness of a new version compared with the one in force.
-    pub fn of_version(key: String) -> Self {
+    pub fn of_version((key, at): (String, String)) -> Self {
         let text = format!("`{key}` may let pass what the version in force refuses");
-        let finding = Finding::error(FindingCode::ProtocolWeaker, "", text);
+        let finding = Finding::error(FindingCode::ProtocolWeaker, at, text);
         Self { key, finding }
     }
 }
