@@ -194,6 +194,96 @@ fn what_is_unexpected_is_told() {
     played(&env, "pair");
 }
 
+/// Keys of issues have a pattern: the field at fault is named, once.
+#[test]
+fn a_field_at_fault_is_named_however_issues_are_called() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["protocol", "new", "pair", "--agents", "a,b"])
+        .success();
+    let folder = Folder::new(&env, "repo/pair");
+    folder.edit("schemas/a-to-b.schema.json", |schema| {
+        schema["properties"]["issue"] =
+            json!({"type": "string", "pattern": "^art-[0-9]+$", "examples": ["art-12"]});
+        schema["properties"]["summary"] = json!({"type": "string", "pattern": "^Ticket [A-Z]{3}$"});
+    });
+    let ran = env.handoff(&["protocol", "test", "pair", "--json"]);
+    insta::assert_snapshot!(told(&ran.exits(1).json()["data"]), @"
+    the usual way: contract_refused: no value was found for /summary of a-to-b from a to b: `example-1` must match ^Ticket [A-Z]{3}$; give it `examples` in schemas/a-to-b.schema.json
+    everything else: not played: no issue can be opened
+    ");
+    folder.edit("schemas/a-to-b.schema.json", |schema| {
+        schema["properties"]["summary"]["examples"] = json!(["Ticket ABC"]);
+    });
+    for schema in ["schemas/b-to-end.schema.json", "schemas/error.schema.json"] {
+        folder.edit(schema, |schema| {
+            schema["properties"]["issue"] = json!({"type": "string", "pattern": "^art-[0-9]+$"});
+        });
+    }
+    played(&env, "pair");
+}
+
+/// A limit of one attempt at the work that opens an issue, next to rounds of the same agents.
+#[test]
+fn a_limit_of_attempts_is_played() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["protocol", "new", "pair", "--agents", "a,b"])
+        .success();
+    let folder = Folder::new(&env, "repo/pair");
+    for file in ["schemas/a-to-b.schema.json", "templates/a-to-b.json"] {
+        let text = folder.read(file).to_string();
+        let kind = |kind: &str, from: &str, to: &str| {
+            let file = file.replace("a-to-b", kind);
+            let mut value: Value = serde_json::from_str(&text).unwrap();
+            let parties = match value.get("properties") {
+                Some(_) => [json!({ "const": from }), json!({ "const": to })],
+                None => [json!(from), json!(to)],
+            };
+            let [from, to] = parties;
+            let fields = match value.get_mut("properties") {
+                Some(fields) => fields,
+                None => &mut value,
+            };
+            (fields["from"], fields["to"]) = (from, to);
+            fields["kind"] = if file.starts_with("schemas") {
+                json!({ "const": kind })
+            } else {
+                json!(kind)
+            };
+            folder.write(&file, value.to_string());
+        };
+        kind("a-to-b", "a", "b");
+        kind("back", "b", "a");
+        kind("again", "a", "b");
+    }
+    folder.define(|definition| {
+        let contracts = definition["contracts"].as_array_mut().unwrap();
+        contracts[0]["when"] = json!({"/kind": "a-to-b"});
+        for kind in ["back", "again"] {
+            contracts.push(json!({"type": kind, "title": kind, "when": {"/kind": kind}}));
+        }
+        let routes = definition["routes"].as_array_mut().unwrap();
+        routes.push(json!({"from": "b", "to": "a", "contracts": ["back"]}));
+        routes.push(json!({"from": "a", "to": "b", "contracts": ["again"]}));
+        definition["limits"]["rounds"] = json!({
+            "attempts at a draft": {"contracts": ["a-to-b"], "attempts": true, "most": 1},
+            "edit rounds": {"contracts": ["back"], "most": 3},
+        });
+    });
+    insta::assert_snapshot!(told(&played(&env, "pair")), @"
+    the usual way: a → b → end
+    a wrong receiver is refused: a → end: route_refused
+    unclaimed work is not handed on: not_claimed
+    an incomplete contract is refused: without /summary: contract_refused
+    claimed work is not claimed again: already_claimed
+    attempts at a draft are limited to 1: limit_reached
+    edit rounds are limited to 3: limit_reached
+    work that goes round reaches a limit: limit_reached
+    failed work is retried until it is dead: retries_spent after 1 attempts
+    every other type of contract can be sent: error
+    many issues: 3 issues, 9 steps
+    ");
+}
+
 /// A protocol without a fault, in which an agent can't bring its work to the end.
 #[test]
 fn work_that_never_ends_is_told() {

@@ -119,9 +119,11 @@ impl Trial<'_> {
             let stem = text.trim_end_matches(|c: char| c.is_ascii_digit());
             (stem.len() < text.len()).then(|| KeyForm::Numbered(stem.to_owned()))
         });
-        let mut forms = vec![KeyForm::Numbered(String::new())];
-        forms.extend(numbered);
-        forms.extend([KeyForm::Numbered("example-".to_owned()), KeyForm::Uuid]);
+        // The first form's refusal is the one that is reported: the author's examples go first.
+        let mut forms: Vec<KeyForm> = numbered.collect();
+        let usual = ["", "example-"].map(|stem| KeyForm::Numbered(stem.to_owned()));
+        forms.extend(usual);
+        forms.push(KeyForm::Uuid);
         forms
     }
 
@@ -281,10 +283,11 @@ impl Trial<'_> {
 
     /// The contract for the first matching route.
     fn send_along(&self, held: &Record, fits: impl Fn(&Route) -> bool) -> Option<Ask> {
-        let mut routes = self
-            .protocol
-            .routes_from(held.to.as_str())
-            .filter(|r| fits(r));
+        let routes = self.protocol.routes_from(held.to.as_str());
+        let mut routes: Vec<&Route> = routes.filter(|route| fits(route)).collect();
+        // The issue is open already.
+        routes.sort_by_key(|route| route.opens);
+        let mut routes = routes.into_iter();
         routes.find_map(|route| Some(ask(held, &route.to, &self.usual(route)?)))
     }
 

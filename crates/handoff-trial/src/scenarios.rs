@@ -80,6 +80,15 @@ impl Trial<'_> {
             ok
         };
         let ends = add("the usual way", self.usual_way());
+        if self.steps == 0 {
+            let text = "not played: no issue can be opened";
+            add("everything else", Err(text.to_owned()));
+            return Ok(Played {
+                scenarios: played,
+                graph: self.graph()?,
+                load: None,
+            });
+        }
         add("a wrong receiver is refused", self.wrong_receiver());
         add("unclaimed work is not handed on", self.unclaimed());
         add("an incomplete contract is refused", self.incomplete());
@@ -247,7 +256,7 @@ impl Trial<'_> {
         for (name, round) in &limits.rounds {
             played.push((
                 format!("{name} are limited to {}", round.most),
-                self.rounds(round),
+                self.rounds(name, round),
             ));
         }
         let item = limits.item.as_ref().map(|item| item.handoffs);
@@ -264,27 +273,24 @@ impl Trial<'_> {
     }
 
     /// Sends the contracts of a round until one is refused.
-    fn rounds(&mut self, round: &RoundLimit) -> Outcome {
+    fn rounds(&mut self, name: &str, round: &RoundLimit) -> Outcome {
         let opened = self.open().map_err(|failure| said(&failure))?;
         let key = opened.record.id.issue().clone();
-        let mut sent = 0;
         let ended = self.walk(&key, &mut |trial, held| {
             let starts = trial.starting(held, round);
             let is_sender = |agent: &str| trial.may_start(agent, round);
             match starts.or_else(|| trial.toward(held, &is_sender)) {
-                Some(ask) => {
-                    sent += u32::from(round.contracts.contains(&ask.kind));
-                    Move::Send(ask)
-                }
+                Some(ask) => Move::Send(ask),
                 None => Move::Stop,
             }
         });
+        let issue = self.issue(&key).map_err(|failure| said(&failure))?;
+        let sent = issue.rounds(name);
         match ended {
-            Err(failure) if is_limit(&failure) && sent == round.most + 1 => Ok(word_of(&failure)),
-            Err(failure) if is_limit(&failure) => Ok(format!(
-                "another limit comes first, after {}",
-                sent.saturating_sub(1)
-            )),
+            Err(failure) if is_limit(&failure) && sent == round.most => Ok(word_of(&failure)),
+            Err(failure) if is_limit(&failure) => {
+                Ok(format!("not reached, after {sent}: {}", failure.message))
+            }
             Err(failure) => Err(said(&failure)),
             Ok(_) if sent > round.most => Err(format!("{sent} were accepted")),
             Ok(_) => Ok(format!("no way leads back after {sent}")),
@@ -410,8 +416,16 @@ impl Trial<'_> {
                 jitter: Some(500),
                 ..EventArgs::default()
             };
-            let retried = self.apply(&record, &sender, Event::Retry, args);
-            record = retried.map_err(|failure| said(&failure))?;
+            let issue = self.issue(record.id.issue());
+            let issue = issue.map_err(|failure| said(&failure))?;
+            let is_spent = issue.attempts_spent(&self.protocol, &record.contract_type);
+            record = match self.apply(&record, &sender, Event::Retry, args) {
+                Ok(retried) => retried,
+                Err(failure) if is_spent.is_some() => {
+                    return Ok(format!("{} after {failures} attempts", word_of(&failure)));
+                }
+                Err(failure) => return Err(said(&failure)),
+            };
         }
         Ok(format!("there is no limit: {MOST_FAILURES} attempts"))
     }

@@ -345,7 +345,7 @@ impl Issue {
     }
 
     /// The number of its rounds of a kind since then.
-    pub(crate) fn rounds(&self, name: &str) -> u32 {
+    pub fn rounds(&self, name: &str) -> u32 {
         let since = self.reopened.last().map_or(0, |r| r.handoffs);
         let counted = self.counted.iter().filter(|c| c.number > since);
         let rounds = counted.filter(|c| c.rounds.iter().any(|round| round == name));
@@ -354,7 +354,7 @@ impl Issue {
 
     /// Why a handoff with a contract of this type can't be retried: it would exceed a limit of
     /// rounds.
-    pub(crate) fn attempts_spent(&self, protocol: &Protocol, kind: &str) -> Option<String> {
+    pub fn attempts_spent(&self, protocol: &Protocol, kind: &str) -> Option<String> {
         let mut rounds = protocol.attempt_rounds(kind);
         let (name, round) = rounds.find(|(name, round)| self.rounds(name) >= round.most)?;
         let most = round.most;
