@@ -20,6 +20,7 @@ use crate::context::elsewhere::{Elsewhere, elsewhere, takeover};
 use crate::context::writer::say_synced;
 use crate::context::{Context, remote_named};
 use crate::contracts::asking::choice;
+use crate::contracts::skeleton::opening_command;
 use crate::failure::{ErrorCode, Failure, hint};
 use crate::output::{Answer, Output, counted};
 use crate::view::Look;
@@ -310,12 +311,8 @@ fn say_action(repository: &Repository, output: &mut Output) -> Result<(), Failur
 
 /// Prints how to open the first issue.
 fn say_next(rules: &Rules<'_>, output: &mut Output) {
-    let mut routes = rules.protocol().definition().routes.iter();
-    if let Some(route) = routes.find(|route| route.opens) {
-        let (from, to) = (&route.from, &route.to);
-        output.say(&format!(
-            "next: git handoff send --issue N --to {to} --as {from}      (says what to --set)"
-        ));
+    if let Some(command) = opening_command(rules.protocol(), "") {
+        output.say(&format!("next: {command}      (says what to --set)"));
     }
 }
 

@@ -69,13 +69,14 @@ impl Arguments {
         let tip = context.tip(&repository)?;
         output.carry(context.carried_at(&repository, &tip));
         let folder = tip.issue(&key)?;
+        let issue = folder.issue()?;
         let wanted = Wanted {
-            from: &from,
-            to: &to,
             kind: self.kind.as_deref(),
             format: self.format,
             protocol: self.protocol.as_ref(),
             set: &self.set,
+            opens: issue.is_none(),
+            ..Wanted::new(&from, &to)
         };
         let rules = wanted.rules(&tip, &folder)?;
         let now = Moment::from(clock.author());
@@ -84,7 +85,6 @@ impl Arguments {
         let worker = context.worker(&repository)?;
         let by = holder(&from, worker.as_ref());
         let known = known(&repository, protocol, &folder, by, &to, (branch, now))?;
-        let issue = folder.issue()?;
         let mut held = issue.iter().flat_map(|issue| issue.held_by(&from));
         let known = if held.next().is_some() {
             before_work(&known, protocol)

@@ -122,12 +122,11 @@ impl Arguments {
         };
         let given = self.values(context)?;
         let mut wanted = Wanted {
-            from: &from,
-            to: &to,
             kind: kind.as_deref(),
             format: self.format,
             protocol: options.protocol.as_ref(),
             set: &given,
+            ..Wanted::new(&from, &to)
         };
         let mut answers = Vec::new();
         if asks {
@@ -204,12 +203,11 @@ impl Arguments {
                 let worker = context.worker(repository)?;
                 let set = self.values(context)?;
                 let wanted = Wanted {
-                    from: &from,
-                    to: &to,
                     kind: self.kind.as_deref(),
                     format: self.format,
                     protocol: options.protocol.as_ref(),
                     set: &set,
+                    ..Wanted::new(&from, &to)
                 };
                 let composer = Composer::new(
                     repository,

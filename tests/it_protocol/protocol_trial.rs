@@ -282,6 +282,26 @@ fn a_limit_of_attempts_is_played() {
     every other type of contract can be sent: error
     many issues: 3 issues, 9 steps
     ");
+    // The only one of the route's types that opens an issue is the usual one.
+    let started = env.handoff(&["init", "--protocol", "pair"]).success();
+    started.says("next: git handoff send --issue N --to b --type a-to-b --as a  ");
+    let prime = env.handoff(&["prime", "--as", "a"]).success().stdout;
+    assert!(!prime.contains("again"), "{prime}");
+    let send = ["send", "--issue", "7", "--to", "b", "--as", "a"];
+    let send = [
+        &send[..],
+        &[
+            "--set",
+            "summary=S",
+            "--set",
+            "details=D",
+            "--set",
+            "status=success",
+        ],
+    ];
+    env.handoff(&send.concat()).success();
+    let record = env.data(&["show", "7.1"]);
+    assert_eq!(record["handoff"]["contract_type"], "a-to-b", "{record:#}");
 }
 
 /// A protocol without a fault, in which an agent can't bring its work to the end.

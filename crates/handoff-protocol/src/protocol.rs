@@ -233,6 +233,12 @@ impl Protocol {
         self.definition.contracts.iter().filter(can).collect()
     }
 
+    /// Whether a contract of this type from one agent to another may open an issue.
+    pub fn opens(&self, from: &str, to: &str, kind: &str) -> bool {
+        let mut routes = self.routes(from, to).filter(|route| route.opens);
+        routes.any(|route| route.contracts.iter().any(|own| own == kind))
+    }
+
     /// The contract types that answer one of this type.
     pub fn answers_to(&self, kind: &str) -> Vec<&ContractType> {
         let answers = |c: &&ContractType| c.answers.iter().any(|asked| asked == kind);

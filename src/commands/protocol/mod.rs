@@ -21,6 +21,7 @@ use serde_json::{Map, Value};
 use crate::args::protocols;
 use crate::context::Context;
 use crate::contracts::fields::{Field, fields};
+use crate::contracts::skeleton::opening_command;
 use crate::exit;
 use crate::failure::{ErrorCode, Failure, hint};
 use crate::output::page::{Page, PageArgs};
@@ -741,14 +742,11 @@ fn put(
     let changed = ledger.put_protocol(&session, &files, change, weaker)?;
     output.follow(&ledger);
     output.answer(&ChangeView(&changed))?;
-    let definition = protocols::load(&folder)?;
-    let mut routes = definition.definition().routes.iter();
-    let opens = routes.find(|route| route.opens);
-    if let Some(route) = opens.filter(|_| changed.commit.is_some() && changed.before.is_none()) {
-        let (from, to, name) = (&route.from, &route.to, word(&changed.name));
-        output.say(&format!(
-            "next: git handoff send --issue N --to {to} --as {from} --protocol {name}      (says what to --set)"
-        ));
+    let protocol = protocols::load(&folder)?;
+    let command = opening_command(&protocol, &format!(" --protocol {}", word(&changed.name)));
+    if let Some(command) = command.filter(|_| changed.commit.is_some() && changed.before.is_none())
+    {
+        output.say(&format!("next: {command}      (says what to --set)"));
     }
     Ok(())
 }

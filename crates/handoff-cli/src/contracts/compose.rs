@@ -134,6 +134,11 @@ impl<'a> Composer<'a> {
     ) -> Result<Self, Failure> {
         let folder = tip.issue(issue)?;
         let rules = wanted.rules(tip, &folder)?;
+        let state = folder.issue()?;
+        let wanted = Wanted {
+            opens: state.is_none(),
+            ..wanted
+        };
         let branch = wanted.set.iter().find_map(|setting| setting.of("branch"));
         let (protocol, when) = (rules.protocol(), (branch, now()?));
         let known = known(
@@ -147,7 +152,6 @@ impl<'a> Composer<'a> {
             wanted.to,
             when,
         )?;
-        let state = folder.issue()?;
         let not_held = state.and_then(|issue| not_held_in(&issue, protocol, wanted.from));
         Ok(Self {
             not_held,

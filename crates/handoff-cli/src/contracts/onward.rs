@@ -142,11 +142,14 @@ impl Onward<'_, '_> {
         let request = work.map(|work| (&work.from, work.contract_type.as_str()));
         let mut onward = protocol.onward(agent.as_str(), request);
         if work.is_none() {
-            let opens = |to: &AgentName| {
-                let mut routes = protocol.routes(agent.as_str(), to.as_str());
-                routes.any(|route| route.opens)
+            let opens = |to: &AgentName, kind: Option<&String>| match kind {
+                Some(kind) => protocol.opens(agent.as_str(), to.as_str(), kind),
+                None => {
+                    let mut routes = protocol.routes(agent.as_str(), to.as_str());
+                    routes.any(|route| route.opens)
+                }
             };
-            onward.retain(|(to, _)| opens(to));
+            onward.retain(|(to, kind)| opens(to, kind.as_ref()));
         }
         let answered = work.filter(|w| !protocol.answers_to(&w.contract_type).is_empty());
         let intended = work.and_then(Record::successor);
@@ -160,12 +163,8 @@ impl Onward<'_, '_> {
         for (to, kind) in onward {
             let format = Format::first(protocol, kind.as_deref());
             let wanted = Wanted {
-                from: agent,
-                to: &to,
                 kind: kind.as_deref(),
-                format: None,
-                protocol: None,
-                set: &[],
+                ..Wanted::new(agent, &to)
             };
             let found = wanted.contract_type(protocol, format)?;
             let answers = answered.filter(|work| work.from == to && self.holds_several);
@@ -308,12 +307,9 @@ impl NextContract {
     /// The skeleton request for it.
     pub fn wanted<'a>(&'a self, from: &'a AgentName) -> Wanted<'a> {
         Wanted {
-            from,
-            to: &self.to,
             kind: Some(&self.contract_type),
             format: Some(self.format),
-            protocol: None,
-            set: &[],
+            ..Wanted::new(from, &self.to)
         }
     }
 }

@@ -57,6 +57,29 @@ pub struct Wanted<'a> {
     pub protocol: Option<&'a AgentName>,
     /// The given field values.
     pub set: &'a [Setting],
+    /// Whether it opens an issue.
+    pub opens: bool,
+}
+
+/// The command that opens an issue on a protocol's first such route, with these further options.
+pub fn opening_command(protocol: &Protocol, more: &str) -> Option<String> {
+    let mut routes = protocol.definition().routes.iter();
+    let route = routes.find(|route| route.opens)?;
+    let (from, to, first) = (&route.from, &route.to, route.contracts.first()?);
+    let sender: Option<AgentName> = from.parse().ok();
+    let is_usual = sender.is_some_and(|from| {
+        let wanted = Wanted::new(&from, to);
+        let usual = wanted.contract_type(protocol, Format::first(protocol, None));
+        usual.is_ok_and(|kind| kind.name == *first)
+    });
+    let kind = if is_usual {
+        String::new()
+    } else {
+        format!(" --type {first}")
+    };
+    Some(format!(
+        "git handoff send --issue N --to {to}{kind} --as {from}{more}"
+    ))
 }
 
 /// A contract with placeholders for what only its sender knows.
@@ -134,7 +157,20 @@ fn schema_of(rules: &Rules<'_>, kind: &ContractType) -> Result<Value, Failure> {
     Ok(serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
-impl Wanted<'_> {
+impl<'a> Wanted<'a> {
+    /// A request for the route's only type.
+    pub fn new(from: &'a AgentName, to: &'a AgentName) -> Self {
+        Self {
+            from,
+            to,
+            kind: None,
+            format: None,
+            protocol: None,
+            set: &[],
+            opens: false,
+        }
+    }
+
     /// The skeleton, with all known and given values.
     ///
     /// # Errors
@@ -349,6 +385,12 @@ impl Wanted<'_> {
         let all = protocol.types_between(from.as_str(), to.as_str());
         let fitting = all.iter().filter(|kind| format.fits(protocol, kind));
         let mut names: Vec<&str> = fitting.map(|kind| kind.name.as_str()).collect();
+        if self.kind.is_none() && self.opens {
+            let opens = |name: &&str| protocol.opens(from.as_str(), to.as_str(), name);
+            if names.iter().any(opens) {
+                names.retain(opens);
+            }
+        }
         // A type that exists only as a message must be requested explicitly.
         if self.kind.is_none() && names.len() > 1 {
             let json = |name: &&str| {

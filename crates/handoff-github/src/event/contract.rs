@@ -35,8 +35,7 @@ enum From {
 }
 
 pub(super) fn opens(protocol: &Protocol, from: &AgentName, contract: &ContractRule) -> bool {
-    let mut routes = protocol.routes(from.as_str(), contract.to.as_str());
-    routes.any(|route| route.opens && route.contracts.contains(&contract.contract))
+    protocol.opens(from.as_str(), contract.to.as_str(), &contract.contract)
 }
 
 impl Work<'_, '_, '_> {

@@ -221,8 +221,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let contract = send.contract;
         let opens = self
             .protocol
-            .routes(from.as_str(), to.as_str())
-            .any(|r| r.opens && r.contracts.contains(&contract.kind));
+            .opens(from.as_str(), to.as_str(), &contract.kind);
         let Some(issue) = issue else {
             if !opens {
                 let routes = self.protocol.definition().routes.iter();
