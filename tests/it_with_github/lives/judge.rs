@@ -111,8 +111,9 @@ impl Life {
                 "{fact} of issue {issue} is {shown:?}: {words:?}"
             );
         }
-        let notes = data["record"]["annotations"].as_array().unwrap().iter();
-        let word = notes.rev().find_map(|note| note.get("approval"));
+        let notes = data["record"]["annotations"].as_array();
+        let mut notes = notes.into_iter().flatten().rev();
+        let word = notes.find_map(|note| note.get("approval"));
         if let Some(word) = word.filter(|word| word["approved"] == true) {
             let commit = word["code"]["commit"].as_str().unwrap();
             assert!(
