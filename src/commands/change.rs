@@ -15,6 +15,7 @@ use crate::args::duration;
 use crate::args::text::{self, OptionalReason, Reason};
 use crate::commands::approve;
 use crate::commands::each::{Target, Where, each, found, issues, of};
+use crate::commands::fail::KeptArgs;
 use crate::commands::send::deliver;
 use crate::context::left_for_worker::BLOCKED;
 use crate::context::writer::catch_up;
@@ -42,7 +43,7 @@ pub(crate) struct Complete {
     why: OptionalReason,
     #[command(flatten)]
     usage: UsageReport,
-    /// The token of your claim; another claim's is refused
+    /// Your claim's token; others are refused
     #[arg(long, value_name = "N")]
     token: Option<u32>,
 }
@@ -69,7 +70,7 @@ pub(crate) struct Block {
     needs: Vec<Question>,
     #[command(flatten)]
     usage: UsageReport,
-    /// The token of your claim; another claim's is refused
+    /// Your claim's token; others are refused
     #[arg(long, value_name = "N")]
     token: Option<u32>,
 }
@@ -79,13 +80,14 @@ pub(crate) struct Block {
 /// Another claim takes it up at once, or after --after. This is no failure: it uses up no attempt,
 /// and nobody is told. Use it when the work can't go on here and now: a provider's limit, no
 /// network, a broken machine, a context that is full. What the work itself makes impossible is a
-/// `fail`, a question is a `block`.
+/// `fail`, a question is a `block`. With --snapshot, the issue keeps your unfinished work, as `fail`
+/// does: the next claim shows it, and `git handoff restore` restores it.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff release 123.2 --as implementer-agent \\
       --reason 'rate limited' --after 15m
   git handoff release 123.2 --as implementer-agent \\
-      --reason 'the context is full' --progress '3 of 7 tests pass'")]
+      --reason 'the context is full' --progress '3 of 7 tests pass' --snapshot")]
 pub(crate) struct Release {
     /// The handoff
     #[arg(value_name = "ID")]
@@ -99,8 +101,10 @@ pub(crate) struct Release {
     #[arg(long, short, value_name = "TEXT")]
     progress: Option<String>,
     #[command(flatten)]
+    kept: KeptArgs,
+    #[command(flatten)]
     usage: UsageReport,
-    /// The token of your claim; another claim's is refused
+    /// Your claim's token; others are refused
     #[arg(long, value_name = "N")]
     token: Option<u32>,
 }
@@ -591,10 +595,13 @@ impl Release {
             token: self.token,
             after: self.after,
             progress: self.progress.as_deref().map(text::kept).transpose()?,
-            ..because(self.why.reason.clone())
+            ..because(text::kept(&self.why.reason)?)
         };
-        let usage = self.usage.read(context)?;
-        change(context, output, &self.id, (Event::Release, args), usage)
+        let repository = context.repository()?;
+        let (ledger, mut session) = context.requester(&repository, output)?;
+        session.usage = self.usage.read(context)?;
+        let (writer, change) = ((ledger, session), (Event::Release, args));
+        self.kept.leave(context, output, writer, &self.id, change)
     }
 }
 

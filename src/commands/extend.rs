@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     progress: Option<String>,
     #[command(flatten)]
     usage: UsageReport,
-    /// The token of your claim; another claim's is refused
+    /// Your claim's token; others are refused
     #[arg(long, value_name = "N")]
     token: Option<u32>,
 }

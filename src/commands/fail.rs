@@ -7,9 +7,9 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use handoff::contract::Allowance;
 use handoff::git::Program;
-use handoff::ledger::{Attached, CAPS, Keep};
+use handoff::ledger::{Attached, CAPS, Keep, Ledger, Session};
 use handoff::model::{EventArgs, Failure as Reported, UNSPECIFIED};
-use handoff::protocol::RunFailure;
+use handoff::protocol::{Event, RunFailure};
 
 use crate::args::text;
 use crate::context::left_for_worker::FAILED;
@@ -69,18 +69,11 @@ pub(crate) struct Arguments {
     /// What to do about it
     #[arg(long, value_name = "TEXT")]
     suggested_action: Option<String>,
-    /// Keep this file too, such as a log or a transcript; can be repeated
-    #[arg(long, value_name = "FILE")]
-    attach: Vec<PathBuf>,
-    /// Keep the unfinished work of this worktree
-    #[arg(long)]
-    snapshot: bool,
-    /// Accept text that a rule takes for a secret, on record
-    #[arg(long, value_name = "RULE[@PLACE]")]
-    allow_secret: Vec<Allowance>,
+    #[command(flatten)]
+    kept: KeptArgs,
     #[command(flatten)]
     usage: UsageReport,
-    /// The token of your claim; another claim's is refused
+    /// Your claim's token; others are refused
     #[arg(long, value_name = "N")]
     token: Option<u32>,
 }
@@ -105,48 +98,18 @@ impl Arguments {
         let args = EventArgs {
             failure: Some(reported),
             token: self.token,
-            allow: self.allow_secret.clone(),
             ..EventArgs::default()
         };
         let repository = context.repository()?;
         let (mut ledger, mut session) = context.requester(&repository, output)?;
         session.usage = self.usage.read(context)?;
-        let agent = context.acting_agent(&repository)?;
         if let Some(left) = context.left_for_worker(&mut ledger, &session) {
             left.ensure_own(&self.id)?;
             return left.leave(FAILED, &self.told(), output);
         }
-        let keep = Keep {
-            host: host(),
-            tools: tools(),
-            attached: {
-                for path in &self.attach {
-                    context.ensure_within(&repository, path)?;
-                }
-                attached(&self.attach)?
-            },
-            snapshot: self.snapshot,
-        };
-        catch_up(&mut ledger, &session, output)?;
-        let id = handoff_id(&ledger.tip()?, &self.id, Some(&agent))?;
-        let done = ledger.fail(&session, &agent, &id, &args, &keep)?;
-        output.follow(&ledger);
-        let receipt = ReceiptView::new(&done, output)?;
-        output.answer(&receipt)?;
-        // The failure is recorded; an error in counting the files must not hide that.
-        let lost = if self.snapshot {
-            0
-        } else {
-            Program::uncommitted(&repository).unwrap_or_default()
-        };
-        if lost > 0 {
-            output.say(&format!(
-                "{} not kept, only here: `fail --snapshot` keeps such files",
-                counted_as(lost, "uncommitted file", [" was", "s were"])
-            ));
-        }
-        receipt.say_next(output);
-        Ok(())
+        let writer = (ledger, session);
+        let change = (Event::Fail, args);
+        self.kept.leave(context, output, writer, &self.id, change)
     }
 }
 
@@ -158,6 +121,68 @@ impl Arguments {
         let more = [&self.details, &self.suggested_action];
         let more = more.into_iter().flatten().map(|text| format!("\n{text}\n"));
         format!("{code}{}\n{}", self.message, more.collect::<String>())
+    }
+}
+
+// No doc comment: it would become the help of the commands.
+#[derive(Args)]
+pub(super) struct KeptArgs {
+    /// Keep this file too, such as a log; can be repeated
+    #[arg(long, value_name = "FILE")]
+    attach: Vec<PathBuf>,
+    /// Keep the unfinished work of this worktree
+    #[arg(long)]
+    snapshot: bool,
+    /// Accept text that a rule takes for a secret, on record
+    #[arg(long, value_name = "RULE[@PLACE]")]
+    allow_secret: Vec<Allowance>,
+}
+
+impl KeptArgs {
+    /// Ends the acting agent's claim with this event, and keeps what was chosen.
+    pub(super) fn leave(
+        &self,
+        context: &Context,
+        output: &mut Output,
+        (mut ledger, session): (Ledger<'_>, Session),
+        id: &str,
+        (event, mut args): (Event, EventArgs),
+    ) -> Result<(), Failure> {
+        let repository = ledger.repository();
+        let agent = context.acting_agent(repository)?;
+        for path in &self.attach {
+            context.ensure_within(repository, path)?;
+        }
+        let keep = Keep {
+            host: host(),
+            tools: tools(),
+            attached: attached(&self.attach)?,
+            snapshot: self.snapshot,
+        };
+        args.allow.clone_from(&self.allow_secret);
+        catch_up(&mut ledger, &session, output)?;
+        let id = handoff_id(&ledger.tip()?, id, Some(&agent))?;
+        let done = ledger.leave(&session, &agent, &id, (event, &args), &keep)?;
+        output.follow(&ledger);
+        let receipt = ReceiptView::new(&done, output)?;
+        output.answer(&receipt)?;
+        let last = done.receipt.record.latest();
+        // The step is recorded; an error in counting the files must not hide that.
+        if !self.snapshot {
+            let lost = Program::uncommitted(repository).unwrap_or_default();
+            if lost > 0 {
+                output.say(&format!(
+                    "{} not kept, only here: `{event} --snapshot` keeps such files",
+                    counted_as(lost, "uncommitted file", [" was", "s were"])
+                ));
+            }
+        } else if last.is_some_and(|last| last.context.is_none()) {
+            output.say(
+                "there was nothing to keep: no uncommitted files, and no commits that the remote lacks",
+            );
+        }
+        receipt.say_next(output);
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@ use clap::Args;
 use handoff::base::ObjectId;
 use handoff::base::text::{continued, counted, counted_as};
 use handoff::ledger::{
-    Contents, Kept, PastFailure, Place, Restored, failures, restore, restore_attachments,
+    Contents, Kept, PastFailure, Place, Restored, past_work, restore, restore_attachments,
 };
 use handoff::model::{self as model, Handoff, Refusal, View};
 use schemars::JsonSchema;
@@ -18,7 +18,7 @@ use crate::output::{Answer, Output};
 use crate::render::kept::contents_text;
 use crate::view::Look;
 
-/// Restore what was kept of a failed attempt
+/// Restore what was kept of an attempt or a claim
 ///
 /// With --worktree, the unfinished work is restored to a new worktree, bit for bit:
 /// every changed, added and untracked file, every deletion, and what was staged,
@@ -36,9 +36,12 @@ pub(crate) struct Arguments {
     /// The handoff
     #[arg(value_name = "ID")]
     id: String,
-    /// The attempt; by default the newest with something kept
+    /// The attempt; by default the newest with work kept
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
+    /// Or the claim that was given back
+    #[arg(long, value_name = "N", conflicts_with = "attempt")]
+    claim: Option<u32>,
     /// Create a worktree in this folder, which must be new or empty
     #[arg(long, value_name = "DIR")]
     worktree: Option<PathBuf>,
@@ -62,10 +65,10 @@ impl Arguments {
         let record = tip.issue(id.issue())?.record(id.number())?;
         let record = record.ok_or_else(|| Refusal::no_handoff(&id))?;
         let handoff = Handoff::new(&record, now()?);
-        let past = failures(&record);
+        let past = past_work(&record);
         let failure = self.failure(&id.to_string(), &past)?;
         let Some(context) = &failure.context else {
-            let text = format!("nothing was kept of attempt {} of {id}", failure.attempt);
+            let text = format!("nothing was kept of {} of {id}", failure.name());
             return Err(Failure::new(ErrorCode::NoContext, text)
                 .hint(hint!("see what is known of it: `git handoff show {}`", id)));
         };
@@ -74,10 +77,7 @@ impl Arguments {
         let mut restored = None;
         if self.worktree.is_some() || self.new_branch.is_some() {
             let manifest = contents.snapshot.as_ref().ok_or_else(|| {
-                let text = format!(
-                    "attempt {} of {id} kept no unfinished work",
-                    failure.attempt
-                );
+                let text = format!("{} of {id} kept no unfinished work", failure.name());
                 Failure::new(ErrorCode::NoSnapshot, text)
                     .hint(hint!("see what was kept: `git handoff restore {}`", id))
             })?;
@@ -94,7 +94,10 @@ impl Arguments {
         output.answer(&RestoreView {
             handoff,
             attempt: failure.attempt,
-            error: &kept.file.error,
+            claim: failure.claim,
+            error: kept.file.error.as_ref(),
+            reason: kept.file.reason.as_deref(),
+            ended: format!("{} of {id} {}", failure.name(), failure.end()),
             kept: &contents,
             restored,
             attachments_written: written.transpose()?,
@@ -102,26 +105,33 @@ impl Arguments {
         })
     }
 
-    /// The failure of the chosen attempt.
+    /// The chosen attempt or claim.
     fn failure<'a>(&self, id: &str, past: &'a [PastFailure]) -> Result<&'a PastFailure, Failure> {
-        let newest = || past.iter().rev();
-        let found = match self.attempt {
-            Some(attempt) => newest().find(|f| f.attempt == attempt),
-            None => newest()
-                .find(|f| f.context.as_ref().is_some_and(|c| c.files > 0))
-                .or(past.last()),
+        let mut newest = past.iter().rev();
+        let found = match (self.attempt, self.claim) {
+            (Some(attempt), _) => newest.find(|f| f.attempt == attempt && f.claim.is_none()),
+            (_, Some(_)) => newest.find(|f| f.claim == self.claim),
+            _ => match PastFailure::newest_with_work(past) {
+                Some(at) => past.get(at),
+                None => past.last(),
+            },
         };
         found.ok_or_else(|| {
-            let text = match self.attempt {
-                Some(attempt) => format!("attempt {attempt} of {id} did not fail"),
-                None => format!("no attempt of {id} failed"),
+            let text = match (self.attempt, self.claim) {
+                (Some(attempt), _) => format!("attempt {attempt} of {id} did not fail"),
+                (_, Some(claim)) => {
+                    format!("claim {claim} of {id} was not given back with its work")
+                }
+                _ => {
+                    format!("no attempt of {id} failed, and no claim was given back with its work")
+                }
             };
-            let known: Vec<String> = past.iter().map(|f| f.attempt.to_string()).collect();
+            let known: Vec<String> = past.iter().map(PastFailure::name).collect();
             let failure = Failure::new(ErrorCode::NoFailure, text);
             if known.is_empty() {
                 failure.hint(hint!("see `git handoff show {}`", id))
             } else {
-                failure.hint(format!("attempts that failed: {}", known.join(", ")))
+                failure.hint(format!("known are: {}", known.join(", ")))
             }
         })
     }
@@ -145,17 +155,23 @@ impl Arguments {
     }
 }
 
-/// The files kept of a failed attempt, and what was restored.
+/// The files kept of a failed attempt or of a claim that was given back, and what was restored.
 #[skip_serializing_none]
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Restore")]
 pub(crate) struct RestoreView<'a> {
     /// the handoff
     handoff: Handoff,
-    /// the attempt that failed
+    /// the attempt
     attempt: u32,
-    /// what went wrong
-    error: &'a model::Failure,
+    /// the claim, if it was given back
+    claim: Option<u32>,
+    /// what went wrong, if anything did
+    error: Option<&'a model::Failure>,
+    /// why it was given back
+    reason: Option<&'a str>,
+    #[serde(skip)]
+    ended: String,
     /// what was kept
     kept: &'a Contents,
     /// with `--worktree` or `--new-branch`: the unfinished work
@@ -168,7 +184,7 @@ pub(crate) struct RestoreView<'a> {
 
 impl Answer for RestoreView<'_> {
     fn text(&self, _: &Look) -> String {
-        let mut text = format!("attempt {} of {} failed\n", self.attempt, self.handoff.id);
+        let mut text = format!("{}\n", self.ended);
         if let Some(restored) = &self.restored {
             let snapshot = self.kept.snapshot.as_ref();
             text += &restored.text(snapshot.and_then(|s| s.base.commit.as_deref()));

@@ -3,9 +3,9 @@
 use handoff::base::ids::AgentName;
 use handoff::base::text::{counted, counted_as, plain};
 use handoff::ledger::attention::Attention;
-use handoff::ledger::{Bucket, Said, failures};
+use handoff::ledger::{Bucket, PastFailure, Said, past_work};
 use handoff::model::view::commands::answer;
-use handoff::model::{Halt, Question, Record, ReviewFinding};
+use handoff::model::{Halt, Question, Record, ReviewFinding, kept_option};
 use handoff::protocol::{AgentKind, State};
 use serde_json::Value;
 
@@ -508,16 +508,20 @@ fn brief(facts: &Facts<'_>, page: &mut Page) {
         .map(|branch| foreign(branch_text(branch)));
     lines.extend(branch.map(|branch| format!("  {branch}")));
     let id = &work.id;
-    if let Some(failure) = failures(work).last() {
-        let error = failure.error.as_ref();
-        let error = error.map(|error| format!(": {}", quote(&error.message, QUOTED)));
-        let (attempt, error) = (failure.attempt, error.unwrap_or_default());
-        let kept = failure.context.as_ref().map(|_| {
-            let restore = format!("git handoff restore {id} --attempt {attempt}");
+    let all = past_work(work);
+    let newest = PastFailure::newest_with_work(&all);
+    let is_told = |at: usize| at + 1 == all.len() || Some(at) == newest;
+    for (_, past) in all.iter().enumerate().filter(|(at, _)| is_told(*at)) {
+        let error = past.error.as_ref().map(|error| &error.message);
+        let why = error.or(past.reason.as_ref());
+        let why = why.map_or(String::new(), |why| format!(": {}", quote(why, QUOTED)));
+        let kept = past.context.as_ref().map(|context| {
+            let option = kept_option(&context.folder);
+            let restore = format!("git handoff restore {id} {option}");
             format!("; what it left: `{}`", command(facts, &restore))
         });
         let kept = kept.unwrap_or_default();
-        lines.push(format!("  attempt {attempt} failed{error}{kept}"));
+        lines.push(format!("  {} {}{why}{kept}", past.name(), past.end()));
     }
     let all = command(facts, &format!("git handoff context {}", id.issue()));
     page.line(&format!("What {} needs:", foreign(id)));

@@ -753,6 +753,16 @@ fn secrets_in_unfinished_work_do_not_enter() {
     env.git(&env.repo(), &["add", "deploy.env"]);
     fs::write(env.repo().join("deploy.env"), "TOKEN=\n").unwrap();
     fail(&env, &["--snapshot"]).exits(3).says("deploy.env");
+    let release = [
+        "release",
+        "87.1",
+        "--as",
+        AGENT,
+        "--reason",
+        "full",
+        "--snapshot",
+    ];
+    env.handoff(&release).exits(3).says("deploy.env");
     assert_eq!(env.tip(), before.0);
     fail(
         &env,

@@ -7,6 +7,7 @@ use std::path::Path;
 use test_support::TestEnvironment;
 use test_support::failure::*;
 use test_support::files::{chmod, write};
+use test_support::time::assert_goes_there_and_back;
 
 #[test]
 fn every_kind_of_change_comes_back_bit_for_bit() {
@@ -180,7 +181,7 @@ fn without_a_place_it_is_told_what_there_is() {
         .says("restore it: git handoff restore 87.1 --attempt 1 --worktree DIR");
     env.handoff(&["restore", "87.1", "--attempt", "2"])
         .exits(6)
-        .says("attempts that failed: 1");
+        .says("known are: attempt 1");
     let data = env.data(&["restore", "87.1"]);
     assert_eq!(data["kept"]["snapshot"]["files"][0]["path"], "changed.txt");
     assert_eq!(data["kept"]["snapshot"]["deleted"][0], "deleted.txt");
@@ -692,4 +693,74 @@ fn a_restored_worktree_is_one_of_gits_own() {
     }
     assert_eq!(listed(&env), "");
     env.assert_sound();
+}
+
+#[test]
+fn work_that_is_given_back_is_kept_for_the_next_claim() {
+    let env = held();
+    let file = env.repo().join("work.txt");
+    let args = ["--as", AGENT, "--reason", "the context is full"];
+    let release = |more: &[&str]| env.handoff(&[&["release", "87.1"], &args[..], more].concat());
+    let claim = || env.claim("87.1", AGENT).success();
+    // Nothing is uncommitted, and there is no remote.
+    release(&["--snapshot"])
+        .success()
+        .says("there was nothing to keep: no uncommitted files");
+    assert!(!claim().shown.contains("given back"));
+
+    write(&file, "first\n");
+    release(&[])
+        .success()
+        .says("1 uncommitted file was not kept, only here: `release --snapshot` keeps such files");
+    claim();
+    release(&["--snapshot", "--progress", "3 of 7 tests pass"])
+        .success()
+        .says("kept in issues/87/00/87/0001-release/3, with 1 file of 6 bytes");
+    let tip = env.tip();
+    release(&["--snapshot", "--progress", "3 of 7 tests pass"]).success();
+    assert_eq!(env.tip(), tip, "the same again writes nothing");
+    env.handoff(&["prime", "--as", AGENT])
+        .says("has kept work (`git handoff restore 87.1`)");
+    claim()
+        .says("87.1, claim 3 was given back: the context is full")
+        .says("work.txt (6 bytes)")
+        .says("restore it: git handoff restore 87.1 --claim 3 --worktree DIR");
+
+    // What is given back again, and what fails in the same attempt and in later ones, is kept beside it.
+    write(&file, "second\n");
+    release(&["--snapshot"]).success();
+    claim();
+    write(&file, "third\n");
+    fail(&env, &["--snapshot"]).success();
+    let retry = || {
+        env.handoff(&["retry", "87.1", "--as", "orchestrator", "--reason", "again"])
+            .success();
+        env.wait_minutes(24 * 60);
+        claim();
+    };
+    retry();
+    fail(&env, &["--code", "FAILED"]).success();
+    retry();
+    env.handoff(&["prime", "--as", AGENT])
+        .says("attempt 1 failed: \"out of time\"; what it left: `git handoff restore 87.1 --attempt 1`")
+        .says("attempt 2 failed");
+    env.handoff(&["show", "87.1"])
+        .says("`git handoff restore 87.1 --claim 4`")
+        .says("`git handoff restore 87.1 --attempt 1`");
+    let read = |name: &str, which: &[&str]| {
+        let dir = env.root().join(name);
+        let place = ["restore", "87.1", "--worktree", dir.to_str().unwrap()];
+        env.handoff(&[&place, which].concat()).success();
+        fs::read_to_string(dir.join("work.txt")).unwrap()
+    };
+    assert_eq!(read("one", &["--claim", "3"]), "first\n");
+    assert_eq!(read("two", &["--claim", "4"]), "second\n");
+    assert_eq!(read("three", &["--attempt", "1"]), "third\n");
+    assert_eq!(read("newest", &[]), "third\n");
+    env.handoff(&["restore", "87.1", "--claim", "1"])
+        .exits(6)
+        .says("claim 1 of 87.1 was not given back with its work")
+        .says("known are: claim 3, claim 4, attempt 1, attempt 2");
+    env.assert_sound();
+    assert_goes_there_and_back(&env, "issue-to-pr");
 }

@@ -661,6 +661,21 @@ fn failures_with_all_that_was_kept_are_synced() {
     pair.there(&["claim", &traced(2), "--as", "validator", "--offline"])
         .exits(8);
     fs::write(pair.other.join("unfinished.txt"), "half of it\n").unwrap();
+    let id = traced(2);
+    let release = [
+        "release",
+        &id,
+        "--as",
+        "validator",
+        "--reason",
+        "full",
+        "--snapshot",
+        "--offline",
+    ];
+    pair.there(&release).exits(8);
+    pair.there(&["claim", &id, "--as", "validator", "--offline"])
+        .exits(8);
+    fs::write(pair.other.join("unfinished.txt"), "all of it\n").unwrap();
     let log = pair.env.file("build.log", "it failed\n");
     pair.there(&[
         "fail",
@@ -679,13 +694,14 @@ fn failures_with_all_that_was_kept_are_synced() {
     assert_eq!(data["rejected"], json!([]));
     pair.here(&["sync"]).success();
     pair.assert_together();
-    let into = pair.env.root().join("restored");
-    pair.here(&["restore", &traced(3), "--worktree", into.to_str().unwrap()])
-        .success();
-    assert_eq!(
-        fs::read_to_string(into.join("unfinished.txt")).unwrap(),
-        "half of it\n"
-    );
+    for (which, kept) in [("--claim", "half of it\n"), ("--attempt", "all of it\n")] {
+        let into = pair.env.root().join(which);
+        let place = into.to_str().unwrap();
+        pair.here(&["restore", &traced(3), which, "1", "--worktree", place])
+            .success();
+        let restored = fs::read_to_string(into.join("unfinished.txt"));
+        assert_eq!(restored.unwrap(), kept);
+    }
 }
 
 /// A clock that is hours behind, or ahead: order is the branch's, and nothing is refused for it.

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use handoff::base::ids::HandoffId;
 use handoff::base::text::{continued, plain, quoted};
 use handoff::git::Repository;
-use handoff::ledger::{base_branch, failures_in_full};
+use handoff::ledger::{base_branch, past_work_in_full};
 use handoff::model::Record;
 
 use handoff_cli::context::{Context, Global};
@@ -66,7 +66,7 @@ fn read(global: Global, id: &HandoffId, look: Look) -> Result<Detail, Failure> {
     let stored = Stored::read(&tip, id)?;
     let record = stored.record.clone();
     let folder = tip.issue(id.issue())?;
-    let failures = kept_text(&failures_in_full(&repository, &folder, &record)?);
+    let failures = kept_text(&past_work_in_full(&repository, &folder, &record)?);
     let rules = tip.rules(record.protocol.as_str())?;
     let definition = rules.protocol().definition();
     let branch = stored.issue.fact(definition, "branch");

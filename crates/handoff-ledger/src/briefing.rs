@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use super::base_branch::base_branch;
 use super::error::LedgerError;
 use super::external_reviews::Said;
-use super::failure::{PastFailure, failures_in_full};
+use super::failure::{PastFailure, past_work_in_full};
 use super::protocol_store::documents;
 use super::snapshot::{IssueFolder, Rules, Snapshot};
 
@@ -252,7 +252,7 @@ pub fn briefing(
         decided_on,
         facts,
         artifacts,
-        failures: failures_in_full(tip.repository(), folder, record)?,
+        failures: past_work_in_full(tip.repository(), folder, record)?,
         annotations: issue.annotations,
         tasks: issue.tasks,
         documents: shared

@@ -85,7 +85,7 @@ pub use exchange::{
 pub use external_reviews::Said;
 pub use failure::{
     Attached, CAPS, Contents, Keep, Kept, MOST_COMMITS, PastFailure, Place, RestoreFailure,
-    Restored, Shown, failures, failures_in_full, restore, restore_attachments,
+    Restored, Shown, failures, past_work, past_work_in_full, restore, restore_attachments,
 };
 pub use feed::{FollowError, Happening, Kind, commits_after, happenings};
 pub use founding::Founding;

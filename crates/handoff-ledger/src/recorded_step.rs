@@ -243,7 +243,7 @@ pub(super) fn difference(change: &Change, expected: bool) -> Finding {
     let code = match () {
         () if !expected && change.old.is_none() => FindingCode::FileStray,
         () if contract => FindingCode::ContractAltered,
-        () if layout::is_failure_folder(path) => FindingCode::FailureAltered,
+        () if layout::is_kept_folder(path) => FindingCode::FailureAltered,
         () if [layout::OPEN, layout::AWAITING]
             .iter()
             .any(|f| path.starts_with(f)) =>

@@ -2,7 +2,7 @@
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_contract::Format;
-use handoff_protocol::SIGNERS;
+use handoff_protocol::{Event, SIGNERS};
 
 /// The file that describes the ledger.
 pub const MANIFEST: &str = "ledger.json";
@@ -117,22 +117,55 @@ pub fn record_file(id: &HandoffId) -> String {
     in_issue(id.issue(), &record_name(id.number()))
 }
 
-/// The folder of a failed attempt's context, in its issue's folder: `0002-failure/1`.
-pub fn failure_folder(number: u32, attempt: u32) -> String {
-    format!("{number:04}-failure/{attempt}")
+/// The word for an event that keeps a context, in the names of its folder and file, and the option of
+/// `restore` that names it.
+fn keeping(event: Event) -> Option<(&'static str, &'static str)> {
+    match event {
+        Event::Fail => Some(("failure", "--attempt")),
+        Event::Release => Some(("release", "--claim")),
+        _ => None,
+    }
 }
 
-/// Whether a path is the folder of a failed attempt.
-pub fn is_failure_folder(path: &str) -> bool {
-    let inside = |folder: &str| -> Option<(IssueKey, u32, u32)> {
+/// The folder of the context that an event keeps, in its issue's folder: `0002-failure/1` of a failed
+/// attempt, `0002-release/3` of the third claim, which uses up no attempt. `None` if it keeps none.
+pub fn kept_folder(number: u32, event: Event, count: u32) -> Option<String> {
+    let (word, _) = keeping(event)?;
+    Some(format!("{number:04}-{word}/{count}"))
+}
+
+/// The event whose context has a folder of this name, and which one it is.
+fn kept_by(folder: &str) -> Option<(Event, u32)> {
+    let mut parts = folder.rsplit('/');
+    let (count, name) = (parts.next()?, parts.next()?);
+    let (_, word) = name.rsplit_once('-')?;
+    let mut events = [Event::Fail, Event::Release].into_iter();
+    let event = events.find(|event| keeping(*event).is_some_and(|(known, _)| known == word))?;
+    Some((event, count.parse().ok()?))
+}
+
+/// The file in such a folder that describes the context: `failure.json`.
+pub fn kept_file(folder: &str) -> String {
+    let word = kept_by(folder).and_then(|(event, _)| keeping(event));
+    format!("{}.json", word.map_or("failure", |(word, _)| word))
+}
+
+/// The option of `restore` for the context in such a folder: `--attempt 1`, `--claim 3`.
+pub fn kept_option(folder: &str) -> String {
+    let known = kept_by(folder).and_then(|(event, count)| Some((keeping(event)?.1, count)));
+    known.map_or_else(String::new, |(option, count)| format!("{option} {count}"))
+}
+
+/// Whether a path is the folder of a context.
+pub fn is_kept_folder(path: &str) -> bool {
+    let inside = |folder: &str| -> Option<String> {
+        let (event, count) = kept_by(folder)?;
         let mut parts = folder.strip_prefix(ISSUES)?.split('/').skip(3);
         let key = parts.next()?.parse().ok()?;
-        let number = parts.next()?.strip_suffix("-failure")?.parse().ok()?;
-        Some((key, number, parts.next()?.parse().ok()?))
+        let number = parts.next()?.split_once('-')?.0.parse().ok()?;
+        Some(in_issue(&key, &kept_folder(number, event, count)?))
     };
-    inside(path).is_some_and(|(key, number, attempt)| {
-        path == in_issue(&key, &failure_folder(number, attempt))
-    })
+    inside(path).is_some_and(|known| known == path)
 }
 
 /// Whether a walk does not descend into this folder: a failure's context counts as one file, and so
@@ -235,8 +268,15 @@ mod tests {
     }
 
     #[test]
-    fn failure_folders_are_told_from_all_others() {
-        assert!(is_failure_folder("issues/23/01/123/0002-failure/1"));
+    fn folders_of_contexts_are_told_from_all_others() {
+        assert!(is_kept_folder("issues/23/01/123/0002-failure/1"));
+        assert!(is_kept_folder("issues/23/01/123/0002-release/3"));
+        let folder = kept_folder(2, Event::Release, 3).unwrap();
+        assert_eq!(
+            (&*kept_file(&folder), &*kept_option(&folder)),
+            ("release.json", "--claim 3")
+        );
+        assert_eq!(kept_folder(2, Event::Block, 3), None);
         for path in [
             "",
             "issues",
@@ -245,9 +285,10 @@ mod tests {
             "issues/23/01/123/0002-failure/01",
             "issues/23/01/123/2-failure/1",
             "issues/23/01/124/0002-failure/1",
+            "issues/23/01/123/0002-block/1",
             "issues/23/01/123/0002/1",
         ] {
-            assert!(!is_failure_folder(path), "{path}");
+            assert!(!is_kept_folder(path), "{path}");
         }
     }
 

@@ -33,7 +33,7 @@ pub use contract::{
 };
 pub use contract::{artifacts, evidence, intake, semantic};
 pub use decision::{Advice, Choice, acts_as_person, another_attempt, decider, person, state_at};
-pub use layout::{issue_folder, record_file};
+pub use layout::{issue_folder, kept_option, record_file};
 pub use planner::plan;
 pub use record::failure::{
     Attachment, FailureFile, Host, Manifest as SnapshotManifest, Mark, Merge, SnapshotFile, Stand,

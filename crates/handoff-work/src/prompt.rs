@@ -391,10 +391,15 @@ fn failures(work: &Work<'_>, claimed: &Value) -> Value {
     let one = |failure: &Value| {
         let error = &failure["error"];
         let mut told = Map::new();
-        let head = format!("{}, attempt {}", text(failure, "id"), failure["attempt"]);
-        let message = match error["code"].as_str() {
-            Some(code) => format!("{code}: {}", text(error, "message")),
-            None => "failed".to_owned(),
+        let head = match &failure["claim"] {
+            Value::Null => format!("attempt {}", failure["attempt"]),
+            claim => format!("claim {claim}"),
+        };
+        let head = format!("{}, {head}", text(failure, "id"));
+        let message = match (error["code"].as_str(), failure["reason"].as_str()) {
+            (Some(code), _) => format!("{code}: {}", text(error, "message")),
+            (_, Some(reason)) => format!("given back: {reason}"),
+            _ => "failed".to_owned(),
         };
         told.insert(head, message.into());
         for name in ["details", "suggested_action"] {

@@ -369,7 +369,7 @@ impl Chooser<'_> {
                 args.failure = self.dice.percent(85).then(|| self.failure());
                 args.context = record
                     .filter(|_| self.dice.percent(20))
-                    .map(|record| self.context(record));
+                    .and_then(|record| self.context(record, event));
             }
             Event::Block => {
                 args.reason = reason;
@@ -398,6 +398,9 @@ impl Chooser<'_> {
                 let after = *self.dice.one(&[1, 30, 3600, 1 << 40]);
                 args.after = self.dice.percent(30).then_some(after);
                 args.progress = self.dice.percent(30).then(|| self.text());
+                args.context = record
+                    .filter(|_| self.dice.percent(20))
+                    .and_then(|record| self.context(record, event));
             }
             Event::Complete => args.reason = reason.filter(|_| self.dice.percent(20)),
             _ => args.reason = reason,
@@ -462,14 +465,16 @@ impl Chooser<'_> {
         }
     }
 
-    fn context(&mut self, record: &Record) -> FailureContext {
-        let attempt = record.attempt + u32::from(self.dice.percent(10));
-        FailureContext {
-            folder: layout::failure_folder(record.id.number(), attempt),
+    fn context(&mut self, record: &Record, event: Event) -> Option<FailureContext> {
+        let other = layout::kept_folder(record.id.number(), event, 1 + record.attempt);
+        Some(FailureContext {
+            folder: other
+                .filter(|_| self.dice.percent(10))
+                .or(record.kept_folder(event))?,
             tree: format!("{:040x}", 1 + self.dice.below(9)),
             files: 2,
             bytes: 10,
-        }
+        })
     }
 
     fn question(&mut self, number: u64) -> Question {

@@ -28,7 +28,7 @@ pub struct OfferArgs {
     /// in one issue; by default the newest
     #[arg(long, value_name = "ID")]
     answers: Option<String>,
-    /// The token of your claim; another claim's is refused
+    /// Your claim's token; others are refused
     #[arg(long, value_name = "N")]
     token: Option<u32>,
     /// Send text that a rule takes for a secret, on record; `check` lists the rules and places

@@ -1,4 +1,4 @@
-//! The kept context of failed attempts, as text.
+//! The kept context of failed attempts and of claims that were given back, as text.
 
 use handoff::base::short_id;
 use handoff::base::text::{continued, set_off};
@@ -14,11 +14,12 @@ const MOST_PATHS: usize = 50;
 pub fn kept_text(failures: &[PastFailure]) -> String {
     let mut text = String::new();
     for failure in failures {
-        let (id, attempt) = (&failure.id, failure.attempt);
         let error = failure.error.as_ref();
-        let error = error.map(|error| format!(": {}: {}", error.named(), error.message));
-        let error = continued(&error.unwrap_or_default());
-        text += &format!("\n{id}, attempt {attempt} failed{error}\n");
+        let why = error.map(|error| format!("{}: {}", error.named(), error.message));
+        let why = why.or_else(|| failure.reason.clone());
+        let why = continued(&why.map_or(String::new(), |why| format!(": {why}")));
+        let (id, name, end) = (&failure.id, failure.name(), failure.end());
+        text += &format!("\n{id}, {name} {end}{why}\n");
         if let Some(kept) = &failure.kept {
             text += &contents_text(kept);
         }

@@ -24,7 +24,7 @@ use handoff::ledger::{Briefing, IssueReport, OtherProtocol, Said, WorkBranch, Wo
 use handoff::model::{
     Annotation, AnswerGiven, Artifact, Decision, Evidence, FailureContext, IssueStatus,
     NotApplicable, Paused, Record, RefusedContract, ReviewFinding, Spent, Task, Told, Transition,
-    Verdict, issue_folder, overdue_text,
+    Verdict, issue_folder, kept_option, overdue_text,
 };
 use handoff::protocol::{Check, Event, State};
 use serde_json::Value;
@@ -78,8 +78,8 @@ pub fn record_text(record: &Record, look: &Look) -> String {
             text += &indented(&format!("progress, {at}: {said}"));
         }
         if let Some(context) = &t.context {
-            let attempt = context.folder.rsplit('/').next().unwrap_or_default();
-            let see = format!("git handoff restore {} --attempt {attempt}", record.id);
+            let option = kept_option(&context.folder);
+            let see = format!("git handoff restore {} {option}", record.id);
             text += &indented(&format!("{}: see `{see}`", kept(record, context)));
         }
     }

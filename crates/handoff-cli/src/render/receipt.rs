@@ -60,7 +60,7 @@ pub struct ReceiptView<'a> {
     written: WrittenView<'a>,
     /// its contract's digest, of the bytes as sent
     contract_sha256: &'a str,
-    /// where the files kept from a failure are, if the newest transition is a failure
+    /// where the kept files are, if the newest transition is a failure or gave the work back
     context: Option<&'a FailureContext>,
     /// the files that the contract delivered
     artifacts: &'a [Artifact],

@@ -114,10 +114,10 @@ pub fn attempt_text(record: &Record) -> Option<String> {
     (attempt > 1).then(|| format!("attempt {attempt}"))
 }
 
-/// Whether files of an earlier attempt are kept for whoever goes on.
+/// Whether work of an earlier attempt or claim is kept for whoever goes on.
 pub fn has_kept_work(record: &Record) -> bool {
-    let mut contexts = record.transitions.iter().filter_map(|t| t.context.as_ref());
-    contexts.any(|context| context.files > 0) && !record.state.is_terminal()
+    let mut all = record.transitions.iter();
+    all.any(|t| t.kept_work().is_some()) && !record.state.is_terminal()
 }
 
 /// A table of several issues' handoffs, with their issues' titles; tasks have their own.

@@ -91,6 +91,16 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
+    /// Whether nothing is uncommitted.
+    pub fn is_empty(&self) -> bool {
+        let sparse = self.sparse;
+        *self
+            == Self {
+                sparse,
+                ..Self::default()
+            }
+    }
+
     /// The total size in bytes.
     pub fn bytes(&self) -> u64 {
         self.files.iter().chain(&self.staged).map(|f| f.bytes).sum()

@@ -26,6 +26,8 @@ pub struct Unpublished {
     pub commits: Vec<ObjectId>,
     /// Whether there are too many, so that only the tips are listed.
     pub more: bool,
+    /// Whether a remote lacks one.
+    pub missing: bool,
 }
 
 impl Repository {
@@ -85,6 +87,7 @@ impl Repository {
             return Ok(Unpublished {
                 commits: themselves(),
                 more: false,
+                missing: false,
             });
         }
         let mut walk = self.inner.revwalk()?;
@@ -107,10 +110,12 @@ impl Repository {
                 return Ok(Unpublished {
                     commits: themselves(),
                     more: true,
+                    missing: true,
                 });
             }
         }
         commits.reverse();
+        let missing = !commits.is_empty();
         // Even published commits can be missing in another clone.
         let published = tips.iter().filter(|tip| !commits.contains(tip));
         let published: Vec<ObjectId> = published.copied().collect();
@@ -118,6 +123,7 @@ impl Repository {
         Ok(Unpublished {
             commits,
             more: false,
+            missing,
         })
     }
 }

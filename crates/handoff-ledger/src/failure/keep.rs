@@ -1,8 +1,7 @@
-//! Stores the context of a failure in a single tree.
+//! Stores the context of a failure, or of a claim that is given back, in a single tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use handoff_base::ids::HandoffId;
 use handoff_base::{Moment, ObjectId, digest};
 use handoff_contract::Allowance;
 use handoff_git::{
@@ -16,7 +15,7 @@ use handoff_model::{
     Attachment, EventArgs, FailureContext, FailureFile, Host, Mark, Merge, Record, SnapshotFile,
     Stand, Summary, layout, record,
 };
-use handoff_protocol::Protocol;
+use handoff_protocol::{Event, Protocol};
 use serde_json::json;
 
 use super::name::{escape, folded, mode_text, stored};
@@ -33,10 +32,7 @@ pub const CAPS: Caps = Caps {
 /// The maximum number of kept commits that no remote has.
 pub const MOST_COMMITS: usize = 200;
 
-/// The file that describes the failure.
-pub(super) const FAILURE: &str = "failure.json";
-
-/// A file to store with a failure.
+/// A file to store with the context.
 #[derive(Clone, Debug)]
 pub struct Attached {
     /// The path that was given.
@@ -54,7 +50,7 @@ impl Attached {
     }
 }
 
-/// What to store with a failure.
+/// What to store in the context.
 #[derive(Clone, Debug)]
 pub struct Keep {
     /// The machine.
@@ -106,15 +102,20 @@ impl Folder<'_> {
     }
 }
 
-/// Writes the folder of a failure, not yet referenced. `record` is the one after the failure.
-/// Screens the content for secrets first, and returns the allowed matches.
+/// Writes the folder of a context, not yet referenced. `record` is the one after the event.
+/// Screens the content for secrets first, and returns the allowed matches. `None` if a claim is given
+/// back and there is nothing to store.
 pub(super) fn keep(
     repository: &Repository,
     record: &Record,
     at: Moment,
     options: &Keep,
     mut screen: Screen,
-) -> Result<(FailureContext, Vec<Allowance>), LedgerError> {
+) -> Result<(Option<FailureContext>, Vec<Allowance>), LedgerError> {
+    let unfolded = || LedgerError::missing(layout::record_file(&record.id));
+    let last = record.latest().ok_or_else(unfolded)?;
+    let place = last.event.and_then(|event| record.kept_folder(event));
+    let place = place.ok_or_else(unfolded)?;
     let position = repository.position()?;
     // Check everything that can refuse first, so that a refusal leaves nothing behind.
     let mut unfinished = None;
@@ -141,59 +142,63 @@ pub(super) fn keep(
         Some(unfinished) => Some(snapshot(&mut folder, unfinished, &position)?),
         None => None,
     };
-    let last = record.latest();
-    let failure = last.and_then(|t| t.failure.clone());
+    let has_work = !attachments.is_empty() || snapshot.as_ref().is_some_and(|(_, is)| *is);
+    if last.event == Some(Event::Release) && !has_work {
+        return Ok((None, allowed));
+    }
     let file = FailureFile {
         version: VERSION,
         handoff: record.id.clone(),
         attempt: record.attempt,
         at,
-        by: last.map_or(&record.to, |t| &t.by).clone(),
-        error: failure.ok_or_else(|| LedgerError::missing(layout::record_file(&record.id)))?,
+        by: last.by.clone(),
+        error: last.failure.clone(),
+        reason: last.reason.clone().filter(|_| last.failure.is_none()),
         host: options.host.clone(),
         tools: options.tools.clone(),
         code: stand(&position),
         attachments,
-        snapshot,
+        snapshot: snapshot.map(|(summary, _)| summary),
     };
-    folder.write(FAILURE, &record::write(&file))?;
+    folder.write(&layout::kept_file(&place), &record::write(&file))?;
     // Several commits may have the same tree.
     folder.entries.sort();
     folder.entries.dedup();
     let tree = repository.write_tree(None, &folder.entries)?;
     let context = FailureContext {
-        folder: layout::failure_folder(record.id.number(), record.attempt),
+        folder: place,
         tree: tree.to_string(),
         files: folder.files,
         bytes: folder.bytes,
     };
-    Ok((context, allowed))
+    Ok((Some(context), allowed))
 }
 
-/// The same folder for another handoff or attempt: only the parts that name them change.
+/// The same folder for what an event of this record keeps: only the parts that name it change.
 ///
 /// # Errors
 /// [`LedgerError`] when the folder can't be read, or an object not written.
 pub(crate) fn kept_for(
     repository: &Repository,
     context: &FailureContext,
-    handoff: &HandoffId,
-    attempt: u32,
+    record: &Record,
+    event: Event,
 ) -> Result<FailureContext, LedgerError> {
-    let folder = layout::failure_folder(handoff.number(), attempt);
-    if folder == context.folder {
+    let kept_folder = record.kept_folder(event);
+    let Some(folder) = kept_folder.filter(|folder| *folder != context.folder) else {
         return Ok(context.clone());
-    }
-    let path = || format!("{}/{FAILURE}", context.folder);
+    };
+    let name = layout::kept_file(&folder);
+    let path = || format!("{}/{name}", context.folder);
     let tree: ObjectId = context.tree.parse().map_err(GitError::from)?;
-    let bytes = Tree::new(repository, tree).file(FAILURE)?;
+    let bytes = Tree::new(repository, tree).file(&name)?;
     let bytes = bytes.ok_or_else(|| LedgerError::missing(path()))?;
     let mut file: FailureFile =
         record::read(&bytes).map_err(|error| LedgerError::stored(&path(), error))?;
-    file.handoff = handoff.clone();
-    file.attempt = attempt;
+    file.handoff = record.id.clone();
+    file.attempt = record.attempt;
     let id = repository.write_blob(&record::write(&file))?;
-    let entries = [(FAILURE.into(), Some((Mode::Plain, id)))];
+    let entries = [(name.into(), Some((Mode::Plain, id)))];
     let tree = repository.write_tree(Some(tree), &entries)?;
     Ok(FailureContext {
         folder,
@@ -242,11 +247,12 @@ fn attach(folder: &mut Folder<'_>, attached: &[Attached]) -> Result<Vec<Attachme
     Ok(attachments)
 }
 
+/// Stores the worktree's work; also returns whether there is any that is only here.
 fn snapshot(
     folder: &mut Folder<'_>,
     unfinished: &Unfinished,
     position: &Position,
-) -> Result<Summary, LedgerError> {
+) -> Result<(Summary, bool), LedgerError> {
     let repository = folder.repository;
     let (heads, message) = repository.merging();
     let tips = position.head.iter().map(|(commit, _)| *commit);
@@ -298,14 +304,16 @@ fn snapshot(
         more_commits: unpublished.more,
     };
     folder.write("snapshot.json", &record::write(&manifest))?;
-    Ok(Summary {
+    let summary = Summary {
         files: unfinished.files.len() as u64,
         bytes: unfinished.bytes(),
         staged: unfinished.staged.len() as u64,
         deleted: unfinished.deleted.len() as u64,
         base: position.head.map(|(commit, _)| commit.to_string()),
         commits: unpublished.commits.len() as u64,
-    })
+    };
+    let is_clean = unfinished.is_empty() && heads.is_empty() && !unpublished.missing;
+    Ok((summary, !is_clean))
 }
 
 /// Starts the screening of a failure, with its texts and attached files.

@@ -1,4 +1,4 @@
-//! Reads the context of a failure back.
+//! Reads the context of a failure, or of a claim that was given back.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -19,21 +19,26 @@ use handoff_protocol::{Event, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::keep::FAILURE;
 use super::name::{mode_of, unescape};
 use crate::error::{DamageError, LedgerError};
 use crate::snapshot::IssueFolder;
 
-/// A past failure of a handoff.
+/// A past failure of a handoff, or a claim that was given back with its work.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PastFailure {
     /// The handoff: this one, or one that it replaces.
     pub id: HandoffId,
-    /// The attempt that failed.
+    /// The attempt.
     pub attempt: u32,
-    /// When it failed.
+    /// The claim that was given back, if it is no failure: its token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claim: Option<u32>,
+    /// Why it was given back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// When it ended.
     pub at: Moment,
-    /// The agent that failed.
+    /// The agent that worked on it.
     pub by: AgentName,
     /// What went wrong.
     pub error: Option<Failure>,
@@ -43,6 +48,34 @@ pub struct PastFailure {
     /// The content of the context; only for the newest one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<Box<Contents>>,
+}
+
+impl PastFailure {
+    /// Its name: `attempt 1`, or `claim 3` if that was given back.
+    pub fn name(&self) -> String {
+        match self.claim {
+            Some(claim) => format!("claim {claim}"),
+            None => format!("attempt {}", self.attempt),
+        }
+    }
+
+    /// How it ended.
+    pub fn end(&self) -> &'static str {
+        match self.claim {
+            Some(_) => "was given back",
+            None => "failed",
+        }
+    }
+
+    fn has_work(&self) -> bool {
+        let kept = self.context.as_ref();
+        kept.is_some_and(|context| context.files > 0 || self.claim.is_some())
+    }
+
+    /// The newest of these with kept work, if any.
+    pub fn newest_with_work(past: &[Self]) -> Option<usize> {
+        past.iter().rposition(Self::has_work)
+    }
 }
 
 /// An attachment, with the end of its text.
@@ -57,12 +90,12 @@ pub struct Shown {
     pub cut: bool,
 }
 
-/// The context of a failure, for the agent that continues.
+/// A context, for the agent that continues.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Contents {
     /// The folder's path in the ledger.
     pub path: String,
-    /// The machine it failed on.
+    /// The machine it was made on.
     pub host: Host,
     /// The version of each tool.
     pub tools: BTreeMap<String, String>,
@@ -84,21 +117,34 @@ const TAIL: usize = 4 * 1024;
 
 /// The failures of a handoff, the oldest first.
 pub fn failures(record: &Record) -> Vec<PastFailure> {
-    let mut attempt = 1;
+    let mut found = past_work(record);
+    found.retain(|past| past.claim.is_none());
+    found
+}
+
+/// The failures of a handoff, and the claims that were given back with their work, the oldest first.
+pub fn past_work(record: &Record) -> Vec<PastFailure> {
+    let (mut attempt, mut claims) = (1, 0);
     let mut found = Vec::new();
     for t in &record.transitions {
         match t.event {
             Some(Event::Retry | Event::Redrive) => attempt += 1,
             Some(Event::Reassign) if t.from == Some(State::Failed) => attempt += 1,
-            Some(Event::Fail | Event::Expire) => found.push(PastFailure {
-                id: record.id.clone(),
-                attempt,
-                at: t.at,
-                by: t.by.clone(),
-                error: t.failure.clone(),
-                context: t.context.clone(),
-                kept: None,
-            }),
+            Some(event) if event.is_claim() => claims += 1,
+            Some(Event::Release) if t.context.is_none() => {}
+            Some(event @ (Event::Fail | Event::Expire | Event::Release)) => {
+                found.push(PastFailure {
+                    id: record.id.clone(),
+                    attempt,
+                    claim: (event == Event::Release).then_some(claims),
+                    reason: t.reason.clone().filter(|_| event == Event::Release),
+                    at: t.at,
+                    by: t.by.clone(),
+                    error: t.failure.clone(),
+                    context: t.context.clone(),
+                    kept: None,
+                })
+            }
             _ => {}
         }
     }
@@ -108,17 +154,17 @@ pub fn failures(record: &Record) -> Vec<PastFailure> {
 /// The maximum number of replaced handoffs searched for failed work.
 const FAR: usize = 20;
 
-/// The failures of a handoff, and of handoffs that the same agent gave up and this one replaces;
-/// the newest stored context includes its content.
+/// The same, also of handoffs that the same agent gave up and this one replaces; the newest stored
+/// context includes its content.
 ///
 /// # Errors
 /// [`LedgerError`] if a record or the context can't be read.
-pub fn failures_in_full(
+pub fn past_work_in_full(
     repository: &Repository,
     folder: &IssueFolder<'_>,
     record: &Record,
 ) -> Result<Vec<PastFailure>, LedgerError> {
-    let mut found = failures(record);
+    let mut found = past_work(record);
     let mut back = record.follows.clone();
     for _ in 0..FAR {
         let Some(id) = back else { break };
@@ -127,13 +173,12 @@ pub fn failures_in_full(
         };
         let given_up = [State::Failed, State::Dead, State::Cancelled];
         if earlier.to == record.to && given_up.contains(&earlier.state) {
-            found.splice(0..0, failures(&earlier));
+            found.splice(0..0, past_work(&earlier));
         }
         back = earlier.follows;
     }
     // A context with files is preferred to a bare report.
-    let has = |f: &PastFailure| f.context.as_ref().is_some_and(|c| c.files > 0);
-    let newest = found.iter().rposition(has);
+    let newest = PastFailure::newest_with_work(&found);
     let newest = newest.or_else(|| found.iter().rposition(|f| f.context.is_some()));
     let newest = newest.map(|at| &mut found[at]);
     if let Some(failure) = newest
@@ -145,18 +190,18 @@ pub fn failures_in_full(
     Ok(found)
 }
 
-/// The stored context of a failure.
+/// A stored context.
 pub struct Kept<'r> {
     repository: &'r Repository,
     /// The folder's path in the ledger.
     pub path: String,
-    /// The content of `failure.json`.
+    /// Its description.
     pub file: FailureFile,
     tree: Tree<'r>,
 }
 
 impl<'r> Kept<'r> {
-    /// Opens the folder of a failure.
+    /// Opens the folder of a context.
     ///
     /// # Errors
     /// [`LedgerError`] if it can't be read.
@@ -167,8 +212,9 @@ impl<'r> Kept<'r> {
     ) -> Result<Self, LedgerError> {
         let path = layout::in_issue(id.issue(), &context.folder);
         let tree = Tree::new(repository, context.tree.parse().map_err(GitError::from)?);
-        let file = stored(tree, &path, FAILURE)?;
-        let file = file.ok_or_else(|| missing(&path, FAILURE))?;
+        let name = layout::kept_file(&path);
+        let file = stored(tree, &path, &name)?;
+        let file = file.ok_or_else(|| missing(&path, &name))?;
         Ok(Self {
             repository,
             path,
@@ -193,8 +239,8 @@ impl<'r> Kept<'r> {
         let file = self.file.clone();
         let attached = file.attachments.into_iter().zip(self.attachments()?);
         let snapshot = self.manifest()?;
-        let (id, attempt) = (&file.handoff, file.attempt);
-        let restore = format!("git handoff restore {id} --attempt {attempt} --worktree DIR");
+        let (id, option) = (&file.handoff, layout::kept_option(&self.path));
+        let restore = format!("git handoff restore {id} {option} --worktree DIR");
         Ok(Contents {
             path: self.path.clone(),
             host: file.host,

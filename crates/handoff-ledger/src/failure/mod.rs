@@ -1,7 +1,7 @@
 //! The context of a failure: stored when an attempt fails, shown to the agent that claims the
-//! handoff next, and restored where work continues.
+//! handoff next, and restored where work continues. A claim that is given back may store its work, too.
 //!
-//! It is a folder `NNNN-failure/ATTEMPT` in the issue's folder. The step adds it as a whole, and
+//! It is a folder `NNNN-failure/ATTEMPT` or `NNNN-release/CLAIM` in the issue's folder. The step adds it as a whole, and
 //! the transition names its tree. `FailureFile` defines its content, `keep` writes it,
 //! `kept_context` reads it, `restore` makes a worktree or a branch of it, `name` encodes arbitrary
 //! file names.
@@ -13,7 +13,9 @@ mod restore;
 
 pub(super) use keep::kept_for;
 pub use keep::{Attached, CAPS, Keep, MOST_COMMITS};
-pub use kept_context::{Contents, Kept, PastFailure, Shown, failures, failures_in_full};
+pub use kept_context::{
+    Contents, Kept, PastFailure, Shown, failures, past_work, past_work_in_full,
+};
 pub use restore::{Place, RestoreFailure, Restored, restore, restore_attachments};
 
 use handoff_base::Moment;
@@ -28,16 +30,17 @@ use super::session::Session;
 use super::write::Done;
 
 impl Ledger<'_> {
-    /// Fails a handoff and stores the context. A failure that was reported already is a repeat.
+    /// Fails a handoff, or gives it back (`event`), and stores the context. What was reported already
+    /// is a repeat.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
-    pub fn fail(
+    pub fn leave(
         &mut self,
         session: &Session,
         agent: &AgentName,
         id: &HandoffId,
-        args: &EventArgs,
+        (event, args): (Event, &EventArgs),
         keep: &Keep,
     ) -> Result<Done, LedgerError> {
         self.guard(session)?;
@@ -56,7 +59,7 @@ impl Ledger<'_> {
             let another = retry.map_or(run.another_try(), |retry| retry.another_try(run));
             failure.recoverable |= another != AnotherTry::Never;
         }
-        let update = |args: &EventArgs| Update::change(id.number(), Event::Fail, args.clone());
+        let update = |args: &EventArgs| Update::change(id.number(), event, args.clone());
         // The protocol refuses before anything is read. Overdue leases are recorded first, as in
         // every write.
         let mut tip = tip;
@@ -77,7 +80,7 @@ impl Ledger<'_> {
         if let (Some(_), receipt) = decided {
             let record = &receipt.record;
             let (context, allowed) = keep::keep(self.repository(), record, at, keep, screen)?;
-            args.context = Some(context);
+            args.context = context;
             args.allowed_secrets.extend(allowed);
         }
         self.update(session, agent, id.issue(), &update(&args))

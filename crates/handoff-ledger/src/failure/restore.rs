@@ -297,7 +297,7 @@ fn commit_work(
     let (id, attempt) = (&kept.file.handoff, kept.file.attempt);
     let message = format!(
         "Unfinished work of {id}, attempt {attempt}\n\n{}\n\nHandoff-Id: {id}\n",
-        handoff_base::text::summary_line(&kept.file.error.message)
+        handoff_base::text::summary_line(kept.file.why())
     );
     let parent = Some(restored.commit);
     let author = failed_by(kept);

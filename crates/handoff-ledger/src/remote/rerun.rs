@@ -415,14 +415,20 @@ impl<'r> Rerun<'r> {
         {
             self.origins.ensure_lease_held(then)?;
         }
-        if let (Update::Change { arguments, .. }, Some(id)) = (&mut update, &now) {
+        if let (
+            Update::Change {
+                event, arguments, ..
+            },
+            Some(id),
+        ) = (&mut update, &now)
+        {
             arguments.allow.clone_from(&arguments.allowed_secrets);
             // Tokens may differ here.
             arguments.token = None;
             if let Some(context) = &arguments.context
                 && let Some(record) = self.ledger.tip()?.issue(key)?.record(id.number())?
             {
-                let kept = kept_for(self.repository, context, id, record.attempt)?;
+                let kept = kept_for(self.repository, context, &record, *event)?;
                 arguments.context = Some(kept);
             }
         }

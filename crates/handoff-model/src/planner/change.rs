@@ -64,9 +64,9 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             Event::Expire => Some(self.expired(&record)?),
             _ => self.reported(args.failure.as_ref())?,
         };
-        let folder = match args.context.as_ref().filter(|_| event == Event::Fail) {
-            Some(context) => Some(self.kept(&record, context)?),
-            None => None,
+        let folder = match (args.context.as_ref(), record.kept_folder(event)) {
+            (Some(context), Some(folder)) => Some(self.kept(&record, context, &folder)?),
+            _ => None,
         };
         self.ensure_handed_out(&issue, &record, event)?;
         self.ensure_allowed(&issue, &record, event, &args)?;
@@ -181,12 +181,16 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         issue.answers.drain(..over);
     }
 
-    /// The folder with the context of this failed attempt.
-    fn kept(&self, record: &Record, kept: &FailureContext) -> Result<(String, Edit), RetryRefusal> {
-        let folder = layout::failure_folder(record.id.number(), record.attempt);
+    /// The folder with the context of this attempt or claim.
+    fn kept(
+        &self,
+        record: &Record,
+        kept: &FailureContext,
+        folder: &str,
+    ) -> Result<(String, Edit), RetryRefusal> {
         match kept.tree.parse() {
             Ok(tree) if kept.folder == folder => {
-                let path = layout::in_issue(self.key, &folder);
+                let path = layout::in_issue(self.key, folder);
                 Ok((path, Edit::Folder(tree)))
             }
             _ => Err(RetryRefusal::OtherAttempt {

@@ -1,4 +1,5 @@
-//! `failure.json` and `snapshot.json`: the stored context of a failed attempt.
+//! `failure.json` or `release.json`, and `snapshot.json`: the stored context of a failed attempt, or of a
+//! claim that was given back.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use serde_with::skip_serializing_none;
 use crate::record::Failure;
 use crate::record::stored_form::stored;
 
-/// The machine that an attempt failed on.
+/// The machine that an attempt was made on.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -72,7 +73,7 @@ pub struct Summary {
     pub commits: u64,
 }
 
-/// `failure.json`.
+/// `failure.json`, or `release.json` for work that was given back.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -81,15 +82,17 @@ pub struct FailureFile {
     pub version: u32,
     /// The handoff.
     pub handoff: HandoffId,
-    /// Which attempt failed.
+    /// The attempt.
     pub attempt: u32,
-    /// When it failed.
+    /// When it ended.
     pub at: Moment,
-    /// The agent that failed.
+    /// The agent.
     pub by: AgentName,
-    /// What went wrong.
-    pub error: Failure,
-    /// The machine it failed on.
+    /// What went wrong; `None` if nothing did.
+    pub error: Option<Failure>,
+    /// Why it was given back, if it was.
+    pub reason: Option<String>,
+    /// The machine it was made on.
     pub host: Host,
     /// The version of each tool, by its name.
     pub tools: BTreeMap<String, String>,
@@ -100,6 +103,14 @@ pub struct FailureFile {
     pub attachments: Vec<Attachment>,
     /// The unfinished work, if it was kept.
     pub snapshot: Option<Summary>,
+}
+
+impl FailureFile {
+    /// What went wrong, or why the work was given back.
+    pub fn why(&self) -> &str {
+        let error = self.error.as_ref().map(|error| &error.message);
+        error.or(self.reason.as_ref()).map_or("", String::as_str)
+    }
 }
 
 /// A file of a snapshot.

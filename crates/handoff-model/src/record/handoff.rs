@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::{apply, skip_serializing_none};
 
+use crate::layout;
 use crate::record::stored_form::stored;
 use crate::record::{
     Contradiction, Evidence, Failure, NotApplicable, Question, Transition, Usage, Verdict,
@@ -368,6 +369,15 @@ impl Record {
         let claimed = |t: &&Transition| t.event.is_some_and(Event::is_claim);
         let claims = self.transitions.iter().filter(claimed).count();
         u32::try_from(claims).unwrap_or(u32::MAX)
+    }
+
+    /// The folder, in its issue's, for the context that an event of its newest claim keeps.
+    pub fn kept_folder(&self, event: Event) -> Option<String> {
+        let count = match event {
+            Event::Release => self.claims(),
+            _ => self.attempt,
+        };
+        layout::kept_folder(self.id.number(), event, count)
     }
 
     /// When its lease or its time to be claimed expires.

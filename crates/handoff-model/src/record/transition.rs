@@ -68,11 +68,11 @@ impl Failure {
     }
 }
 
-/// The recorded folder of a failure's context.
+/// The recorded folder of the context of a failure, or of a claim that was given back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FailureContext {
-    /// The folder, relative to the issue's: `0002-failure/1`.
+    /// The folder, relative to the issue's: `0002-failure/1`, or `0002-release/3` for the third claim.
     pub folder: String,
     /// The id of its tree object.
     pub tree: String,
@@ -110,7 +110,7 @@ pub struct Transition {
     pub failure: Option<Failure>,
     /// When its lease or its time to be claimed ran out, if it expired.
     pub ran_out_at: Option<Moment>,
-    /// Where the context of the failure is kept.
+    /// Where the context of the failure is kept, or the work that was given back.
     pub context: Option<FailureContext>,
     /// The questions of the blocked agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -164,6 +164,12 @@ impl Transition {
         };
         let why = failure.or(self.reason.as_ref()).or_else(asked);
         why.map(String::as_str)
+    }
+
+    /// The context with kept work, if it has any. A claim that was given back keeps nothing else.
+    pub fn kept_work(&self) -> Option<&FailureContext> {
+        let has_work = |c: &&FailureContext| c.files > 0 || self.event == Some(Event::Release);
+        self.context.as_ref().filter(has_work)
     }
 
     /// The values of an answer in words: `port=8080, host=desk`.

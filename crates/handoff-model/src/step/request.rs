@@ -296,7 +296,7 @@ pub struct EventArgs {
     pub reason: Option<String>,
     /// The failure, if there was one.
     pub failure: Option<Failure>,
-    /// Where the context of the failure is kept.
+    /// Where the context of the failure is kept, or the work that is given back.
     pub context: Option<FailureContext>,
     /// The token of the caller's claim.
     pub token: Option<u32>,
@@ -435,6 +435,8 @@ impl EventArgs {
         self.allow.clear();
         if event != Event::Fail {
             self.failure = None;
+        }
+        if !matches!(event, Event::Fail | Event::Release) {
             self.context = None;
         }
         // The protocol determines the code of a failed run.
