@@ -70,7 +70,7 @@ fn no_ledger() {
     let said = all_exit_9(&env, &env.repo(), "no_ledger");
     insta::assert_snapshot!(said, @"
     error: the repository has no ledger: there is no branch handoffs
-    hint: start one with `git handoff init`, or join a remote's: `git handoff init --remote origin`
+    hint: start one with `git handoff init --protocol review`, or join a remote's: `git handoff init --remote origin`
     ");
 }
 

@@ -219,7 +219,7 @@ fn each_action_is_advised_with_its_reason() {
     next: git handoff show 87.1
       or: git handoff next 87 --apply --as maintainer
     $ git handoff next 87
-    escalate: 87.1 is failed (FAILED): its agent says that another attempt will fail alike
+    escalate: 87.1 is failed (FAILED): its agent does not say that another attempt may succeed
       prep-agent: broken
       sent from issue-manager to prep-agent, attempt 1; see in the ledger:
         issues/87/00/87/0001-issue-manager-to-prep-agent.xml

@@ -475,7 +475,7 @@ fn a_new_clone_is_told_the_one_command_that_takes_the_ledger_over() {
 fn where_no_remote_has_a_ledger_or_it_does_not_answer_one_can_be_started() {
     let clones = Clones::without_ledger();
     let there = |args: &[&str]| clones.there(args);
-    let start = "start one with `git handoff init`";
+    let start = "start one with `git handoff init --protocol review`";
     there(&["status"]).exits(9).says(start);
     there(&["init"]).success();
 

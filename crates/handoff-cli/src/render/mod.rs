@@ -727,7 +727,7 @@ pub fn issue_text<'a>(
         );
     }
     for id in &issue.unfollowed {
-        text += &format!("  {id} is completed, but nothing has been sent on from it yet\n");
+        text += &format!("  {id} is completed, and waits to be sent on\n");
     }
     for decision in &issue.decisions {
         let (at, by, why) = (

@@ -47,10 +47,10 @@ impl Explained for BranchError {
                 remote
             )),
             Self::NoLedger { branch, .. } if branch == DEFAULT_BRANCH => ErrorCode::NoLedger.hint(
-                "start one with `git handoff init`, or join a remote's: `git handoff init --remote origin`",
+                "start one with `git handoff init --protocol review`, or join a remote's: `git handoff init --remote origin`",
             ),
             Self::NoLedger { branch, .. } => ErrorCode::NoLedger.hint(hint!(
-                "start one with `git handoff init --branch {}`, or join a remote's: `git handoff init --remote origin --branch {}`",
+                "start one with `git handoff init --protocol review --branch {}`, or join a remote's: `git handoff init --remote origin --branch {}`",
                 branch,
                 branch
             )),
