@@ -155,7 +155,7 @@ pub fn retyped(arguments: &[String], options: &[&str]) -> String {
     let mut given = own.iter().map(String::as_str);
     while let Some(argument) = given.next() {
         let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
-        if name != "--after" && (options.len() == 1 || name != options[0]) {
+        if name != "--after" && (options.len() == 1 || Some(&name) != options.first()) {
             words.push(argument);
         } else if value.is_empty() {
             given.next();
