@@ -134,7 +134,7 @@ fn a_number_beside_a_word_is_that_count() {
     let (_, ran) = validated("enforce", "1 passed, 0 failed", &[RED]);
     assert_snapshot!(ran.exits(3).stderr, @r#"
     error: the repository contradicts the contract
-      11:5 /handoff/validation_summary/tests evidence.tests the contract says "1 passed, 0 failed", and the report has 1 tests: 0 passed, 1 failed, 0 skipped; "1 passed": the report says 0
+      11:5 /handoff/validation_summary/tests evidence.tests the contract says "1 passed, 0 failed", and the report has 1 test: 0 passed, 1 failed, 0 skipped; "1 passed": the report says 0
           say what the report says, or give the report of this run
     hint: nothing was written; make the repository match the contract, or correct the contract, and send it again; see `git handoff explain evidence_contradicted`
     "#);
