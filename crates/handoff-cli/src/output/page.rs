@@ -147,7 +147,8 @@ fn number(count: usize) -> String {
     grouped(u64::try_from(count).unwrap_or(u64::MAX))
 }
 
-/// The typed command, with this option instead of its own, and without its `--after`.
+/// The typed command without its `--after`, and with these options: a single flag is added, and an
+/// option with a value replaces its own.
 pub fn retyped(arguments: &[String], options: &[&str]) -> String {
     let end = arguments.iter().position(|word| word == "--");
     let (own, operands) = arguments.split_at(end.unwrap_or(arguments.len()));

@@ -521,8 +521,9 @@ impl Work<'_, '_, '_> {
         if disapproved {
             return Some("since then, it was disapproved".to_owned());
         }
-        let notes = given.issue.annotations.iter().map(beside::usual);
-        { notes }
+        let notes = given.issue.annotations.iter();
+        notes
+            .map(beside::usual)
             .filter(|note| note.facts.contains_key(&since))
             .find_map(|note| {
                 let mut all = definition.facts.opinions.iter();
