@@ -68,10 +68,10 @@ pub(crate) fn description(judged: &[Judged]) -> String {
     fit(&line(&text, 2 * MOST_DESCRIPTION), MOST_DESCRIPTION)
 }
 
-/// Asks GitHub about a pull request.
+/// Asks GitHub for a pull request.
 ///
 /// # Errors
-/// A [`Failure`] if it does not answer, or not with one.
+/// A [`Failure`] if it does not answer, or the answer is invalid.
 pub(crate) fn pull_request(github: &Github, number: u64) -> Result<PullRequest, Failure> {
     read(&github.get(&format!("pulls/{number}"))?)
 }
@@ -153,7 +153,7 @@ pub(crate) fn request(
         (Ok(None) | Err(_), Some(key)) => damage(ledger, tip, key)?,
         _ => None,
     };
-    // Without a known exemption, nothing is exempt.
+    // If the exemption could not be judged, nothing is exempt.
     (request.exempt, request.damage) = (exempt.unwrap_or_default(), damage);
     Ok(request)
 }

@@ -26,8 +26,8 @@ pub(crate) fn details() -> String {
     )
 }
 
-/// The installer of a program. Packages share one binary, so each has a file beside the binary's
-/// folder that names it; cargo has its own list there, and gh renames the binary.
+/// The installer of a program. Packages share one binary, so each puts a file that names it beside
+/// the binary's folder; cargo has its own list there, and gh renames the binary.
 fn installed_by(program: &Path) -> Option<String> {
     if program.file_stem()? == "gh-handoff" {
         return Some("gh extension".to_owned());

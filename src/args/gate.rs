@@ -89,7 +89,7 @@ impl GateArgs {
         named.filter(|name| repository.code(name).is_some())
     }
 
-    /// The question about an issue.
+    /// The gate request for an issue.
     pub(crate) fn read(
         &self,
         context: &Context,

@@ -210,7 +210,6 @@ fn to_watch(name: &str) -> String {
 /// How many handoffs an alert lists before it only counts the rest.
 const NAMED: usize = 8;
 
-/// An alert as text.
 fn shown(alert: &Firing, look: &Look) -> String {
     let style = match alert.severity {
         Level::Critical => AnsiColor::Red.on_default().bold(),

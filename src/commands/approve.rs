@@ -87,8 +87,8 @@ impl Arguments {
     }
 }
 
-/// The requirement that does not count an approval by this session's worker, and the handoff that
-/// the worker sent.
+/// The requirement for which an approval by this session's worker does not count, and the handoff
+/// that the worker sent.
 fn kept_apart(
     tip: &Snapshot<'_>,
     approved: &Record,
@@ -119,7 +119,7 @@ fn branch(tip: &Snapshot<'_>, record: &Record) -> Option<String> {
     Some(issue.facts.get("branch")?.as_str()?.to_owned())
 }
 
-/// The words of this person about a handoff, if the step recorded them.
+/// The text about this person's approval or rejection, if the step recorded one.
 pub(super) fn said(done: &Done, by: &AgentName) -> Option<String> {
     let receipt = &done.receipt;
     let id = &receipt.record.id;

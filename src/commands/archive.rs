@@ -126,12 +126,11 @@ fn by_protocol(tip: &Snapshot<'_>, now: Moment) -> Result<Vec<ArchiveRequest>, F
         .hint("say how old they must be: `git handoff archive --older 90d`; `git handoff protocol set NAME time.archive_after_seconds SECONDS` says it for good"))
 }
 
-/// The number of issues that these steps archive.
 fn counted_in(steps: &[ArchivedTogether]) -> usize {
     steps.iter().map(|step| step.issues.len()).sum()
 }
 
-/// A failure after some steps were made.
+/// Adds to a failure the steps that were made before it.
 fn half_way(failure: Failure, steps: Vec<ArchivedTogether>) -> Failure {
     let view = ArchiveView::new(false, steps);
     let done = (view.count > 0).then(|| format!("archived {}", counted(view.count, "issue")));

@@ -572,7 +572,7 @@ impl Block {
         })
     }
 
-    /// The question to a person, as text.
+    /// The question as text, for the person to answer.
     fn asked(&self) -> String {
         let needs = self.needs.iter().map(|one| {
             let kind = one.kind.as_ref().map(|kind| format!(" ({kind})"));

@@ -101,7 +101,6 @@ enum Judge<'r> {
     Document(Against<'r>),
 }
 
-/// The verdict on a contract.
 #[derive(Default)]
 struct Verdict {
     kind: Option<String>,
@@ -202,7 +201,7 @@ impl Arguments {
 }
 
 impl Judge<'_> {
-    /// The verdict on a contract.
+    /// Judges a contract.
     ///
     /// # Errors
     /// A [`Failure`] if the ledger, the repository or a schema can't be read.
@@ -252,7 +251,6 @@ impl Verdict {
         }
     }
 
-    /// The verdict on a file that can't be read.
     fn unread(mut failure: Failure) -> Self {
         let found = std::mem::take(&mut failure.findings);
         let missing = || Finding::error(FindingCode::InputNotFound, "", failure.message.clone());
@@ -268,7 +266,7 @@ impl Verdict {
 }
 
 impl CheckView {
-    /// The files that would be refused for another reason than their findings.
+    /// The files that would be refused for a reason other than their findings.
     fn refused_alone(&self) -> impl Iterator<Item = (&str, &Failure)> {
         let refused = self
             .files

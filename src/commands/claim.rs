@@ -169,7 +169,7 @@ impl Arguments {
             let found = overview(&tip, who, &known, now()?, FIRST)?;
             Ok(found.held.first.first().map(|record| record.id.clone()))
         };
-        // If that can't be read, the reason stays as it is.
+        // If the held handoffs can't be read, the first reason stands.
         match held() {
             Ok(Some(id)) => Failure {
                 message: format!("{}, but you hold {id}", failure.message),

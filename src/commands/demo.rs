@@ -104,7 +104,6 @@ impl Answer for DemoView {
     }
 }
 
-/// The scratch repository, and the output.
 struct Stage<'o> {
     folder: PathBuf,
     program: PathBuf,

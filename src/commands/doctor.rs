@@ -102,7 +102,7 @@ impl Found {
         });
     }
 
-    /// Adds a fault: a place can't be examined.
+    /// Adds the fault that a place can't be examined.
     fn failed(&mut self, place: &'static str, failure: &Failure) {
         let cure = failure.next().to_string();
         self.add(Weight::Error, place, failure.message.clone(), cure);
@@ -264,7 +264,7 @@ impl Arguments {
     }
 }
 
-/// Adds stalled work, and who is needed for it.
+/// Adds stalled work, with who must act on it.
 fn work(
     tip: &Snapshot<'_>,
     repository: &Repository,
@@ -275,7 +275,7 @@ fn work(
     let (records, mut attention, _) = status::needs(tip, now)?;
     let recorded = repository.commit(tip.commit()).ok();
     let recorded = recorded.map(|commit| (commit.committer.at.to_utc(), "log -n 1".to_owned()));
-    // What comes after a step of a wrong clock may be dated right.
+    // Look at every handoff: a step from a wrong clock may be followed by correctly dated ones.
     let changed = records.iter().filter_map(|record| {
         let log = format!("log {}", record.id.issue());
         Some((record.latest()?.at.to_utc(), log))

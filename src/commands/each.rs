@@ -87,7 +87,8 @@ impl Answer for EachView {
     }
 }
 
-/// Applies each change; a refused one does not prevent the others, but notes about what was not set.
+/// Applies each update. A refused one does not stop the others, except the notes that go with a
+/// refused `set`.
 pub(super) fn each(
     context: &Context,
     output: &mut Output,
@@ -147,7 +148,7 @@ pub(super) fn found(
     Ok(records)
 }
 
-/// The issues that meet the conditions.
+/// The issues of the open handoffs that meet the conditions.
 pub(super) fn issues(tip: &Snapshot<'_>, query: &Query) -> Result<BTreeSet<IssueKey>, Failure> {
     let found = found(tip, query, &[])?;
     Ok(found
@@ -156,7 +157,7 @@ pub(super) fn issues(tip: &Snapshot<'_>, query: &Query) -> Result<BTreeSet<Issue
         .collect())
 }
 
-/// The change of a handoff.
+/// The target for an update of a handoff.
 pub(super) fn of(id: &HandoffId, update: Update) -> Target {
     (id.to_string(), id.issue().clone(), update)
 }

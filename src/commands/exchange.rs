@@ -90,7 +90,7 @@ impl Arguments {
         let mut lookout = Lookout::open(context.ledger(&repository)?, place, None, None)?;
         let (waker, interruption) = (lookout.waker(), lookout.catch()?);
         interruption.or_reader_gone(move || waker.wake());
-        // A half-written file is refused once, and is another file when it is complete.
+        // A refusal is reported only if the next pass repeats it: the file may be half written.
         let (mut refused, mut told): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
         while !interruption.requested().load(Ordering::SeqCst) {
             // Watch before reading the folder, so that no change is missed.
@@ -125,7 +125,6 @@ impl Arguments {
         Ok(())
     }
 
-    /// Imports, then exports.
     fn pass(
         &self,
         context: &Context,

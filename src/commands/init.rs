@@ -284,7 +284,7 @@ fn is_on_server(repository: &Repository) -> bool {
     let host = place.split(['/', ':']).next().unwrap_or_default();
     let host = host.rsplit('@').next().unwrap_or_default();
     let is_cloud = |cloud: &str| host == cloud || host.ends_with(&format!(".{cloud}"));
-    // What has no dot is a folder, or a name that ssh knows.
+    // A host without a dot is a local folder or an ssh alias.
     host.trim_start_matches('.').contains('.') && !is_cloud("github.com") && !is_cloud("ghe.com")
 }
 

@@ -200,7 +200,7 @@ impl Arguments {
     }
 }
 
-/// Refuses to record for a person that a person has to answer: that is no news to them.
+/// Refuses to record, for a person, that the handoff waits for a person's answer: they know.
 fn ensure_decides(
     (advice, record): (&Advice, &Record),
     protocol: &Protocol,
@@ -215,7 +215,7 @@ fn ensure_decides(
     Err(Failure::new(ErrorCode::NothingToDecide, text).hint(format!("run `{answer}`")))
 }
 
-/// The limit that keeps an agent from a contract that it could else send in an issue.
+/// The limit, if one is reached, that keeps an agent from sending a contract in an issue.
 fn next_limit(protocol: &Protocol, issue: &Issue, agent: &AgentName, at: Moment) -> Option<Limit> {
     protocol.routes_from(agent.as_str()).find_map(|route| {
         let to = &protocol.agent(route.to.as_str())?.id;

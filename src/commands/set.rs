@@ -81,7 +81,8 @@ impl Arguments {
     }
 }
 
-/// What setting a name takes besides facts of the issue, and what it comes after.
+/// Parses one setting: adds to the issue's facts or to the issues it comes after; returns the other
+/// updates that it needs.
 fn change(
     tip: &Snapshot<'_>,
     key: &IssueKey,

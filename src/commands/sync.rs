@@ -55,7 +55,7 @@ impl Arguments {
             renamed: &synced.renamed,
             rejected: &synced.rejected,
         };
-        // The remote may have brought it back.
+        // The fetch may have restored what this clone had lost.
         let lost = lost.map(|seen| ledger.lost(seen)).transpose()?.flatten();
         if let Some(finding) = lost.filter(|_| synced.rejected.is_empty()) {
             let failure = Failure::new(ErrorCode::LedgerDamaged, finding.message);

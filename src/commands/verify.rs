@@ -144,7 +144,7 @@ impl Arguments {
         if is_clean {
             return output.answer(&view);
         }
-        // Missing objects can't be verified.
+        // What a partial clone left out can't be verified.
         if is_left_out {
             let text = "parts of the ledger are not in this clone, and cannot be verified here";
             let failure = Failure::new(ErrorCode::LeftOut, text).hint(LEFT_OUT);

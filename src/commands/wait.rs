@@ -162,7 +162,7 @@ impl Arguments {
         let targets = self.targets(context, &repository)?;
         output.carry(match ledger.tip() {
             Ok(tip) => context.carried_at(&repository, &tip),
-            // The repository may be found before the wait ends.
+            // The ledger may be created or fetched before the wait ends.
             Err(_) => context.carried(&repository),
         });
         let place = match &self.remote {

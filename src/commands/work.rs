@@ -233,7 +233,8 @@ impl Arguments {
         let named = self.worktrees.clone().or(of_file).or_else(configured);
         let folder = named.unwrap_or_else(|| {
             let common = repository.common_dir();
-            // The main working tree's folder, also from a linked one; for a submodule, the outermost.
+            // The folder of the main working tree, even if this is a linked one; for a submodule,
+            // of the outermost repository.
             let outermost = common
                 .ancestors()
                 .filter(|dir| dir.ends_with(".git"))

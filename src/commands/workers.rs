@@ -54,7 +54,7 @@ struct Worker {
 impl Worker {
     fn of(record: &Record, now: Moment) -> Option<Self> {
         let lease = record.lease.as_ref()?;
-        // An extension is not a transition, but moves the end of the lease.
+        // An extension is not a transition: its time is the end of the lease minus the length.
         let extended = lease.expires_at.zip(lease.seconds);
         let extended = extended.and_then(|(end, seconds)| {
             end.checked_sub_signed(chrono::TimeDelta::seconds(seconds.try_into().ok()?))

@@ -202,7 +202,7 @@ fn contract(
     Ok(is_contract.then_some(bytes))
 }
 
-/// Whether a file is in the folder of a protocol, whose contracts are templates.
+/// Whether a file is in a protocol's folder: contracts there are templates.
 fn is_skeleton(repository: &Repository, path: &str) -> bool {
     let folder = Path::new(path).parent().unwrap_or(Path::new(""));
     let above = folder.parent().filter(|_| folder.ends_with("templates"));

@@ -64,7 +64,7 @@ fn lines(words: usize) -> Result<Vec<Vec<String>>, Failure> {
     split.collect()
 }
 
-/// An object's id, or none if it is all zeros.
+/// Parses an object id; `None` if it is all zeros, which is how git writes that a ref does not exist.
 fn object(text: &str) -> Result<Option<ObjectId>, Failure> {
     if !text.is_empty() && text.bytes().all(|b| b == b'0') {
         return Ok(None);

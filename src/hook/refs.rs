@@ -102,7 +102,7 @@ fn moved(
         let finding = Finding::error(FindingCode::BranchSymbolic, "", text);
         return Err(not_legal(ledger, vec![finding]));
     }
-    // The caller may omit the old value, so the branch's actual commit counts.
+    // The caller may omit the old value, so use the branch's actual commit.
     let from = repository.resolve(ledger.refname())?;
     let moved = BranchMove {
         // If the branch is gone, it must continue from where this clone last saw it.

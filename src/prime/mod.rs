@@ -1,9 +1,8 @@
 //! The page for the start of a session: an agent's role, its open handoffs, its next contract, and
 //! the commands for it.
-//!
 //! This module collects the `facts` from the ledger's tip, after asking the remote; `text` writes
-//! them to a `page` of limited size.
-//! fits into a number of tokens. `session_hook` answers the hooks of harnesses with it.
+//! them to a `page` of a limited number of tokens. `session_hook` answers the hooks of harnesses
+//! with it.
 
 mod facts;
 mod page;

@@ -54,9 +54,9 @@ pub(super) struct Said {
 }
 
 impl Asking {
-    /// Asks GitHub which issues the event's pull request closes, and how that or the event's issue is now:
-    /// events arrive in any order, and of several at once, one may be all that arrives. That it does not
-    /// say is told.
+    /// Asks GitHub which issues the event's pull request closes, and for the current state of the
+    /// pull request or issue: events arrive out of order, and some may be dropped. Prints a notice
+    /// if GitHub does not answer.
     pub(super) fn ask(&self, context: &Context, event: &mut Event, output: &mut Output) -> Said {
         let mut said = Said {
             closes: self.given.closes.clone(),
@@ -85,11 +85,12 @@ impl Asking {
         said
     }
 
-    /// Asks GitHub what the author of the event's comment or review may do in the repository, unless that is given; `None` of who is
-    /// no person there. A review is updated by its current state.
+    /// Asks GitHub for the permission of the author of the event's comment or review, unless
+    /// `given`; `None` if the author is no collaborator. A review is first updated to its current
+    /// state.
     ///
     /// # Errors
-    /// A [`Failure`] if GitHub does not say: what somebody said is not dropped for that.
+    /// A [`Failure`] if GitHub does not answer: the comment must not be dropped for that.
     pub(super) fn permission(
         &self,
         context: &Context,
@@ -118,10 +119,10 @@ impl Asking {
     }
 }
 
-/// Updates a submitted review by its current state: it may have been dismissed since.
+/// Updates a submitted review to its current state: it may have been dismissed since.
 ///
 /// # Errors
-/// A [`Failure`] if GitHub does not say: an approval does not outlive its review.
+/// A [`Failure`] if GitHub does not answer: a dismissed review must not count as an approval.
 fn review_as_it_is_now(context: &Context, event: &mut Event) -> Result<(), Failure> {
     let number = |place| event.at(place).and_then(Value::as_u64);
     let review = number("/pull_request/number").zip(number("/review/id"));
@@ -139,7 +140,7 @@ fn review_as_it_is_now(context: &Context, event: &mut Event) -> Result<(), Failu
     }
 }
 
-/// GitHub, for as long as the command may take.
+/// A GitHub client with the command's timeout.
 fn github(context: &Context) -> Result<Github, Failure> {
     Ok(Github::from_environment()?.within(context.remote_args().timeout()))
 }
@@ -153,7 +154,7 @@ pub(super) fn pull_request_of(event: &Event) -> Option<u64> {
     event.at(place).and_then(Value::as_u64)
 }
 
-/// The actions on an issue that another one undoes.
+/// Actions on an issue that a later action can undo.
 const UNDOABLE: [&str; 9] = [
     "labeled",
     "unlabeled",
@@ -166,7 +167,7 @@ const UNDOABLE: [&str; 9] = [
     "reopened",
 ];
 
-/// Updates an event's issue by what it is now, unless it is gone.
+/// Updates an event's issue to its current state, unless the issue is gone.
 fn as_it_is_now(context: &Context, event: &mut Event) -> Result<(), Failure> {
     let is_undoable = event.name() == "issues"
         && event
@@ -175,7 +176,7 @@ fn as_it_is_now(context: &Context, event: &mut Event) -> Result<(), Failure> {
     let number = event.at("/issue/number").and_then(Value::as_u64);
     if let Some(number) = number.filter(|_| is_undoable) {
         match github(context)?.get(&format!("issues/{number}")) {
-            // Its own time says what came before it.
+            // Keep the event's own time: it decides which steps came before.
             Ok(now) if matches!(event.action(), Some("closed" | "reopened")) => {
                 event.update("issue", json!({ "state": now["state"] }));
             }

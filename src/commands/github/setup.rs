@@ -49,20 +49,20 @@ pub(crate) struct Arguments {
     apply: bool,
 }
 
-/// A check: its name, the query to `gh` with the expected answer, if a fixed one, and the command
-/// that sets it.
+/// A check: its name, the arguments for `gh` with the expected answer, if it is fixed, and the
+/// command that sets it up.
 struct Check {
     what: &'static str,
     asks: Vec<String>,
     wants: Option<String>,
     command: String,
-    /// The file of the ruleset that the command makes.
+    /// The file of the ruleset that the command creates.
     ruleset: Option<&'static str>,
-    /// What follows where the plan does not have it: GitHub Free, for private repositories.
+    /// What happens on a plan without the feature: GitHub Free with private repositories.
     without: &'static str,
 }
 
-/// A command: its line, the words for `gh`, and what that reads.
+/// A command: its shell line, the arguments for `gh`, and its standard input.
 struct Act {
     line: String,
     words: Vec<String>,
@@ -123,7 +123,7 @@ impl Arguments {
         output.answer(&SetupView { things: found })
     }
 
-    /// The checks of a repository, in the order of its setup.
+    /// The checks of a repository, in setup order.
     fn checks(&self, name: &str, branch: &str) -> Vec<Check> {
         let status = format!(
             ".[] | select(.type == \"required_status_checks\") | .parameters.required_status_checks[].context | select(. == \"{STATUS}\")"
@@ -171,7 +171,8 @@ impl Arguments {
         checks
     }
 
-    /// What sets a thing; a ruleset, for the whole organization if one is named.
+    /// The command that sets up what a check misses; with --org, a ruleset is for the whole
+    /// organization.
     fn act(&self, check: &Check, root: &Path, names: &[String]) -> Result<Act, Failure> {
         let (Some(org), Some(file)) = (&self.org, check.ruleset) else {
             let words = check.command.split(' ').skip(1).map(str::to_owned);
@@ -196,7 +197,7 @@ impl Arguments {
         if let Ok(id) = gh(&["api", "--paginate", &path, "--jq", &same])?
             && !id.is_empty()
         {
-            // Those that it is for already stay.
+            // Keep the repositories that the ruleset covers already.
             (path, method) = (format!("{path}/{id}"), "PUT");
             let known = gh(&[
                 "api",
@@ -225,7 +226,7 @@ impl Arguments {
     }
 }
 
-/// What agents on Actions need besides.
+/// The additional checks for agents on Actions.
 fn of_agents(name: &str) -> [Check; 3] {
     let api = format!("repos/{name}");
     let permissions =
@@ -263,7 +264,7 @@ fn of_agents(name: &str) -> [Check; 3] {
     ]
 }
 
-/// What the files of this working tree lack.
+/// The checks of the files in this working tree.
 fn local(root: &Path, branch: &str) -> Result<Vec<ThingView>, Failure> {
     let thing = |what: &str, wrong: Vec<String>, command: String| ThingView {
         repository: None,
@@ -330,7 +331,7 @@ impl Check {
         }
     }
 
-    /// Notes why GitHub refuses it. What the plan lacks, no command sets.
+    /// Notes why GitHub refused; if the plan lacks the feature, no command can help.
     fn refused(&self, one: &mut ThingView, why: String) {
         if why.contains("Upgrade to ") && !self.without.is_empty() {
             one.command = None;
@@ -340,7 +341,7 @@ impl Check {
         }
     }
 
-    /// Asks how it is.
+    /// Runs the check.
     fn look(&self, name: &str) -> Result<ThingView, Failure> {
         let words: Vec<&str> = self.asks.iter().map(String::as_str).collect();
         let said = gh(&words)?;
@@ -370,7 +371,7 @@ impl Act {
     }
 }
 
-/// The answer of `gh`, or its error in one line.
+/// The output of `gh`, or the first line of its error.
 fn gh(words: &[&str]) -> Result<Result<String, String>, Failure> {
     let mut command = Command::new("gh");
     command.args(words);
@@ -382,7 +383,7 @@ fn answer(mut command: Command, input: Option<&str>) -> Result<Result<String, St
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let ran = command.spawn().and_then(|mut gh| {
         if let Some((mut stdin, input)) = gh.stdin.take().zip(input) {
-            // Who does not read it says why.
+            // If gh does not read its input, its error says why.
             let _ = stdin.write_all(input.as_bytes());
         }
         gh.wait_with_output()

@@ -142,7 +142,7 @@ impl New {
     }
 }
 
-/// Refuses names with which there is no relay: fewer than two, or those that every relay has.
+/// Refuses agents that make no relay: fewer than two, or one that every relay has anyway.
 fn ensure_a_relay(name: &AgentName, agents: &[AgentName]) -> Result<(), Failure> {
     let again = format!("`git handoff protocol new {name} --agents writer,editor`");
     if agents.len() < 2 {
