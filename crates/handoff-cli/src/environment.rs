@@ -254,7 +254,7 @@ pub fn is_within_git() -> bool {
     is_set(&QUARANTINE) || is_set(&["GIT_DIR", "GIT_INDEX_FILE"])
 }
 
-/// The environment's settings of the repository.
+/// The environment's overrides of git's settings for the repository.
 pub fn surroundings() -> Surroundings {
     Surroundings {
         name_repository: is_set(&["GIT_DIR"]),
@@ -265,8 +265,8 @@ pub fn surroundings() -> Surroundings {
     }
 }
 
-/// Whether the user has a second global configuration, which git ignores if `GIT_CONFIG_GLOBAL` is
-/// set.
+/// Whether the user's second global configuration exists, which git ignores if `GIT_CONFIG_GLOBAL`
+/// is set.
 fn has_second() -> bool {
     let folder = folder("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")));
     folder.is_some_and(|folder| folder.join("git/config").exists())
@@ -296,7 +296,7 @@ pub fn index() -> Option<PathBuf> {
     named.filter(|name| !name.is_empty()).map(PathBuf::from)
 }
 
-/// Whether the message passed to a hook was edited: git tells its hooks if not.
+/// Whether an editor was used for a message passed to a hook: if not, git sets GIT_EDITOR to `:`.
 pub fn is_edited() -> bool {
     env::var_os("GIT_EDITOR").is_none_or(|editor| editor != ":")
 }

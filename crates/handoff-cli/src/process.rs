@@ -52,7 +52,7 @@ impl ProcessGroup {
         }
     }
 
-    /// The same in its own control group, if one can be created.
+    /// Adds a control group of its own to the group, if one can be created.
     pub fn confined(self) -> Self {
         let folder = own_cgroup().map(|own| own.join(format!("git-handoff-{}", self.mark)));
         let made = folder.filter(|folder| fs::create_dir(folder).is_ok());
@@ -62,7 +62,7 @@ impl ProcessGroup {
         }
     }
 
-    /// The same, with its reaper running.
+    /// Sets the running reaper as the group's first process.
     pub fn reaped_by(self, number: u32) -> Self {
         Self {
             is_reaped: true,
@@ -70,7 +70,7 @@ impl ProcessGroup {
         }
     }
 
-    /// The same, with its first process running.
+    /// Sets the group's running first process.
     pub fn of(self, number: u32) -> Self {
         Self {
             number: i32::try_from(number).ok(),
@@ -90,7 +90,7 @@ impl ProcessGroup {
         if let Some(cgroup) = &self.cgroup {
             let is_gone = || fs::remove_dir(cgroup).is_ok() || !cgroup.exists();
             if !is_gone() {
-                // Whatever is left killed the reaper and dropped the marker.
+                // A process that is left has killed the reaper and removed the marker.
                 let _ = fs::write(cgroup.join("cgroup.kill"), "1");
                 until(KILLED, is_gone);
             }

@@ -223,7 +223,7 @@ pub struct Filter {
     more: Conditions,
 }
 
-// The other conditions, besides issue and time. No doc comment, as above.
+// The conditions other than issue and time. No doc comment, as above.
 #[derive(Args, Clone, Debug, Default)]
 #[allow(missing_docs, reason = "clap would take it for the command's help")]
 pub struct Conditions {
@@ -345,7 +345,7 @@ impl Query {
         Ok(self)
     }
 
-    /// Whether only open handoffs can match.
+    /// Whether the query can match open handoffs only.
     pub fn is_of_open(&self) -> bool {
         let is_open = |value: &String| state(value).is_ok_and(|state| !state.is_terminal());
         let of_open = |one: &Condition| {
@@ -357,7 +357,7 @@ impl Query {
         self.0.iter().any(of_open)
     }
 
-    /// Whether it has no conditions.
+    /// Whether the query has no conditions.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -22,7 +22,7 @@ pub struct RemoteArgs {
     timeout: Timeout,
 }
 
-// No doc comment, for the same reason.
+// No doc comment, as above.
 #[derive(Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "Options for a ledger with a remote")]
 #[allow(missing_docs, reason = "clap would take it for the command's help")]
@@ -85,7 +85,7 @@ impl RemoteArgs {
         self.offline
     }
 
-    /// How long the command may take, if that was said.
+    /// The time limit from `--timeout`, if given.
     pub fn timeout(self) -> Option<Duration> {
         self.timeout.timeout
     }

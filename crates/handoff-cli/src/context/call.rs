@@ -32,7 +32,7 @@ impl Call {
     }
 }
 
-/// Words the failure for a call's invalid arguments, where it can.
+/// Turns clap's error for a call's arguments into a better failure, if it knows one.
 pub type Misused<'a> = &'a dyn Fn(&clap::Error) -> Option<Failure>;
 
 /// The program's commands, for a server that runs them in its own process.

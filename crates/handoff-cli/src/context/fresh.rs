@@ -111,7 +111,7 @@ impl Fresh {
     }
 }
 
-/// A time, with its date unless that is today.
+/// A time, with its date if that is not today.
 fn short(at: Moment) -> String {
     let today = moment_of(SystemTime::now()).date_naive();
     let form = if at.date_naive() == today {
@@ -193,7 +193,7 @@ impl Context {
         output.tell_pauses(&tip);
         if let Some(beside) = ledger.beside_remote()? {
             fresh.unpublished = beside.unpublished;
-            // If the branch is only behind, the newer tip was read.
+            // With nothing unpublished, the remote's tip was read instead: nothing is left out.
             fresh.left_out = if beside.unpublished > 0 {
                 beside.behind
             } else {

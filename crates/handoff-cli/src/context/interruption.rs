@@ -88,7 +88,7 @@ impl Interruption {
         }
     }
 
-    /// Asks a single command to end, without a signal to the program.
+    /// Asks one command to end, where there is no signal to the whole program.
     pub fn ask(&self) {
         self.requested.store(true, Ordering::SeqCst);
         let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);

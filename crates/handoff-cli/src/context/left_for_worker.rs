@@ -62,7 +62,7 @@ impl Context {
         ledger: &mut Ledger<'_>,
         session: &Session,
     ) -> Option<LeftForWorker> {
-        // A server outside of the sandbox records directly.
+        // A server runs outside of the sandbox and records directly.
         let run = run_of_work().filter(|_| self.call().is_none())?;
         if !can_write(ledger.repository()) {
             let why = "the git directory can't be written here";

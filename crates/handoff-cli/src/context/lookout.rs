@@ -1,5 +1,5 @@
-//! What a waiting command watches: the local ledger, whose ref wakes it, and the ledger's remote,
-//! polled by a thread.
+//! Watches the ledger for a waiting command: a change of the local ref wakes it, and a thread polls
+//! the remote.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,7 +67,7 @@ pub struct Lookout<'r> {
 
 /// The polling thread and its results.
 struct Patrol {
-    /// For display, without a password.
+    /// The remote's name for display, without a password.
     remote: String,
     reports: Receiver<Report>,
     stop: Arc<AtomicBool>,
@@ -174,8 +174,8 @@ impl<'r> Lookout<'r> {
         })
     }
 
-    /// The current states: one, or two if local and remote ledger diverged. Empty before the first
-    /// poll has finished, or without any state.
+    /// The newest states: one, or two if the local and the remote ledger diverged. Empty before the
+    /// first poll has finished, or if there is no state.
     ///
     /// # Errors
     /// A [`Failure`] if waiting is pointless.

@@ -5,7 +5,6 @@
 //! commands, and `elsewhere` finds a remote's ledger where there is none; `call` replaces standard
 //! input and signals in a server; `left_for_worker` stores what a sandbox can't record; `worker`
 //! determines the acting worker.
-//! library's value, ready to use.
 
 pub mod call;
 pub mod elsewhere;
@@ -70,7 +69,7 @@ pub struct Global {
     help: Option<bool>,
 }
 
-/// The global options, and what commands open by them.
+/// The global options, and the repositories opened with them.
 #[derive(Clone)]
 pub struct Context {
     global: Global,
@@ -162,7 +161,7 @@ impl Context {
         Ok(repository)
     }
 
-    /// The same, for a command that reads every issue.
+    /// Opens the same repository for a command that reads every issue.
     ///
     /// # Errors
     /// A [`Failure`] of the environment.
@@ -190,7 +189,7 @@ impl Context {
         self.global.agent.as_deref()
     }
 
-    /// The global options, for a context on another thread.
+    /// A copy of the global options, to build a context on another thread.
     pub fn global(&self) -> Global {
         self.global.clone()
     }
@@ -279,10 +278,10 @@ impl Context {
         Ok(own.map_or_else(|| name.parse(), Ok)?)
     }
 
-    /// The same for several names.
+    /// Resolves several agents' names or aliases, as [`named`](Self::named) does one.
     ///
     /// # Errors
-    /// The same.
+    /// As [`named`](Self::named).
     pub fn all_named(
         &self,
         repository: &Repository,

@@ -76,7 +76,8 @@ impl Context {
         }
     }
 
-    /// The same, with the agent's name by the protocols in force.
+    /// The options that printed commands carry, with the agent's canonical name in a ledger's
+    /// state.
     pub fn carried_at(&self, repository: &Repository, tip: &Snapshot<'_>) -> Carried {
         let mut carried = self.carried(repository);
         if let Some(agent) = &carried.agent {
@@ -92,7 +93,7 @@ impl Context {
         carried
     }
 
-    /// The same for a failed command, in the repository that it opened.
+    /// The options that a failed command's hint carries, from the repository that it opened last.
     pub fn carried_by_failure(&self) -> Option<Carried> {
         let opened = self.opened.borrow();
         opened.last().map(|repository| self.carried(repository))

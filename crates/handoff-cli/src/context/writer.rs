@@ -41,7 +41,7 @@ impl Context {
         output: &mut Output,
     ) -> Result<(Ledger<'r>, Session), Failure> {
         let (ledger, mut session) = self.writer_apart(repository, output)?;
-        // A write that is refused before this leaves nothing behind.
+        // Only now: a write that is refused above must not create the worker's id.
         session.worker = Some(self.acting_worker(repository)?.id);
         output.carry(self.carried(repository));
         if let Some(remote) = copied_from(repository, ledger.branch()) {
@@ -83,7 +83,7 @@ impl Context {
         self.writer_through(repository, None, output)
     }
 
-    /// The same, through this remote or the configured one.
+    /// Opens the ledger for writing through this remote, or the configured one.
     ///
     /// # Errors
     /// A [`Failure`] of usage.
@@ -140,8 +140,8 @@ pub fn catch_up(
     Err(not_as_it_was(&synced))
 }
 
-/// Tells an agent once, by a command that writes, about others' new remarks on its issues.
-/// Skipped in a partial clone, which would have to fetch them.
+/// Tells the acting agent others' new remarks on what it holds. If the command `writes`, they count
+/// as told. Skipped in a partial clone, which would have to fetch them.
 ///
 /// # Errors
 /// A [`Failure`] if something can't be read.
@@ -181,14 +181,14 @@ pub fn tell_news(ledger: &Ledger<'_>, writes: bool, output: &mut Output) -> Resu
     }
     if writes && last != told {
         let bytes = serde_json::to_vec(&last).unwrap_or_default();
-        // If the note can't be written, they are told again.
+        // If the note can't be written, the agent is told again next time.
         let _ = note.write(&bytes);
     }
     Ok(())
 }
 
-/// The failure of a write after synchronization renamed or refused offline steps, on which the
-/// request may depend.
+/// The failure of a write because its synchronization renamed or refused offline steps, which the
+/// request may depend on.
 fn not_as_it_was(synced: &Synced) -> Failure {
     let text = |outcome: &str| {
         format!("steps that were made here offline {outcome}, and nothing else was done")

@@ -62,11 +62,11 @@ pub fn choice(
 /// When a value is asked for, relative to the others.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// First: the others may show that it is not needed.
+    /// First: the other answers may make it unnecessary.
     First,
-    /// Last: all others are there.
+    /// Last: every other value is known.
     Last,
-    /// Again: the list may have another entry.
+    /// Again: for another entry of the list.
     More,
 }
 
@@ -82,8 +82,9 @@ pub struct Question {
 }
 
 impl Question {
-    /// The next question about what is left, each with its description. Order: another entry of the
-    /// list answered last, once its entry is complete; values not put off; values put off.
+    /// The next question; `left` has the pointer and description of each missing value, `later`
+    /// those put off. The order: another entry of the list answered last, once its entry is
+    /// complete; values not put off; values put off.
     pub fn next(left: &[(String, String)], later: &[String], list: Option<&Self>) -> Option<Self> {
         if let Some(first) = list
             && let Some((whole, next)) = next_entry(&first.pointer)
@@ -125,7 +126,8 @@ impl Question {
             && is_in(&self.pointer, &found.path)
     }
 
-    /// The question that starts an entry of the list answered last.
+    /// The question that began the list entry that this one belongs to: `before` or this one
+    /// itself. `None` if it belongs to no list.
     pub fn list(self, before: Option<Self>) -> Option<Self> {
         let (whole, _) = next_entry(&self.pointer)?;
         let begins = self.turn == Turn::More;

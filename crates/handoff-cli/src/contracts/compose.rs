@@ -119,7 +119,7 @@ pub struct Composer<'a> {
     known: Known,
     wanted: Wanted<'a>,
     issue: &'a IssueKey,
-    /// Why its sender may not send at all, if that is certain.
+    /// Why the sender may not send, if it certainly does not hold the handoff.
     not_held: Option<LeaseRefusal>,
 }
 
@@ -221,8 +221,8 @@ impl<'a> Composer<'a> {
         }
     }
 
-    /// Why the repository does not reveal the work: the base branch is unknown, or the code branch
-    /// has no commits.
+    /// Why the repository can't provide the values of the work: the base branch is unknown, or the
+    /// code branch has no commits.
     fn not_told(&self) -> Result<Option<NotTold>, Failure> {
         let Some(branch) = self.known.get("branch").and_then(Value::as_str) else {
             return Ok(None);
@@ -254,7 +254,8 @@ impl<'a> Composer<'a> {
         }))
     }
 
-    /// Makes findings name fields like `--set`: the user has not seen the text with their lines.
+    /// Names fields in findings as `--set` does: the user has not seen the text that their lines
+    /// refer to.
     pub fn name_fields(&self, findings: &mut [Finding]) {
         let found = self.wanted.type_and_root(&self.rules);
         let (Ok((_, root)), Ok(schema)) = (found, self.wanted.schema(&self.rules)) else {
@@ -339,7 +340,6 @@ impl<'a> Composer<'a> {
     }
 }
 
-/// Converts an element's path to its field's JSON Pointer.
 fn pointer_of(element: &str, root: &str, known: &[Field]) -> String {
     let within = element.strip_prefix('/').unwrap_or(element);
     let Some(within) = within.strip_prefix(root) else {

@@ -11,7 +11,8 @@ use handoff::templates::{BUILT_IN, FolderError, FolderSchemas};
 use crate::args::protocols;
 use crate::failure::{ErrorCode, Failure, chain};
 
-/// A review of the contract, by a built-in protocol unless by the ledger's own.
+/// A review of the contract under a built-in protocol; under the ledger's own if `protocol` is
+/// `None`.
 struct Candidate {
     protocol: Option<Protocol>,
     review: Review,
@@ -23,15 +24,14 @@ impl AsRef<Review> for Candidate {
     }
 }
 
-/// Post-processes the review under the ledger's protocols. If a built-in protocol that is not in
-/// force matches better, the findings name that one instead: faults under a wrong protocol would
-/// mislead.
+/// Replaces the findings if a built-in protocol that is not in force matches the contract better:
+/// they then name that protocol, since faults found under a wrong one would mislead.
 pub fn diagnosed(
     snapshot: &Snapshot<'_>,
     offer: &Offer<'_>,
     own: Review,
 ) -> Result<Review, Failure> {
-    // Without a route, a protocol in force knows the agents, so it is the intended one.
+    // If only the route is missing, a protocol in force knows the agents: it is the intended one.
     let is_meant = offer.protocol.is_some() || own.no_route;
     if own.is_complete() || own.holds_secrets() || is_meant {
         return Ok(own);

@@ -20,7 +20,7 @@ use crate::output::Carried;
 /// The placeholder for the issue in commands that open one.
 pub const NEW_ISSUE: &str = "ISSUE";
 
-/// The field of a contract that tells of a workspace.
+/// The contract field with the path of a workspace.
 const WORKSPACE: &str = "workspace_path";
 
 /// A contract that the agent may send next.
@@ -39,10 +39,10 @@ pub struct NextContract {
     pub send: Option<String>,
     /// the fields of `send` that are lists: give one `--set` for each entry
     pub lists: Vec<String>,
-    /// The same without values: on a terminal, it asks for them.
+    /// The `send` command without values: on a terminal, it asks for them.
     #[serde(skip)]
     pub asks: String,
-    /// The same with a single placeholder for all values.
+    /// The `send` command with a single placeholder for all values.
     #[serde(skip)]
     pub sets: String,
     /// A line for each value.
@@ -202,7 +202,7 @@ impl Onward<'_, '_> {
         Ok(contracts.into_iter().map(|(_, next)| next).collect())
     }
 
-    /// Whether the issue's state would refuse it.
+    /// Whether the issue's state would refuse the contract.
     fn is_hopeless(
         &self,
         next: &NextContract,
@@ -223,7 +223,7 @@ impl Onward<'_, '_> {
         Ok(sending.is_hopeless())
     }
 
-    /// The known values for this contract, and its issue.
+    /// The issue's key, and the known values for this contract.
     pub fn known(
         &self,
         next: &NextContract,
@@ -275,7 +275,8 @@ impl Onward<'_, '_> {
         let more = answers.unwrap_or_default() + &self.protocol_option(work);
         let schema = wanted.schema(self.rules)?;
         let mut carried = self.carried.clone();
-        // Who makes a workspace may send from there.
+        // The sender of a contract with a workspace may work there, in another tree: name its
+        // worker.
         carried.is_worker_named |=
             carried.is_of_tree && schema_at(&schema, &[WORKSPACE.to_owned()]).is_some();
         let with = |values: &str| carried.command(&format!("{command}{values}{more}"));

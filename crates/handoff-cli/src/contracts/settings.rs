@@ -374,7 +374,7 @@ pub enum Optional {
 
 /// Removes unfilled optional parts, and containers that become empty.
 pub fn without_optional(contract: &mut Value, schema: &Value, optional: Optional) {
-    // A parent's schema may also make requirements of a value.
+    // A parent's schema may also require the value.
     fn walk<'s>(
         value: &mut Value,
         (root, schema): (&'s Value, &'s Value),

@@ -27,8 +27,7 @@ pub(super) const OF_THE_WORK: [&str; 5] = [
     "merge_sha",
 ];
 
-/// The values known before the work: those that depend on it, or that only the repository has, are
-/// left to `send`.
+/// The values for a contract written before the work: those that depend on it are left to `send`.
 pub fn before_work(known: &Known, protocol: &Protocol) -> Known {
     let mut open = known.clone();
     let told = OF_THE_WORK.iter().filter(|_| known.base.is_some());
@@ -200,7 +199,7 @@ impl<'a> Wanted<'a> {
         self.written(rules, kind, format, &value)
     }
 
-    /// Where values from the repository appear as members of their own.
+    /// The pointers of the contract's members that hold these values as a whole.
     ///
     /// # Errors
     /// A [`Failure`] if the route has no such contract.
@@ -211,7 +210,7 @@ impl<'a> Wanted<'a> {
         names: &[&str],
     ) -> Result<Vec<String>, Failure> {
         let (kind, _) = self.type_and_format(rules)?;
-        // No template has such a list.
+        // A nested list: no template contains one.
         let mark = json!([[FILL]]);
         let mut known = known.clone();
         for name in names {
@@ -391,7 +390,7 @@ impl<'a> Wanted<'a> {
                 names.retain(opens);
             }
         }
-        // A type that exists only as a message must be requested explicitly.
+        // A type without JSON, which exists only as a message, must be requested explicitly.
         if self.kind.is_none() && names.len() > 1 {
             let json = |name: &&str| {
                 protocol
@@ -400,7 +399,7 @@ impl<'a> Wanted<'a> {
             };
             names.retain(json);
         }
-        // So must a note, if the route has other types.
+        // A note must be requested explicitly, too, if the route has other types.
         if self.kind.is_none() && names.len() > 1 {
             let note = |name: &&str| protocol.contract_type(name).is_some_and(|k| k.note);
             if !names.iter().all(note) {

@@ -5,9 +5,8 @@ use serde::{Serialize, Serializer};
 
 use crate::view::Look;
 
-/// The answer of a command, from which both its JSON document and its text are made.
-///
-/// docs/json.md consists of the fields' doc comments.
+/// The answer of a command: the source of both its JSON document and its text. docs/json.md is
+/// generated from the doc comments of the fields.
 pub trait Answer: Serialize + JsonSchema {
     /// The answer for people.
     fn text(&self, look: &Look) -> String;

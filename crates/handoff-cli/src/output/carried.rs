@@ -1,5 +1,5 @@
-//! Carried options: those that let printed commands run in another working tree of the same worker.
-//! One place adds them to hints, receipts and all other commands.
+//! Options that printed commands need to run in another working tree of the same worker. Hints,
+//! receipts and all other commands get them here.
 
 use handoff::base::hint::{Command, Hint, Part};
 use handoff::base::ids::{AgentName, WorkerId};
@@ -28,11 +28,12 @@ pub struct Carried {
     /// Whether the command line names it: otherwise it comes from the environment or configuration,
     /// which other working trees share.
     pub is_agent_named: bool,
-    /// Its worker.
+    /// The agent's worker.
     pub worker: Option<WorkerId>,
-    /// Whether it is this working tree's own.
+    /// Whether the worker is this working tree's own.
     pub is_of_tree: bool,
-    /// Whether printed commands name it: given on the command line, or of one of several working trees.
+    /// Whether printed commands must name the worker: it was given on the command line, or belongs
+    /// to one of several working trees.
     pub is_worker_named: bool,
     /// The ledger's branch, if the command line names it.
     pub branch: Option<String>,
@@ -41,7 +42,8 @@ pub struct Carried {
 }
 
 impl Carried {
-    /// The same after a step, with the agent's canonical name in place of an alias.
+    /// The options after a step, with the agent's canonical name from the record in place of an
+    /// alias.
     pub fn after(&self, record: &Record) -> Self {
         let is_own = |last: &&Transition| last.worker.is_some() && last.worker == self.worker;
         let last = record.latest().filter(is_own);
@@ -69,7 +71,7 @@ impl Carried {
         {
             command.instead("--as", person.as_str());
         }
-        // Without arguments, it is only a mention of the command.
+        // Without arguments, the command is only mentioned, not meant to be run.
         let is_run = match *verb {
             "wait" => rest.contains(&"--inbox"),
             verb => !rest.is_empty() && OF_WORKER.contains(&verb),

@@ -345,7 +345,7 @@ impl Output {
         }
     }
 
-    /// From now on, failures say that they are based on this clone's state, and why.
+    /// From now on, failures say that this clone's state may be stale, and why.
     pub fn judge_by_what_is_here(&mut self, why: String) {
         self.stale = Some(why);
     }

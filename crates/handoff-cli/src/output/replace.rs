@@ -54,7 +54,7 @@ pub fn replace_with<T>(
     done
 }
 
-/// The same, with these bytes.
+/// Replaces a file with these bytes, as [`replace_with`] does.
 ///
 /// # Errors
 /// A [`Failure`] if it can't be written; the old file then stays.

@@ -531,7 +531,7 @@ fn has_text(contract: &str, text: &str) -> bool {
     contract.contains(&format!(">{text}<")) || contract.contains(&Value::from(text).to_string())
 }
 
-/// The same for a value that contains only texts.
+/// Whether a contract contains a value's texts; false for a value with anything but texts.
 fn has_texts(contract: &str, value: &Value) -> bool {
     match value {
         Value::String(text) => has_text(contract, text),

@@ -149,10 +149,11 @@ impl<'a> WrittenView<'a> {
         self.say_next_contracts(&[], output);
     }
 
-    /// The same, with these contracts as next steps, each with its title, and the other commands.
+    /// Prints the warnings, then these contracts as next steps with their titles, and the other
+    /// commands.
     pub fn say_next_contracts(&self, contracts: &[NextContract], output: &mut Output) {
         self.say_warnings(output);
-        // The caller is done: another agent makes the next claim.
+        // The caller's part is done: another agent makes the next claim.
         let first = match self.receipt.record.state {
             _ if self.is_held_back => "to resume it:".to_owned(),
             State::Pending => format!("next, for {}:", self.receipt.record.to),
@@ -304,8 +305,8 @@ impl WrittenView<'_> {
         text
     }
 
-    /// A remark on a repeated contract: it was compared with the repository at that time, if
-    /// anything contradicted it, and how to compare again.
+    /// The remark on a repeated contract that was contradicted when it was first sent: nothing was
+    /// checked again, and how to do so.
     fn as_it_was(&self) -> String {
         let record = &self.receipt.record;
         let (id, from) = (&record.id, &record.from);

@@ -9,7 +9,7 @@ const GAP: usize = 2;
 /// The minimum room for text; with less, it goes on its own line.
 pub(super) const LEAST: usize = 24;
 
-/// The same for text about a handoff's subject and state.
+/// The minimum room for text about a handoff's subject and state.
 pub(super) const LEAST_SUBJECT: usize = 48;
 
 /// The indentation of a row's further lines.
@@ -198,7 +198,7 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         let text = rest?;
         let mut from = 0;
-        // A pair of backticks before the next blank moves the search behind it.
+        // The search for the end continues behind each pair of backticks before the next blank.
         let end = loop {
             let space = text[from..].find(' ').map(|at| from + at);
             let Some(open) = text[from..].find('`').map(|at| from + at) else {
