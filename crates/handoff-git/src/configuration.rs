@@ -40,7 +40,8 @@ pub(crate) fn is_for_git_only(config: &Config) -> bool {
 /// When git can't read it.
 pub(crate) fn read_by_git() -> Result<Config, git2::Error> {
     let settings = Program::here().settings(".").map_err(failed)?;
-    // `safe.directory` on the command line may end the trusted list of the user's files.
+    // `safe.directory` on the command line can reset the list in the user's files: ask git whether
+    // it trusts the repository.
     let is_about_trust = |one: &Setting| one.scope == "command" && one.key == "safe.directory";
     if settings.iter().any(is_about_trust) {
         let refused = |error: ProgramError| {

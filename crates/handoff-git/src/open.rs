@@ -33,7 +33,7 @@ static WORK_TREE: OnceLock<PathBuf> = OnceLock::new();
 static HAS_OBJECTS_ELSEWHERE: AtomicBool = AtomicBool::new(false);
 static CHANGES_SETTINGS: AtomicBool = AtomicBool::new(false);
 
-/// Sets libgit2's global options and the environment. Call it once, before anything else.
+/// Sets libgit2's global options and records the environment. Call it once, before anything else.
 pub fn tune(surroundings: Surroundings) {
     IS_NAMED.store(surroundings.name_repository, Ordering::Relaxed);
     if let Some(work_tree) = surroundings.work_tree {
@@ -103,8 +103,8 @@ fn open_from_env() -> Result<git2::Repository, git2::Error> {
     }
     // In git, a namespace (`GIT_NAMESPACE`) only affects fetches and pushes.
     opened.remove_namespace()?;
-    // libgit2 would take it from a linked worktree's git directory, and resolve relative paths
-    // there.
+    // libgit2 would look for the work tree in a linked worktree's git directory, and resolve
+    // relative paths there.
     if let Some(work_tree) = WORK_TREE.get() {
         opened.set_workdir(work_tree, false)?;
     }
@@ -145,7 +145,7 @@ impl Repository {
         if let Some(value) = opened.config("core.sharedRepository") {
             share(&value);
         }
-        // libgit2 knows when a file has to be on the disk.
+        // If files must be synced to disk, libgit2 writes them.
         let is_plain = opened.config("core.fsyncObjectFiles").is_none();
         let has_own_objects = !HAS_OBJECTS_ELSEWHERE.load(Ordering::Relaxed);
         opened.writes_files = !waits && is_plain && has_own_objects;
@@ -215,7 +215,7 @@ impl Repository {
         Self::open_to_read_much(Check::Nothing)
     }
 
-    /// The same, uncached, for a thread that reads many objects once.
+    /// Like [`Self::open_for_report`], but uncached, for a thread that reads many objects once.
     ///
     /// # Errors
     /// [`GitError`] when it can't be opened again.

@@ -112,7 +112,7 @@ impl Program {
     /// # Errors
     /// [`ProgramError`] when git fails.
     pub fn hooks_folder(&self) -> Result<PathBuf, ProgramError> {
-        // git hides that an empty core.hooksPath means the root when asked for the folder itself.
+        // Asked for the folder itself, git hides that an empty core.hooksPath means the root.
         let output = self.run(&["rev-parse", "--git-path", "hooks/pre-commit"])?;
         // A relative path starts in the folder where hooks run.
         let path = self.directory.join(output.trim_end_matches(['\n', '\r']));
@@ -137,7 +137,7 @@ impl Program {
         Ok(output.trim_end_matches(['\n', '\r']).into())
     }
 
-    /// Those of these paths that git ignores.
+    /// The paths, of these, that git ignores.
     ///
     /// # Errors
     /// [`ProgramError`] when git fails, and when it ignores none.
@@ -224,7 +224,7 @@ impl Program {
         self.configured(&["config"], names)
     }
 
-    /// The same, from the repository's own file only.
+    /// Like [`Self::settings`], from the repository's own file only.
     ///
     /// # Errors
     /// [`ProgramError`] when git can't read it.

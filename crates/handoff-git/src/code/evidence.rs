@@ -1,8 +1,7 @@
 //! Facts about the user's commits, such as what a branch added to its base. Objects are only read,
 //! and no process is started.
 //!
-//! What this clone can't tell, because history or objects are missing, is [`Unknown`], never a
-//! guess.
+//! A fact that needs missing history or objects is [`Unknown`], never a guess.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -113,8 +112,7 @@ impl Repository {
     /// The object that a full or abbreviated id names.
     ///
     /// # Errors
-    /// [`FactError`]; an object that may only be missing from this shallow or partial clone is
-    /// unknown.
+    /// [`FactError`]; [`Unknown`] if this shallow or partial clone may just lack the object.
     pub fn named(&self, text: &str) -> Result<Named, FactError> {
         let digits = 2 * self.format().id_bytes();
         let is_id =
@@ -183,7 +181,7 @@ impl Repository {
     /// The commits reachable from one commit but not from others, newest first.
     ///
     /// # Errors
-    /// [`FactError`]; if history is truncated among them, they are unknown.
+    /// [`FactError`]; [`Unknown`] if history is truncated among these commits.
     pub fn commits_since(
         &self,
         tip: ObjectId,
@@ -213,8 +211,8 @@ impl Repository {
         self.known(walk())
     }
 
-    /// The commits that a branch added to its base. If the base has merged the branch: what it had
-    /// added before that merge.
+    /// The commits that a branch added to its base. If the base has merged the branch, those that
+    /// it had added before that merge.
     ///
     /// # Errors
     /// [`FactError`] when it is unknown or history can't be read.

@@ -67,7 +67,7 @@ impl Repository {
         self.base_branch_on("origin")
     }
 
-    /// The same, by the HEAD of another remote.
+    /// Like [`Self::base_branch`], but by the HEAD of another remote.
     pub fn base_branch_on(&self, remote: &str) -> Option<String> {
         let place = format!("refs/remotes/{remote}/");
         let head = self.symbolic_target(&format!("{place}HEAD")).ok();

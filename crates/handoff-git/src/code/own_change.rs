@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// The maximum number of commits replayed.
 const MOST_REPLAYED: usize = 300;
 
-/// Variables by which the user's environment could affect the result.
+/// Environment variables of the user that could affect the result.
 const OF_THE_USER: [&str; 14] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR",
@@ -165,7 +165,7 @@ impl CodeStore {
         let tree = self.tree(head)?;
         let fork = self.fork(base, head)?;
         if fork == head {
-            // Nothing is left to merge: only an equal tree is what was approved.
+            // Already merged: there is no change to compare, so the trees must be equal.
             let same = self.tree(approved)? == tree;
             let other = || format!("commit {} is on the base branch already", head.short());
             return if same { Ok(()) } else { Err(other()) };
@@ -185,9 +185,10 @@ impl CodeStore {
         Err(undone_by_rebase(head))
     }
 
-    /// Whether a rebase merge gives the commit's tree, too: it drops merge commits with whatever they
-    /// changed. True if the commit can't be rebased, neither where it left the base nor onto the base,
-    /// with or without what the base had already; false if that takes too long to tell.
+    /// Whether a merge by rebase gives the commit's tree, too: it drops merge commits, with
+    /// whatever they changed. True if every way to rebase conflicts (onto the fork point, or onto
+    /// the base with or without the commits that it has already). False if there are too many
+    /// commits to replay.
     ///
     /// # Errors
     /// A message that says what is missing.
@@ -228,8 +229,8 @@ impl CodeStore {
         Ok(true)
     }
 
-    /// The tree that these commits, listed with their parents, give on another one; `None` if there is
-    /// a conflict.
+    /// Replays commits, listed with their parents, onto another one and returns the resulting tree;
+    /// `None` on a conflict.
     fn replayed(&self, onto: ObjectId, commits: &str) -> Result<Option<String>, String> {
         let id = |text: &str| text.parse::<ObjectId>().map_err(|error| error.to_string());
         let mut tip = onto;
@@ -266,21 +267,20 @@ impl CodeStore {
         }
     }
 
-    /// Runs a git command on files, fetching missing ones first.
+    /// Runs a git command that reads files; if it fails, fetches missing ones and runs it again.
     fn compared(&self, verb: &str, words: &[String]) -> Result<Ended, String> {
         let ended = self.run(self.alone(verb).args(words))?;
         let is_answer = matches!(ended.status.code(), Some(0 | 1));
         if is_answer || self.remote.is_none() {
             return Ok(ended);
         }
-        // Its output may depend on the user's settings and is ignored: the run fetches what it
-        // reads.
+        // Run only to fetch what it reads: its output may depend on the user's settings.
         self.run(self.git(verb, true).args(words))?;
         self.run(self.alone(verb).args(words))
     }
 
-    /// Whether a commit changes only files whose paths `accepts` matches, since it left the base, after
-    /// a rebase merge, too. Links and submodules never match.
+    /// Whether a commit changes only files whose paths satisfy `accepts`, since its fork point, and
+    /// a merge by rebase gives the same tree. Links and submodules never satisfy it.
     ///
     /// # Errors
     /// A message that says what is missing.
@@ -486,7 +486,7 @@ impl CodeStore {
     }
 }
 
-/// The message that a commit's tree changes once its merges are dropped.
+/// The message about a commit whose tree changes when a rebase drops its merges.
 pub fn undone_by_rebase(head: ObjectId) -> String {
     format!(
         "a merge by rebase would undo a merge in {}, and give other files",

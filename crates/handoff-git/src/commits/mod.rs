@@ -149,7 +149,7 @@ impl Stored {
         &self.raw
     }
 
-    /// Whether it has no signature in any place.
+    /// Whether it is canonical and has no signature.
     pub(super) fn is_plain(&self) -> bool {
         self.form == Form::Plain
     }

@@ -25,7 +25,7 @@ pub(crate) fn waits_for_disk(value: impl Fn(&str) -> Option<String>) -> bool {
             let separators = [',', ' ', '\t', '\n', '\r'];
             listed.split(separators).any(|one| SYNCING.contains(&one))
         }
-        // Its predecessor; libgit2 itself applies it to objects and refs.
+        // `core.fsyncObjectFiles`, its predecessor: libgit2 itself applies it to objects and refs.
         None => false,
     }
 }

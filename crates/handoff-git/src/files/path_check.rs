@@ -1,4 +1,4 @@
-//! Whether a path stays inside its folder, on any file system.
+//! Checks that paths stay inside their folder, on any file system.
 
 /// Whether a path stays inside its folder and outside of `.git` on any file system. All three of
 /// git's protections apply (`.git` itself, `core.protectNTFS`, `core.protectHFS`) on every system,

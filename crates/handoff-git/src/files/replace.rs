@@ -1,4 +1,4 @@
-//! Replaces files of a git directory, with the modes that the repository's users agreed on.
+//! Replaces files of a git directory, with the modes of `core.sharedRepository`.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -8,7 +8,8 @@ use tempfile::{Builder, NamedTempFile};
 
 use super::SharedModes;
 
-/// A new file that can replace this one, removed if it does not. Its folder is created if needed.
+/// Creates a temporary file beside this one, to replace it; removed on drop if it does not. Creates
+/// the folder if needed.
 ///
 /// # Errors
 /// Any I/O error.

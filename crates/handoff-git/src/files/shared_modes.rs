@@ -1,17 +1,17 @@
-//! The modes of files that a repository's users share.
+//! File modes under `core.sharedRepository`.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The umask of the process, and the one for files of the repository.
 static UMASKS: OnceLock<[u32; 2]> = OnceLock::new();
 
-/// How many have the second umask in use.
+/// The number of live [`SharedModes`].
 static USERS: Mutex<usize> = Mutex::new(0);
 
-/// Takes `core.sharedRepository` over.
+/// Records the umask that `core.sharedRepository` demands.
 pub(crate) fn share(value: &str) {
     if let Some(own) = umask_of(value, u32::MAX) {
-        // It can only be read by setting another.
+        // A umask can only be read by setting another.
         let before = set_umask(own);
         set_umask(before);
         let own = umask_of(value, before).unwrap_or(before);
@@ -19,8 +19,8 @@ pub(crate) fn share(value: &str) {
     }
 }
 
-/// The umask by which all files get the modes of git's `adjust_shared_perm`, whose folders' own is
-/// inherited; `None` if nothing is shared.
+/// The umask that gives new files the modes of git's `adjust_shared_perm`; `None` if nothing is
+/// shared. New folders inherit the setgid bit from their parents.
 fn umask_of(value: &str, before: u32) -> Option<u32> {
     let octal = u32::from_str_radix(value, 8);
     let umask = match (value.to_ascii_lowercase().as_str(), octal) {
@@ -32,12 +32,12 @@ fn umask_of(value: &str, before: u32) -> Option<u32> {
     Some(umask & 0o777)
 }
 
-/// While it lives, new files and folders have the modes that the repository's users agreed on, also
-/// those that libgit2 makes. What a process is given to run meanwhile inherits it.
+/// Sets the process's umask for shared files while it lives; libgit2's files get it, too. Child
+/// processes started meanwhile inherit it.
 pub struct SharedModes(());
 
 impl SharedModes {
-    /// Begins it.
+    /// Sets the umask.
     pub fn begin() -> Self {
         change(|users| *users += 1);
         Self(())

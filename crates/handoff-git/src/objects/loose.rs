@@ -1,8 +1,8 @@
 //! Reads and writes loose objects.
 //!
-//! libgit2 lists the pack folder before each object that it writes, and deflates the object. A file
-//! of one block takes a block however small it is, so a small object is stored uncompressed, in
-//! zlib's form for that; git deflates it when it packs.
+//! libgit2 lists the pack folder before each object that it writes, and deflates the object. Even a
+//! tiny file occupies a whole block, so an object that fits in one is stored uncompressed (a zlib
+//! stream of one stored block); git deflates it when it packs.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};

@@ -34,7 +34,7 @@ pub(super) struct PackIndex {
     format: ObjectFormat,
     /// The pack's checksum.
     pub(crate) pack: Vec<u8>,
-    /// The last ids read, from this position.
+    /// A buffer for the ids that were read last.
     read: Vec<u8>,
 }
 

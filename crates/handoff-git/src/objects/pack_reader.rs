@@ -333,8 +333,8 @@ fn number(rest: &mut &[u8]) -> io::Result<u64> {
     }
 }
 
-/// The maximum deflated size of so many bytes: slightly larger, since zlib stores incompressible
-/// data.
+/// An upper bound on the deflated size of this many bytes: slightly more, since zlib stores
+/// incompressible data.
 fn most_deflated(size: usize) -> usize {
     size + (size >> 10) + 64
 }

@@ -1,8 +1,8 @@
 //! Builds a pack in memory, object by object, for `git index-pack` to verify and store.
 //!
-//! libgit2 packs what refs reach, or searches for deltas longer than the steps take. Here an object
-//! is a delta to the newest one with the same start, if they differ in one range of bytes: that is
-//! how a ledger's trees and records change.
+//! libgit2 packs what refs reach, or spends longer on finding deltas than the steps take. Here an
+//! object is a delta to the newest one with the same prefix, if they differ in one range of bytes:
+//! that is how a ledger's trees and records change.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,7 +13,7 @@ use libdeflater::{CompressionLvl, Compressor};
 use sha1::{Digest, Sha1};
 use sha2::Sha256;
 
-/// The maximum length of a delta chain: git's own limit.
+/// The maximum length of a delta chain: git's default (`pack.depth`).
 const MAX_DEPTH: usize = 50;
 
 /// The length of the prefix that tells objects of different paths apart: the start of a record, or

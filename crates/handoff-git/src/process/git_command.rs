@@ -22,7 +22,7 @@ pub(crate) fn git(git_dir: &Path, work_tree: Option<&Path>) -> Command {
     command
 }
 
-/// The same, with hooks and the file system monitor disabled.
+/// Like [`git`], with hooks and the file system monitor disabled.
 pub(crate) fn git_alone(git_dir: &Path, work_tree: Option<&Path>) -> Command {
     let mut command = git(git_dir, work_tree);
     for setting in NO_PROGRAMS {

@@ -112,7 +112,7 @@ pub(super) fn run(
     let stdout = kept(running.0.stdout.take());
     let stderr = kept(running.0.stderr.take());
     if let (Some(mut stdin), Some(input)) = (running.0.stdin.take(), input) {
-        // A program that stops reading reports the reason itself.
+        // Write errors are ignored: a program that stops reading says why itself.
         std::thread::spawn(move || stdin.write_all(&input));
     }
     let start = Instant::now();

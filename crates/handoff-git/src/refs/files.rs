@@ -92,7 +92,7 @@ impl RefStore for RefFiles {
         Ok(found)
     }
 
-    /// Under the ref's lock. The log stays, which libgit2 would remove.
+    /// Holds the ref's lock. Keeps the log, which libgit2 would remove.
     fn discard(&self, repository: &Repository, refname: &str) -> Result<(), PublishError> {
         let lock = repository.common_dir().join(format!("{refname}.lock"));
         let remove = || {
@@ -221,7 +221,7 @@ fn target(reference: &Reference<'_>) -> Option<Target> {
     name.or_else(|| Some(Target::Id(object_id(reference.target()?))))
 }
 
-/// libgit2 compares with the value that was found.
+/// Deletes a ref that is still at this object: libgit2 compares with the value that it found.
 fn delete(repository: &Repository, refname: &str, at: ObjectId) -> Result<(), git2::Error> {
     let mut found = repository.inner.find_reference(refname)?;
     if found.target() != Some(at.oid()) {

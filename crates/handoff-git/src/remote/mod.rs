@@ -204,8 +204,8 @@ impl Remote {
         Ok(())
     }
 
-    /// Fetches objects that a partial clone lacks: those since a commit, or everything in the last
-    /// one.
+    /// Fetches objects that a partial clone lacks: those added since a commit, or, without one, all
+    /// of the tip.
     ///
     /// # Errors
     /// [`RemoteError`] when they can't be fetched in time.
@@ -230,7 +230,7 @@ impl Remote {
         }
     }
 
-    /// Whether this repository lacks objects of a commit: those since another one, or any.
+    /// Whether this repository lacks objects of `tip`: those added since a commit, or any.
     ///
     /// # Errors
     /// [`RemoteError`] when it can't be determined in time.
@@ -243,7 +243,7 @@ impl Remote {
         Ok(!self.missing(tip, since, patience)?.is_empty())
     }
 
-    /// The missing objects, of those since a commit or of all in the last one.
+    /// The missing objects: of those added since a commit, or of the tip alone.
     fn missing(
         &self,
         tip: ObjectId,

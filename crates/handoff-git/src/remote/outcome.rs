@@ -20,7 +20,7 @@ pub enum RemoteError {
         /// git's message, in one line.
         message: String,
     },
-    /// The user may not access it, or not write to it.
+    /// The user may not read it, or not write to it.
     #[error("the remote gives no permission: {message}")]
     Denied {
         /// git's message, in one line.

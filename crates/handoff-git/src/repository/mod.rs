@@ -39,7 +39,7 @@ pub struct Repository {
     pub(super) recent: Option<RefCell<Recent<Object>>>,
     /// Reads objects; opened on first use.
     reader: OnceCell<RefCell<ObjectReader>>,
-    /// The expected read pattern, and the strictest verification.
+    /// The expected read pattern, and the strictest check that is made of what is read.
     pub(super) reads: Reads,
     pub(super) checks: Check,
     /// Whether objects were written or fetched.
@@ -71,7 +71,7 @@ fn is_below(path: &str) -> bool {
 }
 
 impl Repository {
-    /// With this ref store, for a few reads.
+    /// Wraps libgit2's repository with this ref store, set up for a few reads.
     pub(super) fn new(refs: Box<dyn RefStore>, inner: git2::Repository) -> Self {
         Self {
             refs,
@@ -93,7 +93,7 @@ impl Repository {
         }
     }
 
-    /// The same, but blobs that ship with the program are not read: an id identifies its content.
+    /// Serves blobs that ship with the program from memory, by their ids, instead of reading them.
     #[must_use]
     pub fn shipping(self, shipped: fn(ObjectId) -> Option<&'static [u8]>) -> Self {
         Self { shipped, ..self }

@@ -428,7 +428,7 @@ fn merged(files: Vec<FlatEntry>, edits: &[Placed<'_>]) -> Vec<FlatEntry> {
     merged
 }
 
-/// The group for these files, sorted by name, whose own name has this length.
+/// Divides these files, sorted by name, as a group whose own name has this length.
 fn of_files(files: Vec<FlatEntry>, length: usize) -> Option<Node> {
     /// No step writes a longer name.
     const LONGEST: usize = 512;
@@ -445,8 +445,8 @@ fn of_files(files: Vec<FlatEntry>, length: usize) -> Option<Node> {
     Some(Node::Folders(groups.filter_map(group).collect()))
 }
 
-/// The group for these groups, some of which lost files: it may be divided elsewhere now, or not at
-/// all.
+/// Rebuilds a group from its groups, some of which lost files: it may now be divided elsewhere, or
+/// not at all.
 fn joined(
     repository: &Repository,
     mut groups: Vec<(Vec<u8>, Node)>,

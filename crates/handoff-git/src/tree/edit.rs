@@ -162,7 +162,7 @@ fn make_divided(
     skip: usize,
 ) -> Result<Option<(Mode, ObjectId)>, GitError> {
     let edits = edits.iter().map(|(path, file)| (&path[skip..], *file));
-    // A divided folder contains only its parts.
+    // Below a divided folder there are only files: deeper paths are dropped.
     let mut edits: Vec<_> = edits.filter(|(name, _)| !name.contains(&b'/')).collect();
     edits.dedup_by_key(|(name, _)| *name);
     let node = divided_folder::edited(repository, (b"", before), &edits)?;

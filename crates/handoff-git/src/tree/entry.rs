@@ -62,7 +62,7 @@ pub(super) fn ensure_depth(depth: usize, class: ErrorClass) -> Result<(), GitErr
 /// writes. A tree of a few hundred bytes can reference itself a billion times.
 pub const MOST_ENTRIES: usize = 20_000;
 
-/// The same for a walk through a whole ledger or the code.
+/// The maximum number of entries visited in a walk through a whole ledger or the code.
 pub const MOST_IN_ALL: usize = 20_000_000;
 
 /// Fails beyond this number of entries.
