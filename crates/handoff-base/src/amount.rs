@@ -16,7 +16,7 @@ pub struct Amount(u64);
 #[error("a sum of money is a number from 0 to 18 billion")]
 pub struct NoAmount;
 
-/// The smallest parts (billionths) in a unit.
+/// Billionths per unit.
 const UNIT: f64 = 1e9;
 
 impl TryFrom<f64> for Amount {
@@ -72,7 +72,7 @@ impl Amount {
 }
 
 impl std::fmt::Display for Amount {
-    /// With two decimals, or as many as an amount below a hundredth needs.
+    /// Shows two decimals; for amounts below a hundredth, as many as needed.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         /// A hundredth, in billionths.
         const HUNDREDTH: u64 = 10_000_000;
@@ -114,7 +114,7 @@ impl From<Currency> for String {
 }
 
 impl Currency {
-    /// Its letters.
+    /// The three letters.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -153,7 +153,7 @@ mod tests {
                 "{refused}"
             );
         }
-        // Also the maximum.
+        // The maximum, too, must survive storing and parsing.
         let largest = Amount::from_billionths(u64::MAX).plus(Amount::from_billionths(1));
         let stored = serde_json::to_string(&largest).unwrap();
         assert_eq!(serde_json::from_str::<Amount>(&stored).unwrap(), largest);

@@ -43,7 +43,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Makes a warning without a place in the source.
+    /// Makes a warning without a position in the source.
     pub fn warning(code: FindingCode, path: impl Into<String>, message: impl Into<String>) -> Self {
         let severity = Severity::Warning;
         Self {
@@ -52,7 +52,7 @@ impl Finding {
         }
     }
 
-    /// Makes an error without a place in the source.
+    /// Makes an error without a position in the source.
     pub fn error(code: FindingCode, path: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             code,

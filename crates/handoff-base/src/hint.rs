@@ -1,5 +1,5 @@
 //! Hints: the next safe thing to do after an error, as text and commands. The caller renders the
-//! commands; for a shell it is [`Display`], and one place quotes their arguments.
+//! commands; their [`Display`] form is ready for a shell, with every argument quoted.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -19,16 +19,16 @@ pub enum Part {
     Text(String),
     /// A command to run.
     Command(Command),
-    /// The failed command again, with an option more: its name and value.
+    /// The failed command again, with this option (name, value) added.
     Again(&'static str, String),
 }
 
-/// A command; for a shell it is [`Display`], with its arguments quoted.
+/// A command line, with its arguments quoted for a shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command(String);
 
 /// Makes a hint from a text, with values for its `{}`. Text in backticks that begins with `git` or
-/// `ls` is a command; values within are arguments or parts of one.
+/// `ls` is a command, whose values are quoted as arguments.
 #[macro_export]
 macro_rules! hint {
     ($text:literal $(, $value:expr)* $(,)?) => {{
@@ -84,14 +84,14 @@ impl Hint {
         self
     }
 
-    /// Appends the failed command, with an option more.
+    /// Appends the failed command with this option added.
     #[must_use]
     pub fn and_again(mut self, name: &'static str, value: impl Display) -> Self {
         self.parts.push(Part::Again(name, value.to_string()));
         self
     }
 
-    /// Appends a command to look at, unless the hint has one.
+    /// Appends "see `command`", unless the hint already contains a command.
     #[must_use]
     pub fn or_see(self, command: impl Into<Self>) -> Self {
         let is_command = |part: &Part| matches!(part, Part::Command(_));
@@ -103,7 +103,7 @@ impl Hint {
     }
 }
 
-/// The text's values, if any, must be quoted for a shell already.
+/// Any values in the text must be quoted for a shell already.
 impl<T: AsRef<str>> From<T> for Hint {
     fn from(text: T) -> Self {
         Self::new(text.as_ref(), &[])
@@ -156,7 +156,7 @@ impl Display for Command {
     }
 }
 
-/// Splits a text into spans, and whether each is a command, without its backticks.
+/// Splits a text into spans, each with whether it is a command; a command loses its backticks.
 fn spans(text: &str) -> Vec<(&str, bool)> {
     let (mut found, mut rest) = (Vec::new(), text);
     while let Some((before, after)) = rest.split_once('`') {
@@ -176,8 +176,8 @@ fn spans(text: &str) -> Vec<(&str, bool)> {
     found
 }
 
-/// The end of a command that starts after a backtick: the next backtick outside single quotes,
-/// which may enclose foreign names with backticks.
+/// The end of a command that starts after a backtick: the next backtick outside single quotes.
+/// Quoted values, such as file names, may contain backticks.
 pub fn end_of_command(text: &str) -> usize {
     let mut quoted = false;
     for (at, c) in text.char_indices() {

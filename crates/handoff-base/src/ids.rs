@@ -61,7 +61,7 @@ impl Explained for IdError {
 }
 
 impl IdError {
-    /// The same error for a name of another kind with the same rule.
+    /// Relabels the error for another kind of name with the same rule.
     #[must_use]
     pub fn of(self, kind: &'static str) -> Self {
         match self {
@@ -215,8 +215,8 @@ pub struct AgentName(String);
 
 name_type!(AgentName);
 
-/// The bytes allowed in agents' names. A survey of a whole ledger checks a million names; without a
-/// table and a branch-free loop, that takes a tenth of its time.
+/// The bytes allowed in agents' names. Scanning a whole ledger checks a million names: without this
+/// table and a branch-free loop, that takes a tenth of the time.
 const IN_AGENT_NAME: [bool; 256] = {
     let mut known = [false; 256];
     let mut at = 0;
@@ -263,7 +263,7 @@ impl AgentName {
     }
 }
 
-/// A borrowed agent's name.
+/// A borrowed [`AgentName`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct AgentRef<'a>(&'a str);
 
@@ -271,7 +271,7 @@ impl<'a> AgentRef<'a> {
     /// Checks a name.
     ///
     /// # Errors
-    /// [`IdError`] if it is not one.
+    /// [`IdError`] if it is not a valid agent name.
     pub fn new(text: &'a str) -> Result<Self, IdError> {
         AgentName::check(text)?;
         Ok(Self(text))

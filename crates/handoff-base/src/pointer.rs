@@ -9,7 +9,7 @@ pub fn parts(pointer: &str) -> impl Iterator<Item = String> + '_ {
     borrowed_parts(pointer).map(Cow::into_owned)
 }
 
-/// The same, allocating only for escaped parts.
+/// Like [`parts`], but allocates only for escaped parts.
 pub fn borrowed_parts(pointer: &str) -> impl Iterator<Item = Cow<'_, str>> {
     let parts = pointer.split('/').skip(1);
     parts.map(|part| {
@@ -37,8 +37,8 @@ pub fn lookup<'v>(value: &'v Value, pointer: &str) -> Option<&'v Value> {
     })
 }
 
-/// The values at a pointer in which `*` stands for every item of a list, and for every member of an
-/// object without a member of that name.
+/// The values at a pointer in which `*` stands for every item of a list, or for every member of an
+/// object that has no member called `*`.
 pub fn select<'v>(value: &'v Value, pointer: &str) -> Vec<&'v Value> {
     if !pointer.contains('*') {
         return lookup(value, pointer).into_iter().collect();

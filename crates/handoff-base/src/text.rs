@@ -34,7 +34,7 @@ pub fn word(text: &str) -> Cow<'_, str> {
     Cow::Owned(quoted_word(text))
 }
 
-/// The same, always in single quotes, for commands that are parsed again.
+/// Like [`word`], but always in single quotes, for commands that are parsed again.
 pub fn quoted_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
@@ -99,7 +99,7 @@ pub fn is_misleading(c: char) -> bool {
     after > 0 && c <= MISLEADING[after - 1].1
 }
 
-/// A text's characters with their offsets, and whether each must be escaped: control characters and
+/// A text's characters, each with its offset and whether it must be escaped: control characters and
 /// misleading ones.
 ///
 /// Two misleading characters are allowed where they only shape an emoji: a zero-width joiner
@@ -133,7 +133,7 @@ fn is_emoji(c: char) -> bool {
         | '\u{3030}' | '\u{303d}' | '\u{3297}' | '\u{3299}' | '\u{1f000}'..='\u{1faff}')
 }
 
-/// Removes characters that must not be shown; line-breaking ones become blanks, but line breaks and
+/// Removes characters that must not be shown. Those that break a line become blanks; line feeds and
 /// tabs stay.
 pub fn without_invisible(text: &str) -> String {
     let seen = |(_, c, hidden): (usize, char, bool)| match c {
@@ -155,15 +155,15 @@ pub fn path(text: &str) -> String {
     visible(text, |_| None)
 }
 
-/// Escapes untrusted text for people like [`plain`], and prefixes later lines with a bar, so that
-/// none can pass for one of ours.
+/// Like [`plain`], and prefixes every line but the first with a bar, so that none can pass for a
+/// line of our own output.
 pub fn continued(text: &str) -> String {
     plain(text)
         .trim_end_matches('\n')
         .replace('\n', "\n      | ")
 }
 
-/// Escapes untrusted text for people and prefixes each line with a bar.
+/// Like [`plain`], and prefixes every line with a bar.
 pub fn set_off(text: &str) -> String {
     let text = plain(text);
     text.lines()
@@ -171,21 +171,21 @@ pub fn set_off(text: &str) -> String {
         .collect()
 }
 
-/// A Markdown code fence that nothing in this text can close.
+/// A Markdown code fence longer than any run of backticks in this text, so that it can't close the
+/// block.
 pub fn fence(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max();
     "`".repeat(longest.unwrap_or(0).max(2) + 1)
 }
 
-/// A foreign document in a Markdown code block that nothing in it can close.
+/// Untrusted text in a Markdown code block that it can't close.
 pub fn fenced(text: &str, kind: &str) -> String {
     let fence = fence(text);
     format!("{fence}{kind}\n{}\n{fence}\n", plain(text.trim_end()))
 }
 
-/// Escapes untrusted text for people as one line: like [`plain`], but line breaks and tabs become
-/// blanks, and white space is trimmed and collapsed. A wide gap could pass for the end of a column
-/// or line.
+/// Like [`plain`], but on one line: line breaks and tabs become blanks, and white space is trimmed
+/// and collapsed, because a wide gap could pass for the end of a column or line.
 pub fn one_line(text: &str) -> String {
     let breaks = |c| matches!(c, '\n' | '\t' | '\r' | '\u{2028}' | '\u{2029}');
     let mut line = visible(text.trim(), |c| breaks(c).then_some(' '));
@@ -295,7 +295,7 @@ pub fn counted<N: fmt::Display + From<u8> + PartialEq>(count: N, noun: &str) -> 
     counted_as(count, noun, ["", "s"])
 }
 
-/// A count with what follows it for one and for more: `1 step is`, `2 steps are`.
+/// A count with its noun and the singular or plural ending: `1 step is`, `2 steps are`.
 pub fn counted_as<N>(count: N, noun: &str, [one, more]: [&str; 2]) -> String
 where
     N: fmt::Display + From<u8> + PartialEq,
@@ -388,8 +388,8 @@ mod tests {
         assert_eq!(plain("x\u{202e}y\n\tz\r"), "x\\u{202e}y\n\tz\\u{d}");
     }
 
-    /// The table matches Unicode's, except for new versions: the set of invisible characters only
-    /// grows.
+    /// The table equals the set of the Unicode version that `regex` knows; later versions only add
+    /// characters.
     #[test]
     fn what_misleads_is_what_unicode_calls_so() {
         let regex = |class: &str| regex::Regex::new(class).unwrap();
@@ -406,7 +406,7 @@ mod tests {
         assert!(MISLEADING.is_sorted());
     }
 
-    /// One character of each kind that has been used to hide or disguise text.
+    /// One character for each known way to hide or disguise text.
     #[test]
     fn nothing_invisible_passes() {
         for c in "\u{61c}\u{2028}\u{2029}\u{206a}\u{206f}\u{e0041}\u{fe00}\u{fe0f}\u{e0100}\u{3164}\u{115f}\u{ad}\u{180e}\u{fff9}\u{34f}".chars()
