@@ -10,7 +10,7 @@ use crate::protocol::Protocol;
 const COLLECTED: usize = 1000;
 
 impl Protocol {
-    /// Gathers a contract's facts into those known so far; returns the names of the facts that it
+    /// Adds a contract's facts to those known so far; returns the names of the facts that it
     /// states.
     pub fn gather(
         &self,

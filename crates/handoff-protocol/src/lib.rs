@@ -2,7 +2,7 @@
 //!
 //! A [`Protocol`] is loaded from a `protocol.json` and answers questions about itself: the type of
 //! a contract, the routes, and what each agent may do. Everything here is pure: no Git, no clock,
-//! no environment, and no protocol's name.
+//! no environment, and no protocol is known by name.
 //!
 //! Its layers, each of which uses only those before it:
 //!
@@ -10,7 +10,8 @@
 //!   `path_pattern`: paths that an agent may touch; `pointers`: the target of a pointer in a schema;
 //! - `definition`: the stored form; `tasks`: reads tasks from contracts;
 //! - `check`: finds parts of a definition that don't fit together;
-//! - `moved`: earlier places of keys; `protocol`: a valid protocol; `partial_protocol` reads an invalid one as far as possible;
+//! - `moved`: former places of keys; `protocol`: a valid protocol; `partial_protocol`: reads an
+//! invalid one as far as possible;
 //! - `resolution`: a contract's type; `facts`: facts in contracts.
 //!
 //! `signers` maps keys to their owners.
@@ -43,5 +44,5 @@ pub use signers::{Signer, Signers, SigningKey, Verdict};
 pub use tasks::TaskPlan;
 pub use term::{Known, Subject, Term};
 
-/// The file that lists the keys that may sign.
+/// The protocol's file that lists the keys that may sign.
 pub const SIGNERS: &str = "allowed_signers";

@@ -25,7 +25,7 @@ words! {
 }
 
 impl State {
-    /// Its name in a sentence.
+    /// The state's name in a sentence.
     pub fn words(self) -> &'static str {
         match self {
             Self::InProgress => "in progress",
@@ -38,12 +38,12 @@ impl State {
         matches!(self, Self::Completed | Self::Rejected | Self::Cancelled)
     }
 
-    /// Whether a handoff in this state goes on only by somebody's decision.
+    /// Whether a handoff in this state stays there until somebody decides about it.
     pub fn is_stuck(self) -> bool {
         matches!(self, Self::Failed | Self::Dead | Self::Blocked)
     }
 
-    /// Whether work stopped before it was completed, so that somebody wants to know why.
+    /// Whether work stopped before it was completed, so that its reason matters.
     pub fn is_stopped(self) -> bool {
         matches!(
             self,
@@ -120,7 +120,7 @@ words! {
 }
 
 impl Event {
-    /// Whether it starts a lease.
+    /// Whether the event starts a lease.
     pub fn is_claim(self) -> bool {
         matches!(self, Self::Claim | Self::TakeOver)
     }
@@ -133,8 +133,8 @@ impl Event {
         )
     }
 
-    /// Whether only the handoff's receiver may cause this event; a person may reject it too. Other
-    /// events are open to its sender, its receiver, orchestrators and people.
+    /// Whether only the handoff's receiver may cause this event (a person may reject, too). All
+    /// others are open to its sender, its receiver, orchestrators and people.
     pub fn is_receivers(self) -> bool {
         matches!(
             self,

@@ -6,7 +6,7 @@ use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::pointer::{escaped_part, parts};
 use serde_json::{Map, Value, json};
 
-/// Each former key, and its replacement.
+/// Former keys with their replacements.
 const MOVED: [(&str, &str); 21] = [
     ("archive", "moved to `limits.archive_after_seconds`"),
     (
@@ -52,7 +52,7 @@ const MOVED: [(&str, &str); 21] = [
     ),
 ];
 
-/// The durations that were renamed, by their former key in `leases`.
+/// Durations that were renamed, by their former key in `leases`.
 const TIMES: [(&str, &str); 3] = [
     ("seconds", "lease_seconds"),
     ("longest_seconds", "longest_lease_seconds"),
@@ -65,7 +65,7 @@ fn moved(key: &str) -> Option<String> {
     Some(format!("`{key}` {is}{now}"))
 }
 
-/// Adds the replacement of a former key to the finding about it.
+/// If the finding is about a former key, makes it say what replaced the key.
 pub(crate) fn named(mut finding: Box<Finding>) -> Box<Finding> {
     let key: Vec<String> = parts(&finding.path).collect();
     let text = match &key[..] {
@@ -78,18 +78,18 @@ pub(crate) fn named(mut finding: Box<Finding>) -> Box<Finding> {
     finding
 }
 
-/// A definition of an earlier form, converted to the current one.
+/// A definition converted from an earlier form.
 pub struct Renewed {
     /// The definition.
     pub definition: Vec<u8>,
-    /// The moves: the current path, and the former one.
+    /// The moves: current path, former path.
     moves: Vec<(String, String)>,
-    /// The former keys that it contained.
+    /// The former keys that were converted.
     keys: Vec<&'static str>,
 }
 
 impl Renewed {
-    /// The path in the definition as written.
+    /// The path in the definition as written, before the conversion.
     pub fn as_written(&self, place: &str) -> String {
         let under = |now: &str| {
             let rest = place.strip_prefix(now)?;
@@ -102,7 +102,7 @@ impl Renewed {
         nearest.map_or_else(|| place.to_owned(), |(_, old)| old)
     }
 
-    /// A finding for each former key, which names its replacement.
+    /// A finding for each former key, naming its replacement.
     pub fn findings(&self) -> impl Iterator<Item = Finding> {
         self.keys.iter().filter_map(|key| {
             let (code, at) = (FindingCode::ProtocolMoved, format!("/{key}"));
@@ -140,7 +140,8 @@ struct Mover {
 }
 
 impl Mover {
-    /// Moves the value of a former key to its current place; `None` if the value has another form.
+    /// Moves the value of a former key to its current place; `None` if the value is not of the
+    /// former form.
     fn put(&mut self, key: &str, old: Value) -> Option<()> {
         match (key, old) {
             (_, Value::Null) => {}
@@ -245,7 +246,7 @@ impl Mover {
             .push((pointer(&[path, &[name]].concat()), pointer(old)));
     }
 
-    /// Appends an entry to a list, merging members that were stored elsewhere.
+    /// Appends an entry to a list and records where its members were written.
     fn push(
         &mut self,
         list: &str,

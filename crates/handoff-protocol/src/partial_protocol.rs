@@ -10,20 +10,20 @@ use crate::check::faults;
 use crate::definition::Definition;
 use crate::protocol::{NOT_AN_OBJECT, Protocol, read};
 
-/// The maximum number of bytes read while malformed parts are repaired, which bounds the time.
+/// The maximum number of bytes to parse while repairing, which bounds the time.
 const MOST_BYTES: usize = 64 << 20;
 
 /// A `protocol.json`, read as far as possible.
 pub struct Partial {
-    /// The protocol, with placeholders for malformed parts; `None` if nothing is readable.
+    /// The protocol, with placeholders for malformed parts; `None` if it can't be repaired.
     pub protocol: Option<Protocol>,
     /// The faults so far, with paths in the repaired definition.
     pub findings: Vec<Finding>,
     /// The replaced, added and removed parts, as paths in the repaired definition.
     repaired: BTreeSet<String>,
-    /// The removed list elements, as paths in the original.
+    /// The removed list elements, as paths in the definition as written.
     left_out: Vec<String>,
-    /// The remaining byte budget.
+    /// The bytes that may still be parsed.
     budget: usize,
 }
 
@@ -51,7 +51,7 @@ impl Partial {
             partial.protocol = Some(Protocol::of(definition));
         }
         if let Some(first) = first {
-            // Faults that exist only in the text, such as a duplicate key, are not repaired.
+            // Faults that exist only in the text, such as a duplicate key, can't be repaired.
             let is_first = |f: &&mut Finding| f.path == first.path && f.message == first.message;
             match partial.findings.iter_mut().find(is_first) {
                 Some(found) => *found = *first,
@@ -68,7 +68,7 @@ impl Partial {
             *value.pointer_mut(&at)? = item;
             self.repaired.insert(at);
         }
-        // The path from which a member was just removed; it may be required there.
+        // The path from which a member was just removed: a fault there follows from that.
         let mut robbed = None;
         loop {
             let finding = match self.read_again(value)? {
@@ -104,7 +104,8 @@ impl Partial {
         Some(read(text.as_bytes()))
     }
 
-    /// Adds the required members that a part lacks, if its schema is known; returns the findings.
+    /// Adds the required members that an object lacks, if its schema is known; returns a finding
+    /// for each.
     fn add_missing(&mut self, value: &mut Value, at: &str) -> Vec<Finding> {
         let Some(Value::Object(members)) = value.pointer_mut(at) else {
             return Vec::new();
@@ -126,8 +127,8 @@ impl Partial {
         found
     }
 
-    /// Replaces or removes an unreadable value; returns the path where a member may be missing now.
-    /// `None` if it can do neither.
+    /// Replaces or removes a value that can't be parsed; returns the path from which it was
+    /// removed, if it was. `None` if it can do neither.
     fn take_away(&mut self, value: &mut Value, at: &str) -> Option<Option<String>> {
         let (above, _) = at.rsplit_once('/')?;
         let key = parts(at).last()?;
@@ -139,7 +140,7 @@ impl Partial {
             *value.pointer_mut(at)? = other;
             return Some(None);
         }
-        // Some type of value fits a known member; none fits an unknown one.
+        // If the member is known, a value of some type parses; if it is unknown, none does.
         let original = value.pointer(at)?.clone();
         for other in [json!(1), json!("x"), json!(false), json!([]), json!({})] {
             *value.pointer_mut(at)? = other;
@@ -209,7 +210,7 @@ impl Partial {
     }
 
     /// Whether a finding only follows from a repair: it is about the repaired part, or about a name
-    /// that may have been defined there.
+    /// that may have been defined in it.
     fn follows(&self, finding: &Finding) -> bool {
         use FindingCode as F;
         // Whether the whole list, one of its entries, or one of these members of an entry was
@@ -259,8 +260,8 @@ fn is_within(place: &str, other: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Each path where a list stands in place of an object, with a placeholder: serde would read the
-/// list as the object's fields in order.
+/// Every list in place of an object, with a placeholder: serde would accept the list as the
+/// object's fields in order.
 fn not_objects(definition: &Value) -> Vec<(String, Value)> {
     let lists = ["agents", "contracts", "routes"].into_iter();
     let items = lists.flat_map(|key| {

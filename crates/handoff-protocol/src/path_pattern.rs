@@ -1,7 +1,7 @@
 //! Patterns for the paths of a repository that an agent may touch.
 
 /// A path pattern: `*` and `?` match within one name, `**` matches any number of folders. It is
-/// stored as one pattern per name: matched as a whole, some patterns take unbounded time.
+/// stored as one pattern per name, because matching a whole path takes too long for some patterns.
 pub struct PathPattern(Vec<Option<glob::Pattern>>);
 
 /// Why a text is not a path pattern.
@@ -41,7 +41,7 @@ impl PathPattern {
     /// Whether a path matches.
     pub fn matches(&self, path: &str) -> bool {
         let names: Vec<&str> = path.split('/').collect();
-        // Whether the parts so far match the first so many names.
+        // For each number of leading names, whether the parts so far match them.
         let mut matched = vec![false; names.len() + 1];
         matched[0] = true;
         for (at, part) in self.0.iter().enumerate() {
@@ -49,7 +49,7 @@ impl PathPattern {
             let mut has_begun = false;
             let next = (0..=names.len()).map(|count| {
                 let fits = match part {
-                    // A folder's content does not include the folder.
+                    // A trailing `**` does not match the folder itself.
                     None => has_begun || matched[count] && !is_last,
                     Some(name) => count > 0 && matched[count - 1] && name.matches(names[count - 1]),
                 };

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use handoff_base::pointer::parts;
 use serde_json::Value;
 
-/// How many references to follow on the way to one field.
+/// The maximum number of references to follow on the way to one field.
 const MAX_STEPS: usize = 64;
 
 /// Whether a valid value can have something at this pointer. An object that lists its fields is
-/// taken to have no others, even where the schema allows them: a pointer to one is a mistake.
+/// assumed to have no others, even if the schema allows them: a pointer to one is a mistake.
 pub fn schema_has(schema: &Value, pointer: &str) -> bool {
     !schema_nodes(schema, pointer).is_empty()
 }
@@ -76,7 +76,7 @@ fn child<'s>(node: &'s Value, part: &str) -> Vec<&'s Value> {
     found
 }
 
-/// Whether a schema describes a value's content.
+/// Whether a schema says what an object or a list contains.
 fn describes(node: &Value) -> bool {
     let keys = [
         "properties",
@@ -88,7 +88,7 @@ fn describes(node: &Value) -> bool {
     keys.iter().any(|key| node.get(*key).is_some())
 }
 
-/// Whether a schema allows any content, provided that no other schema at the place describes it.
+/// Whether a schema allows any content, unless another schema for the same value describes it.
 fn is_open(node: &Value) -> bool {
     let scalar = matches!(
         node["type"].as_str(),
@@ -100,7 +100,7 @@ fn is_open(node: &Value) -> bool {
     !scalar && !node.is_boolean() && !elsewhere.iter().any(|key| node.get(*key).is_some())
 }
 
-/// Adds every schema that applies at the same place: references and alternatives.
+/// Adds every schema that applies to the same value: referenced ones and alternatives.
 fn spread<'s>(root: &'s Value, start: Vec<&'s Value>) -> Vec<&'s Value> {
     let mut found: Vec<&Value> = Vec::new();
     let mut next = start;

@@ -35,7 +35,7 @@ impl Protocol {
         }
     }
 
-    /// Loads a built-in `protocol.json`; tests check that its parts are consistent.
+    /// Loads a built-in `protocol.json` without checking its consistency, which tests do.
     ///
     /// # Errors
     /// If it does not have the form of a protocol.
@@ -44,8 +44,8 @@ impl Protocol {
         Ok(Self { definition })
     }
 
-    /// Loads a `protocol.json` even if its parts are inconsistent, so that the files it names can
-    /// be checked too. The second part lists the inconsistencies.
+    /// Loads a `protocol.json` even if it is inconsistent, so that the files it names can be
+    /// checked too; the second part lists the inconsistencies.
     ///
     /// # Errors
     /// If it does not have the form of a protocol.
@@ -164,8 +164,8 @@ impl Protocol {
         })
     }
 
-    /// The receiver and the type of the contract by which an agent reports that a task is done,
-    /// in the usual format; `asker` is preferred as the receiver.
+    /// The receiver and the type of the contract by which an agent reports that a task is done, in
+    /// the protocol's first format. The receiver is `asker` if there is such a route.
     pub fn reports_to<'a>(
         &'a self,
         agent: &'a str,
@@ -185,8 +185,9 @@ impl Protocol {
         found.first().copied()
     }
 
-    /// The agents that an agent may hand on to, without duplicates, in the definition's order; itself
-    /// only if there is no other.
+    /// The agents that an agent may hand on to, without duplicates; itself only if there is no
+    /// other. Those that do the work come first, then those that step in; else in the definition's
+    /// order.
     pub fn receivers<'a>(&'a self, from: &'a str) -> Vec<&'a AgentName> {
         let mut receivers: Vec<&AgentName> = Vec::new();
         for route in self.routes_from(from) {
@@ -197,23 +198,23 @@ impl Protocol {
         if receivers.len() > 1 {
             receivers.retain(|to| to.as_str() != from);
         }
-        // Agents that step in come last: they are for when the usual route is not possible.
+        // Last, because they are for when the usual route is not possible.
         receivers.sort_by_key(|to| self.steps_in(to));
         receivers
     }
 
-    /// Whether an agent decides or steps in rather than doing the work.
+    /// Whether an agent is an orchestrator or a person, who step in rather than do the work.
     pub fn steps_in(&self, agent: &AgentName) -> bool {
         self.is_kind(agent.as_str(), AgentKind::Orchestrator) || self.is_person(agent.as_str())
     }
 
-    /// The type of a contract, if it has to be named because several go from one agent to another.
+    /// The contract's type, if sender and receiver do not determine it.
     pub fn named_type<'k>(&self, from: &str, to: &str, kind: &'k str) -> Option<&'k str> {
         (self.types_between(from, to).len() > 1).then_some(kind)
     }
 
-    /// The types of contract that one agent can send to another: those of the routes, answers to
-    /// possible requests, and notes.
+    /// The types of contract that one agent can send to another: along a route, as an answer, or as
+    /// a note.
     pub fn types_between(&self, from: &str, to: &str) -> Vec<&ContractType> {
         let sent = |from: &str, to: &str, kind: &str| {
             let mut routes = self.routes_from(from).filter(|r| r.to.as_str() == to);
@@ -245,8 +246,8 @@ impl Protocol {
         self.definition.contracts.iter().filter(answers).collect()
     }
 
-    /// The receivers to which an agent may hand on, with the contract's type if there are several.
-    /// The agent that `asked` comes first if its contract needs an answer.
+    /// The receivers to which an agent may hand on, each with the contract's type if sender and
+    /// receiver do not determine it. If the agent in `asked` needs an answer, it comes first.
     pub fn onward(
         &self,
         agent: &str,
@@ -279,7 +280,7 @@ impl Protocol {
         onward
     }
 
-    /// The other agents that a sender could send a contract of this type to.
+    /// The receivers to which a sender could send a contract of this type instead.
     pub fn others_for<'a>(&'a self, from: &'a str, to: &str, kind: &str) -> Vec<&'a AgentName> {
         let mut others: Vec<&AgentName> = Vec::new();
         for route in self.routes_from(from) {
@@ -293,8 +294,8 @@ impl Protocol {
         others
     }
 
-    /// Why failed work is not retried: the code of its failure, or the number of retries it had.
-    /// `most` is the maximum that its contract allows.
+    /// Why failed work is not retried: its failure's code, or the number of retries it had. `most`
+    /// is the maximum that its contract sets.
     pub fn why_spent(&self, code: Option<&str>, retries: u32, most: Option<u32>) -> Option<String> {
         let policy = self.definition.retry();
         let never = policy.map_or(&[][..], |policy| &policy.never);
@@ -311,8 +312,8 @@ impl Protocol {
         spent.then(|| format!("it was retried {times}, as often as it may be"))
     }
 
-    /// The seconds in which a contract of this type must be claimed; `own` is the contract's own
-    /// time, which does not bind a person. `None` if it may take any time.
+    /// The seconds in which a contract of this type must be claimed; `None` if there is no limit.
+    /// `own` is the contract's own limit, which does not apply to a person.
     pub fn acknowledge_seconds(
         &self,
         from: &str,
@@ -330,8 +331,8 @@ impl Protocol {
         own.or(route.acknowledge_seconds).or_else(usual)
     }
 
-    /// The usual length of an agent's claim, in seconds; `own` is the contract's own time, which does
-    /// not bind a person that the protocol gives another. `None` if it has no end.
+    /// The default length of an agent's lease, in seconds; `None` if it does not end. `own` is the
+    /// contract's own length; one that the protocol sets for persons overrides it.
     pub fn lease_seconds(&self, agent: &str, own: Option<u64>) -> Option<u64> {
         let time = self.definition.limits.as_ref();
         let person = time.and_then(|time| time.person_lease_seconds);
@@ -339,14 +340,15 @@ impl Protocol {
         person.or(own).or(time.and_then(|time| time.lease_seconds))
     }
 
-    /// The agent that acts on a task in this state: it sends what opens tasks, breaks one down, or
-    /// completes one. `None` if several agents do, so that the lower phase goes first.
+    /// The agent whose turn it is for a task in this state: the one that hands over, breaks down or
+    /// completes tasks. `None` if several agents do: then the one with the lower phase goes first.
     pub fn turn_of(&self, state: TaskState) -> Option<&AgentName> {
         let acts = |tasks: &TaskFields| match state {
             TaskState::None => tasks.opens.is_some() && tasks.parent.is_none(),
             TaskState::InProgress => tasks.completes.is_some(),
             TaskState::Completed => false,
-            // In any other state, even while it waits, it is its planner's turn.
+            // In any other state, even while it waits, it is the turn of the agent that breaks it
+            // down.
             _ => tasks.opens.is_some() && tasks.parent.is_some(),
         };
         let acts = |name: &String| {
@@ -360,7 +362,7 @@ impl Protocol {
         self.agent(sender).filter(|_| is_alone).map(|a| &a.id)
     }
 
-    /// The limits on rounds, by name, to which another attempt at a contract of this type counts.
+    /// The limits on rounds, by name, that count another attempt at a contract of this type.
     pub fn attempt_rounds<'a>(
         &'a self,
         kind: &'a str,
@@ -370,7 +372,7 @@ impl Protocol {
         rounds.filter(move |(_, round)| round.attempts && round.contracts.iter().any(|c| c == kind))
     }
 
-    /// The policy for contradicted statements whose check has none of its own.
+    /// The policy for checks that have none of their own.
     pub fn usual_policy(&self, ledger: Policy) -> Policy {
         let rules = self.definition.evidence.as_ref();
         rules.and_then(|rules| rules.policy).unwrap_or(ledger)
@@ -393,16 +395,16 @@ impl Protocol {
         self.is_kind(name, AgentKind::End)
     }
 
-    /// The rank of a priority word, with 0 the most urgent; unknown or missing words rank in the
-    /// middle of the list.
+    /// The rank of a priority word, 0 being the most urgent; an unknown or missing word ranks in
+    /// the middle.
     pub fn priority_rank(&self, word: Option<&str>) -> usize {
         let words = &self.definition.words.priorities;
         word.and_then(|w| words.iter().position(|p| p == w))
             .unwrap_or(words.len() / 2)
     }
 
-    /// The outcome of the sender's own handoff for a contract of this type with this status: what
-    /// the type says of the word, else what the word means.
+    /// The outcome of the sender's handoff for a contract of this type with this status: the type's
+    /// own meaning of the word, else the protocol's.
     pub fn outcome(&self, kind: &ContractType, status: Option<&str>) -> Outcome {
         let Some(word) = status else {
             return Outcome::Complete;
@@ -416,7 +418,7 @@ impl Protocol {
     }
 }
 
-/// Parses the stored form; a fault comes with its place.
+/// Parses the stored form; a fault has its place.
 pub(crate) fn read(bytes: &[u8]) -> Result<Definition, Box<Finding>> {
     let definition = read_whole(bytes)?;
     if let Some(github) = &definition.github {
@@ -437,7 +439,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Definition, Box<Finding>> {
     Ok(definition)
 }
 
-/// Parses all but GitHub's rules.
+/// Parses everything except the rules for GitHub's events.
 fn read_whole(bytes: &[u8]) -> Result<Definition, Box<Finding>> {
     let mut definition: Definition = read_part(bytes).map_err(named)?;
     let types = definition.contracts.iter_mut();
@@ -445,7 +447,7 @@ fn read_whole(bytes: &[u8]) -> Result<Definition, Box<Finding>> {
     Ok(definition)
 }
 
-/// The message for a list, text or number in place of an object.
+/// The message for a value that is not an object where one is expected.
 pub(crate) const NOT_AN_OBJECT: &str = "expected an object, in braces";
 
 /// A serde message without the names of Rust types.
@@ -461,7 +463,7 @@ fn without_rust_types(said: &str) -> String {
     }
 }
 
-/// Parses a value; a fault comes with its place within the text.
+/// Parses a value; a fault has its place within the text.
 fn read_part<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Box<Finding>> {
     let syntax = |pointer: String, error: &serde_json::Error| {
         let shown = error.to_string();
@@ -479,7 +481,7 @@ fn read_part<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Box<Finding>> {
     if let Ok(value) = serde_json::from_slice(bytes) {
         return Ok(value);
     }
-    // The path is determined only after a fault.
+    // Determining the path is slow, so it is done only after a fault.
     let whole: Result<Value, _> = serde_json::from_slice(bytes);
     whole.map_err(|e| syntax(String::new(), &e))?;
     let mut reader = serde_json::Deserializer::from_slice(bytes);

@@ -7,9 +7,9 @@ use handoff_base::text::quoted;
 use crate::definition::{AgentKind, ContractType};
 use crate::protocol::Protocol;
 
-/// What can be read from a contract before any checks.
+/// What can be read from a contract before it is checked.
 pub struct Envelope<'a> {
-    /// The XML root element or the wrapped JSON form's key.
+    /// The XML root element, or the key of a wrapped JSON contract.
     pub root: Option<&'a str>,
     /// The contract's format.
     pub format: &'a str,
@@ -145,9 +145,9 @@ impl Protocol {
         Finding::error(FindingCode::RouteUnknown, from_at.unwrap_or_default(), text).fix(fix)
     }
 
-    /// The types whose party fields are where this contract has them. If the types differ, the
-    /// discriminating fields select one; otherwise the types whose fields are present win, with the
-    /// sender counting most and the time least.
+    /// The types whose sender and receiver are where this contract has them. If these places
+    /// differ, the discriminating fields decide, else the types with the most envelope fields
+    /// present: the sender counts most, then the receiver, then the time.
     fn with_the_same_parties<'a>(
         &'a self,
         contracts: Vec<&'a ContractType>,
@@ -184,14 +184,14 @@ impl Protocol {
         if differ(&best) {
             return Err(undecided(&best, envelope));
         }
-        // A matching receiver alone fits any type.
+        // A receiver alone does not identify a type.
         if most < Some(3) {
             return Err(undecided(&contracts, envelope));
         }
         Ok(best)
     }
 
-    /// Reads the name of one party; the finding reports what is wrong with it.
+    /// Reads the name of the sender or the receiver; the finding says what is wrong with it.
     fn party(
         &self,
         pointer: &str,
@@ -238,8 +238,8 @@ impl Protocol {
         }
     }
 
-    /// Whether a contract has any envelope field besides its parties. Without one, it does not look
-    /// like a contract that merely omits them.
+    /// Whether a contract has any envelope field besides its parties. If it has none, it is
+    /// probably not a contract at all, rather than one without parties.
     fn says_something(&self, envelope: &Envelope<'_>) -> bool {
         let fields = &self.definition().fields;
         let others = [
@@ -267,8 +267,8 @@ impl Protocol {
         Some(Finding::error(FindingCode::ContractRoot, "", text).fix(fix))
     }
 
-    /// Whether a contract of a type can go between these parties, as far as they are known: along a
-    /// route, or back along the route of what it answers.
+    /// Whether a contract of this type can go between these parties, as far as they are known:
+    /// along a route, or as an answer back along the request's route.
     fn can_go(&self, kind: &ContractType, from: Option<&str>, to: Option<&str>) -> bool {
         if kind.travels() {
             return self.routed(kind, from, to);
@@ -335,7 +335,7 @@ fn discriminated<'a>(
     }
 }
 
-/// Findings for the fields that should have distinguished the candidates.
+/// Findings for the fields that should have told the candidates apart.
 fn undecided(candidates: &[&ContractType], envelope: &Envelope<'_>) -> Vec<Finding> {
     let mut pointers: Vec<&str> = candidates
         .iter()

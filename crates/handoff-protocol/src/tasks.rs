@@ -69,7 +69,7 @@ impl TaskFields {
         }
     }
 
-    /// The contradictions in a plan; paths are JSON Pointers.
+    /// The contradictions in a plan, at JSON Pointers.
     pub fn faults(&self, contract: &Value, plan: &TaskPlan) -> Vec<Finding> {
         let count = plan.opens.len();
         if count > MAX_TASKS {
@@ -103,7 +103,7 @@ impl TaskFields {
         found
     }
 
-    /// Tasks that are listed twice, and names that a task cannot have.
+    /// Tasks that are listed twice, and invalid names of tasks.
     fn name_faults(&self, plan: &TaskPlan) -> Vec<Finding> {
         let mut found = Vec::new();
         for (list, pointer) in [(&plan.opens, &self.opens), (&plan.order, &self.order)] {
@@ -123,7 +123,8 @@ impl TaskFields {
         found
     }
 
-    /// Handed-over tasks that the order lacks, and tasks named elsewhere that are not handed over.
+    /// Handed-over tasks that are not in the order, and tasks named elsewhere that are not handed
+    /// over.
     fn orphans(&self, plan: &TaskPlan) -> Vec<Finding> {
         let orphan = |pointer, text| fault(FindingCode::TaskOrphan, pointer, text);
         let known: BTreeSet<&str> = plan.opens.iter().map(String::as_str).collect();
@@ -208,7 +209,7 @@ impl TaskPlan {
         found
     }
 
-    /// A cycle of dependencies, if there is one, with the first task repeated at the end.
+    /// A cycle of dependencies, if there is one; its first task is repeated at the end.
     pub fn circle(&self) -> Option<Vec<&str>> {
         // Remove tasks without remaining dependencies until only cycles are left.
         let mut left: BTreeSet<&str> = self.dependencies.keys().map(String::as_str).collect();
@@ -243,7 +244,7 @@ fn names(value: Option<&Value>) -> Vec<String> {
     })
 }
 
-/// The titles by task, where a key may have words before the task's name.
+/// The titles by task. A key may have words before the task's name.
 fn titles(value: Option<&Value>, tasks: &[String]) -> BTreeMap<String, String> {
     let named = value.and_then(Value::as_object).into_iter().flatten();
     let ends: Vec<String> = tasks.iter().map(|task| term::key_of(task)).collect();

@@ -22,9 +22,9 @@ pub enum Known {
     Age,
     /// The names of the tasks with the same parent as the contract's task.
     Tasks,
-    /// The completed ones among them, with the contract's own.
+    /// The completed ones among them, including the contract's own.
     TasksCompleted,
-    /// The remaining ones among them.
+    /// The other ones among them.
     TasksRemaining,
     /// The workers that sent contracts of these types in the issue.
     Workers,
@@ -83,7 +83,7 @@ enum Filter {
     Is(String),
     /// The number of failures that a text reports: `0` for `passed (12/12)`, `1` for `failed`.
     Failing,
-    /// The same, plus the number of vulnerabilities.
+    /// The same, or the number of vulnerabilities if it is greater.
     Vulnerable,
 }
 
@@ -211,12 +211,12 @@ impl Term {
         &self.subject
     }
 
-    /// Whether its value depends on the contract alone.
+    /// Whether the value depends only on the contract.
     pub fn is_own(&self) -> bool {
         matches!(self.subject, Subject::Place(_) | Subject::Fixed(_))
     }
 
-    /// Whether its value is a single number that is not negative.
+    /// Whether the value is a single non-negative number.
     pub fn is_count(&self) -> bool {
         match &self.filters[..] {
             [] => matches!(self.subject, Subject::Known(Known::Age | Known::Retries, _)),
@@ -226,7 +226,7 @@ impl Term {
         }
     }
 
-    /// Whether its value is that of one place, unfiltered.
+    /// Whether the value is that of one place, without filters.
     pub fn is_whole_place(&self) -> bool {
         self.filters.is_empty() && self.is_single_place()
     }
@@ -235,7 +235,7 @@ impl Term {
         self.place().is_some_and(|at| !at.contains("/*"))
     }
 
-    /// Its pointer into the contract.
+    /// The pointer into the contract, for a place.
     pub fn place(&self) -> Option<&str> {
         match &self.subject {
             Subject::Place(at) => Some(at),
@@ -314,8 +314,8 @@ pub(crate) fn text_of(value: &Value) -> String {
     }
 }
 
-/// The names in values: a list's items, an object's keys, or in a text the last word of each part
-/// between commas and arrows, within its first brackets if any; `none` yields no name.
+/// The names in values: a list's items, an object's keys, or the last word of each part of a text
+/// between commas and arrows (only within its first brackets, if any). `none` yields no name.
 pub(crate) fn names(values: &[Value]) -> impl Iterator<Item = String> + '_ {
     values.iter().flat_map(|value| match value {
         Value::Array(items) => items.iter().map(text_of).collect(),
@@ -362,8 +362,9 @@ fn repository(address: &str) -> Option<String> {
     base.contains("://").then(|| base.to_ascii_lowercase())
 }
 
-/// The number of failures that a text reports: the shortfall in `passed (150/156)`, the number
-/// beside a word for failures, else 1 if the text begins with such a word.
+/// The number of failures that a text reports: the largest of the differences, as in `passed
+/// (150/156)`, and the numbers beside words for failures; else 1 if the text begins with such a
+/// word.
 fn failing(text: &str) -> u64 {
     let text = text.to_lowercase();
     let words: Vec<&str> = text
@@ -404,9 +405,9 @@ fn failing(text: &str) -> u64 {
     }
 }
 
-/// The number of vulnerabilities that a text reports: the number before a grade or the word (`3
-/// critical vulnerabilities found`), else 1 if it names some without denying them; plus its
-/// failures.
+/// The number of vulnerabilities that a text reports: the one before a severity or the word (`3
+/// critical vulnerabilities found`), else 1 if the text mentions some without denying them; or its
+/// number of failures, if greater.
 fn vulnerable(text: &str) -> u64 {
     const GRADES: [&str; 6] = ["critical", "severe", "high", "medium", "moderate", "low"];
     const DENIALS: [&str; 6] = ["no", "not", "none", "without", "zero", "0"];

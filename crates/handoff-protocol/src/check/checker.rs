@@ -54,7 +54,7 @@ impl<'d> Checker<'d> {
         }
     }
 
-    /// Reports the items of a list in which there is a fault.
+    /// Reports every item of a list for which `fault` returns a text.
     pub(super) fn each<'l, T: 'l>(
         &mut self,
         at: &str,
@@ -95,7 +95,7 @@ impl<'d> Checker<'d> {
         }
     }
 
-    /// Reports codes of failures that are not listed, if any are.
+    /// Reports a failure's code that the protocol does not list, if it lists any.
     pub(super) fn known_code(&mut self, at: String, code: &str) {
         let codes = &self.definition.words.errors;
         if !codes.is_empty() && !codes.contains_key(code) {

@@ -61,7 +61,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks that exclusive facts are read with `last`.
+    /// Checks that exclusive facts use the rule `last`.
     pub(super) fn exclusive(&mut self) {
         for (name, fact) in &self.definition.facts {
             if fact.exclusive && !matches!(fact.rule, FactRule::Last(_)) {

@@ -6,7 +6,8 @@ use super::checker::{Checker, placed};
 use crate::definition::{ContractType, FixFields, ReviewFields};
 
 impl Checker<'_> {
-    /// Checks where contracts raise, answer and settle findings, and where they give answers.
+    /// Checks the places where contracts raise, answer and settle findings, and where they answer
+    /// questions.
     pub(super) fn findings_and_answers(&mut self) {
         let definition = self.definition;
         let any = |has: fn(&ContractType) -> bool| definition.contracts.iter().any(has);

@@ -16,7 +16,6 @@ use crate::definition::{
 const CODE: Code = Code::ProtocolGithub;
 
 impl Checker<'_> {
-    /// Checks the rules about events.
     pub(super) fn github(&mut self) {
         let definition = self.definition;
         let patterns = definition.branch_patterns();
@@ -265,7 +264,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether a pattern names the issue once, and each of its braces is closed.
+/// Whether a pattern names the issue exactly once and its braces are balanced.
 fn is_branch_pattern(pattern: &str) -> bool {
     let is_name = |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase());
     let mut parts = pattern.split('{');

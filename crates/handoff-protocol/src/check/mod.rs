@@ -312,7 +312,7 @@ impl Checker<'_> {
                 }
             }
             if let Some((key, list)) = types {
-                // A type that is missing from `newest` is a warning.
+                // In `newest`, a type that is not defined is only a warning.
                 if matches!(rule, FactRule::Count(_)) {
                     self.known_types(&format!("{at}/{key}"), list);
                 }
@@ -433,7 +433,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether a text is one line of which every character can be seen.
+/// Whether a text is one line without invisible characters.
 fn is_one_line(text: &str) -> bool {
     !marked(text).any(|(_, _, hidden)| hidden)
 }

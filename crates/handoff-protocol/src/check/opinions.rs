@@ -32,7 +32,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports values that count in two ways.
+    /// Reports values that are in two of the lists.
     fn opinion_values(&mut self, at: &str, rules: &Opinions) {
         let mut known = BTreeSet::new();
         for value in rules

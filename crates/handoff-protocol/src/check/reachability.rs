@@ -17,7 +17,7 @@ impl Checker<'_> {
             types.iter().map(|c| ways(definition, c)).collect();
         for (b, other) in types.iter().enumerate() {
             for (a, one) in types.iter().enumerate().take(b) {
-                // Only XML always has a root.
+                // Only XML contracts always have a root.
                 let by_root = definition.formats == ["xml"] && one.root != other.root;
                 if by_root
                     || one.name == other.name
@@ -41,7 +41,8 @@ impl Checker<'_> {
 
     /// Reports agents that no work reaches, and types that nobody can send.
     pub(super) fn unreachable(&mut self) {
-        // A fault of a route or an agent would be reported again for everything that depends on it.
+        // One fault in a route or an agent would be reported again for everything that depends on
+        // it.
         let apart = |f: &Finding| !f.path.starts_with("/routes") && !f.path.starts_with("/agents");
         if !self.found.iter().all(apart) {
             return;
@@ -93,7 +94,7 @@ impl Checker<'_> {
 
 type AgentPair<'d> = (&'d str, &'d str);
 
-/// The sender and receiver pairs of a contract type.
+/// The pairs of sender and receiver between which a contract type can go.
 fn ways<'d>(definition: &'d Definition, kind: &ContractType) -> BTreeSet<AgentPair<'d>> {
     let agents = || definition.agents.iter().map(|agent| agent.id.as_str());
     let sent = |name: &str| {
@@ -128,15 +129,15 @@ fn ways<'d>(definition: &'d Definition, kind: &ContractType) -> BTreeSet<AgentPa
         .collect()
 }
 
-/// Whether two types can't be told apart by a field, by the format, or by different places of their
-/// senders.
+/// Whether two types can't be told apart by a field, by the format, or by where they name their
+/// sender.
 fn alike(a: &ContractType, b: &ContractType) -> bool {
     let apart = |(pointer, words): (&String, &Words)| {
         b.when
             .get(pointer)
             .is_some_and(|other| words.excludes(other))
     };
-    // The file of another system has fields that no other contract has.
+    // A file of another system has fields that no other contract has.
     let by_field = |kind: &ContractType| !kind.when.is_empty();
     if a.foreign.is_some() != b.foreign.is_some() && by_field(a) && by_field(b) {
         return false;

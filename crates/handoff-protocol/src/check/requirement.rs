@@ -22,7 +22,8 @@ impl Checker<'_> {
             }
             self.shown_or_approved(&at, requirement);
             self.known_status(placed(format!("{at}/status"), &requirement.status));
-            // An approval may cover the contract type that undid the one before.
+            // With `approved_by`, a type may be in both: sending it ends earlier approvals, and
+            // approving it meets the requirement.
             let both = requirement
                 .undone_by
                 .iter()

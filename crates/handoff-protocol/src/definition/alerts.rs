@@ -167,7 +167,7 @@ pub enum Side {
     AtMost,
 }
 
-/// A number, and the side of it that triggers an alert.
+/// A number, and the side of it on which the alert fires.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Threshold {
     /// The side.
@@ -350,7 +350,8 @@ impl Alert {
 }
 
 impl StoredAlert {
-    /// Fills members that are missing from the default alert of that name; `Err` is a missing key.
+    /// Fills missing members from the default alert of that name; `Err` is the key that is still
+    /// missing.
     fn completed(self) -> Result<Entry, &'static str> {
         if let Some(need) = self.need {
             return Ok(Entry::Told(need, self.tell.ok_or("tell")?));
@@ -389,28 +390,28 @@ impl StoredAlert {
 /// A parsed entry of the list.
 enum Entry {
     Alert(Alert),
-    /// The parties notified of a need.
+    /// Who is notified of a need.
     Told(Need, Vec<String>),
 }
 
-/// The alerts of a protocol, and the parties notified of each need.
+/// The alerts of a protocol, and who is notified of each need.
 #[derive(Clone, Debug, Default)]
 pub struct Alerts {
     alerts: Vec<Alert>,
-    /// The place of each alert in the list.
+    /// Each alert's index in the stored list.
     pub(crate) places: Vec<usize>,
-    /// The parties notified of a need, with the entry's index in the list.
+    /// Who is notified of a need, with the entry's index in the stored list.
     pub(crate) told: Vec<(usize, Need, Vec<String>)>,
 }
 
 impl Alerts {
-    /// The parties notified of a need; `None` if the protocol leaves it to the defaults.
+    /// Who is notified of a need; `None` if the protocol leaves it to the defaults.
     pub fn told(&self, need: Need) -> Option<&[String]> {
         let mut told = self.told.iter();
         told.find_map(|(_, of, told)| (*of == need).then_some(&told[..]))
     }
 
-    /// Every party that is notified of some need.
+    /// Everybody who is notified of any need.
     pub fn all_told(&self) -> impl Iterator<Item = &String> {
         self.told.iter().flat_map(|(_, _, told)| told)
     }
@@ -468,7 +469,7 @@ impl<'de> Deserialize<'de> for Entry {
 }
 
 impl Alert {
-    /// The thresholds given; a valid alert has exactly one.
+    /// The thresholds that are set; a valid alert has exactly one.
     pub(crate) fn thresholds(&self) -> impl Iterator<Item = Threshold> {
         let all = [
             (Side::Above, &self.above),
@@ -482,7 +483,7 @@ impl Alert {
         })
     }
 
-    /// The threshold of a valid alert.
+    /// The only threshold of a valid alert.
     pub fn threshold(&self) -> Option<Threshold> {
         self.thresholds().next()
     }

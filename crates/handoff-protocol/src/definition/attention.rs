@@ -1,4 +1,4 @@
-//! The needs of handoffs and issues, and the parties that are notified of each.
+//! Why handoffs and issues need attention, and who is notified.
 
 use handoff_base::words;
 
@@ -60,8 +60,8 @@ impl Need {
         }
     }
 
-    /// Whether only a person can let the work continue, whatever the handoff's state: every
-    /// protocol alerts about it.
+    /// Whether only a person can let the work continue, whatever the handoff's state. Every
+    /// protocol alerts about such needs.
     pub fn is_hindrance(self) -> bool {
         matches!(
             self,
@@ -69,14 +69,14 @@ impl Need {
         )
     }
 
-    /// The parties notified by default, beginning with the one whose turn it is.
+    /// Who is notified by default; the first is the one whose turn it is.
     pub fn told(self) -> &'static [&'static str] {
         match self {
             Self::Dead | Self::Escalated | Self::PastDeadline | Self::BudgetSpent => {
                 &[PERSON, LEAD]
             }
             Self::Unapproved => &[PERSON],
-            // Only a person may know the answer.
+            // The answer may be known only to a person.
             Self::Blocked => &[LEAD, PERSON],
             Self::Failed | Self::Stranded | Self::LeaseRanOut => &[LEAD],
             Self::Rejected | Self::Cancelled => &[SENDER, LEAD],
@@ -86,14 +86,14 @@ impl Need {
     }
 }
 
-/// The party to notify: the sender of the handoff.
+/// Notify the sender of the handoff.
 pub const SENDER: &str = "sender";
-/// The party to notify: its receiver.
+/// Notify its receiver.
 pub const RECEIVER: &str = "receiver";
-/// The party to notify: the orchestrator; in a call, the agent that made the request.
+/// Notify the orchestrator; in a call, the agent that made the request.
 pub const LEAD: &str = "lead";
-/// The party to notify: the person who steps in, else the lead.
+/// Notify the person who steps in, else the lead.
 pub const PERSON: &str = "person";
 
-/// The words for parties that are not agents.
+/// The words for these parties; any other word is an agent's name.
 pub const PARTIES: [&str; 4] = [SENDER, RECEIVER, LEAD, PERSON];

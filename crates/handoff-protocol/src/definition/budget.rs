@@ -54,12 +54,12 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Whether the claims of an agent count.
+    /// Whether the claims of this agent count.
     pub fn counts(&self, agent: &AgentName) -> bool {
         self.agent.as_ref().is_none_or(|own| own == agent)
     }
 
-    /// The units that it limits.
+    /// The units that the budget limits.
     pub fn limited(&self) -> impl Iterator<Item = BudgetUnit> {
         let given = [
             (BudgetUnit::Cost, self.cost.is_some()),

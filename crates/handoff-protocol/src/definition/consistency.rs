@@ -32,7 +32,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Its two terms.
+    /// The two terms.
     pub fn terms(&self) -> [&Term; 2] {
         match self {
             Self::Same(a, b)
@@ -45,7 +45,7 @@ impl Comparison {
         }
     }
 
-    /// Its name in `protocol.json`.
+    /// The comparison's name in `protocol.json`.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Same(..) => "same",
@@ -84,12 +84,12 @@ fn enforce() -> Policy {
 }
 
 impl ConsistencyRule {
-    /// Whether it needs nothing but the contract.
+    /// Whether the rule needs only the contract.
     pub fn is_own(&self) -> bool {
         self.compare.terms().iter().all(|term| term.is_own())
     }
 
-    /// The contract's places that it reads, each up to its first `*`.
+    /// The places in the contract that the rule reads, each up to its first `*`.
     pub fn places(&self) -> impl Iterator<Item = &str> {
         let compared = self.compare.terms().into_iter().filter_map(Term::place);
         let places = compared.chain(self.when.keys().map(String::as_str));

@@ -59,12 +59,12 @@ impl Words {
         }
     }
 
-    /// Whether a field's text is accepted.
+    /// Whether a field with this text matches.
     pub fn accept(&self, text: &str) -> bool {
         self.texts().iter().any(|t| t == "*" || t == text)
     }
 
-    /// Whether no text is accepted by both.
+    /// Whether no text matches both.
     pub fn excludes(&self, other: &Self) -> bool {
         let any = |words: &Self| words.texts().iter().any(|t| t == "*");
         !any(self) && !any(other) && !self.texts().iter().any(|t| other.accept(t))
@@ -317,13 +317,13 @@ impl ContractType {
         }
     }
 
-    /// Whether this format is allowed, as far as the type restricts it.
+    /// Whether the type accepts this format; one that lists none accepts all.
     pub fn has_format(&self, format: &str) -> bool {
         self.formats.is_empty() || self.formats.iter().any(|f| f == format)
     }
 
-    /// Whether it needs a route: an answer goes back along the request's, and a note changes no
-    /// state.
+    /// Whether a contract of this type needs a route. An answer goes back along the request's
+    /// route, and a note changes no state.
     pub fn travels(&self) -> bool {
         self.answers.is_empty() && !self.note
     }

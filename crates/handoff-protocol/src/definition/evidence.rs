@@ -91,7 +91,7 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// The strategy with this common name.
+    /// The strategy that this word usually means.
     pub fn usual(word: &str) -> Option<Self> {
         match word {
             "merge" => Some(Self::Merge),
@@ -149,7 +149,7 @@ pub struct TestsClaim {
 }
 
 impl TestsClaim {
-    /// Every given pointer, by name.
+    /// Every pointer that is set, by name.
     pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
         named([
             ("passed", self.passed.as_ref()),

@@ -43,7 +43,7 @@ pub enum FactRule {
 }
 
 impl FactRule {
-    /// Its pointers into contracts, and their place in the rule.
+    /// The pointers into contracts, and their key in the rule.
     pub fn pointers(&self) -> Option<(&'static str, &[String])> {
         match self {
             Self::Last(list) => Some(("last", list)),
@@ -55,7 +55,7 @@ impl FactRule {
         }
     }
 
-    /// Its contract types, and their place in the rule.
+    /// The contract types, and their key in the rule.
     pub fn types(&self) -> Option<(&'static str, &[String])> {
         match self {
             Self::Newest { of, .. } => Some(("newest/of", of)),
@@ -69,9 +69,10 @@ impl FactRule {
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     gathered: BTreeMap<String, Fact>,
-    /// The opinions: facts on which several parties report at once.
+    /// The opinions: facts that several parties report at the same time.
     pub opinions: Vec<Opinions>,
-    /// Those that an agent needs to start on a handoff, in the order in which `claim` prints them.
+    /// The facts that an agent needs to start on a handoff, in the order in which `claim` prints
+    /// them.
     pub briefing: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The source of each fact: who may note it.
+//! Who may note each fact.
 
 use handoff_base::ids::AgentName;
 
@@ -8,19 +8,19 @@ use super::{AgentKind, Definition};
 /// The fact that names the code branch.
 const BRANCH: &str = "branch";
 
-/// Whose notes of a fact are accepted.
+/// The source of a fact, which decides whose notes of it are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FactSource {
-    /// Events prove it: their rules' agents note it, or else a person.
+    /// Events prove it: the agents of their rules may note it, and people.
     Events,
-    /// Contracts state it, or events do: an orchestrator corrects it, too.
+    /// Contracts or events state it; orchestrators may correct it, and people.
     Contracts,
-    /// Nothing else knows it: any agent notes it.
+    /// Nothing else states it: any agent may note it.
     Anyone,
 }
 
 impl FactSource {
-    /// The accepted parties, in words.
+    /// Whose notes are accepted, in words.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Events => "an event or a person",
@@ -31,8 +31,8 @@ impl FactSource {
 }
 
 impl Definition {
-    /// The source of a fact. No agent may state what a review, check or pull request is, nor the
-    /// branch if events name it.
+    /// The source of a fact. No agent may claim the state of a review, a check or a pull request,
+    /// nor the branch if events state it.
     pub fn source_of(&self, fact: &str) -> FactSource {
         let by_event = || {
             let mut rules = self.event_rules().iter();
@@ -55,11 +55,12 @@ impl Definition {
         }
     }
 
-    /// Whether an agent may note a fact, in an event's step or in its own.
+    /// Whether an agent may note a fact; `of_event` is whether the note comes from an event.
     pub fn may_note(&self, fact: &str, agent: &AgentName, of_event: bool) -> bool {
         let source = self.source_of(fact);
         let kind = || self.agent(agent.as_str()).map(|known| known.kind);
-        // An event with facts also notes since when they hold, and its pull request.
+        // An event that states facts also notes the state of its pull request, who changed the
+        // issue, and since when the facts hold.
         let is_with = || {
             let also = [PULL_REQUEST_STATE, CHANGED_BY].contains(&fact);
             also || EventKind::ALL.iter().any(|kind| kind.since_fact() == fact)

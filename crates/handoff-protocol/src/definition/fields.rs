@@ -33,7 +33,7 @@ pub struct Fields {
     pub session: Option<String>,
 }
 
-/// The fields that are given, by name.
+/// The fields that are set, by name.
 pub(super) fn named<'a, const N: usize>(
     all: [(&'static str, Option<&'a String>); N],
 ) -> impl Iterator<Item = (&'static str, &'a str)> {
@@ -42,7 +42,7 @@ pub(super) fn named<'a, const N: usize>(
 }
 
 impl Fields {
-    /// Every given field, by name.
+    /// The fields that are set, by name.
     pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
         named([
             ("id", self.id.as_ref()),

@@ -1,5 +1,4 @@
-//! Rules for GitHub's events: which events concern which issue, and the agent's step that each
-//! becomes.
+//! Rules for GitHub's events: which events concern which issue, and the step that each causes.
 
 use handoff_base::words;
 use std::collections::BTreeMap;
@@ -67,17 +66,17 @@ pub const BASE: &str = "base";
 pub const PULL_REQUEST: &str = "pr_number";
 
 impl EventKind {
-    /// The fact that states since when the facts of such an event hold.
+    /// The fact that states since when the facts of such an event have held.
     pub fn since_fact(self) -> String {
         format!("{}_at", self.as_str())
     }
 
-    /// The kind of the event with this name.
+    /// The kind of the event that GitHub calls so.
     pub fn of(name: &str) -> Option<Self> {
         Some(match name {
             "issues" => Self::Issues,
             "issue_comment" => Self::IssueComment,
-            // The same event, in a workflow that runs on the base branch.
+            // The same event, for workflows that run on the base branch.
             "pull_request" | "pull_request_target" => Self::PullRequest,
             "pull_request_review" => Self::PullRequestReview,
             "workflow_run" => Self::WorkflowRun,
@@ -179,7 +178,7 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// The accepted values; null also accepts a missing value.
+    /// The accepted values; `null` also accepts a missing value.
     pub fn values(&self) -> &[Value] {
         match self {
             Self::Among(values) => values,
@@ -380,7 +379,7 @@ impl EventRule {
         actions.is_some_and(named)
     }
 
-    /// The first place where a payload does not match, if any.
+    /// The first pointer at which a payload does not match, if any.
     pub fn unmet(&self, payload: &Value) -> Option<&str> {
         let mut unmet = self
             .when

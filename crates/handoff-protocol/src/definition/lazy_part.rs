@@ -6,8 +6,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// A part that is kept as text and parsed on first use: GitHub's rules take as long to parse as
-/// half of the rest, and most commands never need them.
+/// A part that is kept as text and parsed on first use. GitHub's rules take half as long to parse
+/// as everything else, and most commands never need them.
 #[derive(Clone, Debug)]
 pub struct Later<T> {
     text: Box<RawValue>,
@@ -15,8 +15,8 @@ pub struct Later<T> {
 }
 
 impl<T: DeserializeOwned + Default> Later<T> {
-    /// The parsed part. Loading a protocol refuses malformed text, so text that fails to parse here
-    /// is read as empty.
+    /// The parsed part. Text that fails to parse is read as empty; loading a protocol has refused
+    /// it already.
     pub fn get(&self) -> &T {
         let read = || serde_json::from_str(self.text.get()).unwrap_or_default();
         self.read.get_or_init(read)

@@ -132,7 +132,7 @@ pub struct Limits {
 }
 
 impl Definition {
-    /// When an issue's time to hand over ends, which counts from this moment.
+    /// The deadline for handing over work in an issue, counted from this moment.
     pub fn deadline(&self, since: Moment) -> Option<Moment> {
         let limits = self.limits.as_ref()?;
         limits.deadline_seconds.map(|seconds| since.later(seconds))
@@ -140,7 +140,7 @@ impl Definition {
 }
 
 impl RoundLimit {
-    /// Whether a contract whose type counts starts a round: its fields meet `when` and not
+    /// Whether a contract of a counted type starts a round: its fields match `when` and not
     /// `unless`.
     pub fn fits(&self, text: impl Fn(&str) -> Option<String>) -> bool {
         let has = |(at, words): (&String, &Words)| text(at).is_some_and(|text| words.accept(&text));
@@ -155,7 +155,7 @@ impl Limits {
         self.count_all() || others || !self.rounds.is_empty()
     }
 
-    /// Whether these limits need every handoff of an issue recorded, not only those that start a
+    /// Whether these limits must count every handoff of an issue, not only those that start a
     /// round.
     pub fn count_all(&self) -> bool {
         self.handoffs.is_some()

@@ -1,7 +1,7 @@
-//! The stored form of a protocol: the content of `protocol.json`. `check` decides whether its parts
+//! The stored form of a protocol: the content of `protocol.json`. `check` tests whether its parts
 //! are consistent.
 //!
-//! It contains the types that serde reads, and methods that need one of them only.
+//! It contains the types that serde reads, and methods that need only one of them.
 
 mod alerts;
 mod attention;
@@ -95,9 +95,10 @@ words! {
 /// When an issue ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ends {
-    /// With a contract to an agent of kind `end`.
+    /// When a contract is sent to an agent of kind `end`.
     ClosingContract,
-    /// When nothing is open in it, every report is taken up, and the last request was answered well.
+    /// When nothing is open in it, every report was taken up, and the last request was answered
+    /// successfully.
     NothingOpen,
 }
 
@@ -185,8 +186,8 @@ impl ImportedType {
     }
 }
 
-/// A property that every handoff of a protocol with tasks must have. A failed gate is a separate
-/// finding, in addition to those about the cause.
+/// A property that every handoff of a protocol with tasks must have. A failed gate is a finding of
+/// its own, in addition to those about the cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
     /// Everything that the contract's type requires is present.
@@ -326,7 +327,7 @@ impl Definition {
         agents.find(|a| a.id.as_str() == name || a.aliases.iter().any(|alias| alias == name))
     }
 
-    /// Whether an agent is a person: one place decides it, for rules, views and notices.
+    /// Whether an agent is a person. Rules, views and notices all ask this function.
     pub fn is_person(&self, name: &str) -> bool {
         let agent = self.agent(name);
         agent.is_some_and(|agent| agent.kind == AgentKind::Human)
@@ -338,14 +339,14 @@ impl Definition {
         names.filter(|name| self.is_person(name.as_str()))
     }
 
-    /// Whether a merge takes a person's approval.
+    /// Whether a merge needs a person's approval.
     pub fn merge_takes_a_person(&self) -> bool {
         let mut requirements = self.requirements.values();
         requirements.any(|one| one.merge && !one.approved_by.is_empty())
     }
 
-    /// Whether a merge takes a person's approval of a handoff of this type: those by which a contract
-    /// meets another requirement, or else those that hand in the code.
+    /// Whether a merge needs a person's approval that a handoff of this type can get: one that
+    /// meets another requirement of the merge or, if there is none, one of `undone_by`.
     pub fn takes_approval(&self, kind: &str) -> bool {
         let merge = self.requirements.values().filter(|one| one.merge);
         let (persons, contracts): (Vec<_>, Vec<_>) =
@@ -359,7 +360,7 @@ impl Definition {
             }
     }
 
-    /// How work moves: a protocol in which some contract answers another one makes calls.
+    /// How work moves: `call` if any contract type answers another one.
     pub fn style(&self) -> Style {
         if self.contracts.iter().any(|kind| !kind.answers.is_empty()) {
             Style::Call
@@ -368,7 +369,7 @@ impl Definition {
         }
     }
 
-    /// When failed work is retried, if it is.
+    /// The retry settings, if failed work is retried.
     pub fn retry(&self) -> Option<&Retry> {
         self.limits.as_ref()?.retry.as_ref()
     }
@@ -379,14 +380,15 @@ impl Definition {
         rules.unwrap_or_default()
     }
 
-    /// The repositories that the ledger serves, if they are several, and what the keys of their issues begin with.
+    /// The repositories that the ledger serves, if several, each with the prefix of its issues'
+    /// keys.
     pub fn repositories(&self) -> &BTreeMap<String, String> {
         static NONE: BTreeMap<String, String> = BTreeMap::new();
         let github = self.github.as_ref();
         github.map_or(&NONE, |github| &github.get().repositories)
     }
 
-    /// The patterns of branch names for issues; the default ones if empty.
+    /// The patterns of branch names for issues; empty for the default ones.
     pub fn branch_patterns(&self) -> &[String] {
         let branches = self.github.as_ref().map(|github| &*github.get().branches);
         branches.unwrap_or_default()
@@ -409,14 +411,14 @@ impl Definition {
         if has_tasks { &Gate::ALL } else { &[] }
     }
 
-    /// Whether what failed with this code takes a corrected contract.
+    /// Whether work that failed with this code is retried with a corrected contract.
     pub fn takes_correction(&self, code: Option<&str>) -> bool {
         let known = code.and_then(|code| self.words.errors.get(code));
         known.is_some_and(|known| known.corrected)
     }
 
-    /// Whether no contract claims anything about the repository, so that `evidence` has nothing to
-    /// check.
+    /// Whether `evidence` has nothing to check: no contract claims anything about the repository,
+    /// and no agent is restricted to paths.
     pub fn claims_nothing(&self) -> bool {
         let claims = |kind: &ContractType| {
             let claims = kind.claims.as_ref().map(Claims::places);
@@ -429,8 +431,8 @@ impl Definition {
             && !self.contracts.iter().any(claims)
     }
 
-    /// The limits that simultaneous claims can exceed together: budgets per day whose runs have no
-    /// budget of their own. Each with its name and unit.
+    /// The budgets that simultaneous claims can exceed together: those per day without a budget per
+    /// run in the same unit. Each with its name and unit.
     pub fn unbounded_budgets(&self) -> Vec<(&str, BudgetUnit)> {
         let bounds = |day: &Budget, of: BudgetUnit| {
             self.budgets().values().any(|run| {

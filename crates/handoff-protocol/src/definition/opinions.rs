@@ -35,7 +35,7 @@ pub struct Opinions {
 }
 
 impl Opinions {
-    /// Whether a fact is stated by these opinions, so that the deciding note gives its value.
+    /// Whether the deciding note states this fact.
     pub fn covers(&self, name: &str) -> bool {
         let own = [&self.by, &self.fact].into_iter();
         own.chain(&self.commit).chain(&self.with).any(|n| n == name)

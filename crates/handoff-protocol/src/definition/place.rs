@@ -1,16 +1,16 @@
-//! The places of contracts that a contract type names, as one list for the checks.
+//! The places in contracts that a contract type names, as one list for the checks.
 
 use super::contract_type::ContractType;
 use super::evidence::Claims;
 use super::tasks::TaskFields;
 
-/// A place in contracts, named by a member of a contract type.
+/// A place in contracts that a member of a contract type names.
 pub struct Place<'d> {
     /// The member's path in the definition.
     pub at: String,
     /// The JSON Pointer as written.
     pub pointer: &'d str,
-    /// The pointer's base: the first entry of a list, for all entries; else empty.
+    /// What the pointer is relative to: the first entry of a list, standing for all; else empty.
     base: String,
     /// The JSON types that may be there; any, if empty.
     pub types: &'static [&'static str],
@@ -22,7 +22,7 @@ impl Place<'_> {
         format!("{}{}", self.base, self.pointer)
     }
 
-    /// Whether the empty pointer is allowed: the entry itself.
+    /// Whether the pointer may be empty, for the entry itself.
     pub fn is_in_entry(&self) -> bool {
         !self.base.is_empty()
     }
@@ -40,7 +40,7 @@ const NUMBER: Types = &["number", "integer"];
 const SHARE: Types = &["number", "integer", "string"];
 const TEXT: Types = &["string"];
 
-/// A list of places under construction.
+/// The list of places while it is built.
 struct Listed<'d>(Vec<Place<'d>>);
 
 impl<'d> Listed<'d> {
@@ -69,7 +69,7 @@ impl<'d> Listed<'d> {
 }
 
 impl ContractType {
-    /// Every place that it names, except the envelope's.
+    /// Every place that the type names, except the envelope's.
     pub fn places(&self) -> Vec<Place<'_>> {
         let mut all = Listed(Vec::new());
         for (key, fields) in [

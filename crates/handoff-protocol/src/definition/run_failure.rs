@@ -55,7 +55,7 @@ words! {
 }
 
 impl RunFailure {
-    /// Whether another attempt helps, unless the protocol says otherwise.
+    /// The default answer to whether another attempt helps.
     pub fn another_try(self) -> AnotherTry {
         match self {
             Self::BranchRefused | Self::WorkersLost => AnotherTry::Never,

@@ -58,14 +58,14 @@ words! {
 }
 
 impl TaskState {
-    /// Whether an agent works on it, or it is done.
+    /// Whether an agent works on the task, or it is done.
     pub fn is_begun(self) -> bool {
         matches!(self, Self::BrokenDown | Self::InProgress | Self::Completed)
     }
 }
 
 impl TaskFields {
-    /// Every given pointer, by the name of its key.
+    /// Every pointer that is set, by its key.
     pub fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let all = [
             ("parent", &self.parent),

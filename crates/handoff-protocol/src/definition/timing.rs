@@ -9,8 +9,8 @@ use serde_with::skip_serializing_none;
 
 use super::run_failure::{AnotherTry, RunFailure};
 
-/// The longest time that a protocol, a contract or a command may give, in seconds: ten years. Every
-/// date that follows from it can be represented.
+/// The longest time that a protocol, a contract or a command may set, in seconds: ten years. Dates
+/// that are computed from it stay in range.
 pub const LONGEST: u64 = 10 * 366 * 24 * 60 * 60;
 
 /// The unit of a time in a contract.
@@ -52,7 +52,7 @@ impl TimeField {
     clippy::cast_precision_loss
 )]
 fn whole(seconds: f64) -> u64 {
-    // The limits guarantee that the number fits.
+    // The clamp guarantees that the number fits.
     seconds.ceil().clamp(0.0, LONGEST as f64) as u64
 }
 
@@ -100,14 +100,14 @@ pub struct OwnRetry {
 }
 
 impl Retry {
-    /// Whether another attempt helps after a run that ended so.
+    /// Whether another attempt helps after a run that failed for this reason.
     pub fn another_try(&self, run: RunFailure) -> AnotherTry {
         let own = self.runs.get(&run).copied();
         own.unwrap_or_else(|| run.another_try())
     }
 
-    /// The longest delay before a retry, in seconds. Retries count from 1; the contract's settings
-    /// take precedence.
+    /// The longest delay before a retry, in seconds. Retries count from 1; the contract's own
+    /// settings take precedence.
     #[allow(clippy::cast_precision_loss)]
     pub fn delay(&self, own: &OwnRetry, retry: u32) -> u64 {
         let nth = usize::try_from(retry.saturating_sub(1)).unwrap_or(usize::MAX);
@@ -119,7 +119,7 @@ impl Retry {
                 let multiplier = own.multiplier.as_ref().or(self.multiplier.as_ref());
                 let multiplier = multiplier.and_then(Number::as_f64).unwrap_or(1.0);
                 let power = i32::try_from(nth).unwrap_or(i32::MAX);
-                // Zero times infinity is NaN: it means no delay.
+                // Zero times infinity is NaN, and means no delay.
                 match initial as f64 * multiplier.powi(power) {
                     product if product.is_nan() => 0,
                     product => whole(product),

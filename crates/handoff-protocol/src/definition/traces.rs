@@ -88,7 +88,7 @@ impl TraceValue {
 }
 
 impl TraceEvent {
-    /// Whether a contract of a type becomes this event.
+    /// Whether a contract of this type becomes this event.
     pub fn is(&self, kind: &str, contract: &Value) -> bool {
         let said = |(pointer, words): (&String, &Words)| {
             let text = contract.pointer(pointer).and_then(Value::as_str);

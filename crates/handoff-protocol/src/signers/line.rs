@@ -1,4 +1,4 @@
-//! One line of the list: names, options, a key.
+//! Parses one line of the list: names, options, a key.
 
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
 use handoff_base::Moment;
@@ -170,7 +170,7 @@ impl Fault {
     }
 }
 
-/// The first word, and the rest.
+/// Splits off the first word.
 fn word(text: &str) -> (&str, &str) {
     let text = text.trim_start_matches(BLANK);
     let (word, rest) = text.split_once(BLANK).unwrap_or((text, ""));
@@ -185,7 +185,7 @@ fn is_kind(word: &str) -> bool {
             .any(|s| word.starts_with(s))
 }
 
-/// The names at the start of a line, and the rest.
+/// Splits off the names at the start of a line.
 fn principals(line: &str) -> Result<(&str, &str), Fault> {
     let (names, rest) = match line.strip_prefix('"') {
         Some(text) => {
@@ -221,7 +221,7 @@ fn covers_both(pattern: &str) -> bool {
         })
 }
 
-/// The options at the start of a text, and the rest.
+/// Splits off the options at the start of a text.
 fn options(text: &str) -> Result<(&str, &str), Fault> {
     let (mut in_quotes, mut escaped) = (false, false);
     for (at, c) in text.char_indices() {
@@ -241,7 +241,7 @@ fn options(text: &str) -> Result<(&str, &str), Fault> {
     })
 }
 
-/// A quoted value, and the rest.
+/// Splits off a quoted value.
 fn quoted_value(text: &str) -> Option<(&str, &str)> {
     text.strip_prefix('"')?.split_once('"')
 }
@@ -281,7 +281,6 @@ fn moment(option: &str, text: &str) -> Result<Moment, Fault> {
     }
 }
 
-/// Parses an ssh key.
 fn ssh(kind: &str, key: &str) -> Result<SigningKey, Fault> {
     let fault = |text: &str| Fault::new(FindingCode::SignersKey, text);
     if kind.contains("-cert-v0") {

@@ -63,7 +63,7 @@ impl Signers {
         self.lines.iter()
     }
 
-    /// The verdict on a key at a time, considering only the lines that `counts` accepts.
+    /// The verdict on a key at a time, by the lines that `counts` accepts.
     pub fn verdict(
         &self,
         is: impl Fn(&SigningKey) -> bool,
@@ -187,8 +187,7 @@ mod tests {
             "18 signers.option",
         ];
         assert_eq!(found, expected);
-        // A pattern that matches both agents' and people's addresses would let every agent change
-        // the rules.
+        // Otherwise every agent's key could change the rules.
         for both in [
             "*@*",
             "a,*@*",

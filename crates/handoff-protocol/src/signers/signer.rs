@@ -55,8 +55,8 @@ impl Signer {
         self.covers(&[agent, &address], |_| true)
     }
 
-    /// Whether this is a key of the person with that address. The signer chooses the address, so an
-    /// agent's name must not match one: only patterns that are addresses count.
+    /// Whether this is a key of the person with that address. Signers choose their address, so only
+    /// patterns that are addresses count: otherwise one could choose an agent's name.
     pub fn is_persons(&self, email: &str) -> bool {
         is_persons(email) && self.covers(&[email], is_persons)
     }
@@ -66,7 +66,7 @@ impl Signer {
         self.principals.split(',').any(is_persons)
     }
 
-    /// Whether a counted pattern matches one of these names and none excludes one.
+    /// Whether a pattern that `counts` accepts matches one of these names, and no negated one does.
     fn covers(&self, names: &[&str], counts: impl Fn(&str) -> bool) -> bool {
         let fits = |pattern: &str| names.iter().any(|name| matches(pattern, name));
         let mut covered = false;
@@ -104,7 +104,7 @@ fn is_persons(text: &str) -> bool {
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), name.chars().collect());
-    // The position of the last star, and how much of the name it covers.
+    // `star`: the position of the last star, and where the part of the name that it covers ends.
     let (mut p, mut n, mut star) = (0, 0, None);
     while n < name.len() {
         match pattern.get(p) {
