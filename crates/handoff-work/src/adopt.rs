@@ -1,4 +1,4 @@
-//! Resumes or releases the work of this clone's killed workers.
+//! Resumes the work of this clone's killed workers, or records that it failed.
 
 use std::time::{Duration, Instant};
 
@@ -12,11 +12,11 @@ use super::{AGAIN, Bounds, Supervisor};
 use handoff_cli::output::Output;
 use handoff_cli::process::ProcessGroup;
 
-/// How long another worker has to resume what it left when it was killed, if this worker's agents
-/// can't.
+/// How long a killed worker's slot is left to a worker of the same agent, before a worker of other
+/// agents records its work as failed.
 const ABANDONED: Duration = Duration::from_secs(60);
 
-/// The remote is unreachable now.
+/// The error if the remote is unreachable now.
 struct Away;
 
 impl Supervisor<'_> {
@@ -29,7 +29,7 @@ impl Supervisor<'_> {
             let Some(note) = slot.note() else { continue };
             let is_other = |id: &HandoffId| Some(id.issue()) != self.plan.issue.as_ref();
             if self.plan.issue.is_some() && note.id.as_ref().is_none_or(is_other) {
-                // Another or unknown issue: left to a worker for all issues.
+                // The issue is another or unknown: leave the slot to a worker for all issues.
                 continue;
             }
             let role = self
@@ -74,7 +74,7 @@ impl Supervisor<'_> {
         if let Some(group) = note.group.as_ref().filter(|_| interrupted) {
             group.end(self.plan.roles[role].bounds.grace);
         }
-        // From here on, new processes belong to this worker.
+        // Start the processes of this worker under a mark of their own, noted first.
         let group = ProcessGroup::marked();
         let note = Note {
             group: Some(group.clone()),
@@ -115,14 +115,14 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Takes a slot whose worker left nothing to resume.
+    /// Frees the slot of a worker that left nothing to resume.
     fn forget(&mut self, slot: Slot) {
         slot.clear();
         self.free.push(slot);
     }
 
-    /// The handoff that a worker holds, also on the remote: it may have been killed before it noted
-    /// the claim, or after it sent the work on.
+    /// The handoff that a worker holds by the newest state of the ledger: it may have been killed
+    /// before it noted the claim, or after it sent the work on.
     fn held(&self, actor: &Actor) -> Result<Option<HandoffId>, Away> {
         if self.is_shared() && self.program.run(actor, &["fetch"]).exit != 0 {
             return Err(Away);
@@ -137,7 +137,7 @@ impl Supervisor<'_> {
         Ok(own.find_map(|handoff| handoff["id"].as_str()?.parse().ok()))
     }
 
-    /// Releases the work of a killed worker of other agents.
+    /// Records as failed the work of a killed worker whose agent this worker does not run.
     fn give_up(&self, slot: &Slot, note: &Note, output: &mut Output) {
         let actor = Actor {
             agent: note.agent.clone(),

@@ -49,7 +49,7 @@ impl AgentFolder {
         let mode = Mode::from_raw_mode(0o755);
         match mkdirat(&worktree, NAME, mode) {
             Err(Errno::EXIST) if openat(&worktree, NAME, flags, Mode::empty()).is_err() => {
-                // An earlier agent's file or link.
+                // Remove what an earlier agent left under the name: a file or a link.
                 unlinkat(&worktree, NAME, AtFlags::empty()).map_err(failed)?;
                 mkdirat(&worktree, NAME, mode).map_err(failed)?;
             }
@@ -117,7 +117,7 @@ impl AgentFolder {
             return Err("it is a link to a file that is elsewhere too".to_owned());
         }
         let mut bytes = Vec::new();
-        // One extra byte reveals a file that is too large.
+        // Read one byte more, to detect a file that is too large.
         let read = File::from(file).take(most + 1).read_to_end(&mut bytes);
         read.map_err(|error| error.to_string())?;
         if bytes.len() as u64 > most {
@@ -136,7 +136,7 @@ impl AgentFolder {
         Ok(text.filter(|text| !text.trim().is_empty()))
     }
 
-    /// Adds the texts that are too long for a prompt.
+    /// Writes each text that is too long for a prompt into its file.
     pub(super) fn add(&self, long: &[(String, String)]) {
         for (name, text) in long {
             // If a file can't be written, `git handoff context` prints its text.
@@ -153,7 +153,7 @@ impl AgentFolder {
 
     fn remove(&self, name: &str) {
         let Ok(folder) = self.open() else { return };
-        // A folder in a file's place is renamed to be removed.
+        // A folder may be in the file's place.
         if matches!(
             unlinkat(&folder, name, AtFlags::empty()),
             Err(Errno::ISDIR | Errno::PERM)
@@ -162,9 +162,9 @@ impl AgentFolder {
         }
     }
 
-    /// Removes the folder, in a worktree that is verified to be the original one.
+    /// Removes the folder of a worktree that was verified to be the original one.
     pub(super) fn discard(&self) {
-        // git ignores what remains.
+        // git ignores the folder if it can't be removed.
         let _ = fs::remove_dir_all(&self.path);
     }
 }

@@ -1,5 +1,5 @@
 //! The branches of ended issues, here and on a remote. A branch with unique commits is removed only
-//! if these may be lost.
+//! on request.
 
 use handoff::base::ids::{HandoffId, IssueKey};
 use handoff::model::{BranchContext, BranchPatterns, branch_for_agents};
@@ -13,11 +13,11 @@ pub(super) struct IssueBranch {
     pub(super) name: String,
     /// The remote that has it; `None` for a local branch.
     pub(super) remote: Option<String>,
-    /// The commit seen; a branch that moved since stays.
+    /// The commit at which it was listed: if it has moved since, it is not removed.
     tip: String,
 }
 
-/// How to find the issue of a branch.
+/// The names by which a branch belongs to an issue.
 pub(super) struct Naming<'a> {
     pub(super) ledger_branch: &'a str,
     pub(super) patterns: &'a BranchPatterns,
@@ -25,6 +25,7 @@ pub(super) struct Naming<'a> {
 
 impl Worktrees {
     /// The branches of issues: local ones that are not checked out, or a remote's.
+    ///
     /// # Errors
     /// git's message.
     pub(super) fn issue_branches(
@@ -77,9 +78,10 @@ impl Worktrees {
                     .git(&[&count[..], &[except.as_str()], &rest].concat())
             }
             Some(remote) => {
-                // The comparison needs its commits here.
+                // Fetch the branch: the comparison needs its commits here.
                 self.refresh(remote, &branch.name);
-                // Not the branch that is checked out, which may be this one.
+                // Compare with the remote's main branch, not with the one checked out, which may be
+                // this one.
                 let Some(main) = self.main(Some(remote)) else {
                     return true;
                 };

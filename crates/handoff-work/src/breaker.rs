@@ -1,7 +1,7 @@
-//! Circuit breakers: pauses of profiles whose runs can't start: the provider refuses, the login is
-//! missing, the machine is broken. Pauses grow. A busy provider is retried indefinitely; after
-//! another failure on three pieces of work, nothing more is claimed for that profile. A clone's
-//! workers share the pauses in one file.
+//! Circuit breakers: pauses of profiles whose runs can't start, because the provider refuses, the
+//! login is missing or the machine is broken. Each pause is longer than the last. A busy provider
+//! is retried indefinitely; after three other failures in a row, nothing more is claimed for that
+//! profile. The workers of a clone share the pauses in one file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,7 +24,8 @@ const LONGEST: Duration = Duration::from_secs(900);
 /// The number of failures in a row after which a profile is stopped.
 const MOST: u32 = 3;
 
-/// The maximum pause that is accepted from the file; the clock may have been set back.
+/// The maximum remaining pause that is read from the file: it may be wrong after the clock was set
+/// back.
 const BELIEVED: Duration = Duration::from_secs(86_400);
 
 /// The pauses of a clone's profiles.
@@ -34,7 +35,7 @@ pub(super) struct Breakers(PathBuf);
 #[derive(Debug, Serialize, Deserialize)]
 struct Breaker {
     failures: u32,
-    /// How many of the failures a person may have to fix.
+    /// How many of the last failures in a row will not pass by themselves.
     lasting: u32,
     until: SystemTime,
     why: String,
@@ -53,8 +54,8 @@ impl Breaker {
 }
 
 impl Breakers {
-    /// The breakers in this folder. Restarting a worker resets stopped profiles, but not the pauses
-    /// that others of the clone wait for.
+    /// The breakers in this folder. A restart resets stopped profiles, and, if no other worker of
+    /// the clone runs, the pauses too.
     pub(super) fn of(folder: &Path) -> Self {
         let all = Self(folder.join("pauses.json"));
         let is_alone = !Slot::is_any_held(folder);
@@ -67,8 +68,8 @@ impl Breakers {
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
 
-    /// A change that is lost to a concurrent one or to a full disk costs one run, which records it
-    /// again.
+    /// Writes a change without a lock: one that is lost to a concurrent write or a full disk costs
+    /// one more run, whose failure is recorded again.
     fn change(&self, change: impl FnOnce(&mut BTreeMap<String, Breaker>)) {
         let mut noted = self.noted();
         let had = !noted.is_empty();
@@ -83,14 +84,14 @@ impl Breakers {
         let _ = replace(&self.0, noted.as_bytes());
     }
 
-    /// Closes a breaker after a run that took place.
+    /// Closes a breaker after a run that could start.
     pub(super) fn close(&self, profile: &str) {
         if self.noted().contains_key(profile) {
             self.change(|noted| drop(noted.remove(profile)));
         }
     }
 
-    /// Opens a breaker after a run that could not take place. Returns the message.
+    /// Opens a breaker after a run that could not start. Returns the message to print.
     pub(super) fn open(&self, profile: &str, why: &str, later: Later, jitter: u32) -> String {
         let mut said = String::new();
         self.change(|noted| {
@@ -101,7 +102,7 @@ impl Breakers {
                 until: now,
                 why: String::new(),
             });
-            // Concurrent runs had the same failure.
+            // Count concurrent runs that failed for the same reason once.
             if breaker.left().is_none() {
                 breaker.failures += 1;
                 breaker.lasting = if later.passes { 0 } else { breaker.lasting + 1 };
@@ -115,7 +116,7 @@ impl Breakers {
                 return;
             }
             let grown = (FIRST * 3_u32.pow((breaker.failures - 1).min(5))).min(LONGEST);
-            // Jitter: workers with the same failure don't retry at once.
+            // Jitter, so that workers with the same failure don't retry at the same time.
             let spread = if breaker.failures > 1 {
                 grown / 4 * (jitter % 100) / 100
             } else {
@@ -135,7 +136,7 @@ impl Breakers {
         (breaker.is_stopped() || breaker.left().is_some()).then_some(breaker.why)
     }
 
-    /// Whether nothing is claimed for a profile until a restart.
+    /// Whether a profile is stopped until a restart.
     pub(super) fn is_stopped(&self, profile: &str) -> bool {
         self.noted().get(profile).is_some_and(Breaker::is_stopped)
     }
@@ -161,7 +162,7 @@ mod tests {
     use super::{Breakers, Later, Slot};
 
     impl Breakers {
-        /// Opens a breaker whose pause is over.
+        /// Opens a breaker as if the last pause were over.
         fn again(&self, why: &str, after: Option<Duration>, passes: bool) -> String {
             self.change(|noted| {
                 if let Some(one) = noted.get_mut("claude") {

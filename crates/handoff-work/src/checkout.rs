@@ -1,5 +1,5 @@
-//! A worktree as it was created. If an agent replaced it, or made its `.git` name another
-//! repository, nothing is done there.
+//! The identity of a worktree, noted when it was created. If an agent replaced the folder, or made
+//! its `.git` name another repository, no git command runs there.
 
 use std::fs;
 use std::io;
@@ -16,7 +16,7 @@ pub(super) struct Checkout {
     pub(super) git_dir: PathBuf,
     /// The content of its `.git`.
     link: String,
-    /// The reference from its git directory to the repository's.
+    /// The content of `commondir` in its git directory, which leads to the repository's.
     common: String,
     device: u64,
     inode: u64,
@@ -54,7 +54,7 @@ impl Checkout {
     /// Verifies that the folder is still the original one.
     ///
     /// # Errors
-    /// What is there instead, as a sentence; nothing must be done there.
+    /// What is there instead, as a sentence; then no git command may run there.
     pub(super) fn check(&self) -> Result<(), String> {
         let shown = self.path.display();
         let found =
@@ -69,11 +69,11 @@ impl Checkout {
         Ok(())
     }
 
-    /// The same where nobody works: writes again what names its repository, and removes the locks of a
-    /// git that was killed. Returns whether it had to write.
+    /// Verifies a worktree that is not in use, restores the files that link it to its repository,
+    /// and removes the lock files of a killed git. Returns whether a link had to be restored.
     ///
     /// # Errors
-    /// The same as [`check`](Self::check), and if a file can't be written.
+    /// As [`check`](Self::check), and if a file can't be written.
     pub(super) fn repair(&self) -> Result<bool, String> {
         self.check()?;
         let failed = |error: io::Error| format!("{}: {error}", self.path.display());
@@ -89,8 +89,8 @@ impl Checkout {
     }
 }
 
-/// Rewrites a file unless it is unchanged; removes a link or a folder in its place. Returns whether
-/// it had to.
+/// Restores the content of a file, in place of a link or a folder if need be. Returns whether it
+/// differed.
 fn write_again(path: &Path, text: &str) -> io::Result<bool> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_file() => {

@@ -1,5 +1,5 @@
-//! Applies the protocol's rules to work that failed or whose lease expired, where no judgement is
-//! needed.
+//! Applies the protocol's rules to work that failed or whose lease expired, as far as no judgement
+//! is needed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -24,20 +24,20 @@ use handoff_cli::output::Output;
 /// How long a decision may take to become visible here.
 const SHOWN_BY: Duration = Duration::from_secs(60);
 
-/// The maximum difference of two clocks; an older deadline passed for both.
+/// The maximum difference of two machines' clocks: a deadline older than that has passed by both.
 const APART: TimeDelta = TimeDelta::minutes(30);
 
-/// The deciding worker of a clone, and its results.
+/// The deciding worker of a clone, and what it remembers.
 #[derive(Default)]
 pub(super) struct Decider {
-    /// The lock of this clone's deciding worker.
+    /// The clone's lock for deciding, if this worker holds it.
     lock: Option<File>,
-    /// When a handoff with this number of transitions was decided, so that an outdated read or a
-    /// wrong clock does not repeat the decision.
+    /// When a handoff with this number of transitions was decided, so that a stale read or a wrong
+    /// clock does not repeat the decision.
     done: BTreeMap<(HandoffId, usize), Instant>,
-    /// Each deadline, and since when this worker has seen it.
+    /// Each handoff's deadline, and when this worker first saw it.
     seen: BTreeMap<HandoffId, (Moment, Instant)>,
-    /// Why nothing was decided when everything was looked at last.
+    /// Why something was left undecided in the last pass.
     pub(super) undecided: Vec<Undecided>,
 }
 
@@ -51,8 +51,8 @@ pub struct Undecided {
 }
 
 impl Decider {
-    /// Makes this worker the deciding one, unless another one is. If that one is killed, the next
-    /// one takes over.
+    /// Makes this worker the deciding one, unless another worker of the clone is. If that one is
+    /// killed, the next one takes over.
     fn take_over(&mut self, folder: &Path) -> Result<(), String> {
         if self.lock.is_some() {
             return Ok(());
@@ -68,8 +68,9 @@ impl Decider {
 }
 
 impl Decider {
-    /// The extra time for a handoff whose deadline passed by this machine's clock. The clock may be
-    /// ahead of the one that dated the claim, so the whole lease has to pass while it is seen.
+    /// How long to wait with a handoff whose deadline has passed by this machine's clock. That
+    /// clock may be ahead of the one that dated the claim, so a whole lease has to pass since this
+    /// worker first saw the deadline.
     fn left_of(&mut self, record: &Record, now: Moment) -> Option<Duration> {
         let end = record.expires_at()?;
         let since = self.seen.entry(record.id.clone());
@@ -142,7 +143,8 @@ impl Supervisor<'_> {
                 worker: self.base.clone(),
             };
             let said = self.program.run(&actor, &words);
-            // The clocks of a step and of its recording may differ: nothing expired yet.
+            // If nothing was reaped, the lease has not expired yet by the clock that dates the
+            // steps.
             let reaped = said.data()["handoffs"].as_array();
             let is_early = reaped.is_some_and(Vec::is_empty);
             if matches!(said.exit, 0 | 8) && !is_early {
@@ -228,7 +230,7 @@ fn judgement(one: &Attention) -> Due {
     Due::Judgement(format!("{what}: it is for {turn} to decide: `{next}`"))
 }
 
-/// Whether executing it needs no judgement and loses nothing.
+/// Whether advice can be carried out without a judgement, and without losing anything.
 fn needs_no_mind(advice: &Advice) -> bool {
     let moves = matches!(advice.action, Action::Retry | Action::Reassign);
     let asks_person = advice.action.is_with_person();

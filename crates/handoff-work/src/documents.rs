@@ -205,15 +205,15 @@ pub(super) enum Found<'a> {
     Part(&'a [u8]),
 }
 
-/// Finds the JSON objects that begin on a line, in output that arrives in chunks. One may span
-/// several lines; a line in it that begins with `{` shows that it was cut off.
+/// Finds JSON objects that begin a line, in output that arrives in chunks. An object may span
+/// several lines; a line within it that begins with `{` shows that it was cut off.
 #[derive(Debug, Default)]
 pub(super) struct Splitter {
     state: State,
     /// The current document.
     kept: Vec<u8>,
     depth: u32,
-    /// Whether it exceeds the maximum size.
+    /// Whether the current document exceeds the maximum size.
     is_large: bool,
 }
 

@@ -2,11 +2,11 @@
 //!
 //! The supervisor, here, watches the ledger on one thread: it claims, starts a thread for each
 //! piece of work (`piece`), notifies it when its work is lost, and removes worktrees that are no
-//! longer needed; `adopt` resumes the work of killed workers. `roles` says what to run, `slot`
-//! notes what runs, `worktree` and `checkout` say where, `run` how, with the words in `prompt`, and
-//! `breaker` when not. `merging` merges the newest base. `decide` makes the steps that need no
-//! judgement. Every step on the ledger is a command of the program (`program`), as a person would
-//! run it.
+//! longer needed; `adopt` resumes the work of killed workers. `roles` and `profile` define the
+//! commands, `prompt` writes their input, `run` runs them, `slot` notes what runs, `worktree` and
+//! `checkout` provide the folders, and `breaker` pauses after failures. `merging` merges the newest
+//! base. `decide` makes the steps that need no judgement. Every step on the ledger is a command of
+//! the program (`program`), as a person would run it.
 //!
 //! An agent may be hostile. Its processes are below one of our own (`reaper`, `process`), its
 //! output comes through a pipe (`run_output`), its files are read without following links
@@ -83,13 +83,13 @@ use worktree::Worktrees;
 /// The delay before another claim after an error.
 const AGAIN: Duration = Duration::from_secs(15);
 
-/// How often the supervisor looks without an event: leases expire without a step.
+/// How often the supervisor looks if nothing happens: leases expire without a step.
 const GLANCE: Duration = Duration::from_secs(20);
 
-/// How long an agent may go on after it handed its work on itself, in times of its grace.
+/// How long an agent may go on after it sent its work on itself, as a multiple of its grace period.
 const LINGERING: u32 = 12;
 
-/// How much of a reason is shown, in characters; the ledger has it whole.
+/// The maximum length of a printed reason, in characters; the ledger has all of it.
 const SHOWN: usize = 1000;
 
 /// A worker's task.
@@ -207,12 +207,12 @@ struct Running {
     id: HandoffId,
     worker: WorkerId,
     line: Sender<Notice>,
-    /// Until when its agent may go on, once it has ended the work itself.
+    /// When its agent is stopped, if it has sent the work on itself and still runs.
     until: Option<Instant>,
 }
 
-/// A claimed handoff: the answer of `claim`, the note of a killed worker, and the mark of its
-/// processes.
+/// A claimed handoff: its id, the answer of `claim`, the note of a killed worker if it is resumed,
+/// and the marked group for its processes.
 type Claimed = (HandoffId, serde_json::Value, Option<Note>, ProcessGroup);
 
 /// A message of a piece's thread.
@@ -383,7 +383,8 @@ impl<'a> Supervisor<'a> {
                     }
                 }
                 last = Some(tip.commit());
-                // Also after a piece ended, whose worktree was in use at its last step.
+                // Also after a piece ended: its worktree was still in use at the ledger's last
+                // change.
                 if is_new || swept != self.done.pieces.len() {
                     swept = self.done.pieces.len();
                     self.sweep(tip, output)?;
@@ -515,7 +516,7 @@ impl<'a> Supervisor<'a> {
         for running in self.running.values_mut() {
             let record = tip.issue(running.id.issue())?.record(running.id.number())?;
             let Some(record) = record else { continue };
-            // A claim made here may not be in the remote's state that was read last.
+            // A pending state is no end: the state read last may be older than the claim.
             let is_ended = !matches!(record.state, State::InProgress | State::Pending);
             let most = self.plan.roles[running.role].bounds.grace * LINGERING;
             running.until = running.until.filter(|_| is_ended);
@@ -545,7 +546,7 @@ impl<'a> Supervisor<'a> {
                 .is_some()
     }
 
-    /// Prints once that a profile pauses because of another worker of the clone.
+    /// Prints once why a profile pauses, also if another worker of the clone caused it.
     fn tell_pause(&mut self, role: usize, output: &mut Output) {
         let profile = self.plan.roles[role].profile_name();
         if let Some(why) = self.breakers.rests(&profile) {
@@ -631,7 +632,8 @@ impl<'a> Supervisor<'a> {
             usage: Vec::new(),
             group: Some(group.clone()),
         };
-        // Before the claim, so that the slot's next holder looks for it after a kill.
+        // Write the note before the claim, so that after a kill the slot's next holder looks for
+        // one.
         let noted = slot.write(&note);
         noted.map_err(|error| unwritable(&self.folder, &error))?;
         let id = wanted.as_ref().map(ToString::to_string);
@@ -687,7 +689,7 @@ impl<'a> Supervisor<'a> {
         Ok(false)
     }
 
-    /// The lease of a role with a time limit: that long, plus time to end.
+    /// The lease to request for a role with a time limit: the limit plus time to end.
     fn lease(&self, role: usize) -> Option<String> {
         let bounds = &self.plan.roles[role].bounds;
         let time = bounds.time? + bounds.grace + Duration::from_secs(60);
@@ -768,7 +770,7 @@ impl<'a> Supervisor<'a> {
         })
     }
 
-    /// When a handoff that can't be claimed yet can be.
+    /// The earliest moment at which a handoff that can't be claimed yet becomes claimable.
     fn next_change(&self, tip: &Snapshot<'_>, now: Moment) -> Result<Option<Moment>, Failure> {
         let mut soonest = None;
         for role in &self.plan.roles {
@@ -813,7 +815,7 @@ impl<'a> Supervisor<'a> {
 
     /// Removes this clone's branches of an ended issue, unless they have unique commits.
     fn sweep_branches(&self, issue: &IssueKey) -> Result<(), String> {
-        // Only those that workers name: a person may have named another one after the issue.
+        // Only branches named by workers: a person may have named one after the issue, too.
         let naming = Naming {
             ledger_branch: &self.ledger,
             patterns: &BranchPatterns::default(),
@@ -848,7 +850,7 @@ fn lost(record: &Record, worker: &WorkerId, now: Moment) -> Option<String> {
         (State::InProgress, _) if record.is_expired(now) => Some("its lease ran out".to_owned()),
         (State::InProgress, _) => None,
         _ if is_own => None,
-        // A claim is newer than the state that was read last.
+        // The state that was read last is older than the claim.
         (State::Pending, _) => None,
         (state, _) => Some(format!("{id} is {state}")),
     }

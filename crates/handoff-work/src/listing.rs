@@ -30,7 +30,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Whether to remove something of an issue, and whether that may lose work.
+    /// Whether to remove something of an issue, and whether that may lose unique work.
     fn of(&self, issue: &IssueKey, is_needed: bool) -> (bool, bool) {
         match &self.discarded {
             Some(discarded) => (discarded == issue, true),

@@ -1,5 +1,5 @@
-//! Merges the newest base in the worktree of an agent that merges. A conflict is no work for that
-//! agent: it is sent on, with the files in conflict.
+//! Merges the newest base in the worktree of an agent that merges. A conflict is not that agent's
+//! task: it is sent on, with the conflicting files.
 
 use handoff::base::text::{one_line, quoted};
 use handoff::protocol::RunFailure;
@@ -17,7 +17,7 @@ impl Piece {
         if self.merging.is_conflict
             && let Some(remote) = remote
         {
-            // The agent that resolves it merges the newest state.
+            // Fetch the base: the agent that resolves the conflict merges its newest state.
             self.worktrees.refresh(remote, &base);
         }
         let is_clean = site.place.worktree.is_some() && !site.place.has_earlier_work;
@@ -52,7 +52,7 @@ impl Piece {
                     ));
                     return None;
                 }
-                // Push before its agent starts: others must see what is validated.
+                // Push before the agent starts: what it validates must be visible to others.
                 self.push(site);
                 None
             }
@@ -65,8 +65,8 @@ impl Piece {
         }
     }
 
-    /// Sends a conflict on by the protocol's contract for it; if that is impossible, its agent gets
-    /// the work.
+    /// Sends a conflict on with the protocol's contract for conflicts. `None` if that is
+    /// impossible: the agent gets the work with the conflict.
     fn hand_conflict_on(
         &self,
         site: &Site<'_>,
@@ -129,7 +129,7 @@ impl Piece {
             .map(drop)
     }
 
-    /// The same program, with the agent as author and committer.
+    /// A program that commits with the agent as author.
     pub(super) fn as_author(&self, within: &Program) -> Program {
         let agent = self.actor.agent.as_str();
         let email = format!("{agent}@handoff.invalid");
@@ -139,8 +139,8 @@ impl Piece {
         ])
     }
 
-    /// The merge that an agent began in its worktree and did not commit, as the second parent of
-    /// the worker's commit.
+    /// The commit of a merge that an agent began in its worktree and did not commit: the second
+    /// parent of the worker's commit.
     pub(super) fn merge_begun(&self, place: &Place) -> Option<String> {
         let words = ["rev-parse", "--verify", "--quiet", "MERGE_HEAD"];
         self.within(place).git(&words).ok()

@@ -56,7 +56,7 @@ pub(super) struct Piece {
     pub(super) only_looks: bool,
     /// Its part in merges.
     pub(super) merging: Merging,
-    /// What its protocol says of failures.
+    /// The protocol's rules for failures.
     pub(super) retry: Retry,
     /// The remote that code is pushed to.
     pub(super) remote: Option<String>,
@@ -167,7 +167,7 @@ impl Piece {
         (self.slot, outcome)
     }
 
-    /// The warning of its claim that its commit is not on the remote.
+    /// The warning of its claim that the sent commit is not on the remote.
     fn missing_code(&self) -> Option<String> {
         let mut warnings = self.claimed["warnings"].as_array().into_iter().flatten();
         let missing = warnings.find(|one| one["code"] == FindingCode::CodeMissing.as_str())?;
@@ -176,7 +176,7 @@ impl Piece {
     }
 
     fn outcome(&self, say: &dyn Fn(String)) -> Outcome {
-        // Nobody reviews or continues a branch other than the sent one.
+        // Give up: an agent must not review or continue another branch than the one that was sent.
         if let Some(why) = self.missing_code() {
             return self.give_up(RunFailure::NeedsPerson, why, None);
         }
@@ -312,14 +312,14 @@ impl Piece {
         self.fail(site, &end.tail, fault, used)
     }
 
-    /// How many processes were killed over it.
+    /// How many workers were killed while they ran this piece.
     fn cut_off(&self) -> u32 {
         let note = self.earlier.as_ref();
         note.map_or(0, |note| note.cut_off + u32::from(!note.is_left))
     }
 
-    /// The usage of a killed worker's runs, and the end of its last run if that left a contract or
-    /// a reason, which counts like a new run's.
+    /// The usage of a killed worker's runs, and the end of the last one if it left a contract: that
+    /// end counts like a new run's.
     fn left_by_killed(&self, files: &Files) -> (Vec<ModelUsage>, Option<End>) {
         let Some(note) = &self.earlier else {
             return (Vec::new(), None);
@@ -392,7 +392,7 @@ impl Piece {
         named.map_or_else(|| self.unnamed_branch(), str::to_owned)
     }
 
-    /// The branch if no contract names one: the same for each attempt.
+    /// The branch if no contract names one, the same for each attempt.
     pub(super) fn unnamed_branch(&self) -> String {
         let own = format!("handoff/{}", self.id);
         let shared = format!("handoff/{}", self.id.issue());
@@ -568,7 +568,8 @@ impl Piece {
     ) -> Result<End, String> {
         let variables = self.variables();
         let room = self.room(site, self.time(), (before, share), &variables);
-        // Before it starts: the mark identifies its processes whenever this one is killed.
+        // Before the start: by the mark, the processes are found even if this worker is killed at
+        // once.
         let group = self.group.clone().confined();
         let noted = self.slot.write(&self.note(before, group.clone()));
         noted.map_err(|error| error.to_string())?;
@@ -596,7 +597,7 @@ impl Piece {
         before: &[ModelUsage],
     ) -> End {
         let group = group.reaped_by(started.number());
-        // On Linux, the mark is enough without it.
+        // If it can't be written, the mark alone still identifies the processes on Linux.
         let _ = self.slot.write(&self.note(before, group.clone()));
         let line = Line {
             program: &self.program,
@@ -666,7 +667,7 @@ impl Piece {
             return Ok(outcome);
         }
         let code = end.status.and_then(|status| status.code());
-        // A program that retries forever may not say so at its end.
+        // A program that retries until its time is up may have ended without an error message.
         let is_over = end.stopped == Some(Stop::Time);
         if let Some(now) = self.role.unavailable(code, &end.tail)
             && (is_over || end.stopped.is_none())
@@ -702,8 +703,8 @@ impl Piece {
         Ok(self.fail(site, &end.tail, fault, used))
     }
 
-    /// A file in which an agent says, instead of a contract, that a person must decide something,
-    /// or that the work can't be done.
+    /// The result that an agent left in a file instead of a contract: a question for a person, or
+    /// why the work can't be done.
     fn said_in_a_file(&self, site: &Site<'_>, end: &End, used: Option<&str>) -> Option<Outcome> {
         let text = |name: &str| {
             let text = site.files.agent.text(name, MOST_OF_REASON).ok().flatten();
@@ -730,7 +731,7 @@ impl Piece {
             self.program
                 .run_again(&self.actor, &["show", &self.id.to_string()], (TRIES, PAUSE));
         let (handoff, record) = (&said.data()["handoff"], &said.data()["record"]);
-        // If it can't be read, it is not known to be sent on; the next step finds out.
+        // If the handoff can't be read, assume that it was not sent on; the next step finds out.
         if said.exit != 0 {
             return None;
         }
@@ -801,7 +802,7 @@ impl Piece {
             }
         }
         if let Some(remote) = &self.remote {
-            // `send` may have to name commits that were merged there meanwhile.
+            // Fetch the base: `send` may have to name commits that were merged there meanwhile.
             self.worktrees.refresh(remote, &self.base());
         }
         // A copy, so that the checked bytes are sent.
@@ -896,12 +897,12 @@ impl Piece {
         files.map(|path| word(&path)).collect()
     }
 
-    /// Gives work up of which there is nothing to keep.
+    /// Records a failure of work that has left nothing to keep.
     pub(super) fn give_up(&self, kind: RunFailure, why: String, used: Option<&str>) -> Outcome {
         self.record_failure(&self.program, None, &[], Fault::new(kind, why), used)
     }
 
-    /// Does with the work what its protocol says of such a failure.
+    /// Does what the protocol says about such a failure: block, give back, or fail.
     fn record_failure(
         &self,
         within: &Program,
@@ -919,7 +920,8 @@ impl Piece {
         let token = self.claimed["handoff"]["token"].to_string();
         let said = recordable(&fault.message);
         let message = format!("--message={said}");
-        // What holds a secret, or is too large, is left out, and told; that it failed is recorded.
+        // If a snapshot or file can't be kept, as with a secret in it, retry without: the failure
+        // must be recorded.
         let mut last: Option<String> = None;
         let attempts = [
             (within, true, true),
@@ -973,7 +975,7 @@ impl Piece {
         Outcome::Lost(format!("{said}; that can't be recorded: {why}"))
     }
 
-    /// Removes what the ledger has stored from a worktree; the next attempt restores it.
+    /// Resets a worktree whose work the ledger has stored; the next attempt restores that.
     fn tidy(&self, place: &Place) {
         let within = self.within(place);
         if !self.is_whole(place) {

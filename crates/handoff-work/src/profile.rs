@@ -193,15 +193,15 @@ impl Profiles {
         })
     }
 
-    /// Completes a custom command by what is known of its program: its variables, and its output,
-    /// unless the profile defines that.
+    /// Completes a custom command whose program has a built-in profile: adds that profile's
+    /// variables, and its output rules unless the command has its own.
     pub(super) fn recognize(&self, profile: &mut Profile, command: &[String]) {
         let program = program(command);
         let known = self.shipped.values().find(|known| {
             !program.is_empty() && super::recognition::program(&known.command) == program
         });
         let Some(known) = known.cloned() else { return };
-        // Duplicate names are found once.
+        // Duplicate names do no harm.
         profile.env.extend(known.env);
         profile.env_named_in.extend(known.env_named_in);
         or(&mut profile.unavailable, known.unavailable);
@@ -220,7 +220,8 @@ fn or<T>(own: &mut Vec<T>, base: Vec<T>) {
 }
 
 impl Profile {
-    /// Its own values, and the missing ones from the base. Lists of names are joined.
+    /// The profile's own values, and those of the base where it has none. Lists of names are
+    /// joined.
     fn on_top_of(self, base: Self) -> Self {
         let mut all = base;
         if !self.command.is_empty() {
@@ -354,8 +355,8 @@ impl RightsRule {
     }
 }
 
-/// Refuses what is not the beginning of one command: programs read it as a pattern, and a shell as
-/// several commands.
+/// Refuses text that is not the beginning of a single command: programs would read it as a pattern,
+/// and a shell as several commands.
 pub(super) fn ensure_command(command: &str) -> Result<(), String> {
     if is_command(command) {
         return Ok(());
@@ -371,7 +372,7 @@ pub(super) fn is_command(command: &str) -> bool {
     !command.is_empty() && command.trim() == command && command.chars().all(is_right)
 }
 
-/// Refuses what is neither a variable's name nor a prefix with a `*`.
+/// Refuses text that is neither a variable's name nor a prefix with a `*`.
 pub(super) fn ensure_variable(name: &str) -> Result<(), String> {
     let bare = name.strip_suffix('*').unwrap_or(name);
     let is_right = |c: char| c.is_ascii_alphanumeric() || c == '_';

@@ -16,7 +16,7 @@ use handoff_cli::environment;
 use handoff_cli::failure::ErrorCode;
 use handoff_cli::process::{MARK, ProcessGroup};
 
-/// The variables that point git to another repository than its folder's.
+/// The variables that point git to another repository than that of the current folder.
 const LEADING: [&str; 8] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -168,16 +168,16 @@ impl Program {
         &self.own
     }
 
-    /// A worktree of its repository in which no agent has worked yet.
+    /// The identity of a worktree of this repository in which no agent has worked yet.
     ///
     /// # Errors
-    /// Why it is none, as a sentence.
+    /// Why it is not a worktree, as a sentence.
     pub(super) fn checkout(&self, path: &Path) -> Result<Checkout, String> {
         let clone = Repository::open_here().map_err(|error| error.to_string())?;
         Checkout::of(clone.common_dir(), path)
     }
 
-    /// The same, in a worktree, whatever its `.git` names by now.
+    /// A program whose commands run in a worktree, whatever its `.git` names by now.
     pub(super) fn within(&self, checkout: &Checkout) -> Self {
         Self {
             folder: checkout.path.clone(),
@@ -190,7 +190,7 @@ impl Program {
     pub(super) fn branch(&self) -> Option<String> {
         let clone = Repository::open_here().ok()?;
         let mut name = self.head();
-        // An agent may have made its branch lead to another one.
+        // An agent may have made its branch a symbolic ref to another one.
         for _ in 0..MOST_HOPS {
             match clone.symbolic_target(&name).ok()? {
                 Some(next) => name = next,
@@ -202,7 +202,7 @@ impl Program {
 
     /// The object of HEAD, or of a ref by its full name.
     pub(super) fn resolve(&self, name: &str) -> Option<String> {
-        // These are read at each step, so without a git process.
+        // Read without a git process, since these are read at each step.
         let head = self.head();
         let name = if name == "HEAD" { &head } else { name };
         let found = Repository::open_here().ok()?.resolve(name);
@@ -218,7 +218,7 @@ impl Program {
         )
     }
 
-    /// The same, with more variables.
+    /// A program that sets these variables, too.
     pub(super) fn with(&self, variables: &[(String, String)]) -> Self {
         Self {
             variables: variables.to_vec(),
@@ -226,7 +226,7 @@ impl Program {
         }
     }
 
-    /// The same, for a piece of work whose processes have this mark.
+    /// A program whose processes have this group's mark.
     pub(super) fn marked(&self, group: &ProcessGroup) -> Self {
         Self {
             mark: Some(group.mark.clone()),
@@ -253,8 +253,8 @@ impl Program {
         }
     }
 
-    /// Pushes a branch and nothing else, never by force. One that is not known to be there is made, and
-    /// never moved.
+    /// Pushes one branch, never by force. If the remote is not known to have it, it is created
+    /// there, never moved.
     ///
     /// # Errors
     /// What git says, in one line.
@@ -273,7 +273,7 @@ impl Program {
         }
         words.extend([remote, &refspec]);
         self.git(&words)?;
-        // git notes it only where the remote's own refspec covers it.
+        // git updates the tracking ref only if the remote's configured refspec covers it.
         if !is_known && let Some(at) = self.resolve(&name) {
             let _ = self.git(&["update-ref", &known, &at]);
         }
@@ -390,9 +390,9 @@ impl Program {
         let mut command = Command::new(program);
         command.args(words).current_dir(&self.folder).stdin(input);
         alone(&mut command);
-        // A worker that an agent runs is none of that agent's run.
+        // A worker that an agent starts is not part of the agent's run.
         command.env_remove(CONTRACT);
-        // Some of what git says is looked for.
+        // Some of git's messages are parsed.
         command.env("LC_ALL", "C.UTF-8").env_remove("LANGUAGE");
         if let Some(git_dir) = &self.git_dir {
             command.env("GIT_DIR", git_dir);
@@ -406,10 +406,10 @@ impl Program {
     }
 }
 
-/// Lets a command find the repository of its folder and its commits as they are, ask nobody, and not
-/// get the signals that a terminal sends to this process.
+/// Makes a command use its folder's repository with the commits as they are, ask for no input, and
+/// ignore the terminal's signals to this process.
 pub(super) fn alone(command: &mut Command) {
-    // An agent may have made another object stand in for one, for whoever reviews it.
+    // An agent may have added a replacement for an object, to mislead a reviewer.
     command.env("GIT_NO_REPLACE_OBJECTS", "1");
     command.env("GIT_GRAFT_FILE", "/dev/null/none");
     for name in LEADING {
@@ -420,7 +420,7 @@ pub(super) fn alone(command: &mut Command) {
     std::os::unix::process::CommandExt::process_group(command, 0);
 }
 
-/// Settings as variables for git, after the existing ones.
+/// Configuration settings as environment variables for git, numbered after the existing ones.
 pub(super) fn config_variables(
     settings: impl Iterator<Item = (String, String)>,
 ) -> Vec<(String, String)> {

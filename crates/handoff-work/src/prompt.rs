@@ -29,9 +29,9 @@ pub(super) struct Work<'a> {
     pub(super) folder: &'a Path,
     /// Whether the worker commits the agent's changes.
     pub(super) commits_for_agent: bool,
-    /// Whether it is a worktree made for it, or the repository's own working tree.
+    /// Whether the agent works in a worktree of its own, not in the repository's working tree.
     pub(super) has_worktree: bool,
-    /// Whether the branch was not checked out because it moved since an earlier attempt.
+    /// Whether the branch was not checked out, because it moved since an earlier attempt.
     pub(super) is_apart: bool,
     /// Whether the branch is only read.
     pub(super) detached: bool,
@@ -48,7 +48,8 @@ pub(super) type LongParts = Vec<(String, String)>;
 
 /// The prompt of a first run.
 pub(super) fn first(work: &Work<'_>) -> (String, LongParts) {
-    // A repeated claim, which writes nothing; the worktree tells the commands the rest.
+    // Claim again, from the worktree: this writes nothing, and the answer's commands fit the
+    // worktree.
     let id = work.claimed["handoff"]["id"].as_str().unwrap_or_default();
     let again = work.program.run(work.actor, &["claim", id]);
     let claimed = if again.exit == 0 {

@@ -96,14 +96,14 @@ impl Piece {
         if site.place.worktree.is_none() {
             return Vec::new();
         }
-        // Whoever looks at code may leave what its tests write.
+        // An agent that only reads the code may leave files that its tests wrote.
         let untracked = if self.only_looks { "no" } else { "all" };
         let untracked = format!("--untracked-files={untracked}");
         let words = [
             "status",
             "--porcelain",
             &untracked,
-            // Whether another repository within it is changed, git asks by running itself there.
+            // To look into a nested repository, git would run itself there.
             "--ignore-submodules=dirty",
         ];
         let changed = self.within(site.place).git(&words).unwrap_or_default();
@@ -154,7 +154,7 @@ impl Piece {
         })
     }
 
-    /// Refuses commits of whoever only looks at the code: nobody would get them.
+    /// Refuses commits of an agent that only reads the code: nobody would get them.
     fn refuse_own_commits(&self, site: &Site<'_>) -> Result<(), Refusal> {
         let within = self.within(site.place);
         match within.resolve("HEAD") {
@@ -171,8 +171,8 @@ impl Piece {
         }
     }
 
-    /// Commits all that is changed, by commands of git that run nothing and look into no other
-    /// repository within the worktree.
+    /// Commits all changes, with git commands that run no filter or hook and enter no nested
+    /// repository.
     fn commit_all(&self, site: &Site<'_>, within: &Program) -> Result<(), String> {
         let except = format!(":(exclude){}", agent_folder::NAME);
         let words = [
@@ -214,7 +214,7 @@ impl Piece {
         Ok(())
     }
 
-    /// Prints what an agent that sent on itself left uncommitted.
+    /// Prints what an agent that sent its work on itself left uncommitted.
     pub(super) fn tell_left_behind(&self, site: &Site<'_>) {
         let changed = self.uncommitted(site);
         if !changed.is_empty() {
@@ -261,7 +261,8 @@ impl Piece {
             if attempt > 0 {
                 thread::sleep(PAUSE);
             }
-            // From the repository's own folder: a remote by a relative path is relative to that.
+            // Run in the repository's own folder, since a remote's relative path is resolved from
+            // there.
             match self.program.push(remote, &branch) {
                 Ok(()) => return Pushed::Done,
                 Err(why) if is_refusal(&why) => return Pushed::Refused(why),
@@ -294,8 +295,8 @@ impl Piece {
         }
     }
 
-    /// Variables by which git finds remotes with a relative path in a worktree, since git resolves
-    /// such paths from where it runs.
+    /// Variables that tell git in a worktree the absolute paths of remotes with relative ones,
+    /// which git would resolve from the worktree.
     pub(super) fn relative_remotes(&self) -> Vec<(String, String)> {
         let Ok(clone) = Repository::open_here() else {
             return Vec::new();
@@ -336,7 +337,7 @@ impl Supervisor<'_> {
                     self.pushed.insert(branch, tip);
                     continue;
                 }
-                // Its branch may have been removed there on purpose.
+                // The branch of an ended issue may have been removed from the remote on purpose.
                 let state = self.context.tip(self.repository)?.issue(&issue)?.issue()?;
                 if state.is_some_and(|state| state.status != IssueStatus::Open) {
                     continue;

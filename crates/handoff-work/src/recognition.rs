@@ -1,5 +1,5 @@
-//! Recognizes from the end of a run that it could not take place, or that a person must decide
-//! something. Profiles define the words of their programs.
+//! Recognizes by the end of a run that it could not take place, or that a person must decide
+//! something. Profiles define the phrases of their programs.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -32,11 +32,11 @@ const LONGEST_WAIT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Why a run could not take place; its work did not fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unavailable {
-    /// In the program's own words, on one line: `429: rate limited`.
+    /// The reason in the program's words, on one line: `429: rate limited`.
     pub reason: String,
     /// When to retry, if the program says so.
     pub retry_after: Option<Duration>,
-    /// Whether that passes by itself: its provider is busy.
+    /// Whether the obstacle passes by itself, as when the provider is busy.
     pub passes: bool,
 }
 
@@ -67,7 +67,7 @@ impl From<String> for Pattern {
 }
 
 impl Pattern {
-    /// Why it is invalid.
+    /// Checks that the expression is valid.
     pub(super) fn ensure(&self) -> Result<(), String> {
         let compiled = Regex::new(&self.text);
         // The error shows the expression and the position.
@@ -93,12 +93,12 @@ impl Pattern {
     }
 }
 
-/// How a program shows that it can't work now: by the last JSON document of its output, or, without
-/// places in one, by one of its last lines.
+/// How a program shows that it can't work now: in the last JSON document of its output or, if no
+/// places are given, in one of its last lines.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sign {
-    /// The required values of the document, by place.
+    /// The values that the document must have, by place.
     #[serde(default)]
     when: BTreeMap<String, Value>,
     /// The place of the HTTP status.
@@ -117,7 +117,7 @@ pub(super) struct Sign {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Denial {
-    /// The required values of the document, by place; without them, the text is searched.
+    /// The values that a document must have, by place; without any, the text is searched.
     #[serde(default)]
     when: BTreeMap<String, Value>,
     /// The place of the tool's name.
@@ -223,10 +223,11 @@ fn group(found: Option<&Captures<'_>>, name: &str) -> Option<String> {
     Some(text.to_owned()).filter(|text| !text.is_empty())
 }
 
-/// The pattern of a custom command's last line that says its provider is busy.
+/// A custom command's last line if its provider is busy.
 const BUSY: &str = r"(?i)\b(?<status>429|503|529)\b.*\b(?:too many requests|unavailable|overloaded|rate.?limit)|\b(?:too many requests|overloaded_error|rate.?limited|rate.?limit (?:was )?(?:exceeded|reached))\b";
 
-/// Whether an HTTP status allows a retry later, or with another login.
+/// Whether an HTTP status means that the run could not take place: a later retry or another login
+/// may help.
 fn passes(status: &str) -> bool {
     matches!(
         status,
@@ -249,10 +250,10 @@ fn reason_of(status: Option<&str>, reason: &str) -> String {
     text.chars().take(LONGEST).collect()
 }
 
-/// The wait that a text asks for: `try again in 3 hours`, `retry after 34s`.
+/// How long a text asks to wait: `try again in 3 hours`, `retry after 34s`.
 fn asked_to_wait(said: &str, now: Moment) -> Option<Duration> {
     const ASKED: &str = r"(?i)\b(?:try again|retry|retrying|resets?|reset)[ -]?(?:in|after|at)[:= ]+(?<time>[^,;()]+)";
-    // A limit whose end is given in seconds since 1970.
+    // A time in seconds since 1970, at which a limit ends.
     const EPOCH: &str = r"\|(?<time>\d{10})\b";
     [ASKED, EPOCH].into_iter().find_map(|pattern| {
         let found = Regex::new(pattern).ok()?.captures(said)?;
@@ -260,7 +261,7 @@ fn asked_to_wait(said: &str, now: Moment) -> Option<Duration> {
     })
 }
 
-/// The wait: seconds, a number with a unit, or the moment of its end.
+/// Parses a wait: seconds, a number with a unit, or the moment of its end.
 fn waiting_time(text: &str, now: Moment) -> Option<Duration> {
     let text = text.trim();
     let until = |end: Moment| (end - now).to_std().ok();
@@ -329,7 +330,7 @@ pub(super) fn unavailable(
             passes: false,
         });
     }
-    // A custom command says it in words.
+    // A custom command has no signs of its own: search for common phrases.
     if signs.is_empty()
         && let Some(line) = last.first()
         && let Some(found) = Regex::new(BUSY).ok().and_then(|busy| busy.captures(line))
@@ -340,13 +341,14 @@ pub(super) fn unavailable(
             passes: true,
         });
     }
-    // It did nothing else.
+    // Only if there is no other output of note: the program has done nothing else.
     (tail.len() <= REFUSAL && document.is_none())
         .then(|| refused_option(command, tail))
         .flatten()
 }
 
-/// A program that does not know a given option: it is too old, or another program.
+/// The reason if a program does not know an option that it was given: it is too old, or another
+/// program.
 fn refused_option(command: &[String], output: &str) -> Option<Unavailable> {
     const REFUSED: &str = r#"(?i)(?:unknown|unexpected|unrecognized|invalid) (?:option|argument|flag)s?:? ?['"`]?(?<option>[\w-]+)"#;
     let pattern = Regex::new(REFUSED).ok()?;
@@ -377,7 +379,7 @@ fn refused_option(command: &[String], output: &str) -> Option<Unavailable> {
     })
 }
 
-/// The file name of the program that a command runs, also behind `env NAME=VALUE`.
+/// The file name of the program that a command runs, also after `env NAME=VALUE`.
 pub(super) fn program(command: &[String]) -> &str {
     let name = |word: &'_ String| word.rfind('/').map_or(0, |at| at + 1);
     let shown = |word| &String::as_str(word)[name(word)..];
@@ -583,7 +585,7 @@ mod tests {
             let told = role.unavailable(Some(1), &format!("{before}{end}"));
             let told = told.unwrap_or_else(|| panic!("{name}: {end}"));
             assert_eq!(told.reason, *wanted, "{name}");
-            // It succeeded, so its output is about its work.
+            // A run that succeeded: such phrases in its output are about its work.
             assert_eq!(role.unavailable(Some(0), end), None, "{name}");
         }
         let asks = |end: &&(&str, &'static str, &str)| end.1.contains("\"34\"");

@@ -22,7 +22,7 @@ use handoff_cli::args::duration;
 use handoff_cli::environment;
 use handoff_cli::failure::{ErrorCode, Failure};
 
-/// The variables that reach every agent. A `*` at the end makes one a prefix.
+/// The variables that reach every agent; a `*` at the end makes a name a prefix.
 const BASE: &[&str] = &[
     "PATH",
     "HOME",
@@ -40,7 +40,7 @@ const BASE: &[&str] = &[
     "TMP",
     "TEMP",
     "XDG_*",
-    // The way to the network.
+    // Network access.
     "HTTP_PROXY",
     "HTTPS_PROXY",
     "NO_PROXY",
@@ -62,7 +62,7 @@ const BASE: &[&str] = &[
     "GIT_COMMITTER_NAME",
     "GIT_COMMITTER_EMAIL",
     "GIT_COMMITTER_DATE",
-    // The places of toolchains.
+    // Folders of toolchains.
     "CARGO_HOME",
     "RUSTUP_HOME",
     "RUSTUP_TOOLCHAIN",
@@ -131,7 +131,7 @@ pub struct Setup {
     pub time: Duration,
 }
 
-/// The values that a run passes to its command.
+/// The values that replace the placeholders of a command.
 #[derive(Clone, Copy, Debug)]
 pub struct Given<'a> {
     /// The prompt.
@@ -208,19 +208,19 @@ impl Role {
             let word = word.replace("{budget}", budget.as_deref().unwrap_or_default());
             let word = word.replace("{folder}", &folder);
             let word = word.replace("{usage_file}", &usage);
-            // The prompt is last, since its text has no placeholders.
+            // Replace the prompt last: placeholders in its text must stay.
             let word = word.replace("{prompt_file}", &file);
             words.push(word.replace("{prompt}", given.prompt));
         }
         (words, by)
     }
 
-    /// The name of its program.
+    /// The file name of the role's program.
     pub fn program(&self) -> &str {
         recognition::program(&self.command)
     }
 
-    /// The key by which roles with the same program pause together.
+    /// The name under which roles with the same profile or program pause together.
     pub fn profile_name(&self) -> String {
         let profile = self.profile.as_deref();
         profile.unwrap_or_else(|| self.program()).to_owned()
@@ -235,7 +235,7 @@ impl Role {
         is_base || is_listed(name, &self.env)
     }
 
-    /// Why the run could not take place, if its end says so; that is not a failed attempt.
+    /// Why the run could not take place, if its end says so; then the attempt did not fail.
     pub fn unavailable(&self, exit: Option<i32>, tail: &str) -> Option<Unavailable> {
         let now = environment::system_time();
         recognition::unavailable(&self.unavailable, &self.command, (exit, tail), now)
@@ -257,7 +257,7 @@ impl Role {
         })
     }
 
-    /// The question about a denied action, and what allows it.
+    /// The question about a denied action, with the rule that would allow it.
     fn about(&self, denied: &Denied) -> Question {
         let command = denied.command.as_deref().map(handoff::base::text::one_line);
         let text = match &command {
@@ -311,7 +311,7 @@ impl Role {
         let Some(found) = environment::found_by_shell(&name) else {
             return Err(missing(&name));
         };
-        // Check behind `env`, which would report it for each piece of work.
+        // Also check the program that `env` runs: `env` itself would fail at each piece of work.
         let path = self.command.iter().find(|word| word.ends_with(&behind));
         if let Some(path) = path.filter(|path| **path != name)
             && environment::found_by_shell(path).is_none()
@@ -324,7 +324,8 @@ impl Role {
         Ok(())
     }
 
-    /// Refuses to work in place where that is impossible.
+    /// Refuses to work in the repository's own tree if there is none, or if several runs would
+    /// share it.
     ///
     /// # Errors
     /// A usage [`Failure`].
@@ -354,8 +355,8 @@ impl Role {
     }
 }
 
-/// The beginnings of the commands in a shell line, each with its subcommand; `None` if the line
-/// can't be parsed.
+/// The commands of a shell line, each as program and subcommand; `None` if the line can't be
+/// parsed.
 fn beginnings(line: &str) -> Option<Vec<String>> {
     let (mut parts, mut quote) = (vec![String::new()], None);
     for c in line.chars() {
@@ -397,7 +398,7 @@ fn beginnings(line: &str) -> Option<Vec<String>> {
     Some(found)
 }
 
-/// Whether a command begins with another one, by words.
+/// Whether a command begins with the words of another one.
 fn begins(command: &str, with: &str) -> bool {
     let rest = command.strip_prefix(with);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
@@ -465,14 +466,14 @@ struct RoleEntry {
     branches: Vec<String>,
 }
 
-/// What the command line says about every role.
+/// The command line's additions to every role.
 #[derive(Clone, Debug, Default)]
 pub struct Extra {
     /// Variables that reach the agents.
     pub env: Vec<String>,
     /// Commands that they may run.
     pub allow: Vec<String>,
-    /// What it may run.
+    /// The rights of the agents.
     pub rights: Option<Rights>,
 }
 
@@ -612,7 +613,7 @@ impl RoleEntry {
     }
 }
 
-/// The command with the words for its rights, and more words at its end.
+/// The command with the words for its rights in it, and more words at its end.
 fn with_rights(command: Vec<String>, rights: &[String], args: Vec<String>) -> Vec<String> {
     let mut words = Vec::new();
     for word in command {
@@ -680,8 +681,8 @@ pub(super) mod tests {
         role(name).usage
     }
 
-    /// The end of a run of each agent that had to ask a person, the question, and the end of one
-    /// that had not.
+    /// For each agent: the end of a run that had to ask a person, the question and its rule, and
+    /// the end of a run that did not.
     const ENDS: &[(&str, &str, &str, &str, &str)] = &[
         (
             "claude",
@@ -903,7 +904,7 @@ pub(super) mod tests {
         ] {
             assert!(!claude.passes(name), "{name}");
         }
-        // A custom command has what is known of its program.
+        // A custom command gets what its program's built-in profile knows.
         let own = made(None, &["env", "A=B", "/opt/bin/gemini"], &Extra::default());
         let own = own.expect("it is one");
         assert!(own.passes("GEMINI_API_KEY") && !own.passes("ANTHROPIC_API_KEY"));

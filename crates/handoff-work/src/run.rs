@@ -33,7 +33,7 @@ const MOST_OF_REPORT: u64 = 64 * 1024;
 /// How often a run's usage is compared with its budget.
 const COMPARED: Duration = Duration::from_secs(2);
 
-/// How long to wait for a process that can't be ended.
+/// How long to wait for a process that survives being killed.
 const UNHEARD: Duration = Duration::from_secs(5);
 
 /// The delay before a failed extension of a lease is retried.
@@ -46,7 +46,7 @@ pub(super) enum Stop {
     Leave,
     /// The worker no longer holds the handoff, for this reason.
     Lost(String),
-    /// Its agent has ended the work itself, and goes on.
+    /// The agent has ended the work itself, but still runs.
     Done,
     /// Its work is paused, at once, for this reason.
     Paused(String),
@@ -69,7 +69,7 @@ pub(super) enum Notice {
 pub(super) struct End {
     /// Why it was stopped, if it was.
     pub(super) stopped: Option<Stop>,
-    /// Its command's exit status; `None` if its worker was killed.
+    /// The command's exit status; `None` if the worker was killed.
     pub(super) status: Option<ExitStatus>,
     /// The end of its output.
     pub(super) tail: String,
@@ -112,7 +112,7 @@ impl Files {
 
     /// A run's usage so far: from its output or its report, whichever is more.
     fn used_so_far(&self, rules: &[UsageRule], output: UsageSoFar) -> UsageSoFar {
-        // An unreadable file may be half written, so the output counts.
+        // A file that can't be read may be half written: use the output.
         let file = self.reported(rules).ok().flatten().unwrap_or_default();
         UsageSoFar {
             usage: usage::combine(&file, &output.usage),
@@ -120,7 +120,7 @@ impl Files {
         }
     }
 
-    /// The usage of an ended run: an unreadable file is no report now.
+    /// The usage of an ended run. A file that can't be read is now a fault.
     fn used(&self, rules: &[UsageRule], output: UsageSoFar) -> UsageSoFar {
         let refused = self.reported(rules).err();
         let used = self.used_so_far(rules, output);
@@ -130,7 +130,7 @@ impl Files {
         }
     }
 
-    /// The end of a run whose worker was killed, or that left its result.
+    /// The end of a run whose worker was killed.
     pub(super) fn end_of_killed(&self, role: &Role) -> End {
         let (used, tail) = of_killed(&self.own.log(), &role.usage);
         End {
@@ -151,7 +151,7 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// From the answer of a claim or an extension.
+    /// Reads the lease from the answer of a claim or an extension.
     pub(super) fn of(answer: &serde_json::Value) -> Self {
         Self {
             id: answer["id"].as_str().unwrap_or_default().to_owned(),
@@ -160,7 +160,7 @@ impl Lease {
         }
     }
 
-    /// Extends it if half of it is over, with the usage so far.
+    /// Extends the lease once half of it is over, and reports the usage so far.
     fn keep(
         &mut self,
         room: &Room<'_>,
@@ -195,7 +195,7 @@ fn half_way(end: Option<&str>) -> Option<Instant> {
     Some(Instant::now() + left / 2)
 }
 
-/// The surroundings of a run.
+/// What a run needs to start and to watch a command.
 pub(super) struct Room<'a> {
     pub(super) role: &'a Role,
     pub(super) actor: &'a Actor,
@@ -220,7 +220,7 @@ pub(super) struct Started {
 }
 
 impl Started {
-    /// The id of the process that all of the run are below.
+    /// The id of the reaper, below which all processes of the run are.
     pub(super) fn number(&self) -> u32 {
         self.reaper.id()
     }
@@ -251,7 +251,7 @@ impl Room<'_> {
         words: &[String],
         input: Option<&str>,
     ) -> Result<Started, String> {
-        // An earlier run's files are not this one's.
+        // Remove the files of an earlier run.
         self.files.agent.clear();
         let log = self.files.own.log();
         let failed = |error: io::Error| format!("{}: {error}", log.display());
@@ -271,7 +271,7 @@ impl Room<'_> {
             .stderr(errors);
         command.stdin(match input {
             None => Stdio::null(),
-            // The worker's own copy: the agent may have replaced its file.
+            // Write the worker's own copy of the prompt: the agent may have replaced its file.
             Some(text) => {
                 let path = self.files.own.write("prompt.md", text.as_bytes());
                 Stdio::from(path.and_then(File::open).map_err(failed)?)
@@ -284,7 +284,8 @@ impl Room<'_> {
         Ok(Started { reaper, output })
     }
 
-    /// Gives a command its environment: the variables that the role lets through, and its own.
+    /// Gives a command its environment: the variables that the role lets through, and those of the
+    /// run.
     fn surround(&self, command: &mut Command, group: &ProcessGroup) {
         command.env_clear();
         let passing = environment::variables();
@@ -302,7 +303,7 @@ impl Room<'_> {
             .envs(self.variables.iter().map(|(name, value)| (name, value)));
     }
 
-    /// The usage of the work so far.
+    /// The usage of the work so far, earlier runs included.
     fn with_earlier(&self, used: UsageSoFar) -> UsageSoFar {
         let mut all = self.before.to_vec();
         usage::add(&mut all, used.usage);
@@ -326,7 +327,8 @@ impl Room<'_> {
         let used = || self.files.used_so_far(rules, output.used());
         let stopped = self.stopped(&used, lease, line);
         group.end(self.role.bounds.grace);
-        // Its processes were killed if they did not end; another user's may continue.
+        // The group was killed, unless a process belongs to another user: don't wait for that
+        // forever.
         let begun = Instant::now();
         let mut status = None;
         while status.is_none() && begun.elapsed() < UNHEARD {
@@ -394,7 +396,8 @@ pub(super) struct Line<'a> {
     pub(super) sender: &'a Sender<Notice>,
 }
 
-/// Sends a message when a process has ended. Its id stays reserved until it is waited for.
+/// Sends a message when a process has ended, without reaping it: its id can't be reused before
+/// that.
 fn tell_end(child: &Child, sender: Sender<Notice>) {
     let Some(number) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else {
         return;
@@ -402,12 +405,12 @@ fn tell_end(child: &Child, sender: Sender<Notice>) {
     thread::spawn(move || {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while matches!(waitid(WaitId::Pid(number), options), Err(Errno::INTR)) {}
-        // There may be no receiver any more.
+        // The receiver may be gone.
         let _ = sender.send(Notice::Ended);
     });
 }
 
-/// Why a command could not be started, from the end of the output.
+/// Why the reaper could not start the command, from the last line of its output.
 pub(super) fn not_started(end: &End) -> Option<String> {
     let code = end.status.and_then(|status| status.code());
     let line = end.tail.lines().next_back()?;

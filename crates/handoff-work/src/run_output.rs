@@ -1,4 +1,4 @@
-//! The output of a run, read from a pipe as it arrives, with limits on disk and in memory.
+//! The output of a run, read from a pipe as it arrives; its size on disk and in memory is limited.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -14,16 +14,16 @@ use rustix::fs::OFlags;
 
 use super::usage::{UsageReader, UsageRule, UsageSoFar};
 
-/// The maximum of a run's output, from its beginning, in its file, in bytes.
+/// The maximum of a run's output that is written to its file, in bytes.
 const MOST_ON_DISK: u64 = 16 * 1024 * 1024;
 
-/// The maximum of an output's end that is kept of a failure, in bytes.
+/// The maximum of an output's end that is kept with a failure, in bytes.
 const KEPT: usize = 64 * 1024;
 
 /// How long to wait for the remaining output of an ended command.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// The worker's own files of a run, unknown to agents.
+/// A folder for the worker's own files of a run, which agents don't know.
 #[derive(Debug)]
 pub(super) struct RunFolder {
     path: PathBuf,
@@ -40,7 +40,7 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// Whether a killed worker left it.
+    /// Whether the folder exists: a killed worker left it.
     pub(super) fn is_there(&self) -> bool {
         fs::symlink_metadata(&self.path).is_ok_and(|found| found.is_dir())
     }
@@ -96,7 +96,7 @@ impl SoFar {
         self.end.drain(..surplus);
         let room = usize::try_from(MOST_ON_DISK - self.written).unwrap_or(usize::MAX);
         let fitting = &bytes[..bytes.len().min(room)];
-        // A full disk ends no run: the end of its output is in memory.
+        // A full disk must not end the run: the end of its output is in memory.
         if self.log.write_all(fitting).is_ok() {
             self.written += fitting.len() as u64;
         }
@@ -179,7 +179,7 @@ fn whole_lines(end: &[u8]) -> String {
     String::from_utf8_lossy(&end[start..]).into_owned()
 }
 
-/// The output of a killed worker's run: the reported usage, and its end.
+/// The output of a killed worker's run: the usage that it reports, and its end.
 pub(super) fn of_killed(log: &Path, rules: &[UsageRule]) -> (UsageSoFar, String) {
     let mut usage = UsageReader::new(rules);
     let mut end = VecDeque::new();

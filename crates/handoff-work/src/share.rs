@@ -1,4 +1,4 @@
-//! The share of the protocol's budgets that a claim has.
+//! The budgets of a claim.
 
 use std::time::Duration;
 
@@ -27,7 +27,8 @@ struct Limit {
 }
 
 impl Share {
-    /// From the answer of a claim. Its own usage of a budget per run is counted again.
+    /// Reads the budgets from the answer of a claim. A budget per run starts at its maximum again:
+    /// the claim's own usage is counted anew.
     pub(super) fn of(claimed: &Value) -> Self {
         let budgets = claimed["budget"].as_array().into_iter().flatten();
         let limits = budgets.filter_map(|budget| {
@@ -49,7 +50,7 @@ impl Share {
         }
     }
 
-    /// The time that it may still be held: all runs of a claim share it.
+    /// The time for which the handoff may still be held: all runs of a claim share it.
     pub(super) fn time(&self, now: Moment) -> Option<Duration> {
         let all = self.seconds()?;
         let held = self.since.map(|since| (now - since).to_std());
@@ -74,8 +75,8 @@ impl Share {
         limits.map(|limit| limit.most).reduce(f64::min)
     }
 
-    /// The usage to record for an ended run: the whole rest, if its report is unreadable or
-    /// implausible.
+    /// The usage to record for an ended run. If its report is unreadable or implausible, the whole
+    /// remaining budget.
     pub(super) fn recorded(&self, used: UsageSoFar) -> UsageSoFar {
         let spent = Spent::of(&used.usage);
         #[expect(clippy::cast_precision_loss, reason = "a small constant")]
@@ -99,7 +100,7 @@ impl Share {
         }
     }
 
-    /// The rest of all tokens and money.
+    /// The whole remaining budget of tokens and of each currency.
     fn all(&self) -> Vec<ModelUsage> {
         let measured = self.limits.iter().filter(|limit| limit.is_measured());
         let mut all: Vec<ModelUsage> = Vec::new();
@@ -125,7 +126,8 @@ impl Share {
         all
     }
 
-    /// The limit that is exceeded most, in words. An unreadable report counts as the whole rest.
+    /// The limit that is exceeded most, in words; `None` if none is. An unreadable report counts as
+    /// the whole remaining budget.
     pub(super) fn exceeded_by(&self, used: impl FnOnce() -> UsageSoFar) -> Option<String> {
         if !self.is_measured() {
             return None;

@@ -1,4 +1,4 @@
-//! Slots: each is for one piece of work of this clone at a time, with a worker of its own.
+//! Slots: each runs one piece of work at a time, under a worker id of its own.
 //!
 //! A slot's lock is held as long as its process lives, and its note says what runs there. A note
 //! whose lock is free was left by a killed process: the next holder resumes the work, as the same
@@ -33,12 +33,12 @@ pub(super) struct Note {
     pub(super) id: Option<HandoffId>,
     /// How often a process was killed over this piece of work.
     pub(super) cut_off: u32,
-    /// Whether the process that wrote it ended by itself, and left the work to the next one.
+    /// Whether the process that wrote the note ended by itself, leaving the work to the next one.
     pub(super) is_left: bool,
-    /// Whether its command was started.
+    /// Whether the command was started.
     #[serde(default)]
     pub(super) has_run: bool,
-    /// Whether the command still ran when the work was resumed, so that it was unfinished.
+    /// Whether the command still ran when the work was resumed: then its result is incomplete.
     #[serde(skip)]
     pub(super) was_running: bool,
     /// The usage of earlier runs of the work.
@@ -80,11 +80,11 @@ impl Slot {
         let free = numbers
             .into_iter()
             .filter_map(|number| Self::lock(folder, number).ok().flatten());
-        // The process may have ended in between.
+        // A process may have ended between the two checks.
         free.filter(|slot| slot.note().is_some()).collect()
     }
 
-    /// Whether another process of this clone works, or waits for more work.
+    /// Whether another process of this clone holds a slot.
     pub(super) fn is_any_held(folder: &Path) -> bool {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         let mut locks = entries.map(|entry| entry.path());
@@ -116,7 +116,7 @@ impl Slot {
     /// Marks the work as left to the next process.
     pub(super) fn leave(&self) {
         if let Some(note) = self.note() {
-            // Without it, the work counts as cut off.
+            // If the note can't be written, the work counts as cut off.
             let _ = self.write(&Note {
                 is_left: true,
                 ..note
@@ -132,7 +132,7 @@ impl Slot {
     /// Removes the note.
     pub(super) fn clear(&self) {
         let _ = fs::remove_dir_all(self.run_folder());
-        // A remaining note turns out to be about ended work.
+        // If the note can't be removed, its next reader finds that the work has ended.
         let _ = fs::remove_file(self.file());
     }
 

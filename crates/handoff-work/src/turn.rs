@@ -1,4 +1,4 @@
-//! A piece of work and the protocol's turns: whether its agent merges, and the contract for a
+//! A piece of work's part in the protocol's turns: whether its agent merges, and the contract for a
 //! conflict.
 
 use handoff::base::ids::AgentName;
@@ -25,9 +25,9 @@ pub(super) struct Merging {
 pub(super) struct Conflict {
     pub(super) kind: String,
     pub(super) to: String,
-    /// The fields that mark it as one, as for `--set`.
+    /// The fields that mark it as a conflict, by path as in `--set`.
     fields: Vec<(String, String)>,
-    /// The list of problems, and the text field of an entry.
+    /// The list of problems, and the text field of its entries.
     list: (String, String),
 }
 
@@ -70,7 +70,7 @@ impl Merging {
     }
 }
 
-/// A JSON Pointer as for `--set`.
+/// Converts a JSON Pointer to a path for `--set`.
 fn field(pointer: &str) -> String {
     pointer.trim_start_matches('/').replace('/', ".")
 }

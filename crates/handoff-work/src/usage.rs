@@ -1,4 +1,4 @@
-//! Reads a run's usage from its command's output, at the places that profiles define.
+//! Reads a run's usage from its command's output, at the places that its profile defines.
 //!
 //! The output comes from an agent: it may be large, or made to hide costs. Memory is bounded,
 //! figures never decrease, and an unreadable report differs from none.
@@ -17,12 +17,12 @@ use super::documents::{Found, Picked, PlaceSet, Splitter};
 /// The maximum number of named reports that a later one of the same name replaces.
 const MOST_NAMED: usize = 64;
 
-/// The places of usage in a kind of JSON document of the output. Places are JSON Pointers; a list
-/// of them is added up.
+/// The places of usage figures in one kind of JSON document in the output. Places are JSON
+/// Pointers; the figures of several places are added up.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UsageRule {
-    /// The required values of such a document, by place: texts, numbers and booleans.
+    /// The values that such a document must have, by place: texts, numbers and booleans.
     #[serde(default)]
     pub(super) when: BTreeMap<String, Value>,
     /// The place of an object with a member per model; the other places are in its members.
@@ -67,7 +67,7 @@ impl Places {
         }
     }
 
-    /// The sum of the existing counts.
+    /// The sum of the counts that exist.
     fn count(&self, of: &Picked) -> Result<Option<u64>, String> {
         self.total(of, "a count", Value::as_u64, u64::saturating_add)
     }
@@ -110,7 +110,7 @@ fn short(value: &Value) -> String {
 }
 
 impl UsageRule {
-    /// Why it is invalid.
+    /// Checks that the rule is valid.
     pub(super) fn ensure(&self) -> Result<(), String> {
         ensure_when(&self.when)?;
         let figures = [
@@ -152,7 +152,7 @@ impl UsageRule {
         fits(&self.when, document) && each.is_none_or(|place| has_models(place).is_some())
     }
 
-    /// The texts that such a document contains, so that others need not be parsed.
+    /// Texts that occur in every such document: others need not be parsed.
     fn needles(&self) -> Vec<Needle> {
         let each = self.each_of.iter().filter_map(|place| named(place));
         let values = self.when.values().map(Value::to_string);
@@ -160,7 +160,8 @@ impl UsageRule {
         words.filter_map(|word| needle(&word)).collect()
     }
 
-    /// The texts of an unparsable document that could be such a report, without required values.
+    /// Texts of figures, which show that an unparsable document could be such a report; for rules
+    /// without required values.
     fn figures(&self) -> Vec<Needle> {
         let places = self.cost.all().iter().chain(self.output_tokens.all());
         let words = places.filter_map(|place| named(place));
@@ -210,13 +211,13 @@ impl UsageRule {
     }
 }
 
-/// Whether a document has these values.
+/// Whether a document has all of these values.
 pub(super) fn fits(when: &BTreeMap<String, Value>, document: &Picked) -> bool {
     when.iter()
         .all(|(place, value)| document.at(place).and_then(Picked::scalar) == Some(value))
 }
 
-/// Why these can't be values of a document.
+/// Checks that these can be values of a document.
 pub(super) fn ensure_when(when: &BTreeMap<String, Value>) -> Result<(), String> {
     let composite = when
         .iter()
@@ -248,7 +249,7 @@ fn needle(word: &str) -> Option<Needle> {
     Needle::new(&regex::escape(word)).ok()
 }
 
-/// The name of the member at a place.
+/// The name of the member at a place, in quotes.
 fn named(place: &str) -> Option<String> {
     let name = place.rsplit('/').next()?;
     Some(format!("\"{name}\""))
@@ -258,7 +259,7 @@ fn named(place: &str) -> Option<String> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct UsageSoFar {
     pub(super) usage: Vec<ModelUsage>,
-    /// Why a report is unreadable, so that the usage is unknown.
+    /// Why a report is unreadable; then the usage is unknown.
     pub(super) unreadable: Option<String>,
 }
 
@@ -348,7 +349,7 @@ impl UsageReader {
         });
     }
 
-    /// The usage so far: from the first rule with a result, or more if others found more.
+    /// The usage so far: by unit, from the first rule with a result unless another found more.
     pub(super) fn used(&self) -> UsageSoFar {
         let found = self.found.iter().map(|sum| &sum.usage);
         let usage = found.fold(Vec::new(), |known, more| combine(&known, more));
@@ -408,10 +409,11 @@ impl Sum {
     }
 }
 
-/// The usage in the report file: a report, or what a profile's program writes there itself.
+/// Reads the report file: a usage report, or the output that a profile's program writes there
+/// itself.
 ///
 /// # Errors
-/// Why it is no report.
+/// Why it is not a report.
 pub(super) fn in_file(rules: &[UsageRule], bytes: &[u8]) -> Result<Vec<ModelUsage>, String> {
     read_usage(bytes).or_else(|error| {
         let mut reader = UsageReader::new(rules);
@@ -419,7 +421,7 @@ pub(super) fn in_file(rules: &[UsageRule], bytes: &[u8]) -> Result<Vec<ModelUsag
         let found = reader.used();
         match found.unreadable {
             Some(why) => Err(why),
-            // It may have used nothing.
+            // The run may have used nothing.
             None if reader.has_report => Ok(found.usage),
             None => Err(error.to_string()),
         }
@@ -433,7 +435,7 @@ fn is_same(one: &ModelUsage, other: &ModelUsage) -> bool {
         && (one.currency == other.currency || one.currency.is_none() || other.currency.is_none())
 }
 
-/// Raises known figures to those of a later report, by model; none decreases.
+/// Raises known figures to those of a later report, by model; no figure decreases.
 fn raise(known: &mut Vec<ModelUsage>, later: Vec<ModelUsage>) {
     for one in later {
         let Some(own) = known.iter_mut().find(|own| is_same(own, &one)) else {
@@ -451,7 +453,7 @@ fn raise(known: &mut Vec<ModelUsage>, later: Vec<ModelUsage>) {
     }
 }
 
-/// The differences from lower figures, by model.
+/// Subtracts the earlier figures, by model.
 fn beyond(highest: &[ModelUsage], before: &[ModelUsage]) -> Vec<ModelUsage> {
     let less =
         |all: Option<u64>, part: Option<u64>| Some(all?.saturating_sub(part.unwrap_or_default()));
@@ -540,9 +542,8 @@ pub(super) fn add(known: &mut Vec<ModelUsage>, more: Vec<ModelUsage>) {
     }
 }
 
-/// The option that reports the usage; `None` if there is none.
-///
-/// Valid reports of single runs may be invalid together, but the work is not lost for that.
+/// The option that reports this usage; `None` if it is invalid. Reports that are valid alone may be
+/// invalid together, and the work must not be lost for that.
 pub(super) fn option(usage: &[ModelUsage]) -> Option<String> {
     let json = serde_json::to_string(usage)
         .ok()

@@ -19,15 +19,15 @@ use super::program::{Actor, Program, word};
 use handoff_cli::process::ProcessGroup;
 use handoff_cli::process::locked;
 
-/// The lock reason of a worktree that git, `restore` or this program has not finished with.
+/// Lock reasons of worktrees that git, `restore` or this program has not finished with.
 const ADDING: &str = "initializing";
 const RESTORING: &str = "a restore that has not finished";
 const REMOVING: &str = "a removal that has not finished";
 
-/// How long an unused worktree may be locked to be examined.
+/// How long to wait for a worktree that another worker is only examining.
 const LOOKING: Duration = Duration::from_secs(1);
 
-/// How long to wait for the end of other work on the same branch.
+/// How long to wait for other work on the same branch to end.
 const ENDING: Duration = Duration::from_secs(60);
 
 /// The worktrees of a clone.
@@ -44,11 +44,11 @@ pub(super) struct Worktrees {
 #[derive(Debug)]
 pub(super) struct Worktree {
     pub(super) checkout: Checkout,
-    /// Whether it contains work of an earlier attempt.
+    /// Whether it has work of an earlier attempt.
     pub(super) has_earlier_work: bool,
-    /// Whether it was created for this work, so that it is not set up yet.
+    /// Whether it was just created, so that it must be set up.
     pub(super) is_new: bool,
-    /// Its name among those of this clone.
+    /// Its name among this clone's worktrees.
     pub(super) name: String,
     /// Held until the work there ends.
     _lock: File,
@@ -70,7 +70,7 @@ pub(super) struct Wanted<'a> {
     pub(super) remote: Option<&'a str>,
     /// The start of a new branch.
     pub(super) base: &'a str,
-    /// Whether to wait for the end of other work on the same issue.
+    /// Whether to wait until other work on the same issue has ended.
     pub(super) waits: bool,
 }
 
@@ -92,14 +92,14 @@ pub(super) enum Trouble {
     Other(String),
 }
 
-/// The note about a worktree.
+/// The stored note about a worktree.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Remembered {
     pub(super) issue: IssueKey,
     pub(super) path: PathBuf,
     /// The last handoff worked on there.
     pub(super) last: HandoffId,
-    /// Its original state; `None` while it is being created.
+    /// Its identity when it was created; `None` until then.
     pub(super) checkout: Option<Checkout>,
     /// The branches that runs there created for its issue.
     #[serde(default)]
@@ -125,7 +125,7 @@ impl Worktrees {
         }
     }
 
-    /// The same, for a piece of work whose processes have this mark.
+    /// The same worktrees; processes get this group's mark.
     pub(super) fn marked(&self, group: &ProcessGroup) -> Self {
         Self {
             program: self.program.marked(group),
@@ -143,7 +143,7 @@ impl Worktrees {
         };
         fs::create_dir_all(&self.folder).map_err(|error| failed(error, &self.folder))?;
         let key = wanted.id.issue();
-        // The one in which the same work was begun, then the first free one.
+        // First the worktree in which the same work was begun, then the first free one.
         let begun = self.names().into_iter().filter(|name| {
             let remembered = self.remembered(name);
             remembered.is_some_and(|remembered| remembered.last == *wanted.id)
@@ -176,7 +176,7 @@ impl Worktrees {
                 made: known.map_or_else(Vec::new, |known| known.made),
                 path: path.clone(),
             };
-            // Before it exists: one without a note would stay forever.
+            // Write the note before the worktree exists: without a note, nobody would remove it.
             if is_empty(&path) {
                 remembered.checkout = None;
                 let noted = self.remember(&name, &remembered);
@@ -205,7 +205,7 @@ impl Worktrees {
         unreachable!("numbers do not end")
     }
 
-    /// Prepares the wanted worktree at a path, unless something else is there.
+    /// Prepares the worktree at a path; `None` if it can't be used for this work.
     fn prepare(
         &self,
         wanted: &Wanted<'_>,
@@ -215,7 +215,7 @@ impl Worktrees {
         if is_empty(path) {
             return self.create(wanted, path).map(Some);
         }
-        // Only a noted one was created here; a person may have created one in this folder, too.
+        // Without a finished note, a person may have created the worktree in this folder.
         let is_made = self
             .noted(name)
             .is_some_and(|known| known.checkout.is_some());
@@ -227,7 +227,8 @@ impl Worktrees {
             return Ok(None);
         };
         if !is_whole(&checkout) {
-            // It was being created or removed: no work was done there since.
+            // The process was killed while it created or removed the worktree: no work was done
+            // there since.
             self.discard(name, path)?;
             return self.create(wanted, path).map(Some);
         }
@@ -244,7 +245,7 @@ impl Worktrees {
         let is_other = known.last != *wanted.id;
         let is_sparse = checkout.git_dir.join("info/sparse-checkout").exists();
         if is_other && !is_sparse {
-            // Its index may say that files are as their commit has them which are not.
+            // An agent may have marked files in its index as unchanged: rebuild it.
             if renew_index(&checkout, &within).is_err() {
                 return Ok(None);
             }
@@ -253,13 +254,13 @@ impl Worktrees {
             if !is_other {
                 return Ok(Some(found(true)));
             }
-            // Its branch is needed elsewhere; unfinished work stays. If the branch can't be
-            // released, the next step reports it.
+            // Keep the unfinished work, but release the branch, which is needed elsewhere. If that
+            // fails, the next step reports it.
             let _ = self.let_go(&checkout);
             return Ok(None);
         }
         if wanted.restores || (is_other && is_sparse) {
-            // Whoever finds it half removed knows by this that it is.
+            // Mark the removal: whoever finds the worktree half removed can then discard it.
             let words = ["worktree", "lock", "--reason", REMOVING, &word(path)];
             self.program.git(&words).map_err(Trouble::Other)?;
             self.discard(name, path)?;
@@ -269,7 +270,7 @@ impl Worktrees {
         Ok(Some(found(false)))
     }
 
-    /// Removes a worktree with its content. A folder that is there afterwards is another one.
+    /// Removes a worktree with its content. If a folder is there afterwards, it is another one.
     fn discard(&self, name: &str, path: &Path) -> Result<(), Trouble> {
         let words = ["worktree", "remove", "--force", "--force", &word(path)];
         self.program.git(&words).map_err(Trouble::Other)?;
@@ -304,7 +305,7 @@ impl Worktrees {
                 .run(wanted.actor, &["restore", &id, "--worktree", &path]);
             if said.exit == 0 {
                 let made: Prepared = made(true)?;
-                // If the branch moved since, the work stays on its own commit.
+                // If the branch has moved since, the restored work stays on its own commit.
                 let _ = self.check_out(wanted, &self.program.within(&made.checkout));
                 return Ok(made);
             }
@@ -329,7 +330,7 @@ impl Worktrees {
             if !error.contains("already registered") {
                 return Err(error);
             }
-            // Somebody deleted its folder.
+            // Somebody deleted the worktree's folder: remove git's entry.
             self.program
                 .git(&["worktree", "remove", "--force", &path])?;
             self.program.git(&words)
@@ -362,8 +363,8 @@ impl Worktrees {
         Ok(())
     }
 
-    /// Takes a branch that git reports in another worktree: one of this program's releases it once
-    /// it is unused; a person's is left alone.
+    /// Takes a branch that git says is checked out elsewhere: from this program's worktrees once
+    /// they are unused, never from a person's.
     fn take_branch(
         &self,
         error: &str,
@@ -383,7 +384,7 @@ impl Worktrees {
             return Err(Trouble::CheckedOut(other.to_owned()));
         };
         let begun = Instant::now();
-        // Usually, the agent that sent this is about to end.
+        // Usually another agent, which sent this work, is about to end.
         while begun.elapsed() < ENDING {
             if let Ok(Some(_lock)) = self.lock(&name) {
                 self.let_go(&known).map_err(Trouble::Other)?;
@@ -397,7 +398,7 @@ impl Worktrees {
         )))
     }
 
-    /// Releases the branch of a worktree, and nothing else: the folder may be another by now.
+    /// Detaches the HEAD of a worktree, without touching the folder, which may have been replaced.
     fn let_go(&self, checkout: &Checkout) -> Result<(), String> {
         let git_dir = word(&checkout.git_dir);
         let at = |words: &[&str]| {
@@ -408,7 +409,7 @@ impl Worktrees {
         at(&["update-ref", "--no-deref", "HEAD", &head]).map(drop)
     }
 
-    /// Moves the branch to the remote's, unless it has commits that the remote lacks.
+    /// Moves the branch to the remote's commit, unless it has commits that the remote lacks.
     fn follow(&self, wanted: &Wanted<'_>, within: &Program) {
         let Some(remote) = wanted.remote.filter(|_| !wanted.detached) else {
             return;
@@ -418,7 +419,7 @@ impl Worktrees {
             && within.branch().is_some()
             && within.has_none_of_its_own("HEAD", remote)
         {
-            // If changed files prevent the move, it stays.
+            // If changed files are in the way, the branch stays.
             let _ = within.git(&["reset", "--quiet", "--keep", &theirs]);
         }
     }
@@ -427,13 +428,12 @@ impl Worktrees {
         self.has_ref(&format!("refs/heads/{branch}"))
     }
 
-    /// Whether the clone has a ref.
     fn has_ref(&self, name: &str) -> bool {
         self.program.resolve(name).is_some()
     }
 
-    /// The branch's commit: the local one if it has commits that the remote lacks, else the
-    /// remote's; a new branch starts at the base.
+    /// The commit to start from: the local branch if it has commits that the remote lacks, else the
+    /// remote's branch; for a new branch, the base.
     fn start(&self, wanted: &Wanted<'_>) -> String {
         let theirs = wanted
             .remote
@@ -450,7 +450,8 @@ impl Worktrees {
                     let lacks = sent.and_then(|words| self.program.git(&words).ok());
                     lacks.is_some_and(|lacks| lacks == "0")
                 };
-                // A branch of the same name that was created elsewhere is not the one to read.
+                // To read, prefer the branch with the sent commit: the local one may be another of
+                // the same name.
                 let is_other = wanted.detached && !has(&own) && has(&theirs);
                 if is_other || self.program.has_none_of_its_own(&own, remote) {
                     theirs
@@ -463,7 +464,7 @@ impl Worktrees {
         }
     }
 
-    /// A base's commit: on the remote, else here.
+    /// A base's commit: the remote's, else the local one.
     pub(super) fn start_of(&self, base: &str, remote: Option<&str>) -> String {
         let theirs = remote.and_then(|remote| {
             let name = base.strip_prefix(&format!("{remote}/")).unwrap_or(base);
@@ -472,7 +473,7 @@ impl Worktrees {
         theirs.unwrap_or_else(|| base.to_owned())
     }
 
-    /// The default base of work: the remote's main branch, else the one that the repository has
+    /// The default base of work: the remote's main branch, else the branch that the repository has
     /// checked out.
     pub(super) fn base(&self, remote: Option<&str>) -> String {
         let main = self.main(remote).or_else(|| self.program.branch());
@@ -487,17 +488,17 @@ impl Worktrees {
         Some(format!("{remote}/{main}"))
     }
 
-    /// Updates what is known of a remote's branch.
+    /// Fetches a remote's branch.
     pub(super) fn refresh(&self, remote: &str, branch: &str) {
         let name = branch.strip_prefix(&format!("{remote}/")).unwrap_or(branch);
         let _ = self.fetched(remote, name);
     }
 
-    /// A remote's branch, as new as can be read now.
+    /// The tracking ref of a remote's branch, fetched if possible; `None` if there is none.
     fn fetched(&self, remote: &str, branch: &str) -> Option<String> {
         let tracking = format!("refs/remotes/{remote}/{branch}");
         let refspec = format!("+refs/heads/{branch}:{tracking}");
-        // If it is unreachable, the known state is used.
+        // If the remote is unreachable, use what was fetched before.
         let _ = self.program.git(&[
             "fetch",
             "--quiet",
@@ -545,8 +546,8 @@ impl Worktrees {
         all.lines().map(str::to_owned).collect()
     }
 
-    /// Remembers the branch that a run left its worktree on, if the run made it: neither this clone nor
-    /// a remote had one of its name.
+    /// Remembers the branch that a run left its worktree on, if the run created it: neither this
+    /// clone nor a remote had a branch of that name.
     pub(super) fn note_made(
         &self,
         worktree: &Worktree,
@@ -568,14 +569,14 @@ impl Worktrees {
             !found.is_ok_and(|found| found.is_empty())
         };
         let known = self.remembered(&worktree.name);
-        // One that is not remembered has to be allowed by a person.
+        // If the remote has the branch, only a person can allow agents to write to it.
         if let (Some(mut known), false) = (known, remote.is_some_and(is_there)) {
             known.made.push(branch);
             let _ = self.remember(&worktree.name, &known);
         }
     }
 
-    /// The noted names.
+    /// The names of the noted worktrees.
     fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.notes).into_iter().flatten().flatten();
         let name = |entry: fs::DirEntry| {
@@ -601,7 +602,7 @@ impl Worktrees {
         self.lock(&found.name).ok().flatten()
     }
 
-    /// The unique work of this worktree.
+    /// The unique work of a worktree, which removing it would lose.
     pub(super) fn loses(&self, checkout: &Checkout) -> Vec<String> {
         if let Err(why) = checkout.check() {
             return if checkout.path.exists() {
@@ -632,7 +633,7 @@ impl Worktrees {
         loses
     }
 
-    /// Removes an unused worktree; one with unique work only if that may be lost.
+    /// Removes an unused worktree, with unique work only if `may_lose`.
     pub(super) fn remove(&self, found: &Found, may_lose: bool) -> Result<(), String> {
         let path = word(&found.remembered.path);
         let checkout = found.remembered.checkout.as_ref();
@@ -649,7 +650,7 @@ impl Worktrees {
         Ok(())
     }
 
-    /// Locks a worktree that others may be examining, or about to leave.
+    /// Locks a worktree, waiting for others that examine or leave it.
     fn lock_soon(&self, name: &str, patience: Duration) -> std::io::Result<Option<File>> {
         let begun = Instant::now();
         loop {
@@ -665,8 +666,8 @@ impl Worktrees {
         locked(&self.notes.join(format!("{name}.lock")))
     }
 
-    /// The note; if a worker was killed before it noted the original state, the current one: no
-    /// agent has worked there yet.
+    /// The note about a worktree. If its worker was killed before it noted the identity, the
+    /// current one is taken: no agent has worked there yet.
     fn remembered(&self, name: &str) -> Option<Remembered> {
         let known = self.noted(name)?;
         if known.checkout.is_some() || is_empty(&known.path) {
@@ -688,11 +689,11 @@ impl Worktrees {
 }
 
 impl Program {
-    /// Whether HEAD is at a commit that no branch has, nor a tag.
+    /// Whether HEAD is detached at a commit that no branch or tag contains.
     pub(super) fn has_unreferenced_head(&self) -> bool {
         let mut words = vec!["for-each-ref", "--contains", "HEAD", "--count=1"];
         words.extend(["refs/heads", "refs/remotes", "refs/tags"]);
-        // A branch that is checked out has it.
+        // A checked-out branch contains it.
         self.branch().is_none() && self.git(&words).is_ok_and(|holders| holders.is_empty())
     }
 
@@ -712,7 +713,7 @@ impl Program {
     }
 }
 
-/// Makes an index of HEAD in which git knows no file yet: it compares each with its commit.
+/// Rebuilds the index from HEAD without file stats, so that git compares every file's content.
 fn renew_index(checkout: &Checkout, within: &Program) -> Result<(), String> {
     match fs::remove_file(checkout.git_dir.join("index")) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.to_string()),
