@@ -1,8 +1,9 @@
-//! Detects secrets in what is about to be stored; reports them by place and rule, never by value.
+//! Detects secrets in data that is about to be stored; reports them by place and rule, never by
+//! value.
 //!
-//! A text is screened as it is and, if it parses as a contract, by its values, so that escapes hide
-//! nothing. A value is screened together with its key, often the only sign of a password.
-//! [`Secret`] exposes its rule and place, but not the secret.
+//! A text is screened as it is and, if it parses as a contract, also by its values, because escapes
+//! could hide a secret in the raw text. A value is screened together with its key, often the only
+//! sign of a password. [`Secret`] exposes its rule and place, but not its text.
 
 mod rules;
 #[cfg(test)]
@@ -26,7 +27,7 @@ use super::value::each_text;
 pub use rules::is_rule;
 use rules::{Hit, Rule, hits};
 
-/// The maximum number that is listed, and compared pairwise.
+/// The maximum number of secrets that are listed, and that are compared pairwise.
 const MOST: usize = 100;
 
 /// Permission to store a match of a rule: `RULE`, or `RULE@PLACE` for one place only.
@@ -152,7 +153,8 @@ impl Secrets {
                 found.under(path, key, value);
                 offsets.resize(found.0.len(), offset);
             });
-            // Determining a value's place parses the document again.
+            // Finding a value's place parses the document again, so it is done only for few
+            // secrets.
             if found.0.len() + raw.len() <= MOST {
                 for (secret, offset) in found.0.iter_mut().zip(offsets) {
                     secret.position = source.position(&secret.path, offset);
@@ -181,7 +183,7 @@ impl Secrets {
         found.hide_paths()
     }
 
-    /// Masks secrets in the paths, since a key may be one.
+    /// Masks secrets in the paths, since a key may be a secret.
     fn hide_paths(mut self) -> Self {
         if self.0.is_empty() {
             return self;
@@ -193,7 +195,8 @@ impl Secrets {
         self
     }
 
-    /// Screens a value together with the end of its key, which many values may share.
+    /// Screens a value together with its key. Only the end of the key: many values may have the
+    /// same long one.
     fn under(&mut self, path: &str, key: &str, value: &str) {
         const KEY: usize = 200;
         let start = (0..key.len()).find(|&at| key.len() - at <= KEY && key.is_char_boundary(at));
@@ -210,10 +213,11 @@ impl Secrets {
         }
     }
 
-    /// Adds matches in raw bytes. A secret that was already found as a value only gets a more exact
-    /// position.
+    /// Adds the matches in raw bytes. If a secret was already found as a value, it only gets a more
+    /// exact position.
     fn raw(&mut self, path: &str, bytes: &[u8], hits: Vec<Found>) {
-        // Pairwise comparison is only for few secrets; among many, equal texts count as the same.
+        // Pairwise comparison is quadratic; among many secrets, only equal texts are recognized as
+        // the same.
         let is_few = self.0.len() + hits.len() <= MOST;
         let mut known: Vec<bool> = vec![false; self.0.len()];
         let mut same_text: HashMap<Vec<u8>, VecDeque<usize>> = HashMap::new();
@@ -254,7 +258,7 @@ impl Secrets {
         }
     }
 
-    /// The findings: the first hundred, and the number of the rest.
+    /// A finding for each of the first hundred, and one with the number of the rest.
     pub fn findings(&self) -> impl Iterator<Item = Finding> {
         let more = self.0.len().saturating_sub(MOST);
         let more = (more > 0).then(|| {
@@ -307,7 +311,7 @@ impl Secrets {
         }
     }
 
-    /// Masks every run of characters that also occurs in a secret.
+    /// Masks every part of the text that also occurs in a secret.
     pub fn mask_text(&self, text: &mut String) {
         if !self.0.is_empty() {
             Mask::of(self).apply(text);
@@ -315,7 +319,7 @@ impl Secrets {
     }
 }
 
-/// Every short byte sequence of a secret.
+/// Every sequence of [`Mask::RUN`] bytes in a secret.
 struct Mask(HashSet<[u8; Mask::RUN]>);
 
 impl Mask {
@@ -359,8 +363,8 @@ struct Found {
     value: Vec<u8>,
 }
 
-/// Every secret in a text, as it is and without invisible characters, as a summary or message would
-/// contain it.
+/// Every secret in a text: in the text as it is, and in the text without invisible characters,
+/// which is how a summary or message will show it.
 fn found_in(text: &[u8]) -> Vec<Found> {
     let found = |hit: Hit, text: &[u8], start: usize| Found {
         rule: hit.rule,
@@ -389,7 +393,7 @@ fn found_in(text: &[u8]) -> Vec<Found> {
     all
 }
 
-/// A text without invisible characters, with the original offset of each byte; `None` if it has
+/// A text without its invisible characters, with the original offset of each byte; `None` if it has
 /// none.
 fn joined(text: &[u8]) -> Option<(Vec<u8>, Vec<usize>)> {
     let seen = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t');
@@ -415,7 +419,7 @@ fn joined(text: &[u8]) -> Option<(Vec<u8>, Vec<usize>)> {
     (joined.len() < text.len()).then_some((joined, offsets))
 }
 
-/// Lines and columns of increasing offsets, in one pass.
+/// Converts increasing offsets to lines and columns, in one pass.
 struct Walk<'t> {
     bytes: &'t [u8],
     at: usize,
@@ -472,7 +476,7 @@ mod tests {
         secrets.iter().map(|secret| secret.rule.id).collect()
     }
 
-    /// A summary drops invisible characters, and thereby joins the parts.
+    /// A summary drops invisible characters, which joins the parts again.
     #[test]
     fn a_token_is_found_however_it_is_split() {
         let plain = rules(&Secrets::in_value(&TOKEN.into())).join(" ");
@@ -513,7 +517,7 @@ mod tests {
         );
     }
 
-    /// A token is found without blanks around it; a word that only begins like one is not.
+    /// A token is found even within other text; a word that only starts like a token is not.
     #[test]
     fn a_token_that_is_glued_to_other_text_is_found() {
         let key = concat!("AK", "IAQ7ZP3M2XKD9WLT5R");
@@ -560,7 +564,6 @@ mod tests {
         );
     }
 
-    /// All are found; the first hundred are listed, the rest are counted.
     #[test]
     fn many_are_found_and_the_first_hundred_are_listed() {
         let token = |n: usize| format!("{}{n:05}Qv9LmT4zRb7WnY1cD5eF6gH8jK0aBcD", &TOKEN[..4]);
@@ -577,7 +580,7 @@ mod tests {
         );
         let json = serde_json::json!({ "requirements": lines }).to_string();
         let input = Secrets::in_input(&Input::read(json.as_bytes()));
-        // Each is found as a value and located in the text.
+        // Each is found as a value and located in the source.
         assert_eq!(input.0.len(), 3000);
         assert_eq!(input.0[2999].path, "/requirements/2999");
         assert!(input.iter().all(|secret| secret.position.is_some()));

@@ -1,6 +1,5 @@
-//! Generates `table.rs` from the rules, so that screening a contract parses none:
-//! `UPDATE_REFERENCE=1 cargo test -p handoff-contract table` writes it, and without the variable a
-//! test compares it.
+//! Generates `table.rs`, so that no rules are parsed at run time: `UPDATE_REFERENCE=1 cargo test -p
+//! handoff-contract table` writes it; without the variable, the test compares it.
 //!
 //! The rules are those of the crate `nosecrets-rules` and the project's own, which override the
 //! crate's by id.
@@ -41,7 +40,7 @@ fn table() -> String {
     let mut code = String::from(
         "// Generated from rules.toml and nosecrets-rules; see table_generator.rs.\n\n",
     );
-    // Words by rule. A rule's keyword may be several words, all of which are required.
+    // The words of each rule. A rule's keyword may be several words, all of which must occur.
     let mut words: Vec<String> = Vec::new();
     code += "static RULES: &[Rule] = &[\n";
     for rule in rules.values() {
@@ -74,7 +73,7 @@ fn table() -> String {
     }
     code += "];\n\nstatic WORDS: &[Word] = &[\n";
     let begins = |word: &str| match *word.as_bytes() {
-        // A one-character word counts only where another word is found too; see `words_in`.
+        // A one-character word counts only if another word is found; see `words_in`.
         [one] => pair(one, 0),
         [one, two, ..] => pair(one, two),
         [] => unreachable!("a keyword has no empty word"),

@@ -15,7 +15,7 @@ fn bits_per_character(value: &[u8]) -> f64 {
 }
 
 /// Whether a value looks random: digits among letters, few repetitions. A UUID does not count,
-/// because contracts use them as names everywhere.
+/// because contracts use UUIDs as names.
 pub(super) fn is_drawn(value: &[u8]) -> bool {
     let digits = value.iter().filter(|b| b.is_ascii_digit()).count();
     let letters = value.iter().filter(|b| b.is_ascii_alphabetic()).count();
@@ -24,7 +24,7 @@ pub(super) fn is_drawn(value: &[u8]) -> bool {
     digits > 1 && letters > 1 && !is_uuid(value) && bits_per_character(value) >= least
 }
 
-/// Whether a value looks like a password chosen by a person: letters, plus a digit or a sign that
+/// Whether a value looks like a password that a person chose: letters, and a digit or a sign that
 /// identifiers do not contain.
 pub(super) fn is_chosen(value: &[u8]) -> bool {
     let letters = value.iter().any(u8::is_ascii_alphabetic);
@@ -33,13 +33,13 @@ pub(super) fn is_chosen(value: &[u8]) -> bool {
     letters && value.iter().any(others) && !calls
 }
 
-/// Whether a value only marks a secret's place: a variable, or a row of crosses.
+/// Whether a value only stands for a secret: a variable, or a row of `x` or `*`.
 pub(super) fn is_blank(value: &[u8]) -> bool {
     let starts: [&[u8]; 6] = [b"${", b"$(", b"{{", b"<", b"%(", b"$"];
     starts.iter().any(|start| value.starts_with(start)) || holds(value, &[b"xxxxx", b"*****"])
 }
 
-/// Whether a value that is a secret only by its name is a placeholder.
+/// Whether a value that only its name makes a secret is a placeholder.
 pub(super) fn is_placeholder(value: &[u8]) -> bool {
     const WORDS: [&[u8]; 8] = [
         b"example",

@@ -1,5 +1,5 @@
-//! Enumerations with a member that lists all others, such as `low|medium|high`: examples use it,
-//! contracts must not.
+//! Enumerations with a member that lists all others, such as `low|medium|high`. Examples use that
+//! member; contracts must not.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::value::scalar_text;
 pub(super) struct Choices {
     /// By node: the member that lists the choices, and the choices.
     leaves: HashMap<usize, (String, Vec<String>)>,
-    /// For each node, whether a path leads from it to such an enumeration; empty without enumerations.
+    /// For each node, whether such an enumeration is reachable from it; empty if there is none.
     leads: Vec<bool>,
     /// The choices of every enumeration, by the text that would list them all.
     lists: Vec<(String, Vec<String>)>,
@@ -35,7 +35,7 @@ impl Choices {
         }
     }
 
-    /// The choices that a text lists, wherever it is.
+    /// The choices that a text lists, wherever it occurs.
     pub(super) fn listed(&self, text: &str) -> Option<&[String]> {
         if !text.contains('|') {
             return None;
@@ -44,7 +44,7 @@ impl Choices {
         known.map(|(_, choices)| &choices[..])
     }
 
-    /// Determines which nodes lead to such an enumeration.
+    /// Determines from which nodes such an enumeration is reachable.
     pub(super) fn link(&mut self, nodes: &[Node]) {
         if self.leaves.is_empty() {
             return;
@@ -74,8 +74,8 @@ impl Choices {
         }
     }
 
-    /// Calls `report` for each part of a value that repeats the list of choices: with its pointer,
-    /// the text and the choices.
+    /// Calls `report` for each text in a value that is a list of choices, with its pointer and the
+    /// choices.
     pub(super) fn undecided(
         &self,
         nodes: &[Node],

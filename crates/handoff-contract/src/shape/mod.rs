@@ -44,8 +44,8 @@ impl Shape {
         }
     }
 
-    /// Like [`Shape::from_schema`], but a place without a clear XML form accepts anything, because
-    /// other formats need none. The second part is the first such reason.
+    /// Like [`Shape::from_schema`], but where there is no clear XML form, anything is accepted,
+    /// because other formats need none. The second part is the first such reason.
     pub(super) fn as_far_as_possible(
         schema: &Value,
     ) -> Result<(Self, Option<ShapeError>), ShapeError> {
@@ -83,7 +83,7 @@ impl Shape {
         Ok((Self { nodes, choices }, without))
     }
 
-    /// The shape of a document that no schema describes.
+    /// The shape of a document without a schema.
     pub fn open() -> Self {
         let node = || Node::Open { object: false };
         Self {
@@ -92,8 +92,8 @@ impl Shape {
         }
     }
 
-    /// Calls `report` for each part of a value that repeats the list of choices: with its pointer,
-    /// the text and the choices.
+    /// Calls `report` for each text in a value that is a list of choices, with its pointer and the
+    /// choices.
     pub(super) fn undecided(&self, value: &Value, report: impl FnMut(&str, &str, &[String])) {
         self.choices.undecided(&self.nodes, ROOT, value, report);
     }
@@ -129,12 +129,12 @@ impl Shape {
     }
 }
 
-/// The combined constraints of all schemas of one place, as far as XML needs them.
+/// The combined constraints of all schemas for one place, as far as the XML form depends on them.
 #[derive(Default)]
 struct Facts<'s> {
     types: Vec<&'s str>,
     props: Vec<(&'s str, Vec<&'s Value>)>,
-    /// The index of each property in them.
+    /// The index of each property in `props`.
     places: HashMap<&'s str, usize>,
     required: HashSet<&'s str>,
     items: Vec<&'s Value>,
@@ -158,7 +158,7 @@ struct Builder<'s> {
 }
 
 impl<'s> Builder<'s> {
-    /// The node of a value described by all `schemas`; a new one is compiled later.
+    /// The node of a value that all these `schemas` describe. A new one is compiled later.
     fn node(&mut self, schemas: &[&'s Value]) -> Result<usize, ShapeError> {
         let key: Vec<usize> = schemas
             .iter()
@@ -187,7 +187,7 @@ impl<'s> Builder<'s> {
         }
         let untyped = facts.types.is_empty();
         let described = !facts.props.is_empty() || facts.additional.is_some();
-        // Text or an object: open content.
+        // A text or an object has open content.
         let free = has("string") && facts.props.is_empty();
         if described && !free && (untyped || has("object")) {
             return self.object(&facts);
@@ -251,7 +251,7 @@ impl<'s> Builder<'s> {
                     reason: "an attribute or text is a scalar",
                 });
             }
-            // All text properties share one place, whatever their names.
+            // Text properties all share one place, whatever their names.
             let place = if spot == Spot::Text { "" } else { name };
             if !taken.insert((spot, place.to_owned())) {
                 return Err(ShapeError::Ambiguous {
@@ -309,7 +309,7 @@ impl<'s> Builder<'s> {
                 continue;
             }
             facts.add(schema, is_strong);
-            // Order: the place's own keywords, then those of references, then alternatives.
+            // Precedence: the schema's own keywords, then those of references, then alternatives.
             if let Some(branches) = schema.get("allOf").and_then(Value::as_array) {
                 strong.extend(branches.iter().rev());
             }

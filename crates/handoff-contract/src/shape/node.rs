@@ -1,4 +1,4 @@
-//! The written form of the values at one place of a schema.
+//! How the values at one place of a schema are written.
 
 /// The scalar types allowed for a leaf.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub(crate) struct LeafType {
     pub(crate) boolean: bool,
 }
 
-/// The written form of the values at one place.
+/// How the values at one place are written.
 #[derive(Clone, Debug)]
 pub(crate) enum Node {
     Leaf(LeafType),

@@ -37,8 +37,7 @@ fn percent_decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Refuses schemas that refer to themselves without descending into the value: validation would not
-/// terminate.
+/// Refuses schemas that refer to themselves for the same value: validation would not terminate.
 pub(super) fn refuse_endless(schema: &Value) -> Result<(), ShapeError> {
     let mut done = HashSet::new();
     let mut walk = vec![(schema, 0_usize)];
@@ -48,7 +47,7 @@ pub(super) fn refuse_endless(schema: &Value) -> Result<(), ShapeError> {
         }
         match value {
             Value::Object(members) => {
-                // Refuse what the walk below does not support.
+                // Refuse what this walk does not support.
                 let nested = (depth > 0).then_some("$id");
                 for key in ["$dynamicRef", "$recursiveRef"].into_iter().chain(nested) {
                     if let Some(Value::String(reference)) = members.get(key) {

@@ -547,7 +547,7 @@ fn a_value_that_lists_the_choices_is_refused() {
         };
         checked.findings.iter().map(shown).collect()
     };
-    // A member that combines only some of the others may be intentional.
+    // A member that combines only some of the others may be meant as a value.
     let text = r#"{"size": "m", "sets": ["a|b"], "part": [{"size": "s|m|l"}], "z": "x|y"}"#;
     let expected = [
         "Error field.undecided /part/0/size: `s|m|l` lists all the choices: pick one",
@@ -612,7 +612,8 @@ fn a_list_without_the_item_that_it_must_hold_is_told_which() {
     );
 }
 
-/// Patterns of unbounded time are refused with their place; the linear equivalent is accepted.
+/// Patterns that are not linear or too large are refused with their place; equivalent linear ones
+/// are accepted.
 #[test]
 fn patterns_that_may_take_any_time_are_refused() {
     for (pattern, place) in [
@@ -636,7 +637,7 @@ fn patterns_that_may_take_any_time_are_refused() {
     let named = json!({"patternProperties": {"^(?=a)": {}}});
     let refused = Schema::compile(&named).unwrap_err();
     assert!(matches!(&refused, SchemaError::Pattern { path } if path == "/patternProperties"));
-    // A keyword inside a value is not a keyword.
+    // Inside a value, `pattern` is not a keyword.
     let value = json!({"properties": {"pattern": {"const": {"pattern": "(?=a)"}}}});
     Schema::compile(&value).unwrap();
     let nested = json!({"properties": {"a": {"pattern": "^(([a-z]+)*)*$"}}});
@@ -666,7 +667,7 @@ fn patterns_have_a_budget_for_each_document() {
     assert!(check(2).is_valid());
 }
 
-/// Definitions that each refer to the next one twice, by a keyword.
+/// Definitions that each refer twice to the next one, by a keyword.
 fn doubling(keyword: &str, levels: usize) -> serde_json::Value {
     let next = |level: usize| json!({"$ref": format!("#/$defs/a{}", level + 1)});
     let twice = |level| match keyword {
