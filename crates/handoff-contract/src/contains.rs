@@ -9,12 +9,12 @@ use serde_json::Value;
 use super::text;
 use super::value::scalar_text;
 
-/// Descriptions of the items that `contains` requires, by the keyword's place in the schema, as far
-/// as they can be put into words.
+/// For each `contains` keyword, by its pointer in the schema: the items it requires, in words, if
+/// they can be put into words.
 pub(super) type Contains = HashMap<String, String>;
 
-/// Collects the descriptions. Recursion is bounded: compiling the schema's shape comes first and
-/// limits its nesting.
+/// Collects the descriptions. The schema's shape was compiled before, which limits the depth of
+/// this recursion.
 pub(super) fn wanted(schema: &Value) -> Contains {
     let mut found = Contains::new();
     walk(schema, &mut String::new(), &mut found);

@@ -1,7 +1,7 @@
 //! The cost of checking a value against a schema, counted before anything is compiled or checked.
 //!
-//! One step applies a schema to a value, or compares a value with an alternative. Definitions that
-//! refer to each other can double the steps with each line.
+//! One step applies one schema to one value, or compares two values. Definitions that refer to each
+//! other can double the number of steps with each line.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,12 +9,12 @@ use serde_json::{Map, Value};
 
 use crate::shape::resolve;
 
-/// The maximum number of steps of a schema, with each reference replaced by its definition.
+/// The maximum number of steps of a schema, with every reference expanded.
 pub(super) const MAX_SCHEMA: u64 = 1 << 17;
-/// The maximum number of steps of a document: more than the largest one has values. It bounds the
-/// time of a check, and the errors that the validator collects.
+/// The maximum number of steps of a document, which is more than the largest one has values. It
+/// bounds the time of a check and the number of errors that the validator collects.
 pub(super) const MAX_DOCUMENT: u64 = if cfg!(test) { 1 << 17 } else { 1 << 20 };
-/// The maximum depth at which schemas are applied within each other: the validator recurses.
+/// The maximum depth of schemas within schemas, because the validator recurses.
 const MAX_DEPTH: usize = 1_000;
 
 /// The cost of a schema, independent of the value.
@@ -42,8 +42,8 @@ pub(super) fn is_affordable(schema: &Value, value: &Value) -> bool {
     Counter::count(schema, Some(value), MAX_DOCUMENT).is_some()
 }
 
-/// The steps to validate a value and to list its errors: an alternative is first tried, then asked
-/// for its errors.
+/// The steps to validate a value (`verdict`), and to validate it and collect the errors (`faults`):
+/// an alternative is first tried, then asked for its errors.
 #[derive(Clone, Copy, Default)]
 struct Steps {
     verdict: u64,
@@ -69,7 +69,7 @@ type Applied = (*const Value, Option<*const Value>);
 
 struct Counter<'s> {
     root: &'s Value,
-    /// The steps of reference targets, the only schemas reached more than once.
+    /// The steps of reference targets: no other schema is reached twice.
     known: HashMap<Applied, Steps>,
     depth: usize,
     limit: u64,
@@ -89,8 +89,8 @@ impl<'s> Counter<'s> {
         counter.schema(root, value).map(|steps| steps.faults)
     }
 
-    /// The steps of a schema; without a value, those of all its parts. `None` if they exceed the
-    /// limits.
+    /// The steps of a schema for a value; without a value, those of all its parts. `None` if they
+    /// exceed the limits.
     fn schema(&mut self, schema: &'s Value, value: Option<&'s Value>) -> Option<Steps> {
         let Value::Object(members) = schema else {
             return Some(Steps::of(1));
@@ -124,7 +124,7 @@ impl<'s> Counter<'s> {
                 _ => steps.add(self.children(key, member, members, value)?),
             }
         }
-        // Unevaluated members are found by evaluating each alternative again.
+        // The validator finds unevaluated members by evaluating every alternative again.
         steps.faults = steps.faults.saturating_mul(times);
         steps.verdict = steps.verdict.saturating_mul(times);
         self.depth -= 1;
@@ -139,7 +139,7 @@ impl<'s> Counter<'s> {
         Some(steps)
     }
 
-    /// The steps of alternatives.
+    /// The steps of schemas that are tried first and then asked for their errors.
     fn tried(&mut self, schemas: &'s [Value], value: Option<&'s Value>) -> Option<Steps> {
         let mut steps = self.each(schemas, value)?;
         steps.faults = steps.faults.saturating_add(steps.verdict);
@@ -157,7 +157,7 @@ impl<'s> Counter<'s> {
         if let Some(&known) = self.known.get(&applied) {
             return Some(known);
         }
-        // Counts a recursive schema once.
+        // Breaks cycles: a schema within itself costs nothing more.
         self.known.insert(applied, Steps::default());
         let steps = self.schema(target, value)?;
         self.known.insert(applied, steps);
@@ -199,7 +199,7 @@ impl<'s> Counter<'s> {
                 steps.add(self.schema(member, None)?);
             }
             ("propertyNames", Some(Value::Object(given))) => {
-                // A property name has no parts: `null` stands for it.
+                // A property name has no parts, so `null` can stand for it.
                 for _ in given {
                     steps.add(self.schema(member, Some(&Value::Null))?);
                 }

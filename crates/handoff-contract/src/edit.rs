@@ -83,7 +83,7 @@ pub fn add(text: &str, path: &[&str], leaf: Leaf<'_>) -> Result<String, EditErro
     }
 }
 
-/// Replaces the first value at a path that `matches` accepts; `None` if there is none.
+/// Replaces the first value at a path that `matches` accepts; `None` if it accepts none.
 ///
 /// # Errors
 /// [`EditError`] if the text is not JSON, or has another type along the path.
@@ -106,8 +106,8 @@ pub fn replace(
     )))
 }
 
-/// Removes the first value at a path that `matches` accepts, and the containers that were created
-/// for it; `None` if there is none.
+/// Removes the first value at a path that `matches` accepts, and the containers that [`add`] would
+/// have created for it; `None` if it accepts none.
 ///
 /// # Errors
 /// [`EditError`] if the text is not JSON, or has another type along the path.
@@ -127,7 +127,7 @@ pub fn remove(
         None => Leaf::Element(&value),
     };
     let mut without = without(text, here, &items, at);
-    // The smallest number of removed containers for which inserting the value again restores the
+    // Removes as few containers as possible such that adding the value again gives the original
     // text.
     let mut shortest = None;
     let mut candidate = without.clone();
@@ -251,7 +251,7 @@ fn insert(text: &str, here: usize, key: Option<&str>, value: &Value) -> String {
             };
             (value_range(text, last).end, added)
         }
-        // On its own line if the container has line breaks, so that removing it restores them.
+        // On a separate line if the container has line breaks, so that removing it restores them.
         None if text[here..scan::value_end(text, here)].contains('\n') => {
             let indent = format!("{}{unit}", indent_of(text, here));
             let shown = pretty(value, &indent, &unit);

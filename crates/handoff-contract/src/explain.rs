@@ -1,5 +1,5 @@
-//! Turns a validator's errors into findings with our own codes and words, without quoting the whole
-//! value.
+//! Turns a validator's errors into findings with our codes and messages, which do not quote the
+//! whole value.
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::pointer::{parts, push_part};
@@ -31,7 +31,8 @@ pub(super) struct Explainer<'a> {
 }
 
 impl Explainer<'_> {
-    /// Adds the findings of an error; recursion is bounded by the schema's nesting of alternatives.
+    /// Adds the findings of an error. Recursion is bounded by how deep the schema nests
+    /// alternatives.
     pub(super) fn explain(&mut self, error: &ValidationError<'_>) {
         let pointer = error.instance_path().as_str();
         match error.kind() {
@@ -141,7 +142,7 @@ impl Explainer<'_> {
             _ => format!("`{}`", shown(value)),
         };
         let message = format!("expected {expected}, not {given}");
-        // `"8080"` in place of 8080.
+        // For example `"8080"` in place of 8080.
         let in_json = self.source.is_json_at(self.wrapper, pointer);
         let quoted = value.as_str().is_some_and(|text| {
             in_json
@@ -201,7 +202,7 @@ impl Explainer<'_> {
         let list = list.join(", ");
         let raw = brief(value);
         let shown = text::short(&raw);
-        // `"false"` in place of false.
+        // For example `"false"` in place of false.
         let quoted = value.as_str().is_some_and(|text| {
             allowed
                 .iter()
@@ -319,7 +320,7 @@ impl Explainer<'_> {
         self.add(FindingCode::FieldUnknown, &pointer, message, Some(fix));
     }
 
-    /// The element whose items have this name, among an object's lists.
+    /// The name of the list whose items have this name, among an object's lists.
     fn list_of(&self, node: usize, name: &str) -> Option<&str> {
         let Node::Object { props, .. } = self.shape.node(node) else {
             return None;
@@ -335,10 +336,9 @@ impl Explainer<'_> {
         props.iter().find(holds).map(|prop| prop.name.as_str())
     }
 
-    /// Explains the best-matching alternative, if there is one.
+    /// Explains the alternative that the value matches best, if only one does.
     fn alternatives(&mut self, pointer: &str, context: &[Vec<ValidationError<'static>>]) {
-        // A branch of another type, or with another discriminating constant, is not the intended
-        // one.
+        // The intended branch is of the value's type and has its discriminating constants.
         let score = |branch: &Vec<ValidationError<'static>>| {
             let other = branch.iter().any(|error| match error.kind() {
                 Kind::Type { .. } | Kind::FalseSchema => error.instance_path().as_str() == pointer,
@@ -372,7 +372,8 @@ impl Explainer<'_> {
         })
     }
 
-    /// Describes the value expected at a pointer; for an item of a list or open map, its container.
+    /// Describes the value expected at a pointer; for an item of a list or an open map, describes
+    /// the list or map.
     fn described(&self, pointer: &str) -> Option<String> {
         let parent = || self.prop(pointer.rsplit_once('/')?.0);
         self.prop(pointer).or_else(parent).and_then(described)
@@ -409,7 +410,7 @@ fn in_markdown(kind: &TypeKind) -> String {
     fix.to_owned()
 }
 
-/// The message about a text, a list or an object that is too short or too long.
+/// The message for a text, a list or an object that is too short or too long.
 fn wrong_length(error: &ValidationError<'_>) -> Option<String> {
     let value = error.instance();
     Some(match error.kind() {

@@ -13,8 +13,8 @@ pub struct Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Parses a document like [`Source::parse`]. A document that can't be parsed is kept too,
-    /// because other faults may have to be reported first.
+    /// Parses a document like [`Source::parse`]. If it can't be parsed, the findings are kept
+    /// instead, because other faults may have to be reported first.
     pub fn read(bytes: &'a [u8]) -> Self {
         let bytes = unwrapped(bytes);
         let source = Source::parse(bytes);

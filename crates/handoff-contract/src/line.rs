@@ -20,7 +20,7 @@ fn key_of(words: &str) -> String {
     key
 }
 
-/// Derives a key from a bullet; a name such as `AUTH-3` (one word with a digit) stays unchanged.
+/// Like [`key_of`], but a name such as `AUTH-3` (one word with a digit) stays as it is.
 fn name_of(words: &str) -> String {
     if words.contains(|c: char| c.is_ascii_digit()) && !words.contains(char::is_whitespace) {
         words.to_owned()
@@ -33,7 +33,7 @@ pub(super) fn heading_of(key: &str) -> String {
     key.replace('_', " ").to_uppercase()
 }
 
-/// The words that a bullet has for a key.
+/// The words of a bullet that has this key.
 pub(super) fn words_of(key: &str) -> String {
     if key.contains(|c: char| c.is_ascii_digit()) {
         return key.to_owned();
@@ -44,7 +44,7 @@ pub(super) fn words_of(key: &str) -> String {
     first.chain(chars).collect()
 }
 
-/// The offset after the first colon followed by a blank or the end.
+/// The offset after the first colon that is followed by a blank or the end.
 fn after_colon(words: &str) -> Option<usize> {
     let mut colons = words.match_indices(':').map(|(at, _)| at + 1);
     colons.find(|&end| words[end..].is_empty() || words[end..].starts_with([' ', '\t', '\r']))
@@ -86,7 +86,7 @@ pub(super) struct Line<'a> {
 
 pub(super) struct Heading<'a> {
     pub(super) key: String,
-    /// The text on the same line.
+    /// The line's text.
     pub(super) text: &'a str,
     pub(super) offset: usize,
 }
@@ -146,7 +146,7 @@ impl<'a> Line<'a> {
 pub(super) struct Bullet {
     pub(super) offset: usize,
     pub(super) text: String,
-    /// The key, and where its value starts in the text.
+    /// The key, and the offset of its value in `text`.
     pub(super) key: Option<(String, usize)>,
 }
 

@@ -95,7 +95,8 @@ impl Mapper<'_> {
         }
     }
 
-    /// Parses the JSON in an element's text; other text stays, so that the schema reports it.
+    /// Parses an element's text as JSON. If it is not JSON, the text is kept, and the schema
+    /// reports it.
     fn json(&mut self, element: &Element, trail: &Trail<'_>) -> Value {
         let text = LeafType {
             string: true,
@@ -117,7 +118,7 @@ impl Mapper<'_> {
         coerce(&element.text, leaf)
     }
 
-    /// Reports child elements of an element that holds text.
+    /// Reports child elements of an element that should contain only text.
     fn no_elements_within(&mut self, element: &Element, trail: &Trail<'_>) {
         if let Some(child) = self.document.children(element).next() {
             self.report(child.offset, || {
@@ -389,7 +390,8 @@ fn open(document: &Document, element: &Element) -> Value {
             None => {
                 members.insert(child.name.to_string(), value);
             }
-            // Open content never maps one element to an array, so an array is a repetition.
+            // Open content never maps one element to an array, so this array holds the repetitions
+            // so far.
             Some(Value::Array(items)) => items.push(value),
             Some(first) => {
                 let both = vec![first.take(), value];
@@ -400,7 +402,7 @@ fn open(document: &Document, element: &Element) -> Value {
     Value::Object(members)
 }
 
-/// Parses a scalar; text of another type stays, so that the schema reports it.
+/// Parses a scalar. A text that does not have the type is kept, and the schema reports it.
 fn coerce(raw: &str, leaf: LeafType) -> Value {
     let as_it_is = || Value::String(raw.to_owned());
     let is_numeric = leaf.integer || leaf.number;

@@ -64,7 +64,7 @@ impl Message {
         }
     }
 
-    /// Whether the value at a pointer's parts is, or would be, written as JSON.
+    /// Whether the value at a pointer's parts is written as JSON, or would be if it existed.
     pub(super) fn is_json(&self, parts: &[String]) -> bool {
         let section = parts
             .split_first()
@@ -150,7 +150,8 @@ impl<'a> Reader<'a> {
         self.at = (line.offset + line.text.len() + 1).min(self.source.len());
     }
 
-    /// Consumes a line outside JSON blocks, whose own parser checks characters.
+    /// Consumes a line outside JSON blocks and checks its characters; the JSON parser checks those
+    /// of the blocks.
     fn take(&mut self, line: Line<'_>, path: &str) {
         let found = line
             .text
@@ -248,8 +249,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether the line closes the code block around the message. The same fence may open a JSON
-    /// block: then JSON follows.
+    /// Whether the line closes the code block around the message. If JSON follows it, it opens a
+    /// JSON block instead.
     fn closes_message(&self, line: Line<'_>) -> bool {
         let closes = match (line.fence(), self.outer) {
             (Some(fence), Some(outer)) => fence.closes(outer),
@@ -262,7 +263,7 @@ impl<'a> Reader<'a> {
     fn section(&mut self, line: Line<'a>, heading: &Heading<'a>) {
         let mut path = String::new();
         push_part(&mut path, &heading.key);
-        // Bounded, so that a key of many kilobytes is not copied for every bullet.
+        // Truncated, so that a key of many kilobytes is not copied for every bullet.
         text::bound(&mut path);
         self.take(line, &path);
         let duplicate = self.members.contains_key(&heading.key);
@@ -320,7 +321,7 @@ impl<'a> Reader<'a> {
                 return self.fenced(first, fence, path);
             }
             let body = text::trim_start(first.text);
-            // A placeholder is text, whatever replaces it later.
+            // A placeholder counts as text, whatever replaces it later.
             if body.starts_with(['{', '[']) && !body.starts_with(FILL) {
                 let start = first.offset + first.blanks(0);
                 let end = self.block_end(None);
@@ -343,8 +344,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Advances to the line that ends a JSON block and returns the block's start. A heading, a rule
-    /// or the closing fence ends it (any fence, if none was opened).
+    /// Advances to the line that ends a JSON block, and returns its offset: a heading, a rule or
+    /// the closing fence (any fence, if none was opened).
     fn block_end(&mut self, opened: Option<Fence<'_>>) -> usize {
         while let Some(line) = self.peek() {
             let fence = line.fence();
@@ -398,7 +399,7 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// Reports content after a complete section.
+    /// Reports content after the end of a section's value.
     fn nothing_more(&mut self, path: &str) {
         let mut reported = false;
         while let Some(line) = self.peek() {
@@ -495,7 +496,7 @@ impl<'a> Reader<'a> {
                         self.report(offset, finding.fix("keep one, or rename one"));
                     }
                     let blanks = text[start..].len() - text::trim_start(&text[start..]).len();
-                    // Findings point to a value on the same line, else to its key.
+                    // Findings point to a value on the same line as its key, else to the key.
                     if !text[start..start + blanks].contains('\n') {
                         at += start + blanks;
                     }

@@ -1,5 +1,5 @@
-//! Fills in the places of a contract that `send` provides. Every other byte and all line numbers
-//! stay, so that findings name places of the original.
+//! Fills in the placeholders that `send` provides values for. All other bytes and all line numbers
+//! stay the same, so that findings name places in the original.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use super::write::{attribute_text, element_text, elements};
 use super::xml::{Document, Element};
 use super::{BY_SEND, scan, text};
 
-/// A contract whose open places are filled in as far as their values are known.
+/// A contract with its open places filled in as far as values are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filled {
     /// Its text.
@@ -36,14 +36,14 @@ enum Form {
     /// On one line of a Markdown message.
     Line,
     Attribute,
-    /// The content of an element of this shape.
+    /// As the content of an element of this shape.
     Content(usize),
-    /// Elements of this name and shape that replace one element, one for each list entry.
+    /// As elements of this name and shape, one for each list entry, in place of the one element.
     Elements(String, usize),
 }
 
 impl Source {
-    /// Fills in the open places for which `value` returns a value, by JSON Pointer.
+    /// Fills in each open place for whose JSON Pointer `value` returns a value.
     pub fn filled(
         &self,
         shape: &Shape,
@@ -128,7 +128,7 @@ fn is_open(text: &str) -> bool {
     text.starts_with(BY_SEND) && text.ends_with("}}")
 }
 
-/// The range of the first placeholder from an offset on.
+/// The range of the first placeholder at or after an offset.
 fn mark_from(text: &str, from: usize) -> Option<Range<usize>> {
     let start = from + text.get(from..)?.find(BY_SEND)?;
     let end = start + text[start..].find("}}")? + 2;
@@ -258,7 +258,7 @@ fn whole(text: &str, leaf: &Element) -> Option<Range<usize>> {
     Some(leaf.offset..end)
 }
 
-/// A value in the form of an open place; `None` if it can't be written so.
+/// A value written in the form that an open place needs; `None` if that form can't hold it.
 fn written(value: &Value, form: &Form, shape: &Shape) -> Option<String> {
     match (form, value) {
         (_, Value::Null) => None,

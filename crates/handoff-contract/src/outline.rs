@@ -1,4 +1,4 @@
-//! A guess at a document's root and at a few values, made before parsing and even if parsing fails.
+//! The root and a few values of a document, guessed before parsing, and even if parsing fails.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -19,7 +19,8 @@ pub struct Outline<'a> {
 }
 
 impl<'a> Outline<'a> {
-    /// Outlines a document. `None` if it is too large for a contract or in no contract format.
+    /// Outlines a document; `None` if it is larger than a contract may be, or in no contract
+    /// format.
     pub fn of(bytes: &'a [u8]) -> Option<Self> {
         if bytes.len() > MAX_BYTES {
             return None;

@@ -1,7 +1,7 @@
 //! The keyword `pattern`, compiled on first use.
 //!
-//! Patterns compile lazily: a contract uses few of them, and compiling one (a timestamp with leap
-//! years) takes longer than the rest of the schema.
+//! Patterns compile lazily: a contract needs few of them, and compiling a single one (a timestamp
+//! with leap years) takes longer than the rest of the schema.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,17 +15,17 @@ use serde_json::{Map, Value, json};
 /// The keyword's name in schemas and errors.
 pub(super) const KEYWORD: &str = "pattern";
 
-/// The most common pattern in protocols: not blank. Compiled over all of Unicode, it would take
-/// longer than the rest of a schema.
+/// The most common pattern in protocols, "not blank", is matched without a regex: compiled with
+/// full Unicode, it would take longer than the rest of a schema.
 const NOT_BLANK: &str = r"[^ \t\n\r]";
 
-/// Whether a text is not blank, if that is what the pattern requires; `None` for other patterns.
+/// Whether a text is not blank, if the pattern says just that; `None` for other patterns.
 pub(super) fn is_not_blank(pattern: &str, text: &str) -> Option<bool> {
     (pattern == NOT_BLANK).then(|| text.contains(|c| !matches!(c, ' ' | '\t' | '\n' | '\r')))
 }
 
-/// A regex engine in linear time: without look-around and back-references, which can take
-/// exponential time. The compiled size is bounded, in total over all `patterns` of a schema.
+/// A regex engine that takes linear time, because it has no look-around and back-references.
+/// `patterns` is the number of patterns in the schema, which share one limit on compiled size.
 pub(super) fn engine(patterns: usize) -> PatternOptions<Regex> {
     let share = (32 << 20) / patterns.max(32);
     let options = PatternOptions::regex().size_limit(share);
@@ -59,7 +59,7 @@ fn refused_in(schema: &Value, patterns: usize, path: &mut String) -> bool {
             items.any(|(i, item)| inside(&i.to_string(), false, item))
         }
         Value::Object(members) => members.iter().any(|(key, value)| match (&**key, value) {
-            // Their content is values, not keywords.
+            // These hold values, not schemas.
             ("const" | "default" | "enum" | "examples", _) => false,
             ("patternProperties", Value::Object(own)) => {
                 inside(key, !own.keys().all(|pattern| is_taken(pattern)), value)
@@ -79,13 +79,13 @@ fn compiled(pattern: &str, patterns: usize) -> Option<Validator> {
     options.build(&json!({ KEYWORD: pattern })).ok()
 }
 
-/// The byte budget of a schema's patterns for one document: a document may match each text against
-/// many patterns.
+/// The bytes of text that a document may match against patterns: each text may be matched against
+/// many.
 #[derive(Debug, Default)]
 pub(super) struct Budget(AtomicUsize);
 
 impl Budget {
-    /// All texts of the largest document with some sixty patterns; less in tests, which are slow.
+    /// All texts of the largest document, for about sixty patterns; less in tests, which are slow.
     const WHOLE: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
 
     pub(super) fn renew(&self) {
@@ -121,7 +121,7 @@ impl<'i> Keyword<'i> for LazyPattern {
         if self.is_valid(instance) {
             Ok(())
         } else {
-            // Explaining the error needs only the pattern's text.
+            // The error's explanation needs only the pattern's text.
             Err(ValidationError::custom(self.0.text.clone()))
         }
     }
@@ -136,8 +136,8 @@ impl<'i> Keyword<'i> for LazyPattern {
         if !self.0.budget.takes(text.len()) {
             return false;
         }
-        // The library's own keyword does the matching, so that the semantics are the same as when
-        // the whole schema is compiled.
+        // The library's own keyword does the matching, so that patterns mean the same as in a
+        // schema that is compiled at once.
         let compiled = self
             .0
             .compiled

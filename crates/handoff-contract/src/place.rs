@@ -1,4 +1,4 @@
-//! The position of a value in its source, in terms of the source format.
+//! The position of a value in its source, in terms of the source's format.
 
 use handoff_base::pointer::{parts, push_part};
 use serde_json::Value;
@@ -20,8 +20,8 @@ pub struct Place {
 }
 
 impl Source {
-    /// The place of a pointer into the value model. Its last parts need not exist: the path
-    /// includes them, and line and column are those of the nearest existing value.
+    /// The place of a pointer into the value model. Parts that do not exist are still in the path;
+    /// line and column are then those of the nearest existing value.
     pub fn place(&self, shape: &Shape, wrapper: Option<&str>, pointer: &str) -> Place {
         let (path, offset) = match self.tree() {
             Tree::Xml(document) => in_xml(document, shape, pointer),
@@ -46,8 +46,8 @@ impl Source {
         }
     }
 
-    /// The line and column of a byte offset or, without one, of the value at a pointer into the
-    /// whole document.
+    /// The line and column of a byte offset; without an offset, those of the value at a pointer
+    /// into the whole document.
     pub(super) fn position(&self, pointer: &str, offset: Option<usize>) -> Option<(u32, u32)> {
         match offset {
             Some(offset) => Some(text::position(self.text(), offset)),
@@ -58,7 +58,7 @@ impl Source {
         }
     }
 
-    /// Whether the value at a pointer is, or would be, written as JSON.
+    /// Whether the value at a pointer is written as JSON, or would be if it existed.
     pub(super) fn is_json_at(&self, wrapper: Option<&str>, pointer: &str) -> bool {
         match self.tree() {
             Tree::Xml(_) => false,
@@ -87,7 +87,7 @@ fn in_xml(document: &Document, shape: &Shape, pointer: &str) -> (String, usize) 
     let mut offset = root.offset;
     let mut node = shape.root();
     let mut element = Some(root);
-    // The parent element and the item name of an array, once its wrapper was passed.
+    // The parent element and the item name of an array whose wrapper has been passed.
     let mut array: Option<(Option<&Element>, String)> = None;
     if let Node::Array { name, .. } = shape.node(node) {
         array = Some((element, name.clone()));
@@ -164,7 +164,7 @@ fn named<'a>(
     children.filter(move |child| *child.name == *name)
 }
 
-/// Where an unnamed part of a pointer is written: as attribute, text or element.
+/// Where a part of a pointer into open content is written: as attribute, text or element.
 fn open_spot(node: &Node, part: &str) -> Spot {
     match node {
         Node::Open { .. } if part.starts_with('@') => Spot::Attribute,

@@ -1,8 +1,8 @@
 //! A fast path that decides validity without compiling the schema.
 //!
 //! Compiling takes longer than all other checks of a contract, and nearly every contract is valid.
-//! This evaluates only plain keywords, only along the value. Whatever it does not know is left to
-//! the compiled schema, which also explains errors.
+//! This evaluates only simple keywords, and only for the parts that the value has. Everything else
+//! is left to the compiled schema, which also explains errors.
 
 use std::collections::HashMap;
 
@@ -11,14 +11,13 @@ use serde_json::{Map, Value};
 
 use super::pattern::is_not_blank;
 
-/// Schemas may refer to themselves.
+/// Schemas may be recursive.
 const MAX_DEPTH: usize = 200;
 
 /// The form of nearly all timestamps.
 const DATE_TIME: &str = "^[12][0-9]{3}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,9})?(Z|[+\\-]([01][0-9]|2[0-3]):[0-5][0-9])$";
 
-/// The maximum length of a text matched here: the small engine compiles at once, but matches
-/// slowly.
+/// The maximum length of a text matched here. This regex engine compiles fast but matches slowly.
 const MAX_TEXT: usize = 4096;
 
 /// Whether a value is certainly valid.
@@ -36,7 +35,7 @@ pub fn decides(schema: &Value, value: &Value) -> Option<bool> {
     plain.holds(schema, value)
 }
 
-/// Every answer is `None` if it can't be decided here.
+/// Evaluates a schema; every answer is `None` if only the compiled schema can decide.
 struct Plain<'a> {
     root: &'a Value,
     /// The compiled patterns; `None` for an unsupported one.
@@ -83,7 +82,7 @@ impl<'a> Plain<'a> {
         let items = value.as_array();
         let members = value.as_object();
         match key {
-            // Annotations: they constrain nothing.
+            // Annotations constrain nothing.
             "$comment" | "$defs" | "$schema" | "default" | "description" | "examples" | "title"
             | "x-json" | "xml" => Some(true),
             // These keywords apply only together with another one.
@@ -95,7 +94,7 @@ impl<'a> Plain<'a> {
             },
             "format" if given == "date-time" => match text {
                 None => Some(true),
-                // Other date-time forms are valid too: the compiled schema decides.
+                // Other forms of a timestamp are valid too, but left to the compiled schema.
                 Some(text) => self.matches(DATE_TIME, text)?.then_some(true),
             },
             "const" => is_equal(given, value),
@@ -261,7 +260,7 @@ fn are_unique(given: &Value, items: &[Value]) -> Option<bool> {
     Some(!given.as_bool()? || texts.windows(2).all(|pair| pair[0] != pair[1]))
 }
 
-/// Whether a value is not a number, or two integers are in order.
+/// Whether two numbers are in ascending order, for a `value` that is a number; otherwise true.
 fn in_order(value: &Value, one: &Value, other: &Value) -> Option<bool> {
     if !value.is_number() {
         return Some(true);
@@ -269,7 +268,7 @@ fn in_order(value: &Value, one: &Value, other: &Value) -> Option<bool> {
     Some(exact(one)? <= exact(other)?)
 }
 
-/// A number, if floating point represents it exactly.
+/// A number as floating point, if that is exact.
 fn exact(number: &Value) -> Option<f64> {
     const EXACT: u64 = 1 << f64::MANTISSA_DIGITS;
     let is_exact = number.is_f64() || number.as_i64().is_some_and(|n| n.unsigned_abs() <= EXACT);
@@ -286,8 +285,8 @@ fn at_most(count: Option<usize>, given: &Value) -> Option<bool> {
     Some(count.is_none_or(|count| count as u64 <= given))
 }
 
-/// Whether a pattern uses only syntax with the same meaning in every engine: ASCII characters,
-/// sets, groups, alternatives, repetitions and anchors.
+/// Whether a pattern uses only syntax that means the same in every engine: ASCII characters, sets,
+/// groups, alternatives, repetitions and anchors.
 fn is_plain(pattern: &str) -> bool {
     let mut characters = pattern.chars().peekable();
     let mut in_set = false;

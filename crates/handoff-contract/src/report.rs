@@ -190,7 +190,7 @@ impl Coverage {
         }
     }
 
-    /// The coverage for these counts, if there are any lines.
+    /// The coverage from line counts.
     fn lines(covered: u64, valid: u64) -> Result<Self, ReportFault> {
         match (covered, valid) {
             (0, 0) => Err(ReportFault::NoLines),
@@ -265,7 +265,7 @@ fn decode(bytes: &[u8]) -> Result<&str, ReportFault> {
     std::str::from_utf8(bytes).map_err(|_| ReportFault::NotText)
 }
 
-/// Parses XML. A document type without declarations is skipped: nothing is fetched.
+/// Parses XML. A document type without declarations is skipped, and never fetched.
 fn parse(text: &str, expected: &'static str) -> Result<Document, ReportFault> {
     if !text::trim(text.trim_start_matches('\u{feff}')).starts_with('<') {
         return Err(ReportFault::Unknown { expected });

@@ -1,8 +1,7 @@
-//! Positions in valid JSON text: for findings with a line, and for edits that keep every other
-//! byte.
+//! Positions in valid JSON text, for findings with a line and for edits that keep all other bytes.
 //!
 //! Functions take and return byte offsets of values. For invalid JSON, the offsets are meaningless
-//! but within the text.
+//! but still within the text.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -83,7 +82,8 @@ pub struct Items<'t> {
 }
 
 impl Items<'_> {
-    /// Resumes after the last item's value, which ends here: the caller has walked it.
+    /// Continues at `end`, the end of the last item's value, which the caller has found by walking
+    /// it.
     fn go_on_at(&mut self, end: usize) {
         self.at = end;
         self.value = None;

@@ -22,13 +22,13 @@ use super::{FILL, MAX_FINDINGS, Place, contains, map, pattern, plain, text};
 pub struct Schema {
     validator: OnceLock<Validator>,
     source: Value,
-    /// Whether it is built in: then it is compiled on first use.
+    /// Whether it is built in, so that it is compiled on first use.
     ships: bool,
     cost: Cost,
     shape: Shape,
     contains: OnceLock<Contains>,
     budget: Arc<Budget>,
-    /// Why its values have no XML form; `None` if they have one.
+    /// Why its values can't be written as XML, if they can't.
     without_xml: Option<ShapeError>,
 }
 
@@ -81,7 +81,7 @@ impl Checked {
     }
 }
 
-/// The base URI of schemas compiled without the meta-schema.
+/// The base URI of schemas that are compiled without the meta-schema check.
 const TRUSTED: &str = "git-handoff:///contract";
 
 impl Schema {
@@ -110,8 +110,8 @@ impl Schema {
         })
     }
 
-    /// Compiles a schema that passed [`Schema::compile`] when it entered the ledger. The
-    /// meta-schema check, which takes most of the time of a process's first compile, is skipped.
+    /// Compiles a schema that passed [`Schema::compile`] when it entered the ledger, without the
+    /// meta-schema check, which takes most of the time of a process's first compile.
     ///
     /// # Errors
     /// [`SchemaError`], if it cannot be compiled.
@@ -124,8 +124,8 @@ impl Schema {
         })
     }
 
-    /// Takes a built-in schema, which a test compiles. It is compiled on the first value that is
-    /// not plainly valid.
+    /// Takes a built-in schema unchecked, because a test compiles it. It is compiled on the first
+    /// value that is not trivially valid.
     ///
     /// # Errors
     /// [`SchemaError`], if its references can't be followed.
@@ -143,7 +143,7 @@ impl Schema {
         })
     }
 
-    /// Reads a schema within its limits, to be compiled later.
+    /// Reads a schema and checks its limits; it is compiled later.
     fn read(schema: &Value) -> Result<Self, SchemaError> {
         if !schema.is_object() {
             return Err(SchemaError::NotAnObject);
@@ -175,8 +175,9 @@ impl Schema {
 
     /// Compiles it without the meta-schema check.
     fn trusted(&self) -> Result<Validator, SchemaError> {
-        // jsonschema always checks a schema that it builds. But it trusts the schemas in a
-        // registry, and checks a draft 4 schema against a far smaller meta-schema.
+        // jsonschema checks every schema it builds against a meta-schema, except those in a
+        // registry. So this one is in the registry, and only a reference to it is checked, against
+        // draft 4's far smaller meta-schema.
         let registry = Registry::new()
             .draft(Draft::Draft202012)
             .add(TRUSTED, &self.source)
@@ -219,8 +220,8 @@ impl Schema {
         &self.shape
     }
 
-    /// Maps the source to a value by the shape without validating it: for a contract that was
-    /// checked when it was sent.
+    /// Maps the source to a value by the shape without validating it, for a contract that was
+    /// validated when it was sent.
     pub fn value(&self, source: &Source, wrapper: Option<&str>) -> Value {
         self.mapped(source, wrapper).value
     }
@@ -241,7 +242,7 @@ impl Schema {
         }
     }
 
-    /// Maps the source to a value by the shape and validates it; every finding has its place.
+    /// Maps the source to a value by the shape, and validates it.
     ///
     /// `wrapper` is the key that wraps a JSON or Markdown contract, if [`Source::root`] found one.
     pub fn check(&self, source: &Source, wrapper: Option<&str>) -> Checked {
@@ -290,7 +291,7 @@ impl Schema {
         Checked { value, findings }
     }
 
-    /// Reports every leaf that still has a placeholder.
+    /// Reports every text that still contains a placeholder.
     fn unfilled(
         &self,
         source: &Source,
@@ -308,7 +309,7 @@ impl Schema {
         }
     }
 
-    /// Reports every value that repeats the list of choices instead of one of them.
+    /// Reports every value that is the list of choices instead of one of them.
     fn undecided(
         &self,
         source: &Source,
@@ -324,8 +325,8 @@ impl Schema {
         });
     }
 
-    /// Reports every other text that is a copied list of choices from a template. Places with their
-    /// own choices have a finding already.
+    /// Reports every other text that is a list of choices, as copied from a template. Places that
+    /// have choices are reported already.
     fn copied(
         &self,
         source: &Source,
@@ -335,7 +336,7 @@ impl Schema {
     ) {
         let mut found = Vec::new();
         texts(value, &mut String::new(), &mut |pointer, text| {
-            // Determining a place parses the document again.
+            // Finding a place parses the document again, so their number is limited.
             if found.len() >= MAX_FINDINGS {
                 return;
             }
@@ -353,7 +354,7 @@ impl Schema {
     }
 }
 
-/// The finding that a value lists the choices instead of choosing one.
+/// The finding for a value that is the list of choices.
 fn undecided_finding(place: Place, list: &str, choices: &[String]) -> Finding {
     let message = format!("`{}` lists all the choices: pick one", text::short(list));
     let mut finding = Finding::error(FindingCode::FieldUndecided, place.path, message);
@@ -428,7 +429,7 @@ fn marked(value: &Value, pointer: &mut String, found: &mut Vec<(String, String)>
     }
 }
 
-/// Sorts by place, deduplicates, and keeps only "unfilled" for an unfilled place.
+/// Sorts by place, removes duplicates, and drops other findings about a place that is unfilled.
 fn tidy(findings: &mut Vec<Finding>) {
     if findings.is_empty() {
         return;

@@ -59,7 +59,7 @@ pub(super) enum Tree {
 }
 
 impl Tree {
-    /// The schemaless value of a source; XML has none.
+    /// The value that a source has before any schema is known; XML has none.
     fn document(&self) -> Option<&Value> {
         match self {
             Self::Xml(_) => None,
@@ -166,8 +166,8 @@ impl Source {
             .unwrap_or(document)
     }
 
-    /// Returns the names of a JSON or Markdown contract's members, and whether each is an object;
-    /// for XML, nothing.
+    /// Returns the names of a JSON or Markdown contract's members, each with whether it is an
+    /// object; none for XML.
     pub fn members(&self, wrapper: Option<&str>) -> Vec<(&str, bool)> {
         let document = self.tree.document();
         let members = document.and_then(|document| Self::unwrapped(document, wrapper).as_object());
@@ -178,8 +178,8 @@ impl Source {
             .collect()
     }
 
-    /// Visits every unescaped text with its path in the source's terms, the nearest name, and its
-    /// byte offset if known.
+    /// Visits every unescaped text: its path in the source's terms, the nearest name, the text, and
+    /// its byte offset if known.
     pub(super) fn each_text(&self, visit: &mut impl FnMut(&str, &str, &str, Option<usize>)) {
         match &self.tree {
             Tree::Xml(document) => document.each_text(&mut |path, name, text, offset| {

@@ -92,7 +92,7 @@ pub(super) fn short(text: &str) -> String {
     shown
 }
 
-/// Truncates an overlong path.
+/// Truncates a path to 1,000 bytes.
 pub(super) fn bound(path: &mut String) {
     const LIMIT: usize = 1_000;
     if path.len() > LIMIT {
@@ -102,7 +102,7 @@ pub(super) fn bound(path: &mut String) {
     }
 }
 
-/// The closest of `names` to a misspelt `name`.
+/// The one of `names` that is closest to a misspelt `name`, if any is close.
 pub(super) fn closest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let length = name.chars().count();
     if length > 64 {

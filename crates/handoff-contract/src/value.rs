@@ -1,9 +1,9 @@
-//! JSON values as plain text, and a visitor of their texts.
+//! JSON values as plain text, and a visitor of their strings.
 
 use handoff_base::pointer::push_part;
 use serde_json::Value;
 
-/// A scalar as written in XML; other values as JSON.
+/// A scalar as XML would contain it; other values as JSON.
 pub(super) fn scalar_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

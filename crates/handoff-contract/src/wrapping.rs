@@ -22,7 +22,7 @@ fn in_fence(text: &str) -> Option<&str> {
     let (inside, last) = rest.rsplit_once('\n')?;
     let closes = |line: &str| Fence::of(line).is_some_and(|fence| fence.closes(opened));
     let is_one = closes(last) && !inside.lines().any(closes);
-    // A fenced Markdown message is parsed as it is.
+    // A fenced Markdown message has a parser of its own.
     let is_contract = text::trim(inside).starts_with(['<', '{']);
     (is_one && is_contract).then_some(inside)
 }

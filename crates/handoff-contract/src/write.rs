@@ -11,9 +11,9 @@ use super::value::scalar_text;
 /// Writes a value as XML, indented by two spaces, with a line feed at the end.
 ///
 /// Parsing it back with the same shape gives the same value, if the value fits the shape, its keys
-/// are XML names, and open content has only strings, objects, and arrays of two or more. Content
-/// written as JSON may be anything. Characters that XML can't contain become U+FFFD; in keys,
-/// characters that a name can't contain become `_`.
+/// are XML names, and open content has only strings, objects, and arrays of two or more items.
+/// Content that is written as JSON is not restricted. Characters that XML can't contain become
+/// U+FFFD; in keys, characters that a name can't contain become `_`.
 pub fn write_xml(value: &Value, shape: &Shape, root: &str) -> String {
     let mut writer = Writer {
         out: String::new(),
@@ -28,7 +28,8 @@ pub fn write_json(value: &Value) -> String {
     format!("{value:#}\n")
 }
 
-/// Writes an object or a list as the data of a Markdown message, as indented JSON, with a line feed at the end.
+/// Writes an object or a list as the data of a Markdown message: indented JSON, with a line feed at
+/// the end.
 ///
 /// Parsing it back gives the same value under `/handoff_data`. Names and status may be any text:
 /// each is reduced to one line, so that none can add a section or a title. An empty status is left
@@ -56,8 +57,8 @@ pub fn write_markdown(value: &Value, from: &str, to: &str, status: &str) -> Stri
 /// bullets, anything else as JSON.
 ///
 /// Parsing it back gives the same value, if its keys have the form of headings and bullets, and no
-/// text is empty or multi-line. A text where the shape expects another type is a placeholder: it
-/// goes below the heading, or into JSON for a number, so that its replacement parses there.
+/// text is empty or multi-line. If the shape expects another type than text, a text is a
+/// placeholder: it is written where the value that replaces it will parse.
 pub fn write_message(value: &Value, shape: &Shape) -> String {
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
     let rule = "=".repeat(48);
@@ -102,7 +103,7 @@ pub fn write_message(value: &Value, shape: &Shape) -> String {
     out
 }
 
-/// Elements of one name, one per value, without white space between them.
+/// Elements of one name, one for each value, without white space between them.
 pub(super) fn elements(shape: &Shape, name: &str, node: usize, values: &[Value]) -> String {
     let mut all = String::new();
     for value in values {
@@ -130,7 +131,7 @@ pub(super) fn attribute_text(value: &str) -> String {
     out.replace('\'', "&apos;")
 }
 
-/// A text as one line, without characters that contracts exclude.
+/// A text as one line, without characters that contracts can't contain.
 fn contract_line(text: &str) -> String {
     let line: String = text
         .chars()
@@ -198,7 +199,7 @@ impl Writer<'_> {
                     self.end(name);
                 }
             }
-            // A placeholder is written as it is, so that it is reported as one.
+            // A placeholder is written as plain text, so that it is reported as unfilled.
             (Node::Json { .. }, value) if !value.is_string() => self.text(name, &value.to_string()),
             (_, Value::Object(members)) => self.open(name, members, depth),
             (_, value) => self.text(name, &flat(value)),
@@ -288,7 +289,7 @@ impl Writer<'_> {
                     escape_into(&mut self.out, &own_text, false);
                     opened = true;
                 }
-                // White space added beside text would become part of it.
+                // Next to text, white space would become part of the text.
                 if own_text.is_empty() {
                     if !self.out.ends_with('\n') {
                         self.out.push('\n');

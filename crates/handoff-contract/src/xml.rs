@@ -1,4 +1,4 @@
-//! Strict XML: a bounded scan, then roxmltree, then an owned arena.
+//! Strict XML: a bounded scan, then roxmltree, whose tree is copied into an owned one.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -24,7 +24,7 @@ pub(super) struct Element {
     /// Byte offset of its `<`.
     pub(super) offset: usize,
     pub(super) attributes: Vec<Attribute>,
-    /// Its direct text and CDATA, joined, without white space between child elements.
+    /// Its own text and CDATA, joined, without the white space between child elements.
     pub(super) text: Box<str>,
     /// Byte offset of the first non-blank text.
     pub(super) text_offset: usize,
@@ -331,7 +331,7 @@ impl Fault {
 }
 
 /// Scans the markup once, without recursion: limits depth and attributes, and refuses what
-/// roxmltree accepts wrongly. Incomplete markup is left to roxmltree, whose messages are better.
+/// roxmltree wrongly accepts. Incomplete markup is left to roxmltree, whose messages are better.
 fn scan(source: &str) -> Result<(), Fault> {
     if let Some((offset, c)) = source.char_indices().find(|&(_, c)| !text::is_xml_char(c)) {
         let message = format!("the character U+{:04X} is not allowed in XML", u32::from(c));
@@ -400,7 +400,7 @@ fn scan(source: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The end of a comment, if it is closed; refuses `--` inside it.
+/// The offset after a comment, if it is closed; refuses `--` inside it.
 fn comment(source: &str, start: usize) -> Result<Option<usize>, Fault> {
     let Some(end) = find(source, start + 4, "-->") else {
         return Ok(None);
