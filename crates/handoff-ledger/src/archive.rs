@@ -72,7 +72,7 @@ impl<'r> Ledger<'r> {
             }
         }
         if done.len() == before && !request.issues.is_empty() {
-            // They were changed since they were read: return the reason.
+            // They changed meanwhile: report why they can't be archived.
             self.to_archive(request)?;
         }
         Ok(())

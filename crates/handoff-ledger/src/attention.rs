@@ -150,7 +150,7 @@ pub fn of_record(
     now: Moment,
 ) -> Result<Option<Attention>, LedgerError> {
     let (key, agent) = (record.id.issue(), awaited.unwrap_or(&record.to));
-    // A person can decide although no work is offered.
+    // A stuck handoff can be decided on during a pause of more than its issue.
     let is_handed_out = !record.state.is_stuck();
     if tip.is_paused_for(key, agent)? || is_handed_out && tip.holds_back(key, agent)? {
         return Ok(None);
@@ -190,7 +190,7 @@ pub fn of_record(
     Ok(judged.attention(|number| before.get(&number).copied()))
 }
 
-/// Whether the agent in an ended handoff's entry need not do anything.
+/// Whether an ended handoff requires nothing of the agent in its entry.
 fn takes_nothing(
     tip: &Snapshot<'_>,
     record: &Record,
@@ -241,8 +241,7 @@ pub fn of_tip(
     Ok(sorted(found))
 }
 
-/// The open handoffs and what needs attention, for repeated reading: an unchanged record is not
-/// read again.
+/// A cache of open records, for reading a tip repeatedly.
 #[derive(Default)]
 pub struct Watched {
     records: HashMap<ObjectId, Arc<Record>>,

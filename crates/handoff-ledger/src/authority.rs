@@ -36,11 +36,11 @@ fn authority(tip: &Snapshot<'_>) -> Result<Option<Rc<Signers>>, LedgerError> {
     Ok((!all.is_empty()).then(|| Rc::new(all)))
 }
 
-/// The trailer that names what a protocol checks less strictly than the default one.
+/// The trailer that lists the checks that are weaker than in the default protocol.
 pub(super) const WEAKER: &str = "Weaker";
 
-/// A protocol step's message with the keys that it recorded. At first, every changed policy of a rule
-/// counted as weaker.
+/// Puts the recorded `Weaker` keys into a derived message, if they only add `consistency.` keys:
+/// early versions counted every changed policy of a rule as weaker.
 pub(super) fn with_recorded_policies(message: String, recorded: &[u8]) -> String {
     let keys = |text: &str| -> Vec<String> {
         let mut trailers = trailers(text).into_iter();
@@ -73,7 +73,8 @@ pub(super) struct Authorized {
     pub(super) demand: Option<Demand>,
     /// The checks that are weaker than in the default protocol, or than in its version in force.
     weaknesses: Vec<Weakness>,
-    /// What another protocol checks less strictly than its version in force.
+    /// For a protocol other than the default: the checks that are weaker than in its version in
+    /// force.
     than_before: Vec<Weakness>,
 }
 
@@ -143,8 +144,8 @@ impl Authorized {
         })
     }
 
-    /// Refuses that an agent makes a protocol weaker, such as by a higher limit; `rules` says who is a
-    /// person.
+    /// Refuses an agent that weakens a protocol, for instance by a higher limit. `rules` tells who
+    /// is a person.
     ///
     /// # Errors
     /// [`ProtocolError::WeakerByAgent`].
@@ -171,7 +172,7 @@ impl Authorized {
         })
     }
 
-    /// The keys of what a protocol checks less strictly, for the trailer that records it.
+    /// The keys of the weakened checks, for the trailer that records them.
     ///
     /// # Errors
     /// [`ProtocolError::Weaker`] if it is weaker, and must not be.
@@ -181,7 +182,7 @@ impl Authorized {
         tip: &Snapshot<'_>,
         may_be_weaker: bool,
     ) -> Result<Vec<String>, ProtocolError> {
-        // Without signatures any person may weaken a protocol, on record.
+        // Without signatures, any person may weaken a protocol: it is recorded.
         let findings = said(&self.weaknesses);
         if !may_be_weaker && self.demand.is_some() && !findings.is_empty() {
             return Err(ProtocolError::Weaker {
@@ -195,8 +196,8 @@ impl Authorized {
     }
 }
 
-/// What has to be said of a protocol. Adding a key alone is on record anyway: a listed person does
-/// it to maintain the list.
+/// The findings about weaknesses. None if only keys were added: a listed person does that to
+/// maintain the list, and it is recorded anyway.
 fn said(weaknesses: &[Weakness]) -> Vec<Finding> {
     if weaknesses
         .iter()

@@ -71,7 +71,7 @@ struct Choice<'a, 'r> {
 }
 
 impl Choice<'_, '_> {
-    /// Tries the oldest of each protocol and priority that has not waited for too long.
+    /// Offers the oldest claimable handoff of each protocol and priority.
     fn look_at_ready(&mut self, standing: Standing) -> Result<(), LedgerError> {
         let mut start = format!("{}.", standing.as_str());
         while let Some(group) = self.look_at_group(standing, &start)? {
@@ -81,7 +81,7 @@ impl Choice<'_, '_> {
         Ok(())
     }
 
-    /// Tries the next of these groups; returns it.
+    /// Offers the oldest claimable handoff of the next group; returns that group.
     fn look_at_group(
         &mut self,
         standing: Standing,
@@ -190,7 +190,7 @@ impl Choice<'_, '_> {
     }
 }
 
-/// Whether it is first in line; notes the one that is before it otherwise.
+/// Whether it is first in line; otherwise notes the handoff before it.
 fn has_turn(
     turns: &Turns<'_, '_>,
     found: &mut Claimable,
@@ -222,7 +222,7 @@ impl<'a, 'r> Budgets<'a, 'r> {
         }
     }
 
-    /// The budget that is spent for an agent's claim of it, if any.
+    /// The exhausted budget that prevents an agent from claiming this handoff, if any.
     pub(crate) fn spent(
         &self,
         agent: &AgentName,

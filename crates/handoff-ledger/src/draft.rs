@@ -58,7 +58,7 @@ impl Draft {
         Ok((draft, planned.receipt))
     }
 
-    /// The decision that a step's plan leads to.
+    /// The draft of a planned step; none for a repeat.
     pub(super) fn decided(
         tip: &Snapshot<'_>,
         rules: &Rules<'_>,

@@ -1,4 +1,4 @@
-//! Expired leases and times to claim: recorded before any other write to their issue, or for all
+//! Expired leases and claim deadlines: recorded before any other write to their issue, or for all
 //! issues at once.
 
 use handoff_base::Moment;
@@ -10,7 +10,7 @@ use super::session::Session;
 use super::write::Done;
 
 impl<'r> Ledger<'r> {
-    /// Records the expired leases and times to claim of these handoffs, or, if none is named, of
+    /// Records the expired leases and claim deadlines of these handoffs, or, if none is named, of
     /// all, and adds each to `reaped`. A pause prevents expiry.
     ///
     /// # Errors

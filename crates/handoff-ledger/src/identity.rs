@@ -19,8 +19,8 @@ impl Snapshot<'_> {
         let bytes = bytes.ok_or(LedgerError::missing(path))?;
         Ok(Sha256::digest(&bytes).into())
     }
-    /// The same as the name of the ledger among other sources of events: a UUID (version 8 of RFC
-    /// 9562).
+    /// The ledger's identity as a URN, for programs that combine events of several sources: a UUID
+    /// (version 8 of RFC 9562).
     ///
     /// # Errors
     /// [`LedgerError`] if it can't be read.

@@ -115,7 +115,7 @@ impl<'r> Ledger<'r> {
     }
 
     /// The same ledger, shared through a remote, given by name or URL. `reconcile` synchronizes
-    /// both sides when a push meets other steps.
+    /// both sides when a push finds other steps there.
     #[must_use]
     pub(super) fn with_remote(mut self, remote: &str, reconcile: Reconcile) -> Self {
         let upstream = Upstream::new(self.repository, remote, &self.branch);
@@ -235,8 +235,8 @@ impl<'r> Ledger<'r> {
         })
     }
 
-    /// The same for possibly thousands of steps: their objects stay in memory until one pack is
-    /// written at the end.
+    /// Like [`Self::begin_together`], but for thousands of steps: their objects stay in memory
+    /// until one pack is written at the end.
     ///
     /// # Errors
     /// [`LedgerError`] if there is no ledger.
@@ -456,8 +456,8 @@ impl<'r> Ledger<'r> {
 }
 
 impl Ledger<'_> {
-    /// Lets the next process talk to the remote, and records whether the remote has this one's
-    /// commit, or everything here if it wrote nothing.
+    /// Releases the remote's lock, and records whether the remote has this write's commit, or the
+    /// tip if nothing was written.
     pub(super) fn settle(&mut self, wrote: Option<ObjectId>) -> Result<(), LedgerError> {
         if !self.is_shared() {
             return Ok(());

@@ -120,8 +120,8 @@ impl<'r> Memory<'r> {
         }
     }
 
-    /// The tags of the refused steps that this clone keeps; a fetch of all refs brings other
-    /// clones' too.
+    /// The tags of this clone's refused steps; a fetch of all refs also brings those of other
+    /// clones.
     pub(super) fn kept(&self) -> Vec<ObjectId> {
         let text = self.kept.read().unwrap_or_default();
         let text = String::from_utf8_lossy(&text);

@@ -90,9 +90,9 @@ pub(super) fn ensure_ran_out(record: &Record, at: Moment, recorded: Moment) -> R
     }
 }
 
-/// Whether a step's time was set by hand to before its issue's last step. `recorded` is its
-/// recording, `parent` that of its parent. A last step with a future date sets no bound, and no
-/// clock lags by a day.
+/// Whether a step's time was set by hand to before its issue's last step. `recorded` is when the
+/// step was recorded, `parent` when its parent was. A last step with a future date sets no bound,
+/// and no clock lags by a day.
 pub(super) fn is_backdated(
     at: Moment,
     previous: Option<Moment>,

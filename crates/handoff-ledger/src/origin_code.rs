@@ -17,7 +17,7 @@ use super::snapshot::Snapshot;
 /// How long `origin` may take to answer.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// Never set.
+/// An interrupt flag that is never set.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// Whether `origin` has a commit of a code branch.
@@ -76,7 +76,8 @@ impl Ledger<'_> {
     }
 }
 
-/// A branch's commit on `origin`, with its history unless the clone is shallow. No ref moves.
+/// Asks `origin` for a branch's commit, and fetches it with its history unless the clone is
+/// shallow. No ref moves.
 ///
 /// # Errors
 /// [`RemoteError`] if `origin` is unreachable.
@@ -121,8 +122,8 @@ pub(super) fn push(
     }
 }
 
-/// Whether `origin` has the commit on a code branch or its base. With `anew`, it is asked even if
-/// this clone knows.
+/// Whether `origin` has the commit on a code branch or its base. With `anew`, the branch is looked
+/// up on `origin` even if the tracking ref has the commit.
 pub(super) fn on_origin(
     repository: &Repository,
     code: &Code,

@@ -40,10 +40,10 @@ pub struct Overview {
     pub attention: Vec<Attention>,
     /// The time of the next change without a step.
     pub next_change: Option<Moment>,
-    /// The number of handoffs that were not read, and may need it.
+    /// The number of handoffs that may need its attention and were not read.
     pub unread: usize,
-    /// The number of handoffs in the buckets up to and including `after`; `None` if that is in
-    /// none.
+    /// The number of handoffs in the buckets up to and including `after`; `None` if no bucket has
+    /// it.
     pub skipped: Option<usize>,
 }
 
@@ -164,7 +164,8 @@ impl Overviewer<'_, '_> {
         protocols.any(|protocol| hears_of_others(protocol, self.who.agent))
     }
 
-    /// Sorts the agent's own handoffs into the overview's buckets. Returns those that may need it.
+    /// Sorts the agent's own handoffs into the overview's buckets. Returns those that may need
+    /// attention.
     fn own(&mut self) -> Result<Vec<Listed>, LedgerError> {
         let mut candidates = Vec::new();
         let mut held = Vec::new();
@@ -257,7 +258,7 @@ impl Overviewer<'_, '_> {
         false
     }
 
-    /// Another agent's handoffs that may need this one.
+    /// Another agent's handoffs that may need this one's attention.
     fn candidates(&mut self, agent: &AgentName) -> Result<Vec<Listed>, LedgerError> {
         let mut candidates = Vec::new();
         for entry in self.tip.open_with(agent)?.from("") {
@@ -294,7 +295,7 @@ impl Overviewer<'_, '_> {
         }
     }
 
-    /// Adds what a handoff needs, if the agent is notified of it.
+    /// Adds the attention that a handoff needs, if the agent is notified of it.
     fn judge(&mut self, listed: &Listed, awaited: Option<&AgentName>) -> Result<(), LedgerError> {
         if self.read >= self.limits.records {
             self.overview.unread += 1;
@@ -306,7 +307,7 @@ impl Overviewer<'_, '_> {
             return Ok(());
         };
         let found = of_record(self.tip, &record, awaited, protocol, self.now)?;
-        // The end of a lease is for the worker that holds it.
+        // Only the worker that holds a lease is notified of its end.
         let is_told = |found: &Attention| {
             let ends = found.need == Need::LeaseEnding && found.turn == *self.who.agent;
             found.is_told(self.who.agent) && (!ends || self.who.holds(&record))

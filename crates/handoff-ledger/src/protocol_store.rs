@@ -176,7 +176,8 @@ impl<'r> Ledger<'r> {
 pub(super) enum Faults {
     /// All.
     All,
-    /// Those of a recorded step: contradictory rules were not looked for at first.
+    /// Those that recorded steps must not have: early versions did not look for contradictory
+    /// rules.
     OnRecord,
 }
 
@@ -188,9 +189,9 @@ impl Faults {
     }
 }
 
-/// Plans the activation of a protocol. One that is weaker than the default protocol names in its
-/// message what it checks less, so that nobody puts it in force without saying so; `by` is the agent
-/// that would, if one is named, which has to be a person.
+/// Plans the activation of a protocol. If it is weaker than the default protocol, its message lists
+/// the weakened checks, so that nobody activates it silently. `by` is the acting agent, if named:
+/// only a person may weaken a protocol.
 pub(super) fn protocol_step(
     tip: &Snapshot<'_>,
     files: &ProtocolFiles,

@@ -54,7 +54,7 @@ pub(super) struct States<'r> {
     pub(super) rules: Rc<Rules<'r>>,
 }
 
-/// A commit's step, or the findings if it is none.
+/// A commit's step, or the findings if it is not one.
 type Recorded = Result<RecordedStep, Vec<Finding>>;
 
 impl States<'_> {

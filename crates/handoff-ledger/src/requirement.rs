@@ -24,7 +24,7 @@ use super::recorded_step::StepReader;
 use super::signing::{By, Demand, judge};
 use super::snapshot::{IssueFolder, Rules, Snapshot};
 
-/// The question to a gate.
+/// A request to a gate.
 #[derive(Clone, Debug, Default)]
 pub struct GateRequest {
     /// The required conditions.
@@ -193,8 +193,8 @@ pub fn judge_gate(
     Ok(Judgement { head, requirements })
 }
 
-/// The previous target branch, if the code was to be merged into another one when a requirement was
-/// met. If none was noted before, the first one noted afterwards.
+/// The base branch that was noted when a requirement was met, if it differs from `into`. If none
+/// was noted by then, the first one noted afterwards.
 fn retargeted(
     folder: &IssueFolder<'_>,
     issue: &Issue,
@@ -221,8 +221,8 @@ fn retargeted(
     Ok(base.filter(|base| *base != into).map(str::to_owned))
 }
 
-/// Why a requirement is met by a commit that others lack: a merge that is not on its base, or, if
-/// no commit was requested, one that is not on the remote's branch.
+/// Why a requirement is not met after all, because others lack the commit: a merge that is not on
+/// its base, or, if no commit was requested, one that is not on the remote's branch.
 fn not_there(
     tip: &Snapshot<'_>,
     folder: &IssueFolder<'_>,
@@ -283,7 +283,7 @@ fn is_on(repository: &Repository, code: &Code, branch: &str) -> bool {
     tip.is_some_and(|tip| repository.is_in_history(commit, tip).unwrap_or_default())
 }
 
-/// The same for any issue: a requirement that its protocol does not define is not met.
+/// Like [`judge_gate`], but a requirement that the issue's protocol does not define is not met.
 ///
 /// # Errors
 /// [`LedgerError`] if something can't be read.
@@ -308,8 +308,9 @@ pub fn judge_any(
     }
 }
 
-/// What stands against a contract before a merge, in words: if it reports one, an unmet requirement
-/// of a merge that it does not meet itself; if it would meet one, a person's disapproval of its code.
+/// The objection to a contract before a merge, in words. If it reports a merge: a requirement of
+/// the merge that is unmet, and that it does not meet itself. If it would meet such a requirement:
+/// a person's disapproval of its code.
 ///
 /// # Errors
 /// [`LedgerError`] if something can't be read.
@@ -420,8 +421,9 @@ fn required(
     Ok(answered)
 }
 
-/// Why some step of an issue is not known to be signed with a listed key: one of these, under a protocol
-/// that they put in force, or else one that its protocol listed before the step.
+/// Why some step of an issue lacks an accepted signature. With `pinned` keys, it must be by one of
+/// them, under a protocol that their owners put in force; else by a key that the protocol listed
+/// before the step.
 fn unsigned(
     tip: &Snapshot<'_>,
     folder: &IssueFolder<'_>,
@@ -463,8 +465,9 @@ fn unsigned(
     }
 }
 
-/// Why a protocol, at each step since this one, is not known to be one that a person with one of these
-/// keys put in force, or that the program ships: what its words mean, some writer has decided.
+/// Why a protocol can't be trusted at some step since `first`: its version is neither shipped with
+/// the program, nor put in force by a person with one of these keys, so that any writer may have
+/// decided what its words mean.
 fn foreign(
     tip: &Snapshot<'_>,
     protocol: &str,

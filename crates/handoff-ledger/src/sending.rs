@@ -82,7 +82,7 @@ type Subject = (Option<HandoffId>, Option<Code>);
 struct PreparedContract<'r, 'o> {
     rules: Rules<'r>,
     contract: Contract,
-    /// The warnings about it; for a repeat, also the contradictions now.
+    /// The warnings about it; for a repeat, also what the repository contradicts now.
     warnings: Vec<Finding>,
     session: &'o Session,
     offer: &'o Offer<'o>,
@@ -733,7 +733,8 @@ impl PreparedContract<'_, '_> {
         }
     }
 
-    /// The finding that a person's word stands against the contract. Not recorded: the word is.
+    /// The objection to the contract's merge, such as a person's disapproval. The finding is not
+    /// recorded, since the disapproval is.
     fn unapproved(&self, tip: &Snapshot<'_>, record: &Record) -> Result<Vec<Finding>, LedgerError> {
         let protocol = self.rules.protocol();
         let policy = protocol.policy(Check::Merge, tip.manifest().evidence);

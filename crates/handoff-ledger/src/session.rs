@@ -34,7 +34,7 @@ pub struct Session {
     pub worker: Option<WorkerId>,
     /// The agent that changes a protocol; `None` if nobody is named: a person at a terminal.
     pub agent: Option<AgentName>,
-    /// Their email address.
+    /// The email address of that person or machine.
     pub email: String,
     /// How long a write may wait for other writers and for a remote.
     pub patience: Duration,

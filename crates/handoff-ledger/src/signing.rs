@@ -28,8 +28,8 @@ pub(super) enum By {
 }
 
 impl By {
-    /// The required signer of a step. An expiry counts as the lease holder's step, whichever agent
-    /// records it.
+    /// The required signer of a step. An expiry may have any listed key: whoever writes next
+    /// records it in the receiver's name.
     pub(super) fn of(step: &Step) -> Self {
         match step.request.update().and_then(Update::event) {
             Some(Event::Expire) => Self::Anybody,

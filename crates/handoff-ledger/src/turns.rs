@@ -142,8 +142,8 @@ impl<'a, 'r> Turns<'a, 'r> {
         Ok(taken)
     }
 
-    /// Whether the issue of an open handoff keeps its turn: it is in such a round, and the agent
-    /// has not finished with it since.
+    /// Whether the issue of an open handoff keeps its turn: it began a round that keeps it, and the
+    /// agent has not completed a handoff of it since.
     fn keeps(
         &self,
         rule: &Rule,

@@ -236,7 +236,8 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether `origin` has the branch's commit; a branch without commits of its own needs none.
+    /// Whether `origin` has the branch's commit; a branch without commits of its own need not be
+    /// pushed.
     fn branch_pushed(&self) -> Result<Option<Pushed>, FactError> {
         let (Some(branch), Some(tip)) = (self.ground.branch.as_deref(), self.ground.tip) else {
             return Ok(None);

@@ -35,13 +35,13 @@ impl Judge<'_> {
         Ok(findings)
     }
 
-    /// Fixes without a commit, in a contract whose commits are not counted; where they are, that
-    /// check reports it. Not recorded, so that older contracts stay legal.
+    /// The finding about fixes without a commit, unless the contract states a number of commits:
+    /// then that check reports it. Not recorded, so that older contracts stay valid.
     fn unfixed_and_uncounted(&self) -> Result<Vec<Finding>, FactError> {
         let claims = self.claimed.kind.claims.as_ref();
         let counted = claims.and_then(|claims| claims.commits_added.as_deref());
         let found = match (self.ground.since, self.ground.tip) {
-            // A clone of less than the whole history may lack what the sender got.
+            // A shallow or partial clone may lack the commit that the sender got.
             (Some(since), Some(tip))
                 if self.claimed.value(counted).is_none()
                     && self.repository.has(since)

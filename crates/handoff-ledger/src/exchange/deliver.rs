@@ -108,7 +108,7 @@ pub(super) struct Importer<'a, 'r> {
     /// For each contract seen: the handoffs that had it before the import, and how many of these
     /// are accounted for.
     met: HashMap<(IssueKey, ObjectId), (Vec<u32>, usize)>,
-    /// The folder's index, if it is exchanged with.
+    /// The index of the exchanged folder, if there is one.
     pub(super) known: Option<SharedFolder>,
     pub(super) report: Imported,
 }
@@ -161,7 +161,7 @@ pub(super) struct Movement {
     pub(super) corrected: Option<Vec<u8>>,
 }
 
-/// A protocol, and the id of a contract of its.
+/// A protocol and the id of a contract under it.
 pub(super) type RequestKey = (String, String);
 
 /// The index of the folder for work in progress.
@@ -317,7 +317,7 @@ impl<'a, 'r> Importer<'a, 'r> {
         if named || !in_state(State::InProgress)?.is_empty() {
             return Ok(found);
         }
-        // The sender will claim the work that waits for it, so it works there.
+        // The import will claim the work that waits for the sender, so the contract belongs there.
         let waiting = in_state(State::Pending)?;
         let own = &found.review.new_issue;
         let key = match &waiting[..] {
@@ -471,7 +471,7 @@ impl<'a, 'r> Importer<'a, 'r> {
             State::Pending => {
                 let claimed = record.transitions.iter().rev();
                 let mut claimed = claimed.filter(|t| t.event.is_some_and(Event::is_claim));
-                // A copy of an earlier state is old.
+                // A claim no newer than the recorded one is a stale copy.
                 let is_old = claimed.next().is_some_and(|last| {
                     let at = moved.delivery.claimed_at;
                     at.is_none_or(|at| at.timestamp() <= last.at.fixed_offset().timestamp())

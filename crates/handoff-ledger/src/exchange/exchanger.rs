@@ -31,8 +31,8 @@ impl Exchanger {
     /// Opens a folder; creates it if it does not exist.
     ///
     /// # Errors
-    /// [`ExchangeError`] if it is no folder, is inside a git directory, can't be read or written,
-    /// or is locked by another process.
+    /// [`ExchangeError`] if it is not a folder, is inside a git directory, can't be read or
+    /// written, or is locked by another process.
     pub fn open(path: &Path) -> Result<Self, ExchangeError> {
         let unfit = |why| ExchangeError::Unfit {
             path: path.to_owned(),

@@ -383,7 +383,7 @@ impl<'a, 'r> Document<'a, 'r> {
         })
     }
 
-    /// The status that a folder stands for; the contract's own, if it fits.
+    /// The status word for a folder; the contract's own word if it means the same state.
     fn word(
         &self,
         kind: &ContractType,
@@ -422,8 +422,8 @@ impl<'a, 'r> Document<'a, 'r> {
         imported.find_map(of)
     }
 
-    /// Adds the failure to a document, if no contract reports it: in the members of the failure
-    /// type, with its template's fixed values.
+    /// Adds a failure that no contract reports to a document: in the members of the failure type,
+    /// with its template's fixed values.
     fn fail(&self, value: &mut Value) -> Result<(), ExchangeError> {
         let answers = self.protocol().answers_to(&self.record.contract_type);
         let found = answers
@@ -500,7 +500,7 @@ pub(super) fn pretty(value: &Value) -> Vec<u8> {
     bytes
 }
 
-/// The values that a template has by itself: fixed ones, the time, and the number of retries.
+/// The values of a template that need no contract: fixed ones, the time, and the number of retries.
 fn filled(template: &Value, at: Moment, retries: u32) -> Option<Value> {
     match template {
         Value::String(text) => match text.strip_prefix("{{") {

@@ -36,7 +36,7 @@ pub(super) struct History<'r> {
 }
 
 impl<'r> History<'r> {
-    /// Uses this handle, which should cache what it reads.
+    /// Reads through this handle, which should cache objects.
     pub(super) fn new(repository: &'r Repository) -> Self {
         Self {
             repository,

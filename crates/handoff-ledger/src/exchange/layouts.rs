@@ -279,8 +279,8 @@ fn write_json(out: &mut Out, inside: &str, value: &Value) -> Result<(), Exchange
     out.write(inside, &bytes)
 }
 
-/// An attempt to hand over, once its outcome is known. It lasts until the receiver's claim; after
-/// that comes the work.
+/// An ended attempt to hand over: from its start to the receiver's claim, or to its end without
+/// one. The work itself does not count.
 struct Attempt {
     since: Moment,
     end: Moment,
@@ -301,7 +301,7 @@ fn attempts(record: &Record) -> Vec<Attempt> {
                 since.get_or_insert(transition.at);
             }
             State::Completed | State::Failed | State::Dead | State::Rejected | State::Cancelled => {
-                // Only the very first transition can end an attempt that none began.
+                // A handoff that ends with its first transition is an attempt without duration.
                 let is_note = transition.from.is_none().then_some(transition.at);
                 ended.extend(since.take().or(is_note).map(|since| Attempt {
                     since,

@@ -111,7 +111,7 @@ pub enum ExchangeError {
         /// The file.
         path: PathBuf,
     },
-    /// The path is no folder that can be exchanged with.
+    /// The path can't be exchanged with.
     #[error("{} {why}", path.display())]
     Unfit {
         /// The path.

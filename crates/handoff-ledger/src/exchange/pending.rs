@@ -27,7 +27,8 @@ pub(super) fn to_claim(
     let task = task_handoff(&issue, kind, contract);
     let mut found = Vec::new();
     for open in &issue.open {
-        // Work that was imported in progress, and blocked for that, continues with its outcome.
+        // Work that was imported while in progress elsewhere is blocked here; its outcome continues
+        // it.
         let waits = open.state == State::Pending
             || open.state == State::Blocked && !kind.answers.is_empty();
         let mine = open.to == *from && waits;

@@ -42,7 +42,7 @@ pub fn import(
     import_known(ledger, session, path, wanted, None)
 }
 
-/// The same with the folder's index: skips known files, and adds the imported ones.
+/// Like [`import`], with the folder's index: skips known files, and adds the imported ones.
 pub(super) fn import_known(
     ledger: &mut Ledger<'_>,
     session: Session,

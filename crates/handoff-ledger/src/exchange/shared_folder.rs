@@ -135,7 +135,7 @@ impl SharedFolder {
             .is_some_and(|sha256| sha256 == digest(bytes)))
     }
 
-    /// Whether the index has a file that is gone.
+    /// Whether the index lists a file, even if it is gone.
     pub(super) fn knew(&self, inside: &str) -> bool {
         self.index.files.contains_key(inside)
     }

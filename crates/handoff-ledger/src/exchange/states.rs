@@ -318,8 +318,8 @@ fn document<'r>(
     Ok(Ok(Found::Document(document)))
 }
 
-/// The request in the ledger that a file of the first two folders is about, if the file has more
-/// than that request's contract.
+/// The ledger's request that a file of the first two folders is about, if the file shows a
+/// movement. Without an index of the folder, its content must differ from the request's contract.
 fn moved(
     importer: &Importer<'_, '_>,
     tip: &Snapshot<'_>,

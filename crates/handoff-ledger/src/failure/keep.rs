@@ -174,7 +174,8 @@ pub(super) fn keep(
     Ok((Some(context), allowed))
 }
 
-/// The same folder for what an event of this record keeps: only the parts that name it change.
+/// Rewrites a stored context for this record's event: only the file that names the handoff and the
+/// attempt changes.
 ///
 /// # Errors
 /// [`LedgerError`] when the folder can't be read, or an object not written.

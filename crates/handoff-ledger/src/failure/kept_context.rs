@@ -154,8 +154,8 @@ pub fn past_work(record: &Record) -> Vec<PastFailure> {
 /// The maximum number of replaced handoffs searched for failed work.
 const FAR: usize = 20;
 
-/// The same, also of handoffs that the same agent gave up and this one replaces; the newest stored
-/// context includes its content.
+/// Like [`past_work`], with the work of handoffs that this one replaces and that the same agent
+/// gave up. The newest stored context includes its content.
 ///
 /// # Errors
 /// [`LedgerError`] if a record or the context can't be read.

@@ -30,8 +30,8 @@ use super::session::Session;
 use super::write::Done;
 
 impl Ledger<'_> {
-    /// Fails a handoff, or gives it back (`event`), and stores the context. What was reported already
-    /// is a repeat.
+    /// Fails a handoff, or gives it back (`event`), and stores the context. Reporting the same
+    /// again changes nothing.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.

@@ -96,7 +96,7 @@ pub(super) fn folded(stored: &[u8]) -> String {
     }
     let kept = lower.chars();
     let kept = kept.filter(|c| c.is_ascii() && !c.is_ascii_alphabetic());
-    // No name contains it, so it differs from any pure ASCII name.
+    // No name contains a slash, so the result differs from any pure ASCII name.
     kept.chain(['/']).collect()
 }
 

@@ -15,7 +15,7 @@ use crate::origin::SYNCED_FROM;
 pub(super) struct Apart {
     /// The commits that only this clone has, oldest first.
     pub(super) own: Vec<Commit>,
-    /// Those of them that a sync has repeated on the remote: by the local commit, the remote one.
+    /// The repetitions of `own` commits that the remote has, by the local commit.
     pub(super) published: HashMap<ObjectId, Commit>,
     /// How many commits only the remote has.
     pub(super) theirs: usize,

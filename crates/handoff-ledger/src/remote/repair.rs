@@ -241,8 +241,9 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    /// Sets tracking refs back that the remote's branch does not continue: it was rewritten, which
-    /// the next look tells. Those whose objects nobody has stay removed, unless the repair failed.
+    /// Restores tracking refs that the remote's branch does not descend from: the next look then
+    /// reports that it was rewritten. Those whose objects exist nowhere stay removed, unless the
+    /// repair failed.
     fn track_again(&self, tracked: Vec<(String, Option<ObjectId>)>, failed: bool) {
         let repository = self.repository();
         for (refname, was) in tracked {

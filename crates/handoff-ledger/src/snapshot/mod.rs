@@ -320,7 +320,7 @@ impl<'r> Snapshot<'r> {
         Ok(())
     }
 
-    /// The states of those of these issues that are in the tip, by key.
+    /// The states of these issues, by key, except those that are not in the tip.
     pub(super) fn states(&self, keys: &BTreeSet<IssueKey>) -> Result<Vec<Issue>, LedgerError> {
         self.ensure_states(keys)?;
         let state = |key| IssueFolder::open(self.repository, self.tree, key)?.issue();
@@ -357,7 +357,7 @@ impl<'r> Snapshot<'r> {
     }
 
     fn listed(&self, top: &str) -> Result<Vec<Listed>, LedgerError> {
-        // Listing them is followed by reading them all.
+        // Callers read all of them next.
         self.ensure_entries(&[layout::OPEN, layout::AWAITING])?;
         let mut listed = Vec::new();
         for agent in self.agents_in(top)? {
@@ -409,7 +409,7 @@ impl<'r> Snapshot<'r> {
         Ok(Some(paused.map_err(|e| LedgerError::stored(&path(), e))?))
     }
 
-    /// The pauses of those of these issues that are paused.
+    /// The pauses among these issues.
     ///
     /// # Errors
     /// [`LedgerError`] when one can't be read.
@@ -631,7 +631,8 @@ impl<'r> Snapshot<'r> {
         self.issues_within(MOST_IN_ALL)
     }
 
-    /// The same without fetching, if there are at most this many folders to read.
+    /// Like [`Self::issues`], but without fetching, and only if at most this many folders must be
+    /// read.
     ///
     /// # Errors
     /// [`LedgerError`] when there are more, or a folder can't be read.
@@ -1100,7 +1101,7 @@ impl<'r> Rules<'r> {
         Ok(files)
     }
 
-    /// Whether it is as the program ships it, but for its list of keys.
+    /// Whether it equals the version that the program ships, apart from its list of keys.
     pub(super) fn is_shipped(&self) -> Result<bool, LedgerError> {
         for (path, bytes) in self.files()? {
             let id = blob_id(&bytes, ObjectFormat::Sha1)?;

@@ -42,7 +42,7 @@ pub(crate) struct OnDemand {
 }
 
 impl OnDemand {
-    /// From a remote, given by name or address.
+    /// The objects of a remote, given by name or URL.
     pub(crate) fn new(repository: &Repository, name: &str, branch: &str) -> Self {
         Self {
             remote: Remote::new(repository, name, &format!("refs/heads/{branch}")),
@@ -196,8 +196,8 @@ fn lacks_folders(repository: &Repository, root: ObjectId) -> Result<bool, GitErr
     Ok(folders.any(|folder| !repository.has(folder.id)))
 }
 
-/// The missing file or folder at a path, or the first missing folder on the way to it. Files count
-/// if everything is wanted.
+/// The missing file or folder at a path, or the first missing folder on the way to it. Missing
+/// files count only with [`Below::Everything`].
 fn missing_at(
     repository: &Repository,
     root: ObjectId,

@@ -75,8 +75,8 @@ impl Issues {
         self.active_since(Some(Moment::LAST))
     }
 
-    /// The same with the issues that have a time after this one: of a change, of a lease's end, or
-    /// of a pause. Without it, all issues.
+    /// Like [`Self::active`], plus the issues that have a time after this one: of a change, a
+    /// lease's end or a pause. Without it, all issues.
     pub fn active_since(&self, since: Option<Moment>) -> impl Iterator<Item = IssueSurvey<'_>> {
         let counts = move |issue: &&Encoded<'_>| {
             issue.is_active || since.is_none_or(|since| issue.newest >= since)
@@ -103,7 +103,7 @@ impl Issues {
 }
 
 impl From<Vec<Encoded<'static>>> for Issues {
-    /// Issues in their order.
+    /// Takes issues that are sorted by key.
     fn from(sorted: Vec<Encoded<'static>>) -> Self {
         Self(sorted)
     }

@@ -1,9 +1,9 @@
 //! A summary of every issue and handoff, archived ones too: enough for statistics, alerts and pages
 //! about the whole ledger.
 //!
-//! All of it comes from the records; a [`Survey`] omits contracts, answers and evidence. `types`
-//! are the summaries, `issues` encodes them, `read` reads them on several threads, `note` caches
-//! the last survey.
+//! All of it comes from the records; a [`Survey`] omits contracts, answers and evidence. The
+//! summaries are `handoff_model`'s [`IssueSurvey`]s; `issues` encodes them, `read` reads them on
+//! several threads, `note` caches the last survey.
 
 mod issues;
 mod note;

@@ -122,7 +122,7 @@ impl Upstream<'_> {
             return Ok(None);
         }
         if self.is_behind(tip, known)? {
-            // The branch went back, so there is nothing to fetch.
+            // The remote's branch moved back, so there is nothing to fetch.
             return Err(self.refused(RemoteError::Rewritten));
         }
         self.look(session, Depth::Missing)?;
@@ -142,7 +142,7 @@ impl Upstream<'_> {
         if self.left() == Duration::ZERO {
             return Ok(RemoteLook::Missed(RemoteError::TimedOut.to_string()));
         }
-        // The time that others took counts.
+        // Waiting for other processes counts.
         let rest = Session {
             patience: self.left(),
             ..session.clone()

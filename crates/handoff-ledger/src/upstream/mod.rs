@@ -264,8 +264,8 @@ impl<'r> Upstream<'r> {
         SeenTip { at, tip }.text(&self.tracking)
     }
 
-    /// Fetches the remote's branch into the tracking ref. An unreachable remote is recorded, but no
-    /// error.
+    /// Fetches the remote's branch into the tracking ref. An unreachable remote is recorded and is
+    /// not an error.
     ///
     /// # Errors
     /// [`LedgerError`] if the remote refuses, if its branch was rewritten or removed, or if a ref
@@ -376,7 +376,7 @@ impl<'r> Upstream<'r> {
         }
     }
 
-    /// The same, with the remote's name.
+    /// Like [`Self::trouble`], with the remote's name.
     pub(super) fn unreachable_reason(&self) -> Option<Unpublished> {
         Some(Unpublished {
             remote: self.name.clone(),

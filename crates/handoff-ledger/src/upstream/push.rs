@@ -64,7 +64,7 @@ impl Upstream<'_> {
                 }
                 return Ok(Landing::Doubtful);
             }
-            // It refuses the step itself, whatever its branch is.
+            // It refuses the step itself: no retry would help.
             Err(error) => return Err(self.refused(error)),
         }
         self.follow(commit);
@@ -134,7 +134,7 @@ impl Upstream<'_> {
         let Some(known) = self.known()?.filter(|_| self.is_doubtful(commit)) else {
             return Ok(false);
         };
-        // Until that is known, perhaps no ref leads to the commit.
+        // Perhaps no ref points to the commit, and `git gc` has removed its objects.
         self.repository.put_back_lost()?;
         let is_there = loop {
             match self.repository.is_in_history(commit, known) {

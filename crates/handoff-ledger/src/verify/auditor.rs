@@ -725,7 +725,8 @@ fn planned(
     Ok(Err(Finding::error(code, recorded.path.clone(), text)))
 }
 
-/// An issue before a step, if the object of the step's contract is known.
+/// An issue before a step. If the object of the step's contract is known, earlier handoffs with the
+/// same contract are found by its id.
 struct Before<'a> {
     folder: &'a IssueFolder<'a>,
     contract: Option<ObjectId>,

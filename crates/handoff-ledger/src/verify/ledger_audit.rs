@@ -113,8 +113,8 @@ impl Ledger<'_> {
         written
     }
 
-    /// The findings about the newest commits after the last one that this clone knows: they are no
-    /// steps, or the branch was rewritten.
+    /// Findings about the newest commits since the last one that this clone knows: that one is not
+    /// a step, or that the branch was rewritten.
     fn strays(&self, now: Moment) -> Result<Vec<Finding>, LedgerError> {
         let tip = self.existing()?;
         let mut found = Vec::new();
@@ -127,7 +127,8 @@ impl Ledger<'_> {
                 // The ancestors of a distant commit are older than the recent ones here.
                 let is_recent = |id: ObjectId| recent.contains(&id);
                 let branched = |seen: ObjectId| history(seen).map_while(Result::ok).any(is_recent);
-                // What the branch still leads to is here, unless it is cut off.
+                // The repository has every commit that the branch reaches, unless history is cut
+                // off.
                 let is_gone = |seen| {
                     !self.repository().has(seen)
                         && matches!(self.repository().is_cut_off(tip), Ok(false))
@@ -208,7 +209,7 @@ impl Ledger<'_> {
         !history.any(|id| id == seen) && matches!(self.repository().is_cut_off(tip), Ok(false))
     }
 
-    /// That the branch lost a commit, if it did.
+    /// The finding that the branch lost a commit, if it did.
     ///
     /// # Errors
     /// [`LedgerError`] if there is no branch.

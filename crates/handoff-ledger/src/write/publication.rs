@@ -63,7 +63,7 @@ impl Ledger<'_> {
                 }
                 break;
             }
-            // While it may still arrive, another commit instead of it would be a second step.
+            // While the push may still arrive, another commit for it would be a second step.
             if !upstream.is_doubtful(commit) || self.tip_id()? != parent {
                 return Ok(None);
             }
