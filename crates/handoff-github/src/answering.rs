@@ -1,4 +1,4 @@
-//! The lines of a comment that answer open questions.
+//! The lines for a comment that answers open questions.
 
 use handoff::model::{Question, Record};
 

@@ -11,7 +11,7 @@ use super::text::line;
 const MOST_SHOWN: usize = 60;
 
 /// GitHub's limit for the body of a comment, an issue or a pull request, in characters. Pages are
-/// truncated to as many bytes, which are never fewer.
+/// truncated to this many bytes, which is never more.
 pub const MOST_COMMENT: usize = 65_536;
 
 /// The author of comments that a workflow writes with its own token.
@@ -50,7 +50,8 @@ pub struct Comment {
 }
 
 impl Comment {
-    /// Whether its body equals this one; GitHub may keep line ends as forms send them.
+    /// Whether its body equals this text, apart from line ends: GitHub may keep those that forms
+    /// send.
     pub fn is(&self, body: &str) -> bool {
         let own = self.body.as_deref().unwrap_or_default();
         own.replace("\r\n", "\n").trim_end() == body.trim_end()

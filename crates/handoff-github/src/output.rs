@@ -1,7 +1,7 @@
 //! Values for later steps of a workflow, in the format of `GITHUB_OUTPUT`.
 //!
-//! Each value is a word, a number or a list of names, never foreign text, so that a workflow that
-//! pastes one into a script runs nothing of it.
+//! Each value is a word, a number or a list of names, never foreign text: a workflow that pastes
+//! one into a script runs nothing of it.
 
 use base64ct::{Base64, Encoding as _};
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! Pages that are truncated to a size: the last parts are omitted first, and the last rows of
-//! lists; the page says what is missing.
+//! Truncates pages to a size: the last parts, and the last rows of lists, are omitted first; the
+//! page says what is missing.
 
 /// The bytes reserved for the line about omitted parts.
 const RESERVE: usize = 600;

@@ -98,7 +98,8 @@ impl PullRequest {
         })
     }
 
-    /// Sets the issues that GitHub says it closes; if empty, its text and its branch decide.
+    /// Sets the issues that GitHub says the pull request closes; if there are none, its text and
+    /// its branch decide.
     pub fn closing(&mut self, issues: Vec<IssueKey>) {
         self.closes = issues;
     }
@@ -114,8 +115,7 @@ impl PullRequest {
     /// The reason for its exemption, with the conditions that it meets; `None` if it is not exempt.
     /// `changes_only` tells whether it changes only paths that match the patterns.
     ///
-    /// # Errors
-    /// Why that is unknown, in words, if nothing else exempts it.
+    /// Why the exemption can't be judged, as a sentence, if nothing else exempts it.
     pub fn exemption(
         &self,
         policy: &GatePolicy,
@@ -143,7 +143,8 @@ impl PullRequest {
         trouble.map_or(Ok(None), Err)
     }
 
-    /// The conditions of an exemption, if it meets all except its paths.
+    /// The conditions of an exemption that it meets; `None` if it misses any. Paths are not checked
+    /// here.
     fn meets(&self, exemption: &Exemption, has_issue: bool) -> Option<Vec<String>> {
         let mut met = Vec::new();
         let mut one = |what: &str, found: Option<&str>| {
@@ -172,7 +173,7 @@ impl PullRequest {
             )?;
         }
         if exemption.without_issue.is_some() {
-            // An issue may be linked only on GitHub, so without its answer there may be one.
+            // An issue may be linked only on GitHub: if GitHub did not answer, there may be one.
             let has_none = !has_issue && self.unasked.is_none();
             one("without", has_none.then_some("an issue"))?;
         }

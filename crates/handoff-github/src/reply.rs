@@ -27,7 +27,7 @@ pub fn marker(said_in: &str) -> String {
 }
 
 impl Reply {
-    /// The reply to an event's commands; `None` if no person gave one.
+    /// The reply to an event's commands; `None` if there are none.
     pub fn of(event: &Event, commands: &[Commanded]) -> Option<Self> {
         let said_in = event.said_in()?;
         let refused = commands.iter().any(|one| !one.accepted);

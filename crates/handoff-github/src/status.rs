@@ -49,15 +49,15 @@ pub struct Issue {
     pub commands: Vec<Command>,
     /// The steps, as a graph.
     pub graph: Graph,
-    /// Whether agents may create its branch, if it is known: it is no base, not the ledger's, and
-    /// named after the issue.
+    /// Whether agents may create its branch, as far as is known here: it is neither a base nor the
+    /// ledger's, and is named after the issue.
     pub agents_write: bool,
     /// The time of reading.
     pub now: Moment,
 }
 
 impl Issue {
-    /// The summary that metrics and graphs are made from.
+    /// The survey of this issue, from which metrics and graphs are computed.
     pub fn survey(&self) -> IssueSurvey<'_> {
         IssueSurvey::of(&self.issue, &self.records)
     }
@@ -91,7 +91,7 @@ impl Issue {
         let patterns = tip.branch_patterns()?;
         let context = BranchContext {
             issue: key,
-            // The workflow sets its own one.
+            // The workflow may set another ledger branch.
             ledger_branch: DEFAULT_BRANCH,
             default_branch: None,
             base: text(BASE),

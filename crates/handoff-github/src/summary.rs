@@ -140,8 +140,7 @@ pub fn of_ledger(standing: &Ledger, most: usize) -> Fitted {
     )
 }
 
-/// The most important part: whose turn it is, open questions, unmet requirements, findings of
-/// reviews.
+/// The first part: whose turn it is, open questions, unmet requirements, findings of reviews.
 fn brief(standing: &Issue, report: Option<&str>) -> Part {
     let mut rows: Vec<String> = standing
         .records
@@ -185,7 +184,7 @@ fn about(standing: &Issue, record: &Record) -> Option<String> {
     ))
 }
 
-/// The request that a comment can fulfil: for an answer, or for a retry.
+/// The request that a comment can fulfil: to answer, or to retry.
 fn asked(standing: &Issue, record: &Record) -> Option<String> {
     let (command, (what, how), lines) = match record.state {
         State::Blocked => (
@@ -290,7 +289,7 @@ fn figures(standing: &Issue, report: Option<&str>) -> String {
     )
 }
 
-/// The remaining parts.
+/// The parts below the first one.
 fn rest(standing: &Issue) -> Vec<Part> {
     let mut parts = Vec::new();
     parts.extend(attention(&standing.stuck, false));
@@ -377,7 +376,7 @@ fn attention(stuck: &[Attention], is_of_many: bool) -> Option<Part> {
     table("that need attention", &title, &heads, rows.collect())
 }
 
-/// The contracts' statements that the repository contradicts.
+/// The statements of contracts that the repository contradicts.
 fn contradicted(records: &[Record]) -> Option<Part> {
     let of = |record: &Record| -> Vec<String> {
         let found = record

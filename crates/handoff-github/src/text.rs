@@ -26,7 +26,7 @@ pub fn open_fence(text: &str) -> Option<String> {
             _ => {}
         }
     }
-    // Indented like the opening fence, which may be in a list item.
+    // Indent it like the opening fence, which may be in a list item.
     open.map(|(sign, length, indent)| " ".repeat(indent) + &sign.to_string().repeat(length))
 }
 
@@ -58,7 +58,7 @@ pub fn cell(text: &str, most: usize) -> String {
     let mut safe = String::new();
     for c in code(text, most).chars() {
         if c == '|' {
-            // After a backslash, ours would be the escaped one.
+            // After a backslash in the text, our own would be the escaped character.
             let apart = if safe.ends_with('\\') { " " } else { "" };
             safe += apart;
             safe.push('\\');

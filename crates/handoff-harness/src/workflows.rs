@@ -24,11 +24,11 @@ pub const ENVIRONMENT: &str = "handoff-agents";
 /// The default branch of the ledger.
 const USUAL_BRANCH: &str = "handoffs";
 
-/// The lines that name it.
+/// The lines in templates that name the default branch.
 const USUAL_LEDGER: &str = "LEDGER: handoffs";
 const USUAL_REF: &str = "\"refs/heads/handoffs\"";
 
-/// What GitHub Enterprise Server has in the place of the newer actions for artifacts.
+/// The older artifact actions that GitHub Enterprise Server supports in place of newer ones.
 const ON_SERVER: [(&str, &str); 4] = [
     ("upload-artifact v7.0.0", "upload-artifact v3.2.1-node20"),
     (
@@ -125,10 +125,11 @@ pub struct WorkflowFile {
     pub replaced: Vec<(String, String)>,
 }
 
-/// Writes the workflows and rulesets that a working tree lacks, for this ledger's branch: all or none.
-/// `action` says where the action is, as `OWNER/REPOSITORY/action@COMMIT`; in files that are there, it
-/// takes the place of another one, and all else stays. The workflow that runs agents is among them
-/// `with_agents`. GitHub Enterprise Server has its own actions for artifacts.
+/// Writes the workflows and rulesets that a working tree lacks, for this ledger's branch; nothing
+/// is written if a name is taken. `action` is the action to use, as
+/// `OWNER/REPOSITORY/action@COMMIT`; existing files change only in the lines that use another one.
+/// `with_agents` adds the workflow that runs agents; `is_server` selects the artifact actions that
+/// GitHub Enterprise Server supports.
 ///
 /// # Errors
 /// [`WorkflowError`]: a name is taken by another file, or a file can't be written.
@@ -198,13 +199,13 @@ fn filled(template: &str, action: Option<&str>, branch: &str) -> String {
         .replace(USUAL_REF, &quoted(&format!("refs/heads/{branch}")))
 }
 
-/// A text with the actions that GitHub Enterprise Server has.
+/// Replaces the artifact actions by those that GitHub Enterprise Server supports.
 fn on_server(text: &str) -> String {
     let pairs = ON_SERVER.iter();
     pairs.fold(text.to_owned(), |text, (old, new)| text.replace(old, new))
 }
 
-/// A workflow with this action in the place of the one that it uses; notes the lines that this changes.
+/// A workflow that uses this action in place of another one; adds the changed lines to `replaced`.
 fn pinned(text: &str, action: &str, replaced: &mut Vec<(String, String)>) -> String {
     let lines = text.split_inclusive('\n').map(|line| {
         let (indent, used) = line.split_once("uses: ")?;
@@ -250,7 +251,7 @@ pub fn without_action(root: &Path) -> Result<Vec<String>, WorkflowError> {
 pub fn uninstall(root: &Path) -> Result<Vec<WorkflowFile>, WorkflowError> {
     let mut removed = Vec::new();
     for (name, template) in WORKFLOWS {
-        // Files outside are not ours.
+        // Files outside of the working tree are not ours.
         let found = match read(root, name) {
             Err(WorkflowError::Link(_)) => None,
             found => found?,

@@ -3,12 +3,12 @@
 use handoff::base::Moment;
 use handoff::model::{EventArgs, Question, read_answer};
 
-/// The key that has two values.
+/// The error for a key with two values.
 #[derive(Debug)]
 pub(super) struct AnsweredTwice(pub(super) String);
 
-/// The details of an answer: values if every line has some, else text, with the author and the
-/// link.
+/// The event arguments of an answer: values if every line has some, else text, with the author and
+/// the link.
 pub(super) fn answer_args(
     questions: &[Question],
     lines: &[String],

@@ -1,5 +1,5 @@
-//! Pull requests other than the issue's own: from forks, and rivals. Their facts are noted under
-//! separate names (`other_head`), so that they don't change those of the issue's own.
+//! Pull requests other than the issue's own: from forks, or competing ones. Their facts are noted
+//! under separate names (`other_head`), so that they don't change the facts of the issue's own.
 
 use handoff::ledger::LedgerError;
 use handoff::model::{Annotation, Issue, Update};
@@ -17,7 +17,7 @@ fn other(name: &str) -> String {
     format!("other_{name}")
 }
 
-/// A note about another pull request, under the usual names.
+/// A note about another pull request, with its facts under their usual names.
 pub(super) fn usual(note: &Annotation) -> Annotation {
     let facts = note.facts.iter().map(|(name, value)| {
         let name = name.strip_prefix("other_").unwrap_or(name);
@@ -29,7 +29,7 @@ pub(super) fn usual(note: &Annotation) -> Annotation {
     }
 }
 
-/// The other pull request that an event's note is about, if it is about one.
+/// The number of the other pull request in an event's note; `None` for other notes.
 pub(super) fn number(note: &Annotation) -> Option<u64> {
     note.event.as_ref()?;
     note.facts.get(&other(PULL_REQUEST)).and_then(number_in)
@@ -45,7 +45,7 @@ fn text<'n>(note: &'n Annotation, name: &str) -> Option<&'n str> {
     note.facts.get(&other(name))?.as_str()
 }
 
-/// The newest commit of another pull request, and since when it is, if known.
+/// The newest commit of another pull request, and the time since which it is the newest, if known.
 pub(super) fn head(issue: &Issue, of: u64) -> Option<(&str, Option<i64>)> {
     let head = notes(issue, of).find_map(|note| text(note, HEAD))?;
     let mut since = None;

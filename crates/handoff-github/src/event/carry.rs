@@ -21,8 +21,8 @@ use super::staleness::News;
 use super::subject::{Naming, Subject, issues_of_pull_request, number_in, pull_request_in};
 use super::values::{facts, lacking, says};
 
-/// Applies the update that is decided from an issue's current state; decides again if another
-/// process was faster. Writes nothing if there is no update.
+/// Applies the update that `decide` returns for the issue's current state, and retries if another
+/// process has written to the issue meanwhile. Writes nothing if it returns none.
 pub(super) fn update_if(
     ledger: &mut Ledger<'_>,
     session: &Session,
@@ -65,7 +65,8 @@ pub fn carry_out(mut context: EventContext<'_, '_>, event: &Event) -> Result<Car
     if context.unasked
         && let Some(number) = subject.pull_request
     {
-        // Keep issues that the ledger knows for it, even if a text names others.
+        // GitHub did not answer: keep the issues that the ledger has for the pull request, even if
+        // its text names others.
         let known = issues_of_pull_request(&tip, number)?;
         let new: Vec<IssueKey> = known
             .into_iter()
@@ -127,7 +128,7 @@ fn carry_out_in(
             return Ok(carried);
         }
     };
-    // With several repositories, the key tells which.
+    // With several repositories, the issue's key names the repository.
     let other = match &issue {
         Some(issue) => of_another(event, (issue, rules.protocol().definition()), context.home),
         None if is_alone => of_another_than_all(event, &tip, context.home)?,
@@ -310,7 +311,7 @@ fn applying(
 
 impl Work<'_, '_, '_> {
     fn follow(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
-        // A rule with commands is judged per command.
+        // For a rule with commands, each command is judged by itself.
         if let Some(needed) = rule.needs.filter(|_| commands(rule).is_empty())
             && let Err(why) = self.entitled(needed, "have it recorded")
             && !self.has_effect(rule)?
@@ -366,7 +367,7 @@ impl Work<'_, '_, '_> {
             return self.note_beside(rule);
         }
         let definition = self.rules.protocol().definition();
-        // Another run may note newer facts at the same moment; then decide again.
+        // If another run notes newer facts at the same time, decide again.
         let (mut noted, mut why) = (Map::new(), None);
         let decide = |issue: &Issue| {
             let found = news.to_note(issue, rule, facts.clone());
@@ -399,8 +400,8 @@ impl Work<'_, '_, '_> {
         self.took_note(rule, noted, done, why)
     }
 
-    /// The facts that a rule takes; from a pull request that replaces the known one, all that a
-    /// newly opened one has.
+    /// The facts that a rule takes from the event. If its pull request replaces the known one, also
+    /// those that are taken from a newly opened one.
     fn facts_of(&self, rule: &EventRule) -> Result<Map<String, Value>, LedgerError> {
         let mut own = facts(rule, self.event);
         let number = own.get(PULL_REQUEST).and_then(number_in);
@@ -441,7 +442,7 @@ impl Work<'_, '_, '_> {
         self.context.ledger.tip()?.issue(&self.key)?.issue()
     }
 
-    /// The delivery's part for a step.
+    /// The name of a rule's step in this delivery, which makes it happen once.
     pub(super) fn part(&self, rule: &EventRule, what: &str) -> Result<Delivery, LedgerError> {
         let part = format!("{}-{what}", rule.name).parse();
         // A rule's name is validated when its protocol is loaded.
@@ -452,7 +453,7 @@ impl Work<'_, '_, '_> {
         })
     }
 
-    /// Whether an earlier delivery made a rule's step, which is not judged again.
+    /// Whether an earlier delivery made a step of this rule: then the rule is not judged again.
     fn has_effect(&self, rule: &EventRule) -> Result<bool, LedgerError> {
         let Some(issue) = self.issue()? else {
             return Ok(false);
@@ -465,7 +466,7 @@ impl Work<'_, '_, '_> {
         Ok(false)
     }
 
-    /// Whether an earlier delivery made this step, which is added to the outcome.
+    /// Whether an earlier delivery made this step; if so, adds it to the outcome.
     pub(super) fn had(
         &mut self,
         rule: &EventRule,
@@ -493,8 +494,7 @@ impl Work<'_, '_, '_> {
         self.carried.why.push(format!("{}: {why}", rule.name));
     }
 
-    /// Records why a rule had no effect, unless another process made this delivery's step
-    /// meanwhile.
+    /// Records why a rule had no effect, unless an earlier run of this delivery made the step.
     pub(super) fn not_unless_had(
         &mut self,
         rule: &EventRule,
@@ -535,7 +535,7 @@ impl Work<'_, '_, '_> {
     }
 }
 
-/// Why a step was refused, if because of the issue's state, not of a fault of the caller.
+/// Why a step was refused, if the issue's state is the reason, not a fault of the caller.
 pub(super) fn too_late(error: &LedgerError) -> Option<String> {
     let refusal = match error {
         LedgerError::Refused(refusal) => refusal,

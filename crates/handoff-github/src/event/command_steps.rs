@@ -1,5 +1,5 @@
 //! The steps requested by commands in comments and reviews: each is made once, or refused with the
-//! reason and what to write instead.
+//! reason and the command to write instead.
 
 use std::collections::BTreeSet;
 
@@ -47,16 +47,16 @@ impl Refused {
     }
 }
 
-/// The context of a command.
+/// The comment or review that a command is in, and the issue that it is about.
 struct Given<'a> {
     rule: &'a EventRule,
     issue: Issue,
     said_at: Moment,
-    /// Its author, and the link.
+    /// Its author, and its URL.
     by: String,
 }
 
-/// A step, or why there is none.
+/// An agent and its update, or why the command is refused.
 type Step = Result<(AgentName, Update), Refused>;
 
 impl Work<'_, '_, '_> {
@@ -116,8 +116,8 @@ impl Work<'_, '_, '_> {
         Ok(())
     }
 
-    /// Whether a command is for this issue, if the event is about several: it names the issue's
-    /// handoff, or answers the only question. A command for none of them is judged with the first.
+    /// Whether a command is for this issue, if the event is about several: it names a handoff of the
+    /// issue, or answers the only open question. One that fits none is judged with the first issue.
     fn concerns(&self, said: &Said) -> Result<Result<bool, Refused>, LedgerError> {
         let [first, _, ..] = &self.issues[..] else {
             return Ok(Ok(true));
@@ -179,7 +179,7 @@ impl Work<'_, '_, '_> {
         });
     }
 
-    /// Executes one command; returns a sentence with what it did, or why it did nothing.
+    /// Executes one command; returns a sentence about what it did, or why it is refused.
     fn tried<'r>(
         &mut self,
         rules: &[&'r EventRule],
@@ -234,10 +234,10 @@ impl Work<'_, '_, '_> {
             said_at,
             by,
         };
-        // Note it only if just the permission is missing.
+        // A missing permission is noted only if nothing else is wrong with the command.
         let (agent, update) = match (self.step(&given, asked)?, entitled) {
             (Err(refused), _) => {
-                // Another run may have executed it meanwhile.
+                // Another run may have executed the command meanwhile.
                 return Ok(if self.had(rule, done(command), &delivery)? {
                     Ok(format!("it was {} when this was said first", done(command)))
                 } else {
@@ -294,8 +294,8 @@ impl Work<'_, '_, '_> {
         sentence
     }
 
-    /// The delivery of a command: the comment and the command's words, so that neither another
-    /// event about the comment nor an edit of other words repeats the step.
+    /// The delivery of a command, named by the comment and the command's words: other events about
+    /// the comment, and edits of its other words, don't repeat the step.
     fn said_in(&self, what: &str, said: &Said) -> Delivery {
         let own = self.event.said_in().and_then(|name| name.parse().ok());
         let part = format!("{what}-{}", said.digest()).parse();
@@ -437,8 +437,8 @@ impl Work<'_, '_, '_> {
         Ok(Ok((given.rule.agent.clone(), assign)))
     }
 
-    /// Approves a handoff, for the newest known commit of the pull request, as the protocol's
-    /// person.
+    /// Approves a handoff at the newest known commit of the pull request, in the name of the
+    /// protocol's person.
     fn to_approve(&self, given: &Given<'_>, asked: &Asked) -> Result<Step, LedgerError> {
         let Some(person) = self.person(given.rule) else {
             let protocol = self.rules.protocol().name();
@@ -464,7 +464,7 @@ impl Work<'_, '_, '_> {
         };
         let of_it = record.code.as_ref().map(|code| code.commit.as_str());
         let told = self.context.head.filter(|_| self.pull_request.is_some());
-        // An approval in a pull request is for its own code, and no other that the ledger knows.
+        // An approval in a pull request counts for that pull request's code only.
         if head.is_none() && (of_it.is_none() || told.is_some_and(|told| of_it != Some(told))) {
             let why = "there is nothing to approve yet: no commit of its work is known";
             return Ok(Err(Refused::new(why).next(STATUS)));
@@ -497,8 +497,8 @@ impl Work<'_, '_, '_> {
         Ok(Ok((person, approve)))
     }
 
-    /// Why an approval does not hold, although it arrives later: its review was dismissed, or after it was
-    /// said, somebody asked for changes to this commit, or a person disapproved of it.
+    /// Why an approval does not count: its review was dismissed, or after it was given, somebody
+    /// asked for changes to this commit or a person rejected it.
     fn opposed(&self, given: &Given<'_>, commit: Option<&str>) -> Option<String> {
         let is_review = self.event.kind() == Some(EventKind::PullRequestReview);
         if is_review && self.event.of_written("/state") == Some("dismissed") {
@@ -535,15 +535,15 @@ impl Work<'_, '_, '_> {
             })
     }
 
-    /// When it was said, as a fact.
+    /// The time of the comment or review, as a fact for later events to be compared with.
     fn since(&self) -> Map<String, Value> {
         let said = self.event.kind().zip(self.event.happened_at());
         let fact = said.map(|(kind, at)| (kind.since_fact(), at.rfc3339().into()));
         fact.into_iter().collect()
     }
 
-    /// Takes back what a person approved: the review that said so is dismissed, or somebody who may write asks
-    /// for changes to the same commit afterwards.
+    /// Withdraws a person's approval if the review that gave it is dismissed, or if somebody with
+    /// write permission later asks for changes to the same commit.
     pub(super) fn take_back(&mut self, rules: &[EventRule]) -> Result<(), LedgerError> {
         let is_dismissed = self.event.action() == Some("dismissed");
         let asks = self.event.of_written("/state") == Some("changes_requested");
@@ -599,7 +599,8 @@ impl Work<'_, '_, '_> {
         self.took(rule, "noted", Map::new(), done)
     }
 
-    /// The agent in whose name a rule's comments approve.
+    /// The person in whose name a rule's comments approve: the rule's agent, or the protocol's only
+    /// person.
     fn person(&self, rule: &EventRule) -> Option<AgentName> {
         let people: Vec<&AgentName> = self.rules.protocol().definition().people().collect();
         match people[..] {
@@ -660,7 +661,7 @@ impl Work<'_, '_, '_> {
         Ok(Err(types.join(" or ")))
     }
 
-    /// The newest known commit of the pull request, if the author can have seen it.
+    /// The newest known commit of the pull request; refused if the author may not have seen it.
     fn known_head(
         &self,
         given: &Given<'_>,
@@ -699,8 +700,8 @@ impl Work<'_, '_, '_> {
         Ok(Some(head.to_owned()))
     }
 
-    /// The newest commit of another pull request: as noted; else from the review, or from GitHub if
-    /// the author names it.
+    /// The newest commit of another pull request: from the review or from GitHub, else as noted.
+    /// Refused if its author approves, or the approver may not have seen it.
     fn head_beside(&self, given: &Given<'_>, named: Option<&str>) -> Result<String, Refused> {
         let author = ["/issue/user/login", "/pull_request/user/login"];
         let mut author = author.iter().filter_map(|place| self.event.text(place));
@@ -730,14 +731,14 @@ impl Work<'_, '_, '_> {
         let since = known
             .filter(|(known, _)| *known == head)
             .and_then(|(_, since)| since);
-        // Somebody can make another commit whose id has the same prefix.
+        // An abbreviated id is no proof: somebody can make another commit with the same prefix.
         if seen.is_some_and(is_whole) || since.is_some_and(|at| at <= given.said_at.timestamp()) {
             return Ok(head.to_owned());
         }
         Err(Refused::new(format!("{is}, which may have come after this was said")).next(again))
     }
 
-    /// A commit's tree, if the repository has the commit.
+    /// The tree of a commit, if the repository has the commit.
     fn tree(&self, commit: &str) -> Option<String> {
         let commit: ObjectId = commit.parse().ok()?;
         let found = self.context.ledger.repository().commit(commit).ok()?;
@@ -802,7 +803,7 @@ fn allowed(rule: &EventRule) -> &[Command] {
     rule.effect.as_ref().map_or(&[], |effect| effect.commands())
 }
 
-/// The step's word in the outcome.
+/// The word for an executed command in the outcome.
 fn done(command: Command) -> &'static str {
     match command {
         Command::Answer => "answered",
@@ -842,7 +843,7 @@ fn unclear(why: &Unclear, said: &Said, rules: &[&EventRule]) -> Refused {
     }
 }
 
-/// The name that a misspelt one most likely means.
+/// The known name that is most similar to a misspelled one.
 fn closest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let distance = |known: &&str| strsim::damerau_levenshtein(name, known);
     let most = (name.chars().count() / 3).clamp(1, 3);
@@ -857,7 +858,7 @@ fn first_word(text: &str) -> (&str, &str) {
     (first, after.trim())
 }
 
-/// The handoff that a command is about: the named one, or the only one in such a state.
+/// The handoff that a command is about: the named one, or the only one in a suitable state.
 fn pick(
     given: &Given<'_>,
     asked: &Asked,
@@ -905,7 +906,7 @@ fn unknown(id: &HandoffId) -> Refused {
     Refused::new(format!("there is no handoff {id}")).next(STATUS)
 }
 
-/// The reason of a step: the text, its author and its link.
+/// The event arguments with the text as the reason, its author and its time.
 fn because(given: &Given<'_>, text: &str) -> EventArgs {
     let text = without_invisible(text);
     let reason = match text.trim() {
@@ -919,7 +920,7 @@ fn because(given: &Given<'_>, text: &str) -> EventArgs {
     }
 }
 
-/// Why a command about a state is late, if it is.
+/// The refusal of a command that was written before the handoff's last transition.
 fn changed_since(given: &Given<'_>, record: &Record, again: &str) -> Option<Refused> {
     let last = record.latest()?.at;
     (last.timestamp() > given.said_at.timestamp()).then(|| {
@@ -931,13 +932,13 @@ fn changed_since(given: &Given<'_>, record: &Record, again: &str) -> Option<Refu
     })
 }
 
-/// When an approval was said; on the command line, when it was recorded.
+/// When an approval was given; for one by the command line, when it was recorded.
 fn said_at(note: &Annotation) -> Option<Moment> {
     let recorded = note.event.is_none().then_some(note.at);
     note.said_at().or(recorded)
 }
 
-/// Since when a commit is the newest one, from events, in seconds.
+/// When a commit became the newest one according to events, in seconds since 1970.
 fn head_since(issue: &Issue, head: &str) -> Option<i64> {
     let mut earliest = None;
     for note in issue.annotations.iter().rev() {

@@ -58,7 +58,7 @@ impl Said {
         hexadecimal(&digest.finalize())[..16].to_owned()
     }
 
-    /// Whether another line of an answer belongs to it.
+    /// Whether another line continues this answer.
     fn goes_on(&self, further: &Asked) -> bool {
         let Ok(own) = &self.asked else { return false };
         let same = own.id.is_none() || further.id.is_none() || own.id == further.id;

@@ -26,11 +26,11 @@ use super::values::{facts, value, why_cut};
 /// The prefix of an unfinished issue's summary, before the missing fields.
 const MISSING: &str = "Missing: ";
 
-/// What a contract would be sent on from.
+/// How an agent can send its contract.
 enum From {
     /// Its agent can send it now.
     Ready,
-    /// Its agent first has to claim this handoff, which opened the issue unfinished.
+    /// Only after it claims this handoff, which opened the issue unfinished.
     Unfinished(Box<Record>),
 }
 
@@ -71,7 +71,7 @@ impl Work<'_, '_, '_> {
             draft.findings = self.faults(&draft, &from)?;
         }
         if !draft.findings.is_empty() {
-            // People's text need not fit the contract; in that case, an agent has to write it.
+            // People's text may not fit the contract's schema: then an agent has to write it.
             self.not(rule, "what the event says does not fit the contract");
             let root = format!("/{}/", kind.root);
             missing.extend(draft.findings.iter().map(|found| {
@@ -156,7 +156,7 @@ impl Work<'_, '_, '_> {
         }
         let mut faults = review.findings;
         faults.retain(Finding::is_error);
-        // A claim is made only for a contract that can be sent.
+        // Rehearse claim and send: a handoff is claimed only if its contract can be sent.
         if let (true, From::Unfinished(record)) = (faults.is_empty(), from) {
             let session = self.context.session;
             let (target, event, args) = taking_up(record);
@@ -235,7 +235,7 @@ impl Work<'_, '_, '_> {
         self.took(rule, "sent", Map::new(), done)
     }
 
-    /// Notes the missing fields and the known values, if an event changes them.
+    /// Notes the missing fields and the known values, if this event changes them.
     fn note_missing(
         &mut self,
         rule: &EventRule,
@@ -281,7 +281,7 @@ impl Work<'_, '_, '_> {
         self.took_note(rule, facts, done, why)
     }
 
-    /// The event's values for a contract, by the names of the corresponding facts.
+    /// The event's values for a contract's fields, by the names of the facts that these state.
     fn stated(&self, contract: &ContractRule) -> Map<String, Value> {
         let payload = self.event.payload();
         let definition = self.rules.protocol().definition();
@@ -304,7 +304,7 @@ impl Work<'_, '_, '_> {
         }
     }
 
-    /// What an agent would send its contract on from, or why it is not its turn.
+    /// How an agent can send its contract now, or why it can't.
     fn turn(
         &self,
         rule: &EventRule,
@@ -383,7 +383,7 @@ impl Work<'_, '_, '_> {
         Ok(Err(why))
     }
 
-    /// The contract with these values, for its sender to finish.
+    /// The draft of a contract with these values, for its sender to finish.
     fn draft(
         &self,
         rule: &EventRule,
@@ -424,7 +424,7 @@ impl Work<'_, '_, '_> {
             worker: None,
         };
         let mut known = known(ledger.repository(), protocol, &folder, by, to, branch)?;
-        // The program does not run where the agent works.
+        // This program does not run in the agent's workspace.
         known.remove("workspace_path");
         if let Some(issue) = folder.issue()? {
             self.forget_earlier(&issue, contract, &mut known);
@@ -439,8 +439,8 @@ impl Work<'_, '_, '_> {
         Ok(value)
     }
 
-    /// Drops values of earlier events about an unfinished issue that this event lacks: they were
-    /// removed since. Notes by others stay.
+    /// Drops values that earlier events gave an unfinished issue: if this event lacks them, they
+    /// were removed. Values noted by agents or people stay.
     fn forget_earlier(&self, issue: &Issue, contract: &ContractRule, known: &mut Known) {
         if contract.unfinished.is_none() {
             return;
@@ -459,7 +459,7 @@ impl Work<'_, '_, '_> {
         }
     }
 
-    /// The fields that the event has only in part, each with the reason.
+    /// The fields whose values are truncated, each with the reason.
     fn cut(&self, contract: &ContractRule) -> Vec<String> {
         let payload = self.event.payload();
         let fields = contract.fields.iter();
@@ -470,7 +470,7 @@ impl Work<'_, '_, '_> {
     }
 }
 
-/// The send options for this claim.
+/// The options to send under the claim with this token.
 fn claimed_by(token: Option<u32>) -> SendOptions {
     SendOptions {
         token,
@@ -516,7 +516,7 @@ fn names(missing: &[String]) -> String {
     format!("{MISSING}{}", names.join(", "))
 }
 
-/// Sets the value at a JSON Pointer, unless something else than an object is in the way.
+/// Sets the value at a JSON Pointer, unless something other than an object is in the way.
 fn put(value: &mut Value, pointer: &str, new: Value) {
     let mut here = value;
     let mut parts = parts(pointer).peekable();
@@ -532,7 +532,7 @@ fn put(value: &mut Value, pointer: &str, new: Value) {
     }
 }
 
-/// The claim of a handoff, or its takeover from an interrupted run.
+/// The event that claims a handoff, or takes it over from an interrupted run.
 fn taking_up(record: &Record) -> (Target, Happens, EventArgs) {
     let event = match record.state {
         State::InProgress => Happens::TakeOver,

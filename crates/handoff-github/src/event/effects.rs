@@ -13,11 +13,11 @@ use super::outcome::{Carried, EventContext};
 use super::payload::Event;
 use super::values::says;
 
-/// An event being applied.
+/// An event while it is applied to an issue.
 pub(super) struct Work<'w, 'a, 'r> {
     pub(super) context: &'w mut EventContext<'a, 'r>,
     pub(super) event: &'w Event,
-    /// The issue, and all that the event is about.
+    /// The issue.
     pub(super) key: IssueKey,
     pub(super) issues: Vec<IssueKey>,
     pub(super) pull_request: Option<u64>,
@@ -131,14 +131,14 @@ impl Work<'_, '_, '_> {
             return Ok(());
         };
         let before = self.carried.did.len();
-        // Those that an earlier delivery cancelled come first in the outcome.
+        // The outcome begins with the handoffs that an earlier delivery cancelled.
         for number in 1..=issue.handoffs {
             let part = self.part(rule, &format!("cancel-{number}"))?;
             self.had(rule, "cancelled", &part)?;
         }
         for open in &issue.open {
             let part = self.part(rule, &format!("cancel-{}", open.id.number()))?;
-            // A task's parts are cancelled with it.
+            // Look again: the parts of a task are cancelled with it.
             let now = self.issue()?;
             let is_open = now.is_some_and(|now| now.open.iter().any(|o| o.id == open.id));
             if issue.delivered(&part).is_some() || !is_open {
@@ -174,7 +174,7 @@ fn why_paused(event: &Event) -> String {
             "transferred to another repository",
             "/changes/new_issue/html_url",
         ),
-        // Its URL no longer exists.
+        // A deleted issue has no page to link to.
         ("deleted", _) => ("deleted", ""),
         (action, _) => (action, "/issue/html_url"),
     };

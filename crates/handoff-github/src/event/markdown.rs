@@ -1,4 +1,4 @@
-//! Statements in Markdown: text outside of code and HTML comments.
+//! Finds statements in Markdown: text outside of code and HTML comments.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -15,18 +15,18 @@ static HTML_MARK: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?i)<!---?>|<!--|-->|</?(?:pre|code)\b[^>]*>?").expect("the expression is valid")
 });
 
-/// What is hidden besides blocks of code, `<pre>`, comments and quotations.
+/// What is hidden, besides code blocks, `<pre>`, comments and quotations.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Also {
     Nothing,
-    /// `<code>`, and struck out text.
+    /// `<code>` and struck out text.
     Inline,
 }
 
 struct Source<'t> {
     text: &'t str,
     events: Vec<(Event<'t>, Range<usize>)>,
-    /// In order, without overlaps.
+    /// The hidden ranges, in order and without overlaps.
     hidden: Vec<Range<usize>>,
 }
 
@@ -39,7 +39,7 @@ impl<'t> Source<'t> {
             Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS | Options::ENABLE_STRIKETHROUGH;
         let events: Vec<_> = Parser::new_ext(text, options).into_offset_iter().collect();
         let mut hidden = Vec::new();
-        // The start of an open comment or element, and its end mark, in this block or a later one.
+        // The start and the end mark of an open comment or element, which may end in a later block.
         let mut open: Option<(usize, &str)> = None;
         for (event, range) in &events {
             let (at, part) = (range.start, &text[range.clone()]);
@@ -100,7 +100,7 @@ impl<'t> Source<'t> {
         kept
     }
 
-    /// Whether an HTML block has only comments or closing tags.
+    /// Whether an HTML block shows nothing: it has only comments or closing tags.
     fn is_silent(&self, block: &Range<usize>) -> bool {
         let html = &self.text[block.clone()];
         let says = |line: &str| !line.trim().is_empty() && !line.trim().starts_with("</");

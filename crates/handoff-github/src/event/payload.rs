@@ -145,7 +145,8 @@ impl Event {
         places.iter().find_map(|place| self.time(place))
     }
 
-    /// The time from which its facts are valid: a run that started earlier can end later.
+    /// The time from which its facts are valid. For a run that is its start: of two runs, the later
+    /// one may end first.
     pub(super) fn noted_since(&self) -> Option<Moment> {
         match self.kind? {
             EventKind::WorkflowRun => {
@@ -185,8 +186,8 @@ impl Event {
         (ends && merged && base != default).then_some((base, default))
     }
 
-    /// Returns the delivery named by the payload: the completed run, and its attempt, since another
-    /// attempt is another event.
+    /// Returns the delivery that the payload itself names: the completed run and its attempt, since
+    /// each attempt is an event of its own.
     pub fn own_delivery(&self) -> Option<DeliveryName> {
         let name = match self.kind? {
             EventKind::WorkflowRun => {
@@ -236,7 +237,7 @@ impl Event {
         }
     }
 
-    /// The issue's current state if it is the opposite of what the event did: a later event undid it.
+    /// The issue's current state, if a later event has undone what this one did.
     pub(super) fn undone(&self) -> Option<&str> {
         let state = self
             .text("/issue/state")
@@ -248,8 +249,8 @@ impl Event {
         .then_some(state)
     }
 
-    /// The origin, if it is not the repository itself: another repository's events prove nothing
-    /// about this one's branches.
+    /// The event's origin, if that is another repository: such an event proves nothing about
+    /// branches of this one.
     pub(super) fn fork(&self) -> Option<Fork> {
         let base = self.payload.pointer("/repository");
         let (head, base) = match self.kind? {

@@ -1,7 +1,7 @@
 //! Whether an event's author has the permission for a rule's effect.
 //!
-//! An `author_association` proves little: GitHub computes it without a viewer, so that a private
-//! member of an organization is a `CONTRIBUTOR`, and a `MEMBER` may lack write permission.
+//! An `author_association` proves little: GitHub computes it without regard to who asks, so that a
+//! private member of an organization is a `CONTRIBUTOR`, and a `MEMBER` may lack write permission.
 
 use handoff::base::text::word;
 use handoff::ledger::LedgerError;
@@ -16,15 +16,15 @@ use super::values::says;
 /// The association of the repository's owner, who has every permission.
 const OWNER: &str = "OWNER";
 
-/// The delivery's part for the note that a permission is unproven.
+/// The name of the step that notes an unproven permission.
 pub(super) const UNPROVEN: &str = "unproven";
 
 /// Why an author has no permission.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NotEntitled {
-    /// The author is known to lack it, or is unknown.
+    /// The author is unknown, or is known to lack the permission.
     Denied(String),
-    /// GitHub was not asked.
+    /// GitHub was not asked for the permission.
     Unproven(String),
 }
 
@@ -124,7 +124,7 @@ impl Work<'_, '_, '_> {
         let Some(issue) = self.issue()?.filter(|_| !is_noted) else {
             return Ok(());
         };
-        // A command that was proven at the first delivery had its effect.
+        // If an earlier run of this delivery proved the permission, its step is there.
         let mut known = issue.deliveries.iter();
         if known.any(|known| {
             known.id == *self.context.delivery && !known.part.as_str().ends_with(UNPROVEN)

@@ -1,5 +1,5 @@
-//! The repositories of an event and of an issue, by GitHub's permanent number, whatever their
-//! names.
+//! The repository of an event and of an issue, identified by GitHub's permanent number, since names
+//! change.
 
 use handoff::ledger::{LedgerError, Snapshot};
 use handoff::model::{Annotation, Issue, View, Witness};
@@ -58,8 +58,8 @@ fn name_in(home: &str) -> Option<&str> {
     Some(&home[start + 1..])
 }
 
-/// Why an event is from another repository than an issue, if it is. Without numbers, another name
-/// is another repository, unless the ledger itself is now in the one of that name.
+/// Why an event is from another repository than the issue, if so. Without both numbers, names are
+/// compared: the event's must be the issue's or, after a rename, the ledger's current one.
 pub(super) fn of_another(
     event: &Event,
     (issue, definition): (&Issue, &Definition),
@@ -124,8 +124,7 @@ pub(super) fn of_another_than_all(
     Ok(why)
 }
 
-/// The current URLs in a renamed or moved repository: of all facts of the issue, except those that
-/// only its own event has.
+/// The new URLs of an issue's facts after its repository was renamed or moved; empty otherwise.
 pub(super) fn moved(
     event: &Event,
     (issue, definition): (&Issue, &Definition),
@@ -137,7 +136,7 @@ pub(super) fn moved(
         return Map::new();
     };
     let site = |home: &str| home.split('/').nth(2).map(str::to_ascii_lowercase);
-    // A late event has an earlier name.
+    // A late event still has an old name.
     let newest = said_last(issue, |_| true);
     let is_late = event
         .noted_since()

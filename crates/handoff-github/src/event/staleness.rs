@@ -1,4 +1,4 @@
-//! Whether an event still counts, given the noted facts.
+//! Whether an event is newer than what the issue has noted.
 
 use handoff::base::Moment;
 use handoff::model::{Annotation, Issue, Opinion, Record};
@@ -14,8 +14,8 @@ use super::repository::{REPOSITORY_ID, known_id};
 use super::subject::number_in;
 use super::values::{facts, is_nothing};
 
-/// The facts that later events are compared with: since when an event's facts are valid, and
-/// whether its pull request is open, unless a newer note has that; and who changed an issue.
+/// Facts for comparison with later events: the time from which the event's facts are valid, whether
+/// its pull request is open (unless a newer note says that), and who changed the issue.
 pub(super) fn state_of(event: &Event, known: Option<(&Issue, &Definition)>) -> Map<String, Value> {
     let issue = known.map(|(issue, _)| issue);
     let mut facts = Map::new();
@@ -47,7 +47,7 @@ pub(super) fn noted<'i>(issue: &'i Issue, name: &str) -> Option<&'i Value> {
     notes.find_map(|note| note.facts.get(name))
 }
 
-/// The newest validity time of notes of this kind.
+/// The latest validity time among such notes.
 pub(super) fn said_last(issue: &Issue, is_it: impl Fn(&Annotation) -> bool) -> Option<Moment> {
     let notes = issue.annotations.iter().filter(|note| is_it(note));
     notes.filter_map(Annotation::said_at).max()
@@ -63,12 +63,12 @@ pub(super) struct News<'e> {
     pub(super) event: &'e Event,
     pub(super) protocol: &'e Protocol,
     pub(super) pull_request: Option<u64>,
-    /// The time for events without one.
+    /// The current time, for events without a time.
     pub(super) now: Moment,
 }
 
 impl News<'_> {
-    /// Why the event does not count for the issue, if so.
+    /// Why the event is too old or not about the issue's pull request, if so.
     pub(super) fn outdated(&self, issue: &Issue) -> Option<String> {
         if let Some(why) = self.of_another(issue) {
             return Some(why);
@@ -76,7 +76,7 @@ impl News<'_> {
         let kind = self.event.kind()?;
         let at = self.event.noted_since()?;
         if let Some(note) = self.opinion(kind) {
-            // Another author's opinion does not replace this one.
+            // Compare only with the same author's opinion: another author's does not replace it.
             let mut all = self.protocol.definition().facts.opinions.iter();
             return all.find_map(|rules| {
                 let own = Opinion::of(rules, &note)?;
@@ -96,9 +96,9 @@ impl News<'_> {
         (at.timestamp() < newest.timestamp()).then(|| older(at, newest))
     }
 
-    /// Keeps those facts of a rule that are newer than the noted ones; returns the reason if none
-    /// is left. A rule that notes only changes is judged as a whole: unchanged facts are not noted
-    /// again.
+    /// Drops facts of a rule that are older than the noted ones; returns the reason if none is
+    /// left. A rule that notes only changes keeps or drops all of them: facts that stayed the same
+    /// have no newer note.
     fn keep_newest(
         &self,
         issue: &Issue,
@@ -134,7 +134,7 @@ impl News<'_> {
             newer = newer.max(newest.filter(|_| !stays));
             stays
         });
-        // An opinion about another pull request is none about the current one.
+        // If part of an opinion is outdated, so is the opinion.
         let is_over = facts.is_empty() || is_opinion && facts.len() < before;
         newer.filter(|_| is_over).map(|newest| older(at, newest))
     }
@@ -153,14 +153,14 @@ impl News<'_> {
             let definition = self.protocol.definition();
             facts.retain(|name, value| match issue.fact(definition, name) {
                 Some(known) => known.value != value,
-                // The absence of something that was never noted is no change.
+                // A missing value that was never noted is not a change.
                 None => !rule
                     .facts
                     .get(name)
                     .is_some_and(|source| is_nothing(source, value)),
             });
-            // An unchanged state is noted without facts, so that an older event that arrives later
-            // does not count.
+            // If nothing has changed, a note without facts is still made: an older event that
+            // arrives later is then recognized as outdated.
             if facts.is_empty() && self.event.noted_since() <= self.seen_last(issue, rule) {
                 return Err("all that it would note is known".to_owned());
             }
@@ -209,7 +209,7 @@ impl News<'_> {
         })
     }
 
-    /// Why the event's pull request does not count: the issue has another one, which is open.
+    /// Why the event's pull request does not count: the issue has another, open one.
     pub(super) fn of_another(&self, issue: &Issue) -> Option<String> {
         let number = self.pull_request?;
         let told = issue.facts.get(PULL_REQUEST).and_then(number_in);
@@ -228,7 +228,7 @@ impl News<'_> {
 }
 
 impl Work<'_, '_, '_> {
-    /// Why the event does not count for the issue, if so.
+    /// Why the event is too old or not about the issue's pull request, if so.
     pub(super) fn outdated(&self, issue: &Issue) -> Option<String> {
         let news = News {
             event: self.event,
@@ -239,12 +239,13 @@ impl Work<'_, '_, '_> {
         news.outdated(issue)
     }
 
-    /// The time of a step, for events without one.
+    /// The time of a step, used for events without one.
     pub(super) fn now(&self) -> Moment {
         Moment::from(self.context.session.clock.author())
     }
 
-    /// Why a review does not apply to what its agent was sent: it is older, or about other commits.
+    /// Why a review does not apply to the handoff that its agent holds: it is older, or about
+    /// another commit.
     pub(super) fn misses(&self, issue: &Issue, held: &Record) -> Option<String> {
         if self.event.kind() != Some(EventKind::PullRequestReview) {
             return None;

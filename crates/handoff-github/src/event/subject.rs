@@ -28,13 +28,14 @@ const KNOWN: [&str; 3] = ["OWNER", "MEMBER", "COLLABORATOR"];
 pub struct Subject {
     /// The issues that the event names, in order.
     pub issues: Vec<IssueKey>,
-    /// Those that its branch seems to be named after: `fix-404-page` need not be about issue 404.
+    /// The issues that its branch seems to be named after: `fix-404-page` need not be about issue
+    /// 404.
     pub of_branch: Vec<IssueKey>,
     /// The number of the pull request, if any.
     pub pull_request: Option<u64>,
 }
 
-/// How an event's issues are found, besides by its own text.
+/// How an event's issues are found besides by its own text.
 #[derive(Debug, Default)]
 pub struct Naming {
     /// The issues that the pull request closes, from GitHub, if it was asked.
@@ -45,7 +46,7 @@ pub struct Naming {
 }
 
 impl Naming {
-    /// Without a ledger: GitHub's answer, and the usual branch names.
+    /// Without a ledger: only GitHub's answer, and the usual branch names.
     pub fn given(closes: &[IssueKey]) -> Self {
         Self {
             closes: closes.to_vec(),
@@ -75,7 +76,7 @@ impl Naming {
         self.repositories.is_empty()
     }
 
-    /// The prefix of issue keys of a repository; `None` if the ledger does not serve it.
+    /// The prefix of a repository's issue keys; `None` if the ledger does not serve it.
     fn prefix(&self, repository: Option<&str>) -> Option<&str> {
         if self.is_alone() {
             return Some("");
@@ -154,7 +155,7 @@ impl Subject {
             let number = event.number("/issue/number").filter(|number| *number > 0)?;
             naming.key(repository, &number.to_string())
         };
-        // Anybody can name a fork's branch.
+        // Ignore the branch name of a fork: anybody can choose it.
         let is_own = event.fork().is_none();
         let of_branch = |branch: &str, pull_request: &str| Self {
             of_branch: named(event.text(branch).filter(|_| is_own))
@@ -222,16 +223,16 @@ impl Subject {
 }
 
 impl Subject {
-    /// The issues that it names, as far as that is known without a ledger.
+    /// The issues that the event names, else those that its branch seems to be named after.
     pub fn named(&self) -> Vec<IssueKey> {
         let of_branch = self.issues.is_empty().then_some(&self.of_branch);
         let all = self.issues.iter().chain(of_branch.into_iter().flatten());
         all.cloned().collect()
     }
 
-    /// The issues that it is about: those that it names; else the one that its branch is named
-    /// after, if the ledger has it; else the open ones of the ledger with its pull request, or its
-    /// commit.
+    /// The issues that the event is about: those that it names; else those that its branch is named
+    /// after, if the ledger has them; else the ledger's open ones with its pull request, or with
+    /// its commit.
     ///
     /// # Errors
     /// [`LedgerError`] if the ledger cannot be read.
@@ -277,10 +278,10 @@ fn closed_by(text: &str, key: impl Fn(Option<&str>, &str) -> Option<IssueKey>) -
     issues
 }
 
-/// Whether this text, in its line and the last one, negates what follows.
+/// Whether the text before a keyword, in its line and the line above, negates it.
 fn is_negated(last: &str, before: &str) -> bool {
     let text = format!("{last} {before}");
-    // Negations are near; a long text with many keywords would be searched again for each.
+    // Search only nearby: a long text with many keywords would be searched for each again.
     let start = text.char_indices().rev().nth(NEGATED_WITHIN);
     NEGATED.is_match(&text[start.map_or(0, |(start, _)| start)..])
 }
@@ -314,7 +315,7 @@ pub(super) fn issues_of_pull_request(
     })
 }
 
-/// Finds the open issues whose branch has this commit as its newest known one.
+/// Finds the open issues whose branch has this commit as its newest noted one.
 fn issues_at(tip: &Snapshot<'_>, commit: &str) -> Result<Vec<IssueKey>, LedgerError> {
     issues_with(tip, |issue| {
         let mut noted = issue.annotations.iter().rev();

@@ -11,7 +11,7 @@ use super::payload::Event;
 /// The maximum length of a text, in characters.
 const LONGEST: usize = 1000;
 
-/// The maximum length of a whole text, in characters.
+/// The maximum length of a text with several lines, in characters.
 const LONGEST_TEXT: usize = 4000;
 
 /// The maximum number of a list's items.
@@ -40,7 +40,7 @@ fn at<'v>(pointer: &str, payload: &'v Value) -> impl Iterator<Item = &'v Value> 
         .filter(move |found| any || is_commit(found))
 }
 
-/// Whether GitHub has a commit id at this JSON Pointer.
+/// Whether a JSON Pointer leads to a commit id.
 fn names_commit(pointer: &str) -> bool {
     let name = pointer.rsplit('/').next().unwrap_or_default();
     name == "commit_id" || name == "sha" || name.ends_with("_sha")
@@ -52,8 +52,8 @@ fn is_commit(value: &Value) -> bool {
     value.as_str().is_some_and(is_id)
 }
 
-/// The missing place without which a note would mix new facts with older ones: a commit id or a
-/// conclusion.
+/// The commit id or the conclusion that the payload lacks: without it, a note would mix new facts
+/// with older ones.
 pub(super) fn lacking<'s>(source: &'s Source, payload: &Value) -> Option<&'s str> {
     let needed = |pointer: &str| names_commit(pointer) || pointer.ends_with("/conclusion");
     let mut places = source.pointers().iter().map(String::as_str);
@@ -62,7 +62,7 @@ pub(super) fn lacking<'s>(source: &'s Source, payload: &Value) -> Option<&'s str
         .filter(|_| value(source, payload).is_none())
 }
 
-/// Whether a value stands for nothing: an empty list, or the source's default.
+/// Whether a value is empty: an empty list, or the default of its source.
 pub(super) fn is_nothing(source: &Source, value: &Value) -> bool {
     let default = match source {
         Source::At(_) => None,

@@ -1,4 +1,5 @@
-//! Consents: what a person must allow in a harness's own files before it uses what is installed.
+//! Consents: what a person must allow in a harness's own settings before the harness uses the
+//! installed files.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Diagnoses installations that would silently do nothing; each finding has a fix.
+//! Finds installations that would silently not work; each finding has a fix.
 
 use std::path::{Path, PathBuf};
 

@@ -32,7 +32,7 @@ pub(super) fn names(bytes: &[u8]) -> Result<Option<Vec<String>>, BlockFault> {
     Ok(Some(names.map(str::to_owned).collect()))
 }
 
-/// Whether the block is this version's, with either kind of line break.
+/// Whether the block is the one that this version writes, with either kind of line break.
 pub(super) fn is_current(bytes: &[u8], import: Option<&str>) -> bool {
     let (Ok(Some(found)), Ok(Some(names))) = (find_between(bytes, [BEGIN, END]), names(bytes))
     else {

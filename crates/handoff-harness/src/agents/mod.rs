@@ -83,7 +83,7 @@ pub struct HarnessProgram {
 struct AgentsMd {
     /// Instructions files of its own that may import it.
     pages: Vec<String>,
-    /// Whether it reads it if none of these files exists.
+    /// Whether it reads `AGENTS.md` if none of these files exists.
     alone: bool,
 }
 
@@ -116,7 +116,7 @@ pub struct Mcp {
     /// The keys that lead to the servers.
     at: Vec<String>,
     value: Value,
-    /// Members that the harness requires; it would add them itself.
+    /// Members that the harness requires; if they were missing, it would add them itself.
     #[serde(default)]
     with: Map<String, Value>,
 }
@@ -169,7 +169,7 @@ impl Harness {
         HARNESSES.iter().find(|harness| harness.name == name)
     }
 
-    /// The paths written for this harness, except MCP servers.
+    /// The files that are installed for this harness, except the configuration of MCP servers.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         let hooks = self.hooks.as_ref().map(|hooks| &hooks.file);
         let files = [Some(&self.instructions), self.skill.as_ref(), hooks];
@@ -218,7 +218,7 @@ impl Harness {
         format!("{BEFORE}{call}{options} || :; fi")
     }
 
-    /// The agent and branch in a command that this or an earlier version wrote.
+    /// The agent and branch in a command, if this or an earlier version wrote it.
     fn acts_in(&self, event: Event, command: &str) -> Option<Acts> {
         let call = format!("{BEFORE}{CALL} {} {} ", self.name, event.name());
         let rest = command.strip_prefix(&call)?;
@@ -285,14 +285,14 @@ impl Harness {
     }
 }
 
-/// Whether an agent that is about to stop was already kept from stopping.
+/// Whether an agent that is about to stop was already made to continue once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// No.
     No,
-    /// Perhaps: then it may stop, so that no agent runs forever.
+    /// Perhaps: let it stop, or it might run forever.
     Perhaps,
-    /// Only the caller's memory of this session can tell.
+    /// Only the caller's memory of this session, by its id, can tell.
     Ask(String),
 }
 
@@ -347,7 +347,7 @@ impl ExpectedHook<'_> {
             .filter(|_| is_known)
     }
 
-    /// Whether an entry contains our handler and nothing else.
+    /// Whether an entry contains nothing but our handler.
     fn is_whole(&self, entry: &Value) -> bool {
         match (self.entry.get(GROUP), entry.get(GROUP)) {
             (None, _) => self.acts(entry).is_some(),
@@ -359,7 +359,7 @@ impl ExpectedHook<'_> {
         }
     }
 
-    /// The handlers under the same keys of a configuration, each with the keys that lead to its
+    /// The handlers under the hook's keys in a configuration, each with the keys that lead to its
     /// list.
     fn handlers<'v>(&self, config: &'v Value) -> Vec<(Vec<String>, &'v Value)> {
         let list = self
@@ -382,7 +382,7 @@ impl ExpectedHook<'_> {
     }
 }
 
-/// The prefix of every command of ours; below, its call.
+/// The beginning of each of our commands; below, the call in it.
 const BEFORE: &str = "if command -v git-handoff >/dev/null 2>&1; then ";
 const CALL: &str = "git-handoff agents hook";
 

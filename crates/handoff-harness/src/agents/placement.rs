@@ -1,4 +1,5 @@
-//! Decides which instructions file gets the text for which harness, so that each reads it once.
+//! Decides which instructions file gets the text for which harness, so that each harness reads it
+//! once.
 //!
 //! Some harnesses read others' files too: Copilot reads `AGENTS.md`, `GEMINI.md`, Claude's pages
 //! and rules, and what `CLAUDE.md` imports. So a harness that reads `AGENTS.md` gets the text there
@@ -63,7 +64,7 @@ pub(super) fn placements(root: &Path, names: &BTreeSet<String>) -> Vec<Placed> {
     files.into_values().collect()
 }
 
-/// The file in which a harness reads the text, if these are installed.
+/// The file in which a harness reads the text, if the named harnesses are installed.
 pub(super) fn place<'a>(harness: &'a Harness, root: &Path, names: &BTreeSet<String>) -> &'a str {
     let mut named = HARNESSES.iter().filter(|other| names.contains(&other.name));
     let is_there = named.any(|other| real(root, &other.instructions) == real(root, AGENTS_MD));

@@ -183,8 +183,8 @@ impl Plan {
             if let Some(path) = harness.skill.as_ref().filter(|_| !is_shared) {
                 draft.own_file(path, None)?;
             }
-            // In reverse order, because both may be in one file. A server without the rest may be
-            // the user's own.
+            // Remove in the reverse order of installing, since both may be in one file. If nothing
+            // else was installed, a server may be the user's own.
             if let Some(mcp) = harness.mcp.as_ref().filter(|_| was_installed) {
                 draft.without_server(harness, mcp)?;
             }
@@ -212,7 +212,7 @@ impl Plan {
     /// [`AgentsError::Write`] with the file that could not be written.
     pub fn carry_out(&self) -> Result<(), AgentsError> {
         for leftover in self.changes.iter().flat_map(|c| leftovers::beside(&c.file)) {
-            // `doctor` reports those that stay.
+            // `doctor` reports those that can't be removed.
             let _ = std::fs::remove_file(leftover);
         }
         let changes = || self.changes.iter().filter(|c| c.action() != Action::Keep);
@@ -225,7 +225,7 @@ impl Plan {
             };
             for change in all[..done].iter().rev() {
                 let (before, after) = (change.before.as_deref(), change.after.as_deref());
-                // If somebody modified the file since, their version stays.
+                // If somebody has modified the file since, that version stays.
                 let _ = replace_as(&change.file, after, before, MODE);
             }
             changes().for_each(|change| self.remove_empty_folders(change));
@@ -255,7 +255,7 @@ const SERVER: &str = "git-handoff";
 /// A new, empty configuration.
 const EMPTY: &str = "{\n}\n";
 
-/// A configuration with a hook added, or ours replaced. Everything else stays.
+/// A configuration with a hook added, or in place of our earlier one. Everything else stays.
 fn with_hook(text: &str, expected: &ExpectedHook<'_>) -> Result<String, EditError> {
     let config = edit::read(text)?;
     let handlers = expected.handlers(&config);
@@ -263,7 +263,7 @@ fn with_hook(text: &str, expected: &ExpectedHook<'_>) -> Result<String, EditErro
         .iter()
         .find(|(_, handler)| expected.acts(handler).is_some());
     match ours {
-        // Keep its formatting if the value is unchanged.
+        // If the hook is unchanged, keep its formatting.
         Some((_, handler)) if *handler == expected.handler() => Ok(text.to_owned()),
         Some((path, handler)) => {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
@@ -363,7 +363,7 @@ impl<'a> Draft<'a> {
             );
             return Ok(None);
         }
-        // Nor into the git directory, whose files may be executed.
+        // Nor may it lead into the git directory, whose files may be executed.
         if let Some(folder) = git_directory_of(&leads, self.root) {
             let text = format!("{path} leads into the git directory {}", folder.display());
             let fix = "remove the link, or put a file in its place";
@@ -519,7 +519,7 @@ impl<'a> Draft<'a> {
         };
         match text_of(bytes).and_then(|text| edit(&text)) {
             Ok(None) => {}
-            // A file that equals our initial content contains nothing of the user's.
+            // A file that equals the initial content has nothing of the user's.
             Ok(Some(text)) if text.replace("\r\n", "\n") == empty => file.after = None,
             Ok(Some(text)) => file.after = Some(text.into_bytes()),
             Err(fault) => self.unclear(path, &fault, by_hand),

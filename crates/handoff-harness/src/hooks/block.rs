@@ -23,7 +23,7 @@ pub(crate) struct Block {
     alone: bool,
 }
 
-/// Why a file's block can't be delimited.
+/// Why the block in a file can't be found without doubt.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BlockFault {
     #[error("the block that begins here has no end: the line that ends it is missing")]
@@ -69,8 +69,8 @@ fn text(hook: Hook, alone: bool) -> String {
     let call = format!("git-handoff hook {hook} \"$@\"");
     let or_else = without_program::lines(hook);
     text += &if hook == Hook::ReferenceTransaction {
-        // Only one phase can refuse, and most transactions have one ref: for those, `read` decides
-        // without another process whether it is a branch.
+        // Only one phase can refuse. Most transactions have one ref: then `read` finds out whether
+        // it is a branch, without starting another process.
         format!(
             "if [ \"$1\" = prepared ]; then\n\
              IFS= read -r git_handoff_input || :\n\
@@ -178,7 +178,7 @@ pub(super) fn with(bytes: &[u8], block: Option<&Block>, hook: Hook) -> Result<Ve
     };
     let mut text = text(hook, alone);
     let mut file = before.to_vec();
-    // If the last line had no line break, it stays so.
+    // If the file had no line break at its end, it gets none.
     let unended = match block {
         Some(block) => !bytes[block.bytes.clone()].ends_with(b"\n"),
         None => !before.is_empty() && !before.ends_with(b"\n"),
@@ -197,7 +197,7 @@ pub(super) fn with(bytes: &[u8], block: Option<&Block>, hook: Hook) -> Result<Ve
 /// The file without the block; `None` if nothing else was in it.
 pub(super) fn without(bytes: &[u8], block: &Block) -> Option<Vec<u8>> {
     let mut start = block.bytes.start;
-    // The line before it had no line break either.
+    // The block was added with a line break before it, which is removed, too.
     if !bytes[block.bytes.clone()].ends_with(b"\n") && start > 0 {
         start -= 1;
     }
@@ -211,7 +211,7 @@ pub(super) fn is_current(bytes: &[u8], block: &Block, hook: Hook) -> bool {
     bytes[block.bytes.clone()].trim_ascii_end() == expected.trim_end().as_bytes()
 }
 
-/// The number of the line before the block that exits or execs, from 1.
+/// The number of a line before the block that exits or execs, from 1.
 pub(super) fn early_end(bytes: &[u8], block: &Block) -> Option<u32> {
     end_of(&String::from_utf8_lossy(&bytes[..block.bytes.start]))
 }
@@ -220,7 +220,7 @@ pub(super) fn early_end(bytes: &[u8], block: &Block) -> Option<u32> {
 pub(super) fn end_of(script: &str) -> Option<u32> {
     let found = script.lines().zip(1..).find(|(line, _)| {
         let mut words = line.split_whitespace();
-        // An indented line is taken as conditional. `exec` with only redirections continues.
+        // An indented line counts as conditional. An `exec` with only redirections continues.
         match (line.starts_with([' ', '\t']), words.next()) {
             (false, Some("exit")) => true,
             (false, Some("exec")) => words.next().is_some_and(|word| {

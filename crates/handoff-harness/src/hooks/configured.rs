@@ -12,7 +12,7 @@ pub(super) const SINCE: Version = Version {
     minor: 54,
 };
 
-/// The hook's name in the configuration, which must differ from the event's.
+/// The hook's name in the configuration: git refuses the name of an event.
 fn name(hook: Hook) -> String {
     format!("handoff-{hook}")
 }

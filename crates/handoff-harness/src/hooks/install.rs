@@ -424,8 +424,8 @@ impl Draft {
     }
 }
 
-/// The hook's file; or, if our block is there, the file that the pre-commit framework moved aside
-/// and still runs.
+/// The hook's file; or the file that the pre-commit framework moved aside but still runs, if our
+/// block is in that.
 pub(super) fn hook_file(
     hooks_folder: &HooksFolder,
     hook: Hook,

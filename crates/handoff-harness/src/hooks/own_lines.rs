@@ -1,4 +1,4 @@
-//! Checks whether a failing call in the user's own lines stops git.
+//! Checks whether the user's own lines let a failing call stop git.
 
 use std::path::Path;
 

@@ -9,8 +9,8 @@ pub(super) const FOUND: &str = "command -v git-handoff >/dev/null 2>&1";
 /// The ledger's branch, within double quotes of a shell.
 const BRANCH: &str = "refs/heads/$(git config handoff.branch || echo handoffs)";
 
-/// The shell lines that decide without the program. git's input to the hook is in
-/// `git_handoff_input`.
+/// The shell lines that decide without the program; the variable `git_handoff_input` has git's
+/// input to the hook.
 pub(super) fn lines(hook: Hook) -> String {
     let advice = "git-handoff is not on the PATH. Install it, or add its folder to the PATH, and run the same again.";
     let refuse = |why: &str| format!("echo '{hook}: {why}, and {advice}' >&2\nexit 1\n");
@@ -33,7 +33,7 @@ pub(super) fn lines(hook: Hook) -> String {
                  esac\n"
             )
         }
-        // Lines of `OLD NEW REF`; a line break is appended.
+        // Lines of `OLD NEW REF`, followed by a line break.
         Hook::ReferenceTransaction => {
             format!("case \"$git_handoff_input\n\" in *\" {BRANCH}\n\"*)\n{ledger};;\nesac\n")
         }
