@@ -1,4 +1,4 @@
-//! Who may send what: every check that can refuse a contract.
+//! Who may send what: the checks that can refuse a contract.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ use crate::step::{SendRequest, Stop};
 use crate::value::scalar;
 
 impl<E, V: View<E>> Planner<'_, E, V> {
-    /// Refuses a contract about another one than its basis, a decision that the basis's status
-    /// rules out, and an answer that lacks a value that the basis requests.
+    /// Refuses a contract that names another one than the sender works on, a decision that the
+    /// status of the sender's work rules out, and an answer that lacks a requested value.
     pub(super) fn fits_basis(
         &self,
         kind: &ContractType,
@@ -84,7 +84,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let Some(reason) = limits.and_then(|limits| limits.loops.as_ref()) else {
             return Ok(());
         };
-        // A sender without an open handoff may still have an open request from the receiver.
+        // A sender that holds nothing may still have an open request from the receiver.
         let waiting = issue
             .open
             .iter()
@@ -103,7 +103,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
         let mut request = basis.cloned();
         while let Some(waiting) = request {
-            // An answered request no longer waits.
+            // Once answered, a request is no longer waited for.
             if waiting.from == *to && !waiting.state.is_terminal() {
                 return Err(RequestRefusal::Loop {
                     from: from.clone(),
@@ -121,9 +121,9 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// Refuses an id that another contract of the type has. The same contract may be sent again if
-    /// there is reason to; a different one only if the first was rejected or cancelled, so that
-    /// nothing depends on it.
+    /// Refuses an id that another contract of this type has. The same bytes may be sent again if
+    /// there is reason to; other bytes only if the first contract was rejected or cancelled, so
+    /// that nothing depends on it.
     pub(super) fn ensure_id_free(&self, issue: &Issue, contract: &Contract) -> Result<(), Stop<E>> {
         let ids = issue.contract_ids.get(&contract.kind);
         let taken = contract.id.as_ref().and_then(|own| ids?.get_key_value(own));
@@ -146,7 +146,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         .into())
     }
 
-    /// Records the id of the next contract.
+    /// Records the id for the handoff that is created next.
     pub(super) fn take_id(&self, issue: &mut Issue, contract: &Contract) {
         if let Some(own) = &contract.id {
             let ids = issue.contract_ids.entry(contract.kind.clone()).or_default();
@@ -166,15 +166,15 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
     }
 
-    /// The newest handoff that was sent with the same bytes.
+    /// The number of the newest handoff that was sent with the same bytes.
     pub(super) fn sent(&self, contract: &Contract) -> Result<Option<u32>, Stop<E>> {
         let sent = self.view.sent_before(&contract.bytes);
         Ok(sent.map_err(Stop::Unreadable)?.first().copied())
     }
 
-    /// The handoff that a contract repeats: the newest one sent with the same bytes. `None` if its
-    /// sender has reason to send them again: it sends on from a newer handoff, or from the same one
-    /// after it was retried or reopened, or after its successor was rejected or cancelled.
+    /// The handoff that a contract merely repeats: the newest one with the same bytes. `None` if
+    /// there is a reason to send them again: the sender sends on from a newer handoff, or from the
+    /// same one after it was retried or reopened, or its successor was rejected or cancelled.
     pub(super) fn sent_before(
         &self,
         issue: &Issue,
@@ -188,10 +188,10 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let earlier = self.record(&self.id(number))?;
         let turned_down = [State::Rejected, State::Cancelled].contains(&earlier.state);
         let again = match basis {
-            // A request does not change what its sender holds.
+            // In a call, sending a request does not change what the sender holds.
             _ if self.protocol.definition().style() == Style::Call => turned_down,
-            // The sender of a plan keeps its task. A report is about its task, whatever else its
-            // sender holds.
+            // After a plan, the sender still holds its task. A report is about one task, whatever
+            // else its sender holds.
             Some(held) if self.breaks_down(kind, contract, held) => {
                 self.plan_turned_down(issue, kind, contract)?
             }
@@ -225,7 +225,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let Some(issue) = issue else {
             if !opens {
                 let routes = self.protocol.definition().routes.iter();
-                // A route from an agent to itself does not open an issue.
+                // A route from an agent to itself opens no issue.
                 let routes = routes.filter(|r| r.opens && r.from != r.to.as_str());
                 return Err(StateRefusal::NotOpened {
                     issue: self.key.clone(),
@@ -240,7 +240,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             return Ok(issue);
         }
         if opens && issue.open.is_empty() {
-            // The issue starts over: completed handoffs from before no longer await a successor.
+            // The issue starts over: work that was completed before no longer awaits a successor.
             let unfollowed = Vec::new();
             return Ok(Issue {
                 unfollowed,
@@ -254,8 +254,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Err(LeaseRefusal::not_working(&open.id, from, open.state).into())
     }
 
-    /// Returns the issue if it is open; an issue that ended by itself is resumed by a contract that
-    /// may open an issue.
+    /// Refuses an ended issue. But one that ended because nothing was open is resumed by a contract
+    /// that may open an issue.
     fn resume(
         &self,
         mut issue: Issue,
@@ -272,8 +272,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(issue)
     }
 
-    /// Why a sender without an open handoff may not send: its lease ran out or was taken over, or it
-    /// never held anything.
+    /// Why a sender without an open handoff may not send: it lost its lease, or it held nothing.
     pub(super) fn not_held(
         &self,
         issue: &Issue,
@@ -291,8 +290,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(LeaseRefusal::not_held(issue, from))
     }
 
-    /// Refuses a sender whose lease ran out and who no longer holds the handoff it sends on from,
-    /// or not by the claim that it names.
+    /// Refuses a sender that lost the lease of the handoff it sends on from, or that names another
+    /// claim of it.
     pub(super) fn ensure_not_taken_over(
         &self,
         issue: &Issue,

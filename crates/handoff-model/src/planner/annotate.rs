@@ -1,4 +1,4 @@
-//! Corrections: the record stays unchanged, and a note states what is correct.
+//! Corrections: records stay unchanged, and a note says what is correct.
 
 use serde_json::{Map, Value};
 
@@ -8,8 +8,8 @@ use crate::refusal::{Limit, LimitReached, Refusal, RequestRefusal, RoleRefusal};
 use crate::step::{Planned, StepEvent, Stop};
 
 impl<E, V: View<E>> Planner<'_, E, V> {
-    /// Adds a note to a handoff or to the issue as a whole. Any agent may do so at any time: a note
-    /// changes no state. A fact is for its source alone to note.
+    /// Adds a note to a handoff or to the issue as a whole. Any agent may do so at any time,
+    /// because a note changes no state; but a fact may be noted only by its source.
     pub(super) fn annotate(
         &self,
         mut issue: Issue,
@@ -23,22 +23,22 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let same = |known: &Annotation| {
             known.by == *by && known.id == id && known.note == note && known.facts == *facts
         };
-        // A caller that got no answer retries, and others may have added notes meanwhile. A fact
-        // may be noted again after another value.
+        // A retry after a lost receipt is a repeat even if others added notes meanwhile. A fact is
+        // a repeat only as the newest note: it may return to an earlier value.
         let mut known = issue.annotations.iter().rev();
         let is_known = if facts.is_empty() {
             known.any(same)
         } else {
             known.next().is_some_and(same)
         };
-        // Usage is reported by the agent that worked.
+        // Only the agent that did the work reports its usage.
         let is_own = number.is_some() && record.to == *by;
         if !is_own && !self.step.usage.is_empty() {
             return Err(RequestRefusal::Usage(NoUsage::NotIts).into());
         }
         let is_reported = is_own && self.report_usage(&mut record)?;
         self.ensure_source(facts)?;
-        // Another event is recorded even if its note is the same.
+        // An event is recorded even if another one had the same note.
         if self.step.delivery.is_none() && is_known && !is_reported {
             let receipt = self.repeated(record, issue);
             return Ok(Planned::Repeat(Box::new(receipt)));
@@ -74,8 +74,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
 }
 
 impl<E, V: View<E>> Planner<'_, E, V> {
-    /// Adds a note, up to a maximum: each step of the issue writes all notes again. Events and
-    /// persons have a maximum of their own, so that no agent can use it up.
+    /// Adds a note, up to a maximum, because each step of the issue writes all its notes again. The
+    /// maximum for events and approvals is twice as large, so that agents' notes can't use it up.
     pub(super) fn add_note(&self, issue: &mut Issue, note: Annotation) -> Result<(), LimitReached> {
         const MOST: usize = 1_000;
         const BYTES: usize = 2 << 20;
@@ -99,7 +99,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// Refuses a fact whose source is not the actor.
+    /// Refuses facts that the actor may not note.
     fn ensure_source(&self, facts: &Map<String, Value>) -> Result<(), RoleRefusal> {
         let definition = self.protocol.definition();
         let (by, of_event) = (&self.step.by, self.step.delivery.is_some());

@@ -1,4 +1,4 @@
-//! Answering a request: what happens to the request, and the handoff back to its requester.
+//! Answering a request: the effect on the request, and the handoff back to its requester.
 
 use handoff_base::ids::AgentName;
 use handoff_protocol::{ContractType, Event, State};
@@ -31,8 +31,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let mut issue = issue.ok_or_else(none)?;
         if let Some(number) = self.sent(contract)? {
             let earlier = self.record(&self.id(number))?;
-            // The same answer may be given again once a request is claimed again, and to another
-            // request that its sender claimed since, or that it names. Otherwise it is a repeat.
+            // The same answer is not a repeat if its sender has claimed the request, or another
+            // one, since it was sent, or if it names the request.
             let again = request.as_ref().is_some_and(|request| {
                 let taken_up_since = request.lease.as_ref().is_none_or(|lease| {
                     let is_own = self
@@ -94,7 +94,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let mut new = self.begin(&mut issue, send, Some(&request), to, state)?;
         new.follows = Some(request.id.clone());
         new.answers = Some(request.id.clone());
-        // The step is about the request; the answer is how it ended.
+        // The step is about the request, and the answer says how it ended.
         let account = Account {
             held,
             summary: Some(new.summary.clone()),
@@ -104,7 +104,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.written(issue, vec![request, new], send, &account)
     }
 
-    /// Whether a request of a type is an issue by itself: the issue's key is the request's own id.
+    /// Whether a request of this type is a whole issue: the issue's key is the request's own id.
     pub(super) fn is_one_request(&self, kind: &str) -> bool {
         let kind = self.protocol.contract_type(kind);
         kind.is_some_and(|kind| {
@@ -113,7 +113,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         })
     }
 
-    /// What an answer does to its request, and the reason if it blocks it.
+    /// What an answer does to its request, and why, if it blocks it.
     fn verdict(
         &self,
         kind: &ContractType,
@@ -172,8 +172,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     }
 }
 
-/// The questions that a request still has after an answer that leaves it open. If critical inputs
-/// block it, the others become optional.
+/// The questions that remain for a request after an answer that leaves it open. If critical inputs
+/// are missing, the other questions become optional.
 fn open_questions(kind: &ContractType, contract: &Contract, request: &Record) -> Vec<Question> {
     let mut open = left_open(kind, contract, request);
     if open.is_empty() {

@@ -1,4 +1,4 @@
-//! Checks an answer's values against the questions.
+//! Compares the values of an answer with the questions.
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ use crate::step::answers::{Asked, misfits, missing, unanswered};
 use crate::value::scalar;
 
 impl<E, V: View<E>> Planner<'_, E, V> {
-    /// Refuses an answer that lacks what was asked in the handoff that its sender holds.
+    /// Refuses an answer that does not give what the handoff in its sender's hands asks for.
     pub(super) fn gives(
         &self,
         kind: &ContractType,
@@ -32,9 +32,9 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     }
 }
 
-/// What is wrong with an answer to this handoff: an unknown key, a value of another type, or less
-/// than its status demands. Answering either the handoff's own questions or those of the contract
-/// that it is about is enough.
+/// What is wrong with an answer to this handoff: an unknown key, a value of another type, or a
+/// missing value that its status requires. The questions are the handoff's own and those of the
+/// handoff that it is about; answering either set completely is enough.
 ///
 /// # Errors
 /// [`Stop`]: a handoff has no record, or it can't be read.
@@ -76,8 +76,8 @@ pub(super) fn missing_answers<E>(
     Ok(findings)
 }
 
-/// The handoff whose contract this handoff is about; contracts that only comment on another one are
-/// skipped.
+/// The handoff that this one is ultimately about: follows chains of contracts that are themselves
+/// about another contract.
 pub(super) fn meant<E>(
     view: &impl View<E>,
     protocol: &Protocol,
@@ -94,7 +94,7 @@ pub(super) fn meant<E>(
     Ok(meant)
 }
 
-/// The inputs that an answer says it could not provide.
+/// The inputs that an answer lists as unavailable.
 pub(super) fn stated(kind: &ContractType, contract: &Contract) -> Vec<String> {
     let at = kind.critical_inputs.as_ref().map(|critical| &critical.at);
     let list = at.and_then(|at| contract.value.pointer(at)?.as_array());
@@ -102,8 +102,8 @@ pub(super) fn stated(kind: &ContractType, contract: &Contract) -> Vec<String> {
     keys.map(str::to_owned).collect()
 }
 
-/// The questions of a request that remain after an answer: those that it says it could not answer,
-/// and those that it omits. The ones that are not critical become optional.
+/// The questions of a request that remain after an answer: those that it lists as unavailable, and
+/// those that it leaves out.
 pub(super) fn left_open(
     kind: &ContractType,
     contract: &Contract,
@@ -139,7 +139,7 @@ fn is_full(fields: &GivenFields, status: Option<&str>) -> bool {
     complete.is_empty() || complete.iter().any(|word| Some(word.as_str()) == status)
 }
 
-/// The answers, by the questions' keys.
+/// The values that an answer gives, by the questions' keys.
 fn given(fields: &GivenFields, value: &Value) -> Map<String, Value> {
     match value.pointer(&fields.at) {
         Some(Value::Object(members)) => members.clone(),
@@ -160,7 +160,7 @@ fn key_of(fields: &GivenFields, entry: &Value) -> Option<String> {
     Some(key.trim().to_owned())
 }
 
-/// The place of the answer to a question; the whole list if there is none.
+/// The place of the answer to a question; the list as a whole if it has none.
 fn place(fields: &GivenFields, value: &Value, key: &str) -> String {
     let at = &fields.at;
     match value.pointer(at) {

@@ -10,8 +10,8 @@ use crate::step::message::Account;
 use crate::step::{Planned, StepEvent, Stop};
 
 impl<E, V: View<E>> Planner<'_, E, V> {
-    /// Records whether a person approves a handoff. No state changes; requirements look it up. The
-    /// note's facts say since when that holds, if it was said elsewhere.
+    /// Records whether a person approves a handoff. This changes no state, but requirements depend
+    /// on it. The note's facts say since when it holds, if it was given earlier elsewhere.
     pub(super) fn approve(
         &self,
         mut issue: Issue,
@@ -41,7 +41,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             ..approval.clone()
         };
         let own = |known: &&Annotation| known.approval.is_some() && known.by == *by;
-        // It is recorded again if the same person said something else in between.
+        // The same approval is recorded again if the person gave another one in between.
         let last = issue.annotations.iter().rev().find(own);
         let is_same = |last: &Annotation| {
             let about = last.id.as_ref() == Some(&record.id);
@@ -77,7 +77,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.in_the_issue(issue, record, message)
     }
 
-    /// Whether a person rejects work that was claimed already, which changes no state.
+    /// Whether a person's rejection comes after the claim, so that it is recorded as a disapproval.
     pub(super) fn disapproves(&self, record: &Record) -> bool {
         let is_over = matches!(record.state, State::Rejected | State::Cancelled);
         record.state != State::Pending && !is_over && self.is_person()

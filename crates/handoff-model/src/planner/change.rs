@@ -1,4 +1,4 @@
-//! Events of a single handoff: who may cause them, and what else they change.
+//! Events of a single handoff: who may cause them, and their other effects.
 
 use handoff_base::Edit;
 use handoff_base::ids::AgentName;
@@ -22,7 +22,7 @@ use crate::refusal::{
 use crate::step::answers::Asked;
 use crate::step::{EventArgs, Planned, Stop, answers};
 
-/// How many answers an issue keeps; older ones are in the records of its handoffs.
+/// How many answers the issue's file keeps; older ones are in the records of its handoffs.
 const ANSWERS: usize = 50;
 
 impl<E, V: View<E>> Planner<'_, E, V> {
@@ -37,7 +37,6 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let mut args = args.clone();
         self.name_run(&mut args);
         let args = &args;
-        // A caller with another claim's token does not repeat what the newest claim did.
         if self.is_repeated(&record, event, args) {
             let receipt = self.repeated(record, issue);
             return Ok(Planned::Repeat(Box::new(receipt)));
@@ -50,7 +49,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             let why = args.reason.as_deref().unwrap_or_default();
             return self.approve(issue, number, (why, &Map::new()), &no);
         }
-        // An agent that may cancel only because it is the receiver must hold the handoff.
+        // An agent that may cancel only as the receiver must hold the lease.
         if event.is_holders() || event == Event::Cancel && self.cancels_as_receiver(&record) {
             self.ensure_lease_held(&record, args.token)?;
         }
@@ -115,13 +114,13 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(Planned::Write(Box::new(step)))
     }
 
-    /// Records what must follow from an event: a successor of completed work, or another attempt to
-    /// send what was rejected or cancelled.
+    /// Updates which work awaits a successor: completed work, and work whose successor was rejected
+    /// or cancelled.
     fn follow_up(&self, issue: &mut Issue, record: &Record, event: Event) -> Result<(), Stop<E>> {
         let whole = record.task.as_ref().filter(|task| task.parent.is_none());
         match event {
-            // A task that was broken down is followed by its parts, and its completion settles
-            // them.
+            // A task that was broken down was followed by its parts, and its completion settles
+            // those.
             Event::Complete if let Some(whole) = whole => {
                 let mut tasks = issue.tasks.iter();
                 issue.unfollowed.retain(|id| {
@@ -131,11 +130,12 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             Event::Complete if self.is_followed(&record.to) => {
                 issue.unfollowed.push(record.id.clone());
             }
-            // A report to an agent that sends nothing on: the work continues from where it was.
+            // The receiver of a report sends nothing on, so the work continues with the reporting
+            // agent.
             Event::Complete if self.protocol.ends() == Ends::ClosingContract => {
                 self.give_back(issue, record)?;
             }
-            // The sender gets back what it handed over and may send again.
+            // The sender may send again from what it had completed.
             Event::Reject | Event::Cancel => {
                 let is_taken_back = record.is_taken_back(self.protocol);
                 undo(&mut issue.findings, record, is_taken_back);
@@ -146,7 +146,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// Lets the sender of a handoff send on again from what it completed.
+    /// Makes the work that a handoff was sent on from await a successor again.
     fn give_back(&self, issue: &mut Issue, record: &Record) -> Result<(), Stop<E>> {
         if let Some(id) = &record.follows
             && self.shared_record(id)?.state == State::Completed
@@ -157,13 +157,14 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// Whether completed work needs a successor: its agent may send on, and is not the last one.
+    /// Whether work that this agent completes needs a successor: the agent can send on, unless it
+    /// steps in and issues end without a closing contract.
     fn is_followed(&self, agent: &AgentName) -> bool {
         let decides = self.protocol.ends() == Ends::NothingOpen && self.protocol.steps_in(agent);
         !decides && !self.protocol.receivers(agent.as_str()).is_empty()
     }
 
-    /// Keeps an answer for every later agent of the issue.
+    /// Keeps an answer in the issue, for every agent that works on it later.
     fn keep_answer(&self, issue: &mut Issue, record: &Record, args: &EventArgs) {
         let mut newest = record.transitions.iter().rev();
         let blocked = newest.find(|t| t.event == Some(Event::Block));
@@ -181,7 +182,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         issue.answers.drain(..over);
     }
 
-    /// The folder with the context of this attempt or claim.
+    /// The folder that saves the context of this attempt or claim.
     fn kept(
         &self,
         record: &Record,
@@ -200,13 +201,13 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
     }
 
-    /// Whether this event was applied before and nothing followed; for a claim, whether it still
-    /// holds.
+    /// Whether this event was the last one and had the same arguments; for a claim, whether it
+    /// still holds.
     fn is_repeated(&self, record: &Record, event: Event, args: &EventArgs) -> bool {
         if event == Event::Claim {
             return self.holds(record);
         }
-        // A caller with another claim's token does not repeat what the newest claim did.
+        // The token must be that of the newest claim, or the caller means an earlier one.
         let own = args.token.is_none_or(|token| token == record.claims());
         let by_worker = event.is_holders() || event == Event::TakeOver;
         own && record.latest().is_some_and(|last| {
@@ -225,8 +226,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         })
     }
 
-    /// Refuses what the lifecycle allows, but not the contract, the tasks, the protocol or the
-    /// time.
+    /// Refuses an event that the lifecycle allows, but the contract, the tasks, the protocol or the
+    /// time does not.
     pub(super) fn ensure_allowed(
         &self,
         issue: &Issue,
@@ -246,7 +247,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 let waits_for = record.waits_for.clone();
                 QueueRefusal::Waits { id, waits_for }.into()
             }
-            // Work that was begun elsewhere can't wait; then a reason is given.
+            // With a reason, the work was already begun elsewhere and can't wait.
             Event::Claim if args.reason.is_some() => return Ok(()),
             Event::Claim => match record.waits_until(self.step.at) {
                 Some(not_before) => QueueRefusal::TooEarly { id, not_before }.into(),
@@ -284,7 +285,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                     None => return Ok(()),
                 }
             }
-            // It is part of the failure's step and has none of its own.
+            // It is part of the step of a failure, and can't be requested.
             Event::Exhaust => illegal(
                 record,
                 IllegalEvent {
@@ -296,7 +297,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         })
     }
 
-    /// Why a handoff can be completed only by a contract that states the outcome, if so.
+    /// Why only a contract can complete this handoff, if that is so.
     fn unfinished(&self, issue: &Issue, record: &Record) -> Option<RequestRefusal> {
         let (id, to) = (record.id.clone(), record.to.clone());
         let names = |kind: &ContractType| kind.name.clone();
@@ -329,7 +330,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         })
     }
 
-    /// Gives a handoff to another agent; returns its previous receiver.
+    /// Gives a handoff to another agent that its sender could have sent it to.
     fn reassign(&self, record: &mut Record, receiver: &AgentName) -> Result<(), RetryRefusal> {
         let others = self.others_for(record);
         if !others.contains(&receiver) {
@@ -343,7 +344,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// The other agents that the handoff's sender could have sent its contract to.
+    /// The other agents to which the handoff's sender could have sent its contract.
     fn others_for<'a>(&'a self, record: &'a Record) -> Vec<&'a AgentName> {
         self.protocol.others_for(
             record.from.as_str(),
@@ -352,8 +353,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         )
     }
 
-    /// Sets the code of a failed run: the protocol's, or, if the protocol defines none, the kind of
-    /// run failure.
+    /// Sets the code of a failed run: the protocol's code for that kind of failure; the kind itself
+    /// if the protocol defines no codes.
     fn name_run(&self, args: &mut EventArgs) {
         let Some(failure) = &mut args.failure else {
             return;
@@ -366,11 +367,11 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             None if codes.is_empty() => run.as_str().to_owned(),
             None => UNSPECIFIED.to_owned(),
         };
-        // Omit the run if the code already says it.
+        // Stored only if the code does not say it already.
         failure.run = Some(run).filter(|run| run.as_str() != failure.code);
     }
 
-    /// A failure with the protocol's defaults for its code.
+    /// A failure, completed by the protocol's defaults for its code.
     pub(super) fn reported(
         &self,
         failure: Option<&Failure>,
@@ -398,13 +399,13 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(Some(failure))
     }
 
-    /// Refuses an event that the actor may not cause.
+    /// Refuses an event that the actor is not allowed to cause.
     fn authorize(&self, record: &Record, event: Event) -> Result<(), RoleRefusal> {
         let name = &self.step.by;
         let may = if event.is_receivers() {
             *name == record.to || event == Event::Reject && self.is_person()
         } else if event == Event::Answer {
-            // The sender of a request can't answer it.
+            // In a request from an agent to itself, the sender can't answer.
             *name == record.from && *name != record.to || self.leads()
         } else {
             self.may_decide(record)
@@ -426,19 +427,19 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         *name == record.to || *name == record.from || self.leads()
     }
 
-    /// Whether the actor may cancel a held handoff only because it is the receiver.
+    /// Whether the actor may cancel a held handoff only in its role as the receiver.
     fn cancels_as_receiver(&self, record: &Record) -> bool {
         let name = &self.step.by;
         record.lease.is_some() && *name == record.to && *name != record.from && !self.leads()
     }
 
-    /// Whether the actor may decide about everything: an orchestrator or a person.
+    /// Whether the actor, an orchestrator or a person, may decide about everything.
     pub(super) fn leads(&self) -> bool {
         self.protocol.steps_in(&self.step.by)
     }
 }
 
-/// Refuses an event from before the question or the handoff that it would apply to.
+/// Refuses an event that was said before the question or the handoff that it would apply to.
 fn ensure_not_outdated(
     record: &Record,
     event: Event,
@@ -458,7 +459,7 @@ fn ensure_not_outdated(
     }
 }
 
-/// Whether a failure equals one that was reported before, apart from the protocol's defaults.
+/// Whether a failure is the same as one reported before, apart from the protocol's defaults.
 fn same_failure(known: Option<&Failure>, now: Option<&Failure>) -> bool {
     match (known, now) {
         (Some(known), Some(now)) if now.suggested_action.is_none() => {

@@ -1,5 +1,5 @@
-//! Retrying a failed handoff with a corrected contract: a new handoff takes its place, with its
-//! attempts.
+//! Retrying a failed handoff with a corrected contract: a new handoff replaces it and continues its
+//! count of attempts.
 
 use handoff_base::digest;
 use handoff_base::ids::AgentName;
@@ -51,8 +51,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.follow_findings(&mut issue, kind, contract)?;
         self.take_id(&mut issue, contract);
 
-        // It may start when a retry of the same contract might. The delay has no random part, since
-        // each attempt has a contract of its own.
+        // It waits as long as a retry of the same contract would, without a random part.
         let retry = Record {
             attempt: failed.attempt + 1,
             ..failed.clone()
@@ -80,7 +79,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     }
 }
 
-/// Why a contract can't replace that of the failed handoff.
+/// Why a contract can't replace that of a failed handoff.
 fn unfit(
     send: &SendRequest<'_>,
     kind: &ContractType,

@@ -1,4 +1,4 @@
-//! Decisions about a handoff and their reasons, as the issue keeps them.
+//! Decisions about handoffs and their reasons, which the issue keeps.
 
 use handoff_base::ids::HandoffId;
 use handoff_protocol::Action;
@@ -20,7 +20,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         });
     }
 
-    /// Records a decision that changes no handoff.
+    /// Records a decision that changes no handoff's state.
     pub(super) fn decide(
         &self,
         mut issue: Issue,

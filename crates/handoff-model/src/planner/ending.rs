@@ -1,4 +1,4 @@
-//! The end of an issue without a closing contract.
+//! How an issue ends without a closing contract.
 
 use handoff_protocol::{Action, Ends, Event, State, Style};
 
@@ -27,7 +27,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.end_if_idle(issue);
     }
 
-    /// Whether a request was cancelled that is only part of its issue; its requester goes on
+    /// Whether a request was cancelled that is not the whole issue, so that its requester continues
     /// without it.
     fn is_given_up(&self, record: &Record) -> bool {
         let calls = self.protocol.definition().style() == Style::Call;
@@ -37,7 +37,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             && !self.is_one_request(&record.contract_type)
     }
 
-    /// Ends an issue if a decision about its last answer leaves nothing to do in it.
+    /// Ends an issue if a decision about its last answer leaves nothing to do.
     pub(super) fn end_decided(&self, issue: &mut Issue, record: &Record, action: Action) {
         let settles = matches!(action, Action::ProceedPartial | Action::Advance);
         if settles && record.state == State::Completed {
@@ -46,7 +46,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     }
 
     fn end_if_idle(&self, issue: &mut Issue) {
-        // In a call, the requester has the result and need not send anything on.
+        // In a call, the requester has the result and need not send it on.
         let calls = self.protocol.definition().style() == Style::Call;
         if self.protocol.ends() == Ends::NothingOpen
             && issue.status == IssueStatus::Open

@@ -14,8 +14,8 @@ use crate::refusal::ContractRefusal;
 use crate::value::{is_true, scalar};
 
 impl<E, V: View<E>> Planner<'_, E, V> {
-    /// Records what a contract says about findings. Refuses it if it answers an unknown one, leaves
-    /// one unanswered, or approves the work while one is open.
+    /// Applies what a contract says about findings. Refuses it if it answers an unknown finding,
+    /// leaves one unanswered, or approves the work while one is open.
     pub(super) fn follow_findings(
         &self,
         issue: &mut Issue,
@@ -34,7 +34,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     }
 }
 
-/// The findings about a contract's answers to an issue's review findings.
+/// The faults in what a contract says about an issue's review findings.
 pub(super) fn answer_mismatches(
     protocol: &Protocol,
     issue: &Issue,
@@ -45,7 +45,7 @@ pub(super) fn answer_mismatches(
     follow(protocol, &mut issue.findings.clone(), kind, contract, &id)
 }
 
-/// Applies what a contract says about findings; returns what does not match.
+/// Applies what a contract says about findings; returns its faults.
 fn follow(
     protocol: &Protocol,
     known: &mut Vec<ReviewFinding>,
@@ -105,7 +105,7 @@ fn text(entry: &Value, at: Option<&str>) -> Option<String> {
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// Adds the findings of a review. A known finding that was answered becomes disputed.
+/// Adds a review's findings. A known one becomes disputed if it was answered before.
 fn raise(
     known: &mut Vec<ReviewFinding>,
     fields: &RaisedFields,
@@ -145,7 +145,7 @@ fn raise(
     faults
 }
 
-/// The known finding that an entry raises again, and the id that it names.
+/// The index of the known finding that an entry raises again, and the id that the entry names.
 fn place_of(
     known: &[ReviewFinding],
     fields: &RaisedFields,
@@ -161,7 +161,7 @@ fn place_of(
     (place, named)
 }
 
-/// The findings that a review raises again although they were skipped for a reason, each with its
+/// The findings that a review raises again although they were skipped with a reason, each with its
 /// pointer in the contract.
 pub fn dismissed_before<'i>(
     issue: &'i Issue,
@@ -202,8 +202,8 @@ fn dispute(finding: &mut ReviewFinding, said: String, id: &HandoffId) {
     }
 }
 
-/// Answers findings: those that an entry names by id or location, and those without a location
-/// together with them if no entry is about one of these.
+/// Answers findings: those that an entry names by id or location. Those without a location are all
+/// answered together, unless an entry is about a single one.
 fn answer(
     known: &mut [ReviewFinding],
     fields: &FixFields,
@@ -213,7 +213,7 @@ fn answer(
     let mut faults = Vec::new();
     let unplaced = |f: &ReviewFinding| f.state.is_unanswered() && f.location.is_none();
     let fixes = entries(value, &fields.list);
-    // Findings from before the protocol had them are unknown.
+    // If there are no findings, they were raised before the protocol recorded them.
     let is_any = !known.is_empty();
     let any_unplaced = known.iter().any(unplaced);
     let mut apart = false;
@@ -246,7 +246,7 @@ fn answer(
             let said = text(entry, Some(&fields.text));
             let skipped = fields.skipped.as_deref().and_then(|at| entry.pointer(at));
             let skipped = skipped.is_some_and(is_true);
-            // A finding is skipped only with a reason.
+            // Skipping a finding takes a reason.
             if !finding.state.is_unanswered() || skipped && said.is_none() {
                 continue;
             }
@@ -269,7 +269,7 @@ fn answer(
     faults
 }
 
-/// Skips the unanswered findings, for the reason of the whole contract.
+/// Skips all unanswered findings, with the reason of the contract as a whole.
 fn skip(known: &mut [ReviewFinding], why: Option<String>, id: &HandoffId) {
     for finding in known.iter_mut().filter(|f| f.state.is_unanswered()) {
         finding.state = FindingState::Answered;
@@ -278,8 +278,8 @@ fn skip(known: &mut [ReviewFinding], why: Option<String>, id: &HandoffId) {
     }
 }
 
-/// Ends the objections that remain from earlier reviews, if whoever raised them, or a person,
-/// approves the work.
+/// Ends the objections of reviews that others rejected or cancelled, if the agent that raised them,
+/// or a person, approves the work.
 fn take_back(protocol: &Protocol, known: &mut [ReviewFinding], by: Option<&AgentName>) {
     let is_person = by.is_some_and(|by| protocol.is_person(by.as_str()));
     for finding in known.iter_mut().filter(|f| f.objector.is_some()) {
@@ -294,7 +294,7 @@ fn take_back(protocol: &Protocol, known: &mut [ReviewFinding], by: Option<&Agent
     }
 }
 
-/// Resolves the answered findings; the others prevent the approval.
+/// Resolves the answered findings; the others prevent the approval and are returned.
 fn settle(known: &mut [ReviewFinding], id: &HandoffId) -> Vec<Finding> {
     let open = unanswered(known, "", "prevents the approval");
     let open: Vec<Finding> = open
@@ -345,7 +345,7 @@ fn unknown(known: &[ReviewFinding], at: &str, which: &str) -> Finding {
     finding.fix("name a finding by its id or by its exact location")
 }
 
-/// Whether a text starts with this location as a whole.
+/// Whether a text starts with this location, and the location ends there.
 fn begins_with(text: &str, location: &str) -> bool {
     let rest = text.strip_prefix(location).map(|rest| rest.chars().next());
     rest.is_some_and(|next| next.is_none_or(|c| !c.is_alphanumeric()))
@@ -357,8 +357,8 @@ fn agree(finding: &mut ReviewFinding) {
     (finding.disputed_by, finding.dispute) = (None, None);
 }
 
-/// Undoes what a rejected or cancelled handoff did to findings. Its objections stay, unless their
-/// author or a person rejected it.
+/// Undoes the effect of a rejected or cancelled handoff on findings. Its objections stay, unless
+/// the handoff was taken back.
 pub(super) fn undo(known: &mut [ReviewFinding], record: &Record, is_taken_back: bool) {
     let id = &record.id;
     let by = |who: &Option<HandoffId>| who.as_ref() == Some(id);

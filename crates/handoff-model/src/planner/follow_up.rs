@@ -1,10 +1,10 @@
-//! Handoffs that ended and await an agent: rejected or cancelled ones await their sender, an answer
-//! awaits its requester, and work that was completed without a contract onward awaits its agent.
-//! Two kinds only notify an agent: work that was cancelled while it held it, and the answer that
-//! ended the issue of its request.
+//! Ended handoffs that await an agent: rejected or cancelled ones await their sender, an answer
+//! awaits its requester, and completed work that was not sent on awaits its agent. Two more are
+//! only notices: to the agent that held cancelled work, and to the requester whose answer ended the
+//! issue.
 //!
-//! The list is derived in each step from the previous issue and the handoffs that change, so that
-//! the tip alone shows what is stalled.
+//! Each step derives the list from the issue before it and the handoffs that it changes, so that
+//! the tip shows what is stalled, without the history.
 
 use handoff_base::Edit;
 use handoff_base::ids::HandoffId;
@@ -16,7 +16,7 @@ use crate::record::{self, Awaiting, Issue, IssueStatus, Record, View};
 use crate::step::{FileChanges, Stop};
 
 impl<E, V: View<E>> Planner<'_, E, V> {
-    /// Updates what is open and who is awaited after the changes of a step.
+    /// Updates, after a step's changes, which handoffs are open and which await an agent.
     pub(super) fn await_somebody(&self, changed: &mut Changed) -> Result<(), Stop<E>> {
         self.list_open(changed)?;
         let before = changed.issue.awaiting.clone();
@@ -47,8 +47,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// The same for a step that changes the issue but no handoff. `again` is what awaited an agent
-    /// before the issue was cancelled.
+    /// Like [`Planner::await_somebody`], for a step that changes the issue but no handoff. `again`
+    /// is what awaited an agent before the issue was cancelled.
     pub(super) fn await_in_issue(
         &self,
         issue: Issue,
@@ -60,7 +60,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok((changed.issue, changed.entries))
     }
 
-    /// Whether the step takes up an ended handoff: it sends on from it, replaces it, or is the
+    /// Whether the step deals with an ended handoff: it sends on from it, replaces it, or is the
     /// requester's next step after an answer.
     fn is_taken_up(&self, changed: &Changed, known: &Awaiting) -> Result<bool, Stop<E>> {
         let ended = self.changed_record(changed, &known.id)?;
@@ -72,7 +72,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 && new.follows == ended.follows
                 && new.task == ended.task
         };
-        // Work that starts over leaves earlier handoffs behind.
+        // When work starts over, earlier handoffs no longer await anybody.
         let restarts = |new: &Record| {
             let relays = self.protocol.definition().style() == Style::Relay;
             let begins = new.follows.is_none() && !new.state.is_terminal();
@@ -94,7 +94,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(ended.answers.is_some() && changed.records.iter().any(acts))
     }
 
-    /// The agents to be notified. An agent that acts in the issue knows already.
+    /// The agents to notify, except the one that acts.
     fn to_tell(&self, changed: &Changed, after: &[Awaiting]) -> Vec<Awaiting> {
         let mut found = changed.issue.to_tell.clone();
         let is_over = changed.issue.status == IssueStatus::Completed;
@@ -126,7 +126,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             let agent = match (record.state, &last.sent) {
                 (State::Completed, _) if is_new(record) && record.answers.is_some() => &record.to,
                 (State::Rejected, None) => &record.from,
-                // An agent that cancels its own handoff knows, unless nothing is left to do.
+                // An agent that cancels its own handoff needs no entry, unless nothing is left to
+                // do.
                 (State::Cancelled, None) if !goes_on || record.from != self.step.by => &record.from,
                 _ => return None,
             };
@@ -138,8 +139,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         ended.collect()
     }
 
-    /// Adds the completed handoffs without a successor; one whose successor was rejected or
-    /// cancelled is left to that successor's entry.
+    /// Adds the completed handoffs without a successor. If the successor was rejected or cancelled,
+    /// that one has an entry instead.
     fn unfollowed(
         &self,
         changed: &Changed,
@@ -167,8 +168,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(found)
     }
 
-    /// Whether only tasks are open that were broken down and whose parts all ended, some not
-    /// completed.
+    /// Whether the only open tasks were broken down, and all their parts have ended.
     fn nothing_moves(&self, changed: &Changed) -> Result<bool, Stop<E>> {
         let broken_down = |id: &HandoffId| {
             let mut tasks = changed.issue.tasks.iter();
@@ -183,8 +183,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(true)
     }
 
-    /// What an issue goes on from if nothing is in progress and nobody is awaited: the newest
-    /// handoff whose agent may send, else the newest. Notes don't count.
+    /// The entry for an issue in which nothing is open and nobody is awaited: the newest handoff
+    /// whose agent may send, else the newest. Notes don't count.
     fn last_resort(&self, changed: &Changed) -> Result<Option<Awaiting>, Stop<E>> {
         let mut newest = None;
         for number in (1..=changed.issue.handoffs).rev() {
@@ -207,7 +207,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(newest)
     }
 
-    /// The entries that are added and removed.
+    /// The files of the entries to add and to remove.
     fn entries(
         &self,
         changed: &Changed,
@@ -236,13 +236,13 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     }
 }
 
-/// Whether a handoff ended when it was sent, and is not an answer.
+/// Whether a handoff ended when it was sent, without being an answer.
 fn is_note(record: &Record) -> bool {
     let first = record.transitions.first();
     first.is_some_and(|first| first.to.is_terminal()) && record.answers.is_none()
 }
 
-/// Whether this step began a record.
+/// Whether this step created the record.
 fn is_new(record: &Record) -> bool {
     record.transitions.len() == 1
 }

@@ -6,7 +6,6 @@ use crate::refusal::{RoleRefusal, StateRefusal};
 use crate::step::{Planned, StepEvent, Stop};
 
 impl<E, V: View<E>> Planner<'_, E, V> {
-    /// Cancels an issue without open handoffs.
     pub(super) fn give_up(&self, mut issue: Issue, reason: &str) -> Result<Planned, Stop<E>> {
         let record = self.record(&self.id(issue.handoffs))?;
         let again = issue
@@ -49,7 +48,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.in_the_issue(issue, record, message)
     }
 
-    /// Whether the actor may cancel an issue: its orchestrator, a person, the sender of its first
+    /// Whether the actor may cancel an issue: an orchestrator, a person, the sender of its first
     /// handoff, or an agent that it awaits.
     fn may_give_up(&self, issue: &Issue, first: &Record) -> bool {
         let name = &self.step.by;

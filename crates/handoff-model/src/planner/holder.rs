@@ -27,9 +27,9 @@ impl Holder<'_> {
     }
 }
 
-/// The handoff that a contract's sender holds: for an answer, the request it answers; for a note,
-/// none; otherwise the handoff it is sent on from. `number` selects the request if the sender holds
-/// several. A handoff of another worker of the agent is used only if its own worker holds none.
+/// The handoff that a contract's sender holds: for an answer, the request that it answers; for a
+/// note, none; otherwise the one that it sends on from. `number` selects one of several requests.
+/// The handoff of another worker of the agent counts only if the sender's own worker holds none.
 ///
 /// # Errors
 /// [`Stop`]: an open handoff has no record, or it can't be read.
@@ -77,15 +77,16 @@ fn answered<E>(
     Ok(others.map(Rc::unwrap_or_clone))
 }
 
-/// Whether a contract answers this request: type, id and requester match.
+/// Whether a contract can answer this request: type, id and requester match.
 pub(super) fn answers(kind: &ContractType, contract: &Contract, request: &Record) -> bool {
     kind.answers.contains(&request.contract_type)
         && (contract.id.is_none() || contract.id == request.contract_id)
         && contract.to.as_ref().is_none_or(|to| *to == request.from)
 }
 
-/// The handoff that a sender sends on from: the newest one that its worker holds, else the newest
-/// of another worker, else the newest completed one without a successor.
+/// The handoff that a sender sends on from: that of the task that the contract is about; else the
+/// newest that its worker holds; else the newest of another worker; else the newest completed one
+/// without a successor.
 fn basis<E>(
     view: &impl View<E>,
     issue: &Issue,
@@ -113,7 +114,7 @@ fn basis<E>(
     if others.is_some() {
         return Ok(others.map(Rc::unwrap_or_clone));
     }
-    // A pending handoff comes before one that was completed earlier.
+    // Pending work must be claimed first, before anything is sent on from completed work.
     if issue.open.iter().any(|open| open.to == *from.agent) {
         return Ok(None);
     }

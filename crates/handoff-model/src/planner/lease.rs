@@ -1,4 +1,4 @@
-//! Leases of claims and times to claim: their length, extension and expiry.
+//! Leases and deadlines to claim: their length, extension and expiry.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,8 @@ use crate::record::{
 use crate::refusal::{ClaimEnd, Holding, LeaseRefusal, Refusal, StateRefusal};
 use crate::step::{EventArgs, Planned, Stop};
 
-/// The handoffs of an issue whose deadline passed and which have not failed yet, except those that
-/// a pause holds back.
+/// The open handoffs of an issue that are past their deadline, except those that a pause holds
+/// back.
 pub(super) fn overdue(issue: &Issue, at: Moment) -> impl Iterator<Item = &OpenHandoff> {
     issue.open.iter().filter(move |open| {
         let is_over = open.expires_at.is_some_and(|end| end <= at);
@@ -23,7 +23,7 @@ pub(super) fn overdue(issue: &Issue, at: Moment) -> impl Iterator<Item = &OpenHa
     })
 }
 
-/// Whether an agent works on a handoff of an issue. One that waits for others does not.
+/// Whether an agent is working on a handoff of an issue, rather than waiting for others.
 fn is_at_work(issue: &Issue, agent: &AgentName) -> bool {
     issue.held_by(agent).any(|open| open.expires_at.is_some())
 }
@@ -35,7 +35,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             return Err(LeaseRefusal::NoWorker(record.id.clone()));
         };
         let seconds = self.length(record, args)?;
-        // The new worker of work that waits for others has no deadline either.
+        // If the work waits for others, the lease has no deadline, also for a new worker.
         let waits = |lease: &Lease| lease.seconds.is_some() && lease.expires_at.is_none();
         let length = seconds.filter(|_| !record.lease.as_ref().is_some_and(waits));
         Ok(Lease {
@@ -49,8 +49,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         })
     }
 
-    /// Sets the deadlines to claim: of handoffs that the step changes, and of agents that begin or
-    /// end work.
+    /// Sets the deadlines to claim: for handoffs that the step changes, and for agents that begin
+    /// or end work.
     pub(super) fn await_claims(&self, changed: &mut Changed) -> Result<(), Stop<E>> {
         let Changed {
             issue,
@@ -62,7 +62,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let moved = records.iter().chain(quiet.iter()).filter(|_| !*goes_on);
         let moved: BTreeSet<AgentName> = moved.map(|record| record.to.clone()).collect();
         for open in issue.open.iter().filter(|open| {
-            // The others keep theirs: an agent at work has no deadlines to claim, an idle one has.
+            // Only what must change: an agent at work has no deadlines to claim, an idle one has.
             let is_bound = open.expires_at.is_some() == is_at_work(issue, &open.to);
             open.state == State::Pending && is_bound && moved.contains(&open.to)
         }) {
@@ -84,16 +84,16 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// The deadline to claim a handoff, if it can be claimed and no claim has acknowledged it: an
-    /// agent that works in the issue is present, and knows a message once it claims one of its
-    /// tasks.
+    /// The deadline to claim a handoff; `None` if it can't be claimed yet, or its receiver has
+    /// shown that it is there: by working in the issue, or by claiming another task of the same
+    /// contract.
     fn claim_by(
         &self,
         issue: &Issue,
         changed: &[Record],
         record: &Record,
     ) -> Result<Option<Moment>, Stop<E>> {
-        // An imported handoff was not offered here when it was sent.
+        // An imported handoff has not been offered here yet.
         let is_old = record.imported.is_some() && record.transitions.len() == 1;
         if record.state != State::Pending || !record.waits_for.is_empty() || is_old {
             return Ok(None);
@@ -117,7 +117,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(record.acknowledge_by.or(Some(since.later(seconds))))
     }
 
-    /// Whether the receiver of a handoff claimed another one of the same contract.
+    /// Whether the receiver of a handoff has claimed another one of the same contract.
     fn is_acknowledged(
         &self,
         issue: &Issue,
@@ -163,7 +163,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let time = self.protocol.definition().limits.as_ref();
         let longest = time.and_then(|time| time.longest_lease_seconds);
         let longest = longest.unwrap_or(LONGEST);
-        // A length that the contract or the protocol sets is always allowed.
+        // A length that the contract or the protocol sets is always allowed, even if longer.
         longest.max(self.usual_length(record).unwrap_or(0))
     }
 
@@ -172,7 +172,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.protocol.lease_seconds(agent, record.timeout_seconds)
     }
 
-    /// Refuses to release a handoff for longer than the longest lease.
+    /// Refuses a release that delays the next claim for longer than the longest lease.
     pub(super) fn ensure_can_release(
         &self,
         record: &Record,
@@ -188,7 +188,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
     }
 
-    /// Extends a lease and records its holder's progress.
+    /// Extends a lease, and records the progress that its holder reports.
     pub(super) fn extend(
         &self,
         issue: Issue,
@@ -214,7 +214,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             return Err(Refusal::no_handoff(&id).into());
         };
         let mut extended = lease.clone();
-        // A holder that waits for others has no deadline, and an extension never shortens a lease.
+        // A holder that waits for others has no deadline. An extension never shortens a lease.
         if extended.expires_at.is_some() && end > extended.expires_at {
             (extended.seconds, extended.expires_at) = (seconds, end);
         }
@@ -243,7 +243,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(Planned::Write(Box::new(self.commit(changed, &account)?)))
     }
 
-    /// The failure that an expired lease, or an expired time to claim, becomes.
+    /// The failure that is recorded when a lease or the time to claim runs out.
     pub(super) fn expired(&self, record: &Record) -> Result<Failure, Refusal> {
         let Some(end) = record.expires_at().filter(|end| *end <= self.step.at) else {
             return Err(LeaseRefusal::NotOverdue(record.id.clone()).into());
@@ -281,7 +281,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         lease.holder == self.step.by && self.step.worker.as_ref() == Some(&lease.worker)
     }
 
-    /// Whether the actor holds the handoff, so that its claim is a repeat.
+    /// Whether the actor holds the handoff already, so that a claim repeats its own.
     pub(super) fn holds(&self, record: &Record) -> bool {
         let lease = record.lease.as_ref();
         lease.is_some_and(|lease| self.is_holder(lease)) && !record.is_expired(self.step.at)
