@@ -11,14 +11,14 @@ use regex::Regex;
 #[derive(Clone, Debug, Default)]
 pub struct BranchPatterns(Vec<String>);
 
-/// The facts that decide whether agents may write to a branch.
+/// What decides whether agents may write to a branch.
 #[derive(Clone, Copy, Debug)]
 pub struct BranchContext<'a> {
-    /// The issue that they work on.
+    /// The issue that the agents work on.
     pub issue: &'a IssueKey,
     /// The ledger's branch.
     pub ledger_branch: &'a str,
-    /// The default branch, if known: the remote's, or its substitute.
+    /// The default branch, if known: the remote's, or what stands in for it.
     pub default_branch: Option<&'a str>,
     /// The base branch of the issue's work, if known.
     pub base: Option<&'a str>,
@@ -76,7 +76,7 @@ pub enum BranchRefusal {
     },
 }
 
-/// Why two branches can't exist side by side.
+/// How the names of two branches conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BranchClash {
     /// Their names are equal, ignoring case.
@@ -113,13 +113,12 @@ fn named_after(named: Option<&IssueKey>) -> String {
     named.map_or_else(String::new, |named| format!(", but after {named}"))
 }
 
-/// Names of base branches, whatever the repository's default branch is.
+/// Base branches in every repository, whatever its default branch is.
 const USUAL_BASES: [&str; 2] = ["main", "master"];
 
-/// Decides whether agents may commit to a branch: it belongs to the issue (by name, as
-/// `handoff/ISSUE` or below, as a part's, or because it was made for it), and is neither a base
-/// branch nor the ledger's. Case is ignored, as on some file systems.
-/// is ignored, as some file systems do.
+/// Decides whether agents may commit to a branch. It must belong to the issue: by name, as
+/// `handoff/ISSUE` or below it, as a part's branch, or because it was created for the issue. It
+/// must not be a base branch or the ledger's. Case is ignored, as some file systems do.
 ///
 /// # Errors
 /// A [`BranchRefusal`].
@@ -162,7 +161,7 @@ pub fn branch_for_agents(branch: &str, context: &BranchContext<'_>) -> Result<()
     })
 }
 
-/// Refuses a name that no contract may give as its code branch: an invalid branch name, or the
+/// Refuses a name that a contract can't give as its code branch: an invalid branch name, or the
 /// ledger's branch. A leading `refs/heads/` is allowed.
 ///
 /// # Errors
@@ -188,7 +187,7 @@ pub fn nameable(branch: &str, ledger_branch: Option<&str>) -> Result<(), BranchR
 }
 
 impl BranchRefusal {
-    /// The finding about a contract that names the branch at this place.
+    /// The finding for a contract that names the branch at this place.
     pub fn finding(&self, at: &str) -> Finding {
         Finding::error(FindingCode::BranchRefused, at, self.to_string())
     }
@@ -201,14 +200,14 @@ pub fn short_name(branch: &str) -> &str {
     found.next().unwrap_or(branch)
 }
 
-/// A name case-folded, like on case-insensitive file systems.
+/// A case-folded name, for comparisons as on case-insensitive file systems.
 fn folded(name: &str) -> String {
     // To upper case first, which turns the long s into an S.
     name.to_uppercase().to_lowercase()
 }
 
-/// Why a text is not a valid branch name: by the rules of `git check-ref-format --branch`, and also
-/// if it is an alias for something else or unreadable.
+/// Why a text is not usable as a branch name: the rules of `git check-ref-format --branch`, and
+/// names that git would read as something else, or that are unreadable.
 fn name_fault(name: &str) -> Option<&'static str> {
     let is_bad = |c: char| c.is_control() || " ~^:?*[\\".contains(c);
     let parts = || name.split('/');
@@ -300,8 +299,8 @@ fn is_number(key: &str) -> bool {
     digits && !key.starts_with('0')
 }
 
-/// Compiles a pattern such as `{type}/{issue}-*`, with this regex for the issue. `None` for
-/// patterns in which `protocol check` finds a fault.
+/// Compiles a pattern such as `{type}/{issue}-*`, with `issue` as the regex for the key. `None` for
+/// patterns that `protocol check` reports as faulty.
 fn pattern_regex(pattern: &str, issue: &str) -> Option<Regex> {
     let mut text = String::from("^");
     let mut rest = pattern;
@@ -559,7 +558,7 @@ mod tests {
             let is_it = matches!(refused, Err(BranchRefusal::Protected { .. }));
             assert!(is_it, "{branch}: {refused:?}");
         }
-        // Even if the base is named like the issue.
+        // A base branch stays protected even if it is named after the issue.
         let stacked = |context: &mut BranchContext<'_>| context.base = Some("issue-12");
         let refused = judged("Issue-12", "12", stacked).expect_err("the base");
         assert_eq!(

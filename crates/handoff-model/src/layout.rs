@@ -8,28 +8,29 @@ use handoff_protocol::{Event, SIGNERS};
 pub const MANIFEST: &str = "ledger.json";
 /// The page for people who open the branch in a browser.
 pub const README: &str = "README.md";
-/// The folder of open handoffs: a folder per agent, with an entry per open handoff that it has
-/// ([`crate::record::open_entry`]).
+/// The folder of open handoffs: a folder for each agent, with an entry for each open handoff that
+/// it has ([`crate::record::open_entry`]).
 pub const OPEN: &str = "open";
-/// The folder of ended handoffs that await somebody: a folder per agent, with an entry per handoff.
+/// The folder of ended handoffs that await an agent: a folder for each agent, with an entry for
+/// each handoff.
 pub const AWAITING: &str = "awaiting";
-/// The folder of issues, with a folder each.
+/// The folder of issues, with a folder for each.
 pub const ISSUES: &str = "issues";
 /// The folder with the index of archived issues, which are no longer in [`ISSUES`]
 /// ([`crate::record::archive`]).
 pub const ARCHIVED: &str = "archived";
 /// The folder of spending per day ([`crate::record::spending`]).
 pub const SPENT: &str = "spent";
-/// The folder with a file per paused issue, so that a search for work need not read issues.
+/// The folder with a file for each paused issue, so that searching for work need not read issues.
 pub const PAUSED: &str = "paused";
 /// The folder of the protocols in force.
 pub const PROTOCOLS: &str = "protocols";
 
-/// An issue's folder: `issues/23/01/123` for 123.
+/// An issue's folder, such as `issues/23/01/123` for 123.
 ///
 /// The fan-out is the key's last two characters, then the two before them, in lower case, padded
-/// with `0`. Sequential numbers are spread evenly, so that even with a million issues no folder has
-/// more than about a hundred entries, and a person can find one without a tool.
+/// with `0`. It spreads sequential numbers evenly: even with a million issues, no folder has more
+/// than about a hundred entries, and a person can find an issue without a tool.
 pub fn issue_folder(issue: &IssueKey) -> String {
     in_fan_out(ISSUES, issue, issue.as_str())
 }
@@ -42,7 +43,7 @@ pub fn in_issue(issue: &IssueKey, name: &str) -> String {
     path
 }
 
-/// The path of a file at an issue's place in the fan-out of `top`.
+/// The path of a file of an issue in the fan-out of `top`.
 fn in_fan_out(top: &str, issue: &IssueKey, name: &str) -> String {
     /// The usual length of a path within an issue's folder.
     const INSIDE: usize = 64;
@@ -102,7 +103,7 @@ pub fn record_name(number: u32) -> String {
     format!("{number:04}.json")
 }
 
-/// The number of the handoff whose record has this file name; 0 for the issue's own file.
+/// The number of the handoff whose record has this file name; 0 for the issue's file.
 pub fn number_of(name: &str) -> Option<u32> {
     let stem = name.strip_suffix(".json")?;
     if stem == "issue" {
@@ -117,8 +118,8 @@ pub fn record_file(id: &HandoffId) -> String {
     in_issue(id.issue(), &record_name(id.number()))
 }
 
-/// The word for an event that keeps a context, in the names of its folder and file, and the option of
-/// `restore` that names it.
+/// For an event that saves a context: the word for it in the names of its folder and file, and the
+/// option of `restore` that selects it.
 fn keeping(event: Event) -> Option<(&'static str, &'static str)> {
     match event {
         Event::Fail => Some(("failure", "--attempt")),
@@ -127,14 +128,15 @@ fn keeping(event: Event) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// The folder of the context that an event keeps, in its issue's folder: `0002-failure/1` of a failed
-/// attempt, `0002-release/3` of the third claim, which uses up no attempt. `None` if it keeps none.
+/// The folder of the context that an event saves, in its issue's folder: `0002-failure/1` for the
+/// first attempt, `0002-release/3` for the third claim (a release ends no attempt). `None` if the
+/// event saves none.
 pub fn kept_folder(number: u32, event: Event, count: u32) -> Option<String> {
     let (word, _) = keeping(event)?;
     Some(format!("{number:04}-{word}/{count}"))
 }
 
-/// The event whose context has a folder of this name, and which one it is.
+/// The event whose context has a folder of this name, and the number of its attempt or claim.
 fn kept_by(folder: &str) -> Option<(Event, u32)> {
     let mut parts = folder.rsplit('/');
     let (count, name) = (parts.next()?, parts.next()?);
@@ -144,19 +146,19 @@ fn kept_by(folder: &str) -> Option<(Event, u32)> {
     Some((event, count.parse().ok()?))
 }
 
-/// The file in such a folder that describes the context: `failure.json`.
+/// The file in such a folder that describes the context, such as `failure.json`.
 pub fn kept_file(folder: &str) -> String {
     let word = kept_by(folder).and_then(|(event, _)| keeping(event));
     format!("{}.json", word.map_or("failure", |(word, _)| word))
 }
 
-/// The option of `restore` for the context in such a folder: `--attempt 1`, `--claim 3`.
+/// The option of `restore` that selects the context in such a folder: `--attempt 1`, `--claim 3`.
 pub fn kept_option(folder: &str) -> String {
     let known = kept_by(folder).and_then(|(event, count)| Some((keeping(event)?.1, count)));
     known.map_or_else(String::new, |(option, count)| format!("{option} {count}"))
 }
 
-/// Whether a path is the folder of a context.
+/// Whether a path is the folder of a saved context.
 pub fn is_kept_folder(path: &str) -> bool {
     let inside = |folder: &str| -> Option<String> {
         let (event, count) = kept_by(folder)?;
@@ -168,8 +170,8 @@ pub fn is_kept_folder(path: &str) -> bool {
     inside(path).is_some_and(|known| known == path)
 }
 
-/// Whether a walk does not descend into this folder: a failure's context counts as one file, and so
-/// does any folder that is foreign to ledgers, whatever its size.
+/// Whether a walk of the tree skips this folder's content: a saved context counts as one file, and
+/// so does any folder that ledgers do not have, however large it is.
 pub fn is_closed(path: &str) -> bool {
     let top = path.split('/').next().unwrap_or_default();
     let deepest = match top {
@@ -183,7 +185,7 @@ pub fn is_closed(path: &str) -> bool {
     path.matches('/').count() > deepest
 }
 
-/// Whether a folder is divided when large: one agent's in [`OPEN`] or [`AWAITING`].
+/// Whether a folder is divided when it is large: that of one agent in [`OPEN`] or [`AWAITING`].
 pub fn is_divided(path: &str) -> bool {
     let agent = path.split_once('/');
     agent.is_some_and(|(top, agent)| [OPEN, AWAITING].contains(&top) && !agent.contains('/'))

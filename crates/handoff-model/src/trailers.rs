@@ -12,7 +12,7 @@ use handoff_base::text::marked;
 /// The start of a continuation line.
 const NEXT_LINE: &str = "\n  ";
 
-/// An empty line.
+/// Stands for an empty line.
 const EMPTY: &str = ".";
 
 /// Encodes a text as a trailer's value.
@@ -99,7 +99,7 @@ fn unescape(line: &str, text: &mut String) {
     *text += rest;
 }
 
-/// Encodes JSON as a trailer's value, with JSON escapes for invisible characters.
+/// Encodes JSON as a trailer's value; invisible characters become JSON escapes.
 pub fn json_line(json: &str) -> Cow<'_, str> {
     if json.bytes().all(|b| (b' '..=b'~').contains(&b)) {
         return Cow::Borrowed(json);
@@ -117,14 +117,14 @@ pub fn json_line(json: &str) -> Cow<'_, str> {
     Cow::Owned(value)
 }
 
-/// The trailers of a message, in order: names with values as [`folded`] encodes them.
+/// The trailers of a message, in order: names, and values as encoded by [`folded`].
 pub fn trailers(message: &str) -> Vec<(&str, &str)> {
     let last = message.trim_end().rsplit("\n\n").next().unwrap_or_default();
     let mut found = Vec::new();
     let mut rest = last;
     while !rest.is_empty() {
         let mut end = 0;
-        // A trailer continues in lines that begin with a blank.
+        // Lines that begin with a blank continue the trailer.
         loop {
             end = rest[end..].find('\n').map_or(rest.len(), |at| end + at + 1);
             if !rest[end..].starts_with(' ') {

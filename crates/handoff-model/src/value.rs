@@ -12,13 +12,13 @@ pub fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// Whether a flag is set, in JSON or XML.
+/// Whether a flag is true; in XML, it is a text.
 pub(crate) fn is_true(value: &Value) -> bool {
     value == &Value::Bool(true) || value.as_str() == Some("true")
 }
 
-/// A value's SHA-256 as canonical JSON (sorted keys, no blanks), in hexadecimal: equal for every
-/// document with this content, in any format.
+/// The SHA-256 of a value as canonical JSON (sorted keys, no blanks), in hexadecimal: the same for
+/// every document with this content, whatever its format.
 pub fn content_digest(value: &Value) -> String {
     let mut sorted = value.clone();
     sorted.sort_all_objects();

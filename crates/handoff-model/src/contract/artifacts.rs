@@ -53,7 +53,7 @@ pub fn delivered(kind: &ContractType, value: &Value) -> Vec<NamedFile> {
         .collect()
 }
 
-/// The differences between a contract's deliverables and the request; paths are JSON Pointers.
+/// How a contract's artifacts differ from what the request asks for; paths are JSON Pointers.
 pub fn unfit(expected: &Expected, kind: &ContractType, value: &Value) -> Vec<Finding> {
     let delivered = delivered(kind, value);
     let Some(file) = delivered.first() else {
@@ -93,8 +93,7 @@ fn is_at(path: &str, destination: &str) -> bool {
     for part in parts {
         let time = |c: char| c.is_ascii_digit() || "-:.TZ+".contains(c);
         let longest = rest.find(|c| !time(c)).unwrap_or(rest.len());
-        // Trying the shortest timestamp first suffices: no part of a destination begins with a
-        // time.
+        // The first length that fits is right: no part of a destination begins like a timestamp.
         let fits = (1..=longest).find_map(|length| {
             let after = rest.get(length..)?.strip_prefix(part)?;
             (!part.is_empty() || length == longest).then_some(after)

@@ -34,9 +34,9 @@ impl From<Broken<'_>> for Contradiction {
     }
 }
 
-/// The context in which a contract is evaluated.
+/// What a contract is compared with.
 pub(crate) struct Ground<'a, V> {
-    /// The issue before the contract; `None` if the contract opens it.
+    /// The issue as it is before the contract; `None` if the contract opens it.
     pub issue: Option<&'a Issue>,
     /// Its protocol.
     pub definition: &'a Definition,
@@ -46,11 +46,11 @@ pub(crate) struct Ground<'a, V> {
     pub worker: Option<&'a WorkerId>,
     /// The handoff that its sender holds, or the request that it answers.
     pub held: Option<&'a Record>,
-    /// The number of the failed handoff whose corrected contract it is.
+    /// The number of the failed handoff whose contract this one corrects.
     pub replaces: Option<u32>,
     /// The time of the comparison.
     pub at: Moment,
-    /// Whether an outside event states the contract: events outrank agents.
+    /// Whether an outside event states the contract: it outranks what agents stated.
     pub is_proved: bool,
 }
 
@@ -69,7 +69,7 @@ impl Broken<'_> {
     }
 }
 
-/// The rules that a contract breaks by itself.
+/// The rules that a contract breaks by itself, without its issue.
 pub(crate) fn own<'p>(
     protocol: &'p Protocol,
     kind: &ContractType,
@@ -98,7 +98,7 @@ pub(crate) fn known<'p, V: View<E>, E>(
     let mut broken = Vec::new();
     for rule in applying(protocol, kind, contract).filter(|rule| !rule.is_own()) {
         let terms = rule.compare.terms();
-        // Often no fact is known for a term.
+        // Fast path: often the issue has no such fact.
         if !terms.iter().all(|term| ground.may_know(term)) {
             continue;
         }
@@ -112,7 +112,7 @@ pub(crate) fn known<'p, V: View<E>, E>(
         if compared(rule, left, right).is_none() {
             continue;
         }
-        // A fact's source is looked up only after a contradiction.
+        // Finding a fact's source is slow, so it is done only after a contradiction.
         let mut is_outdated = false;
         for operand in [&mut *left, &mut *right] {
             is_outdated |= !ground.find_source(protocol, operand)?;
@@ -145,7 +145,7 @@ fn applying<'p, 'c>(
 struct Operand<'t> {
     term: &'t Term,
     values: Vec<Value>,
-    /// The name of a value that is not in the contract, of the fact before filters.
+    /// The name of a value from outside the contract; for a fact, the fact's name.
     known_as: String,
 }
 
@@ -166,7 +166,7 @@ impl<'t> Operand<'t> {
         })
     }
 
-    /// Its name in a finding.
+    /// The operand's name in a finding.
     fn called(&self) -> Cow<'_, str> {
         match self.term.subject() {
             Subject::Place(at) => format!("`{}`", at.trim_start_matches('/')).into(),
@@ -198,7 +198,7 @@ fn shown(value: &Value) -> String {
 }
 
 impl<V> Ground<'_, V> {
-    /// Whether a term may have a value.
+    /// Whether a term can have a value: its fact is known, or its issue exists.
     fn may_know(&self, term: &Term) -> bool {
         match term.subject() {
             Subject::Fact(name, _) => self
@@ -294,8 +294,9 @@ impl<V> Ground<'_, V> {
         })
     }
 
-    /// Adds a fact's source to its name; `false` if the fact is outdated: stated before the issue
-    /// was reopened, by the contract that this one corrects, or by an agent whom an event outranks.
+    /// Adds the source of a fact to its name. Returns `false` if the fact no longer counts: it was
+    /// stated before the issue was reopened, by the contract that this one corrects, or by an agent
+    /// whom an event now contradicts.
     fn find_source<E>(&self, protocol: &Protocol, operand: &mut Operand<'_>) -> Result<bool, E>
     where
         V: View<E>,
@@ -318,7 +319,7 @@ impl<V> Ground<'_, V> {
         let rule = protocol.definition().facts.get(name).map(|fact| &fact.rule);
         let places: &[String] = match rule {
             Some(FactRule::Last(places) | FactRule::Newest { at: places, .. }) => places,
-            // The fact comes from several contracts.
+            // Such a fact comes from several contracts.
             _ => return Ok(true),
         };
         for number in (1..=issue.handoffs).rev() {
@@ -351,7 +352,7 @@ fn states(protocol: &Protocol, contract: &[u8], places: &[String]) -> bool {
         .any(|at| source.probe(wrapper.as_deref(), at).is_some())
 }
 
-/// The names of the sibling tasks of a contract's task.
+/// The tasks with the same parent as the contract's task: all, the completed or the remaining ones.
 fn tasks(issue: &Issue, kind: &ContractType, contract: &Value, known: Known) -> Option<Vec<Value>> {
     let plan = kind.tasks.as_ref()?.read(contract);
     let parent = plan.parent.as_ref()?;
@@ -372,7 +373,7 @@ fn tasks(issue: &Issue, kind: &ContractType, contract: &Value, known: Known) -> 
     Some(found.map(|task| json!(task.id)).collect())
 }
 
-/// The finding for a rule that two operands break.
+/// The finding for a rule, if the two operands break it.
 fn compared<'p>(
     rule: &'p ConsistencyRule,
     left: &Operand<'_>,
@@ -395,20 +396,20 @@ fn compared<'p>(
     Some(Broken { rule, finding })
 }
 
-/// The contradiction between two operands, if the comparison fails.
+/// How two operands contradict each other, if the comparison fails.
 fn contradiction(
     comparison: &Comparison,
     left: &Operand<'_>,
     right: &Operand<'_>,
 ) -> Option<String> {
-    // Lazily: most comparisons succeed.
+    // Computed only after a failure: most comparisons succeed.
     let (called, other) = (|| left.called(), || right.called());
     match comparison {
         Comparison::Same(..) => {
             let mut pairs = left.values.iter().zip(&right.values);
             let differs = left.values.len() != right.values.len()
                 || pairs.any(|(left, right)| !equal(left, right));
-            // The contract's value is named first.
+            // Names the contract's value first.
             differs.then(|| match left.term.place() {
                 Some(_) => told(left, right),
                 None => told(right, left),
@@ -461,7 +462,7 @@ fn first_place(place: &str) -> &str {
     place.split_once("/*").map_or(place, |(list, _)| list)
 }
 
-/// Describes two values that should be equal.
+/// The message for two values that should be equal.
 fn told(one: &Operand<'_>, other: &Operand<'_>) -> String {
     let filtered = |operand: &Operand<'_>| {
         let parts = operand.term.to_string();
@@ -480,7 +481,7 @@ fn told(one: &Operand<'_>, other: &Operand<'_>) -> String {
     }
 }
 
-/// The names in an operand's values.
+/// The names in an operand's values, as [`Comparison`] compares them.
 fn items(operand: &Operand<'_>) -> Vec<String> {
     let values = operand.values.iter();
     let texts = values.flat_map(|value| match value {
@@ -509,7 +510,7 @@ fn not_there(
     ))
 }
 
-/// The first items, and the number of the rest.
+/// The first items as text, and the number of the others.
 fn listed(items: impl Iterator<Item = String>) -> String {
     let mut items: Vec<String> = items.collect();
     let more = items.split_off(NAMED.min(items.len())).len();
@@ -517,7 +518,7 @@ fn listed(items: impl Iterator<Item = String>) -> String {
     items.join(", ") + &more.unwrap_or_default()
 }
 
-/// The first item that precedes one of its dependencies.
+/// The first item that comes before one of its dependencies, as text.
 fn out_of_order(list: &Operand<'_>, graph: &Operand<'_>) -> Option<String> {
     let list_items = items(list);
     let graph = graph.values.first()?.as_object()?;
@@ -555,7 +556,7 @@ fn equal(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// The seconds in a duration such as `2 days 4 hours`, and in its smallest unit.
+/// The seconds in a duration such as `2 days 4 hours`, and those of its smallest unit.
 fn duration(text: &str) -> Option<(i64, i64)> {
     const UNITS: [(&str, i64); 7] = [
         ("year", 31_536_000),

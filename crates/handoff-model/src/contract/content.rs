@@ -35,17 +35,17 @@ pub struct Contract {
     pub priority: Option<String>,
     /// The title, if it gives one.
     pub title: Option<String>,
-    /// One line about it: its own summary, or its type's title.
+    /// A one-line summary: the contract's own, or else its type's title.
     pub summary: String,
     /// The location of its sender's session.
     pub session: Option<String>,
     /// The failure that it reports, if any.
     pub failure: Option<Failure>,
-    /// The allowed matches of secret patterns in it.
+    /// The permissions for text in it that looks like a secret.
     pub allowed_secrets: Vec<Allowance>,
     /// Its source, if it was imported.
     pub imported: Option<ImportSource>,
-    /// Its contradictions, where rules only warn.
+    /// The contradictions that its rules only warn about.
     pub contradictions: Vec<Contradiction>,
     /// Its content, in the value model.
     pub value: Value,
@@ -58,7 +58,7 @@ impl Contract {
         lookup(&self.value, at)?.as_str()
     }
 
-    /// Reads a contract without faults.
+    /// Reads a contract that was found to be without faults.
     pub(super) fn read(
         protocol: &Protocol,
         input: &Input<'_>,
@@ -85,7 +85,7 @@ impl Contract {
             from,
             to,
             status: text(|f| &f.status).or_else(|| {
-                // In a log, a boolean states the outcome.
+                // In a log, the outcome is a boolean.
                 let at = protocol.field(kind, |f| &f.status)?;
                 Some(lookup(&value, at)?.as_bool()?.to_string())
             }),
@@ -133,7 +133,7 @@ fn failure(fields: &FailureFields, value: &Value) -> Option<Failure> {
     })
 }
 
-/// A value as text: a list's items and an object's members on separate lines.
+/// A value as text, with a list's items on separate lines.
 fn told(value: &Value) -> Option<String> {
     let line = |item: &Value| match item {
         Value::Object(members) => {

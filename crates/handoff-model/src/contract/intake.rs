@@ -1,4 +1,4 @@
-//! The contract pipeline: turns bytes into a checked [`Contract`] or findings, under one protocol.
+//! The contract pipeline: turns bytes into a checked [`Contract`] or findings, by one protocol.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use crate::contract::{Contract, Opened, Schemas, semantic};
 use crate::record::{Contradiction, ImportSource};
 use crate::value::{content_digest, scalar};
 
-/// The member for content outside of a contract type's schema.
+/// The member for content that a contract type's schema does not describe.
 const FREE: &str = "data";
 
 /// The result of the pipeline.
@@ -31,15 +31,15 @@ pub struct Review {
     pub kind: Option<String>,
     /// The contract, if there are no errors and its issue is known.
     pub contract: Option<Contract>,
-    /// The issue that it would open, if it names none.
+    /// The issue that it would open if it names none.
     pub new_issue: Option<IssueKey>,
-    /// Whether that key comes from the contract rather than from the protocol.
+    /// Whether `new_issue` comes from the contract, rather than being fixed by the protocol.
     pub names_session: bool,
     /// Whether the only fault is a missing route.
     pub no_route: bool,
-    /// An allowance that matches no secret.
+    /// A permission for a secret that it does not contain.
     pub unused: Option<Allowance>,
-    /// The number of the protocol's envelope fields in the document.
+    /// The number of the protocol's envelope fields that the document has.
     known: usize,
 }
 
@@ -55,15 +55,15 @@ impl Review {
         !self.findings.iter().any(Finding::is_error)
     }
 
-    /// The document's distance from the protocol: unknown fields and agents, minus the envelope
-    /// fields present; then the number of all faults. If the type is unknown, each fault counts as
-    /// one of the envelope.
+    /// How badly the document matches the protocol: the number of unknown fields and agents, minus
+    /// that of envelope fields present; then the number of all faults. If the type is unknown, all
+    /// faults count instead of unknown fields and agents.
     fn mismatch_score(&self) -> (i64, usize) {
         let errors = || self.findings.iter().filter(|f| f.is_error());
         let count = |code: FindingCode| errors().filter(|f| f.code == code).count();
         let strange = match self.kind {
             Some(_) => count(FindingCode::FieldUnknown) + count(FindingCode::AgentUnknown),
-            // Its parties are known, only their route is not.
+            // The parties are known, and only the route between them is missing.
             None if errors().any(|f| f.code.is_route()) => 0,
             None => 3 + errors().count(),
         };
@@ -87,12 +87,12 @@ impl Review {
     }
 }
 
-/// Picks a contract's protocol from its reviews, in the protocols' order: the first for which it is
-/// complete and its issue known, else the first for which it is complete, else the best match.
-/// `None` if there are no protocols.
+/// Picks the protocol of a contract from its reviews by each: the first by which it has no errors
+/// and names its issue, else the first by which it has no errors, else the best match. `None` if
+/// there are no reviews.
 ///
 /// # Errors
-/// The first error before the picked review.
+/// The first error before that review.
 pub fn first_match<T: AsRef<Review>, E>(
     matches: impl IntoIterator<Item = Result<T, E>>,
 ) -> Result<Option<T>, E> {
@@ -103,7 +103,7 @@ pub fn first_match<T: AsRef<Review>, E>(
         if review.contract.is_some() {
             return Ok(Some(found));
         }
-        // A complete match beats any incomplete one.
+        // A review without errors beats any with errors.
         let is_complete = review.kind.is_some() && review.is_complete();
         let distance = (!is_complete).then(|| review.mismatch_score());
         if nearest.as_ref().is_none_or(|(least, _)| distance < *least) {
@@ -126,14 +126,14 @@ pub fn review<S: Schemas>(
     review_imported(protocol, schemas, input, hint, None)
 }
 
-/// The refusal of a contract whose fields are in another wrapper than the protocol's.
+/// The review of a contract whose fields are in another wrapper than the protocol's.
 fn misplaced(protocol: &Protocol, source: &Source, wrapper: Option<&str>) -> Option<Review> {
     let mut misplaced = wrapped_wrong(protocol, source, wrapper);
     if misplaced.is_empty() {
         return None;
     }
     place_all(&mut misplaced, source, &Shape::open(), wrapper);
-    // It names the parties, which outweighs the faults.
+    // Naming the parties outweighs the faults.
     let known = 4 * (misplaced.len() + 1);
     Some(Review {
         known,
@@ -141,7 +141,7 @@ fn misplaced(protocol: &Protocol, source: &Source, wrapper: Option<&str>) -> Opt
     })
 }
 
-/// Runs a document for import through the pipeline: it may lack what its import profile allows.
+/// Like [`review`], but for import: the document may lack what its import profile allows.
 ///
 /// # Errors
 /// Only if a schema is not available; faults of the document are findings.
@@ -232,7 +232,7 @@ pub fn review_imported<S: Schemas>(
     })
 }
 
-/// The review of a document of unknown type.
+/// The review of a document whose type is unknown.
 fn nowhere_to_go(
     protocol: &Protocol,
     source: &Source,
@@ -258,7 +258,7 @@ fn by_place(findings: &mut [Finding]) {
     findings.sort_by_cached_key(by);
 }
 
-/// The contradictions of a contract at places without other faults.
+/// The contradictions of a contract, except at places with other faults.
 fn at_sound_places(own: &[Broken<'_>], findings: &[Finding], root: Option<&str>) -> Vec<Finding> {
     let faults = findings.iter().filter(|finding| finding.is_error());
     let inside = |path: &'_ str| {
@@ -281,8 +281,8 @@ fn at_sound_places(own: &[Broken<'_>], findings: &[Finding], root: Option<&str>)
     sound.map(|broken| broken.finding.clone()).collect()
 }
 
-/// Turns findings about members that an import profile makes optional into members recorded as
-/// unknown.
+/// Removes the findings about members that the import profile makes optional, and records these
+/// members as unknown.
 fn known_unknown(
     protocol: &Protocol,
     kind: &ContractType,
@@ -308,7 +308,7 @@ fn known_unknown(
     }
 }
 
-/// Adds to findings about missing fields that they are in the free content.
+/// Rewrites findings about missing fields that are in [`FREE`], where they are not read.
 fn lie_deeper(findings: &mut [Finding], has: impl Fn(&str) -> bool) {
     for finding in findings {
         let missing = finding.code == FindingCode::FieldMissing;
@@ -322,7 +322,7 @@ fn lie_deeper(findings: &mut [Finding], has: impl Fn(&str) -> bool) {
     }
 }
 
-/// The finding that an import profile allows every missing member.
+/// The note that an import profile allows all the missing members.
 fn importable(protocol: &Protocol, kind: &ContractType, findings: &[Finding]) -> Option<Finding> {
     let mut faults = findings
         .iter()
@@ -349,7 +349,8 @@ fn importable(protocol: &Protocol, kind: &ContractType, findings: &[Finding]) ->
     Some(finding.fix("git handoff import FILE: what it lacks is recorded as unknown; git handoff exchange FOLDER, for a folder of such files"))
 }
 
-/// An example in a document, which the protocol lists by digest, may contain a list of choices.
+/// Reduces findings about lists of choices to warnings, if the value is an example that the
+/// protocol lists by digest.
 fn excuse_example(kind: &ContractType, value: &Value, findings: &mut [Finding]) {
     if kind.examples.is_empty() {
         return;
@@ -361,7 +362,7 @@ fn excuse_example(kind: &ContractType, value: &Value, findings: &mut [Finding]) 
     }
 }
 
-/// Keeps only the finding that a status means unfinished work, which explains more than a list of
+/// If a status means unfinished work, drops other findings at its place: they would only list the
 /// valid words.
 fn prefer_unfinished(findings: &mut Vec<Finding>, found: &[Finding]) {
     let unfinished = |f: &&Finding| f.code == FindingCode::StatusUnfinished;
@@ -380,7 +381,7 @@ fn unknown_format(protocol: &Protocol, format: Format) -> Option<Finding> {
     })
 }
 
-/// The contradictions between a message's title and the contract inside.
+/// The contradictions between a message's title and the contract in it.
 fn title_faults(protocol: &Protocol, source: &Source, resolved: &Resolved<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for (title, party) in [("/from", &resolved.from), ("/to", &resolved.to)] {
@@ -402,7 +403,7 @@ fn title_faults(protocol: &Protocol, source: &Source, resolved: &Resolved<'_>) -
     found
 }
 
-/// A fixed issue key, or the one at a pointer.
+/// An issue's key: `at` itself, or the one at the pointer `at`.
 fn issue_at(at: &str, value: &Value) -> Option<IssueKey> {
     if at.starts_with('/') {
         return scalar(lookup(value, at)?)?.parse().ok();
@@ -431,7 +432,7 @@ fn known_fields(protocol: &Protocol, probe: &dyn Fn(&str) -> Option<String>) -> 
         .count()
 }
 
-/// Adds a later stage's findings, unless there is one for the same place.
+/// Adds the findings of a later stage, except at places that have one already.
 fn add_all(findings: &mut Vec<Finding>, later: Vec<Finding>) {
     for finding in later {
         if !findings.iter().any(|f| f.path == finding.path) {
@@ -481,7 +482,7 @@ fn issue_of(
     let at = protocol.field(kind, |f| &f.issue);
     let Some((pointer, text)) = at.and_then(|at| Some((at, scalar(lookup(value, at)?)?))) else {
         if hint.is_none() {
-            // Not a fault: the sender may name the issue.
+            // A missing issue is only a note: the sender may name it.
             let text = match at {
                 Some(at) => format!(
                     "the contract names no issue in `{}`",
@@ -524,7 +525,7 @@ fn issue_of(
     }
 }
 
-/// Reports a contract to the end whose status is failed or blocked.
+/// Reports a contract that would end the issue although its status is failed or blocked.
 fn closes_badly(
     protocol: &Protocol,
     kind: &ContractType,
@@ -542,8 +543,8 @@ fn closes_badly(
     Some(finding.fix("send it to the agent that decides what follows, or fail or block what you hold: git handoff fail, git handoff block"))
 }
 
-/// Reports a contract of a sender that is not done yet, or a request that its receiver has started
-/// on.
+/// Reports a status that says that the sender is still working or, in a request, that its receiver
+/// already is.
 fn unfinished(protocol: &Protocol, kind: &ContractType, value: &Value) -> Option<Finding> {
     let at = protocol.field(kind, |f| &f.status)?;
     let word = scalar(lookup(value, at)?)?;

@@ -1,9 +1,9 @@
 //! Contracts: how a document becomes a step, under one protocol.
 //!
 //! [`intake`] is the pipeline from bytes to a checked [`Contract`]. `wrapper` locates the contract
-//! in a document, `semantic` makes checks beyond schemas, `consistency` compares it with itself and
-//! its issue, [`evidence`] extracts claims about the repository, [`artifacts`] the delivered files.
-//! `recognition` tells contracts from other files.
+//! in a document, `semantic` checks what schemas can't express, `consistency` compares the contract
+//! with itself and its issue, [`evidence`] extracts claims about the repository, [`artifacts`] the
+//! delivered files. `recognition` tells contracts from other files.
 
 pub mod artifacts;
 pub(crate) mod consistency;

@@ -1,10 +1,10 @@
-//! Recognizes files meant as contracts, by their root or their distinctive fields. Any fault is
-//! allowed, because faults are what a check looks for.
+//! Recognizes files that are meant as contracts, by their root or their distinctive fields. They
+//! may have any fault, because a check is to find it.
 
 use handoff_contract::{Format, Outline};
 use handoff_protocol::{ContractType, Protocol, Words};
 
-/// Whether a file is of one of a protocol's contract types.
+/// Whether a file looks like a contract of this protocol.
 pub fn is_contract_of(protocol: &Protocol, outline: &Outline<'_>) -> bool {
     let definition = protocol.definition();
     let format = outline.format().extension();
@@ -20,14 +20,14 @@ pub fn is_contract_of(protocol: &Protocol, outline: &Outline<'_>) -> bool {
         match outline.format() {
             Format::Xml => is_rooted,
             Format::Json => is_rooted || has_fields(protocol, kind, outline),
-            // Other Markdown does not start like a message.
+            // No other Markdown starts like a message.
             Format::Markdown => true,
         }
     })
 }
 
-/// Whether an unwrapped JSON document has a type's parties, or enough of its envelope to be no
-/// other file.
+/// Whether a JSON document has a type's sender and receiver, or so much of its envelope that it
+/// can't be another kind of file.
 fn has_fields(protocol: &Protocol, kind: &ContractType, outline: &Outline<'_>) -> bool {
     let read = |at: Option<&str>| at.and_then(|at| outline.probe(at));
     let parties = [
@@ -58,7 +58,7 @@ fn has_fields(protocol: &Protocol, kind: &ContractType, outline: &Outline<'_>) -
         };
         !kind.when.is_empty() && fields.all(has)
     };
-    // `*` only requires that there is a value.
+    // `*` matches any value, so it identifies nothing.
     let any = |words: &Words| words.texts().iter().any(|word| word == "*");
     let is_told_apart = || has_when() && !kind.when.values().any(any);
     match agents {

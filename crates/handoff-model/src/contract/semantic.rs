@@ -1,4 +1,4 @@
-//! Checks that a schema can't express, because they span several fields.
+//! Checks what a schema can't express, because it spans several fields.
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::text::{counted, quoted};
@@ -34,7 +34,7 @@ pub fn faults<S: Schemas>(
             }),
         }
     }
-    // A request with an unknown schema could never be checked.
+    // With an unknown schema, no answer could be checked.
     if let Some(expected) = &kind.expects
         && let Some(name) = value.pointer(&expected.schema).and_then(scalar)
         && let Err(finding) = named_schema(schemas, &name)?
@@ -80,7 +80,7 @@ pub fn faults<S: Schemas>(
         let finding = Finding::error(FindingCode::ErrorUnknown, &failure.code, text);
         found.push(finding.fix(format!("use one of: {}", known.join(", "))));
     }
-    // An unfilled field is not a task's name.
+    // A placeholder is not a task's name.
     let named = |tasks: &&TaskFields| {
         let mut given = tasks.given();
         !given.any(|(_, at)| value.pointer(at).is_some_and(has_mark))
@@ -107,7 +107,7 @@ pub fn named_schema<S: Schemas>(
     name: &str,
 ) -> Result<Result<std::rc::Rc<Schema>, Box<Finding>>, S::Error> {
     let mut known = schemas.names()?;
-    // The folder also contains XML Schemas.
+    // Except the XML Schemas, which are in the same folder.
     known.retain(|name| !name.ends_with(".xsd"));
     if known.iter().any(|k| k == name) {
         return schemas.file(&format!("schemas/{name}")).map(Ok);
@@ -126,7 +126,7 @@ pub fn part(schema: &Schema, data: &Value, at: &str) -> Vec<Finding> {
     };
     let mut findings = schema.check(&source, None).findings;
     for finding in &mut findings {
-        // Line numbers would be relative to the part.
+        // Within a part, line numbers would be wrong.
         (finding.line, finding.column) = (None, None);
         finding.path.insert_str(0, at);
     }

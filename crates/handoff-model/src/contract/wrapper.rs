@@ -8,13 +8,13 @@ use handoff_protocol::Protocol;
 
 /// A document's wrapper.
 pub struct Opened {
-    /// The XML root element or the wrapped JSON form's key.
+    /// The XML root element, or the key of a wrapped JSON contract.
     pub(super) root: Option<String>,
     /// The member that holds the contract.
     pub wrapper: Option<String>,
     /// The contract's own format.
     pub(super) format: &'static str,
-    /// Whether a whole contract is inside a message.
+    /// Whether a message contains a whole contract.
     pub(super) embedded: bool,
 }
 
@@ -48,8 +48,8 @@ impl Opened {
     }
 }
 
-/// Findings for a JSON contract in the wrong place: a member with a wrong name or with siblings, or
-/// nested wrappers.
+/// Findings for a JSON contract in the wrong place: in a member with another name or with siblings,
+/// or in nested wrappers.
 pub(super) fn wrapped_wrong(
     protocol: &Protocol,
     source: &Source,

@@ -1,4 +1,4 @@
-//! Advice: what should happen next to a handoff, and the update that does it.
+//! Advice: what should happen next to a handoff, and the [`Update`] that does it.
 
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_protocol::{Action, Event};
@@ -23,16 +23,16 @@ pub struct Advice {
     pub questions: Vec<Question>,
     /// What the next attempt should do differently, or what a person must do by hand.
     pub instructions: Option<String>,
-    /// Whether it takes a contract to carry it out.
+    /// Whether carrying it out takes a contract.
     pub by_contract: bool,
-    /// Whether the handoff is dead, so that another attempt starts a new count.
+    /// Whether the handoff is dead, so that another attempt restarts the count.
     pub revives: bool,
-    /// The same decision, if it was recorded after the handoff's last change.
+    /// The same decision, if it was already recorded since the handoff last changed.
     pub decided: Option<Decision>,
 }
 
 impl Advice {
-    /// The update that carries it out, or that records it if it takes more than a state change.
+    /// The update that carries it out or, if that takes more than a state change, records it.
     /// `jitter` is the random part of a retry's delay, in thousandths.
     pub fn update(&self, jitter: u32) -> Update {
         let handoff = self.id.number();
@@ -71,7 +71,7 @@ pub enum Choice {
     Reassign(AgentName),
     /// An answer to the open questions.
     Answer,
-    /// A question from the first agent to the second, a person.
+    /// A question from the first agent to the second, who is a person.
     Ask(AgentName, AgentName),
     /// New attempts for a dead handoff.
     Redrive,

@@ -1,18 +1,18 @@
-//! Who decides about a handoff, and whether it is with them.
+//! Who decides about a handoff, and whether it is with that agent.
 
 use handoff_base::ids::AgentName;
 use handoff_protocol::{AgentKind, Protocol, State};
 
 use crate::record::Record;
 
-/// The agent that decides about a sender's handoffs: the protocol's orchestrator, else the sender.
+/// The agent that decides about a sender's handoffs: the orchestrator, or else the sender.
 pub fn decider<'a>(protocol: &'a Protocol, sender: &'a AgentName) -> &'a AgentName {
-    // In a call, the requester decides about its request.
+    // In a call, an orchestrator that made the request decides about it itself.
     let asker = protocol.is_kind(sender.as_str(), AgentKind::Orchestrator);
     protocol.lead().filter(|_| !asker).unwrap_or(sender)
 }
 
-/// The person that steps in when no attempt is left, named by a rule or the only kind.
+/// The person that steps in when no attempt is left: the one that a rule names, else the first.
 pub fn person(protocol: &Protocol) -> Option<&AgentName> {
     let definition = protocol.definition();
     let mut rules = definition.decisions.iter();
@@ -21,13 +21,13 @@ pub fn person(protocol: &Protocol) -> Option<&AgentName> {
     named.or_else(|| protocol.definition().people().next())
 }
 
-/// Whether an agent is a person, or stands in for one if the protocol has none.
+/// Whether an agent is a person, or stands in for one in a protocol without any.
 pub fn acts_as_person(protocol: &Protocol, agent: &AgentName) -> bool {
     protocol.is_person(agent.as_str()) || person(protocol).or(protocol.lead()) == Some(agent)
 }
 
-/// The effective status word of a handoff: its contract's; after a role violation, or if a
-/// delivered file is missing, the work counts as failed.
+/// The status word that counts for a handoff: its contract's or, after a role violation or if a
+/// delivered file is missing, that for failed work.
 pub(crate) fn standing_status<'a>(protocol: &'a Protocol, record: &'a Record) -> Option<&'a str> {
     let mut words = protocol.definition().words.status.iter();
     let failed = words.find(|(_, state)| **state == State::Failed);

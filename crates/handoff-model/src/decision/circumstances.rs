@@ -7,7 +7,7 @@ use handoff_protocol::{Action, Circumstances, DecisionRule, Protocol, State};
 use crate::decision::{Advice, Choice, decider, is_for_decider, is_to_decide, standing_status};
 use crate::record::{Decision, Issue, NOT_ACKNOWLEDGED, Record, TIMED_OUT};
 
-/// A handoff that needs attention, as rules see it.
+/// A handoff that needs attention, as rules evaluate it.
 pub(super) struct Case<'a> {
     protocol: &'a Protocol,
     issue: Option<&'a Issue>,
@@ -16,7 +16,7 @@ pub(super) struct Case<'a> {
     /// Whether its contract is with the agent that decides what follows.
     to_decide: bool,
     at: Moment,
-    /// Its state, as if expiries were recorded.
+    /// Its state at that moment, even if an expiry is not recorded yet.
     pub(super) state: State,
     code: Option<&'a str>,
     recoverable: bool,
@@ -66,7 +66,7 @@ impl<'a> Case<'a> {
         self.protocol.others_for(from, to, &record.contract_type)
     }
 
-    /// A person to whom the deciding agent, or else the sender, can send.
+    /// A person to whom the deciding agent can send, or else the sender can.
     pub(super) fn person_to_ask(&self) -> Option<Choice> {
         let deciders = [decider(self.protocol, &self.record.from), &self.record.from];
         let reaches = |from: &AgentName, to: &AgentName| {
@@ -89,7 +89,8 @@ impl<'a> Case<'a> {
         let one_of = |words: &[String], word: Option<&str>| {
             words.is_empty() || word.is_some_and(|word| words.iter().any(|w| w == word))
         };
-        // Even if the deciding agent failed to read a contract, its status counts.
+        // If the deciding agent failed while it held a contract, that contract's status still
+        // counts.
         let is_unread = || self.state.is_stuck() && is_for_decider(self.protocol, self.record);
         let told = Some(self.record).filter(|_| self.to_decide || is_unread());
         let told = self.answer.or(told);
@@ -166,7 +167,7 @@ impl<'a> Case<'a> {
                 }
             }
             Action::Retry if self.retries_left => {}
-            // Only with a limit: the rule would otherwise loop forever.
+            // Redriving needs a limit, or the rule would loop forever.
             Action::Retry if self.state == State::Dead && rule.when.redriven_below.is_some() => {}
             Action::Reassign if self.state == State::Failed => {
                 let others = self.others();
@@ -182,7 +183,8 @@ impl<'a> Case<'a> {
             }
             Action::Escalate => {
                 agent = rule.to.as_ref().unwrap_or_else(person);
-                // A person that could have received it in the first place gets it directly.
+                // If the sender could have sent it to that person, the person takes it over
+                // directly.
                 let takes = |other: &&&AgentName| **other == agent;
                 to = Some(agent).filter(|_| self.state == State::Failed);
                 to = to.filter(|_| self.others().iter().any(|other| takes(&other)));
@@ -212,11 +214,11 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// The newest decision about the handoff, if it is this one and the handoff has not changed
-    /// since.
+    /// The newest decision about the handoff, if it is for this action and the handoff has not
+    /// changed since.
     fn decided(&self, action: Action) -> Option<&'a Decision> {
         if self.state != self.record.state {
-            // It has expired since, which is not recorded yet.
+            // It has expired since the decision, which is not recorded yet.
             return None;
         }
         let mut decisions = self.issue?.decisions.iter().rev();
@@ -225,7 +227,7 @@ impl<'a> Case<'a> {
         Some(last).filter(|last| last.action == action && last.at >= changed)
     }
 
-    /// The rationale: the handoff's state, and the rule's reason.
+    /// The reason that is shown: the handoff's state, and the rule's reason.
     fn why(&self, rule: &str) -> String {
         let (id, state) = (&self.record.id, self.state);
         if self.to_decide {

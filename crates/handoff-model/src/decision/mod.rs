@@ -1,8 +1,8 @@
-//! Decisions: what should happen next to a handoff, by the first of the protocol's rules that
-//! applies and can be carried out; and who decides.
+//! Decisions: what should happen next to a handoff, by the protocol's first rule that applies and
+//! can be carried out; and who decides.
 //!
-//! `advice` is a rule's result, `circumstances` evaluates rules, `authority` says who decides. The
-//! planner uses this where a decision ends an issue, `view` for queries.
+//! `advice` is the result of a rule, `circumstances` evaluates rules, `authority` says who decides.
+//! The planner asks when a decision may end an issue, `view` for queries.
 
 mod advice;
 mod authority;
@@ -20,14 +20,14 @@ pub use authority::{acts_as_person, decider, person};
 pub(crate) use authority::{is_for_decider, is_to_decide, standing_status};
 use circumstances::Case;
 
-/// A handoff's state at a moment, as if expiries were recorded: failed, or dead if no retry is
-/// left.
+/// A handoff's state at a moment, even if an expiry is not recorded yet: then it has failed or,
+/// without retries left, is dead.
 pub fn state_at(protocol: &Protocol, record: &Record, at: Moment) -> State {
     Case::new(protocol, None, record, None, at).state
 }
 
-/// The event that gives a handoff in this state another attempt. A dead one is redriven, given a
-/// reason or as a repetition of that; attempts are then counted anew.
+/// The event that gives a handoff in this state another attempt. With a reason, a dead handoff is
+/// redriven, which restarts the count of attempts; repeating that request gives the same event.
 pub fn another_attempt(record: &Record, state: State, has_reason: bool) -> Event {
     let revived = record.latest().and_then(|last| last.event) == Some(Event::Redrive);
     if has_reason && (state == State::Dead || revived && state == State::Pending) {
@@ -58,8 +58,8 @@ pub(crate) fn choices(protocol: &Protocol, record: &Record, at: Moment) -> Vec<C
     choices
 }
 
-/// Advises about a handoff that failed, is dead, blocked or expired; one that was answered, by
-/// `answer`; or one whose contract is with the agent that decides what follows.
+/// Advises about a handoff that failed, is dead, blocked or expired; about one with this answer; or
+/// about one whose contract is with the agent that decides.
 pub(crate) fn advise(
     protocol: &Protocol,
     issue: &Issue,
@@ -74,7 +74,8 @@ pub(crate) fn advise(
     rules.find_map(|rule| case.apply(rule))
 }
 
-/// Whether a rule asks for a decision about a completed handoff and its answer.
+/// Whether a rule about completed handoffs applies to this one and its answer, so that somebody
+/// decides.
 pub(crate) fn is_to_settle(
     protocol: &Protocol,
     issue: &Issue,
@@ -88,8 +89,8 @@ pub(crate) fn is_to_settle(
     answer.is_some() && rules.any(|rule| about(&rule) && case.apply(rule).is_some())
 }
 
-/// The agent that decides about a handoff now: the one named by the rules, else the one that
-/// decides about its sender's.
+/// The agent that decides about a handoff now: the one that the rules name, else the decider for
+/// its sender.
 pub(crate) fn decides(protocol: &Protocol, issue: &Issue, record: &Record) -> AgentName {
     let last = record.latest().filter(|_| record.state.is_stuck());
     let advice = last.and_then(|last| advise(protocol, issue, record, None, last.at));
@@ -100,7 +101,7 @@ pub(crate) fn decides(protocol: &Protocol, issue: &Issue, record: &Record) -> Ag
 }
 
 impl Receipt {
-    /// Adds the protocol's advice on how the work continues, which only the requester needs.
+    /// Adds the protocol's advice on how the work can continue, for receipts that are shown.
     #[must_use]
     pub fn advised(mut self, protocol: &Protocol, by: &AgentName) -> Self {
         let Record {
@@ -114,8 +115,8 @@ impl Receipt {
         self.again = again.map(str::to_owned);
         let mut kinds = protocol.definition().contracts.iter();
         let spent = |name| self.issue.attempts_spent(protocol, name);
-        // A failure reported by an answer is left to the protocol's rules, which may demand
-        // something else.
+        // If an answer reported the failure, the protocol's rules decide, which may demand
+        // something other than a retry.
         let is_other = |rule: &DecisionRule| {
             rule.when.state == Some(State::Failed) && rule.action != Action::Retry
         };
@@ -123,7 +124,7 @@ impl Receipt {
         self.needs_decision = kinds.any(|kind| spent(&kind.name).is_some())
             || self.record.answers.is_some() && rules.any(is_other)
             || is_to_end(protocol, &self.issue, &self.record);
-        // A person continues in its own name.
+        // A person decides in their own name.
         let person = protocol
             .definition()
             .people()
@@ -134,14 +135,14 @@ impl Receipt {
     }
 }
 
-/// Whether the protocol's rules end stuck work, so that no agent can retry it.
+/// Whether the protocol's rules end this stuck work, so that no agent can retry it.
 pub(crate) fn is_to_end(protocol: &Protocol, issue: &Issue, record: &Record) -> bool {
     let last = record.latest().filter(|_| record.state.is_stuck());
     let advice = last.and_then(|last| advise(protocol, issue, record, None, last.at));
     advice.is_some_and(|advice| advice.action == Action::Terminate)
 }
 
-/// The default rules, used after a protocol's own.
+/// The default rules, which apply after the protocol's own.
 fn usual() -> [DecisionRule; 4] {
     let rule = |state, recoverable, action, why: &str| DecisionRule {
         when: Circumstances {

@@ -31,7 +31,7 @@ pub enum Found {
 }
 
 impl Found {
-    /// Passed if there are no findings, else contradicted.
+    /// Passed if there are no findings, otherwise contradicted.
     pub fn unless(findings: Vec<Finding>) -> Self {
         if findings.is_empty() {
             Self::Passed
@@ -82,7 +82,7 @@ pub enum EvidenceFault {
 /// The required checks, each with the policy on contradiction.
 pub type Demanded = Vec<(Check, Policy)>;
 
-/// The checks that a contract needs, from its content and the rules alone.
+/// The checks that a contract requires, which follow from its content and the rules alone.
 pub fn demanded(protocol: &Protocol, ledger: Policy, contract: &Contract) -> Demanded {
     if ledger == Policy::Off && protocol.definition().evidence.is_none() {
         return Vec::new();
@@ -98,7 +98,7 @@ pub fn demanded(protocol: &Protocol, ledger: Policy, contract: &Contract) -> Dem
         .collect()
 }
 
-/// How the recorded checks differ from the required ones; `None` if they don't.
+/// How the recorded checks differ from the required ones, if they do.
 pub fn unfit(demanded: &[(Check, Policy)], recorded: &[Evidence]) -> Option<EvidenceFault> {
     for (i, &(check, policy)) in demanded.iter().enumerate() {
         let entry = recorded.get(i);
@@ -137,7 +137,7 @@ pub struct Claimed<'a> {
 }
 
 impl<'a> Claimed<'a> {
-    /// The name of the protocol in charge.
+    /// The name of the protocol.
     pub fn protocol(&self) -> &str {
         self.protocol.name()
     }
@@ -185,7 +185,7 @@ impl<'a> Claimed<'a> {
         self.text(Some(&merge.commit))
     }
 
-    /// The fields of the listed fixes, with the commit that each one names, without skipped ones.
+    /// Where fixes are listed, and the commit that each fix names; skipped ones are left out.
     pub fn fixes(&self) -> Option<(&'a FixFields, Vec<Option<String>>)> {
         let fields = self.kind.fixes.as_ref()?;
         let list = self.value(Some(&fields.list))?.as_array()?;
@@ -228,7 +228,7 @@ impl<'a> Claimed<'a> {
         agent.map_or(&[], |agent| &agent.paths)
     }
 
-    /// The delivered files in the repository, with their places.
+    /// The delivered files that are files of the repository, with their places.
     pub fn files(&self) -> Vec<crate::contract::artifacts::NamedFile> {
         let files = named_files(self.kind, &self.contract.value).into_iter();
         files.filter(|file| file.is_file).collect()
@@ -239,7 +239,7 @@ impl<'a> Claimed<'a> {
         let claims = self.kind.claims.as_ref();
         let at = |pointer: Option<&String>| self.value(pointer.map(String::as_str)).is_some();
         match check {
-            // After a merge, the branch may be deleted.
+            // The branch may have been deleted after the merge.
             Check::Branch => self.branch().is_some() && self.merge().is_none(),
             Check::Commits => {
                 let list = claims.and_then(|c| Some(c.commits.as_ref()?.list.as_str()));
@@ -265,7 +265,7 @@ impl<'a> Claimed<'a> {
     }
 }
 
-/// A whole number, given as number or text.
+/// A whole number, given as a number or a text.
 pub fn count(value: &Value) -> Option<u64> {
     scalar(value)?.trim().parse().ok()
 }

@@ -132,8 +132,8 @@ pub fn check_tests(claimed: &Claimed<'_>, reports: &Reports) -> Found {
     Found::unless(found.collect())
 }
 
-/// Compares the claimed number of added tests with the reports: fewer tests in total contradict it,
-/// but no report can confirm it.
+/// Compares the claimed number of added tests with the reports. A total below it contradicts the
+/// claim, but no report can confirm it.
 pub fn check_tests_added(claimed: &Claimed<'_>, reports: &Reports) -> Found {
     let at = claimed.kind.claims.as_ref();
     let at = at
@@ -185,7 +185,7 @@ pub fn check_coverage(claimed: &Claimed<'_>, reports: &Reports) -> Found {
     Found::because(finding.fix("say what the report says, or give the report of this run"))
 }
 
-/// Whether a percentage equals the claimed one, rounded or truncated to the claim's decimals.
+/// Whether a percentage, rounded or truncated to the claim's decimals, equals the claim.
 fn agrees(claimed: &Value, percent: f64) -> bool {
     let Some(text) = scalar(claimed) else {
         return false;
@@ -199,7 +199,7 @@ fn agrees(claimed: &Value, percent: f64) -> bool {
         .map_or(0, |(_, decimals)| decimals.len());
     let decimals = i32::try_from(decimals).unwrap_or(i32::MAX).min(12);
     let unit = 10_f64.powi(decimals);
-    // Decimal fractions are rarely exact in binary.
+    // Tolerates binary floating point, in which decimal fractions are rarely exact.
     let same = |wanted: f64| (number * unit - wanted).abs() < 1e-6;
     same((percent * unit + 1e-9).floor()) || same((percent * unit).round())
 }

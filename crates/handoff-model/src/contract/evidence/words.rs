@@ -27,8 +27,8 @@ impl Count {
 enum Token {
     /// A whole number; `None` if it is too large.
     Number(Option<u64>, String),
-    /// A word for a count. Numbers beside different words for the same count, such as failures and
-    /// errors, are added.
+    /// A word for a count. Numbers beside different words for one count, such as `failures` and
+    /// `errors`, are added up.
     Count(Count, &'static str, String),
     /// `of` or `/` between two numbers.
     Of,
@@ -46,9 +46,8 @@ struct Claim {
 }
 
 /// How a text contradicts a report's counts; `None` if it does not.
-///
-/// A number beside a word for a count is that count. Without such a pair, every whole number must
-/// be one of the counts. If tests failed, their number must be present.
+/// A number beside a word for a count must equal that count. Without any such pair, every whole
+/// number must be one of the counts. If tests failed, their number must be mentioned.
 pub(super) fn differs(text: &str, counts: TestCounts) -> Option<String> {
     let tokens = tokens(text);
     let claims = claims(&tokens);
@@ -85,7 +84,7 @@ fn unsaid(counts: TestCounts) -> String {
     format!("it does not say that {} failed", counts.failed)
 }
 
-/// Whether each claim equals the count, or one of each kind add up to it.
+/// Whether every claim equals the count, or the numbers for its different words add up to it.
 fn add_up(claims: &[&Claim], count: u64) -> bool {
     if claims.iter().all(|claim| claim.number == Some(count)) {
         return true;
@@ -107,7 +106,7 @@ fn add_up(claims: &[&Claim], count: u64) -> bool {
 /// The numbers beside a word for a count.
 fn claims(tokens: &[Token]) -> Vec<Claim> {
     let mut found = Vec::new();
-    // Some summaries also count passed and failed suites or files.
+    // Whether this part of a summary counts suites or files rather than tests.
     let mut elsewhere = false;
     for clause in tokens.split(|token| *token == Token::End) {
         let labelled = clause.iter().position(|token| {
@@ -131,8 +130,8 @@ fn claims(tokens: &[Token]) -> Vec<Claim> {
     found
 }
 
-/// The claims in a clause. A number belongs to the word after it or, in a clause from word to
-/// number, to the word before it.
+/// The claims in a clause. A number belongs to the word after it or, if the clause starts with a
+/// word and ends with a number, to the word before it.
 fn claims_of(clause: &[Token]) -> Vec<Claim> {
     let told = |token: &&Token| matches!(token, Token::Count(..) | Token::Number(..));
     let first = clause.iter().find(told);
@@ -147,7 +146,7 @@ fn claims_of(clause: &[Token]) -> Vec<Claim> {
             continue;
         };
         let behind = |steps| at.checked_sub(steps).and_then(|at| clause.get(at));
-        // In `failed tests: 5`, the first word is the count.
+        // In `failed tests: 5`, `failed` is the word that counts.
         let before = match (behind(2), behind(1)) {
             (Some(word @ Token::Count(..)), Some(Token::Count(Count::Total, ..))) => Some(word),
             (_, before) => before,
@@ -160,7 +159,7 @@ fn claims_of(clause: &[Token]) -> Vec<Claim> {
             whole = Some((*all, shown));
             next += 2;
         }
-        // In `5 tests passed`, the second word is the count.
+        // In `5 tests passed`, `passed` is the word that counts.
         let mut after = clause.get(next);
         let mut sum = None;
         if let Some(Token::Count(Count::Total, ..)) = after {
