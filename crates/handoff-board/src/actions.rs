@@ -15,8 +15,8 @@ use handoff::base::codes::exit;
 pub(super) struct Action {
     pub(super) key: char,
     pub(super) command: &'static str,
-    /// The events that it causes: it is offered in states that accept one of them. Without any, it
-    /// records a person's opinion of the work, even of completed work.
+    /// The events that it causes; it is offered in states that accept one of them. Without any, it
+    /// records a person's opinion, even of completed work.
     events: &'static [Event],
     asks: &'static [Asked],
 }
@@ -71,7 +71,7 @@ impl Action {
         }
     }
 
-    /// Whether it is offered in a state.
+    /// Whether the action is offered in a state.
     pub(super) fn is_for(&self, state: State) -> bool {
         if self.events.is_empty() {
             return !matches!(state, State::Rejected | State::Cancelled);
@@ -94,7 +94,7 @@ pub(super) struct Field {
     pub(super) label: String,
     pub(super) value: Line,
     asked: Asked,
-    /// The question's key, for a value.
+    /// The question's key, if the field is for an answer's value.
     key: Option<String>,
 }
 
@@ -185,7 +185,7 @@ impl Form {
         let reasons = reasons.map(|(_, why)| ("--reason", why));
         let agent = agent.map(|agent| ("--as", agent));
         for (option, value) in receivers.chain(agent).chain(reasons) {
-            // Input must not be parsed as an option.
+            // The value must not be parsed as an option.
             if value.starts_with('-') {
                 words.push(format!("{option}={value}"));
             } else {
@@ -259,7 +259,7 @@ impl Invocation {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(&self.words).stdin(Stdio::null());
         command.env("GIT_TERMINAL_PROMPT", "0").env("NO_COLOR", "1");
-        // In its own process group: it finishes even if the board is closed.
+        // A process group of its own lets the command finish even if the board is closed.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         command.output()

@@ -44,9 +44,9 @@ pub(super) struct Card {
 pub(super) struct Found {
     /// The open handoffs.
     pub(super) open: Vec<Arc<Record>>,
-    /// Those of their issues that are paused.
+    /// The paused issues among those of the open handoffs.
     pub(super) paused: BTreeSet<IssueKey>,
-    /// The needs, each with whether it is the turn of a person or of the agent that acts here.
+    /// The needs, each with whether it is the turn of a person or of the agent acting here.
     pub(super) attention: Vec<(bool, Card)>,
     /// The agents, in the order of their protocols.
     pub(super) agents: Vec<AgentName>,
@@ -99,7 +99,7 @@ impl Found {
 }
 
 impl Card {
-    /// Needs first, then by state, then by age.
+    /// The sort key of a card: needs first, then by state, then by age.
     fn order(&self) -> impl Ord + use<> {
         let record = &self.record;
         let state = State::ALL.iter().position(|state| *state == record.state);

@@ -26,7 +26,7 @@ use handoff_cli::failure::Failure;
 use handoff_cli::output::Output;
 use handoff_cli::render::{in_force, policy_line};
 
-/// The interval after which the board is evaluated again without a step: handoffs become late.
+/// How often the board is read again without a change: handoffs become late as time passes.
 const FRESH: Duration = Duration::from_secs(300);
 
 /// A handle to the thread.
@@ -76,7 +76,7 @@ impl Loader {
     /// From now on, loads only what matches a query.
     pub(super) fn filter(&self, query: Query) {
         *self.query.lock().unwrap_or_else(PoisonError::into_inner) = query;
-        // A thread that is not ready yet will see the query anyway.
+        // A thread that is still starting reads the query anyway.
         if let Ok(waker) = self.ready.try_recv() {
             let _ = self.waker.set(waker);
         }
@@ -113,9 +113,9 @@ impl Reader {
         let ledger = context.ledger(&repository)?;
         let place = Place::of(looks, context, &repository)?;
         let mut lookout = Lookout::open(ledger, place, looks.poll, None)?;
-        // If nobody receives, the thread is to stop.
+        // If nobody receives, the thread is about to be stopped.
         let _ = ready.send(lookout.waker());
-        // Output is kept: the terminal belongs to the board.
+        // Capture the output: the terminal belongs to the board.
         let mut output = Output::kept();
         let mut shown = None;
         while !self.stopped.load(Ordering::SeqCst) {
@@ -162,7 +162,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The board, and when it expires without a step.
+    /// The board, and the moment at which it becomes outdated without a step.
     fn board(
         &mut self,
         ledger: &Ledger<'_>,

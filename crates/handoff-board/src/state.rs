@@ -47,7 +47,7 @@ pub(super) enum Popup {
     Outcome(Outcome),
 }
 
-/// The work that a key leads to.
+/// What the event loop must do after a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     None,
@@ -92,7 +92,7 @@ impl App {
     /// The visible columns.
     pub(super) fn columns(&self) -> Vec<Shown<'_>> {
         let mut filter = self.filter.text();
-        // A query is applied when the ledger is loaded, once it is entered.
+        // A query is not applied here, but when the ledger is read, after Enter.
         if filter.parse::<Query>().is_ok() {
             filter.clear();
         }
@@ -130,7 +130,7 @@ impl App {
         let column = columns
             .iter()
             .position(|column| title.as_deref() == Some(column.title));
-        // Initially, selects a column that is not empty.
+        // At first, select a column that is not empty.
         let first = columns.iter().position(|column| !column.cards.is_empty());
         let first = first.filter(|_| title.is_none());
         let column = column.or(first).unwrap_or(self.column);
@@ -144,7 +144,7 @@ impl App {
         let row = row.unwrap_or(self.row);
         (self.column, self.row) = (column, row);
         self.clamp();
-        // The open detail view may be stale, too.
+        // The open detail view may be outdated, too: read it again.
         let looked = self.detail.as_ref();
         looked.map_or(Effect::None, |l| Effect::Open(l.detail.id.clone()))
     }
@@ -155,7 +155,7 @@ impl App {
         column.cards.get(self.row).copied()
     }
 
-    /// Shows why the ledger could not be read, keeping the old board.
+    /// Shows why the ledger could not be read; the old board stays.
     pub(super) fn fail(&mut self, why: String) {
         self.board.get_or_insert_default().trouble = Some(why);
     }
@@ -203,7 +203,7 @@ impl App {
         self.note = None;
         match self.popup.take() {
             Some(Popup::Form(form)) => self.form_key(form, key),
-            // Any key closes it; a running command continues.
+            // Any key closes the dialog; a running command continues.
             Some(_) => Effect::None,
             None if self.is_filtering => self.filter_key(key),
             None if self.detail.is_some() => self.detail_key(key),
@@ -249,7 +249,7 @@ impl App {
         Effect::None
     }
 
-    /// Applies the entered filter: words at once, a query when the ledger is loaded.
+    /// Applies the entered filter: words at once, a query when the ledger is read next.
     fn filtered(&mut self) -> Effect {
         self.is_filtering = false;
         self.clamp();

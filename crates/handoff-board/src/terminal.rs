@@ -57,7 +57,7 @@ impl Drop for Held {
     }
 }
 
-/// Restores the terminal; one that was closed needs nothing.
+/// Restores the terminal. If it was closed, there is nothing to restore, and errors are ignored.
 fn leave() {
     let _ = execute!(stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show);
     let _ = disable_raw_mode();

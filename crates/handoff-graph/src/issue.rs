@@ -88,8 +88,7 @@ fn step(handoff: &HandoffSurvey<'_>, from: NodeId, to: NodeId, with: NodeId, now
     }
 }
 
-/// A handoff's mark: waiting for others means not claimable, and an expired lease means that
-/// perhaps nobody works on it.
+/// A handoff's mark. One that waits for others is not late, since nobody can claim it.
 fn mark(handoff: &HandoffSurvey<'_>, now: Moment) -> Mark {
     match handoff.state {
         State::Pending if !handoff.waits_for.is_empty() => Mark::Waiting,
@@ -135,7 +134,7 @@ struct Builder<'p> {
     edge_indexes: HashMap<(NodeId, NodeId, HandoffEdge), usize>,
 }
 
-/// The kind of edge that a handoff is drawn as.
+/// The kinds of edge between which an issue's handoffs are told apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum HandoffEdge {
     Handoff,
@@ -230,7 +229,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Marks where the work is: agents with open handoffs, or else those that may send next.
+    /// Marks where the work is: at agents with open handoffs, or else at those that may send next.
     fn mark_position(&mut self, issue: &IssueSurvey<'_>, now: Moment) {
         if issue.status != IssueStatus::Open {
             return;
@@ -275,7 +274,7 @@ impl Builder<'_> {
                 }
             }
         }
-        // Of many lines, only the newest are kept.
+        // If there are many, only the newest lines are kept.
         for node in &mut self.nodes {
             if node.lines.len() > 4 {
                 let more = node.lines.len() - 3;

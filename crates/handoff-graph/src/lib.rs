@@ -161,7 +161,7 @@ pub enum Mark {
 }
 
 impl Mark {
-    /// The mark's symbol, empty for [`Mark::None`].
+    /// The mark's symbol; empty for [`Mark::None`].
     pub fn symbol(self) -> &'static str {
         match self {
             Self::None => "",
@@ -387,7 +387,7 @@ impl Graph {
         &self.nodes[id.0]
     }
 
-    /// The edges to draw: an edge to a task's parent only if no other edge leads to the task.
+    /// The edges to draw: one to a task's parent only if no other edge leads to the task.
     fn drawn(&self) -> Vec<&Edge> {
         let waits: std::collections::HashSet<NodeId> = self
             .edges
@@ -399,7 +399,7 @@ impl Graph {
         self.edges.iter().filter(drawn).collect()
     }
 
-    /// A loop in words: its count and its agents.
+    /// A loop in words: how often it was taken, and its agents.
     fn loop_text(&self, around: &Loop) -> String {
         let names: Vec<&str> = around
             .agents

@@ -16,7 +16,7 @@ pub(super) struct Leg {
     pub(super) answers: Option<u32>,
 }
 
-/// The agents that work went through, with closed loops removed.
+/// The agents that work has passed through; loops that were completed are removed.
 #[derive(Clone)]
 struct Path {
     /// Each agent, and the number of the handoff by which the work left it.
@@ -29,7 +29,7 @@ pub(super) fn loops(legs: &[Leg]) -> Vec<Loop> {
     let mut found: Vec<Loop> = Vec::new();
     for leg in legs {
         if let Some(request) = leg.answers {
-            // The work is back where the request was made.
+            // The work is back with the requester, where it was before the request.
             let path = paths.get(&request).cloned();
             paths.extend(path.map(|path| (leg.number, path)));
             continue;

@@ -80,7 +80,7 @@ fn most_important(graph: &Graph, most_nodes: usize) -> (Vec<&Node>, Vec<&Edge>) 
     let mut edges = graph.drawn();
     edges.retain(|edge| kept.contains(&edge.from) && kept.contains(&edge.to));
     if edges.len() > MOST_EDGES {
-        // Used edges before unused ones, marked ones first.
+        // Used edges before unused ones, then the most urgent first.
         let mut order: Vec<(usize, &Edge)> = edges.into_iter().enumerate().collect();
         let is_over = |edge: &Edge| edge.kind == EdgeKind::Dependency && edge.mark == Mark::Done;
         order.sort_by_key(|(i, edge)| {
@@ -171,7 +171,7 @@ fn remarks(graph: &Graph, nodes: &[&Node], edges: &[&Edge], columns: usize, text
     text.push_str("  style remarks fill:none,stroke:none\n");
 }
 
-/// Colours for light and dark pages; they only repeat what symbols show.
+/// Colours for light and dark pages; they repeat what the symbols show.
 fn styles(graph: &Graph, nodes: &[&Node], edges: &[&Edge], text: &mut String) {
     let marks = [
         (
@@ -264,7 +264,7 @@ fn in_label(text: &str) -> String {
         };
         let is_plain = match c {
             ' ' | ',' => true,
-            // Harmless within a word.
+            // These are harmless within a word.
             '-' | '_' | '.' => neighbour(i.checked_sub(1)) && neighbour(Some(i + 1)),
             // Mermaid's internal placeholders for `#` and `;`.
             'ﬂ' | 'ß' => false,
@@ -278,7 +278,7 @@ fn in_label(text: &str) -> String {
             continue;
         }
         let _ = write!(shown, "#{};", u32::from(c));
-        // Two of them start a formula, even when escaped.
+        // Two dollar signs start a formula, even when escaped.
         if c == '$' {
             shown.push_str("#8203;");
         }

@@ -139,10 +139,10 @@ impl<'p> Builder<'p> {
         }
     }
 
-    /// The route that a handoff took: an exact one, or a wildcard.
+    /// The route that a handoff took: the exact one, or one with a wildcard.
     fn route(&self, handoff: &HandoffSurvey<'_>) -> Option<&'p Route> {
         let from = handoff.from.as_str();
-        // If another agent decided first, the contract names the intended receiver.
+        // If another agent decided first, the route is that to the intended receiver.
         let to = handoff.intended.unwrap_or(handoff.sent_to);
         let routes = &self.protocol.definition().routes;
         let carries = |r: &&Route| {
@@ -189,7 +189,7 @@ impl<'p> Builder<'p> {
         self.edges[at].count(handoff.state);
         let (waited, worked) = &mut self.samples[at];
         waited.extend(acknowledgment(handoff));
-        // Only claimed work that has ended has a duration.
+        // Only work that was claimed and has ended has a duration.
         if handoff.state.is_terminal() && acknowledgment(handoff).is_some() {
             worked.push(times(handoff, now).working);
         }

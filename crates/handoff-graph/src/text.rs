@@ -69,7 +69,7 @@ pub(super) fn list(names: &[String], most: usize) -> String {
     }
 }
 
-/// Numbers as a list; the middle of a long one is left out.
+/// Numbers as a list; of a long one, the middle is omitted.
 pub(super) fn numbers(numbers: &[u32]) -> String {
     let all = |numbers: &[u32]| {
         let texts: Vec<String> = numbers.iter().map(u32::to_string).collect();
@@ -103,7 +103,7 @@ fn taken(kind: Kind, edge: &Edge) -> String {
     parts.join(" ")
 }
 
-/// An edge's types, without those that only repeat the names at its ends.
+/// An edge's contract types, except one that only repeats the agents' names.
 pub(super) fn types(graph: &Graph, edge: &Edge) -> Vec<String> {
     let name = |id| graph.node(id).name.as_str();
     let (from, to) = (name(edge.from), name(edge.to));

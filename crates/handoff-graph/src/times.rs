@@ -11,7 +11,7 @@ use handoff::protocol::{Event, State};
 pub struct Spell<'a> {
     /// The state.
     pub state: State,
-    /// The agent to which the time counts: the receiver, or whoever worked on it.
+    /// The agent that the time counts for: the receiver, or whoever worked on it.
     pub agent: AgentRef<'a>,
     /// When it began.
     pub since: Moment,
@@ -26,14 +26,14 @@ pub struct Spell<'a> {
 }
 
 impl Spell<'_> {
-    /// Its duration so far; work ends with the lease. Never negative, even if a clock was set back.
+    /// Its duration so far; work ends with the lease. Zero if a clock was set back.
     pub fn length(&self, now: Moment) -> TimeDelta {
         let end = self.until.unwrap_or(now);
         let end = self.lease_until.map_or(end, |lease| lease.min(end));
         between(self.since, end)
     }
 
-    /// How long ago the lease ran out, unless that was recorded.
+    /// How long ago the lease ran out, if that is not recorded yet.
     pub fn overdue(&self, now: Moment) -> TimeDelta {
         match self.lease_until {
             Some(end) if self.until.is_none() => between(end.max(self.since), now),
@@ -56,7 +56,7 @@ pub fn spells<'h>(handoff: &'h HandoffSurvey<'h>) -> Vec<Spell<'h>> {
     spells
 }
 
-/// The same, reusing a list.
+/// Like [`spells`], but reuses a list.
 pub fn find_spells<'h>(handoff: &'h HandoffSurvey<'h>, spells: &mut Vec<Spell<'h>>) {
     spells.clear();
     let mut agent = handoff.sent_to;
@@ -66,7 +66,7 @@ pub fn find_spells<'h>(handoff: &'h HandoffSurvey<'h>, spells: &mut Vec<Spell<'h
             (None, Some(Event::Claim)) => change.by,
             (None, _) => agent,
         };
-        // It failed when its lease ran out, whenever that was recorded.
+        // The failure began when the lease ran out, whenever that was recorded.
         let begun = spells.last().map(|last| last.since);
         let ran_out_at = change.ran_out_at.filter(|end| Some(*end) >= begun);
         let since = ran_out_at.map_or(change.at, |end| end.min(change.at));

@@ -144,7 +144,7 @@ impl Collector {
                     Err(error) => Err(self.unreached(&error)),
                 };
             }
-            // The status decides, whatever follows. Those that OTLP defines as retryable:
+            // The status decides, even if the body can't be read. OTLP defines these as retryable:
             if !matches!(status.as_u16(), 429 | 502 | 503 | 504) {
                 return Err(self.refused(status, &body));
             }

@@ -21,7 +21,7 @@ use handoff_cli::failure::{ErrorCode, Failure, chain};
 const PATIENCE: Duration = Duration::from_secs(90);
 /// The pause before a retry, unless GitHub sets one.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How often a request is attempted that GitHub could not serve.
+/// How often a request is attempted if GitHub can't serve it.
 const TRIES: u32 = 3;
 /// The maximum size of a response that is read, in bytes.
 const LONGEST: u64 = 32 << 20;
@@ -29,9 +29,9 @@ const LONGEST: u64 = 32 << 20;
 const SHOWN: usize = 200;
 /// The maximum number of pages read of a list.
 const MOST_PAGES: usize = 100;
-/// The pause after too many requests at once, if GitHub names none.
+/// The pause after a secondary rate limit, if GitHub names none.
 const SECONDARY_PAUSE: Duration = Duration::from_secs(60);
-/// The pull requests that one question names.
+/// The maximum number of pull requests per GraphQL query.
 const ASKED_AT_ONCE: usize = 50;
 /// The GraphQL fields per pull request: its state, the issues it closes, and the status of its newest commit.
 const ABOUT: &str = "state isDraft closingIssuesReferences(first: 100) { nodes { number repository { nameWithOwner } } } \
@@ -52,7 +52,7 @@ pub struct Github {
     limit: Cell<Option<(u64, u64)>>,
 }
 
-/// What GitHub knows about a pull request, besides its description.
+/// GitHub's answer about a pull request, besides its description.
 #[derive(Debug, Default)]
 pub struct About {
     /// Its `state` and whether it is a `draft`, as REST has them; null if GitHub does not say.
@@ -124,14 +124,15 @@ impl Github {
         })
     }
 
-    /// Lets all requests together take so long, if it is given.
+    /// Sets the time limit of all requests together, if one is given.
     #[must_use]
     pub fn within(self, patience: Option<Duration>) -> Self {
         let until = patience.map_or(self.until, |patience| Instant::now() + patience);
         Self { until, ..self }
     }
 
-    /// Whether few of the requests are left that GitHub takes in an hour, so that what is not pressing waits.
+    /// Whether few requests are left of those that GitHub accepts per hour: then less urgent ones
+    /// should wait.
     pub fn is_short(&self) -> bool {
         let said = self.limit.get();
         said.is_some_and(|(limit, left)| left <= limit / RESERVE)
@@ -258,8 +259,7 @@ impl Github {
             };
             let mut response = match sent {
                 Ok(response) => response,
-                // A request may have arrived although it failed: setting a status twice is
-                // harmless.
+                // The failed request may have arrived; setting a status twice is harmless.
                 Err(_) if tries < TRIES => {
                     std::thread::sleep(PAUSE * tries);
                     continue;
@@ -357,14 +357,14 @@ impl From<GithubError> for Failure {
     }
 }
 
-/// How long GitHub asks to wait: a limit of requests is reached.
+/// How long GitHub asks to wait because a rate limit is reached.
 fn asked_to_wait(headers: &HeaderMap, message: &str) -> Option<Duration> {
     let number = |name: &str| number(headers, name);
     if let Some(seconds) = number("retry-after") {
         return u64::try_from(seconds).ok().map(Duration::from_secs);
     }
     if number("x-ratelimit-remaining") != Some(0) {
-        // Only these words tell it from a permission that is missing.
+        // Only these words distinguish a secondary rate limit from a missing permission.
         return message
             .contains("secondary rate limit")
             .then_some(SECONDARY_PAUSE);

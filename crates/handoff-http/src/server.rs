@@ -14,7 +14,7 @@ use std::{io, thread};
 
 /// The maximum number of requests in progress. Further clients are told to retry.
 const AT_ONCE: usize = 128;
-/// The maximum number of clients without a request; below, how long each is surely kept.
+/// The maximum number of clients without a request; below, how long each is kept at least.
 const LISTENED_TO: usize = 128;
 const SURELY: Duration = Duration::from_millis(250);
 /// The maximum size of a request, in bytes.
@@ -142,7 +142,7 @@ impl Counter {
         }
     }
 
-    /// Adds a client that continues to send, if there is room.
+    /// Adds a client that may still be sending after its response, if there is room.
     fn has_room_for(&self, client: &Arc<TcpStream>) -> bool {
         let mut asking = self.asking();
         let is_room = asking.len() < LISTENED_TO;
@@ -152,7 +152,7 @@ impl Counter {
         is_room
     }
 
-    /// Removes a client that has sent its request or is gone.
+    /// Removes a client that has sent its request, or is gone.
     fn has_asked(&self, client: &Arc<TcpStream>) {
         self.asking().retain(|(one, _)| !Arc::ptr_eq(one, client));
     }
@@ -165,7 +165,7 @@ impl Place {
     fn take(counter: &Arc<Counter>) -> Option<Self> {
         let before = counter.answered.fetch_add(1, Ordering::SeqCst);
         let place = Self(Arc::clone(counter));
-        // Dropping the slot frees it.
+        // If there are too many, the slot is dropped, which frees it again.
         (before < AT_ONCE).then_some(place)
     }
 }
@@ -194,7 +194,7 @@ fn serve(
                 Some(_place) => talk(&client, &head, port, &*answer),
                 None => refuse(&client),
             });
-            // The slot is free: whatever the client still sends does not block others.
+            // The slot is free: a client that keeps sending does not block others.
             if sent.is_ok() && counter.has_room_for(&client) {
                 drain(&client, TO_DRAIN);
                 counter.has_asked(&client);
@@ -202,7 +202,7 @@ fn serve(
         }
     });
     if spawned.is_err() {
-        // Without a thread, the client is disconnected.
+        // If no thread can be started, the client is disconnected.
         counter.has_asked(&client);
     }
 }

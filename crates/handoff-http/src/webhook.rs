@@ -83,7 +83,7 @@ impl Webhook {
             return Ok(());
         }
         let mut body = Vec::new();
-        // An unreadable body only means fewer words in the error.
+        // If the body can't be read, the error just has no reason.
         let _ = response
             .body_mut()
             .as_reader()
@@ -110,7 +110,7 @@ impl Webhook {
     }
 }
 
-/// Whether a request may have arrived although it failed: the connection was made, then lost.
+/// Whether a request may have arrived although it failed: the connection was made, and then lost.
 fn may_have_arrived(error: &ureq::Error) -> bool {
     use std::io::ErrorKind;
     match error {

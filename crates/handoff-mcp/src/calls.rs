@@ -1,4 +1,4 @@
-//! Runs calls: each is a command, started when its turn comes.
+//! Runs the commands of calls in turn.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,15 +34,16 @@ pub(super) enum Recipient {
 
 pub(super) type Work = Box<dyn FnOnce(&Interruption) -> Answer + Send>;
 
-/// Runs a connection's commands in order: one at a time, except that those that wait for other
-/// agents run in parallel.
+/// Runs a connection's commands in order, one at a time; those that wait for other agents run in
+/// parallel.
 pub(super) struct Calls {
     events: Sender<Event>,
     running: [usize; 2],
     queued: [VecDeque<(u64, Work)>; 2],
     /// The number of calls received.
     count: u64,
-    /// By number: the recipients of answers that are still wanted, and the interruption flags.
+    /// By number: each unfinished call's recipient, and the flag that interrupts it. A cancelled
+    /// call is removed.
     open: BTreeMap<u64, (Recipient, Interruption)>,
 }
 
@@ -66,7 +67,7 @@ impl Calls {
         self.start(waits);
     }
 
-    /// Ends a call's turn. Returns the recipient of its answer, if it is still wanted.
+    /// Frees a call's slot. Returns the recipient of its answer, unless it was cancelled.
     pub(super) fn finish(&mut self, number: u64, waits: bool) -> Option<Recipient> {
         self.running[usize::from(waits)] -= 1;
         self.start(waits);
@@ -90,7 +91,7 @@ impl Calls {
         }
     }
 
-    /// Whether no call runs; then none is queued either.
+    /// Whether no call runs; then the queues are empty, too.
     pub(super) fn is_idle(&self) -> bool {
         self.running == [0; 2]
     }

@@ -40,7 +40,7 @@ use handoff_cli::context::call::Commands;
 use handoff_cli::context::interruption::Interruption;
 use handoff_cli::failure::{ErrorCode, Failure};
 
-/// How long a signal leaves for writing the last answers.
+/// How long the last answers may take to be written after a signal.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 enum Event {
@@ -119,7 +119,7 @@ pub fn serve(commands: Commands, fixed: Fixed) -> Result<(), Failure> {
         Failure::new(ErrorCode::McpFailed, text)
     };
     let (events, received) = mpsc::channel();
-    // A wait may have started a git process that polls a remote, which must not be left behind.
+    // A wait may have started a git process to poll a remote: end it, too, on a signal.
     let signalled = events.clone();
     let interruption = Interruption::catch(move || drop(signalled.send(Event::Over)));
     let interruption = interruption.map_err(failed)?;
@@ -133,7 +133,7 @@ pub fn serve(commands: Commands, fixed: Fixed) -> Result<(), Failure> {
     thread::Builder::new().spawn(reader).map_err(failed)?;
     let (output, answers) = mpsc::channel();
     let written = events.clone();
-    // Reading must not wait for a client that does not read its answers.
+    // A separate thread: reading must not wait for a client that does not read its answers.
     let writer = move || {
         // An error means that the output is closed.
         drop(write(&answers));
@@ -164,7 +164,7 @@ pub fn serve(commands: Commands, fixed: Fixed) -> Result<(), Failure> {
                 drop(output.send(answer));
             }
         }
-        // A step in progress is completed, even if nobody reads its answer.
+        // A step in progress is completed, even if its answer can't be delivered.
         if is_over && server.calls.is_idle() {
             output = None;
             if interruption.requested().load(Ordering::SeqCst) {

@@ -141,7 +141,7 @@ fn preset(verb: &Verb, argument: &Arg) -> Vec<String> {
 
 /// Converts a value to words of the command line.
 fn values(verb: &Verb, argument: &Arg, name: &str, value: &Value) -> Result<Vec<String>, Failure> {
-    // A caller may write a number for a text that looks like one.
+    // A caller may pass a number where a text is expected.
     let single = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),

@@ -18,7 +18,7 @@ const ID: &[u8] = br#""id":"#;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
     Whole(Vec<u8>),
-    /// Over the limit and discarded; with its request's id, if one of its ends contains it.
+    /// Over the limit and discarded; with its request's id, if that is near one of its ends.
     TooLong(Option<Value>),
 }
 
@@ -54,7 +54,7 @@ impl<R: BufRead> Iterator for Lines<R> {
         }
         let begin = line[..END.min(self.longest)].to_vec();
         let mut end = line.split_off(line.len().saturating_sub(END));
-        // Releases the memory of a long line.
+        // Release the memory of a long line.
         drop(line);
         while !end.ends_with(b"\n") && self.read(END, &mut end)? > 0 {
             end.drain(..end.len().saturating_sub(2 * END));
@@ -63,8 +63,8 @@ impl<R: BufRead> Iterator for Lines<R> {
     }
 }
 
-/// The id of a request of which only both ends are known: clients write it first or last. Ids that
-/// are nested or within a string do not count.
+/// The id of a request of which only both ends are known: clients write it first or last. Ids in
+/// nested objects or in strings do not count.
 fn id_within(begin: &[u8], end: &[u8]) -> Option<Value> {
     let mut places = begin.windows(ID.len());
     let first = places.position(|bytes| bytes == ID).and_then(|at| {
@@ -73,7 +73,7 @@ fn id_within(begin: &[u8], end: &[u8]) -> Option<Value> {
         serde_json::from_slice::<Value>(&before).ok()?;
         let mut values = serde_json::Deserializer::from_slice(&rest[ID.len()..]).into_iter();
         let value = values.next()?.ok()?;
-        // A number may continue beyond the cut.
+        // A number at the very end may be cut off.
         (ID.len() + values.byte_offset() < rest.len()).then_some(value)
     });
     let last = || {

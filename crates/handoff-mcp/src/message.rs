@@ -25,7 +25,8 @@ pub(super) struct Message {
     pub(super) params: Value,
 }
 
-/// Parses a line. `None` if it needs no answer, or none could be matched to it.
+/// Parses a line. `None` if it gets no answer: it is not JSON, a response, or an invalid
+/// notification.
 ///
 /// # Errors
 /// The error to answer if the line is JSON but not a valid message.
@@ -47,7 +48,7 @@ pub(super) fn message(line: &[u8]) -> Result<Option<Message>, Value> {
     let may_be_object = |value: &Value| value.is_object() || value.is_null();
     let error = match &method {
         _ if !value.is_object() => invalid("a message is an object"),
-        // A response, although this side makes no requests.
+        // Ignore responses: this side makes no requests.
         None if has("result") || has("error") => return Ok(None),
         _ if value["jsonrpc"] != "2.0" => invalid("`jsonrpc` is not \"2.0\""),
         None => invalid("there is no `method`, a text"),

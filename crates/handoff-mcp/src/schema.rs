@@ -29,7 +29,7 @@ pub(super) const CONTRACT: &str = "contract";
 pub(super) const AGENT: &str = "as";
 /// The property for the receiver of a contract that is built from values.
 pub(super) const TO: &str = "to";
-/// The remarks about standard input in arguments' help, which are dropped: a call has none.
+/// The parts of help texts about standard input, which are dropped: a call has none.
 const STDIN: [&str; 2] = ["; - reads standard input", " (- reads standard input)"];
 
 /// The kind of value that an argument takes.
@@ -99,7 +99,7 @@ fn tool(verb: &Verb, command: &Command, fixed: &Fixed) -> Value {
         "name": verb.name(),
         "description": about.unwrap_or_default(),
         "inputSchema": input(verb, fixed),
-        // The full schema would be repeated by every tool: docs/json.md has it.
+        // A full schema in every tool would be too long: docs/json.md has it.
         "outputSchema": { "type": "object" },
         "annotations": annotations,
     })

@@ -54,11 +54,11 @@ enum Era {
 pub(super) struct Server {
     fixed: Fixed,
     tools: Value,
-    /// `None` until the first request decides it.
+    /// `None` until the first request sets it.
     era: Option<Era>,
     pub(super) calls: Calls,
     tasks: Tasks,
-    /// Responses to other requests than the current one, still to be written.
+    /// Responses to earlier requests, to be written after the current one.
     pub(super) answers: Vec<Value>,
 }
 
@@ -75,7 +75,7 @@ impl Server {
         }
     }
 
-    /// The response to a request whose call has ended, if still wanted.
+    /// The response for a call that has ended; `None` if it was cancelled.
     pub(super) fn finish(&mut self, number: u64, waits: bool, answer: Answer) -> Option<Value> {
         match self.calls.finish(number, waits)? {
             Recipient::Request(id) => Some(response(Some(id), answer)),
@@ -250,7 +250,7 @@ impl Server {
                 self.cancel(task)?;
                 self.tasks.shown(task, form).map(Some)
             }
-            // A task that has ended stays unchanged, and no task requests input.
+            // A task that has ended can't be cancelled any more, and no task asks for input.
             (Form::Extension, _) => {
                 if !self.tasks.is_over(task)? && method == "tasks/cancel" {
                     self.cancel(task)?;
@@ -277,7 +277,7 @@ impl Server {
     /// The list of tools.
     fn tools(&self, version: &str) -> Value {
         let mut tools = self.tools.clone();
-        // Later versions do not say in a tool's schema whether its calls can be tasks.
+        // Only this version states in a tool's schema that its calls can be tasks.
         if version == HANDSHAKE {
             let waiting: Vec<String> = verbs::waiting().collect();
             for tool in tools.as_array_mut().into_iter().flatten() {
@@ -289,8 +289,8 @@ impl Server {
         json!({ "tools": tools })
     }
 
-    /// Negotiates a version by handshake, which decides the era unless it is decided already.
-    /// `None` if the parameters are invalid.
+    /// Negotiates a version by handshake. A connection that began without a handshake stays
+    /// stateless. `None` if the parameters are invalid.
     fn shake_hands(&mut self, params: &Value) -> Option<Value> {
         params["capabilities"].as_object()?;
         params["clientInfo"]["name"].as_str()?;
@@ -310,7 +310,8 @@ impl Server {
         }))
     }
 
-    /// The version of a request; without a handshake, the first request decides the era.
+    /// The version of a request. If there was no handshake, its first request makes the connection
+    /// stateless.
     ///
     /// # Errors
     /// The error to answer if it states another version, or its `_meta` is incomplete.

@@ -208,7 +208,8 @@ impl Task {
         shown
     }
 
-    /// The response that the call itself would have had, with the task's id; `None` while it runs.
+    /// The response that the call would have had without a task, with the task's id; `None` while
+    /// it runs.
     fn result(&self) -> Option<Answer> {
         match &self.state {
             State::Working => None,

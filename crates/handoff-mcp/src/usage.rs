@@ -10,7 +10,7 @@ use super::schema::{Kind, arguments, kind, property};
 use super::verbs::Verb;
 use handoff_cli::failure::Failure;
 
-/// The failure for arguments that clap rejected; `None` if clap's own message is as good.
+/// The failure for arguments that clap rejected; `None` if clap's own message is good enough.
 pub(super) fn misused(verb: &Verb, error: &clap::Error, line: &[OsString]) -> Option<Failure> {
     let tool = verb.name();
     let named = |kind| texts(error, kind).iter().map(|a| names(verb, a)).collect();
@@ -81,7 +81,7 @@ fn value_name(argument: &Arg) -> String {
     stated.map_or_else(own, ToString::to_string)
 }
 
-/// The flags that make up for a missing argument.
+/// The flags that can be given instead of a missing argument.
 fn instead(verb: &Verb, line: &[OsString]) -> Vec<String> {
     let flags = arguments(verb).filter(|argument| kind(argument) == Kind::Flag);
     let flags = flags.filter(|argument| {

@@ -50,7 +50,7 @@ pub struct Verb {
     pub words: &'static [&'static str],
     pub effect: Effect,
     whom: For,
-    /// Arguments without use in a tool, by clap's names.
+    /// The command's arguments that the tool does not have, by clap's names.
     pub without: &'static [&'static str],
     /// The argument that `contract` replaces.
     pub contract: Option<&'static str>,
@@ -122,8 +122,8 @@ impl Verb {
         }
     }
 
-    /// Whether an argument of clap's is one of the tool's. Global options are excluded, except for
-    /// offline work, and so are output options.
+    /// Whether the tool has this argument of its command. Output options are excluded, and so are
+    /// global options except `--offline`.
     pub fn has(&self, argument: &clap::Arg) -> bool {
         let id = argument.get_id().as_str();
         let is_everywhere = argument.is_global_set() && id != "offline";

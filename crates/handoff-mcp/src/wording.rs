@@ -17,7 +17,7 @@ const PROGRAM: &str = "git handoff ";
 /// Members whose values are commands, or lists of them.
 const COMMANDS: [&str; 5] = ["command", "commands", "next", "restore", "send"];
 
-/// Members that contain such members.
+/// Members in which to look for those members.
 const BELOW: [&str; 10] = [
     "applied",
     "attempts",
@@ -34,7 +34,7 @@ const BELOW: [&str; 10] = [
 /// Rewrites for the tools of a server.
 pub(super) struct Wording<'a> {
     fixed: &'a Fixed,
-    /// The tool that answers; `None` for a resource.
+    /// The tool whose answer is rewritten; `None` for a resource.
     pub(super) verb: Option<&'static Verb>,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Wording<'a> {
         Self { fixed, verb: None }
     }
 
-    /// Rewrites a document, with the error's hint.
+    /// Rewrites a document, and adds the error's hint.
     pub(super) fn told(&self, mut document: Value, hint: Option<Hint>) -> Value {
         if let Some(error) = document.get_mut("error").and_then(Value::as_object_mut) {
             if let Some(Value::String(text)) = error.get_mut("message") {
@@ -103,7 +103,7 @@ impl<'a> Wording<'a> {
         }
     }
 
-    /// Rewrites a sentence with its commands, and with options in backticks or among its words.
+    /// Rewrites the commands and options in a sentence.
     fn sentence(&self, sentence: Hint) -> String {
         let parts = sentence.parts.iter().map(|part| match part {
             Part::Text(text) => self.text(text),
@@ -130,7 +130,7 @@ impl<'a> Wording<'a> {
         spans.collect()
     }
 
-    /// Rewrites words outside backticks: an option becomes a property; quoted text stays.
+    /// Rewrites the options in words outside of backticks as properties; quoted text stays.
     fn words(&self, text: &str) -> String {
         let mut quoted = false;
         let word = |word: &str| {

@@ -1,4 +1,4 @@
-//! What to notify of: compares what needs attention now with the last notices.
+//! Compares what needs attention now with the notices that were sent.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use handoff::ledger::attention::Attention;
 use super::notice::Notice;
 use super::told::Known;
 
-/// The events between the last notices and now: first settled needs, then new and changed ones, the
-/// most urgent first.
+/// The notices to send now: first of settled needs, then of new and changed ones, the most urgent
+/// first.
 pub(super) fn between(
     told: &BTreeMap<HandoffId, Known>,
     mut now: Vec<Attention>,
     ledger: &str,
 ) -> Vec<Notice> {
     now.sort_by(|a, b| (a.need, a.since, &a.id).cmp(&(b.need, b.since, &b.id)));
-    // The same need with a later start is a new one: the noticed one is settled.
+    // If the same need began later than noted, it is a new one, and the noted one is settled.
     let goes_on = |known: &Notice, found: &Attention| {
         known.about.need != found.need || known.about.since == found.since
     };

@@ -122,7 +122,7 @@ impl Channel {
         Ok(Self::Desktop { program })
     }
 
-    /// Its key, which differs from other channels'.
+    /// The key of its notes; each channel has its own.
     pub(super) fn key(&self) -> String {
         match self {
             Self::Command { words, .. } => format!("exec {}", json!(words)),
@@ -131,7 +131,7 @@ impl Channel {
         }
     }
 
-    /// Its name, with secrets masked.
+    /// The channel for display, with secrets masked.
     pub(super) fn shown(&self) -> String {
         match self {
             Self::Command { words, .. } => quoted(&words[0]),
@@ -140,8 +140,8 @@ impl Channel {
         }
     }
 
-    /// Delivers a notice, given the delivery of an earlier one. Returns its handle in the channel,
-    /// if it can be replaced.
+    /// Delivers a notice; `known` is the note about the handoff's last one. Returns a handle with
+    /// which the next notice can replace this one, if the channel supports that.
     pub(super) fn deliver(
         &self,
         notice: &Notice,
@@ -223,19 +223,19 @@ fn ran(mut command: Command, notice: &Notice) -> Result<String, Undelivered> {
     let group = group.of(child.id());
     if let Some(mut input) = child.stdin.take() {
         let document = format!("{}\n", json!(notice));
-        // A command need not read it.
+        // The command may exit without reading its input.
         thread::spawn(move || input.write_all(document.as_bytes()));
     }
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let (out, err) = (drained(out), drained(err));
     let status = ended(&mut child);
-    // Also processes that it left behind without the mark.
+    // Also end processes that have lost the mark.
     group.end(GRACE);
     adoption.end(GRACE);
     let status = status.map_err(unreachable)?;
     let printed = out.recv_timeout(GRACE).unwrap_or_default();
     let Some(status) = status else {
-        // The system reaps it, unless it belongs to another user and continues.
+        // Don't wait for it: another user's process may continue.
         let _ = child.try_wait();
         let text = format!("it did not end within {} s", PATIENCE.as_secs());
         return Err(Undelivered::Unheard(text));
@@ -262,7 +262,7 @@ fn drained(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
     thread::spawn(move || {
         let mut start = Vec::new();
         if let Some(mut stream) = stream {
-            // An unreadable stream only shortens the error message.
+            // If the stream can't be read, the error message has no reason.
             let _ = stream.by_ref().take(LONGEST).read_to_end(&mut start);
             let _ = sender.send(String::from_utf8_lossy(&start).into_owned());
             let _ = std::io::copy(&mut stream, &mut std::io::sink());

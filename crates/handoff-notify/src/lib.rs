@@ -36,13 +36,13 @@ use handoff_cli::environment::now;
 use handoff_cli::failure::{ErrorCode, Failure};
 use handoff_cli::output::{Output, SCHEMA};
 
-/// The maximum time between two looks: work becomes late without a step.
+/// The maximum time between two evaluations: handoffs become late without a step.
 const FRESH: Duration = Duration::from_secs(60);
 /// The pause after the first failed delivery; it doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The maximum pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
-/// The number of attempts of a run that looks only once.
+/// How often a run with `--once` tries each delivery.
 const TRIES: u32 = 3;
 
 /// Whom to notify, of what, and how.
@@ -152,9 +152,9 @@ pub fn run(plan: &Plan, context: &Context, output: &mut Output) -> Result<(), Fa
 struct Teller<'a> {
     plan: &'a Plan,
     watched: Watched,
-    /// The last tip, and until when its result is valid.
+    /// The tip that was evaluated last, and until when the result is valid.
     seen: Option<(ObjectId, Moment)>,
-    /// The backoff if every delivery fails.
+    /// The backoff while no delivery succeeds.
     unreached: Backoff,
     /// The backoffs of refused deliveries, which don't delay others.
     refused: HashMap<String, Backoff>,
@@ -181,7 +181,7 @@ impl Teller<'_> {
                     self.look(&tip, told, now, &is_asked, output)?;
                 }
                 if self.plan.once && self.again().is_none() {
-                    // The local state was sent already.
+                    // With the remote out of reach, the notices from the local ledger were sent.
                     return match lookout.trouble() {
                         Some(_) => Err(unreached(lookout)),
                         None => Ok(()),
@@ -201,7 +201,7 @@ impl Teller<'_> {
     /// When the next failed delivery is retried.
     fn again(&self) -> Option<Instant> {
         let refused = self.refused.values().filter_map(|one| one.until);
-        // If every delivery fails, nothing else is retried.
+        // While no delivery succeeds, refused ones are not retried either.
         self.unreached.until.or_else(|| refused.min())
     }
 
@@ -209,7 +209,7 @@ impl Teller<'_> {
         self.again().is_some_and(|until| until <= Instant::now())
     }
 
-    /// How long nothing is due unless the ledger changes.
+    /// How long to wait if the ledger does not change.
     fn pause(&self) -> Result<Duration, Failure> {
         let now = now()?;
         let fresh = self.seen.map(|(_, until)| (until - now).to_std());
@@ -220,7 +220,7 @@ impl Teller<'_> {
         Ok(pause.max(Duration::from_millis(50)))
     }
 
-    /// Sends notices of the changes since the last look.
+    /// Sends notices of what changed since the last evaluation.
     fn look(
         &mut self,
         tip: &Snapshot<'_>,
@@ -317,7 +317,7 @@ impl Teller<'_> {
                 continue;
             }
             let ripe = found.since + self.plan.after;
-            // Another clock may be ahead; earlier notices stay valid.
+            // A clock that is ahead may have dated the need; a notice that was sent stays valid.
             let is_told = told.notices.contains_key(&found.id);
             if self.plan.after.is_zero() || ripe <= now || is_told {
                 current.push(found);
@@ -325,7 +325,8 @@ impl Teller<'_> {
                 until = until.min(ripe);
             }
         }
-        // One notice per handoff: the most urgent need, of the agents that are notified of several.
+        // One notice per handoff: for its most urgent need and, of several agents to notify, the
+        // first.
         current.sort_by(|a, b| {
             (&a.id, a.need, a.since, &a.turn).cmp(&(&b.id, b.need, b.since, &b.turn))
         });
@@ -334,7 +335,7 @@ impl Teller<'_> {
     }
 }
 
-/// The state of a handoff that needs nobody any more.
+/// The state of a handoff whose need is settled.
 fn state(tip: &Snapshot<'_>, id: &HandoffId) -> Result<Option<State>, Failure> {
     let record = tip.issue(id.issue())?.record(id.number())?;
     Ok(record.map(|record| record.state))
@@ -348,7 +349,7 @@ fn say(notice: &Notice, output: &mut Output) -> Result<(), Failure> {
     } else {
         format!("{}\n", continued(&notice.text))
     };
-    // The output may be closed; the person is notified anyway.
+    // The output may be closed: the notice was delivered anyway.
     output.stream(line.as_bytes())?;
     Ok(())
 }

@@ -67,7 +67,7 @@ impl Notice {
         .worded()
     }
 
-    /// The same, as another event of an earlier notice.
+    /// Makes this notice an update of an earlier one.
     pub fn updating(self, earlier: &Self) -> Self {
         Self {
             event: Kind::Updated,
@@ -77,12 +77,12 @@ impl Notice {
         .worded()
     }
 
-    /// The same, for a handoff that is in this state by now.
+    /// Sets the handoff's current state.
     pub fn in_state(self, state: Option<State>) -> Self {
         Self { state, ..self }.worded()
     }
 
-    /// The event that settles it.
+    /// The notice that this need is settled.
     pub fn settled(&self) -> Self {
         Self {
             event: Kind::Settled,
@@ -96,7 +96,7 @@ impl Notice {
         self.event == Kind::Settled
     }
 
-    /// Whether another notice has the same content.
+    /// Whether another notice has the same content, so that it need not be sent.
     pub fn says(&self, other: &Self) -> bool {
         let (own, other) = (&self.about, &other.about);
         (own.need, &own.turn, &own.why, own.attempt)

@@ -121,7 +121,7 @@ fn usual_alerts() -> [Alert; 2] {
     ]
 }
 
-/// A value with a beginning and an end.
+/// A value that counts from one moment to another.
 struct Sample {
     from: Moment,
     /// `None` while it lasts.
@@ -147,12 +147,12 @@ enum Sum {
     Quantile(f64),
 }
 
-/// The samples to collect.
+/// Which samples are collected.
 #[derive(Clone, Copy)]
 enum Extent {
-    /// At least the active ones.
+    /// At least those that count now.
     Now,
-    /// Also the ones that have ended.
+    /// Also those that have ended.
     Ever,
 }
 
@@ -194,7 +194,7 @@ impl<'s> AlertInput<'s> {
         let mut current = self.counted(alert, Extent::Now);
         current.retain(|s| s.until.is_none_or(|until| until > self.now));
         let value = value(&current, sum).filter(|value| threshold.is_crossed_by(*value))?;
-        // Only a threshold that is crossed now needs its history evaluated.
+        // Evaluate the history only for a threshold that is crossed now.
         let since = self.crossed_since(&self.counted(alert, Extent::Ever), sum, threshold)?;
         let guilty = current.into_iter().filter(|sample| match sum {
             Sum::Count => matches!(threshold.side, Side::Above | Side::AtLeast),
@@ -229,7 +229,8 @@ impl<'s> AlertInput<'s> {
         })
     }
 
-    /// The samples of an alert that began by now, each ending when it no longer counts.
+    /// The samples for an alert that began by now, each ending at the latest when it leaves the
+    /// alert's time window.
     fn counted(&self, alert: &Alert, extent: Extent) -> Vec<Sample> {
         let mut samples = self.samples(alert, extent);
         if let Some(window) = seconds(alert.within_seconds) {
@@ -254,7 +255,7 @@ impl<'s> AlertInput<'s> {
         issues.filter(move |issue| only.is_none_or(|key| issue.key == *key))
     }
 
-    /// The moment before which nothing counts in an issue without open handoffs; `None` if all of
+    /// The moment before which nothing in an issue without open handoffs counts; `None` if all of
     /// history may count.
     fn looks_back_to(&self, alert: &Alert) -> Option<Moment> {
         let is_of_the_open = match alert.metric.measure() {
@@ -299,18 +300,19 @@ impl<'s> AlertInput<'s> {
         for (_, n, a, b) in &steps {
             (count, amount, below) = (count + n, amount + a, below + b);
         }
-        // Walk back to the last moment before it was crossed: usually a few steps.
+        // Walk back to the last moment at which it was not crossed: usually a few steps.
         let mut steps = BinaryHeap::from(steps);
         let mut since = None;
         while crossed(count, amount, below) {
             let Some((at, n, a, b)) = steps.pop() else {
-                // Without any samples, it has been crossed since the first issue was opened.
+                // If it was crossed even before the first sample, it has been since the first issue
+                // was opened.
                 let issues = self.all.iter().filter(|issue| issue.protocol == *self.name);
                 let own = issues.filter(|issue| self.issue.is_none_or(|key| issue.key == *key));
                 return Some(own.map(|i| i.opened_at).min().unwrap_or(self.now));
             };
             (count, amount, below) = (count - n, amount - a, below - b);
-            // Changes at the same moment are applied together.
+            // Apply changes of the same moment together.
             while steps.peek().is_some_and(|next| next.0 == at) {
                 if let Some((_, n, a, b)) = steps.pop() {
                     (count, amount, below) = (count - n, amount - a, below - b);
@@ -397,7 +399,7 @@ impl<'s> AlertInput<'s> {
             .collect()
     }
 
-    /// Each end or failure, until the next event: 1 for success, else 0.
+    /// A sample per end or failure, until the handoff's next event: 1 for success, else 0.
     fn outcomes(&self, handoff: &HandoffSurvey<'_>) -> Vec<Period> {
         let outcome = |(change, until): (&ChangeSurvey<'_>, _)| {
             let success = match change.to {
@@ -410,7 +412,8 @@ impl<'s> AlertInput<'s> {
         with_ends(handoff).filter_map(outcome).collect()
     }
 
-    /// The periods in the state that a metric counts, from the moment that `patience` is over.
+    /// The periods in the state that a metric counts; each counts once it has lasted for
+    /// `patience`.
     fn waits(
         &self,
         issue: &IssueSurvey<'_>,
@@ -462,7 +465,8 @@ impl<'s> AlertInput<'s> {
         Some(from)
     }
 
-    /// The share of claimed handoffs; each counts from `patience` after it became claimable.
+    /// A sample per handoff: whether it was claimed. It counts once `patience` is over since it
+    /// became claimable.
     fn acknowledged(&self, alert: &Alert, patience: TimeDelta, extent: Extent) -> Vec<Sample> {
         let window = seconds(alert.within_seconds);
         let mut found = Vec::new();
@@ -523,13 +527,13 @@ impl<'s> AlertInput<'s> {
         sample.into_iter().collect()
     }
 
-    /// Attention about handoffs that wait for a person.
+    /// The needs of handoffs that wait for a person.
     fn hindered(
         &self,
         issues: impl Iterator<Item = IssueSurvey<'s>>,
         patience: TimeDelta,
     ) -> Vec<Sample> {
-        // The agent that decides is not needed for counting.
+        // Which agent decides does not matter for a count.
         let decides = |_| Ok::<_, Infallible>(None);
         let needed = issues.flat_map(|issue| {
             let Ok(needed) = of_issue(&issue, self.protocol, self.today, self.now, decides);
@@ -573,7 +577,7 @@ impl<'s> AlertInput<'s> {
         sample.collect()
     }
 
-    /// How many rounds each limit leaves each open issue, after each round.
+    /// For each open issue, how many rounds each limit left after each round.
     fn rounds_left<I: Iterator<Item = IssueSurvey<'s>>>(
         &self,
         issues: impl Fn() -> I,
@@ -605,7 +609,7 @@ impl<'s> AlertInput<'s> {
         found
     }
 
-    /// The largest spent shares of budgets: in each open issue, and today.
+    /// The largest share of a budget that is spent, in each open issue and today.
     fn budgets(&self, issues: impl Iterator<Item = IssueSurvey<'s>>) -> Vec<Sample> {
         let definition = self.protocol.definition();
         let sample = |from, share: u64, issue| Sample {
@@ -633,7 +637,7 @@ impl<'s> AlertInput<'s> {
         found
     }
 
-    /// The times from the opening of issues to their completion.
+    /// A sample per completed issue: the time from its opening to its completion.
     fn cycle_times(&self, issues: impl Iterator<Item = IssueSurvey<'s>>) -> Vec<Sample> {
         let completed = issues.filter_map(|issue| {
             let end = issue.completed_at?;
@@ -657,7 +661,7 @@ fn with_ends<'h>(
     handoff.changes.iter().zip(ends.chain([None]))
 }
 
-/// When a lease ran out, if that was at least `patience` ago.
+/// A period that begins `patience` after the end of the lease of work in progress.
 fn expiry(handoff: &HandoffSurvey<'_>, patience: TimeDelta) -> Option<Period> {
     let end = handoff.expires_at;
     let end = end.filter(|_| handoff.state == State::InProgress)?;
@@ -678,13 +682,13 @@ fn measured(metric: Metric, handoff: &HandoffSurvey<'_>) -> Vec<(Moment, TimeDel
     }
 }
 
-/// When it was first claimed.
+/// When a handoff was first claimed.
 fn claimed_at(handoff: &HandoffSurvey<'_>) -> Option<Moment> {
     let mut changes = handoff.changes.iter();
     Some(changes.find(|c| c.event == Some(Event::Claim))?.at)
 }
 
-/// Whether a sample is below a threshold; the number of these decides for a quantile.
+/// Whether a sample is below a threshold; a quantile is judged by the number of such samples.
 fn is_below(amount: i64, threshold: Threshold) -> bool {
     let amount = as_number(amount);
     match threshold.side {

@@ -68,8 +68,8 @@ pub(super) fn for_each(
     }
 }
 
-/// Handoffs that reached a person: sent or reassigned to one, escalated by a decision, or blocked
-/// by their answer. Each step counts once.
+/// Steps by which a handoff reached a person: it was sent or reassigned to one, escalated by a
+/// decision, or blocked by an answer. Each step counts once.
 pub(crate) fn escalations(
     issue: &IssueSurvey<'_>,
     protocol: Option<&Protocol>,

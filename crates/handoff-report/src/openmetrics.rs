@@ -1,7 +1,7 @@
 //! Metrics in the OpenMetrics text format, for Prometheus and its node exporter.
 //!
-//! Counts are gauges, not counters: each run counts anew, and a shortened ledger has smaller
-//! numbers.
+//! Counts are gauges, not counters: each run counts anew, and the numbers shrink if the ledger is
+//! shortened.
 
 use std::fmt::Write;
 

@@ -39,8 +39,8 @@ pub fn skeleton(
         source,
     })?;
     let mut value = fill(&template, known);
-    // A review names the commit that its sender was shown, even if its template has no place for
-    // it.
+    // A review names the commit that its sender was shown, even if its template has no placeholder
+    // for it.
     let reviewed = kind
         .reviews
         .as_ref()
@@ -99,7 +99,7 @@ pub fn written(
             let schema = rules.schema(kind)?;
             write_xml(value, schema.shape(), &kind.root)
         }
-        // A type that exists only as a message has its sections as fields.
+        // A type with no JSON form is a message: its fields are the sections.
         "md" if kind.has_format("md") && !kind.has_format("json") => {
             write_message(value, rules.schema(kind)?.shape())
         }

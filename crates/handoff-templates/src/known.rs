@@ -115,7 +115,7 @@ fn on_branch(
         set("commit_ids", ids.collect());
         set("commits", json!(listed(commits)));
     }
-    // The branch's commit at the time of the issue's newest contract.
+    // Count the commits since the one that the issue's newest contract was sent with.
     let records = folder.records()?;
     if let Some(code) = records.iter().rev().find_map(|r| r.code.as_ref())
         && let Some(added) = repository.commits_between(&code.commit, branch, COMMITS)?
@@ -195,14 +195,14 @@ pub fn known_at_tip(
     }
     let facts = issue.map(|issue| issue.known_facts(protocol.definition()));
     for (name, fact) in facts.into_iter().flatten() {
-        // Unless noted, the merge commit comes from the repository: the fact may be of an earlier
-        // round.
+        // A merge commit that a contract stated may be of an earlier round: take the repository's,
+        // unless it was noted.
         if name != MERGED || fact.note.is_some() {
             set(name, fact.value.clone());
         }
     }
     let kinds = protocol.types_between(from.as_str(), to.as_str());
-    // Work that was sent back is reviewed again from the commit completed before.
+    // A sender that holds nothing goes on from its last completed handoff that nothing followed.
     let again = match (held.last(), issue) {
         (None, Some(issue)) => unfollowed(folder, issue, from)?,
         _ => None,
@@ -269,8 +269,8 @@ fn unfollowed(
     Ok(None)
 }
 
-/// The first task among the held handoffs. Tasks that were broken down come last, because they wait
-/// for their parts: a report on a part is not about them.
+/// The task that a report is about: the first held one that was not broken down, since such a task
+/// waits for its parts.
 fn task_of(issue: Option<&Issue>, held: &[Record]) -> Option<TaskName> {
     let tasks = &issue?.tasks;
     let is_task = |record: &&Record| tasks.iter().any(|task| task.handoff == record.id);
@@ -288,7 +288,7 @@ fn task_of(issue: Option<&Issue>, held: &[Record]) -> Option<TaskName> {
     whole.or_else(|| held().next()).cloned()
 }
 
-/// The tasks with the same parent, as they will be once this one is completed.
+/// The tasks with the same parent, in the state after this one is completed.
 fn beside(issue: &Issue, parent: &str, completes: &str) -> [(&'static str, Value); 5] {
     let tasks = issue.tasks.iter();
     let all = tasks.filter(|task| task.parent.as_deref() == Some(parent));

@@ -85,11 +85,11 @@ impl Extend<(String, Value)> for Known {
 
 /// Fills a template.
 ///
-/// `"{{name: description}}"` becomes the known value of any type, or stays a placeholder with the
-/// description. A list that begins with a placeholder becomes the known list, or keeps its other
-/// elements. A field with a placeholder, or a list of them, becomes the answer to the question of
-/// the field's name, except within list elements, which may repeat. What is left to `send` becomes
-/// a placeholder for it.
+/// `"{{name: description}}"` is replaced by the known value, of any type; without one, the sender's
+/// placeholder with the description stays. A list whose first element is such a placeholder is
+/// replaced by the known list; without one, its other elements stay. A field that is left to the
+/// sender takes the answer to the question of its name, but not within list elements, where names
+/// may repeat. Names left to `send` get a placeholder for it.
 pub fn fill(template: &Value, known: &Known) -> Value {
     match template {
         Value::Object(fields) => {
@@ -105,7 +105,7 @@ pub fn fill(template: &Value, known: &Known) -> Value {
     }
 }
 
-/// Fills a list element or a plain value, ignoring answers.
+/// Fills a list element or a plain value; answers are not used here.
 fn fill_element(template: &Value, known: &Known) -> Value {
     match template {
         Value::String(text) => {
@@ -147,7 +147,7 @@ fn by_send(description: &str) -> Value {
     format!("{BY_SEND}: {description}}}}}").into()
 }
 
-/// Whether a field is left to its sender and can take an answer.
+/// Whether a field is left to its sender, and could hold this answer.
 fn is_open(field: &Value, answer: &Value) -> bool {
     let is_mark = |value: &Value| value.as_str().is_some_and(|text| text.starts_with(FILL));
     match field {

@@ -25,7 +25,7 @@ const MOST_ATTEMPTS: usize = 60;
 /// A contract type with sender and receiver.
 pub(super) type Way = (String, AgentName, AgentName);
 
-/// For each filled-in place, the index of the accepted value.
+/// For each place that was filled in, the index of the accepted value.
 pub(super) type Choices = BTreeMap<String, usize>;
 
 /// A contract to send.
@@ -54,7 +54,8 @@ pub(super) struct Sent {
     pub(super) record: Record,
 }
 
-/// A place to fill in, with the values to try. After the last one, it is left out.
+/// A place to fill in: the values to try, and the index of the current one. After the last value,
+/// the place is left out.
 struct Slot {
     candidates: Vec<Value>,
     at: usize,
@@ -71,7 +72,7 @@ struct Draft {
 }
 
 impl Trial<'_> {
-    /// Sends a contract; as long as it is refused, changes invented values.
+    /// Sends a contract; while it is refused, changes the invented values.
     ///
     /// # Errors
     /// The last refusal; it names the field for which no value was accepted.
@@ -139,7 +140,7 @@ impl Trial<'_> {
         self.protocol.contract_type(name).unwrap_or(first)
     }
 
-    /// JSON if the type allows it, because findings then name changeable places.
+    /// JSON if the type has it: its findings name places that can be changed.
     fn format(&self, kind: &ContractType) -> &'static str {
         let formats = &self.protocol.definition().formats;
         if kind.has_format("json") && formats.iter().any(|format| format == "json") {
@@ -383,7 +384,7 @@ impl Trial<'_> {
         changed || !findings.is_empty() && self.choose_otherwise(ask, draft)
     }
 
-    /// Tries another value at a place with few candidates, on which a finding may depend.
+    /// Tries the next value at a place with few candidates: a finding elsewhere may depend on it.
     fn choose_otherwise(&self, ask: &Ask, draft: &mut Draft) -> bool {
         const FEW: usize = 8;
         let has_more = |slot: &&Slot| slot.at + 1 < slot.candidates.len();
@@ -437,7 +438,7 @@ impl Trial<'_> {
             return removed;
         }
         if !draft.slots.contains_key(at) && is_made_up {
-            // Part of an invented value: continue with its current value.
+            // It is part of an invented value: start from its current value.
             let candidates = self.candidates(ask, draft, at);
             let now = draft.value.pointer(at);
             let now = candidates.iter().position(|value| Some(value) == now);

@@ -119,7 +119,8 @@ impl Trial<'_> {
             let stem = text.trim_end_matches(|c: char| c.is_ascii_digit());
             (stem.len() < text.len()).then(|| KeyForm::Numbered(stem.to_owned()))
         });
-        // The first form's refusal is the one that is reported: the author's examples go first.
+        // The form that the author's examples have comes first: if all fail, the first refusal is
+        // reported.
         let mut forms: Vec<KeyForm> = numbered.collect();
         let usual = ["", "example-"].map(|stem| KeyForm::Numbered(stem.to_owned()));
         forms.extend(usual);
@@ -230,7 +231,7 @@ impl Trial<'_> {
             };
             match self.claim(&record, "1") {
                 Ok(claimed) => return Ok(Some(claimed)),
-                // It waits for other handoffs.
+                // The handoff waits for others.
                 Err(LedgerError::Refused(Refusal::Queue(_))) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -285,7 +286,7 @@ impl Trial<'_> {
     fn send_along(&self, held: &Record, fits: impl Fn(&Route) -> bool) -> Option<Ask> {
         let routes = self.protocol.routes_from(held.to.as_str());
         let mut routes: Vec<&Route> = routes.filter(|route| fits(route)).collect();
-        // The issue is open already.
+        // Routes that open issues come last.
         routes.sort_by_key(|route| route.opens);
         let mut routes = routes.into_iter();
         routes.find_map(|route| Some(ask(held, &route.to, &self.usual(route)?)))

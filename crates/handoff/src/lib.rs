@@ -155,7 +155,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// The libraries take the time as an argument; programs want the system's.
+/// The system's time; below this crate, the time is an argument.
 #[allow(
     clippy::disallowed_methods,
     reason = "the one place that reads the clock"

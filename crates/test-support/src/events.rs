@@ -19,7 +19,7 @@ pub fn event(env: &TestEnvironment, name: &str, payload: &Value) -> Value {
     env.data(&["github", "event", "--name", name, "--file", &path])
 }
 
-/// The same, with the author's permission.
+/// Runs `github event` with the author's permission; returns its data.
 #[track_caller]
 pub fn permitted(env: &TestEnvironment, name: &str, payload: &Value, permission: &str) -> Value {
     let path = file(env, payload);

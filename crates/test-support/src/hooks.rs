@@ -154,7 +154,7 @@ impl Desk {
         self.commit_with(&[], author, message, options)
     }
 
-    /// The same without hooks.
+    /// Commits what is staged, without hooks.
     pub fn force(&self, author: &[String; 3], message: &str) -> Ran {
         let off = ["-c", "core.hooksPath=/dev/null"];
         self.commit_with(&off, author, message, &["--allow-empty"])

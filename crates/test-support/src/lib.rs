@@ -286,7 +286,7 @@ impl TestEnvironment {
         self.run(self.program(args), args, None)
     }
 
-    /// Runs it in another folder.
+    /// Runs `git handoff` in another folder.
     pub fn handoff_in(&self, dir: &Path, args: &[&str]) -> Ran {
         let mut command = self.program(args);
         command.current_dir(dir);
@@ -295,7 +295,7 @@ impl TestEnvironment {
         self.run(command, args, None)
     }
 
-    /// Runs it with this standard input.
+    /// Runs `git handoff` with this standard input.
     pub fn handoff_with(&self, args: &[&str], input: impl AsRef<[u8]>) -> Ran {
         self.run(self.program(args), args, Some(input.as_ref()))
     }
@@ -400,7 +400,8 @@ impl TestEnvironment {
         repository_kind::is_sha256() && folders.any(|folder| self.has_object(&folder, id))
     }
 
-    /// git is asked only if there may be no loose object.
+    /// Whether a folder's repository has an object; asks git only if there is no loose object of
+    /// that name.
     fn has_object(&self, folder: &Path, id: &str) -> bool {
         let own = folder.join(".git");
         let git_dir = if own.is_dir() { &own } else { folder };
@@ -417,7 +418,7 @@ impl TestEnvironment {
         let mut git = self.command("git");
         git.args(["cat-file", "-e", id]).current_dir(folder);
         repository_kind::name_bare(&mut git, folder);
-        // A partial clone would fetch it.
+        // Without this, a partial clone would fetch the object.
         git.env("GIT_NO_LAZY_FETCH", "1");
         self.now
             .fetch_sub(self.pace.load(Ordering::Relaxed), Ordering::Relaxed);

@@ -205,9 +205,10 @@ impl Wire {
         self.outcome()
     }
 
-    /// Reads until the server ends by itself; returns the same.
+    /// Reads until the server ends by itself; returns the remaining messages, the exit code and
+    /// stderr.
     pub fn outcome(mut self) -> (Vec<Value>, Option<i32>, String) {
-        // Waiting for the child would close its input.
+        // Keep the input open: waiting for the child would close it.
         let stdin = self.stdin.take();
         let mut rest: Vec<Value> = self.early.into_values().collect();
         if let Some(stdout) = self.stdout.take() {

@@ -31,7 +31,7 @@ pub(crate) fn check(args: &[String], document: &Value) {
     assert!(faults.is_empty(), "{args:?}: {faults:#?}\n{document:#}");
 }
 
-/// Asserts that an answer uses the one shape of handoffs and issues, and repeats no value.
+/// Asserts that an answer shows handoffs and issues in the common form, and repeats no value.
 #[track_caller]
 fn check_shapes(args: &[String], document: &Value) {
     let mut faults = Vec::new();
@@ -73,8 +73,8 @@ const FOREIGN: [&str; 6] = [
     "facts",
 ];
 
-/// The faults of a value, recursively. Each value told of a handoff is recorded by the handoff's id
-/// and member.
+/// Collects the faults of a value, recursively. `seen` has the values shown of each handoff, by its
+/// id and the member.
 fn walk(value: &Value, at: &str, seen: &mut BTreeMap<String, String>, faults: &mut Vec<String>) {
     if let Value::Array(items) = value {
         for (n, item) in items.iter().enumerate() {

@@ -51,7 +51,7 @@ fn made(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
     let lock = File::create(RUN.join(format!("{name}.lock"))).unwrap();
     lock.lock().unwrap();
     if !made.exists() {
-        // A stopped test may have left a partial one.
+        // A test that was stopped may have left a partial one.
         let new = RUN.join(format!("{name}.new"));
         let _ = fs::remove_dir_all(&new);
         make(&new);

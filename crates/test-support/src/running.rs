@@ -103,7 +103,7 @@ impl Running {
         (self.child.wait().unwrap(), stdout, stderr)
     }
 
-    /// The same; the exit code must be this one.
+    /// Waits for its exit, with this exit code; returns the rest of stdout and stderr.
     #[track_caller]
     pub fn ends(self, status: i32) -> (String, String) {
         let (ended, stdout, stderr) = self.end();

@@ -31,7 +31,7 @@ pub struct Commit {
 /// An edit of a tree: a path with its new mode and bytes, or `None` to remove it.
 pub struct Edit<'a>(pub &'a str, pub Option<(&'a str, Vec<u8>)>);
 
-/// The same, with an owned path and mode.
+/// An [`Edit`] with owned path and mode.
 type OwnedEdit = (String, Option<(String, Vec<u8>)>);
 
 pub fn set(path: &str, bytes: impl Into<Vec<u8>>) -> Edit<'_> {

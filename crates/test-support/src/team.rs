@@ -245,7 +245,7 @@ impl<'e> Folder<'e> {
         self.env.handoff(&["protocol", action, &self.path()])
     }
 
-    /// The same; it must be refused without a trace.
+    /// Runs such a command, which must be refused without a trace.
     #[track_caller]
     pub fn refused(&self, action: &str) -> Refused {
         let before = self.env.tip();

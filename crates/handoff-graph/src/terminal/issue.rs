@@ -8,10 +8,11 @@ use super::{Paint, beneath};
 use crate::text::{cut_to_columns, label, span, width};
 use crate::{Edge, Graph, Mark, NodeId, Step};
 
-/// The maximum number of handoffs drawn; of more, only the first, the last and the marked ones.
+/// The maximum number of handoffs drawn; of more, only the first, the last, and those between that
+/// are open or had trouble.
 const MOST_STEPS: usize = 60;
 
-/// How many are then drawn at the beginning; below, in between and at the end.
+/// How many of them at the beginning; below, in between and at the end.
 const FIRST: usize = 10;
 const BETWEEN: usize = 10;
 const LAST: usize = 30;
@@ -53,7 +54,7 @@ impl Lanes {
     /// `None` if the lanes would leave no room for text.
     fn new(graph: &Graph, columns: usize) -> Option<Self> {
         let count = graph.nodes.len();
-        // Wide lanes read best, but text takes precedence.
+        // Take the widest lanes that leave enough room for text.
         let fits = |pitch: &usize| match pitch {
             2 => 2 * count + 36 <= columns,
             pitch => pitch * count + 50 <= columns,
@@ -115,7 +116,7 @@ enum Row<'g> {
     Skipped(usize),
 }
 
-/// The rows; of a long issue, the beginning, the end and the marked ones.
+/// The rows; of a long issue, the beginning, the end, and what is open or had trouble between.
 fn rows(graph: &Graph) -> Vec<Row<'_>> {
     let steps = &graph.steps;
     if steps.len() <= MOST_STEPS {
@@ -301,7 +302,7 @@ fn names(graph: &Graph, edge: &Edge) -> String {
     format!("{} → {}", name(edge.from), name(edge.to))
 }
 
-/// With too many agents for lanes, the lines contain their names.
+/// Draws lines with agents' names, if there are too many agents for lanes.
 fn without_lanes(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut Vec<String>) {
     for part in rows(graph) {
         match part {

@@ -6,7 +6,7 @@ use super::{Paint, beneath};
 use crate::text::list;
 use crate::{EdgeKind, Graph, Mark, Node, NodeId};
 
-/// The maximum number of tasks drawn; of more, completed ones are only counted.
+/// The maximum number of tasks drawn; if there are more, completed ones are only counted.
 const MOST_TASKS: usize = 40;
 
 pub(super) fn draw(graph: &Graph, columns: usize, paint: Paint<'_>, lines: &mut Vec<String>) {

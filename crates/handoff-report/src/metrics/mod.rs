@@ -57,7 +57,7 @@ words! {
 }
 
 impl By {
-    /// Whether no issue is split over several groups.
+    /// Whether each issue is in one group only.
     fn has_issues(self) -> bool {
         matches!(self, Self::Protocol | Self::Issue)
     }
@@ -167,8 +167,8 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Counts what was sent at or after `since`, and its outcome so far. Issues count if they are
-    /// open or were completed since. `stuck` is the attention of the same survey.
+    /// Counts the handoffs sent at or after `since`, with their outcomes so far, and the issues
+    /// that are open or were completed since. `stuck` is the attention of the same survey.
     pub fn of(
         (survey, stuck): (&Survey, Vec<Attention>),
         protocols: &Protocols,

@@ -13,13 +13,13 @@ use super::usage::UsageSum;
 use crate::events::{EVENTS, for_each};
 use handoff_graph::times::{self, Times, cycle_time};
 
-/// How often each of [`EVENTS`] happened to a handoff.
+/// How often each of [`EVENTS`] occurred in a handoff.
 pub(super) type Counts = [u64; EVENTS.len()];
 
 /// The counts so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
-    /// Notes are not counted.
+    /// Without notes.
     handoffs: u64,
     notes: u64,
     claimed: u64,
@@ -92,7 +92,7 @@ impl Tally {
         self.cycles += u64::from(refused.is_cycle());
     }
 
-    /// Adds what another has counted.
+    /// Adds the counts of another tally.
     pub(super) fn add_all(&mut self, other: &Self) {
         let sums = [
             (&mut self.handoffs, other.handoffs),

@@ -2,7 +2,7 @@
 //! each state.
 //!
 //! `spans` builds them from an issue's records, `ids` names them, `encoding` defines the format: a
-//! few own types, because the published crates bring protobuf and an exporter's runtime.
+//! few types of our own, because the published crates bring protobuf and an exporter's runtime.
 
 mod encoding;
 mod ids;

@@ -118,7 +118,7 @@ pub fn spans(origin: &Origin, traced: &Traced, now: Moment) -> Vec<Span> {
         id: TraceId::of(&origin.ledger, &issue.key),
         issue: &issue,
         contracts: &traced.contracts,
-        // If the clock was set back, no span may end before it was recorded.
+        // If the clock was set back, spans must not end before they were recorded.
         now: now.max(issue.updated_at),
     };
     let mut spans = vec![trace.root()];
@@ -263,14 +263,14 @@ impl Trace<'_> {
         let answers = self.issue.handoffs.iter().zip(self.contracts);
         let answers = answers.filter(|(other, _)| other.answers == Some(handoff.number));
         let answers = answers.map(|(_, contract)| contract);
-        // The newest answer takes precedence.
+        // The newest answer's attributes take precedence.
         let all = std::iter::once(contract).chain(answers.clone().rev());
         for attribute in all.flat_map(|contract| &contract.attributes.0) {
             if attributes.0.iter().all(|known| known.key != attribute.key) {
                 attributes.0.push(attribute.clone());
             }
         }
-        // An answer's events belong to its request.
+        // The events of an answer are on the span of its request.
         let own = handoff.answers.is_none().then_some(contract);
         let events = own.into_iter().chain(answers);
         span.events
@@ -300,7 +300,7 @@ impl Trace<'_> {
         }
     }
 
-    /// The spans of a handoff's periods, and the events outside any period of work.
+    /// The spans of a handoff's periods, and the events that no period of work begins or ends with.
     fn periods<'h>(
         &self,
         handoff: &'h HandoffSurvey<'h>,
@@ -319,7 +319,7 @@ impl Trace<'_> {
                 .ended_by
                 .is_some_and(|c| c.event == Some(Happened::Exhaust))
             {
-                // The last failure is followed by `dead`, whose span reports it.
+                // The next period is `dead`, whose span reports this failure.
                 continue;
             }
             let span_id = self.id.span(handoff.number, &index.to_string());
@@ -369,10 +369,10 @@ impl Trace<'_> {
         span
     }
 
-    /// The earlier handoff of the same receiver to which the work returns.
+    /// The receiver's earlier handoff, if the work returns to it.
     fn returns_to(&self, handoff: &HandoffSurvey<'_>) -> Option<u32> {
         let mut before = self.issue.handoff(handoff.follows?)?;
-        // A followed handoff is older, unless the record was tampered with.
+        // Only go back to older handoffs: a tampered record could lead around in a circle.
         while let Some(next) = before.follows.filter(|next| *next < before.number) {
             before = self.issue.handoff(next)?;
             if before.sent_to == handoff.sent_to {
@@ -398,7 +398,7 @@ fn fails(span: &mut Span, attributes: &mut Attributes, why: Option<&ChangeSurvey
     });
 }
 
-/// Links a span to the agent's own span in which an event was made, if it was recorded.
+/// Links a span to the agent's own span in which an event was caused, if it was recorded.
 fn links(span: &mut Span, change: &ChangeSurvey<'_>) {
     let Some(parent) = change.traceparent else {
         return;
@@ -427,7 +427,7 @@ fn flags(parent: TraceParent) -> u32 {
     u32::from(parent.flags()) | HAS_IS_REMOTE | IS_REMOTE
 }
 
-/// The number of the claim that a change made; 0 if it made none.
+/// The number of the claim that a period began with; 0 if it did not begin with a claim.
 fn claim_number(handoff: &HandoffSurvey<'_>, began_by: &ChangeSurvey<'_>) -> u32 {
     let claims = |change: &&ChangeSurvey<'_>| change.event.is_some_and(Happened::is_claim);
     if !claims(&began_by) {

@@ -16,7 +16,7 @@ use handoff::protocol::Need;
 /// How many entries are shown unfolded.
 const AT_ONCE: usize = 25;
 const MOST: usize = 500;
-/// The number of similar entries from which they are summed up.
+/// The number of similar entries from which they are combined in one line.
 const ALIKE: usize = 3;
 /// The maximum length of a reason in a summary line, in characters.
 const REASON: usize = 60;
@@ -130,7 +130,8 @@ fn sums(page: &mut String, stuck: &[Attention], issues: &[&IssueSurvey<'_>], now
     page.push_str("</ul>\n");
 }
 
-/// The most frequent failure: its code, or its message without one; other needs have none.
+/// The most frequent failure: its code, or its message if it has none; `None` for needs without
+/// failures.
 fn reason(all: &[&Attention], surveys: &HashMap<&IssueKey, &IssueSurvey<'_>>) -> Option<String> {
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     for one in all.iter().filter(|one| one.need <= Need::Failed) {

@@ -86,7 +86,8 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// The columns for events at these times, up to now or the newest event; `None` without events.
+    /// The columns for events at these times, up to now or the newest event; `None` if there are
+    /// none.
     pub(super) fn of(times: &[Moment], now: Moment) -> Option<Self> {
         let (first, last) = (times.iter().min()?, times.iter().max()?);
         let newest = now.max(*last);

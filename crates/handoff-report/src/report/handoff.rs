@@ -22,7 +22,7 @@ pub(super) struct HandoffDetails {
     pub(super) failures: Vec<(PastFailure, Option<Result<Contents, LedgerError>>)>,
 }
 
-/// Writes the section of one handoff, with the events in other handoffs that its sending caused.
+/// Writes the section of one handoff, including events in other handoffs that its sending caused.
 pub(super) fn handoff(
     page: &mut String,
     details: &HandoffDetails,
@@ -37,7 +37,7 @@ pub(super) fn handoff(
     if record.state != State::Completed {
         *page += &format!(" {}", badge(record.state));
     }
-    // The state already shows the other events.
+    // The state implies the other needs.
     let more = [
         Need::Stranded,
         Need::Unapproved,

@@ -77,13 +77,13 @@ struct Order<'a, 'r> {
     /// Each handoff's next transition, and the time of the one before it.
     next: Vec<usize>,
     since: Vec<Moment>,
-    /// Handoffs whose next transition has all its dependencies.
+    /// Handoffs whose next transition may follow now.
     ready: BinaryHeap<Reverse<Key>>,
-    /// Handoffs whose next transition belongs to a later sending.
+    /// Handoffs whose next transition is part of a later sending.
     held: BTreeMap<usize, Vec<usize>>,
-    /// How many transitions belong to each sending.
+    /// How many transitions are part of each sending.
     needed: BTreeMap<usize, usize>,
-    /// The next decision, note, end and reopening of the issue.
+    /// For each kind of remark on the issue, the index of the next one.
     remarks: [usize; 6],
     steps: Vec<Step<'a>>,
 }
@@ -96,7 +96,7 @@ impl<'a> Order<'a, '_> {
         let remark = self.remark();
         let first = [sending, ready, remark.as_ref().map(|(key, ..)| *key)];
         let Some(first) = first.into_iter().flatten().min() else {
-            // A tampered record may depend on a step that never comes.
+            // A tampered record may depend on a step that does not exist.
             let is_left = self.sent < self.records.len();
             if is_left {
                 self.send();
@@ -191,7 +191,7 @@ impl<'a> Order<'a, '_> {
         }
     }
 
-    /// The later handoff whose sending made a transition.
+    /// The later handoff whose sending caused a transition.
     fn sent_with(&self, changed: usize, transition: &Transition) -> Option<usize> {
         let number = transition.sent.as_ref()?.number() as usize;
         let sent = number.checked_sub(1).filter(|sent| *sent > changed)?;
@@ -200,7 +200,7 @@ impl<'a> Order<'a, '_> {
         is_same.then_some(sent)
     }
 
-    /// The first remark on the issue that can follow, and the list it is in.
+    /// The earliest remark on the issue that may follow now, and the list it is in.
     fn remark(&self) -> Option<(Key, usize, What<'a>)> {
         let issue = self.issue;
         let [decision, note, end, again, pause, resumed] = self.remarks;
@@ -216,7 +216,7 @@ impl<'a> Order<'a, '_> {
         let again = issue.reopened.get(again);
         let again = again.filter(|one| one.handoffs as usize <= self.sent);
         let again = again.map(|one| (one.at, 6, 3, What::Reopened(one)));
-        // Each one ends an earlier pause, or none.
+        // An entry in `resumed` may end a pause: that pause has to come first.
         let ended = issue.resumed.iter().take(resumed + 1);
         let ended = ended.filter(|end| end.paused.is_some()).count();
         let resumed = issue.resumed.get(resumed).filter(|_| pause >= ended);
@@ -256,8 +256,8 @@ fn decides(decision: &Decision, id: &HandoffId, transition: &Transition) -> bool
     may && decision.id == *id && decision.at == transition.at && decision.by == transition.by
 }
 
-/// The rank among steps of one second: remarks come after events that stop work, before those that
-/// resume it.
+/// The rank of a transition among steps of the same second: remarks come after those that stop
+/// work, and before those that resume it.
 fn rank(event: Option<Event>) -> u8 {
     match event {
         Some(Event::Retry | Event::Redrive | Event::Reassign | Event::Answer) => 4,

@@ -174,7 +174,7 @@ impl Shared {
             Err(error) => error.kind() != io::ErrorKind::BrokenPipe,
         };
         if cut {
-            // As web servers do; git would wait forever for the rest.
+            // End git as web servers do: it would wait forever for the rest.
             backend.kill()?;
             backend.wait()?;
             return Ok(());
@@ -205,7 +205,7 @@ impl Shared {
             Some((path, query)) => (path, query),
             None => (request.url(), ""),
         };
-        // Not through `git`: killing that would leave the backend running.
+        // Start the backend directly: killing `git` would leave it running.
         let mut command = Command::new(&self.backend);
         command.env_clear();
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));

@@ -85,7 +85,7 @@ impl Daemon {
         Self::with(env, &["--enable=receive-pack"])
     }
 
-    /// The same with further options.
+    /// Serves the environment's folder with further options of `git daemon`.
     pub fn with(env: &TestEnvironment, options: &[&str]) -> Self {
         // Another process may take the port first.
         for _ in 0..20 {
