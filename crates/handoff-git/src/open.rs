@@ -15,7 +15,7 @@ use crate::program::{Program, ProgramError};
 use crate::refs;
 use crate::repository::Repository;
 
-/// What the environment says about the repository.
+/// Settings in the environment that affect how the repository is opened.
 #[derive(Clone, Default)]
 pub struct Surroundings {
     /// `GIT_DIR` is set, so that there is no discovery.

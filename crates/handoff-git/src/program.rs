@@ -42,7 +42,7 @@ impl Explained for ProgramError {
     }
 }
 
-/// A git version, as far as it is compared.
+/// The first two components of a git version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
     /// The first component.

@@ -58,7 +58,6 @@ pub(super) fn archive_step(
     Ok(Draft::shared(files, message, demand(tip, protocols)?))
 }
 
-/// The step that restores an issue.
 pub(super) fn unarchive_step(
     tip: &Snapshot<'_>,
     line: &ArchivedIssue,
@@ -80,7 +79,7 @@ pub(super) fn unarchive_step(
     Ok(Draft::shared(files, unarchive_message(line), demand))
 }
 
-/// The entries of an ended issue's handoffs of which an agent has not been notified yet.
+/// The entries of an ended issue's handoffs that an agent has yet to be notified of.
 fn to_tell(folder: &IssueFolder<'_>) -> Result<FileChanges, LedgerError> {
     let issue = folder.issue()?;
     let all = issue.map(|issue| issue.to_tell).unwrap_or_default();

@@ -25,8 +25,8 @@ impl Snapshot<'_> {
         Ok(BranchPatterns::new(&patterns))
     }
 
-    /// Findings against the push of a code branch: open issues on it of which the agent holds no
-    /// handoff.
+    /// Findings against pushing a code branch: one for each open issue on it in which the agent
+    /// holds no handoff.
     ///
     /// # Errors
     /// [`LedgerError`] if an issue can't be read.

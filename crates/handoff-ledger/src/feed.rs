@@ -205,7 +205,6 @@ fn of_issue(
     Ok((one, matches!(update, Update::Reopen { .. })))
 }
 
-/// An issue in a tree.
 fn issue_at(
     repository: &Repository,
     tree: &Tree<'_>,
@@ -252,7 +251,6 @@ fn stored<T: handoff_model::record::Stored>(
     record::read(&repository.blob(id)?).map_err(|e| LedgerError::stored(path, e))
 }
 
-/// Whether a path is a handoff's record.
 fn is_record(path: &str) -> bool {
     let name = path
         .strip_prefix("issues/")

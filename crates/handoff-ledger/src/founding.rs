@@ -50,7 +50,6 @@ impl Founding {
     }
 }
 
-/// The message of the commit that starts a ledger.
 pub(super) fn first_message(protocol: &AgentName) -> String {
     format!("Start the ledger\n\nProtocol: {protocol}\n")
 }

@@ -290,7 +290,6 @@ impl<'r> Ledger<'r> {
         }
     }
 
-    /// Sets the offline commit that the next step replaces.
     pub(super) fn set_origin(&mut self, commit: Option<ObjectId>) {
         self.origin = commit;
     }
@@ -365,7 +364,6 @@ impl<'r> Ledger<'r> {
         Ok(tip?)
     }
 
-    /// Reads the ledger at a commit.
     pub(super) fn at(&self, commit: ObjectId) -> Result<Snapshot<'r>, LedgerError> {
         if let Some(on_demand) = &self.on_demand {
             on_demand.ensure_frame(self.repository, commit)?;

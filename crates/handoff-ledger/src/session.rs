@@ -32,7 +32,7 @@ pub struct Session {
     pub name: String,
     /// The worker that makes the steps; `None` if it is not known.
     pub worker: Option<WorkerId>,
-    /// The agent that changes a protocol; `None` if nobody is named: a person at a terminal.
+    /// The agent that changes a protocol; `None` for a person at a terminal.
     pub agent: Option<AgentName>,
     /// The email address of that person or machine.
     pub email: String,

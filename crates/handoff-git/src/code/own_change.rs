@@ -376,7 +376,6 @@ impl CodeStore {
         Ok(format!("the merge {merge} changes more than it merges"))
     }
 
-    /// The fork point of a commit and the base branch.
     fn fork(&self, base: ObjectId, commit: ObjectId) -> Result<ObjectId, String> {
         let mut command = self.alone("merge-base");
         command.args(["--all", &base.to_string(), &commit.to_string()]);

@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{self, ErrorKind};
 
-/// The error for invalid data.
 pub(crate) fn invalid() -> io::Error {
     ErrorKind::InvalidData.into()
 }

@@ -42,7 +42,7 @@ pub struct Waker(Sender<Signal>);
 impl Waker {
     /// Ends the current wait, or the next one.
     pub fn wake(&self) {
-        // If the watch is gone, nobody waits.
+        // Fails only once the watch is dropped: then nobody waits.
         let _ = self.0.send(Signal::Woken);
     }
 }
@@ -163,7 +163,7 @@ fn arm(
                 }
             }
         };
-        // If the watch is gone, nobody waits.
+        // Fails only once the watch is dropped: then nobody waits.
         let _ = events.send(signal);
     };
     let failed = |error: notify::Error| error.to_string();

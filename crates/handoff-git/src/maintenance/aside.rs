@@ -214,7 +214,6 @@ impl Repository {
     }
 }
 
-/// Copies a pack's files into quarantine.
 fn copy_pack_files(folder: &Path, stem: &str, aside: &mut Aside) -> io::Result<()> {
     for file in files_of(folder, stem)? {
         let to = aside.folder.join(file.file_name().unwrap_or_default());

@@ -25,7 +25,6 @@ impl Repository {
         Ok(removed)
     }
 
-    /// The loose objects with their files.
     pub(super) fn loose_files(&self) -> io::Result<Vec<(ObjectId, PathBuf)>> {
         let mut files = Vec::new();
         for folder in fs::read_dir(self.common_dir().join("objects"))? {

@@ -6,7 +6,6 @@ use handoff_base::{NoObjectId, ObjectFormat, ObjectId};
 use crate::error::GitError;
 
 pub(crate) trait ToOid {
-    /// The id as libgit2's type.
     fn oid(self) -> Oid;
 }
 
@@ -16,7 +15,6 @@ impl ToOid for ObjectId {
     }
 }
 
-/// libgit2's id as our type.
 pub(crate) fn object_id(oid: Oid) -> ObjectId {
     ObjectId::from_bytes(oid.as_bytes()).expect("both have the same formats")
 }
@@ -28,7 +26,6 @@ impl From<NoObjectId> for GitError {
     }
 }
 
-/// libgit2's value of a format.
 pub(crate) fn git2_format(format: ObjectFormat) -> git2::ObjectFormat {
     match format {
         ObjectFormat::Sha1 => git2::ObjectFormat::Sha1,
@@ -36,7 +33,6 @@ pub(crate) fn git2_format(format: ObjectFormat) -> git2::ObjectFormat {
     }
 }
 
-/// The object format of a repository.
 pub(crate) fn object_format(inner: &git2::Repository) -> ObjectFormat {
     match inner.object_format() {
         git2::ObjectFormat::Sha1 => ObjectFormat::Sha1,

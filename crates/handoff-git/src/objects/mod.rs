@@ -24,7 +24,6 @@ use std::rc::Rc;
 
 use git2::ObjectType;
 
-/// An object's type and bytes.
 pub(crate) type Object = (ObjectType, Rc<[u8]>);
 
 /// The maximum size of an object that is read here, a hundred times what a step writes.

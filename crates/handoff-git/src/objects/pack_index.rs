@@ -25,7 +25,6 @@ const LARGE_OFFSET: u64 = 8;
 /// Marks an index into the table of large offsets.
 const IS_LARGE: u32 = 1 << 31;
 
-/// An open index.
 pub(super) struct PackIndex {
     file: File,
     /// The fan-out table: how many ids precede each bucket, and their total.
@@ -69,7 +68,6 @@ impl PackIndex {
         })
     }
 
-    /// How many objects the pack has.
     pub(crate) fn count(&self) -> u32 {
         self.groups[GROUPS]
     }

@@ -31,7 +31,6 @@ const HEADER: u64 = 12;
 /// The maximum size of an entry's header: its type and size, and the offset or id of its base.
 const MOST_OF_ENTRY: usize = 10 + ObjectFormat::Sha256.id_bytes();
 
-/// A pack and its index.
 struct Pack {
     index: PackIndex,
     file: File,
@@ -169,7 +168,6 @@ impl PackReader {
         }
     }
 
-    /// Opens the next readable pack.
     fn open_next(&mut self) -> Option<()> {
         while self.packs.len() < MOST_PACKS {
             if let Ok(pack) = Pack::open(&self.others.pop()?, self.format) {
@@ -431,7 +429,6 @@ impl Windows {
         }
     }
 
-    /// Inflates an entry's data.
     fn inflate(
         &mut self,
         inflater: &mut Decompressor,

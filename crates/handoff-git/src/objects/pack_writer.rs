@@ -32,7 +32,6 @@ struct Packed {
     depth: usize,
 }
 
-/// A pack under construction.
 pub(super) struct PackWriter {
     format: ObjectFormat,
     entries: Vec<u8>,

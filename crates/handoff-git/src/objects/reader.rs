@@ -29,11 +29,9 @@ pub(crate) enum Check {
     AndCollisions,
 }
 
-/// Reads objects from an object folder.
 pub(crate) struct ObjectReader {
     objects: PathBuf,
     packs: PackReader,
-    /// Whether the last object was loose.
     was_loose: bool,
     inflater: Decompressor,
 }

@@ -64,7 +64,7 @@ const RECENT: usize = 8 << 20;
 /// The maximum size of a cached object: records and issue files are smaller.
 const RECENT_BYTES: usize = 16 * 1024;
 
-/// Whether a path has no part that leads up or elsewhere.
+/// Whether a path is relative and has no `..`.
 fn is_below(path: &str) -> bool {
     let plain = |part| matches!(part, Component::Normal(_) | Component::CurDir);
     Path::new(path).components().all(plain)

@@ -9,7 +9,6 @@ use super::Repository;
 use crate::error::{GitError, PublishError};
 use crate::files::RefWatch;
 
-/// A ref's target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// An object.

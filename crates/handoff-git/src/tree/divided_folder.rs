@@ -197,7 +197,6 @@ fn next_in(open: &mut Vec<Open>) -> Result<Option<Next<'_>>, GitError> {
     }))
 }
 
-/// The next entry to compare.
 #[derive(Clone, Copy)]
 struct Next<'a> {
     name: &'a [u8],

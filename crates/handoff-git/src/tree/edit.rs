@@ -33,7 +33,6 @@ impl Shape {
     }
 }
 
-/// Writes the folders.
 struct Writer<'r>(&'r Repository);
 
 impl Made for Writer<'_> {
@@ -170,7 +169,6 @@ fn make_divided(
     Ok(id.map(|id| (Mode::Folder, id)))
 }
 
-/// The subfolder of this name in a folder.
 fn folder_in(data: &[u8], name: &[u8], format: ObjectFormat) -> Result<Option<ObjectId>, GitError> {
     let is_it = |e: &RawEntry<'_>| e.name == name && e.kind() == EntryKind::Tree;
     raw_entries(data, format)

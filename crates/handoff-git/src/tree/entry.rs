@@ -86,7 +86,6 @@ pub enum EntryKind {
 }
 
 impl EntryKind {
-    /// The kind for a mode.
     pub(crate) fn of(mode: u32) -> Self {
         match mode {
             mode if mode == Mode::Folder.number() => Self::Tree,
@@ -281,7 +280,6 @@ pub(super) fn same_entries(a: &[u8], b: &[u8], format: ObjectFormat) -> usize {
 /// A pair of differing entries: only one, or two of the same name.
 pub(super) type Difference<'t> = (Option<RawEntry<'t>>, Option<RawEntry<'t>>);
 
-/// The next pair of differing entries.
 pub(super) fn next_difference<'t>(
     old: &'t [u8],
     new: &'t [u8],

@@ -134,8 +134,8 @@ fn sets_of(pattern: &str) -> String {
 }
 
 impl Repository {
-    /// The staged files and links that differ from HEAD, of those whose paths match. `index`
-    /// replaces the repository's own index file.
+    /// The staged files and links that differ from HEAD and whose paths match. `index` replaces the
+    /// repository's own index file.
     ///
     /// # Errors
     /// [`IndexError`]; a missing index means that nothing is staged.

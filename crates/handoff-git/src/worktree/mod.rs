@@ -110,7 +110,6 @@ impl Unfinished {
 /// How often a working tree that keeps changing is read.
 const TRIES: u32 = 3;
 
-/// The entries of the index.
 #[derive(Default)]
 struct Entries {
     /// Stage 0 without submodules, sorted by path.

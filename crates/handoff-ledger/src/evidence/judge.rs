@@ -29,7 +29,6 @@ pub(crate) struct Ground {
     /// The code branch's name, if known.
     pub(crate) branch: Option<String>,
     pub(crate) tip: Option<ObjectId>,
-    /// Its commit when it was merged, if known.
     pub(crate) merged: Merged,
     pub(crate) base_branch: Option<String>,
     pub(crate) base: Option<ObjectId>,
@@ -275,8 +274,8 @@ impl Judge<'_> {
         {
             return Ok(Pushed::Yes);
         }
-        // A merged commit is there, even if its branch is gone. On the base's first-parent line, it
-        // may be the commit from which an unpushed branch starts.
+        // `origin` has a merged commit even if its branch is gone. But on the base's first-parent
+        // line, it may just be the commit from which an unpushed branch starts.
         if let Some(base) = remote.base
             && self.repository.has_commit(base, commit)?
             && !self.repository.is_on_line(base, commit)?

@@ -113,7 +113,6 @@ pub(super) struct Importer<'a, 'r> {
     pub(super) report: Imported,
 }
 
-/// A contract to deliver.
 #[derive(Default)]
 pub(super) struct Delivery {
     /// Its file, as reported.
@@ -805,7 +804,6 @@ impl<'a, 'r> Importer<'a, 'r> {
     }
 }
 
-/// Whether a contract itself names its issue.
 pub(super) fn names_issue(rules: &Rules<'_>, contract: &Contract) -> bool {
     let kind = rules.protocol().contract_type(&contract.kind);
     let at = kind.and_then(|kind| rules.protocol().field(kind, |f| &f.issue));

@@ -28,7 +28,6 @@ pub(super) struct Folder {
     read: RefCell<BTreeSet<String>>,
 }
 
-/// A line of a file.
 pub(super) struct TextLine {
     /// Its number, from 1.
     pub(super) number: usize,
@@ -50,7 +49,6 @@ impl Folder {
         self.root.join(inside)
     }
 
-    /// Whether there is a folder of this name.
     pub(super) fn has_folder(&self, inside: &str) -> bool {
         let kind = fs::symlink_metadata(self.path(inside));
         kind.is_ok_and(|found| found.is_dir())

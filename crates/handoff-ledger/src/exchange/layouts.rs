@@ -178,7 +178,6 @@ impl<'a, 'r> Reader<'a, 'r> {
     }
 }
 
-/// The folder for a handoff's state.
 pub(super) fn state_folder(state: State) -> &'static str {
     let [pending, in_progress, completed, failed] = STATES;
     match state {

@@ -66,7 +66,6 @@ pub(super) enum Line {
     Document(DocumentLine),
 }
 
-/// A step of an issue.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -136,7 +135,6 @@ pub(super) struct DocumentLine {
     /// The zone that it was recorded in, in minutes east of UTC.
     #[serde(default, skip_serializing_if = "is_utc")]
     pub(super) zone: i32,
-    /// The agent.
     pub(super) by: AgentName,
     pub(super) file: String,
     /// Its SHA-256, in hexadecimal.

@@ -164,7 +164,6 @@ fn parse(line: &TextLine) -> Result<Line, Box<Finding>> {
     }
 }
 
-/// Replays the steps of an export.
 struct Replay<'a, 'r> {
     folder: &'a Folder,
     name: &'a str,

@@ -92,7 +92,8 @@ pub(super) fn read(folder: &Folder, importer: &mut Importer<'_, '_>) -> Result<(
     shared_documents(folder, importer)?;
     for movement in moved {
         if importer.follow(&movement)? {
-            // The ledger shows the retry that a file asks for as a file of its own.
+            // The ledger writes a requested retry to a file of its own, so this one shows no
+            // request.
             let is_shown = movement.state == IN_PROGRESS;
             let delivery = movement.delivery;
             importer.note(

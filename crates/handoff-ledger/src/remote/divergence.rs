@@ -56,7 +56,7 @@ impl Apart {
         })
     }
 
-    /// The new ids of handoffs that this clone began, as far as is known.
+    /// The new ids of handoffs that this clone began, as far as they are known.
     pub(super) fn origins(&self) -> Origins {
         let mut origins = Origins::default();
         for commit in &self.own {

@@ -15,7 +15,7 @@ use crate::session::Session;
 use crate::upstream::{RemoteLook, Upstream};
 
 impl Ledger<'_> {
-    /// The same ledger. Setting `interrupted` ends its looks at the remote.
+    /// The same ledger, whose looks at the remote end when `interrupted` is set.
     #[must_use]
     pub fn ended_by(mut self, interrupted: Arc<AtomicBool>) -> Self {
         if let Some(upstream) = self.upstream_mut() {

@@ -100,7 +100,6 @@ impl Origins {
         }
     }
 
-    /// The handoffs whose id has changed.
     fn renamed(&self) -> Vec<Renamed> {
         let changed = self.taken.iter().filter(|(was, is)| was != is);
         let mut changed: Vec<Renamed> = changed
@@ -171,7 +170,6 @@ impl<'r> Rerun<'r> {
         self.ledger.existing()
     }
 
-    /// The handoffs whose id has changed.
     pub(super) fn renamed(&self) -> Vec<Renamed> {
         self.origins.renamed()
     }
@@ -308,7 +306,7 @@ impl<'r> Rerun<'r> {
     }
 
     /// Archives the same issues again, except those that changed meanwhile; or restores the same
-    /// issue, unless it is there.
+    /// issue, unless that was done.
     fn of_archive(&mut self, commit: &Commit, step: ArchiveStep) -> Result<(), LedgerError> {
         self.own_time(commit);
         match step {

@@ -123,7 +123,7 @@ impl<'r> Snapshot<'r> {
         self
     }
 
-    /// Fetches missing objects from there.
+    /// Fetches missing objects from this source.
     pub(super) fn completed_by(mut self, on_demand: Option<&Rc<OnDemand>>) -> Self {
         self.on_demand = on_demand.cloned();
         self
@@ -210,7 +210,6 @@ impl<'r> Snapshot<'r> {
         self.tree.id()
     }
 
-    /// Its tree.
     pub(super) fn tree(&self) -> Tree<'r> {
         self.tree
     }
@@ -383,7 +382,7 @@ impl<'r> Snapshot<'r> {
         Ok(self.paused.get_or_init(|| found))
     }
 
-    /// The pause of an issue, if it is paused. Reads only the issues that it comes after.
+    /// The pause of an issue, if it is paused. Reads only the issues whose end it waits for.
     ///
     /// # Errors
     /// [`LedgerError`] when it can't be read.
@@ -777,7 +776,6 @@ impl<'r> IssueFolder<'r> {
         })
     }
 
-    /// Opens the folder of an archived issue.
     pub(super) fn of_archived(
         repository: &'r Repository,
         line: &ArchivedIssue,

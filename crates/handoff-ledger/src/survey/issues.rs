@@ -18,7 +18,7 @@ pub struct Issues(Vec<Encoded<'static>>);
 pub(super) struct Encoded<'a> {
     key: IssueKey,
     is_active: bool,
-    /// The last time in it.
+    /// The latest time in the summary.
     newest: Moment,
     #[serde(borrow, serialize_with = "at_once")]
     summary: Cow<'a, [u8]>,

@@ -69,7 +69,6 @@ pub(super) enum Reach {
 
 /// The attempts of one operation, from [`Upstream::begin`].
 pub(super) struct Attempts {
-    /// The operation's deadline.
     pub(super) deadline: Instant,
     /// The start of the current attempt.
     began: Instant,
@@ -95,7 +94,6 @@ struct Pushes {
     lost_at: Option<ObjectId>,
     /// How many pushes in a row were lost although the branch did not move.
     unmoved: u32,
-    /// How many pushes failed.
     failures: u32,
     /// Commits that the remote may or may not have accepted.
     doubtful: Vec<ObjectId>,
@@ -112,7 +110,7 @@ pub(super) struct Upstream<'r> {
     pub(super) name: String,
     pub(super) branch: String,
     pub(super) tracking: String,
-    /// Set by others to end looks at the remote.
+    /// Set by another thread to end looks at the remote.
     pub(super) interrupted: Arc<AtomicBool>,
     pub(super) reach: Reach,
     /// This process's lock, while it has it.
@@ -216,7 +214,7 @@ impl<'r> Upstream<'r> {
         }
     }
 
-    /// Begins another write of this process, if it goes to the remote.
+    /// Takes the remote's lock for another write of this process, if it goes to the remote.
     pub(super) fn ensure_turn(&mut self, session: &Session) {
         if self.is_reached() && self.turn.is_none() {
             self.begin(session);

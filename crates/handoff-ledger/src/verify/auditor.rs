@@ -40,7 +40,6 @@ pub(super) struct Candidate<'a> {
     pub(super) author: &'a Person,
     /// The committer, with the time of recording, if known.
     pub(super) committer: Option<&'a Person>,
-    /// The message, if known.
     pub(super) message: Option<&'a [u8]>,
     /// The commit itself with its signature, if it exists already.
     pub(super) made: Option<&'a Stored>,

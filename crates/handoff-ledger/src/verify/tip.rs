@@ -138,9 +138,8 @@ impl Tip<'_, '_> {
 struct Handoffs {
     /// The open ones, by the path of their entry.
     open: BTreeMap<String, Record>,
-    /// The paused issues.
     paused: BTreeMap<IssueKey, Paused>,
-    /// Ended handoffs that await an agent, likewise.
+    /// Ended handoffs that await an agent, by the path of their entry.
     awaiting: BTreeMap<String, Record>,
     /// The unreadable ones; without a number, all of an issue's.
     unknown: BTreeSet<(IssueKey, Option<u32>)>,
