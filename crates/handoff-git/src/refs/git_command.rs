@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
+use git2::ObjectType;
 use handoff_base::ObjectId;
 
-use crate::error::GitError;
+use crate::error::{GitError, PublishError};
 use crate::process::{self, Ended, git_alone};
 use crate::repository::Repository;
 use crate::repository::{RefUpdate, Target};
@@ -15,7 +16,14 @@ pub(super) fn update_ref(
     repository: &Repository,
     update: &RefUpdate<'_>,
 ) -> Result<Ended, GitError> {
-    let mut command = git(repository, repository.path());
+    update_ref_by(git(repository, repository.path()), repository, update)
+}
+
+fn update_ref_by(
+    mut command: Command,
+    repository: &Repository,
+    update: &RefUpdate<'_>,
+) -> Result<Ended, GitError> {
     command.args(["update-ref", "--no-deref", "--stdin", "-z"]);
     if !update.reflog.is_empty() {
         command.args(["-m", update.reflog]);
@@ -26,6 +34,56 @@ pub(super) fn update_ref(
         None => format!("delete {}\0{from}\0", update.refname),
     };
     run(command, Some(line.into_bytes()))
+}
+
+/// The folder of the refs to commits that stand in for missing ones.
+const STAND_INS: &str = "refs/handoff/stand-in/";
+
+impl Repository {
+    /// Moves a ref back to a commit that may be damaged or missing, which git refuses: another
+    /// commit stands in for it meanwhile.
+    ///
+    /// # Errors
+    /// [`PublishError`]; the ref is then unchanged by this call.
+    pub fn move_back(
+        &self,
+        refname: &str,
+        from: Option<ObjectId>,
+        to: ObjectId,
+        reflog: &str,
+    ) -> Result<(), PublishError> {
+        match self.move_ref(refname, from, to, reflog) {
+            Err(PublishError::Git(_)) => {}
+            done => return done,
+        }
+        let tree = self.write(ObjectType::Tree, b"")?;
+        let by = "handoff <handoff> 0 +0000";
+        let commit = format!("tree {tree}\nauthor {by}\ncommitter {by}\n\nstands in\n");
+        let commit = self.write(ObjectType::Commit, commit.as_bytes())?;
+        let stand_in = format!("{STAND_INS}{to}");
+        match self.move_ref(&stand_in, None, commit, "") {
+            // It is there if an earlier repair was killed.
+            Ok(()) | Err(PublishError::Moved) => {}
+            Err(error) => return Err(error),
+        }
+        let mut command = git(self, self.path());
+        command.env("GIT_REPLACE_REF_BASE", STAND_INS);
+        command.env_remove("GIT_NO_REPLACE_OBJECTS");
+        command.args(["-c", "core.useReplaceRefs=true"]);
+        let update = RefUpdate {
+            refname,
+            from,
+            to: Some(to),
+            reflog,
+        };
+        let moved = update_ref_by(command, self, &update);
+        self.delete_ref(&stand_in, commit)?;
+        let moved = moved?;
+        if moved.status.success() {
+            return Ok(());
+        }
+        Err(GitError::of_git(&moved).into())
+    }
 }
 
 /// The git command for this repository, without hooks, as with the files backend: what the ledger

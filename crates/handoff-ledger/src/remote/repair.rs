@@ -16,6 +16,9 @@ use crate::ledger::Ledger;
 use crate::session::Session;
 use crate::upstream::{TRACKING, Upstream};
 
+/// The message in the reflog.
+const REFLOG: &str = "handoff: repair";
+
 /// The result of a repair.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Repaired {
@@ -68,8 +71,7 @@ impl Ledger<'_> {
                 if let (Some(at), Ok(now)) = (at, self.tip_id())
                     && now != Some(at)
                 {
-                    // If its commit can't be read, the log keeps it.
-                    let _ = self.moved(session, now, at);
+                    let _ = self.repository().move_back(self.refname(), now, at, REFLOG);
                 }
                 let aside = aside.files();
                 let source = Box::new(error);
@@ -163,11 +165,9 @@ impl Ledger<'_> {
         if let Some(tip) = self.tip_id()?
             && !self.is_whole(tip, known)?
         {
-            let whole = self.newest_whole(wanted, known)?;
-            self.repository().discard(self.refname())?;
-            let packed = self.tip_id()?;
-            if let Some(whole) = whole.filter(|whole| Some(*whole) != packed) {
-                self.moved(session, packed, whole)?;
+            match self.newest_whole(wanted, known)? {
+                Some(whole) => self.moved(session, Some(tip), whole)?,
+                None => self.repository().discard(self.refname())?,
             }
         }
         Ok(())
@@ -254,8 +254,7 @@ impl Ledger<'_> {
             let continues = now.map(|now| repository.is_in_history(was, now));
             let continues = matches!(continues, Some(Ok(true)));
             if !continues && (failed || matches!(self.is_whole(was, None), Ok(true))) {
-                // If its commit can't be read, it was of no use before.
-                let _ = repository.move_ref(&refname, now, was, "handoff: repair");
+                let _ = repository.move_back(&refname, now, was, REFLOG);
             }
         }
     }
@@ -303,7 +302,7 @@ impl Ledger<'_> {
         from: Option<ObjectId>,
         to: ObjectId,
     ) -> Result<(), LedgerError> {
-        match self.move_branch(session, from, to, "handoff: repair") {
+        match self.move_branch(session, from, to, REFLOG) {
             Ok(()) => Ok(()),
             Err(PublishError::Moved) => Err(WriteError::Contended(1).into()),
             Err(PublishError::Locked(path)) => Err(WriteError::Locked(path).into()),
