@@ -91,7 +91,7 @@ pub fn command() -> clap::Command {
     root.help_template(template).after_help(FIRST_ROUND)
 }
 
-/// The same; its help lists every command.
+/// The command line's definition, with help that lists every command.
 pub fn full_command() -> clap::Command {
     let root = root();
     let listed = commands::words::listed(&root, commands::GROUPS.iter().copied());

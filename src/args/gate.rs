@@ -32,7 +32,7 @@ pub(crate) struct PolicyArgs {
     policy: Option<String>,
 }
 
-// No doc comment, for the same reason.
+// No doc comment, as above.
 #[derive(Args)]
 pub(crate) struct GateArgs {
     #[command(flatten)]

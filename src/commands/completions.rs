@@ -5,7 +5,8 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// What git's own completion calls for `git handoff`; those of other shells call `git-handoff`'s.
+/// The function that git's own completion calls for `git handoff`. Other shells complete
+/// `git-handoff`.
 const CALLED_BY_GIT: &str = r#"
 _git_handoff() {
     local n=${__git_cmd_idx:-1}

@@ -192,8 +192,8 @@ impl FailureCode {
         types.collect()
     }
 
-    /// The code of a run failure, which applies in a protocol without codes, and beside the
-    /// protocol's code in others.
+    /// A run failure's code: that of protocols without codes of their own, and known in the others,
+    /// too.
     fn of_run(run: RunFailure) -> Self {
         use RunFailure as R;
         let (cause, cure) = match run {

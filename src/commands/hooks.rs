@@ -210,7 +210,7 @@ pub(super) fn uninstall(repository: &Repository) -> Result<Vec<String>, Failure>
     carried_out(plan, &git, &folder)
 }
 
-/// What is wrong with the hooks that are there, and which are missing beside them.
+/// What is wrong with the installed hooks, and which default ones are missing beside them.
 pub(super) fn faults(repository: &Repository) -> Result<Vec<Finding>, Failure> {
     let git = Program::new(repository);
     let (_, version) = git.version()?;

@@ -307,7 +307,7 @@ impl StepView {
         }
     }
 
-    /// A row, the same on a terminal as elsewhere.
+    /// A row of the table; on a terminal, with styles.
     fn row(&self, look: &Look, oneline: bool) -> Vec<String> {
         let short = self.commit.short();
         let (commit, author) = if look.is_for_terminal() {

@@ -239,8 +239,8 @@ fn goes_on(issue: &Issue, attention: &[Attention]) -> bool {
     !attention.is_empty() || issue.open.iter().any(|open| issue.goes_on(open))
 }
 
-/// Why there is nothing to apply: either nothing needs attention, or it takes a contract or another
-/// step of an agent.
+/// The failure if there is nothing to apply: nothing needs attention, or an agent has to send a
+/// contract or make another step.
 fn nothing_to_apply(key: &IssueKey, first: Option<&Attention>) -> Failure {
     let Some(one) = first else {
         let text = format!("nothing in issue {key} needs attention: its agents can continue");

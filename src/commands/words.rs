@@ -109,8 +109,8 @@ pub(crate) fn replaced(arguments: &mut Vec<OsString>) {
     arguments.insert(at, command.into());
 }
 
-/// Refuses the URL of an issue of another repository than the remotes', if any has a URL on such a
-/// site: the number alone would be another issue here.
+/// Refuses the URL of another repository's issue, if any remote is on such a site: the number in it
+/// means another issue here.
 ///
 /// # Errors
 /// A usage [`Failure`] that names the repository.

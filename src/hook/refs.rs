@@ -28,7 +28,7 @@ pub(crate) fn pre_receive(context: &Context) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The same for one ref, named by the arguments.
+/// Refuses one ref of such a push; the arguments name it.
 pub(crate) fn update(context: &Context, arguments: &[OsString]) -> Result<(), Failure> {
     let name = argument(arguments, 0, "a ref")?;
     let old = argument(arguments, 1, "the old value of the ref")?;

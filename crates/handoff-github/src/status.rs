@@ -122,7 +122,7 @@ impl Issue {
     /// Reads the status of an issue that must be in the ledger.
     ///
     /// # Errors
-    /// [`Refusal::no_issue`], and those of [`Issue::read`].
+    /// [`Refusal::no_issue`], and the errors of [`Issue::read`].
     pub fn known(
         tip: &Snapshot<'_>,
         key: &IssueKey,

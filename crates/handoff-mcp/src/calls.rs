@@ -17,7 +17,7 @@ use handoff_cli::context::interruption::Interruption;
 use handoff_cli::failure::{ErrorCode, Failure};
 use handoff_cli::output::{Kept, Output};
 
-/// The stack size of a command's thread: the same as a process's main thread.
+/// The stack size of a command's thread: like a main thread's.
 const STACK: usize = 8 * 1024 * 1024;
 
 /// The maximum number of parallel calls: ordinary ones, and ones that wait for other agents.

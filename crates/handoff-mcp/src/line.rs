@@ -109,7 +109,7 @@ fn refuse_unknown(verb: &Verb, known: &[&Arg], given: &Object) -> Result<(), Fai
 /// The acting agent: the server's, else the call's.
 ///
 /// # Errors
-/// A [`Failure`] of usage if they are not the same.
+/// A [`Failure`] of usage if they differ.
 fn acting(given: &Object, fixed: Option<&str>) -> Result<Option<String>, Failure> {
     let requested = match given.get(AGENT) {
         None | Some(Value::Null) => None,

@@ -17,7 +17,7 @@ const PROGRAM: &str = "git handoff ";
 /// Members whose values are commands, or lists of them.
 const COMMANDS: [&str; 5] = ["command", "commands", "next", "restore", "send"];
 
-/// Members in which to look for those members.
+/// Members to search for such members.
 const BELOW: [&str; 10] = [
     "applied",
     "attempts",

@@ -39,8 +39,8 @@ pub(super) struct Values<'s> {
 }
 
 impl Values<'_> {
-    /// The values to try at a pointer. A condition elsewhere, or a pattern, may still exclude each
-    /// one.
+    /// The values to try at a pointer. A condition elsewhere in the schema, or a pattern, may
+    /// exclude any of them.
     pub(super) fn at(&self, pointer: &str) -> Vec<Value> {
         self.candidates(pointer, 0)
     }

@@ -62,8 +62,8 @@ impl Worktrees {
         Ok(found.collect())
     }
 
-    /// Whether a branch has unique commits: a local one, those of no other branch, tag or remote; a
-    /// remote's, those that its main branch lacks.
+    /// Whether a branch has unique commits: of a local branch, those that no other branch, tag or
+    /// remote has; of a remote's, those that its main branch lacks.
     pub(super) fn has_own_commits(&self, branch: &IssueBranch) -> bool {
         let count = ["rev-list", "--count", "--max-count=1", &branch.tip, "--not"];
         let only = match &branch.remote {

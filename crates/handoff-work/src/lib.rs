@@ -94,7 +94,7 @@ const SHOWN: usize = 1000;
 
 /// A worker's task.
 pub struct Plan {
-    /// What it runs, and for whom.
+    /// The roles that it runs.
     pub roles: Vec<Role>,
     /// Only this issue.
     pub issue: Option<IssueKey>,

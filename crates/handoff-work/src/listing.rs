@@ -90,7 +90,7 @@ struct WorktreeView {
 }
 
 impl Listing {
-    /// Lists, and removes what is wanted.
+    /// Lists worktrees and branches, and removes those that are to be removed.
     ///
     /// # Errors
     /// A [`Failure`] if the ledger can't be read, or git can't remove anything.

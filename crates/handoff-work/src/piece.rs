@@ -472,7 +472,7 @@ impl Piece {
         worktree.is_none_or(|worktree| worktree.checkout.check().is_ok())
     }
 
-    /// The variables of the agent's environment, besides those let through.
+    /// The variables that are set for the agent, besides those that are let through.
     fn variables(&self) -> Vec<(String, String)> {
         let mut variables = vec![
             ("GIT_HANDOFF_ISSUE".to_owned(), self.id.issue().to_string()),

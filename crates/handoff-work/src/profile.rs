@@ -43,7 +43,7 @@ impl Rights {
     }
 }
 
-/// Who commits what is uncommitted when a contract arrives.
+/// Who commits the changes that are uncommitted when a contract arrives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Commits {

@@ -1,5 +1,5 @@
-//! The prompt for an agent: where it works, how it sends on, what is known, and the contracts to
-//! fill in. Made from the answers of `claim` and `new`; foreign texts are in fences.
+//! The prompt for an agent: where it works, how it sends its work on, what is known, and the
+//! contracts to fill in. Made from the answers of `claim` and `new`; foreign texts are in fences.
 
 use std::path::Path;
 use std::time::Duration;
@@ -372,7 +372,7 @@ fn states(contract: &str, name: &str, value: &Value) -> bool {
     }
 }
 
-/// The findings of reviews; only the state of those in the contract.
+/// The findings of reviews; of those that are in the contract, only the state.
 fn findings(all: &Value, contract: &str) -> Value {
     let line = |value: &Value| {
         let finding: ReviewFinding = serde_json::from_value(value.clone()).ok()?;

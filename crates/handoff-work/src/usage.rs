@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::documents::{Found, Picked, PlaceSet, Splitter};
 
-/// The maximum number of named reports that a later one of the same name replaces.
+/// The maximum number of named reports that are remembered for later ones of the same name.
 const MOST_NAMED: usize = 64;
 
 /// The places of usage figures in one kind of JSON document in the output. Places are JSON
@@ -30,7 +30,7 @@ pub struct UsageRule {
     /// Whether to add up all such documents, instead of using the highest figures.
     #[serde(default)]
     sum: bool,
-    /// With `sum`: the place of a name; documents with the same one count once.
+    /// With `sum`: the place of a name; of documents with the same name, one counts.
     once: Option<String>,
     provider: Option<String>,
     /// The place of the model's name.
@@ -391,7 +391,7 @@ fn take_in(rules: &[UsageRule], found: &mut [Sum], document: &Picked) -> Result<
 }
 
 impl Sum {
-    /// Adds a report; of several with the same name, the highest figures count.
+    /// Adds a report; of reports with the same name, the highest figures count.
     fn add(&mut self, name: Option<&str>, usage: Vec<ModelUsage>) {
         let Some(name) = name else {
             return add(&mut self.usage, usage);

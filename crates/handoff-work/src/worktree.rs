@@ -125,7 +125,7 @@ impl Worktrees {
         }
     }
 
-    /// The same worktrees; processes get this group's mark.
+    /// These worktrees, with processes that have this group's mark.
     pub(super) fn marked(&self, group: &ProcessGroup) -> Self {
         Self {
             program: self.program.marked(group),

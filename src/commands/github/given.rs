@@ -30,7 +30,7 @@ pub(super) struct Given {
     pub(super) closes: Vec<IssueKey>,
 }
 
-// No doc comment, for the same reason.
+// No doc comment, as above.
 #[derive(Args)]
 pub(super) struct Asking {
     #[command(flatten)]

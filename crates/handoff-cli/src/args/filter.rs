@@ -315,7 +315,7 @@ pub fn ensure_agent(tip: &Snapshot<'_>, agent: &str) -> Result<(), Failure> {
 }
 
 impl Query {
-    /// The same query with agents' aliases and words resolved.
+    /// Resolves agents' aliases and words in a ledger.
     ///
     /// # Errors
     /// A usage [`Failure`] for words that no protocol here has.

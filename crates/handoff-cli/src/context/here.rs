@@ -64,7 +64,7 @@ pub fn issue_of(branch: &str, tip: &Snapshot<'_>) -> Result<IssueKey, Failure> {
     Err(Failure::usage(text).hint(ADVICE))
 }
 
-/// Those of these issues with a branch: by their facts, or by the name `handoff/ISSUE` that `work`
+/// Which of these issues have a branch: by their facts, or by the name `handoff/ISSUE` that `work`
 /// uses.
 fn issues_of(
     branch: &str,

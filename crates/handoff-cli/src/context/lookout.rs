@@ -362,7 +362,7 @@ impl Patrol {
         let stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || {
             if let Err(failure) = beat.walk(&stopped, &sender, &waker) {
-                // If nobody receives, nobody waits.
+                // If the receiver is gone, no one waits for the result.
                 let _ = sender.send(Report::Failed(failure));
                 waker.wake();
             }

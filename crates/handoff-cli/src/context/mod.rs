@@ -194,7 +194,8 @@ impl Context {
         self.global.clone()
     }
 
-    /// The command-line options that another command on the same ledger needs, except the agent.
+    /// The options of this command line that another command on the same ledger needs, except the
+    /// agent.
     pub fn other_options(&self, offline: bool) -> Vec<String> {
         let options = [
             ("--worker", self.global.worker.as_ref()),
@@ -272,7 +273,7 @@ impl Context {
     /// # Errors
     /// A [`Failure`] of usage if no agent can have the name.
     pub fn named(&self, repository: &Repository, name: &str) -> Result<AgentName, Failure> {
-        // Read errors are reported by whoever needs the ledger.
+        // Read errors are reported by the command that needs the ledger.
         let tip = self.tip(repository).ok();
         let own = tip.and_then(|tip| tip.own_name(name).ok()).flatten();
         Ok(own.map_or_else(|| name.parse(), Ok)?)
@@ -333,8 +334,8 @@ pub fn remote_named(repository: &Repository, name: String) -> Result<String, Fai
     existing(repository, name)
 }
 
-/// The canonical name of a remote, under which its branch is tracked: for a path, the same in every
-/// folder, even if it does not exist.
+/// The canonical name of a remote, under which its branch is tracked. For a path, it does not
+/// depend on the current folder, and the path need not exist.
 fn canonical_remote(repository: &Repository, from: &Path, name: String) -> String {
     if name.starts_with('-') || is_known(repository, &name) {
         return name;

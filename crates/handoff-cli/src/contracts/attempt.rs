@@ -55,7 +55,7 @@ pub struct Options {
 }
 
 impl OfferArgs {
-    /// Whether options are set besides those about the contract's subject.
+    /// Whether other options are set than those about the contract's subject.
     pub fn has_more(&self) -> bool {
         self.answers.is_some()
             || !self.allow_secret.is_empty()

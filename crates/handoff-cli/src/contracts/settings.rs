@@ -564,7 +564,7 @@ pub(super) fn next_entry(pointer: &str) -> Option<(String, String)> {
     Some((pointer_of(&path[..at]), pointer_of(&path)))
 }
 
-/// The members that an entry of a list may have beside those that are shown.
+/// The members that a list's entry may have, besides those that are shown.
 fn further(root: &Value, list: &Value, shown: &str) -> String {
     let shown: Value = serde_json::from_str(shown).unwrap_or_default();
     let entry = list.get("items").map(|items| resolved(root, items));

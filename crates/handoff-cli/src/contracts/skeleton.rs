@@ -186,7 +186,7 @@ impl<'a> Wanted<'a> {
     /// The complete contract, without optional parts that are not filled in.
     ///
     /// # Errors
-    /// The same, and a [`Failure`] that lists what is missing.
+    /// As [`write`](Self::write), and a [`Failure`] that lists what is missing.
     pub fn complete(
         &self,
         rules: &Rules<'_>,

@@ -95,7 +95,7 @@ pub fn failed(path: &Path, error: &io::Error) -> Failure {
         .hint("see that its folder is there, and that this user may write to it")
 }
 
-/// A temporary name in the same folder: hidden, with a distinctive suffix.
+/// A path for a temporary file in the same folder: hidden, with a distinctive suffix.
 fn beside(path: &Path) -> io::Result<PathBuf> {
     let name = path.file_name();
     let name = name.ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;

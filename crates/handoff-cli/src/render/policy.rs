@@ -25,7 +25,7 @@ pub fn in_force(tip: &Snapshot<'_>, protocol: &str) -> Result<String, LedgerErro
     })
 }
 
-/// The same as a line; empty if nothing is checked and nothing was changed.
+/// The policy as a line; empty if nothing is checked and nothing was changed.
 pub fn policy_line(policy: &str) -> String {
     if policy == Policy::Off.as_str() || policy.is_empty() {
         return String::new();

@@ -114,7 +114,7 @@ pub fn attempt_text(record: &Record) -> Option<String> {
     (attempt > 1).then(|| format!("attempt {attempt}"))
 }
 
-/// Whether work of an earlier attempt or claim is kept for whoever goes on.
+/// Whether work of an earlier attempt or claim is kept for the next one.
 pub fn has_kept_work(record: &Record) -> bool {
     let mut all = record.transitions.iter();
     all.any(|t| t.kept_work().is_some()) && !record.state.is_terminal()

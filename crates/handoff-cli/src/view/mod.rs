@@ -42,7 +42,7 @@ impl Look {
         Self::new(now, None)
     }
 
-    /// The same at another moment.
+    /// This look, at another moment.
     pub fn at(self, now: Moment) -> Self {
         Self { now, ..self }
     }

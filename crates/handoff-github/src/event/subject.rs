@@ -132,8 +132,8 @@ fn is_known(association: Option<&str>) -> bool {
 }
 
 impl Subject {
-    /// Finds the issues of an event: its own, those that GitHub says are closed, those that the
-    /// pull request's text closes, or the one that the branch is named after.
+    /// Finds the issues of an event: its own, those that GitHub says the pull request closes, those
+    /// that its text closes, or the one that the branch is named after.
     pub fn of(event: &Event, naming: &Naming) -> Self {
         let repository = event.repository_name();
         let numbered = |key: &IssueKey| match key.as_str() {

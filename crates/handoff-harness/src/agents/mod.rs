@@ -386,7 +386,7 @@ impl ExpectedHook<'_> {
 const BEFORE: &str = "if command -v git-handoff >/dev/null 2>&1; then ";
 const CALL: &str = "git-handoff agents hook";
 
-/// Whether an entry calls the program anywhere, whoever wrote it.
+/// Whether an entry calls the program, even in a form that this program never wrote.
 fn calls_us(entry: &Value) -> bool {
     match entry {
         Value::String(text) => text.contains(CALL),

@@ -1,4 +1,4 @@
-//! Metrics: how much was handed over, with what outcome, how long it took, and who waited for whom.
+//! Metrics: how much was handed over, with what outcome, and how long it took and waited.
 //!
 //! [`Metrics::of`] counts once over a [`Survey`]; nothing is kept between runs. Refused contracts
 //! and audits are not in the ledger: they are [`Local`] to this clone.

@@ -1,4 +1,4 @@
-//! Counting handoff by handoff.
+//! Counts handoff by handoff.
 
 use std::collections::BTreeMap;
 
