@@ -137,7 +137,7 @@ impl Program {
         Ok(output.trim_end_matches(['\n', '\r']).into())
     }
 
-    /// The paths, of these, that git ignores.
+    /// The ones among these paths that git ignores.
     ///
     /// # Errors
     /// [`ProgramError`] when git fails, and when it ignores none.

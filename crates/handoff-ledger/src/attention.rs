@@ -150,7 +150,7 @@ pub fn of_record(
     now: Moment,
 ) -> Result<Option<Attention>, LedgerError> {
     let (key, agent) = (record.id.issue(), awaited.unwrap_or(&record.to));
-    // A stuck handoff can be decided on during a pause of more than its issue.
+    // A stuck handoff can be decided on during a halt.
     let is_handed_out = !record.state.is_stuck();
     if tip.is_paused_for(key, agent)? || is_handed_out && tip.holds_back(key, agent)? {
         return Ok(None);

@@ -1,5 +1,5 @@
-//! Pauses of more than an issue: of all work, an agent or a protocol. They are stored in the
-//! ledger's manifest; each change is a commit of its own.
+//! Halts: pauses of all work, of an agent or of a protocol. They are stored in the ledger's
+//! manifest; each change is a separate commit.
 
 use handoff_base::ids::AgentName;
 use handoff_base::{Edit, Moment, ObjectId};
@@ -16,10 +16,10 @@ use super::session::Session;
 use super::signing::{By, Demand};
 use super::snapshot::Snapshot;
 
-/// The maximum size of the manifest with its pauses, in bytes: every command reads it.
+/// The maximum size of the manifest with its halts, in bytes: every command reads it.
 pub(super) const MOST: usize = 48 * 1024;
 
-/// A change of the pauses.
+/// The start or end of a halt.
 #[derive(Clone, Debug)]
 pub struct HaltChange {
     /// The agent that decides it.
@@ -30,12 +30,12 @@ pub struct HaltChange {
     pub scope: HaltScope,
     /// The reason.
     pub reason: String,
-    /// `Some` starts a pause, and tells whether running work is released; `None` ends it.
+    /// `Some` starts a halt, `true` if running work is released; `None` ends it.
     pub pauses: Option<bool>,
 }
 
 impl Ledger<'_> {
-    /// Pauses or resumes more than an issue. Returns the commit, or `None` if nothing changed.
+    /// Starts or ends a halt. Returns the commit, or `None` if nothing changed.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
@@ -82,7 +82,7 @@ impl HaltChange {
     }
 }
 
-/// Plans the start or end of a pause of more than an issue. The audit plans it again.
+/// Plans the start or end of a halt. The audit plans it again.
 pub(super) fn halt_step(tip: &Snapshot<'_>, change: &HaltChange) -> Decided<()> {
     let HaltChange {
         by, scope, reason, ..

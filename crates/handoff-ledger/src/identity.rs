@@ -8,9 +8,9 @@ use super::error::LedgerError;
 use super::snapshot::Snapshot;
 
 impl Snapshot<'_> {
-    /// A digest of `ledger.json`: the same in every clone, including a shallow one. A pause of more
-    /// than an issue and a quarantine change that file. Ledgers created with the same settings in
-    /// the same second share it.
+    /// A digest of `ledger.json`: the same in every clone, including a shallow one. A halt or a
+    /// quarantine changes that file. Ledgers created with the same settings in the same second
+    /// share it.
     ///
     /// # Errors
     /// [`LedgerError`] if it can't be read.

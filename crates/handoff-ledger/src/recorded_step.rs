@@ -270,7 +270,7 @@ pub(super) fn difference(change: &Change, expected: bool) -> Finding {
 pub(super) enum Shared {
     Protocol(String),
     Document(String, AgentName),
-    /// The pauses of more than an issue.
+    /// The halts.
     Manifest,
 }
 

@@ -122,7 +122,7 @@ impl CodeStore {
         there.or(here).ok_or_else(unknown)
     }
 
-    /// Fetches those of these commits that are missing, with history but without blobs.
+    /// Fetches the missing ones among these commits, with history but without blobs.
     ///
     /// # Errors
     /// A message that says what is missing.

@@ -106,7 +106,7 @@ impl Folder {
         Ok(bytes)
     }
 
-    /// A contract's bytes, up to one more than the longest contract.
+    /// A contract's bytes, up to one more than the maximum size.
     pub(super) fn contract(&self, inside: &str) -> Result<Vec<u8>, Fault> {
         self.read_up_to(inside, MAX_BYTES as u64)
     }

@@ -39,7 +39,7 @@ pub(super) fn read(note: &Scratch) -> Option<(Trees, Issues)> {
     Some((trees, issues.into()))
 }
 
-/// Replaces the note. A failure is ignored: the next survey goes without it.
+/// Replaces the note. A failure is ignored: the next survey then reads everything.
 pub(super) fn write(note: &Scratch, trees: Trees, issues: &Issues) {
     if let Ok(content) = postcard::to_allocvec(&(trees, issues.encoded())) {
         let sum = crc32(&content).to_le_bytes();

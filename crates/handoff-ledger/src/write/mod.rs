@@ -101,8 +101,8 @@ impl<'r> Ledger<'r> {
                 }
                 decided => decided.map(|(draft, outcome)| (draft, Some(outcome)))?,
             };
-            // Deciding may take long, so others wait only for what follows. The holder of the
-            // remote's lock meets no other writer of this machine.
+            // Deciding may take long, so the queue is joined only now. The remote's lock makes it
+            // unnecessary: it excludes this machine's other writers.
             if !self.is_chained() && !is_reached && queue.is_none() && draft.is_some() {
                 queue = Some(self.join_queue(session));
                 if self.tip_id()? != Some(tip.commit()) {
