@@ -1,8 +1,8 @@
-//! Finds contradictory or unsatisfiable rules of a protocol, about contracts' values, handoffs or
-//! an issue's course.
+//! Finds rules of a protocol that contradict each other or can never be satisfied: about contracts'
+//! values, about handoffs, or about how an issue proceeds.
 //!
 //! Only certain contradictions are reported: whatever schemas, words and routes leave open is
-//! assumed possible.
+//! assumed to be possible.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,11 +23,11 @@ pub(super) struct Contradictions<'a, P> {
     pub(super) position: P,
 }
 
-/// The name and path of the rule that another one contradicts.
+/// The name and the path of another rule that takes part in a contradiction.
 type Other<'a> = Option<(&'a str, String)>;
 
 impl<P: Fn(&str) -> Option<(u32, u32)>> Contradictions<'_, P> {
-    /// Every contradiction, with line and column of both rules.
+    /// Every contradiction, with the line and column of both rules.
     pub(super) fn find(&self) -> Vec<Finding> {
         let mut found = self.consistency();
         found.extend(self.decisions());
@@ -53,7 +53,7 @@ impl<P: Fn(&str) -> Option<(u32, u32)>> Contradictions<'_, P> {
         finding
     }
 
-    /// Rules that no contract satisfies, alone or in pairs.
+    /// Consistency rules that no contract can satisfy, alone or in pairs.
     fn consistency(&self) -> Vec<Finding> {
         let contracts = self.definition().contracts.iter().zip(self.schemas);
         let types = contracts.filter_map(|(kind, schema)| Some((&*kind.name, schema.as_ref()?)));
@@ -84,7 +84,7 @@ impl<P: Fn(&str) -> Option<(u32, u32)>> Contradictions<'_, P> {
                     "rule `{name}` applies to no contract: none can have what its `when` asks"
                 );
                 let mut finding = self.finding(at, text, None);
-                // Not an error: its contracts may have been removed.
+                // Only a warning: its contract types may have been removed.
                 finding.severity = Severity::Warning;
                 found.push(finding);
                 continue;
@@ -96,7 +96,7 @@ impl<P: Fn(&str) -> Option<(u32, u32)>> Contradictions<'_, P> {
                 }
                 let types = applies.iter().filter(|one| of(other).contains(one));
                 let mut conflicts = types.filter_map(|(kind, schema)| {
-                    // A pair is reported only if each rule is satisfiable by itself.
+                    // A pair is reported only if each of its rules can be satisfied alone.
                     let alone = |one| impossible(schema, &both, &[one]).is_some();
                     let is_of_both = !alone(other) && !alone(rule);
                     let term = impossible(schema, &both, &both).filter(|_| is_of_both)?;
@@ -112,7 +112,8 @@ impl<P: Fn(&str) -> Option<(u32, u32)>> Contradictions<'_, P> {
         found
     }
 
-    /// Decisions that never apply, or never first. Only warnings: a limit may have made them moot.
+    /// Decision rules that never apply, or that an earlier one always precedes. Only warnings,
+    /// because a changed limit may have caused it.
     fn decisions(&self) -> Vec<Finding> {
         let rules = &self.definition().decisions;
         let at = |i: usize| format!("/decisions/{i}");
@@ -136,7 +137,8 @@ impl<P: Fn(&str) -> Option<(u32, u32)>> Contradictions<'_, P> {
         warned.collect()
     }
 
-    /// Why no handoff is ever in these circumstances; with the limit that prevents it.
+    /// Why no handoff ever is in these circumstances, and the key of the retry setting that
+    /// prevents it.
     fn never(&self, when: &Circumstances) -> Option<(&'static str, Option<&'static str>)> {
         let definition = self.definition();
         let retried = when.retries_left == Some(true);
@@ -172,7 +174,7 @@ impl<P: Fn(&str) -> Option<(u32, u32)>> Contradictions<'_, P> {
         })
     }
 
-    /// Requirements that no contract meets, and pairs for a merge that undo each other.
+    /// Requirements that no contract meets, and pairs of them for a merge that undo each other.
     fn requirements(&self) -> Vec<Finding> {
         let all = self.definition().requirements.iter();
         let shown: Vec<_> = all.filter(|(_, of)| of.approved_by.is_empty()).collect();
@@ -198,7 +200,7 @@ impl<P: Fn(&str) -> Option<(u32, u32)>> Contradictions<'_, P> {
         found.collect()
     }
 
-    /// Whether a contract of this type may have a status that counts.
+    /// Whether a contract of this type can have a status that meets the requirement.
     fn counts(&self, requirement: &Requirement, name: &str) -> bool {
         let definition = self.definition();
         let mut types = definition.contracts.iter().zip(self.schemas);
@@ -228,7 +230,8 @@ impl<P: Fn(&str) -> Option<(u32, u32)>> Contradictions<'_, P> {
                 .any(|word| state(word).is_none_or(|state| *state == State::Completed))
     }
 
-    /// Goals that need more handoffs than an issue may have: its end, or a required contract.
+    /// What takes more handoffs than an issue may have: its end, or a contract that a requirement
+    /// names.
     fn ways(&self) -> Vec<Finding> {
         let definition = self.definition();
         let limits = definition.limits.as_ref();
@@ -271,8 +274,8 @@ impl<P: Fn(&str) -> Option<(u32, u32)>> Contradictions<'_, P> {
         found.collect()
     }
 
-    /// The minimum number of handoffs before each agent can send; agents that step in can from the
-    /// start.
+    /// The minimum number of handoffs with which each agent can send; those that step in can from
+    /// the start.
     fn fewest(&self) -> BTreeMap<&str, u32> {
         let definition = self.definition();
         let agents = definition.agents.iter().map(|agent| &agent.id);
@@ -293,7 +296,7 @@ impl<P: Fn(&str) -> Option<(u32, u32)>> Contradictions<'_, P> {
     }
 }
 
-/// The minimum number of handoffs before one on this route.
+/// The minimum number of handoffs before one on this route can be sent.
 fn held(fewest: &BTreeMap<&str, u32>, route: &Route) -> Option<u32> {
     match route.from.as_str() {
         _ if route.opens => Some(0),
@@ -302,7 +305,7 @@ fn held(fewest: &BTreeMap<&str, u32>, route: &Route) -> Option<u32> {
     }
 }
 
-/// A finding about these rules: a warning if one of them only warns.
+/// The finding, reduced to a warning if one of these rules only warns.
 fn weighed(mut finding: Finding, rules: &[&ConsistencyRule]) -> Finding {
     if rules.iter().any(|rule| rule.policy == Policy::Warn) {
         finding.severity = Severity::Warning;
@@ -310,13 +313,13 @@ fn weighed(mut finding: Finding, rules: &[&ConsistencyRule]) -> Finding {
     finding
 }
 
-/// Whether contracts with this schema can have the places that a rule compares and conditions on.
+/// Whether contracts with this schema can have all the places that a rule reads.
 fn has_places(schema: &Value, rule: &ConsistencyRule) -> bool {
     let mut places = rule.places();
     places.all(|at| schema_has(schema, at))
 }
 
-/// Whether one rule applies wherever the other does.
+/// Whether one rule applies only where the other does, too.
 fn implies(rule: &ConsistencyRule, other: &ConsistencyRule) -> bool {
     other.when.iter().all(|(at, words)| {
         let own = rule.when.get(at);
@@ -340,7 +343,7 @@ fn is_sure(action: Action, when: &Circumstances) -> bool {
         }
 }
 
-/// Whether the wide circumstances include the narrow ones.
+/// Whether one set of circumstances includes every case of another one.
 fn covers(wide: &Circumstances, narrow: &Circumstances) -> bool {
     fn any<T: PartialEq>(wide: &[T], narrow: &[T]) -> bool {
         wide.is_empty() || !narrow.is_empty() && narrow.iter().all(|one| wide.contains(one))
@@ -380,11 +383,11 @@ fn covers(wide: &Circumstances, narrow: &Circumstances) -> bool {
 struct Domain {
     /// Whether it is a single scalar.
     single: bool,
-    /// Whether it is a number; with its minimum and maximum.
+    /// Whether it is a number; below, its minimum and maximum.
     number: bool,
     least: Option<f64>,
     most: Option<f64>,
-    /// The allowed values, and the excluded ones.
+    /// The allowed values, if they are known, and the excluded ones.
     words: Option<BTreeSet<String>>,
     without: BTreeSet<String>,
 }
@@ -478,7 +481,7 @@ impl Domain {
     /// Restricts two terms to what a comparison between them allows.
     fn narrow(&mut self, compare: &Comparison, other: &mut Self) {
         let is_fixed = |term: &Term| matches!(term.subject(), Subject::Fixed(_));
-        // Numbers as text can be written in several ways.
+        // Except numbers, because a text can write the same number in several ways.
         let exclude = |from: &mut Self, words: &Self| {
             let words = words
                 .words
@@ -513,7 +516,7 @@ impl Domain {
     }
 }
 
-/// A value's canonical text: numbers normalized, blanks trimmed.
+/// The canonical text of a value: trimmed, with numbers normalized.
 fn word(value: &Value) -> String {
     let text = scalar(value).unwrap_or_else(|| value.to_string());
     let text = text.trim();
@@ -521,7 +524,7 @@ fn word(value: &Value) -> String {
         .map_or(text.to_owned(), |number| number.to_string())
 }
 
-/// The subschemas that always apply at a pointer.
+/// The subschemas that apply at a pointer in every case.
 fn binding<'s>(schema: &'s Value, pointer: &str) -> Vec<&'s Value> {
     let all = |mut next: Vec<&'s Value>| {
         let mut found = Vec::new();
@@ -541,8 +544,8 @@ fn binding<'s>(schema: &'s Value, pointer: &str) -> Vec<&'s Value> {
     })
 }
 
-/// The term left without values, if contracts with this schema to which the rules `when` apply must
-/// obey the rules `then`.
+/// A term for which no value is possible, if contracts with this schema to which the rules `when`
+/// apply must satisfy the rules `then`.
 fn impossible(
     schema: &Value,
     when: &[&ConsistencyRule],
@@ -577,7 +580,8 @@ fn impossible(
         .or_else(|| opposed(schema, then))
 }
 
-/// The term that one rule requires to be equal and the other to differ.
+/// A single value that one of two rules requires to be equal to another and the other requires to
+/// differ.
 fn opposed(schema: &Value, rules: &[&ConsistencyRule]) -> Option<String> {
     use Comparison::{Distinct, EqualSets, Same, SubsetOf};
     let [one, two] = rules else { return None };

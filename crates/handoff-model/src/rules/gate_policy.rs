@@ -1,4 +1,5 @@
-//! A gate's policy, as a file outside the ledger, so that writers to the ledger can't change it.
+//! A gate's policy in a file outside the ledger, so that those who write to the ledger can't change
+//! it.
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::AgentName;
@@ -11,17 +12,17 @@ use serde::Deserialize;
 pub struct GatePolicy {
     /// The protocol that the issue must follow; by default the ledger's.
     pub protocol: Option<AgentName>,
-    /// The requirements; if empty, the protocol's for a merge.
+    /// The requirements; if empty, those of the protocol for a merge.
     pub require: Vec<String>,
     /// Whether each step of the issue must be signed with a listed key.
     pub signed: bool,
     /// The keys that count, instead of the ledger's.
     pub signers: Option<Signers>,
-    /// The exemptions; one that applies suffices.
+    /// The exemptions; a pull request is exempt if one of them applies.
     pub exempt: Vec<Exemption>,
 }
 
-/// Pull requests exempt from the requirements: those that meet all of its conditions.
+/// Exempts pull requests that meet all of these conditions from the requirements.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exemption {
@@ -42,7 +43,7 @@ pub struct Exemption {
 }
 
 impl Exemption {
-    /// Why it is invalid, if it is: without a condition it would exempt everything.
+    /// Why the exemption is invalid, if it is: without any condition, it would exempt everything.
     fn fault(&self) -> Option<&'static str> {
         let Self {
             reason,
@@ -89,7 +90,7 @@ impl GatePolicy {
     /// Parses the file; a list of keys requires signatures.
     ///
     /// # Errors
-    /// Every fault: an invalid file opens no gate.
+    /// Every fault: with an invalid file, the gate stays closed.
     pub fn parse(bytes: &[u8]) -> Result<Self, Vec<Finding>> {
         let fault = |text: String| vec![Finding::error(FindingCode::GatePolicy, "", text)];
         let stored: Stored = serde_json::from_slice(without_mark(bytes))

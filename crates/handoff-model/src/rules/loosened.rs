@@ -1,7 +1,7 @@
-//! Detects what a new version of a protocol permits that the previous one refused.
+//! Finds what a new version of a protocol permits that the previous one refused.
 //!
-//! A change counts as weaker unless it is certainly as strict: rules are compared as stored, not by
-//! intent. Words for people may change.
+//! A change counts as weaker unless it is certainly as strict, because rules are compared as
+//! stored, not by meaning. Texts for people may change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,10 @@ use serde_json::{Map, Value, json};
 use super::protocol_check::ProtocolFiles;
 use crate::layout::DEFINITION;
 
-/// The key for a new line in the list of keys: it can sign what it could not before.
+/// The key for a new line in the list of keys: that key can sign what it could not before.
 pub const ADDED_SIGNER: &str = "signers.added";
 
-/// The keys of `protocol.json` without effect on refusals: names, texts, views and traces.
+/// The keys of `protocol.json` that do not affect refusals: names, texts, views and traces.
 const SAYS: [&str; 8] = [
     "alerts",
     "decisions",
@@ -27,13 +27,13 @@ const SAYS: [&str; 8] = [
     "version",
 ];
 
-/// The keys compared more exactly elsewhere.
+/// The keys that are compared more precisely elsewhere.
 const ELSEWHERE: [&str; 2] = ["evidence", "secrets"];
 
-/// The durations among an issue's limits.
+/// The durations that count as limits rather than times.
 const LIMITS: [&str; 2] = ["cooldown_seconds", "deadline_seconds"];
 
-/// The members of rules that are for people, or have no effect on refusals.
+/// The members of rules that are for people or do not affect refusals.
 const TEXTS: [&str; 12] = [
     "aliases",
     "archive_after_seconds",
@@ -61,8 +61,8 @@ const ANNOTATIONS: [&str; 8] = [
     "title",
 ];
 
-/// What a new version checks less strictly, by keys such as `requirements.approved`, each with its
-/// place; its files are compared with those in force.
+/// What a new version of a protocol checks less strictly than the one in force: keys such as
+/// `requirements.approved`, each with its place in the new definition.
 pub fn loosened(new: &ProtocolFiles, old: &ProtocolFiles) -> BTreeMap<String, String> {
     let definition = |files: &ProtocolFiles| -> Option<Value> {
         let (_, text) = files.iter().find(|(path, _)| path == DEFINITION)?;
@@ -83,7 +83,7 @@ pub fn loosened(new: &ProtocolFiles, old: &ProtocolFiles) -> BTreeMap<String, St
         (key, at)
     });
     let mut found: BTreeMap<String, String> = placed.collect();
-    // The schema of each contract type, wherever it is, and all other schemas.
+    // The schemas of the contract types, even if their files moved, and all other schemas.
     let schema = |name: &str, of: &Value| {
         let own = of.get("schema").and_then(Value::as_str);
         own.map_or_else(|| ContractType::usual_files(name)[0].clone(), str::to_owned)
@@ -108,7 +108,7 @@ pub fn loosened(new: &ProtocolFiles, old: &ProtocolFiles) -> BTreeMap<String, St
     found
 }
 
-/// Where a definition says what a key is about.
+/// The place in the definition that a key is about.
 fn place(key: &str, definition: &Value) -> String {
     let (part, name) = key.split_once('.').unwrap_or((key, ""));
     let above = match part {
@@ -130,7 +130,8 @@ fn place(key: &str, definition: &Value) -> String {
     }
 }
 
-/// Splits a definition into the parts that are compared and named, which recorded steps rely on.
+/// Splits a definition into the parts that are compared, under the keys that recorded steps
+/// contain.
 fn parted(mut definition: Value) -> Value {
     let calls = named(definition.get("contracts")).any(|(_, kind)| kind.get("answers").is_some());
     let Some(parts) = definition.as_object_mut() else {
@@ -195,7 +196,8 @@ fn signers(files: &ProtocolFiles) -> BTreeSet<&[u8]> {
         .collect()
 }
 
-/// The key and the path of a schema that became more permissive. A removed one accepts nothing.
+/// The key and the path of a schema that accepts more than before. A removed schema accepts
+/// nothing.
 fn compared(
     name: &str,
     (new, new_at): (&ProtocolFiles, &str),
@@ -224,7 +226,7 @@ fn part(key: &str, is: Option<&Value>, was: Option<&Value>, found: &mut BTreeSet
         found.insert(name.map_or(key.to_owned(), |name| format!("{key}.{name}")));
     };
     match key {
-        // Additions make these stricter.
+        // Additional entries make a protocol stricter.
         "requirements" => {
             for (name, was) in named(was) {
                 let is = named(is).find(|(own, _)| *own == name).map(|(_, is)| is);
@@ -238,7 +240,7 @@ fn part(key: &str, is: Option<&Value>, was: Option<&Value>, found: &mut BTreeSet
                 asked.map(|(name, _)| name.to_owned()).collect()
             };
             let (is, was) = (asked(is), asked(was));
-            // If none is marked, a merge requires `completed`.
+            // Without any such requirement, a merge requires `completed`.
             if !was.is_subset(&is) || was.is_empty() && !is.is_empty() {
                 found.insert("merge".to_owned());
             }
@@ -246,14 +248,15 @@ fn part(key: &str, is: Option<&Value>, was: Option<&Value>, found: &mut BTreeSet
         "consistency" | "documents" => {
             for (name, was) in named(was) {
                 let is = named(is).find(|(own, _)| *own == name).map(|(_, is)| is);
-                // `weaker` compares the policies.
+                // `strictness::weaker` compares the policies.
                 let own = |of: &Value| without(of, "policy");
                 if !is.is_some_and(|is| is_kept(&own(is), &own(was))) {
                     add(Some(name));
                 }
             }
         }
-        // A new type needs a route to be used; a new agent is harmless unless its kind decides.
+        // A new type can't be used without a route. A new agent is harmless unless its kind
+        // decides.
         "contracts" | "agents" => {
             for (name, is) in named(is) {
                 let was = named(was).find(|(known, _)| *known == name);
@@ -277,7 +280,7 @@ fn part(key: &str, is: Option<&Value>, was: Option<&Value>, found: &mut BTreeSet
                 }
             }
         }
-        // An added limit is stricter.
+        // An additional limit makes a protocol stricter.
         "limits" => {
             for (name, was) in named(was).filter(|(name, _)| *name != "on_record") {
                 let is = is.and_then(|is| is.get(name));
@@ -331,8 +334,8 @@ fn each_route(routes: Option<&Value>) -> Option<Value> {
     Some(Value::Array(found))
 }
 
-/// The entries of a part by name: an object's members, or a list's entries by `id`, `type` or
-/// `name`.
+/// The entries of a part with their names: an object's members, or a list's entries by their `id`,
+/// `type` or `name`.
 fn named(part: Option<&Value>) -> Box<dyn Iterator<Item = (&str, &Value)> + '_> {
     match part {
         Some(Value::Object(members)) => {
@@ -351,7 +354,7 @@ fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Whether each entry of a list is also in another one, in any form.
+/// Whether each entry of a list is also in another list, ignoring texts.
 fn is_subset(part: Option<&Value>, of: Option<&Value>) -> bool {
     let list = |value: Option<&Value>| -> Vec<Value> {
         let entries = value.and_then(Value::as_array).into_iter().flatten();
@@ -375,7 +378,8 @@ fn without_texts(value: &Value) -> Value {
     }
 }
 
-/// Whether a rule is unchanged apart from texts and lowered limits; added claims mean added checks.
+/// Whether a rule is unchanged, except for texts, lowered limits, and additional claims, which mean
+/// additional checks.
 fn is_kept(is: &Value, was: &Value) -> bool {
     fn kept(is: &Value, was: &Value) -> bool {
         match (is, was) {
@@ -425,10 +429,10 @@ fn is_as_strict(is: &Value, was: &Value) -> bool {
     keywords.all(|(key, was_it)| keyword(key, is.get(key), was_it)) && adds_nothing(is, was)
 }
 
-/// Whether a schema's keyword is as strict as before.
+/// Whether one keyword of a schema is as strict as before.
 fn keyword(key: &str, is: Option<&Value>, was: &Value) -> bool {
     let Some(is) = is else {
-        // Definitions that are no longer referenced have no effect.
+        // Definitions that nothing refers to have no effect.
         return ["$defs", "definitions"].contains(&key);
     };
     match key {
@@ -464,8 +468,8 @@ fn keyword(key: &str, is: Option<&Value>, was: &Value) -> bool {
     }
 }
 
-/// Whether each word that joins others by `|` still has all of them beside it: only then is it
-/// refused as a placeholder.
+/// Whether each word that joins others by `|` is still listed together with all of them: only then
+/// is it refused as a copied list of choices.
 fn keeps_choices(is: &Value, was: &Value) -> bool {
     let words = |list: &Value| -> BTreeSet<String> {
         let entries = list.as_array().into_iter().flatten();
@@ -481,7 +485,7 @@ fn keeps_choices(is: &Value, was: &Value) -> bool {
     joined.all(|word| parts(word).is_subset(&is))
 }
 
-/// Whether a schema names no property that was refused before.
+/// Whether a schema allows no property that was refused before.
 fn adds_nothing(is: &Map<String, Value>, was: &Map<String, Value>) -> bool {
     let closed = ["additionalProperties", "unevaluatedProperties"];
     let is_closed = closed

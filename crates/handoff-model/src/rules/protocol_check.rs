@@ -1,4 +1,4 @@
-//! Checks a protocol's folder: the definition, the files, and contradictions between them.
+//! Checks a protocol's folder: the definition, its files, and how they fit together.
 
 use std::collections::BTreeSet;
 
@@ -19,11 +19,11 @@ use crate::rules::template_check::lacking;
 /// A protocol's files, by path in its folder.
 pub type ProtocolFiles = [(String, Vec<u8>)];
 
-/// A note about a protocol whose contracts make no claims about the repository.
+/// The note about a protocol whose contracts claim nothing about the repository.
 pub const NO_CLAIMS: &str = "no contract type declares claims, so that `evidence` checks nothing";
 
-/// Checks a protocol's folder. Findings name a file or, in the definition, a JSON Pointer. Keys of
-/// an earlier form are read, and reported with their new place.
+/// Checks a protocol's folder. A finding names a file or, in the definition, a JSON Pointer. Keys
+/// of an earlier form are understood, and reported with their new places.
 pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
     let written = file(files, DEFINITION);
     let Some(now) = written.and_then(renewed) else {
@@ -50,7 +50,8 @@ pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
     found
 }
 
-/// Checks a folder with a current definition; `placed` returns where a part of it is written.
+/// Checks a folder whose definition has the current form; `placed` returns where a part of it is
+/// written.
 fn check(files: &ProtocolFiles, placed: impl Fn(&str) -> Option<(u32, u32)>) -> Vec<Finding> {
     let Some(definition) = file(files, DEFINITION) else {
         let text = "the folder has no protocol.json";
@@ -115,7 +116,7 @@ fn check(files: &ProtocolFiles, placed: impl Fn(&str) -> Option<(u32, u32)>) -> 
     capped(found)
 }
 
-/// Adds the faults of files in a folder whose definition is unreadable.
+/// Adds the faults of the other files in a folder whose definition can't be parsed.
 fn without_definition(files: &ProtocolFiles, mut found: Vec<Finding>) -> Vec<Finding> {
     for (path, bytes) in files {
         let name = path.as_str();
@@ -162,7 +163,6 @@ fn read_schema(path: &str, bytes: &[u8]) -> Result<(Value, Schema), Box<Finding>
     Ok((value, compiled))
 }
 
-/// A template's fault, if it has one.
 fn template_fault(path: &str, bytes: &[u8]) -> Option<Finding> {
     let text = match serde_json::from_slice::<Value>(bytes) {
         Err(error) => format!("it is not JSON: {error}"),
@@ -172,7 +172,7 @@ fn template_fault(path: &str, bytes: &[u8]) -> Option<Finding> {
     Some(Finding::error(FindingCode::ProtocolTemplate, path, text))
 }
 
-/// Warnings about fields that a type's template lacks, which makes commands built from it
+/// Warnings about required fields that a type's template lacks, so that commands built from it are
 /// incomplete.
 fn lacks(kind: &ContractType, schema: Option<&Value>, template: &[u8]) -> Vec<Finding> {
     let template: Value = serde_json::from_slice(template).unwrap_or_default();
@@ -185,7 +185,7 @@ fn lacks(kind: &ContractType, schema: Option<&Value>, template: &[u8]) -> Vec<Fi
     warnings.collect()
 }
 
-/// Limits findings to the number for a contract, and counts the rest. Errors are kept in favour of
+/// Truncates findings to the maximum for one contract, and counts the rest. Errors come before
 /// warnings.
 fn capped(mut findings: Vec<Finding>) -> Vec<Finding> {
     let more = findings.len().saturating_sub(MAX_FINDINGS);
@@ -219,14 +219,14 @@ struct Checker<'a> {
     found: Vec<Finding>,
 }
 
-/// The maximum cost of all schemas of a protocol: some hundred large ones.
+/// The maximum cost of all schemas of a protocol: about a hundred large ones.
 const MAX_COST: Cost = Cost {
     steps: 1_000_000,
     patterns: 2_000,
 };
 
-/// The schema that exceeds the protocol's total cost, if any. Nothing is compiled, so this is safe
-/// for an unchecked protocol.
+/// The schema that exceeds the protocol's total cost, if any. Nothing is compiled, so a protocol
+/// can be tested before it is trusted.
 pub fn beyond_cost(files: &ProtocolFiles) -> Option<Finding> {
     let mut all = Cost::default();
     let schemas = files
@@ -255,7 +255,7 @@ pub fn beyond_cost(files: &ProtocolFiles) -> Option<Finding> {
     None
 }
 
-/// The schema of each contract type, if readable.
+/// The schema of each contract type, if it could be read.
 type Schemas = Vec<Option<Value>>;
 
 impl Checker<'_> {
@@ -303,7 +303,7 @@ impl Checker<'_> {
             used.insert(document.schema.as_str());
             self.schema(format!("/documents/{name}/schema"), &document.schema, false);
         }
-        // Contracts may refer to the other schemas.
+        // Contracts can name the other schemas, so these are compiled too.
         for (path, _) in self.files {
             if path.ends_with(".json") && path.starts_with("schemas/") && !used.contains(&**path) {
                 self.schema(String::new(), path, false);
@@ -326,8 +326,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports unknown contract types in requirements. A protocol that dropped a type still works;
-    /// its requirements just can't be met by it.
+    /// Warns about unknown contract types in requirements. The protocol still works after a type
+    /// was dropped, but no contract of it can meet them.
     fn requirements(&mut self) {
         for (name, requirement) in &self.definition.requirements {
             let lists = [
@@ -353,7 +353,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Warns about facts that no contract states, and unknown facts in a briefing.
+    /// Warns about unknown contract types in facts, and about unknown facts in the briefing.
     fn facts(&mut self) {
         let facts = &self.definition.facts;
         for (name, Fact { rule, .. }) in facts {
@@ -376,7 +376,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks the signers: which agents can sign, and which can't.
+    /// Checks the signers: warns about agents, and people, without a key.
     fn signers(&mut self) {
         let Some(bytes) = file(self.files, SIGNERS) else {
             return;
@@ -384,7 +384,7 @@ impl Checker<'_> {
         let (signers, faults) = Signers::parse(bytes);
         let whole = faults.is_empty();
         self.found.extend(faults);
-        // An unreadable list may still contain them.
+        // A list with faults may still contain these keys.
         if !whole || signers.is_empty() {
             return;
         }
@@ -443,12 +443,12 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports pointers that no schema has.
+    /// Reports pointers to places that no schema has.
     fn pointers(&mut self, schemas: &Schemas) {
         let definition = self.definition;
         let anywhere = |pointer: &str| {
             let mut known = schemas.iter().flatten();
-            // An unreadable schema was reported already, and may have it.
+            // A schema that can't be read was reported already, and may have the place.
             schemas.iter().any(Option::is_none) || known.any(|s| has(s, pointer))
         };
         let mut shared = shared_pointers(definition);
@@ -496,7 +496,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports routes whose contract can't name their parties: it would be refused.
+    /// Reports routes whose contract's schema does not allow the names of their sender or receiver.
     fn parties(&mut self, schemas: &Schemas) {
         let definition = self.definition;
         let named = |schema: &Value, at: Option<&str>, agent: &Agent| {
@@ -514,7 +514,7 @@ impl Checker<'_> {
                 };
                 let from = self.protocol.field(kind, |f| &f.from);
                 let to = self.protocol.field(kind, |f| &f.to);
-                // A person or the end need not report.
+                // With `*`, a person need not be able to send.
                 let sends = |agent: &&Agent| match route.from.as_str() {
                     "*" => {
                         let reports = [AgentKind::Orchestrator, AgentKind::Specialist];
@@ -573,7 +573,7 @@ impl Checker<'_> {
             said.extend(words);
         }
         for (word, state) in &definition.words.status {
-            // These words exist so that contracts with them are refused.
+            // These words exist only so that contracts with them are refused.
             let unfinished = matches!(state, State::Pending | State::InProgress);
             if !open && !unfinished && !said.contains(word) {
                 let text = format!(
@@ -588,7 +588,7 @@ impl Checker<'_> {
     }
 }
 
-/// The fault in the type that a schema gives to a place.
+/// The fault of a place whose schema has the wrong type.
 fn mistyped(place: &Place<'_>, at: &str, pointer: &str, schema: &Value) -> Option<Finding> {
     let wanted = place.types.join(" or ");
     match schema_types(schema, pointer) {

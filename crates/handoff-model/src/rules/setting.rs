@@ -1,4 +1,4 @@
-//! Single settings of a protocol, changed without a copy of its files.
+//! Single settings of a protocol, which can be changed without a copy of its files.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// The placeholder for a name in a key or a path.
 const NAME: &str = "*";
 
-/// The word that removes a setting, restoring the default.
+/// The word that removes a setting, so that the default applies.
 const DEFAULT: &str = "default";
 
 /// A setting of `protocol.json` for `git handoff protocol set`.
@@ -41,10 +41,10 @@ enum Takes {
     Kinds,
 }
 
-/// Defines every setting: key and path, kind of value, whether it is optional, description.
+/// Defines the settings: key and path, kind of value, whether it is optional, description.
 macro_rules! settings {
     ($($key:literal at $path:literal: $takes:ident, $optional:literal, $about:literal;)+) => {
-        /// Every setting. A new one needs a line here.
+        /// Every setting.
         pub const SETTINGS: [Setting; [$($key),+].len()] = [$(Setting {
             key: $key, path: $path, takes: Takes::$takes, optional: $optional, about: $about,
         }),+];
@@ -92,14 +92,14 @@ settings! {
         "how long after its end an issue is archived, in seconds";
 }
 
-/// A setting's key and its new value.
+/// A setting's key with the value to set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
     key: String,
     path: Vec<String>,
-    /// How many parts of the path must exist already: a value is set there, not added.
+    /// How many parts of the path must exist: they are never added.
     given: usize,
-    /// `None` removes it.
+    /// The value; `None` removes the setting.
     value: Option<Value>,
 }
 
@@ -148,7 +148,8 @@ impl Setting {
         }
     }
 
-    /// Its keys in a definition with their values; with `*` for names if there are none.
+    /// The keys of this setting in a definition, with their values; if there is no name for `*`,
+    /// the key itself.
     pub fn values(&self, definition: &Value) -> Vec<(String, String)> {
         let mut given = keys(self, definition, definition);
         if given.is_empty() {
@@ -161,7 +162,7 @@ impl Setting {
         values.collect()
     }
 
-    /// The path for a key, if it belongs to this setting.
+    /// The path for a key, if it is one of this setting.
     fn path_of(&self, key: &str) -> Option<Vec<String>> {
         let name = match self.key.strip_suffix(NAME) {
             Some(prefix) => Some(key.strip_prefix(prefix).filter(|name| !name.is_empty())?),
@@ -173,7 +174,7 @@ impl Setting {
         Some(path.map(str::to_owned).collect())
     }
 
-    /// The assignment that removes it.
+    /// The assignment that removes the setting.
     fn assignment(&self, key: &str, path: Vec<String>) -> Assignment {
         let mut parts = self.path.split('/');
         let named = parts.position(|part| part == NAME);
@@ -218,7 +219,7 @@ fn moved(key: &str) -> Option<String> {
         "leases.person_seconds" => "person_lease_seconds",
         "leases.acknowledge_seconds" => "acknowledge_seconds",
         "archive" => "archive_after_seconds",
-        // A path in `protocol.json` is accepted too.
+        // Also accepts a path in `protocol.json`.
         place => {
             let is_it = |one: &&Setting| one.path.replace('/', ".") == place;
             return SETTINGS.iter().find(is_it).map(|one| one.key.to_owned());
@@ -255,8 +256,8 @@ impl Assignment {
         })
     }
 
-    /// The definition with this value and the next version; `None` if it is unchanged. Every other
-    /// byte stays.
+    /// The definition with this value and the next version; `None` if the value is unchanged. All
+    /// other bytes stay the same.
     ///
     /// # Errors
     /// [`SettingError`] if the definition has no such entry, or can't be edited.
@@ -307,8 +308,8 @@ fn next_version(version: &str) -> String {
     }
 }
 
-/// The only setting in which a definition differs from the previous one, with its new value;
-/// setting it must reproduce the definition.
+/// The setting in which a definition differs from the previous one, with its new value, if that is
+/// the only difference: setting it must give exactly the new definition.
 pub fn only_setting_changed(before: &str, after: &str) -> Option<(String, String)> {
     let [old, new] = [edit::read(before).ok()?, edit::read(after).ok()?];
     let keys = SETTINGS
@@ -321,8 +322,8 @@ pub fn only_setting_changed(before: &str, after: &str) -> Option<(String, String
     is_all.then(|| (only.key, shown(only.value.as_ref())))
 }
 
-/// A new definition with the changed settings of the one in force; and these settings, by key with
-/// value.
+/// A new definition with the settings that were changed in the one in force, and the keys and
+/// values of these settings.
 ///
 /// # Errors
 /// [`SettingError`] if the new definition has no place for one of them.
@@ -355,12 +356,12 @@ pub fn keep_settings(
     Ok((text, kept))
 }
 
-/// Whether settings were changed since the author's version.
+/// Whether settings were changed since the version that the author made.
 pub fn has_settings(version: &str) -> bool {
     author_version(version) != version
 }
 
-/// A version without the number of settings that were changed.
+/// The author's version, without the number of changed settings.
 fn author_version(version: &str) -> &str {
     match version.rsplit_once('+') {
         Some((author, number)) if number.parse::<u32>().is_ok() => author,
@@ -368,7 +369,7 @@ fn author_version(version: &str) -> &str {
     }
 }
 
-/// A setting's keys in two definitions.
+/// The assignments, without values, for all keys of a setting in two definitions.
 fn keys(setting: &Setting, before: &Value, after: &Value) -> Vec<Assignment> {
     let Some(prefix) = setting.key.strip_suffix(NAME) else {
         let path = setting.path_of(setting.key).unwrap_or_default();
@@ -392,8 +393,8 @@ fn keys(setting: &Setting, before: &Value, after: &Value) -> Vec<Assignment> {
     named.collect()
 }
 
-/// The path of a setting at its former place outside `limits`, if one of these definitions has it
-/// there.
+/// The path of a setting, moved out of `limits` to its former place if one of these definitions has
+/// it there.
 fn placed(path: Vec<String>, key: &str, definitions: &[&Value]) -> Vec<String> {
     let part = key.split('.').next().unwrap_or_default();
     let is_there = || definitions.iter().any(|one| one.get(part).is_some());
@@ -414,7 +415,7 @@ pub fn is_earlier(definition: &Value) -> bool {
     keys.iter().any(|key| definition.get(key).is_some())
 }
 
-/// The names in an object, or of a list's objects.
+/// The names of an object's members, or of the objects in a list.
 fn names_in(value: &Value) -> Vec<&str> {
     match value {
         Value::Object(members) => members.keys().map(String::as_str).collect(),
@@ -423,8 +424,8 @@ fn names_in(value: &Value) -> Vec<&str> {
     }
 }
 
-/// A path with list entries' names replaced by indices; `None` if one of the first `given` parts is
-/// missing.
+/// A path in which the names of list entries are replaced by their indices; `None` if one of the
+/// first `given` parts is missing.
 fn indexed(definition: &Value, path: &[String], given: usize) -> Option<Vec<String>> {
     let mut here = Some(definition);
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Compares the strictness of two protocols, as far as possible.
+//! Compares the strictness of two protocols, as far as that is possible.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ impl Weakness {
     }
 }
 
-/// The weaknesses of a protocol compared with another one, in a ledger with this evidence policy.
+/// What a protocol checks less strictly than another one, in a ledger with this evidence policy.
 pub fn weaker(one: Strictness<'_>, than: Strictness<'_>, ledger: Policy) -> Vec<Weakness> {
     let mut comparison = Comparison {
         other: than.protocol.name(),
@@ -73,7 +73,8 @@ impl Comparison<'_> {
         }
     }
 
-    /// Compares the claims of contract types that both have: undeclared claims are not checked.
+    /// Compares the claims of contract types that both have. Claims that are not declared are not
+    /// checked.
     fn claims(&mut self, own: &Definition, other: &Definition) {
         for (i, kind) in own.contracts.iter().enumerate() {
             let Some(there) = other.contracts.iter().find(|c| c.name == kind.name) else {

@@ -1,4 +1,4 @@
-//! Finds required fields that a contract type's template lacks: printed commands would omit them.
+//! Finds required fields that a contract type's template lacks, so that printed commands lack them.
 
 use handoff_base::pointer::push_part;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 /// The maximum number of subschemas examined for one value.
 const MOST_PARTS: usize = 64;
 
-/// The place of each field that a template lacks.
+/// The place of each required field that a template lacks.
 pub(crate) fn lacking(schema: &Value, template: &Value) -> Vec<String> {
     let mut found = Vec::new();
     walk(schema, vec![schema], template, "", &mut found);
@@ -44,7 +44,7 @@ fn walk(root: &Value, schemas: Vec<&Value>, value: &Value, at: &str, found: &mut
     }
 }
 
-/// The subschemas that unconditionally apply to a value: themselves, references, and all of
+/// The subschemas that apply to a value in every case: these, the ones they refer to, and those in
 /// `allOf`.
 fn applying<'s>(root: &'s Value, schemas: Vec<&'s Value>) -> Vec<&'s Value> {
     let mut parts: Vec<&Value> = Vec::new();

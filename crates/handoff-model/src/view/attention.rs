@@ -9,8 +9,8 @@ use handoff_protocol::{Action, Protocol, TaskState};
 use crate::decision::{Advice, advise, decider, is_to_decide};
 use crate::record::{Issue, IssueStatus, OpenHandoff, Record, Task, View};
 
-/// The handoff that has needed attention longest, with advice; otherwise the newest answer, if a
-/// rule covers it.
+/// The oldest handoff that needs attention, with advice; if there is none, the newest answer that a
+/// rule covers.
 ///
 /// # Errors
 /// If a record can't be read.
@@ -23,7 +23,7 @@ pub fn needs_attention<E>(
     if issue.status != IssueStatus::Open {
         return Ok(None);
     }
-    // The deciding agent may already have a report on this handoff.
+    // A stuck handoff may be with the deciding agent already, by a report on it.
     let going = || {
         issue
             .open
@@ -43,7 +43,8 @@ pub fn needs_attention<E>(
     }
     let late = |open: &OpenHandoff| open.expires_at.is_some_and(|end| end <= at);
     let is_stuck = |open: &&OpenHandoff| open.state.is_stuck() || late(open);
-    // Decisions made already wait for whoever must act; look for one still to be made.
+    // A decision that was made waits for somebody to act, so one that is still to be made goes
+    // first.
     let mut decided = None;
     for open in going().filter(is_stuck) {
         let Some(record) = view.record(open.id.number())? else {
@@ -81,7 +82,7 @@ pub fn stuck_advice<E>(
     Ok(advise(protocol, issue, record, answer.as_ref(), at))
 }
 
-/// The advice about the newest answer, if a rule covers it and nobody has decided yet.
+/// The advice about the newest answer, if a rule covers it and no decision was recorded yet.
 fn answered<E>(
     protocol: &Protocol,
     view: &impl View<E>,
@@ -98,12 +99,13 @@ fn answered<E>(
         return Ok(None);
     };
     let advice = advise(protocol, issue, &record, Some(&answer), at);
-    // An answered request needs no decision unless a rule covers it.
+    // Escalation is the default rule, which does not cover an answered request.
     let own = |advice: &Advice| advice.action != Action::Escalate && advice.decided.is_none();
     Ok(advice.filter(own).map(|advice| (advice, record)))
 }
 
-/// The agent to which a person's answer returns: the sender of the newest work before it.
+/// The agent to which a person's answer goes back: the sender of the newest work before it that was
+/// not just passed on.
 fn asker<E>(
     protocol: &Protocol,
     view: &impl View<E>,
@@ -115,7 +117,7 @@ fn asker<E>(
     }
     let mut record = answer.clone();
     while passes_on(&record) {
-        // A tampered record may follow a later one.
+        // Guards against a loop: in a tampered ledger, a record may follow a later one.
         let number = record.id.number();
         let before = record.follows.map(|id| id.number()).filter(|n| *n < number);
         let Some(before) = before else {
@@ -129,7 +131,7 @@ fn asker<E>(
     Ok(Some(record.from))
 }
 
-/// The first handoff that can never start, because a dependency was given up.
+/// The first handoff that can never start because a dependency was rejected or cancelled.
 fn waits_in_vain<E>(
     protocol: &Protocol,
     view: &impl View<E>,

@@ -1,4 +1,4 @@
-//! The choices for a stuck handoff: the requests that are accepted now.
+//! The choices for a stuck handoff: requests that would be accepted now.
 
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
@@ -10,8 +10,8 @@ use crate::record::{Issue, Record, View};
 use crate::refusal::{LeaseRefusal, Refusal};
 use crate::step::{EventArgs, Request, Step, Stop, Update};
 
-/// An agent's choices for a handoff that failed, is dead, blocked or expired, the likeliest first:
-/// the protocol's, as far as the planner accepts them from it now.
+/// What an agent can do about a handoff that failed, is dead, blocked or expired, the likeliest
+/// first: the protocol's choices that the planner would accept from this agent now.
 ///
 /// # Errors
 /// If a record can't be read.
@@ -25,7 +25,7 @@ pub fn choices<E>(
     let mut accepted = Vec::new();
     let issue = view.shared_issue()?;
     let is_to_end = issue.is_some_and(|issue| decision::is_to_end(protocol, &issue, record));
-    // If the rules end it, only a person may redrive it.
+    // If the rules end such work, only a person may redrive it.
     let is_theirs = is_to_end && !protocol.is_person(by.as_str());
     let mut choices = decision::choices(protocol, record, at);
     choices.retain(|choice| *choice != Choice::Redrive || !is_theirs);
@@ -50,7 +50,7 @@ fn is_accepted<E>(
         Choice::Redrive => (Event::Redrive, None),
         Choice::Reassign(to) => (Event::Reassign, Some(to.clone())),
         Choice::Terminate => (Event::Cancel, None),
-        // Whether these are accepted depends on their content.
+        // Only their content decides whether these are accepted.
         Choice::Answer | Choice::Ask(..) => return Ok(true),
     };
     let args = EventArgs {
@@ -61,7 +61,7 @@ fn is_accepted<E>(
     let update = Update::change(record.id.number(), event, args);
     let step = Step::new(by.clone(), at, Request::Update(update));
     match plan(protocol, record.id.issue(), view, &step, None) {
-        // An expiry is recorded first.
+        // It would be accepted once the expiry is recorded.
         Ok(_) | Err(Stop::Refused(Refusal::Lease(LeaseRefusal::Overdue(_)))) => Ok(true),
         Err(Stop::Refused(_)) => Ok(false),
         Err(Stop::Unreadable(error)) => Err(error),
@@ -72,7 +72,7 @@ fn is_accepted<E>(
 pub fn not_held_in(issue: &Issue, protocol: &Protocol, agent: &AgentName) -> Option<LeaseRefusal> {
     let agent = &protocol.agent(agent.as_str())?.id;
     let style = protocol.definition().style();
-    // After a completion or rejection, its agent may send without a claim; so may a requester.
+    // Completed work whose agent may send on needs no claim, nor does a request.
     if issue.open.is_empty() || !issue.unfollowed.is_empty() || style == Style::Call {
         return None;
     }

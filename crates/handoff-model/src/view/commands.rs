@@ -1,4 +1,4 @@
-//! Commands for the possible actions, as typed, the likeliest first. Words in capitals are
+//! Commands for what can be done next, ready to type, the likeliest first. Words in capitals are
 //! placeholders.
 
 use handoff_base::Moment;
@@ -51,8 +51,8 @@ pub fn options<E>(
     Ok(choices.into_iter().map(option).collect())
 }
 
-/// The agent that decides about a stuck handoff: the person to whom it was escalated, if it may
-/// decide about everything, else the agent that leads its work.
+/// The agent that decides about a stuck handoff: the person to whom it was escalated, else the
+/// decider for its sender.
 fn chooser<'a>(
     protocol: &'a Protocol,
     record: &'a Record,
@@ -65,8 +65,8 @@ fn chooser<'a>(
     escalated.map_or_else(|| decider(protocol, &record.from), |advice| &advice.agent)
 }
 
-/// The command for a retry with a corrected contract, if the code allows it; only the sender can
-/// run it.
+/// The command for a retry with a corrected contract, if the failure's code asks for one. Only the
+/// sender can run it.
 fn correction(protocol: &Protocol, record: &Record, by: &AgentName) -> Option<String> {
     let code = record.failure().map(|failure| failure.code.as_str());
     let takes = protocol.definition().takes_correction(code) && record.from == *by;
@@ -97,7 +97,7 @@ fn command(protocol: &Protocol, record: &Record, choice: &Choice, by: &AgentName
     }
 }
 
-/// The command that answers a blocked handoff: with a value per key, or with text.
+/// The command that answers a blocked handoff: with a value for each key, or with a text.
 pub fn answer(record: &Record, by: &AgentName) -> String {
     answer_keys(&record.id, &needed(record.questions()), by)
 }
@@ -108,9 +108,9 @@ pub(crate) fn needed(questions: &[Question]) -> Vec<String> {
     needed.map(|question| question.key.clone()).collect()
 }
 
-/// The command that answers a blocked handoff which asks for these keys.
+/// The command that answers a blocked handoff in which these keys are asked for.
 pub(crate) fn answer_keys(id: &HandoffId, needed: &[String], by: &AgentName) -> String {
-    // A key that is not a plain name could pass for an option or a sentence.
+    // Other keys could be taken for an option or for prose.
     let plain_key = |key: &str| {
         let simple = |c: char| c.is_alphanumeric() || "-_.".contains(c);
         !key.is_empty() && !key.starts_with('-') && key.chars().all(simple)
@@ -129,7 +129,7 @@ pub(crate) fn answer_keys(id: &HandoffId, needed: &[String], by: &AgentName) -> 
     format!("git handoff answer {id} {arguments} --as {by}")
 }
 
-/// The commands that carry out an advice, or the ones after it if it was decided already.
+/// The commands that carry out advice or, if it was recorded as decided, those that come after.
 ///
 /// # Errors
 /// If a record can't be read.
@@ -143,7 +143,7 @@ pub fn commands<E>(
     let apply = format!("git handoff next {} --apply --as {by}", id.issue());
     if advice.by_contract {
         let claim = format!("git handoff claim {id} --as {by}");
-        // Without a named agent, any that the routes allow.
+        // If no agent is named, all that the routes allow.
         let any = || {
             protocol
                 .onward(by.as_str(), None)
@@ -164,7 +164,7 @@ pub fn commands<E>(
     }
     Ok(match advice.action {
         Action::Ask => vec![answer(record, by)],
-        // It waits for a handoff that was given up.
+        // It waits for a handoff that will never be completed.
         Action::Escalate if record.state == State::Pending => vec![
             format!(
                 "git handoff new --issue {} --from {by} --to {}",
@@ -189,7 +189,7 @@ pub fn commands<E>(
     })
 }
 
-/// The command by which an agent takes up or continues an open handoff.
+/// The command by which an agent claims an open handoff, or continues with it.
 pub fn take_up(open: &OpenHandoff, agent: &AgentName) -> String {
     match open.state {
         State::Pending => format!("git handoff claim {} --as {agent}", open.id),
@@ -213,14 +213,14 @@ pub fn resume(issue: &IssueKey, agent: &AgentName, why: &str) -> String {
 /// The default reason of a resumption.
 pub const RESUMED: &str = "the work goes on";
 
-/// Whether the written handoff is held back, because its issue is paused.
+/// Whether a receipt's handoff is held back because its issue is paused.
 pub fn is_held_back(receipt: &Receipt) -> bool {
     let (record, issue) = (&receipt.record, &receipt.issue);
     let goes_on = matches!(record.state, State::InProgress | State::Completed);
     !goes_on && issue.held_back(&record.to).is_some()
 }
 
-/// The commands that may follow a step.
+/// The commands that can come after a step.
 pub fn next_steps(receipt: &Receipt) -> Vec<String> {
     let (record, issue) = (&receipt.record, &receipt.issue);
     let (id, from, to, key) = (&record.id, &record.from, &record.to, &issue.issue);
@@ -242,7 +242,7 @@ pub fn next_steps(receipt: &Receipt) -> Vec<String> {
     let hand_on = |targets: &[(AgentName, Option<String>)]| contracts(to, targets);
     let back = [(to.clone(), receipt.again.clone())];
     let lead = receipt.lead.as_ref().unwrap_or(from);
-    // The failed or blocked handoff that this one reports.
+    // The open handoff that the receipt's one reports as failed or blocked.
     let reported = issue
         .open
         .iter()
@@ -258,7 +258,7 @@ pub fn next_steps(receipt: &Receipt) -> Vec<String> {
         State::Pending if record.not_before.is_some() => {
             vec![format!("git handoff wait --inbox --as {to}")]
         }
-        // Another task of the same contract may be claimable first.
+        // Until then, another task of the same contract may be claimable.
         State::Pending if !record.waits_for.is_empty() => {
             vec![format!("git handoff claim --next --as {to}")]
         }
@@ -267,7 +267,7 @@ pub fn next_steps(receipt: &Receipt) -> Vec<String> {
             let complete = format!("git handoff complete {id} --as {to}");
             recovery.into_iter().chain([complete]).collect()
         }
-        // A report on a task may only need to be noted.
+        // A report on a task need not be followed by a contract.
         State::InProgress
             if record.task.is_some() && issue.tasks.iter().all(|t| t.handoff != *id) =>
         {
@@ -294,9 +294,9 @@ pub fn next_steps(receipt: &Receipt) -> Vec<String> {
             recovery.into_iter().collect()
         }
         State::Cancelled if is_terminated(receipt) => vec![give_up(key, lead)],
-        // A rejected or cancelled handoff returns to its sender.
+        // The sender has the work again.
         State::Rejected | State::Cancelled => contracts(from, &back),
-        // So does a reopened issue that its sender had completed, and it may go another way now.
+        // So has the sender of work that was reopened; it may now send it elsewhere.
         State::Completed
             if record
                 .follows
@@ -309,7 +309,7 @@ pub fn next_steps(receipt: &Receipt) -> Vec<String> {
     }
 }
 
-/// Whether a handoff was given up to end its issue.
+/// Whether a handoff was cancelled by a decision to end its issue.
 fn is_terminated(receipt: &Receipt) -> bool {
     let mut decisions = receipt.issue.decisions.iter().rev();
     let newest = decisions.find(|one| one.id == receipt.record.id);

@@ -1,4 +1,4 @@
-//! Stored forms without the members that answers have elsewhere.
+//! Stored forms without the members that answers show elsewhere.
 
 use schemars::JsonSchema;
 use serde::ser::Error;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::record::{Issue, Record};
 
-/// A stored form of which answers show some members in another shape.
+/// A stored form, some members of which answers show in another way.
 pub trait Summarized: Serialize + JsonSchema {
     /// The schema name of the remaining members.
     const REST: &str;
@@ -15,7 +15,7 @@ pub trait Summarized: Serialize + JsonSchema {
     const ELSEWHERE: &[&str];
 }
 
-/// The lease is in [`Handoff`](super::Handoff) and in the transitions.
+/// Answers show the lease in [`Handoff`](super::Handoff) and in the transitions.
 impl Summarized for Record {
     const REST: &str = "Record";
     const ELSEWHERE: &[&str] = &[
@@ -34,7 +34,7 @@ impl Summarized for Record {
     ];
 }
 
-/// Handoffs and facts accompany an [`IssueSummary`](super::IssueSummary).
+/// Answers show handoffs and facts beside an [`IssueSummary`](super::IssueSummary).
 impl Summarized for Issue {
     const REST: &str = "IssueRecord";
     const ELSEWHERE: &[&str] = &[
@@ -51,7 +51,7 @@ impl Summarized for Issue {
     ];
 }
 
-/// A stored form, serialized without those members.
+/// A stored form that is serialized without [`Summarized::ELSEWHERE`].
 #[derive(Clone, Debug)]
 pub struct Detail<T>(pub T);
 

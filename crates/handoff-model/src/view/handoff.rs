@@ -1,4 +1,4 @@
-//! The shape of a handoff in every answer.
+//! A handoff as every answer shows it.
 
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};

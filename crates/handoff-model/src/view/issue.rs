@@ -1,4 +1,4 @@
-//! The shape of an issue in every answer.
+//! An issue as every answer shows it.
 
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, IssueKey};

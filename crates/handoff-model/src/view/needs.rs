@@ -1,7 +1,7 @@
 //! Attention: who is needed, since when, why, and the command to run.
 //!
-//! This is decided only here. A handoff is judged from its summary alone, so that the tip's entries
-//! and a survey of the whole ledger give the same result; every view uses it.
+//! No other module decides this. A handoff is judged by its summary alone, so that the tip's
+//! entries and a survey of the whole ledger give the same result in every view.
 
 use chrono::TimeDelta;
 use handoff_base::Moment;
@@ -21,14 +21,14 @@ use crate::view::requirement::lacks_approval;
 use crate::view::survey::{ChangeSurvey, HandoffSurvey, IssueSurvey};
 use crate::view::{Turn, needs_attention, stuck_advice, turn};
 
-/// How long a handoff may stay unclaimed, if its protocol has no leases.
+/// How long a handoff may stay unclaimed under a protocol without leases.
 const PATIENCE: TimeDelta = TimeDelta::days(1);
 
-/// The time before a lease's end at which it is about to end, in seconds; for a short lease, its
-/// last tenth.
+/// How long before its end a lease counts as ending, in seconds; for a short lease, it is its last
+/// tenth.
 pub const ENDING: i64 = 600;
 
-/// The failure code of a role violation, of which the agent is told too.
+/// The failure code of a role violation; its agent is notified too.
 const ROLE_VIOLATION: &str = "ROLE_VIOLATION";
 
 /// A handoff or issue that needs somebody.
@@ -62,15 +62,15 @@ pub struct Attention {
 }
 
 impl Attention {
-    /// Whether an agent is among those told.
+    /// Whether an agent is notified.
     pub fn is_told(&self, agent: &AgentName) -> bool {
         self.told.contains(agent)
     }
 }
 
-/// The needs in one issue, in the order of its handoffs, without mere notices. `today` is the day's
-/// spending under the protocol, if a budget counts per day; `decides` returns who decides about a
-/// handoff, like [`deciding`].
+/// What needs attention in one issue, in the order of its handoffs, without mere notices. `today`
+/// is the day's spending under the protocol, needed if a budget counts per day. `decides` returns
+/// who decides about a handoff, as [`deciding`] does.
 ///
 /// # Errors
 /// The error of `decides`.
@@ -116,13 +116,13 @@ pub fn of_issue<E>(
     Ok(found)
 }
 
-/// Whether somebody else than its agent may have to decide about a handoff.
+/// Whether a decision about a handoff may be up to another agent than its own.
 pub fn may_wait_for_decision(protocol: &Protocol, state: State, contract_type: &str) -> bool {
     state.is_stuck() || !state.is_terminal() && protocol.definition().takes_approval(contract_type)
 }
 
-/// The agent that decides about a handoff: about a stuck one by the protocol's rules, else the
-/// person whose approval its merge lacks.
+/// The agent that decides about a handoff: for a stuck one, the agent named by the protocol's
+/// rules; else the person whose approval the merge lacks.
 ///
 /// # Errors
 /// If a record can't be read.
@@ -145,7 +145,7 @@ pub fn deciding<E>(
     Ok(advice.map(|advice| advice.agent))
 }
 
-/// Whether an ended handoff may need nothing more than a notice to an agent.
+/// Whether an ended handoff may be a mere notice.
 pub fn may_take_nothing(record: &Record) -> bool {
     record.state == State::Cancelled || record.answers.is_some()
 }
@@ -201,7 +201,7 @@ impl NextTurn {
     }
 }
 
-/// Whose turn it is in an issue, given its sorted needs ([`of_issue`]).
+/// Whose turn it is in an issue, given its needs as sorted by [`sorted`].
 ///
 /// # Errors
 /// If a record can't be read.
@@ -213,7 +213,7 @@ pub fn next_turn<E>(
     now: Moment,
 ) -> Result<Option<NextTurn>, E> {
     if let Some((advice, record)) = needs_attention(protocol, view, issue, now)? {
-        // After the deadline nothing can be sent, whatever is advised.
+        // After the deadline nothing can be sent, so the advice can't be carried out.
         let over = |one: &&Attention| one.id == advice.id && one.need == Need::PastDeadline;
         if let Some(over) = needed.iter().find(over) {
             return Ok(Some(NextTurn::about(over)));
@@ -242,13 +242,13 @@ pub fn next_turn<E>(
     }))
 }
 
-/// Sorts needs, the most urgent first, then the oldest.
+/// Sorts by urgency, then by age, the oldest first.
 pub fn sorted(mut found: Vec<Attention>) -> Vec<Attention> {
     found.sort_by(|a, b| (a.need, a.since, &a.id).cmp(&(b.need, b.since, &b.id)));
     found
 }
 
-/// Whether an agent may be notified of handoffs that it neither holds nor decides about.
+/// Whether an agent may be notified about handoffs that it neither holds nor decides about.
 pub fn hears_of_others(protocol: &Protocol, agent: &AgentName) -> bool {
     let named = |party: &String| party == SENDER || party == agent.as_str();
     let definition = protocol.definition();
@@ -259,7 +259,7 @@ pub fn hears_of_others(protocol: &Protocol, agent: &AgentName) -> bool {
         || definition.alerts.all_told().any(named)
 }
 
-/// A handoff to judge.
+/// A handoff, with what its needs depend on.
 pub struct Judged<'a> {
     /// Its id.
     pub id: HandoffId,
@@ -267,15 +267,15 @@ pub struct Judged<'a> {
     pub title: &'a str,
     /// Its summary.
     pub handoff: &'a HandoffSurvey<'a>,
-    /// The issue, unless it adds nothing.
+    /// The issue; `None` if it would make no difference.
     pub issue: Option<&'a IssueSurvey<'a>>,
     /// Today's spending under the protocol.
     pub today: Option<&'a Spending>,
-    /// The agent that an ended handoff awaits, or that has yet to be told.
+    /// The agent that an ended handoff awaits, or that is to be notified of its end.
     pub awaited: Option<&'a AgentName>,
-    /// Whether that agent is only to be told.
+    /// Whether that agent is only to be notified.
     pub takes_nothing: bool,
-    /// The agent that decides about it, like [`deciding`].
+    /// The agent that decides about it, as [`deciding`] returns it.
     pub decides: Option<AgentName>,
     /// Its protocol.
     pub protocol: &'a Protocol,
@@ -287,7 +287,8 @@ pub struct Judged<'a> {
 type Found = (Need, Moment);
 
 impl Judged<'_> {
-    /// What the handoff needs. `state` looks up a handoff of the issue by number.
+    /// What the handoff needs, if anything. `state` looks up another handoff of the issue by
+    /// number.
     pub fn attention(&self, state: impl Fn(u32) -> Option<State>) -> Option<Attention> {
         let handoff = self.handoff;
         let last = last(handoff)?;
@@ -321,7 +322,7 @@ impl Judged<'_> {
         })
     }
 
-    /// Its need: by its own state, or by its issue's situation.
+    /// The need that follows from the handoff's own state, or from its issue.
     fn need(&self, last: &ChangeSurvey<'_>, state: impl Fn(u32) -> Option<State>) -> Option<Found> {
         let found = self.own_need(last, state);
         match found {
@@ -334,14 +335,14 @@ impl Judged<'_> {
         }
     }
 
-    /// When it was escalated to a person, if nothing happened since.
+    /// When it was escalated to a person, if nothing has happened since.
     fn escalated(&self, last: &ChangeSurvey<'_>) -> Option<Moment> {
         let mut decisions = self.issue?.decisions.iter().rev();
         let newest = decisions.find(|one| one.number == self.handoff.number)?;
         (newest.action.is_with_person() && newest.at >= last.at).then_some(newest.at)
     }
 
-    /// Whether it was given up to end its issue.
+    /// Whether it was cancelled by a decision to end its issue.
     fn is_terminated(&self) -> bool {
         let mut decisions = self
             .issue
@@ -352,7 +353,7 @@ impl Judged<'_> {
             && newest.is_some_and(|one| one.action == Action::Terminate)
     }
 
-    /// The need that the issue's deadline has passed, if the handoff would continue or has a need.
+    /// The need `PastDeadline`, if the deadline prevents the handoff from going on.
     fn past_deadline(&self, needs: bool) -> Option<Found> {
         let issue = self.issue.filter(|_| !self.takes_nothing)?;
         let goes_on = needs || !self.handoff.state.is_terminal();
@@ -361,7 +362,7 @@ impl Judged<'_> {
         is_over.then_some((Need::PastDeadline, end))
     }
 
-    /// The budget that leaves nothing for a claim of it, if any.
+    /// The budget that has nothing left for a claim of it, if any.
     fn spent(&self) -> Option<BudgetSpent> {
         let so_far = SpentSoFar {
             issue: &self.issue?.spent,
@@ -371,7 +372,7 @@ impl Judged<'_> {
         ensure_left(self.protocol.definition(), (&to, &self.id), so_far).err()
     }
 
-    /// The reason, if it is the issue's deadline or a budget.
+    /// The reason for a need that comes from the issue's deadline or a budget.
     fn why_hindered(&self, need: Need) -> Option<String> {
         match need {
             Need::PastDeadline => {
@@ -382,7 +383,7 @@ impl Judged<'_> {
         }
     }
 
-    /// The command by which a person changes a limit.
+    /// The command by which a person raises a limit.
     fn raise(&self, key: &str) -> String {
         format!("git handoff protocol set {} {key} N", self.protocol.name())
     }
@@ -447,7 +448,7 @@ impl Judged<'_> {
         is_late.then_some((Need::Unclaimed, ready_at(self.handoff, last)))
     }
 
-    /// The parties told, the one whose turn it is first.
+    /// Who is notified; the first is the one whose turn it is.
     fn told(&self, need: Need, last: &ChangeSurvey<'_>) -> Vec<AgentName> {
         if let Some(agent) = self.awaited.filter(|_| self.takes_nothing) {
             return vec![agent.clone()];
@@ -467,12 +468,13 @@ impl Judged<'_> {
         };
         let mut told: Vec<AgentName> = match own {
             Some(own) => own.iter().filter_map(|word| party(word)).collect(),
-            // An overdue unclaimed handoff fails; it can't be claimed any more.
+            // It can't be claimed any more, because it has failed.
             None if need == Need::Unclaimed && self.handoff.expires_at.is_some() => {
                 vec![lead.clone(), to.clone()]
             }
             None => {
-                // An ended handoff awaits this agent instead of its sender or receiver.
+                // If an ended handoff awaits an agent, that agent takes the place of sender and
+                // receiver.
                 let ended = |word: &&&str| self.awaited.is_none() || **word == LEAD;
                 let usual = need.told().iter().filter(ended);
                 let usual = usual.filter_map(|word| party(word));
@@ -497,8 +499,8 @@ impl Judged<'_> {
         told
     }
 
-    /// The command for the contract that most likely follows completed work: to the first agent
-    /// that does not only step in, with the contract type if it must be named.
+    /// The command for the contract that most likely follows completed work. Its receiver is the
+    /// first one that does the work, if there is such a one.
     fn onward(&self) -> String {
         let (handoff, issue) = (self.handoff, self.id.issue());
         let (from, sender) = (handoff.to, handoff.from.to_name());
@@ -513,12 +515,12 @@ impl Judged<'_> {
         format!("git handoff new --issue {issue} --from {from} --to {to}{option}")
     }
 
-    /// Whether it failed in a way that calls for a corrected contract.
+    /// Whether its failure must be retried with a corrected contract.
     fn takes_correction(&self, last: &ChangeSurvey<'_>) -> bool {
         self.protocol.definition().takes_correction(last.failure)
     }
 
-    /// The next command for the agent whose turn it is.
+    /// The command for the agent whose turn it is.
     fn command(&self, need: Need, last: &ChangeSurvey<'_>, turn: &AgentName) -> String {
         let (id, issue) = (&self.id, self.id.issue());
         if self.takes_nothing {
@@ -565,22 +567,22 @@ impl Judged<'_> {
     }
 }
 
-/// The newest change; exhausting attempts belongs to the failure before it.
+/// The newest transition. The exhaustion of attempts counts as part of the failure before it.
 fn last<'a>(handoff: &'a HandoffSurvey<'a>) -> Option<&'a ChangeSurvey<'a>> {
     let mut newest = handoff.changes.iter().rev();
     newest.find(|change| change.event != Some(Event::Exhaust))
 }
 
-/// When a lease is about to end.
+/// When a lease begins to count as ending.
 fn ending(handoff: &HandoffSurvey<'_>) -> Option<Moment> {
     let length = i64::try_from(handoff.lease_seconds?).ok()?;
     let before = TimeDelta::try_seconds((length / 10).min(ENDING))?;
     handoff.expires_at?.checked_sub_signed(before)
 }
 
-/// When a claimable handoff has been unclaimed for too long: longer than a lease.
+/// When a claimable handoff counts as unclaimed: after the length of a lease.
 fn unclaimed_at(handoff: &HandoffSurvey<'_>, protocol: &Protocol) -> Option<Moment> {
-    // A person does not poll for work.
+    // People do not poll for work, so they are notified at once.
     if protocol.is_person(handoff.to.as_str()) {
         return Some(ready_at(handoff, last(handoff)?));
     }
@@ -591,7 +593,7 @@ fn ready_at(handoff: &HandoffSurvey<'_>, last: &ChangeSurvey<'_>) -> Moment {
     handoff.not_before.map_or(last.at, |at| at.max(last.at))
 }
 
-/// How long a protocol's handoffs may stay unclaimed.
+/// How long the handoffs of a protocol may stay unclaimed.
 pub fn patience(protocol: &Protocol) -> TimeDelta {
     let time = protocol.definition().limits.as_ref();
     let seconds = time.and_then(|time| i64::try_from(time.lease_seconds?).ok());

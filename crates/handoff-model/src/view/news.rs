@@ -1,4 +1,4 @@
-//! News: what others say about an issue while an agent works on it.
+//! News: what others did in an issue while an agent works on it.
 
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
@@ -6,7 +6,7 @@ use handoff_protocol::State;
 
 use crate::record::{Issue, Record, View};
 
-/// A remark or a contract of somebody else.
+/// A note or a contract of somebody else.
 pub struct News {
     /// When.
     pub at: Moment,
@@ -16,9 +16,9 @@ pub struct News {
     pub text: String,
 }
 
-/// The news in a claimed handoff's issue since its claim, and since the moment up to which its
-/// holder was told, the oldest first: requirements may have changed. Notes about the issue, the
-/// handoff and its predecessors count, and contracts that replace earlier ones.
+/// The news for the holder of a handoff, the oldest first: what was added after its claim, and
+/// after the moment `told`, up to which it knows them. They are notes about the issue, the handoff
+/// and earlier ones, and contracts that were sent again, because requirements may have changed.
 ///
 /// # Errors
 /// If a record can't be read.

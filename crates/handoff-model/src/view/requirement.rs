@@ -31,7 +31,7 @@ pub struct Answered {
     pub remedy: Remedy,
 }
 
-/// What a person can do about a missing approval.
+/// What a person can do about an approval that is missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Remedy {
     /// Nothing.
@@ -39,24 +39,24 @@ pub enum Remedy {
     None,
     /// Approve this handoff; only this person may, if one is named.
     Approve(HandoffId, Option<AgentName>),
-    /// Approve this handoff again as this person, for the requested commit.
+    /// Approve this handoff again as this person, for the commit in question.
     ApproveCode(HandoffId, AgentName),
     /// Leave it to another person.
     Another,
 }
 
-/// The code for which requirements must be met.
+/// The code that is judged, for which requirements must be met.
 pub struct JudgedCode<'a> {
     /// The commit.
     pub commit: String,
-    /// Why statements about another commit do not apply to this one; `Ok` if it is the same commit,
-    /// or makes the same change.
+    /// Why a statement about other code does not apply to this code; `Ok` if it does, because it is
+    /// the same commit or makes the same changes.
     pub other: &'a dyn Fn(&Code) -> Result<(), String>,
 }
 
-/// Evaluates requirements for an issue; by default those for a merge. With code, they must have
-/// been met for that code. `sender` returns who sent a contract or approved, by this identity, if
-/// known.
+/// Evaluates requirements for an issue, by default those for a merge. If code is given, they must
+/// have been met for that code. `sender` returns the identity of who sent a contract or gave an
+/// approval, if it is known.
 ///
 /// # Errors
 /// [`LookupRefusal`], and [`Stop::Unreadable`] if a record can't be read.
@@ -141,8 +141,9 @@ pub fn required<E>(
     Ok(found)
 }
 
-/// The disapproval of a person that an approval does not end: of a handoff that counts for the
-/// requirement, about the same commit, and no person approved since.
+/// A person's disapproval that stands against a contract that meets the requirement: it is of a
+/// handoff whose type counts for the requirement and about the same commit, and no person has
+/// approved since.
 ///
 /// # Errors
 /// If a record can't be read.
@@ -172,8 +173,9 @@ pub fn disapproval<'i, E>(
     Ok(None)
 }
 
-/// The newest handoff that meets a requirement or undoes it. One that meets it no longer counts
-/// once turned down; one that undoes it counts until its sender, or a person, withdraws it.
+/// The newest handoff that meets or undoes a requirement. One that meets it no longer counts when
+/// it was rejected or cancelled; one that undoes it counts unless its sender or a person took it
+/// back.
 fn newest_of<E>(
     view: &impl View<E>,
     protocol: &Protocol,
@@ -199,8 +201,8 @@ fn newest_of<E>(
     Ok(None)
 }
 
-/// An objection that an approval does not override, in words: by somebody else who neither withdrew
-/// it nor approved since, to code known before it that makes the same change.
+/// Why an approval does not count, if a review by somebody else objects to code that makes the same
+/// change, and its author has neither taken it back nor approved since.
 fn objection<E>(
     view: &impl View<E>,
     protocol: &Protocol,
@@ -261,7 +263,7 @@ fn objection<E>(
     Ok(None)
 }
 
-/// A contract or approval, for requirements and separation of duties.
+/// A contract or an approval whose author matters.
 #[derive(Clone, Copy, Debug)]
 pub enum Said<'a> {
     /// The contract of a handoff.
@@ -271,7 +273,7 @@ pub enum Said<'a> {
 }
 
 impl<'a> Said<'a> {
-    /// The verb and the handoff: `sent`, 7.3.
+    /// The verb and the handoff: `sent` and 7.3.
     fn parts(self) -> (&'static str, &'a HandoffId) {
         match self {
             Said::Contract(record) => ("sent", &record.id),
@@ -309,8 +311,8 @@ fn to_approve<E>(
     Ok(None)
 }
 
-/// The person whose approval a merge of an issue lacks, by this open handoff: who has not decided
-/// on it yet.
+/// The person whose approval the merge of this open handoff lacks: one who has not decided about it
+/// yet.
 ///
 /// # Errors
 /// If a record can't be read.
@@ -328,7 +330,7 @@ pub(super) fn lacks_approval<E>(
         };
         let is_due = match &answered.remedy {
             Remedy::Approve(id, None) => id == &record.id,
-            // A disapproval is of what was there then.
+            // A disapproval recorded with an earlier handoff is about earlier work.
             Remedy::Approve(id, Some(_)) => id == &record.id && answered.by.as_ref() != Some(id),
             Remedy::Another => true,
             Remedy::None | Remedy::ApproveCode(..) => false,
@@ -342,10 +344,10 @@ pub(super) fn lacks_approval<E>(
     Ok(None)
 }
 
-/// The worker that sent a contract or approved, if it is known.
+/// The worker that sent a contract or recorded an approval, if it is known.
 ///
 /// # Errors
-/// None.
+/// It does not fail.
 pub fn said_by_worker<E>(said: Said<'_>, _: Identity) -> Result<Option<String>, E> {
     let worker = match said {
         Said::Contract(record) => record.transitions.first().map(|sent| &sent.worker),
@@ -354,8 +356,8 @@ pub fn said_by_worker<E>(said: Said<'_>, _: Identity) -> Result<Option<String>, 
     Ok(worker.and_then(|worker| worker.as_ref().map(ToString::to_string)))
 }
 
-/// The verdict on a requirement for approval: one valid approval suffices, and a disapproval
-/// prevails until its person approves.
+/// The verdict on a requirement for approval. One valid approval suffices, but a disapproval
+/// prevails until the same person approves.
 fn approved<E>(
     view: &impl View<E>,
     protocol: &Protocol,
@@ -369,8 +371,7 @@ fn approved<E>(
     let types = [&none, &requirement.undone_by];
     let undone = newest_of(view, protocol, issue.handoffs, types)?;
     let since = undone.as_ref().map_or(0, |record| record.id.number());
-    // Before any code is handed in, an approval must name its commit; otherwise it approves
-    // nothing.
+    // As long as no code was handed in, only an approval that names its commit counts.
     let has_code = undone.is_some() || requirement.undone_by.is_empty();
     let counts = |by: &AgentName| {
         let mut named = requirement.approved_by.iter();
@@ -379,8 +380,8 @@ fn approved<E>(
             one => one == by.as_str(),
         })
     };
-    // By person: the newest approval that counts, or a disapproval not followed by an approval,
-    // even if its handoff was turned down.
+    // For each person, the newest approval that counts, or a disapproval after it, even if that
+    // handoff was rejected or cancelled.
     let mut newest: BTreeMap<&AgentName, (&HandoffId, &Annotation, &Approval)> = BTreeMap::new();
     let mut against: BTreeMap<&AgentName, (&HandoffId, &Annotation, &Approval)> = BTreeMap::new();
     for note in issue.annotations.iter().filter(|note| counts(&note.by)) {
@@ -422,7 +423,7 @@ fn approved<E>(
     for (id, note, approval) in newest.into_values() {
         let said = format!("{id} approved by {}", note.by);
         let (is_right, why) = about(said, approval.code.as_ref(), code);
-        // The person names the approved commit: all of the issue's code counts.
+        // The person names the approved commit, so all of the issue's code counts.
         let approval = Said::Approval(id, note);
         let apart = not_apart(view, requirement, approval, issue.handoffs + 1, sender)?;
         match apart {
@@ -443,7 +444,7 @@ fn approved<E>(
     Ok(answer(false, None, why, approve(None)))
 }
 
-/// Why no approval counts: nothing to approve, or undone since.
+/// Why there is no valid approval: nothing can be approved yet, or the approval was undone.
 fn why_not_approved(requirement: &Requirement, is_shown: bool, undone: Option<&Record>) -> String {
     let nobody_sent = |types: &[String]| {
         let types = types.join(" or ");
@@ -460,8 +461,8 @@ fn why_not_approved(requirement: &Requirement, is_shown: bool, undone: Option<&R
     }
 }
 
-/// Why the approver may be one of the senders from whom the requirement demands separation; only
-/// handoffs before `end` count.
+/// Why separation of duties is not shown: the author of `shown` is, or may be, one of the senders
+/// that the requirement sets apart. Only handoffs before `end` count.
 fn not_apart<E>(
     view: &impl View<E>,
     requirement: &Requirement,
@@ -520,7 +521,7 @@ fn weigh(
     };
     let said = format!("{} ({})", record.id, record.contract_type);
     if !requirement.shown_by.contains(&record.contract_type) {
-        // `approved` and `validated` are participles, other names may not be.
+        // `approved` and `validated` are participles; other names may not be.
         let done = if name.ends_with("ed") {
             name
         } else {
@@ -549,7 +550,7 @@ fn weigh(
     about(by, record.code.as_ref(), code)
 }
 
-/// Whether a statement applies to the given code, if any.
+/// Whether a statement applies to the judged code, with the reason in words. Without code, it does.
 fn about(said: String, known: Option<&Code>, code: Option<&JudgedCode<'_>>) -> (bool, String) {
     let Some(code) = code else {
         let of = known.map(|known| format!("{said}, of commit {}", short_id(&known.commit)));

@@ -1,5 +1,5 @@
-//! Summaries of issues and handoffs. They borrow text, so that surveying a whole ledger copies
-//! little.
+//! Summaries of issues and handoffs. They borrow their texts, so that a survey of a whole ledger
+//! copies little.
 
 use std::borrow::Cow;
 
@@ -259,8 +259,8 @@ impl<'a> IssueSurvey<'a> {
         paused.is_some_and(|paused| paused.except.iter().all(|one| one.borrowed() != agent))
     }
 
-    /// Whether somebody may still be needed in it: it is open, has an open handoff, or awaits
-    /// somebody.
+    /// Whether anything in it may still need attention: it is open, has an open handoff, or awaits
+    /// an agent.
     pub fn is_active(&self) -> bool {
         let is_over = |handoff: &HandoffSurvey<'_>| handoff.state.is_terminal();
         self.status == IssueStatus::Open
@@ -297,7 +297,7 @@ impl<'a> HandoffSurvey<'a> {
     pub fn of(record: &'a Record) -> Self {
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let contradicted = |e: &&Evidence| e.result == Verdict::Contradicted;
-        // The contract's file name contains its first receiver.
+        // The name of the contract's file contains the first receiver.
         let sent_to = || {
             let (stem, _) = record.contract.file.rsplit_once('.')?;
             let start = format!("{:04}-{}-to-", record.id.number(), record.from);
@@ -384,7 +384,7 @@ fn first_line(text: Cow<'_, str>) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Spending in binary form, including fields that the stored form omits.
+/// Serializes spending for binary formats, which can't leave out fields as the stored form does.
 mod spending {
     use std::collections::BTreeMap;
 

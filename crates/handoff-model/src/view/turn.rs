@@ -16,10 +16,10 @@ pub struct Turn {
     pub why: String,
 }
 
-/// Decides whose turn it is in an issue: by the task's state, if a task is named and the protocol
-/// assigns that state to an agent; otherwise the agent of the lowest phase among `between`, or
-/// among those with an open handoff. Agents that can act now come before those that can't. During a
-/// pause of all of them, it is nobody's turn.
+/// Decides whose turn it is in an issue. If a task is named and the protocol assigns its state to
+/// an agent, that agent; otherwise the agent of the lowest phase among `between` or, if that is
+/// empty, among those with an open handoff. Agents that can act now come first. If a pause holds
+/// all of them back, it is nobody's turn.
 pub fn turn(
     protocol: &Protocol,
     issue: &Issue,
@@ -72,7 +72,7 @@ pub fn turn(
             why: format!("{} is {}", open.id, open.state),
         });
     };
-    // Agents that can't act yield to those that can.
+    // Agents that can't act now leave the turn to those that can.
     let equals = |other: &&AgentName| acts(other) == acts(&first);
     let others: Vec<&AgentName> = agents[1..].to_vec();
     let decides = others.iter().any(equals);
@@ -93,7 +93,8 @@ pub fn turn(
     })
 }
 
-/// Whether the receiver of an open handoff can only wait, for its task's parts or its dependencies.
+/// Whether the receiver of an open handoff can only wait for the parts of its task, or for
+/// dependencies.
 fn waits(issue: &Issue, open: &OpenHandoff) -> bool {
     let Some(task) = issue.tasks.iter().find(|t| t.handoff == open.id) else {
         return false;
@@ -118,8 +119,8 @@ fn before<'i>(issue: &'i Issue, task: &'i Task) -> impl Iterator<Item = &'i Task
     issue.tasks.iter().filter(on)
 }
 
-/// Whether an open handoff advances a task: its own, those of its parts and their dependencies and,
-/// for a whole or completed task, reports, which belong to no task.
+/// Whether an open handoff advances a task: it is the task's own, or that of one of its parts or of
+/// a dependency. For a whole or a completed task also reports, which belong to no task.
 fn concerned<'i>(issue: &'i Issue, task: &'i Task) -> impl Fn(&OpenHandoff) -> bool {
     let mut about: Vec<&Task> = vec![task];
     let mut next = 0;

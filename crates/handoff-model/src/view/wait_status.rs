@@ -1,4 +1,4 @@
-//! The status of a handoff or issue that is waited for, and when it changes by itself.
+//! The status of a handoff or an issue that a command waits for, and when it changes by itself.
 
 use handoff_base::Moment;
 use handoff_base::ids::HandoffId;
@@ -23,18 +23,18 @@ pub enum Outcome {
     Waiting,
 }
 
-/// The status of something that is waited for.
+/// The status of what a command waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitStatus {
     /// Its outcome.
     pub outcome: Outcome,
     /// The handoffs that determine the outcome.
     pub by: Vec<HandoffId>,
-    /// When it changes by itself.
+    /// When it changes by itself, if it will.
     pub wake: Option<Moment>,
 }
 
-/// What expired in this state, in a few words.
+/// What has expired in this state, in a few words.
 pub fn overdue_text(state: State) -> &'static str {
     match state {
         State::Pending => "not claimed in time",
@@ -43,7 +43,7 @@ pub fn overdue_text(state: State) -> &'static str {
 }
 
 impl Record {
-    /// Its state at this moment, with expiries that are not recorded yet: it has failed.
+    /// Its state at this moment: failed if it has expired, even if that is not recorded yet.
     pub fn state_at(&self, now: Moment) -> State {
         if self.is_expired(now) {
             State::Failed
@@ -69,10 +69,11 @@ impl Record {
 }
 
 impl Issue {
-    /// Its status at this moment, from the records of its open handoffs and the newest one.
+    /// The status at this moment, from the records of the issue's open handoffs and of its newest
+    /// one.
     ///
-    /// An issue continues as long as an agent can act without others' decisions: it works, can
-    /// claim, or may still send on.
+    /// An issue continues as long as an agent can act without a decision by others: it works, can
+    /// claim, or can still send on.
     pub fn wait_status(&self, open: &[Record], newest: &Record, now: Moment) -> WaitStatus {
         let ids = |records: &[&Record]| records.iter().map(|r| r.id.clone()).collect();
         let which = |outcome: Outcome| -> Vec<&Record> {
@@ -91,7 +92,7 @@ impl Issue {
             return status(Outcome::Failed, &[newest], None);
         }
         let mut moving = which(Outcome::Waiting);
-        // A handoff that waits for others moves only after them.
+        // A handoff that waits for others does not move by itself.
         moving.retain(|r| r.state != State::Pending || r.waits_for.is_empty());
         if !moving.is_empty() {
             let wakes = moving.iter().filter_map(|r| r.wait_status(now).wake);
@@ -109,7 +110,7 @@ impl Issue {
         } else if newest.state != State::Completed {
             status(Outcome::Failed, &[newest], None)
         } else if self.unfollowed.is_empty() {
-            // The expiry is recorded; now somebody must decide or send.
+            // Somebody must now decide or send.
             status(Outcome::Waiting, &[newest], None)
         } else {
             WaitStatus {
@@ -120,8 +121,8 @@ impl Issue {
         }
     }
 
-    /// The status of an issue without open handoffs, by what awaits somebody: work that was turned
-    /// down, else what must be sent on or decided.
+    /// The status of an issue in which nothing is open, by what awaits an agent: failed if rejected
+    /// or cancelled work does, else waiting.
     fn awaited_status(&self, newest: &Record) -> WaitStatus {
         let is_done = |id: &HandoffId| {
             self.unfollowed.contains(id) || *id == newest.id && newest.state == State::Completed
@@ -230,7 +231,7 @@ mod tests {
         let after = held(1, 10).wait_status(at(10));
         assert_eq!((after.outcome, after.wake), (Outcome::Failed, None));
         assert_eq!(held(1, 10).state_at(at(10)), State::Failed);
-        // Only a handoff in progress has an effective lease.
+        // Only a handoff in progress has a lease that counts.
         let mut done = held(1, 10);
         done.state = State::Completed;
         assert_eq!(done.wait_status(at(99)).outcome, Outcome::Completed);
