@@ -11,8 +11,8 @@ pub trait View<E> {
     /// The issue, if it was opened.
     fn shared_issue(&self) -> Result<Option<Rc<Issue>>, E>;
 
-    /// The key of an existing issue that differs from this unopened one only in case: on some file
-    /// systems, both have the same folder.
+    /// The key of an existing issue that differs only in case from this new one: on some file
+    /// systems, both would have the same folder.
     fn twin(&self) -> Result<Option<IssueKey>, E> {
         Ok(None)
     }
@@ -30,7 +30,7 @@ pub trait View<E> {
         Ok(self.shared_record(number)?.map(Rc::unwrap_or_clone))
     }
 
-    /// The handoffs whose contracts have exactly these bytes, the newest first.
+    /// The numbers of the handoffs whose contracts have exactly these bytes, the newest first.
     fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, E>;
 
     /// The spending on claims that began on a day, if any.
@@ -41,7 +41,7 @@ pub trait View<E> {
         Ok(None)
     }
 
-    /// The pauses beyond single issues.
+    /// The pauses of more than one issue.
     fn halts(&self) -> Result<Vec<Halt>, E> {
         Ok(Vec::new())
     }

@@ -62,15 +62,14 @@ impl Approval {
 }
 
 impl Annotation {
-    /// The time from which its facts hold, if stated: outside events may be noted late and out of
-    /// order.
+    /// When its facts began to hold, if stated: outside events may be noted late and out of order.
     pub fn said_at(&self) -> Option<Moment> {
         let mut kinds = EventKind::ALL.iter();
         let noted = kinds.find_map(|kind| self.facts.get(&kind.since_fact())?.as_str());
         noted?.parse().ok()
     }
 
-    /// Whether it only reports usage, which the record has.
+    /// Whether it is only a usage report, whose content is in the record.
     pub fn is_usage(&self) -> bool {
         self.note.is_empty() && self.facts.is_empty() && self.approval.is_none()
     }

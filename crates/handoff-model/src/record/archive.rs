@@ -41,7 +41,7 @@ pub struct ArchivedIssue {
 }
 
 impl ArchivedIssue {
-    /// The index line of an issue with this tree in this commit.
+    /// The index line for an issue whose folder is this tree in this commit.
     pub fn new(issue: Issue, commit: ObjectId, tree: ObjectId) -> Self {
         Self {
             version: VERSION,
@@ -96,8 +96,8 @@ impl Explained for NotArchivable {
     }
 }
 
-/// Refuses to archive an issue that has not ended, or whose last step is not before this moment. An
-/// unread notice of its end is no obstacle, since it may stay unread forever.
+/// Refuses to archive an issue that has not ended, or whose last step was not before this moment.
+/// Unread notices do not matter, since they may stay unread forever.
 ///
 /// # Errors
 /// [`NotArchivable`].
@@ -131,7 +131,7 @@ pub fn read_index(bytes: &[u8]) -> Result<Vec<ArchivedIssue>, StoredError> {
 /// # Errors
 /// [`StoredError`] if its line is malformed or has another version.
 pub fn find_in_index(bytes: &[u8], key: &IssueKey) -> Result<Option<ArchivedIssue>, StoredError> {
-    // Most lines need not be parsed; a title may contain the same text, so matches are.
+    // Only matching lines are parsed. They may match in another member, so the key is compared too.
     let quoted = format!("\"{key}\"");
     for line in lines(bytes) {
         if line

@@ -1,4 +1,4 @@
-//! What an agent may claim, by the records.
+//! What an agent can claim, by its handoffs' records.
 
 use handoff_base::Moment;
 use handoff_base::ids::HandoffId;
@@ -11,7 +11,7 @@ use crate::record::{BudgetSpent, Halt, Record, lasts};
 pub struct Claimable {
     /// The most urgent claimable handoff; among equals, the oldest.
     pub first: Option<HandoffId>,
-    /// A handoff that waits, and the first handoff that it waits for.
+    /// A handoff that waits, and the first one that it waits for.
     pub waits: Option<(HandoffId, HandoffId)>,
     /// The handoff whose next attempt may start soonest, and when.
     pub later: Option<(Moment, HandoffId)>,
@@ -21,14 +21,14 @@ pub struct Claimable {
     pub spent: Option<BudgetSpent>,
     /// A handoff that must wait for its turn, and the handoff whose turn it is.
     pub turn: Option<(HandoffId, HandoffId)>,
-    /// The pause beyond single issues that holds the agent back, if nothing is claimable.
+    /// The ledger-wide pause that holds the agent back, if nothing is claimable.
     pub halt: Option<Halt>,
 }
 
 /// Why a handoff can't be claimed now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hindrance {
-    /// An agent works on it, or must decide.
+    /// It is not pending.
     Taken,
     /// It was not claimed in time.
     Late,
@@ -42,7 +42,7 @@ pub enum Hindrance {
 pub fn hindrance(record: &Record, now: Moment) -> Option<Hindrance> {
     match record.pause() {
         _ if record.state != State::Pending => Some(Hindrance::Taken),
-        // Even if that is not recorded yet.
+        // Whether or not that is recorded yet.
         _ if record.acknowledge_by.is_some_and(|end| end <= now) => Some(Hindrance::Late),
         _ if waited_for(record).is_some() => Some(Hindrance::Waits),
         Some(pause) if lasts(pause, now) => Some(Hindrance::Later(pause.1)),
@@ -50,7 +50,7 @@ pub fn hindrance(record: &Record, now: Moment) -> Option<Hindrance> {
     }
 }
 
-/// The first handoff that it waits for: a dependency, or a part of its task.
+/// The first handoff that it waits for: of a dependency, or of a part of its task.
 pub fn waited_for(record: &Record) -> Option<&HandoffId> {
     record.waits_for.iter().chain(&record.parts).next()
 }

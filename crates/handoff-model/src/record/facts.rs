@@ -66,7 +66,7 @@ pub struct Told {
 }
 
 impl Told {
-    /// The sources of these facts, except those stated by contracts.
+    /// The sources of these facts; those that contracts state are left out.
     pub fn of<'n>(
         facts: impl Iterator<Item = (&'n str, KnownFact<'n>)>,
         definition: &Definition,
@@ -85,7 +85,7 @@ impl Told {
         all
     }
 
-    /// A fact's label, with its source.
+    /// A fact's label, with its source if that is not a contract.
     pub fn beside(all: &[Self], fact: &str, name: &str) -> String {
         let mut all = all.iter();
         let told = all.find(|told| told.facts.iter().any(|known| known == fact));
@@ -94,7 +94,7 @@ impl Told {
 }
 
 impl Witness {
-    /// A label with this source, omitted for contracts.
+    /// A label with this source; contracts are not named.
     pub fn beside(&self, name: &str) -> String {
         match self {
             Self::Contracts => name.to_owned(),
@@ -126,7 +126,7 @@ impl KnownFact<'_> {
     }
 }
 
-/// The words of a fact that may be a list: text split at commas, or the items' texts.
+/// The words of a fact that may be a list: a text is split at commas.
 pub fn words_of(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => text.split(',').map(|part| part.trim().to_owned()).collect(),
@@ -136,9 +136,9 @@ pub fn words_of(value: &Value) -> Vec<String> {
 }
 
 impl Issue {
-    /// A fact: as the newest note since the last reopening states it, else as contracts do. Notes
-    /// outrank contracts, because events prove them or they correct with a reason. With opinions,
-    /// it is the deciding one.
+    /// A fact: the value in the deciding note, if there are opinions on it; else in the newest note
+    /// since the last reopening; else in contracts. Notes outrank contracts because an event proves
+    /// them, or they correct something with a reason.
     pub fn fact<'i>(&'i self, definition: &'i Definition, name: &str) -> Option<KnownFact<'i>> {
         if let Some(decided) = self.opinion(definition, name) {
             return decided.map(|(value, note)| KnownFact {

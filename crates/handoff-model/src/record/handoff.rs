@@ -221,15 +221,15 @@ pub struct Record {
     pub transitions: Vec<Transition>,
 }
 
-/// The maximum length of a text in a step, besides its contract, in bytes.
+/// The maximum length of a text in a step other than its contract, in bytes.
 pub const MAX_TEXT: usize = 64 * 1024;
 
-/// The maximum number of progress reports in a record; below, their total length in bytes.
+/// The maximum number of progress reports in a record, and their maximum total length in bytes.
 const REPORTS: usize = 20;
 const REPORTED: usize = MAX_TEXT;
 
 impl Record {
-    /// Adds a progress report, dropping the oldest ones over the limits.
+    /// Adds a progress report, and drops the oldest ones beyond the limits.
     pub fn report(&mut self, progress: Progress) {
         self.progress.push(progress);
         let mut length = 0;
@@ -253,8 +253,8 @@ impl Record {
         (!done.is_empty()).then(|| violation(&self.from, done))
     }
 
-    /// Why the work is not acceptable, whatever its sender says: a role violation, a missing
-    /// deliverable, or a change outside of the role's paths.
+    /// Why the work counts as failed, whatever its sender says: a role violation, a missing
+    /// deliverable, or a change outside the role's paths.
     pub fn fault(&self) -> Option<String> {
         let is_missing = |one: &&Evidence| {
             matches!(one.check, Check::Artifacts | Check::Paths)
@@ -264,25 +264,25 @@ impl Record {
         self.violation().or_else(missing)
     }
 
-    /// The agent that takes over if the deciding agent agrees.
+    /// The agent that gets the work next, if the deciding agent agrees.
     pub fn successor(&self) -> Option<&AgentName> {
         self.recommended.as_ref().or(self.intended.as_ref())
     }
 
-    /// Its label among other issues' handoffs: the issue's title or, for a task, the task's text,
-    /// because all parts share the title.
+    /// Its label among handoffs of other issues: the issue's title or, for a task, the task's text,
+    /// because all tasks share the issue's title.
     pub fn subject(&self) -> &str {
         self.task.as_ref().map_or(&self.title, |_| &self.summary)
     }
 
-    /// Its status, if its sender skipped the work: its summary then begins with it.
+    /// Its status, if its sender skipped the work: then its summary begins with it.
     pub fn skipped(&self) -> Option<&str> {
         let word = self.status.as_deref()?;
         let rest = self.summary.strip_prefix(word)?;
         rest.starts_with(": ").then_some(word)
     }
 
-    /// The questions and missing inputs of its sender, while they can still be answered.
+    /// The questions and missing inputs of its sender, as long as they can be answered.
     pub fn asked(&self) -> &[Question] {
         match self.state {
             State::Pending | State::InProgress => &self.missing,
@@ -290,14 +290,14 @@ impl Record {
         }
     }
 
-    /// The takeover by which its worker holds it, if there was one.
+    /// The takeover by which its current worker got it, if there was one.
     pub fn taken_over(&self) -> Option<&Transition> {
         let last = self.latest().filter(|_| self.state == State::InProgress)?;
         Some(last).filter(|last| last.event == Some(Event::TakeOver))
     }
 
-    /// The agent under which it was cancelled: its receiver, if it was working on it and somebody
-    /// else cancelled it.
+    /// The agent that lost the work when it was cancelled: its receiver, if that was working on it
+    /// and somebody else cancelled it.
     pub fn cancelled_under(&self) -> Option<&AgentName> {
         let cancel = self.latest().filter(|t| t.event == Some(Event::Cancel))?;
         let was_held = cancel.from == Some(State::InProgress);
@@ -309,21 +309,21 @@ impl Record {
         [State::Rejected, State::Cancelled].contains(&self.state)
     }
 
-    /// Whether its sender or a person turned it down. A receiver turns down the work, not its
-    /// sender's objections.
+    /// Whether its sender or a person rejected or cancelled it. A receiver that rejects it rejects
+    /// the work, not its sender's objections.
     pub fn is_taken_back(&self, protocol: &Protocol) -> bool {
         let last = self.latest().map(|last| &last.by);
         let ends = |by: &AgentName| *by == self.from || protocol.is_person(by.as_str());
         self.is_turned_down() && last.is_some_and(ends)
     }
 
-    /// Its newest transition; exhausting attempts belongs to the failure before it.
+    /// Its newest transition. The exhaustion of attempts counts as part of the failure before it.
     pub fn latest(&self) -> Option<&Transition> {
         let mut newest = self.transitions.iter().rev();
         newest.find(|t| t.event != Some(Event::Exhaust))
     }
 
-    /// The same, ignoring claims that were given back.
+    /// Like [`Record::latest`], but ignores claims that were given back.
     pub fn latest_tried(&self) -> Option<&Transition> {
         let mut newest = self.transitions.iter().rev();
         let mut latest = newest.find(|t| t.event != Some(Event::Exhaust))?;
@@ -341,8 +341,8 @@ impl Record {
         blocked.map_or(&[], |t| &t.questions)
     }
 
-    /// The reason for its state: the failure, the given reason, or the first question. `None` if
-    /// work continues or is done.
+    /// The reason for its state: the failure, the given reason, or the first question. `None` while
+    /// work continues, and when it is done.
     pub fn reason(&self) -> Option<&str> {
         self.latest().filter(|_| self.state.is_stopped())?.why()
     }
@@ -371,7 +371,7 @@ impl Record {
         u32::try_from(claims).unwrap_or(u32::MAX)
     }
 
-    /// The folder, in its issue's, for the context that an event of its newest claim keeps.
+    /// The folder of the context that an event of its newest claim saves, in its issue's folder.
     pub fn kept_folder(&self, event: Event) -> Option<String> {
         let count = match event {
             Event::Release => self.claims(),
@@ -389,7 +389,7 @@ impl Record {
         }
     }
 
-    /// By when it should have been claimed, if it failed because it was not.
+    /// When its time to be claimed ended, if that is why it failed.
     pub fn unacknowledged(&self) -> Option<Moment> {
         self.failure()?;
         let waited = |t: &&Transition| t.from == Some(State::Pending);
@@ -401,7 +401,7 @@ impl Record {
         Some((self.latest()?.at, self.not_before?))
     }
 
-    /// A handoff that it waits for in vain, because that ended without being completed, by its
+    /// A handoff that it waits for but that has ended without being completed, with that one's
     /// state. It can't start until its task is planned again.
     pub fn waits_in_vain(
         &self,
@@ -415,7 +415,7 @@ impl Record {
         before.find_map(|id| Some((id, state(id).filter(|state| ended.contains(state))?)))
     }
 
-    /// When it becomes claimable, if that is later.
+    /// When it becomes claimable, if that is after this moment.
     pub fn waits_until(&self, at: Moment) -> Option<Moment> {
         let pause = self.pause().filter(|pause| lasts(*pause, at))?;
         Some(pause.1)
@@ -428,12 +428,13 @@ impl Record {
         u32::try_from(redriven.count()).unwrap_or(u32::MAX)
     }
 
-    /// Whether its lease or its time to be claimed has expired, recorded or not.
+    /// Whether its lease or its time to be claimed has expired, even if that is not recorded yet.
     pub fn is_expired(&self, at: Moment) -> bool {
         self.expires_at().is_some_and(|end| end <= at)
     }
 
-    /// Why no retry is left after a failure with this code: by its agent's word or the protocol.
+    /// Why no retry is left after a failure with this code: its agent ruled it out, or the protocol
+    /// does.
     pub(crate) fn why_spent(&self, protocol: &Protocol, code: Option<&str>) -> Option<String> {
         if self.failure().is_some_and(|failure| failure.no_retry) {
             return Some(format!("{} says that there is no further attempt", self.to));
@@ -447,7 +448,7 @@ pub(crate) fn violation(agent: &AgentName, done: &[String]) -> String {
     format!("{agent} attempted {}", done.join(", "))
 }
 
-/// Whether a delay is not over yet. A clock that was set back does not prolong it.
+/// Whether a delay is not over yet. Setting back the clock does not prolong it.
 pub fn lasts((since, end): (Moment, Moment), at: Moment) -> bool {
     end > at && since - at < end - since
 }

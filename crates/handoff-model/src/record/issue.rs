@@ -122,7 +122,7 @@ pub struct AnswerGiven {
 }
 
 impl AnswerGiven {
-    /// Marks values that a contract states as facts now.
+    /// Marks the values that a contract now states as facts.
     pub(crate) fn outdate(&mut self, stated: &[&str]) {
         let keys: Vec<String> = self.by_key().map(|(key, _)| key.to_owned()).collect();
         for key in keys {
@@ -288,20 +288,20 @@ pub struct Issue {
 }
 
 impl Issue {
-    /// Whether a note is current: notes about the time before the last reopening are not, whenever
-    /// they were recorded.
+    /// Whether a note still counts: a note about the time before the last reopening does not,
+    /// whenever it was recorded.
     pub(crate) fn is_current(&self, note: &Annotation) -> bool {
         let Some(last) = self.reopened.last() else {
             return true;
         };
         match note.said_at() {
-            // GitHub's times have whole seconds.
+            // GitHub's times are in whole seconds.
             Some(at) => at.timestamp() >= last.said_at.unwrap_or(last.at).timestamp(),
             None => note.at >= last.at,
         }
     }
 
-    /// The pause that keeps an agent from its work, if any.
+    /// The pause that holds an agent's work back, if any.
     pub fn held_back(&self, agent: &AgentName) -> Option<&Paused> {
         self.paused
             .as_ref()
@@ -317,7 +317,8 @@ impl Issue {
         self.open.iter().filter(held)
     }
 
-    /// Whether work on an open handoff can continue: it is in progress, or no pause holds it back.
+    /// Whether work on an open handoff can continue: it is in progress, or pending and not held
+    /// back.
     pub fn goes_on(&self, open: &OpenHandoff) -> bool {
         match open.state {
             State::InProgress => true,
@@ -326,7 +327,7 @@ impl Issue {
         }
     }
 
-    /// When work was last said to continue: by a reopening or resumption.
+    /// When the issue was last said to continue, by a reopening or a resumption.
     pub fn goes_on_since(&self) -> Option<Moment> {
         let reopened = self
             .reopened
@@ -339,12 +340,12 @@ impl Issue {
         reopened.max(resumed)
     }
 
-    /// When it was opened or last reopened: limits count from then.
+    /// When it was opened or last reopened, from when limits count.
     pub fn counts_since(&self) -> Moment {
         self.reopened.last().map_or(self.opened_at, |r| r.at)
     }
 
-    /// The number of its rounds of a kind since then.
+    /// The number of its rounds of this kind since then.
     pub fn rounds(&self, name: &str) -> u32 {
         let since = self.reopened.last().map_or(0, |r| r.handoffs);
         let counted = self.counted.iter().filter(|c| c.number > since);
@@ -352,8 +353,7 @@ impl Issue {
         u32::try_from(rounds.count()).unwrap_or(u32::MAX)
     }
 
-    /// Why a handoff with a contract of this type can't be retried: it would exceed a limit of
-    /// rounds.
+    /// Why another attempt at a contract of this type is refused: a limit of rounds is reached.
     pub fn attempts_spent(&self, protocol: &Protocol, kind: &str) -> Option<String> {
         let mut rounds = protocol.attempt_rounds(kind);
         let (name, round) = rounds.find(|(name, round)| self.rounds(name) >= round.most)?;

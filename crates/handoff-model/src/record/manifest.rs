@@ -92,7 +92,7 @@ pub struct HaltEnd {
 }
 
 impl HaltScope {
-    /// Its option for `pause` and `resume`.
+    /// The scope as an option of `pause` and `resume`.
     pub fn option(&self) -> String {
         let agent = self.agent.iter().map(|agent| format!("--agent {agent}"));
         let protocol = self.protocol.iter();
@@ -123,7 +123,7 @@ impl std::fmt::Display for HaltScope {
 }
 
 impl Halt {
-    /// Whether it keeps an agent from a protocol's work.
+    /// Whether it holds an agent's work under a protocol back.
     pub fn holds_back(&self, agent: &AgentName, protocol: &str) -> bool {
         let HaltScope {
             agent: only,

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The prefix of such a text.
+/// The prefix of a text that gives the reason.
 const MARK: &str = "n/a: ";
 
 /// A place that does not apply.

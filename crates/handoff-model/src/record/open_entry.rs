@@ -1,9 +1,9 @@
-//! Entries of open handoffs, whose names contain the agent, the standing, and the sort order.
+//! Entries of open handoffs, whose names contain the agent, the standing and the sort order.
 //!
 //! An entry is `open/AGENT/STANDING.PRIORITY.PROTOCOL.SENT.DUE.ISSUE.N.json`, for example
 //! `open/fixer-agent/ready.high.issue-to-pr.20260302T090000000.-.123.4.json`. So an agent's
-//! claimable handoffs of equal priority are adjacent, the oldest first, and choosing among
-//! thousands reads a few names. The name follows from the record alone, and the entry's file is the
+//! claimable handoffs of one priority are adjacent, the oldest first, and a choice among thousands
+//! reads only a few. The name follows from the record, and the entry's file is a copy of the
 //! record.
 
 use std::fmt;
@@ -31,7 +31,7 @@ pub enum Standing {
     Waits,
     /// An agent works on it.
     Held,
-    /// Its holder waits for its task's parts.
+    /// Its holder waits for the parts of its task.
     Parted,
     /// It failed.
     Failed,
@@ -75,7 +75,7 @@ impl Standing {
         })
     }
 
-    /// Whether it is not claimed yet.
+    /// Whether it has not been claimed yet.
     pub fn is_pending(self) -> bool {
         matches!(
             self,
@@ -116,7 +116,7 @@ const STAMP: &str = "%Y%m%dT%H%M%S%3f";
 impl Stamp {
     /// The stamp of a moment.
     pub fn of(at: Moment) -> Self {
-        // Formatted by hand, which is faster than `STAMP`. No moment has a year of more digits.
+        // Formatted by hand, which is faster than with `STAMP`.
         let date = (at.year().unsigned_abs() * 100 + at.month()) * 100 + at.day();
         let time = (at.hour() * 100 + at.minute()) * 100 + at.second();
         let time = time * 1000 + at.timestamp_subsec_millis() % 1000;
@@ -135,8 +135,8 @@ impl Stamp {
     }
 }
 
-/// Encodes a priority word for a name: characters other than letters, digits, `_` and `-` in
-/// hexadecimal, truncated. A missing one is `-`.
+/// Encodes a priority word for a name: other characters than letters, digits, `_` and `-` in
+/// hexadecimal, and truncated. Without a priority, `-`.
 fn label(priority: Option<&str>) -> String {
     const LONGEST: usize = 32;
     let mut label = String::new();
@@ -170,7 +170,7 @@ impl OpenEntry {
         format!("{standing}.{}.{}.", self.priority, self.protocol)
     }
 
-    /// Its priority's rank under its protocol: 0 is the most urgent.
+    /// The rank of its priority under its protocol; 0 is the most urgent.
     pub fn rank(&self, protocol: &Protocol) -> usize {
         let mut words = protocol.definition().words.priorities.iter();
         let word = words.find(|word| **word == self.priority || label(Some(word)) == self.priority);
@@ -187,7 +187,7 @@ impl fmt::Display for OpenEntry {
     }
 }
 
-/// The name of no entry.
+/// A text that is not the name of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoEntry;
 
@@ -231,7 +231,7 @@ pub fn awaiting_path(id: &HandoffId, agent: &AgentName) -> String {
     format!("{AWAITING}/{agent}/{id}.json")
 }
 
-/// The handoff in an entry's name, of either kind.
+/// The handoff in the name of an entry, whether it is open or awaits an agent.
 pub fn id_in(name: &str) -> Option<HandoffId> {
     let name = name.strip_suffix(".json")?;
     let (rest, _) = name.rsplit_once('.')?;

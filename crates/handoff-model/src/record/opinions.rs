@@ -1,9 +1,9 @@
-//! Opinions: several parties' views on one fact, such as a commit's workflows or a pull request's
-//! reviewers.
+//! Opinions: several parties report on one fact, such as the workflows of a commit or the reviewers
+//! of a pull request.
 //!
-//! Each note with [`Opinions::by`] is an opinion. Only the newest of each party counts, by the time
-//! that the note states (`pull_request_review_at`), because events arrive in any order; one of the
-//! counting opinions decides the fact.
+//! Each note with the fact [`Opinions::by`] is an opinion. Only the newest of each party counts, by
+//! the time that the note states (`pull_request_review_at`), because events may arrive in any
+//! order. One of those that count decides the fact.
 
 use handoff_base::Moment;
 use handoff_protocol::{Definition, EventKind, HEAD, Opinions, PULL_REQUEST};
@@ -36,7 +36,7 @@ impl<'i> Opinion<'i> {
         })
     }
 
-    /// The commit that it is about, if only opinions on the newest one count.
+    /// The commit that it is about, if only opinions on the newest commit count.
     pub fn commit(&self) -> Option<&'i str> {
         self.note.facts.get(self.rules.commit.as_ref()?)?.as_str()
     }
@@ -46,24 +46,24 @@ impl<'i> Opinion<'i> {
         self.note.said_at().unwrap_or(self.note.at)
     }
 
-    /// Whether it requests something, and so is reported like a finding.
+    /// Whether it asks for something, so that it is shown like a finding.
     pub fn asks(&self) -> bool {
         self.rules.asks.iter().any(|value| value == self.value)
     }
 
-    /// Whether it withdraws the party's earlier opinion.
+    /// Whether it takes back the party's earlier opinion.
     pub fn withdraws(&self) -> bool {
         self.rules.withdraws.iter().any(|value| value == self.value)
     }
 
-    /// Whether it precedes another one of the same party, however late it arrives.
+    /// Whether it is older than another one of the same party, whichever arrived first.
     pub fn is_older_than(&self, other: &Opinion<'_>) -> bool {
-        // GitHub's times have whole seconds; on a tie, a withdrawal prevails.
+        // GitHub's times are in whole seconds. If two are equal, a withdrawal counts as the newer.
         let (own, others) = (self.since().timestamp(), other.since().timestamp());
         own < others || own == others && other.withdraws() && !self.withdraws()
     }
 
-    /// Its kind of event: a workflow and a status with the same name are different parties.
+    /// The kind of its event: a workflow and a status with the same name are different parties.
     fn told_by(&self) -> Option<EventKind> {
         let mut kinds = EventKind::ALL.into_iter();
         kinds.find(|kind| self.note.facts.contains_key(&kind.since_fact()))
@@ -74,7 +74,7 @@ impl<'i> Opinion<'i> {
         self.by == other.by && self.told_by() == other.told_by() && is_same_commit(self, other)
     }
 
-    /// Its precedence in the decision.
+    /// Its precedence when opinions decide a fact.
     fn weight(&self) -> u8 {
         let agrees = self.rules.agrees.iter().any(|value| value == self.value);
         match () {
@@ -114,7 +114,7 @@ impl Issue {
                 found.retain(is_of);
             }
         }
-        // Opinions on earlier pull requests no longer count.
+        // Opinions on earlier pull requests of the issue no longer count.
         let mut numbers = self.annotations.iter().rev().filter_map(pull_request);
         if let Some(number) = numbers.next().filter(|_| rules.commit.is_none()) {
             found.retain(|one| pull_request(one.note).is_none_or(|of| of == number));
@@ -146,15 +146,16 @@ impl Issue {
         let found = self.opinions(rules);
         let has = |by: &String| found.iter().any(|one| one.by == *by);
         let asks = found.iter().any(Opinion::asks);
-        // An opinion with a request need not wait for the others.
+        // An opinion that asks for something decides at once; without one, every required party must
+        // have reported.
         if !asks && !rules.required.iter().all(has) {
             return None;
         }
         found.into_iter().max_by_key(Opinion::weight)
     }
 
-    /// A fact decided by opinions: its value in the deciding note. `None` if opinions do not decide
-    /// it, or there are none.
+    /// The value of a fact in the note that decides it, with the note. The outer `None`: there are
+    /// no opinions on the fact. The inner one: they have not decided it yet.
     pub(crate) fn opinion<'i>(
         &'i self,
         definition: &'i Definition,
@@ -177,7 +178,7 @@ fn pull_request(note: &Annotation) -> Option<&Value> {
     note.facts.get(PULL_REQUEST)
 }
 
-/// Whether two opinions are on the same commit, or the commit is irrelevant.
+/// Whether two opinions are on the same commit, or neither is on one.
 fn is_same_commit(one: &Opinion<'_>, other: &Opinion<'_>) -> bool {
     match (one.commit(), other.commit()) {
         (Some(one), Some(other)) => one.eq_ignore_ascii_case(other),

@@ -33,12 +33,12 @@ pub struct Paused {
 }
 
 impl Paused {
-    /// Whether it keeps an agent from work.
+    /// Whether it holds an agent's work back.
     pub fn holds_back(&self, agent: &AgentName) -> bool {
         !self.except.contains(agent)
     }
 
-    /// When it was said to begin.
+    /// When it began, as said elsewhere or recorded.
     pub fn since(&self) -> Moment {
         self.said_at.unwrap_or(self.at)
     }

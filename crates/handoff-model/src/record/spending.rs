@@ -1,7 +1,7 @@
 //! Spending under a protocol with budgets, and what is left.
 //!
 //! Each step updates these sums from the handoffs that it changes, so that a claim reads one file
-//! of its issue and one of its day, however long the history is.
+//! of its issue and one of the day, however long the history is.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ impl Default for DaySpending {
 stored!(DaySpending);
 
 impl Record {
-    /// The reported usage of one of its claims.
+    /// The reported usage of one of the claims.
     pub fn spent(&self, token: u32, by: &AgentName) -> Spent {
         let own = |usage: &&Usage| usage.token == token && usage.by == *by;
         let own = self.usage.iter().filter(own);
@@ -83,7 +83,7 @@ impl Record {
         claims.map(|t| t.at).nth(index)
     }
 
-    /// The usage report that a step added to this record or replaced.
+    /// The usage report that a step added to this record, or changed in it.
     pub fn usage_since<'a>(&'a self, before: Option<&Self>) -> Option<&'a Usage> {
         let known = |usage: &Usage| before.is_some_and(|before| before.usage.contains(usage));
         self.usage.iter().find(|usage| !known(usage))
@@ -105,25 +105,25 @@ pub(crate) struct Movement {
 }
 
 enum Kind {
-    /// A claim began.
+    /// The claim began.
     Begin,
-    /// The usage reported so far.
+    /// The usage reported so far, while the claim lasts.
     Report(Spent),
-    /// It ended with this usage.
+    /// The claim ended with this usage.
     End { spent: Spent, released: bool },
-    /// A late report: this usage replaces that one after the end.
+    /// A report after the claim's end: `now` replaces `before`.
     Late { now: Spent, before: Spent },
 }
 
 impl Movement {
-    /// Whether it ends a claim in these sums.
+    /// Whether it ends a claim that these sums contain.
     pub(crate) fn ends_in(&self, spending: &Spending) -> bool {
         let own = spending.get(&self.agent);
         matches!(self.kind, Kind::End { .. })
             && own.is_some_and(|own| own.held.contains_key(&self.id))
     }
 
-    /// Applies it to the sums.
+    /// Adds it to the sums.
     pub(crate) fn book(&self, spending: &mut Spending) {
         let own = spending.entry(self.agent.clone()).or_default();
         match &self.kind {
@@ -150,7 +150,7 @@ impl Movement {
     }
 }
 
-/// The changes of spending that follow from a handoff's change.
+/// The changes of spending that follow from a change of a handoff.
 pub(crate) fn movements(before: Option<&Record>, after: &Record, at: Moment) -> Vec<Movement> {
     let (was, is) = (before.and_then(|r| r.lease.as_ref()), after.lease.as_ref());
     let goes_on = was.zip(is).is_some_and(|(was, is)| was.token == is.token);
@@ -290,7 +290,7 @@ fn limits(definition: &Definition) -> impl Iterator<Item = BudgetLimit<'_>> {
 }
 
 impl BudgetLimit<'_> {
-    /// The limit; money in billionths.
+    /// The limit; money is in billionths.
     fn most(&self) -> u64 {
         match self.unit {
             BudgetUnit::Cost => self.budget.cost.map_or(0, Amount::billionths),
@@ -300,7 +300,7 @@ impl BudgetLimit<'_> {
         }
     }
 
-    /// The part of a sum that counts; money in billionths.
+    /// The part of the sum that this limit counts; money is in billionths.
     fn of(&self, spent: &Spent) -> u64 {
         match self.unit {
             BudgetUnit::Cost => {
@@ -321,7 +321,8 @@ impl BudgetLimit<'_> {
         }
     }
 
-    /// The share reserved for an agent's claim: its budget per run, else zero.
+    /// What a current claim of this agent may still use up: its budget per run, or zero without
+    /// one.
     fn share(&self, definition: &Definition, agent: &AgentName) -> u64 {
         let runs = limits(definition).filter(|run| {
             run.budget.per == Per::Run
@@ -332,7 +333,8 @@ impl BudgetLimit<'_> {
         runs.map(|run| run.most()).min().unwrap_or(0)
     }
 
-    /// The spending on ended claims, and the shares of current ones except `own`.
+    /// The spending of ended claims, plus what current ones, except `own`, have spent or may use
+    /// up.
     fn spent(&self, definition: &Definition, spending: &Spending, own: Option<&HandoffId>) -> u64 {
         let counted = spending
             .iter()
@@ -347,8 +349,8 @@ impl BudgetLimit<'_> {
     }
 }
 
-/// What a protocol's budgets leave for an agent's claim of this handoff, by budget name. The
-/// agent's current claim of it counts only for budgets per run.
+/// What is left of a protocol's budgets for an agent's claim of this handoff, by budget name. Its
+/// own current claim counts only for budgets per run.
 pub fn left(
     definition: &Definition,
     (agent, id): (&AgentName, &HandoffId),
@@ -357,7 +359,7 @@ pub fn left(
     left_beside(definition, (agent, id), so_far, Some(id))
 }
 
-/// The same, without counting the claim of `own`.
+/// Like [`left`], but without the claim of `own` instead.
 fn left_beside(
     definition: &Definition,
     (agent, id): (&AgentName, &HandoffId),
@@ -423,8 +425,8 @@ impl Explained for BudgetSpent {
     }
 }
 
-/// Refuses a claim for which a budget leaves nothing. Budgets per run apply to the claim itself; a
-/// claim that it takes over counts while it is held.
+/// Refuses a claim for which a budget has nothing left. Budgets per run do not refuse it; they
+/// limit it later. A claim that it takes over still counts.
 ///
 /// # Errors
 /// [`BudgetSpent`].
@@ -444,8 +446,7 @@ pub fn ensure_left(
     }
 }
 
-/// Refuses a usage report far beyond one of the budgets: a single absurd figure would block
-/// everybody else.
+/// Refuses a usage report far above a budget: one absurd figure would block everybody else.
 ///
 /// # Errors
 /// [`NoUsage::Beyond`].
@@ -505,7 +506,7 @@ mod tests {
         serde_json::from_value(definition).unwrap()
     }
 
-    /// Random claims, at most eight at a time, each using up its share.
+    /// Random claims, at most eight at the same time, each using up its share.
     struct Simulation {
         definition: Definition,
         issues: Vec<Spending>,
@@ -535,7 +536,7 @@ mod tests {
             movement.book(&mut self.days[day]);
         }
 
-        /// Claims work in an issue, if its budgets leave anything.
+        /// Claims work in an issue, if its budgets have anything left.
         fn claim(&mut self, day: usize) {
             let issue = self.draw(self.issues.len() as u64);
             let agent: AgentName = ["prep-agent", "implementer-agent"]
@@ -635,7 +636,7 @@ mod tests {
             "{} {refused}",
             simulation.claims
         );
-        // Full to the last share, but not beyond.
+        // The budget is used to the last share, but not exceeded.
         assert!((58 * DOLLAR..=60 * DOLLAR).contains(&issue), "{issue}");
         assert!((98 * DOLLAR..=100 * DOLLAR).contains(&day), "{day}");
     }

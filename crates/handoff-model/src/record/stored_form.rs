@@ -55,7 +55,7 @@ pub fn read<T: Stored>(bytes: &[u8]) -> Result<T, StoredError> {
         VERSION => Ok(()),
         version => Err(StoredError::Version { version }),
     };
-    // Validating all bytes at once is faster than each string.
+    // Validating the UTF-8 of all bytes at once is faster than of each string.
     let parsed = match std::str::from_utf8(bytes) {
         Ok(text) => serde_json::from_str::<T>(text),
         Err(_) => serde_json::from_slice(bytes),

@@ -63,7 +63,7 @@ impl FromStr for TraceParent {
         let [mut flags] = bytes(part()?)?;
         let is_whole = match version {
             0 => more.is_empty(),
-            // Later versions may append fields, and 255 is invalid.
+            // Version 255 is invalid; other later versions may append fields.
             0xff => false,
             _ => more.is_empty() || more.starts_with('-'),
         };
@@ -71,14 +71,14 @@ impl FromStr for TraceParent {
             return Err(NoTraceParent);
         }
         if version > 0 {
-            // Other versions' flags have no known meaning.
+            // The other flags of later versions are unknown.
             flags &= SAMPLED;
         }
         Ok(Self { trace, span, flags })
     }
 }
 
-/// Parses exactly N bytes from lower-case hexadecimal digits.
+/// Parses lower-case hexadecimal digits into exactly N bytes.
 fn bytes<const N: usize>(text: &str) -> Result<[u8; N], NoTraceParent> {
     let digit = |digit: u8| match digit {
         b'0'..=b'9' => Ok(digit - b'0'),

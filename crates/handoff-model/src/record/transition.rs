@@ -12,10 +12,10 @@ use serde_with::skip_serializing_none;
 use crate::record::TraceParent;
 use crate::value::scalar;
 
-/// The failure code of an agent whose lease ran out.
+/// The failure code when a lease runs out.
 pub(crate) const TIMED_OUT: &str = "TIMEOUT";
 
-/// The failure code of an agent that did not claim a handoff in time.
+/// The failure code when a handoff is not claimed in time.
 pub(crate) const NOT_ACKNOWLEDGED: &str = "NOT_ACKNOWLEDGED";
 
 /// The failure code if none was given.
@@ -166,7 +166,7 @@ impl Transition {
         why.map(String::as_str)
     }
 
-    /// The context with kept work, if it has any. A claim that was given back keeps nothing else.
+    /// The context, if it contains saved work; that of a released claim always does.
     pub fn kept_work(&self) -> Option<&FailureContext> {
         let has_work = |c: &&FailureContext| c.files > 0 || self.event == Some(Event::Release);
         self.context.as_ref().filter(has_work)

@@ -1,6 +1,6 @@
 //! Usage: what work cost, as agents report it, and sums of it.
 //!
-//! A report has one claim's totals so far, so that a later report replaces it, and repeating it
+//! A report has the totals of one claim so far. So a later report replaces it, and repeating it
 //! changes nothing.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub const MOST_MODELS: usize = 20;
 /// The maximum length of a model's or provider's name, in characters.
 const LONGEST_NAME: usize = 100;
 
-/// The factor beyond a budget from which a report is not believed.
+/// A report of more than this multiple of a budget is refused.
 pub const BEYOND: u64 = 1000;
 
 /// The upper limit of a cost in a report.
@@ -73,13 +73,13 @@ pub struct Usage {
 /// Why a text is not a report of usage.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoUsage {
-    /// It has another form.
+    /// It can't be parsed.
     #[error("{0}")]
     Form(String),
     /// It lists no model, or too many.
     #[error("it lists {0} models, not 1 to {MOST_MODELS}")]
     Models(usize),
-    /// An entry says nothing.
+    /// An entry has no figures.
     #[error("it has none of input_tokens, output_tokens, cost, turns and wall_seconds")]
     Empty,
     /// A name is too long, or not one word.
@@ -91,7 +91,7 @@ pub enum NoUsage {
     /// A cost is too large.
     #[error("cost is {0}, and a report has less than {MOST_COST}")]
     Cost(Amount),
-    /// Another agent did the work.
+    /// Its author did not do the work.
     #[error("it is for a handoff, from the agent that the handoff is to")]
     NotIts,
     /// It has less than the previous report.
@@ -110,12 +110,12 @@ pub enum NoUsage {
     /// A cost without its currency, or the other way round.
     #[error("cost and currency are given together")]
     Currency,
-    /// More tokens came from a cache than were read.
+    /// It has more cached input tokens than input tokens.
     #[error("cached_tokens is more than input_tokens, which includes them")]
     Cached,
 }
 
-/// Parses a report: an object, or a list with one per model.
+/// Parses a report: an object, or a list with one for each model.
 ///
 /// # Errors
 /// [`NoUsage`].
@@ -141,7 +141,7 @@ pub fn read_usage(json: &[u8]) -> Result<Vec<ModelUsage>, NoUsage> {
     Ok(models)
 }
 
-/// Strips what models and editors put around JSON: a byte order mark, a Markdown fence.
+/// Strips what models and editors add around JSON: a byte order mark, a Markdown fence.
 fn bare(json: &[u8]) -> &[u8] {
     let json = json
         .strip_prefix("\u{feff}".as_bytes())

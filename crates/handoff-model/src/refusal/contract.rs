@@ -1,4 +1,4 @@
-//! Refused contracts that contradict their issue.
+//! Refusals of contracts that contradict their issue.
 
 use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
@@ -27,7 +27,7 @@ pub enum ContractRefusal {
         /// Whether that handoff failed, so that its contract can be corrected.
         failed: bool,
     },
-    /// The contract reports failed or blocked work, but its sender holds none.
+    /// The contract reports failed or blocked work, but its sender holds no work.
     #[error(
         "status `{status}` says how work of {agent} ended, and it holds none in issue {issue} that this contract would end"
     )]
@@ -54,7 +54,7 @@ pub enum ContractRefusal {
         issue: IssueKey,
         findings: Vec<Finding>,
     },
-    /// The decision contradicts its basis.
+    /// The status of the sender's work does not allow the decision.
     #[error("`{field}` cannot be {value} after {id}, whose status is {status}")]
     NotAfter {
         field: Box<str>,
@@ -66,7 +66,7 @@ pub enum ContractRefusal {
         status: Box<str>,
         fitting: Vec<String>,
     },
-    /// The contract is about another contract than its sender works on.
+    /// The contract is about another one than the sender works on.
     #[error("`{field}` is {value}, but {id} is about another contract")]
     NotAbout {
         field: Box<str>,
@@ -76,7 +76,7 @@ pub enum ContractRefusal {
         id: HandoffId,
         known: Box<str>,
     },
-    /// The recorded evidence does not match what the rules require.
+    /// The recorded evidence checks do not match those that the rules require.
     #[error("{fault}")]
     Evidence {
         issue: IssueKey,

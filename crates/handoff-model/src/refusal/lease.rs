@@ -28,10 +28,10 @@ pub enum LeaseRefusal {
         worker: WorkerId,
         since: Moment,
     },
-    /// A takeover came without a reason.
+    /// A takeover needs a reason.
     #[error("{0} can be taken over only with a reason")]
     NoReason(HandoffId),
-    /// A claim names no worker.
+    /// A claim needs a worker.
     #[error("{0} can be claimed only by a worker, and none is named")]
     NoWorker(HandoffId),
     /// The sender has not claimed the work it was handed.
@@ -58,7 +58,7 @@ pub enum LeaseRefusal {
         /// The longest length, in seconds.
         most: u64,
     },
-    /// The time for which a handoff is given back is out of range.
+    /// The delay of a release is out of range.
     #[error("{id} can be given back for 1 to {most} seconds, which is the longest lease")]
     After {
         id: HandoffId,
@@ -77,7 +77,7 @@ pub enum LeaseRefusal {
         /// The agent that holds it now, and the token of its claim.
         holder: Option<Box<(AgentName, u32)>>,
     },
-    /// The receiver claims it too late: it has failed.
+    /// The receiver claims the work too late: it has failed already.
     #[error("{to} did not claim {id} in time: it had until {}", time(*until))]
     Unacknowledged {
         id: HandoffId,
@@ -85,7 +85,7 @@ pub enum LeaseRefusal {
         until: Moment,
         state: State,
     },
-    /// A lease or a time to be claimed expired, which must be recorded first.
+    /// A lease or a time to be claimed has expired, and this must be recorded first.
     #[error("the time of {0} ran out")]
     Overdue(HandoffId),
     /// Its time has not run out.
@@ -103,7 +103,7 @@ impl Explained for LeaseRefusal {
                     "nothing was recorded, so keep your work; see `git handoff show {}`; ",
                     by.id
                 );
-                // No takeover: the same worker may have claimed it elsewhere.
+                // Without a takeover, the same worker may have claimed it elsewhere.
                 let other_tree = by.taken_over.is_none().then(|| {
                     hint!("if you claimed it in another working tree: ")
                         .and_again("--worker", &by.worker)
@@ -182,7 +182,7 @@ fn another_attempt(id: &HandoffId) -> Hint {
     )
 }
 
-/// Who holds a handoff, and until when.
+/// Who holds a handoff, since when, and until when.
 #[derive(Clone, Debug)]
 pub struct Holding {
     /// The handoff.
@@ -241,14 +241,14 @@ impl std::fmt::Display for Holding {
 /// How a claim ended.
 #[derive(Clone, Debug)]
 pub enum ClaimEnd {
-    /// Its lease expired; recorded at this time.
+    /// The lease expired; recorded at this moment.
     RanOut(Moment),
     /// Another worker took the handoff over with this transition.
     TakenOver(Box<Transition>),
 }
 
 impl LeaseRefusal {
-    /// The refusal of a claim after the time to claim.
+    /// The refusal of a claim that comes too late, if it does.
     pub(crate) fn unacknowledged(record: &Record) -> Option<Self> {
         Some(Self::Unacknowledged {
             id: record.id.clone(),
@@ -258,7 +258,7 @@ impl LeaseRefusal {
         })
     }
 
-    /// The refusal of an agent without an open handoff in an issue.
+    /// The refusal of an agent that has no open handoff in an issue.
     pub(crate) fn not_held(issue: &Issue, agent: &AgentName) -> Self {
         let open = issue.open.iter();
         Self::NotHeld {
@@ -270,7 +270,7 @@ impl LeaseRefusal {
         }
     }
 
-    /// The refusal of an agent that does not work on its handoff.
+    /// The refusal of an agent that is not working on its handoff.
     pub(crate) fn not_working(id: &HandoffId, agent: &AgentName, state: State) -> Self {
         let (id, agent) = (id.clone(), agent.clone());
         match state {

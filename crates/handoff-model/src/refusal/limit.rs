@@ -1,4 +1,4 @@
-//! Refusals about a protocol's limits.
+//! Refusals because a limit is reached.
 
 use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
@@ -81,17 +81,17 @@ pub enum Limit {
     /// Changes of one handoff's state.
     #[error("{most} changes of {id}")]
     Transitions { id: HandoffId, most: usize },
-    /// Handoffs in any issue.
+    /// Handoffs, whatever the protocol.
     #[error("{most} handoffs, the most that an issue can have")]
     Full { most: u32 },
-    /// Handoffs in the issue.
+    /// Handoffs in the issue, by the protocol.
     #[error("{}", counted(*most, "handoff"))]
     Handoffs {
         most: u32,
         /// The people to whom the sender can still hand it.
         people: Vec<AgentName>,
     },
-    /// Handoffs about one item.
+    /// Handoffs about the same item.
     #[error("{} about {}", counted(*most, "handoff"), quoted(item))]
     Item {
         item: String,
@@ -119,7 +119,7 @@ pub enum Limit {
         /// How many of them may be alike.
         most: u32,
     },
-    /// Another handoff on the same route came too soon.
+    /// A handoff from the same sender to the same receiver came too soon.
     #[error("{seconds} s must pass between two handoffs from {from} to {to}")]
     Cooldown {
         from: AgentName,
@@ -132,7 +132,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// The people to whom the sender can still hand it.
+    /// The people to whom the sender can still send.
     fn people(&self) -> &[AgentName] {
         match self {
             Self::Handoffs { people, .. } | Self::Item { people, .. } => people,
@@ -140,14 +140,14 @@ impl Limit {
         }
     }
 
-    /// The command by which a person raises it in a protocol; `None` if that takes none.
+    /// The command by which a person raises the limit in a protocol; `None` if it can't be raised.
     pub fn raise(&self, protocol: &str) -> Option<String> {
         let key = self.setting()?;
         let key = word(&key);
         Some(format!("git handoff protocol set {protocol} {key} NUMBER"))
     }
 
-    /// The setting that raises it.
+    /// The key of the setting that raises the limit.
     fn setting(&self) -> Option<String> {
         Some(match self {
             Self::Handoffs { .. } => "limits.handoffs".to_owned(),

@@ -1,6 +1,6 @@
 //! Refusals: why the ledger refuses a step, with code and hint.
 //!
-//! Each file has the refusals about one subject; [`Refusal`] is any of them.
+//! Each file has the refusals about one subject; [`Refusal`] unites them.
 
 #![allow(missing_docs, reason = "a variant's message says what its fields are")]
 
@@ -44,7 +44,7 @@ pub enum Refusal {
     /// Leases and claims.
     #[error(transparent)]
     Lease(#[from] LeaseRefusal),
-    /// Work that is not ready to be claimed.
+    /// Work that can't be claimed yet.
     #[error(transparent)]
     Queue(#[from] QueueRefusal),
     /// Retries and failures.
@@ -100,7 +100,7 @@ impl Refusal {
         .into()
     }
 
-    /// The contradictions that a contract was refused for, if these are the reason.
+    /// The findings of a refusal that consists of findings, so that others can be added.
     pub fn misfits(&mut self) -> Option<&mut Vec<Finding>> {
         match self {
             Self::Contract(
@@ -126,7 +126,7 @@ impl Refusal {
 }
 
 impl Claimable {
-    /// The refusal of a claim if nothing is claimable.
+    /// The refusal of a claim when nothing is claimable.
     pub fn refusal(self, agent: &AgentName) -> Refusal {
         if let Some(spent) = self.spent {
             return spent.into();

@@ -8,7 +8,7 @@ use handoff_base::{Moment, hint};
 use crate::record::Claimable;
 use crate::refusal::{listed, see_handoff, time};
 
-/// The work is not ready yet.
+/// The work can't be claimed yet.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum QueueRefusal {
     /// No pending handoff of the agent is claimable.
@@ -83,7 +83,7 @@ impl Explained for QueueRefusal {
     }
 }
 
-/// The end of a sentence about an agent's queue, if it has unclaimable work.
+/// The rest of a sentence about an agent's queue, if it contains work that can't be claimed.
 fn but(found: &Claimable) -> String {
     match &found.late {
         _ if let Some(halt) = &found.halt => format!(": {halt}"),

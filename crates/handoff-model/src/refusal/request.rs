@@ -11,13 +11,13 @@ use handoff_protocol::State;
 use crate::record::NoUsage;
 use crate::refusal::see_issue;
 
-/// The request or answer is not possible like this.
+/// The request or the answer can't be accepted like this.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RequestRefusal {
-    /// The protocol keeps no such refusals on record.
+    /// The protocol does not keep such refusals on record.
     #[error("the protocol of issue {0} keeps no such refusals on record")]
     NotOnRecord(IssueKey),
-    /// The key differs from another issue's only in case.
+    /// The key differs only in case from that of another issue.
     #[error("issue {key} can't be opened beside issue {other}: on some file systems they are one")]
     Twin {
         /// The new one.
@@ -31,10 +31,10 @@ pub enum RequestRefusal {
     /// The usage report is invalid.
     #[error("the usage cannot be recorded")]
     Usage(#[source] NoUsage),
-    /// The issue is a single request, which is answered.
+    /// The issue is a single request, which has been answered.
     #[error("issue {0} is a single request, and is already answered")]
     OneRequest(IssueKey),
-    /// A request must be answered, not only completed.
+    /// A request must be answered, not just completed.
     #[error("{id} is a request: {from} waits for an answer")]
     NeedsAnswer {
         id: HandoffId,
@@ -43,7 +43,7 @@ pub enum RequestRefusal {
         /// The types of contract that answer it.
         types: Vec<String>,
     },
-    /// A part of a task must be reported, not only completed.
+    /// A part of a task must be reported, not just completed.
     #[error("{id} is a part of task {task}, and is completed with a report on it")]
     NeedsReport {
         id: HandoffId,
@@ -54,7 +54,7 @@ pub enum RequestRefusal {
         /// The type of contract that reports it.
         kind: Box<str>,
     },
-    /// An evaluation must be concluded by a decision, not only completed.
+    /// Work that awaits a decision must be concluded by it, not just completed.
     #[error("{id} awaits a decision of {agent}")]
     NeedsDecision {
         id: HandoffId,

@@ -7,7 +7,7 @@ use handoff_base::ids::{AgentName, HandoffId};
 
 use crate::refusal::listed;
 
-/// The attempt cannot fail or be retried like this.
+/// The failure or the retry can't be accepted like this.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RetryRefusal {
     /// The failure context belongs to another attempt.
@@ -16,7 +16,7 @@ pub enum RetryRefusal {
     /// The handoff may not be retried again.
     #[error("{id} cannot be retried: {why}")]
     Spent { id: HandoffId, why: String },
-    /// The corrected contract does not match the failed one.
+    /// The corrected contract can't replace the failed one.
     #[error("{id} cannot be retried with this contract: {why}")]
     NotCorrectable { id: HandoffId, why: String },
     /// The protocol has no such error code.
@@ -27,7 +27,7 @@ pub enum RetryRefusal {
         protocol: String,
         codes: Vec<String>,
     },
-    /// The agent cannot take this handoff over.
+    /// The agent can't take this handoff over.
     #[error("{agent} cannot take over {id}: no route lets the same sender send it such a contract")]
     NotAssignable {
         id: HandoffId,

@@ -54,14 +54,14 @@ pub enum StateRefusal {
         may_resume: bool,
         halt: Box<Halt>,
     },
-    /// It is not paused, so it can't be resumed.
+    /// It is not paused.
     #[error("{scope} is not paused")]
     NotHalted {
         scope: Box<HaltScope>,
         /// What is paused.
         paused: Vec<HaltScope>,
     },
-    /// The pauses are stored in the manifest, which every command reads.
+    /// The pauses are too long: they are in the manifest, which every command reads.
     #[error("the ledger's pauses would take more than {bytes} bytes")]
     HaltsFull { bytes: usize },
     /// An open issue can't be reopened.
@@ -76,7 +76,7 @@ pub enum StateRefusal {
     /// A handoff that was turned down can't be approved.
     #[error("{id} is {state}: there is nothing to approve")]
     NothingToApprove { id: HandoffId, state: State },
-    /// It was said before the current pause or reopening.
+    /// An outside event is older than the current pause or reopening.
     #[error("this is from {}, and issue {issue} was {done} at {}", time(*said_at), time(*since))]
     SaidEarlier {
         issue: IssueKey,
@@ -85,7 +85,7 @@ pub enum StateRefusal {
         done: &'static str,
         since: Moment,
     },
-    /// The event was said before the handoff reached its current state.
+    /// An event was said before the handoff reached its current state.
     #[error("this is from {}, before {id} reached its current state at {}", time(*said_at), time(*since))]
     SaidBefore {
         id: HandoffId,
@@ -187,7 +187,7 @@ fn cannot(illegal: &IllegalEvent) -> String {
     format!("{is}: `{}` is not possible", illegal.event)
 }
 
-/// The events that are possible instead.
+/// The events that are possible instead, as a hint.
 fn instead(id: &HandoffId, illegal: &IllegalEvent) -> Hint {
     let events = illegal.state.accepts();
     let events = events.filter(|event| !NOT_COMMANDS.contains(event));

@@ -1,4 +1,4 @@
-//! Answers to questions: parsing, and checking against the requested kinds.
+//! Answers to questions: parses them, and compares them with the kinds that were asked for.
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::HandoffId;
@@ -8,8 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::record::Question;
 
-/// The known kinds of values. A question may use any word as its kind; an unknown kind accepts any
-/// value.
+/// The known kinds of values. A question may use any word; an unknown one accepts any value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Text,
@@ -53,7 +52,7 @@ impl Kind {
     }
 }
 
-/// Parses an answer given as text: as the requested kind if possible, else as plain text.
+/// Parses an answer given as text: as a value of the requested kind if possible, else as the text.
 pub fn read(questions: &[Question], key: &str, text: &str) -> Value {
     let asked = questions.iter().find(|q| q.key == key);
     let kind = Kind::of(asked.and_then(|q| q.kind.as_deref()));
@@ -65,14 +64,14 @@ pub fn read(questions: &[Question], key: &str, text: &str) -> Value {
     value.unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// Whether text alone can answer the questions: no required question asks for another kind.
+/// Whether a text can be the whole answer: no required question asks for another kind of value.
 pub(crate) fn can_be_words(questions: &[Question]) -> bool {
     let needed = questions.iter().filter(|q| !q.optional);
     let mut kinds = needed.map(|q| Kind::of(q.kind.as_deref()));
     kinds.all(|kind| matches!(kind, Kind::Text | Kind::Any))
 }
 
-/// Questions with their handoff.
+/// The questions of a handoff.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     /// The handoff.
@@ -81,8 +80,8 @@ pub(crate) struct Asked<'a> {
     pub questions: &'a [Question],
 }
 
-/// The faults of answers: wrong kind, missing, not asked for, empty. Without named questions, any
-/// answer is valid.
+/// The faults of answers: a wrong kind, a missing or empty answer, or an unknown key. Without
+/// questions that have keys, any answer is valid.
 pub(crate) fn faults(asked: Asked<'_>, values: &Map<String, Value>) -> Vec<Finding> {
     let place = |key: &str| format!("/{}", escaped_part(key));
     let mut found = missing(asked, values, place);
@@ -104,7 +103,7 @@ pub(crate) fn unanswered<'q>(
     needed.filter(move |q| !is_given(&q.key))
 }
 
-/// The missing required answers; `place` returns where a key's answer belongs.
+/// A fault for each required question without an answer; `place` returns where its answer belongs.
 pub(crate) fn missing(
     asked: Asked<'_>,
     values: &Map<String, Value>,
@@ -133,7 +132,7 @@ pub(crate) fn missing(
     unanswered(asked.questions, values).map(fault).collect()
 }
 
-/// The answers of a wrong kind, or without a question.
+/// A fault for each answer of a wrong kind, and for each without a question.
 pub(crate) fn misfits(
     asked: &[Asked<'_>],
     values: &Map<String, Value>,
@@ -190,7 +189,7 @@ fn named(question: &Question) -> String {
 /// The maximum length of a value shown in a finding, in characters.
 const SHOWN: usize = 40;
 
-/// A value, shortened.
+/// A value for a message, truncated.
 fn shown(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(SHOWN) {

@@ -1,4 +1,4 @@
-//! The messages of steps that archive issues and bring them back.
+//! The messages of steps that archive issues, and of those that restore them.
 
 use handoff_base::Moment;
 use handoff_base::text::counted;
@@ -7,7 +7,7 @@ use crate::record::ArchivedIssue;
 use crate::step::StepEvent;
 use crate::trailers::trailers;
 
-/// The trailer with the moment before which archived issues were last changed.
+/// The trailer with the moment that archived issues were last changed before.
 const BEFORE: &str = "Archived-Before";
 
 /// The message of an archive step for this number of issues.

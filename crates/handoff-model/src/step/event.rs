@@ -74,7 +74,7 @@ impl StepEvent {
             .chain([Self::Archive, Self::Unarchive])
     }
 
-    /// The event as its trailer has it.
+    /// The event's word in its trailer.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Send => "send",

@@ -1,8 +1,8 @@
-//! The commit message of a step: a subject with the event, the issue's title, text that did not fit
-//! in the subject, and trailers.
+//! The commit message of a step: a subject with the event, the issue's title, the text that did not
+//! fit in the subject, and trailers.
 //!
-//! `git interpret-trailers --parse` reads the trailers. User text stays on one line, in its own
-//! paragraph or trailer, so that it can't add a trailer, end the message or move a terminal's
+//! `git interpret-trailers --parse` reads the trailers. User text is always one line in a paragraph
+//! or trailer of its own, so that it can't add a trailer, end the message or move a terminal's
 //! cursor.
 
 use handoff_base::text::{message_line, summary_line};
@@ -13,8 +13,8 @@ use crate::step::StepEvent;
 use crate::step::trailers::Trailer;
 use crate::trailers::folded;
 
-/// The maximum length of a subject, in characters rather than columns: width tables differ between
-/// versions of Unicode, and an audit must derive the same subject.
+/// The maximum length of a subject, in characters. Columns would depend on the version of Unicode,
+/// but an audit must derive the same subject.
 const SUBJECT: usize = 100;
 
 /// The maximum length of text in the body, in characters.
@@ -29,13 +29,13 @@ pub(crate) struct Account {
     pub(crate) done: String,
     /// The reason, or what was said.
     pub(crate) reason: Option<String>,
-    /// The text of a subject without a reason.
+    /// The text for a subject without a reason.
     pub(crate) summary: Option<String>,
     pub(crate) failure_code: Option<String>,
     pub(crate) attempt: Option<u32>,
-    /// How long it was claimable before its claim, in seconds.
+    /// How long the handoff was claimable before this claim, in seconds.
     pub(crate) waited: Option<u64>,
-    /// How long its holder held it, in seconds.
+    /// How long the lease was held, in seconds.
     pub(crate) held: Option<u64>,
     /// The counts of a review: `critical=1, important=2`.
     pub(crate) findings: Option<String>,
@@ -57,7 +57,7 @@ impl Account {
         }
     }
 
-    /// The subject; and its full text if it was truncated and no trailer has it.
+    /// The subject, and its full text if the subject truncates it and no trailer has it.
     fn subject(&self) -> (String, Option<String>) {
         let text = self.reason.as_ref().or(self.summary.as_ref());
         let text = message_line(text.map_or("", String::as_str), TEXT);
@@ -75,8 +75,8 @@ impl Account {
         (shown, cut.then_some(text))
     }
 
-    /// The trailers for derived values, in order. They include a reason that the request did not
-    /// give.
+    /// The trailers for what the step results in, in order; among them the reason, unless the
+    /// request gives it.
     fn trailers(&self, is_told: bool) -> Vec<Trailer> {
         let line = |text: &Option<String>| text.as_deref().map(summary_line);
         let number = |number: Option<u64>| number.map(|n| n.to_string());
@@ -99,13 +99,13 @@ impl Account {
 /// The message of a step.
 pub(crate) struct Message<'a> {
     pub(crate) account: &'a Account,
-    /// The handoff with which the step is recorded.
+    /// The record of the handoff that the step is about.
     pub(crate) record: &'a Record,
     pub(crate) issue: &'a Issue,
     pub(crate) transitions: &'a [String],
     /// The trailers of the request.
     pub(crate) asked: Vec<Trailer>,
-    /// Whether the request gave the reason.
+    /// Whether the request gives the reason.
     pub(crate) is_told: bool,
     pub(crate) pull_request: Option<String>,
 }

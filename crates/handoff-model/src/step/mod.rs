@@ -1,9 +1,8 @@
 //! Steps: requests with their actor and time, and the commits that they become.
 //!
-//! `request` defines what a caller asks for and the [`Step`], which `trailers` writes into the
-//! commit message and parses again. `plan` has the planner's result types, `message` and
-//! `archive_message` word commits, `answers` compares answers with questions, and [`screening`]
-//! looks for secrets.
+//! `request` defines requests and the [`Step`], which `trailers` writes into the commit message and
+//! parses again. `plan` has the planner's result types, `message` and `archive_message` word
+//! commits, `answers` compares answers with questions, and [`screening`] looks for secrets.
 
 pub(crate) mod answers;
 mod archive_message;

@@ -18,15 +18,17 @@ pub struct Receipt {
     pub issue: Issue,
     /// Every handoff that changed, in the order of the trailers.
     pub changes: Vec<Change>,
-    /// The agents to which the receiver may hand on, with the contract's type if there are several.
-    /// Empty in a plan ([`Receipt::advised`]).
+    /// The agents to which the receiver can hand on, each with the contract's type if it must be
+    /// named. Empty until [`Receipt::advised`].
     pub onward: Vec<(AgentName, Option<String>)>,
-    /// The contract's type, if sending such a contract again must name it. Empty in a plan.
+    /// The type that must be named to send such a contract again, if it must. `None` until
+    /// [`Receipt::advised`].
     pub again: Option<String>,
-    /// Whether a retry is not the usual consequence of a failure: only a person may grant it, or
-    /// the rules demand something else. Unset in a plan.
+    /// Whether a retry is not simply what follows a failure: only a person may grant it, or the
+    /// rules demand something else. False until [`Receipt::advised`].
     pub needs_decision: bool,
-    /// The agent that decides about the handoff if it is stuck. Empty in a plan.
+    /// The agent that decides about the handoff if it gets stuck. `None` until
+    /// [`Receipt::advised`].
     pub lead: Option<AgentName>,
     /// Whether the ledger already had this step, so that nothing was written.
     pub repeated: bool,
@@ -44,11 +46,11 @@ pub struct PlannedStep {
     pub message: String,
     /// The resulting receipt.
     pub receipt: Receipt,
-    /// The time of the issue's previous step, if there is one.
+    /// When the issue's previous step was made, if there was one.
     pub previous: Option<Moment>,
     /// The evidence checks that its contract requires.
     pub demanded: Demanded,
-    /// The handoffs that its contract starts, besides the receipt's.
+    /// The other handoffs that its contract starts, besides the receipt's.
     pub begun: Vec<Record>,
 }
 
@@ -88,7 +90,7 @@ pub enum Planned {
     Repeat(Box<Receipt>),
 }
 
-/// Why a request has no plan.
+/// Why there is no plan for a request.
 #[derive(Debug)]
 pub enum Stop<E> {
     /// It was refused by the protocol, the state or another agent's earlier step.

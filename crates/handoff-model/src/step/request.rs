@@ -1,5 +1,5 @@
-//! Requests to the ledger: one type for commands, imports, replayed steps of a `sync`, and the
-//! audit.
+//! Requests to the ledger: the same types for commands, imports, steps that a `sync` replays, and
+//! the audit.
 
 use std::fmt;
 
@@ -19,8 +19,8 @@ use crate::record::{
     Question, TraceParent, UNSPECIFIED,
 };
 
-/// A step of an issue: the request, its actor and its time. Callers create it, the planner plans
-/// it, its commit records it, and exports contain it.
+/// A step of an issue: a request with its actor and its time. The caller creates it, the planner
+/// plans it, its commit records it, and exports contain it.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -33,7 +33,7 @@ pub struct Step {
     pub at: Moment,
     /// The trace context.
     pub traceparent: Option<TraceParent>,
-    /// The usage so far of the work that it ends or reports on; empty if not reported.
+    /// The usage so far of the work that the step ends or reports on; empty if not reported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usage: Vec<ModelUsage>,
     /// The outside event behind it.
@@ -60,13 +60,13 @@ pub enum Request {
     Update(Update),
 }
 
-/// A checked contract, with data gathered for it.
+/// A checked contract, with the data that was gathered for it.
 pub struct SendRequest<'a> {
     /// The contract.
     pub contract: &'a Contract,
     /// The tip of the code branch.
     pub code: Option<&'a Code>,
-    /// The delivered files in their current state.
+    /// The delivered files as they are now.
     pub artifacts: &'a [Artifact],
     /// The policy for contradicted statements, if the protocol sets none.
     pub policy: Policy,
@@ -101,7 +101,7 @@ impl SendOptions {
 }
 
 impl Step {
-    /// A step with nothing but a request.
+    /// A step with only a request.
     pub fn new(by: AgentName, at: Moment, request: Request) -> Self {
         Self {
             by,
@@ -158,7 +158,8 @@ impl<'de> Deserialize<'de> for Request {
     }
 }
 
-/// Parses by the member's name, so that errors are about that member, and refuses a second one.
+/// Parses the request's only member by its name, so that errors are about that member; refuses a
+/// second one.
 struct RequestVisitor;
 
 impl<'de> Visitor<'de> for RequestVisitor {
@@ -181,7 +182,7 @@ impl<'de> Visitor<'de> for RequestVisitor {
     }
 }
 
-/// A map whose first key was read already.
+/// A map access whose first key was already read.
 struct NamedMember<M> {
     name: Option<String>,
     map: M,
@@ -205,7 +206,7 @@ impl<'de, M: MapAccess<'de>> MapAccess<'de> for NamedMember<M> {
     }
 }
 
-/// A request without a contract. Exports store it as a member with the variant's name.
+/// A request without a contract. Exports store it under the variant's name.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
@@ -314,11 +315,11 @@ pub struct EventArgs {
     /// The answers, by the questions' keys.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub values: Map<String, Value>,
-    /// The agent that takes over from now on.
+    /// The agent that takes the handoff over.
     pub receiver: Option<AgentName>,
     /// The random part of a retry's delay, in thousandths, if the protocol uses jitter.
     pub jitter: Option<u32>,
-    /// The decision behind it, with its rationale.
+    /// The decision that causes the event, with its reason.
     pub decision: Option<(Action, String)>,
     /// Allowed matches of secret patterns; those that occur are recorded.
     #[serde(skip)]
@@ -338,7 +339,7 @@ impl Update {
         }
     }
 
-    /// A note about a whole issue.
+    /// A note about the issue as a whole.
     pub fn note(note: String) -> Self {
         Self::Annotate {
             handoff: None,
@@ -361,7 +362,7 @@ impl Update {
         }
     }
 
-    /// A copy for the handoff with another number, if it is about one.
+    /// The same request for a handoff with another number, if it is about a handoff.
     #[must_use]
     pub fn renumbered(mut self, number: u32) -> Self {
         match &mut self {
@@ -384,7 +385,7 @@ impl Update {
         }
     }
 
-    /// All user texts; none may be blank or longer than `MAX_TEXT`.
+    /// All texts by the user; each must be non-blank and at most `MAX_TEXT` bytes.
     pub fn texts(&self) -> Vec<&str> {
         match self {
             Self::Change { arguments, .. } => arguments.texts(),
@@ -405,7 +406,8 @@ impl Update {
         }
     }
 
-    /// The content to screen for secrets: its members or, for an event, its arguments' members.
+    /// The content to screen for secrets: the request's members or, for an event, those of its
+    /// arguments.
     pub(crate) fn content(&self) -> Value {
         match self {
             Self::Change { arguments, .. } => json!(arguments),
@@ -426,9 +428,9 @@ impl EventArgs {
         }
     }
 
-    /// Keeps the arguments that apply to an event: imports and handmade commits may have others.
+    /// Keeps only the arguments that an event uses: imports and handmade commits may have others.
     fn keep_those_of(&mut self, event: Event) {
-        // An expiry follows from the record.
+        // Everything about an expiry follows from the record.
         if event == Event::Expire {
             *self = Self::default();
         }

@@ -1,7 +1,7 @@
-//! Screens for secrets before writing.
+//! Screens content for secrets before it is written.
 //!
-//! The audit does not screen again: rules change with the program, and an accepted commit must not
-//! become invalid later.
+//! The audit does not screen again: the rules change with the program, and must not make an
+//! accepted commit invalid later.
 
 use std::collections::HashSet;
 
@@ -15,36 +15,36 @@ use crate::layout::DEFINITION;
 use crate::rules::ProtocolFiles;
 use crate::step::Update;
 
-/// The screening of one step, with its allowances.
+/// The screening of one step, and what is allowed in it.
 pub struct Screen {
-    /// The protocol's allowances.
+    /// What the protocol allows.
     standing: Vec<Allowance>,
-    /// The allowances for this step, and whether each was used.
+    /// What is allowed for this step, each with whether it was used.
     asked: Vec<(Allowance, bool)>,
     allowed: Vec<Allowance>,
-    /// The same, for lookup.
+    /// `allowed`, as a set for lookup.
     known: HashSet<Allowance>,
     found: Secrets,
 }
 
-/// The result of a screening that found no forbidden secret.
+/// The result of [`Screen::findings`].
 #[derive(Debug)]
 pub struct Screened {
     /// The matches allowed for this step, by rule and place.
     pub allowed: Vec<Allowance>,
-    /// An unused allowance.
+    /// A permission that matched nothing.
     pub unused: Option<Allowance>,
 }
 
 /// Why content may not be stored.
 #[derive(Debug)]
 pub enum Unscreened {
-    /// It contains a likely secret.
+    /// It contains something that looks like a secret.
     Secret {
         /// Each secret's place, without its text.
         findings: Vec<Finding>,
     },
-    /// An allowance matches nothing in it.
+    /// A permission matches nothing in it.
     Unused {
         /// The allowance.
         allowance: Allowance,
@@ -52,7 +52,7 @@ pub enum Unscreened {
 }
 
 impl Screen {
-    /// Starts a screening under a protocol, with the allowances for this step.
+    /// Starts a screening by a protocol's rules, with the permissions for this step.
     pub fn new(definition: &Definition, asked: &[Allowance]) -> Self {
         let standing = definition.secrets.iter().flat_map(|secrets| &secrets.allow);
         let standing = standing.map(|allowed| Allowance {
@@ -115,7 +115,8 @@ impl Screen {
         self.found.extend(secrets);
     }
 
-    /// Ends the screening; returns findings for forbidden secrets, and masks these in `others`.
+    /// Ends the screening: adds a finding for each secret that is not allowed, and masks these
+    /// secrets in the other findings.
     pub fn findings(self, others: &mut Vec<Finding>) -> Screened {
         self.found.mask(others);
         others.extend(self.found.findings());
@@ -145,7 +146,7 @@ impl Screen {
 }
 
 impl Review {
-    /// The review with its document's secrets screened; no finding contains one.
+    /// The review, with its document screened; no finding shows a secret.
     #[must_use]
     pub fn screened(mut self, protocol: &Protocol, input: &Input<'_>, asked: &[Allowance]) -> Self {
         let mut screen = Screen::new(protocol.definition(), asked);
@@ -162,7 +163,7 @@ impl Review {
         self
     }
 
-    /// Whether its document was refused for a secret.
+    /// Whether the document was refused for a secret.
     pub fn holds_secrets(&self) -> bool {
         self.findings
             .iter()
@@ -170,7 +171,7 @@ impl Review {
     }
 }
 
-/// Screens the texts of an update and records allowed matches.
+/// Screens the texts of an update, and records the allowed matches in it.
 ///
 /// # Errors
 /// [`Unscreened::Secret`] and [`Unscreened::Unused`].
@@ -182,7 +183,7 @@ pub fn screen_update(protocol: &Protocol, update: &mut Update) -> Result<(), Uns
     };
     let allow = arguments.as_ref().map_or(&[][..], |args| &args.allow);
     let mut screen = Screen::new(protocol.definition(), allow);
-    // Matches that were allowed when the step was first made elsewhere.
+    // What was allowed when the step was first made elsewhere stays allowed.
     let known = arguments.as_ref().map_or(&[][..], |a| &a.allowed_secrets);
     screen.standing.extend_from_slice(known);
     screen.value(&value);
@@ -193,7 +194,7 @@ pub fn screen_update(protocol: &Protocol, update: &mut Update) -> Result<(), Uns
     Ok(())
 }
 
-/// Screens a protocol's files, under its own allowances.
+/// Screens a protocol's files, by what the protocol itself allows.
 ///
 /// # Errors
 /// [`Unscreened::Secret`].

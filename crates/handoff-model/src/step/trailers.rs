@@ -1,9 +1,9 @@
-//! Encodes a step as trailers of its commit: the request with every argument, the actor and the
+//! Encodes a step as trailers of its commit: the request with all its arguments, the actor and the
 //! time.
 //!
-//! [`write()`] and [`recorded`] use one table, so that a step round-trips exactly. Each member of a
-//! request has a trailer; derived values (transitions, attempt, times) have trailers of their own,
-//! which [`recorded`] ignores.
+//! [`write()`] and [`recorded`] share one table, so that a step round-trips exactly. Every member
+//! of a request has a trailer; derived values (transitions, attempt, times) have others, which
+//! [`recorded`] ignores.
 
 use handoff_protocol::Event;
 use serde_json::{Map, Value, json};
@@ -24,7 +24,7 @@ use Form::{Json, Text};
 /// A member's JSON Pointer, trailer and encoding.
 type Member = (&'static str, &'static str, Form);
 
-/// The actor, the time, and what accompanies the request.
+/// The members of a step besides its request.
 const STEP: &[Member] = &[
     ("/by", "By", Text),
     ("/worker", "Worker", Text),
@@ -35,7 +35,7 @@ const STEP: &[Member] = &[
     ("/delivery/part", "Delivery-Part", Text),
 ];
 
-/// The member with the request.
+/// The member that holds the request.
 const REQUESTED: &str = "/request";
 
 const SEND: &[Member] = &[
@@ -89,7 +89,7 @@ const REFUSE: &[Member] = &[
     ("/why", "Reason", Text),
 ];
 
-/// The texts of an event's arguments: the most telling one is the reason.
+/// The texts of an event's arguments. The trailer `Reason` has the one that says most.
 fn texts(event: Event) -> &'static [Member] {
     match event {
         Event::Fail => &[
@@ -102,13 +102,13 @@ fn texts(event: Event) -> &'static [Member] {
     }
 }
 
-/// The trailer of the request, if its event is a different one.
+/// The trailer with the requested event, if the step's event is another one.
 pub(crate) const REQUEST: &str = "Request";
 
-/// Marks a note about the whole issue.
+/// The trailer of a note about the whole issue.
 const SCOPE: (&str, &str) = ("Scope", "issue");
 
-/// The event that a request asks for.
+/// The event that a request asks for, which may differ from the step's event.
 fn event(request: &Request) -> StepEvent {
     match request {
         Request::Send(_) => StepEvent::Send,
@@ -132,7 +132,7 @@ fn event(request: &Request) -> StepEvent {
 /// A trailer's name and value.
 pub(crate) type Trailer = (&'static str, String);
 
-/// The trailers of a step whose request led to this event.
+/// The trailers of a step whose request resulted in this event.
 pub(crate) fn write(step: &Step, led_to: StepEvent) -> Vec<Trailer> {
     let asked = event(&step.request);
     let mut found = Vec::new();
@@ -185,13 +185,13 @@ fn put(value: &Value, members: &[Member], found: &mut Vec<Trailer>) {
     }
 }
 
-/// Why a message has no step.
+/// Why a message does not contain a step.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoStep {
     /// A trailer is missing.
     #[error("it has no trailer {0}")]
     Missing(&'static str),
-    /// A trailer's value is not what it can be.
+    /// A trailer's value is invalid.
     #[error("its trailer {0} is not valid")]
     Invalid(String),
 }
@@ -218,7 +218,7 @@ pub fn recorded(message: &str) -> Result<Step, NoStep> {
     Ok(step.canonical())
 }
 
-/// The request for an event.
+/// The request that asks for this event.
 fn requested<'m>(
     find: &impl Fn(&str) -> Option<&'m str>,
     asked: StepEvent,
@@ -278,7 +278,7 @@ fn issue<'m>(find: &impl Fn(&str) -> Option<&'m str>) -> Result<Value, NoStep> {
     Ok(update.into())
 }
 
-/// The object encoded by these trailers.
+/// The object that these trailers encode.
 fn object<'m>(
     find: &impl Fn(&str) -> Option<&'m str>,
     tables: &[&[Member]],
@@ -294,7 +294,7 @@ fn object<'m>(
         match parent.strip_prefix('/') {
             None => drop(object.insert(member.to_owned(), value)),
             Some(parent) => match member.parse::<usize>() {
-                // A pair's members are in order.
+                // The members of a pair come in order.
                 Ok(_) => {
                     let pair = object.entry(parent).or_insert_with(|| json!([]));
                     if let Value::Array(pair) = pair {
