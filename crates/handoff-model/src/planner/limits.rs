@@ -1,4 +1,4 @@
-//! The protocol's limits on handoffs, and the counts that they apply to.
+//! The protocol's limits on handoffs, and the handoffs that count towards them.
 
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
@@ -12,8 +12,8 @@ use crate::record::{Counted, Issue, Record};
 use crate::refusal::{Limit, LimitReached};
 use crate::value::scalar;
 
-/// The most handoffs of an issue, in any protocol: each step rewrites the folder's list, and the
-/// audit reads it.
+/// The maximum number of handoffs in an issue, whatever the protocol: each step rewrites the list
+/// of the issue's folder, and the audit reads it.
 const MOST_HANDOFFS: u32 = 10_000;
 
 impl<E, V> Planner<'_, E, V> {
@@ -66,8 +66,8 @@ impl<E, V> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// Refuses another change of a handoff that has too many: each step writes all transitions
-    /// again.
+    /// Refuses another event of a handoff that has had too many, because each step writes all its
+    /// transitions again.
     pub(super) fn ensure_few_transitions(&self, record: &Record) -> Result<(), LimitReached> {
         const MOST: usize = 1_000;
         if record.transitions.len() < MOST {
@@ -84,7 +84,7 @@ impl<E, V> Planner<'_, E, V> {
         })
     }
 
-    /// Counts a retry of a handoff towards its rounds.
+    /// Counts another attempt at a handoff towards its rounds.
     pub(super) fn count_attempt(&self, issue: &mut Issue, record: &Record) {
         let rounds = self.protocol.attempt_rounds(&record.contract_type);
         let rounds: Vec<String> = rounds.map(|(name, _)| name.clone()).collect();
@@ -103,7 +103,7 @@ impl<E, V> Planner<'_, E, V> {
     }
 }
 
-/// Whether a contract to this agent ends the work; such a contract exceeds no limit.
+/// Whether a contract to this agent ends the issue; no limit refuses such a contract.
 fn ends_work(protocol: &Protocol, to: &AgentName) -> bool {
     protocol.is_kind(to.as_str(), AgentKind::End)
 }
@@ -127,22 +127,22 @@ pub struct Sending<'a> {
 }
 
 impl Sending<'_> {
-    /// The limit that it would exceed, if any.
+    /// The limit that the contract would exceed, if any.
     pub fn exceeds(&self) -> Option<Limit> {
         let limits = self.protocol.definition().limits.as_ref()?;
         let limits = Some(limits).filter(|_| !ends_work(self.protocol, self.to))?;
         self.reached(limits, &self.counted(limits))
     }
 
-    /// Whether it would be refused whatever else it says: for a limit, or because a task is
-    /// missing.
+    /// Whether the contract would be refused whatever its other content: it exceeds a limit, or its
+    /// sender has no task to break down.
     pub fn is_hopeless(&self) -> bool {
         let kind = self.protocol.contract_type(self.kind);
         let lacks_task = |kind| lacks_task(self.issue, kind, self.from);
         kind.is_some_and(lacks_task) || self.exceeds().is_some()
     }
 
-    /// Its counts for the limits.
+    /// What the limits count for this contract.
     fn counted(&self, limits: &Limits) -> Counted {
         let text = |at: &str| self.value.pointer(at).and_then(scalar);
         let item = limits.item.as_ref();
@@ -161,14 +161,14 @@ impl Sending<'_> {
         }
     }
 
-    /// The people that an agent may send to.
+    /// The people to whom an agent can send.
     fn people_for(&self, from: &AgentName) -> Vec<AgentName> {
         let receivers = self.protocol.receivers(from.as_str()).into_iter();
         let people = receivers.filter(|to| self.protocol.is_person(to.as_str()));
         people.cloned().collect()
     }
 
-    /// The first limit that it would exceed.
+    /// The first limit that the contract would exceed.
     fn reached(&self, limits: &Limits, new: &Counted) -> Option<Limit> {
         let issue = self.issue;
         let since = issue.reopened.last().map_or(0, |r| r.handoffs);
@@ -182,7 +182,7 @@ impl Sending<'_> {
         if let Some(end) = end.filter(|end| *end <= self.at) {
             return Some(Limit::Deadline { end });
         }
-        // Sending to a person stays possible.
+        // Sending to a person stays possible, so that somebody can decide.
         let is_for_agent = !self.protocol.is_person(new.to.as_str());
         let most = limits.handoffs.filter(|_| is_for_agent);
         if let Some(most) = most.filter(|&most| count(&|_| true) >= most) {
@@ -224,7 +224,7 @@ impl Sending<'_> {
             && let Some(last) = before.iter().rev().find(|c| same_way(c))
         {
             let passed = (self.at - last.at).num_seconds();
-            // If the clock jumped, wait no longer than that.
+            // After a jump of the clock, the wait is at most the interval.
             if passed.unsigned_abs() < seconds {
                 let left = seconds - passed.max(0).unsigned_abs();
                 return Some(Limit::Cooldown {

@@ -1,5 +1,4 @@
-//! Collects all findings about a refused contract, so that one attempt shows everything.
-//! everything.
+//! Collects every finding about a refused contract, so that one attempt shows them all.
 
 use handoff_base::finding::Finding;
 use handoff_base::ids::AgentName;
@@ -15,8 +14,8 @@ use crate::record::View;
 use crate::step::{SendRequest, Stop};
 
 impl<E, V: View<E>> Planner<'_, E, V> {
-    /// Adds the findings of the other rules to a refusal: about tasks, facts of the issue, findings
-    /// of its reviews, and questions to its sender.
+    /// Adds to a refusal what the other rules find: about tasks, facts of the issue, findings of
+    /// its reviews, and questions to the sender.
     pub(super) fn with_every_misfit(
         &self,
         stop: Stop<E>,
@@ -25,7 +24,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         from: &AgentName,
     ) -> Stop<E> {
         let mut refusal = match stop {
-            // A correction withdraws the failed contract's statements, which others depend on here.
+            // A correction takes back what the failed contract stated, which these checks can't
+            // tell.
             Stop::Refused(refusal) if self.options().replaces.is_none() => refusal,
             other => return other,
         };
@@ -37,7 +37,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                     findings.extend(others);
                 }
                 Err(unreadable @ Stop::Unreadable(_)) => return unreadable,
-                // The first refusal stays.
+                // The first refusal is reported.
                 Err(Stop::Refused(_)) => {}
             }
         }

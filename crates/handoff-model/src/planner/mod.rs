@@ -1,17 +1,17 @@
-//! How each request becomes a step: who may make it, what changes, what is written.
+//! Turns each request into a step: who may make it, what changes, what is written.
 //!
-//! [`plan`] is pure. It reads the issue through a [`View`] and returns the files of the commit, its
-//! message and a receipt, or a typed refusal. The write path runs it on the tip, and again if the
-//! tip moved; the audit runs it for every commit of the history and compares. So the rules for a
-//! valid step exist only here.
+//! [`plan`] is pure. It reads the issue through a [`View`] and returns the commit's files, its
+//! message and a receipt, or a typed refusal. The write path plans on the tip, and again if the tip
+//! moved; the audit plans every commit of the history again and compares. So the rules for valid
+//! steps exist only here.
 //!
 //! - Contracts: `send` and `answer`, `admission` (who may send), `holder` (what the sender holds), `tasks`,
 //!   `findings` (of reviews), `answer_content` (against the questions), `limits`, `misfits` (all at once);
 //! - Events of one handoff: `change`, `lease`, `retry`, `correct`;
-//! - Other requests: `decide`, `annotate`, `approve`, `refuse`, and of a whole issue `give_up`, `reopen` and
-//!   `pause`;
-//! - What follows from any of them: `ending` of an issue with nothing open in it, `follow_up` on what ended,
-//!   `usage` and budgets, and `trail`, which words the commit.
+//! - Other requests: `decide`, `annotate`, `approve`, `refuse`, and about the issue as a whole
+//! `give_up`, `reopen` and `pause`;
+//! - The consequences of any of them: `ending` of an issue in which nothing is open, `follow_up` on
+//! what ended, `usage` and budgets, and `trail`, which words the commit.
 
 mod admission;
 mod annotate;
@@ -64,13 +64,13 @@ pub use limits::Sending;
 pub use send::{reviewed_commit, shown_commit};
 pub use tasks::task_handoff;
 
-/// Plans a step in an issue. `contract` is what it sends.
+/// Plans a step in an issue. `contract` is the one that it sends, if it sends one.
 ///
 /// # Errors
 /// [`Stop`]: a typed refusal, or a failure to read.
 ///
 /// # Panics
-/// If the step sends, and there is no contract.
+/// If the step sends a contract and there is none.
 pub fn plan<E>(
     protocol: &Protocol,
     key: &IssueKey,
@@ -103,8 +103,8 @@ pub fn plan<E>(
     let overdue = issue.filter(|_| !is_expiry && !matches!(planned, Err(Stop::Unreadable(_))));
     let overdue = overdue.map(|issue| planner.overdue(&issue)).transpose()?;
     if let Some(id) = overdue.flatten() {
-        // A repeat writes nothing; the next write records what is overdue. But an event that was
-        // applied to an overdue handoff before its deadline is not a repeat.
+        // A repeat writes nothing, so it can be answered; the next write records what is overdue.
+        // But a repeated event of the overdue handoff itself no longer holds.
         let is_about_it = update.and_then(Update::handoff) == Some(id.number());
         if matches!(planned, Ok(Planned::Repeat(_))) && !is_about_it {
             return planned;
@@ -116,7 +116,7 @@ pub fn plan<E>(
 
 /// Everything that a step changes.
 struct Changed {
-    /// The issue, without what is derived from the records.
+    /// The issue; what is derived from the records is updated later.
     issue: Issue,
     /// The handoffs whose state changes.
     records: Vec<Record>,
@@ -124,23 +124,23 @@ struct Changed {
     subject: HandoffId,
     /// Handoffs whose record changes, but not their state.
     quiet: Vec<Record>,
-    /// Whether the work only continues, so that no state changes.
+    /// Whether the work just continues, so that no state changes.
     goes_on: bool,
-    /// What awaits agents again after the issue is reopened.
+    /// What awaits agents again because the issue is reopened.
     again: Vec<Awaiting>,
-    /// Files of awaiting handoffs to add and remove.
+    /// The files of awaiting handoffs to add and to remove.
     entries: FileChanges,
 }
 
 impl Changed {
-    /// The handoffs of tasks that wait for others.
+    /// The pending handoffs of tasks that depend on others.
     fn waiting(&self) -> Vec<HandoffId> {
         let waits = |task: &&Task| task.state == TaskState::Pending && !task.depends_on.is_empty();
         let waiting = self.issue.tasks.iter().filter(waits);
         waiting.map(|task| task.handoff.clone()).collect()
     }
 
-    /// A change of the states of these handoffs, where the step is about one of them.
+    /// State changes of these handoffs; `subject` is the one that the step is about.
     fn of(issue: Issue, subject: HandoffId, records: Vec<Record>) -> Self {
         Self {
             issue,
@@ -153,7 +153,7 @@ impl Changed {
         }
     }
 
-    /// Lists the deadlines of leases and claims, as the records have them.
+    /// Copies the deadlines of leases and claims from the records to the list of open handoffs.
     fn list_deadlines(&mut self) {
         for record in self.records.iter().chain(&self.quiet) {
             let mut open = self.issue.open.iter_mut();
@@ -183,14 +183,14 @@ fn illegal(record: &Record, illegal: IllegalEvent) -> Refusal {
     }
 }
 
-/// The issue, step and protocol that all requests share.
+/// What all requests need: the protocol, the issue and the step.
 struct Planner<'a, E, V> {
     protocol: &'a Protocol,
     key: &'a IssueKey,
     view: &'a V,
     step: &'a Step,
     contract: Option<&'a SendRequest<'a>>,
-    /// The type of reading errors.
+    /// The error of reading.
     error: PhantomData<E>,
 }
 
@@ -261,8 +261,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
     }
 
-    /// The receipt of the outside event if it was applied before: after a late redelivery, applying
-    /// it again would have another meaning.
+    /// The receipt for an outside event that was applied before. Applying it again could mean
+    /// something else by now.
     fn delivered(&self, issue: Option<&Issue>) -> Result<Option<Receipt>, Stop<E>> {
         let (Some(issue), Some(delivery)) = (issue, self.step.delivery.as_ref()) else {
             return Ok(None);
@@ -282,17 +282,17 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         HandoffId::new(self.key.clone(), number)
     }
 
-    /// A handoff's record, to be changed.
+    /// A copy of a handoff's record, to change.
     fn record(&self, id: &HandoffId) -> Result<Record, Stop<E>> {
         recorded(self.view, id).map(Rc::unwrap_or_clone)
     }
 
-    /// A handoff's record, to be read.
+    /// A handoff's record, to read.
     fn shared_record(&self, id: &HandoffId) -> Result<Rc<Record>, Stop<E>> {
         recorded(self.view, id)
     }
 
-    /// A step that changes the issue but none of its handoffs.
+    /// A step that changes only the issue's file.
     fn in_the_issue(
         &self,
         issue: Issue,
@@ -302,7 +302,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.in_the_issue_again(issue, Vec::new(), about, message)
     }
 
-    /// The same; afterwards these handoffs await agents again.
+    /// Like [`Planner::in_the_issue`]; afterwards the handoffs in `again` await agents again.
     fn in_the_issue_again(
         &self,
         issue: Issue,
@@ -315,7 +315,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(self.issue_written(issue, files, about, message))
     }
 
-    /// Writes these files and the issue's own.
+    /// A step that writes these files and the issue's.
     fn issue_written(
         &self,
         mut issue: Issue,
@@ -336,7 +336,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }))
     }
 
-    /// Counts one more step of the issue, about a handoff; returns when the previous one was made.
+    /// Counts the step in the issue, with its outside event; returns when the previous step was
+    /// made.
     fn next_step(&self, issue: &mut Issue, handoff: u32) -> Option<Moment> {
         issue.steps += 1;
         issue
@@ -370,7 +371,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
     }
 
-    /// Cancels a handoff because of what was sent.
+    /// Cancels a handoff because another one was sent.
     fn withdraw(&self, record: &mut Record, sent: &HandoffId) -> Result<(), Refusal> {
         self.advance(record, Event::Cancel, Some(sent), &EventArgs::default())
     }
@@ -420,7 +421,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         record.transitions.push(Transition {
             at: self.step.at,
             by: self.step.by.clone(),
-            // The worker that notices an expired lease did not cause the event either.
+            // When a lease expires, whoever notices did not cause it.
             worker: self.step.worker.clone().filter(|_| event != Event::Expire),
             event: Some(event),
             from: Some(from),
@@ -433,10 +434,9 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             questions: args.questions,
             values: args.values,
             receiver: args.receiver,
-            // Also if the delay is zero, which only it explains.
+            // Recorded even if the delay was zero: only this value explains that.
             jitter: args.jitter.filter(|_| event == Event::Retry && draws),
             allowed_secrets: args.allowed_secrets,
-            // The agent that notices an expired deadline did not cause the event.
             traceparent: self.step.traceparent.filter(|_| event != Event::Expire),
         });
         if to == State::Failed {
@@ -445,7 +445,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// Updates the open handoffs after the changes, and ends the issue if they leave nothing to do.
+    /// Updates the list of open handoffs after the changes, and ends the issue if nothing is left
+    /// to do.
     fn list_open(&self, changed: &mut Changed) -> Result<(), Stop<E>> {
         let Changed { issue, records, .. } = changed;
         for record in records.iter() {
@@ -530,7 +531,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         })
     }
 
-    /// Writes a handoff's record, and its entry among the open ones, which is derived from it.
+    /// Writes a handoff's record, and the entry derived from it among the open handoffs.
     fn put(&self, files: &mut FileChanges, record: &Record) -> Result<(), Stop<E>> {
         let stored = record::write(record);
         let before = self.view.shared_record(record.id.number());

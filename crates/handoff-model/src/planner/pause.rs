@@ -1,7 +1,7 @@
 //! Pausing an issue, so that nobody is offered its work, and resuming it.
 //!
-//! No handoff changes: held work continues and can be sent on, pending work waits. No deadline
-//! passes for work that a pause holds back.
+//! No handoff changes: work that is held continues and can be sent on, and pending work waits.
+//! While a pause holds work back, its deadlines don't pass.
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Edit, Moment};
@@ -14,7 +14,7 @@ use crate::refusal::{Refusal, RoleRefusal, StateRefusal};
 use crate::step::{FileChanges, Planned, StepEvent, Stop};
 
 impl<E, V: View<E>> Planner<'_, E, V> {
-    /// Pauses an open issue, except for some agents; replaces an earlier pause.
+    /// Pauses an open issue, except for some agents. A new pause replaces the old one.
     pub(super) fn pause(
         &self,
         mut issue: Issue,
@@ -38,8 +38,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(planned)
     }
 
-    /// Notes in the issue that it is paused; returns the file that says so, or `None` if it was
-    /// paused in the same way.
+    /// Pauses the issue; returns the file that records it, or `None` if the issue is already paused
+    /// the same way.
     pub(super) fn begin_pause(
         &self,
         issue: &mut Issue,
@@ -90,8 +90,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(Some((layout::paused_file(self.key), Edit::Bytes(stored))))
     }
 
-    /// Records an outside event that resumes an issue that is not paused, so that a pause from
-    /// before it that arrives later has no effect.
+    /// Records an outside event that resumes an issue that is not paused, so that an older pause
+    /// that arrives later has no effect.
     pub(super) fn go_on(
         &self,
         mut issue: Issue,
@@ -127,7 +127,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         });
     }
 
-    /// Ends the pause of an issue. The work that it held back gets its full time to be claimed.
+    /// Ends the pause of an issue. Work that was held back gets its full time to be claimed.
     pub(super) fn end_pause(
         &self,
         mut issue: Issue,
@@ -174,7 +174,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(self.issue_written(issue, files, about, message))
     }
 
-    /// Whether the actor ended the last pause for this reason.
+    /// Whether the actor ended the last pause with this reason.
     pub(super) fn was_resumed(&self, issue: &Issue, reason: &str) -> bool {
         let last = issue.resumed.last();
         last.is_some_and(|last| last.by == self.step.by && last.reason == reason)
@@ -196,7 +196,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         issue: &Issue,
         agent: &AgentName,
     ) -> Result<(), StateRefusal> {
-        // An issue that comes after others depends on those.
+        // For a pause that waits for other issues, see `ensure_preceded`.
         match issue.held_back(agent) {
             Some(paused) if paused.after.is_empty() => self.ensure_going(issue, agent),
             _ => Ok(()),
@@ -228,7 +228,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
     }
 
-    /// Refuses to offer or expire work that a ledger-wide pause or a preceding issue holds back.
+    /// Refuses to offer, or to expire, work that a ledger-wide pause or an issue before it holds
+    /// back.
     pub(super) fn ensure_handed_out(
         &self,
         issue: &Issue,
@@ -245,7 +246,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// Refuses to offer an agent work of an issue whose predecessors are open.
+    /// Refuses to offer an agent work of an issue that comes after issues that are still open.
     fn ensure_preceded(&self, issue: &Issue, agent: &AgentName) -> Result<(), Stop<E>> {
         let Some(paused) = issue.held_back(agent) else {
             return Ok(());
@@ -262,7 +263,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.view.ended(key).map_err(Stop::Unreadable)
     }
 
-    /// Ends the pause of an issue whose predecessors ended, with its next claim.
+    /// When work is claimed after the issues before it have ended, ends the pause that waited for
+    /// them.
     pub(super) fn go_on_after(&self, issue: &mut Issue, event: Event) -> FileChanges {
         let is_over = |paused: &mut Paused| event.is_claim() && !paused.after.is_empty();
         let Some(paused) = issue.paused.take_if(is_over) else {
@@ -279,8 +281,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(halts.into_iter().find(|halt| halt.holds_back(agent, name)))
     }
 
-    /// The first handoff whose deadline passed and which has not failed yet. A pause stops
-    /// deadlines; a ledger-wide one only those of unclaimed work.
+    /// The first open handoff that is past its deadline. A pause stops deadlines; a ledger-wide
+    /// pause stops only those of unclaimed work.
     pub(super) fn overdue(&self, issue: &Issue) -> Result<Option<HandoffId>, Stop<E>> {
         for open in lease::overdue(issue, self.step.at) {
             if open.state != State::Pending || self.halted(&open.to)?.is_none() {
@@ -290,7 +292,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(None)
     }
 
-    /// Refuses an outside event older than the last one. GitHub's times are in whole seconds.
+    /// Refuses an outside event that is older than the last one. GitHub's times are in whole
+    /// seconds.
     fn ensure_newest(
         &self,
         said_at: Option<Moment>,
@@ -326,8 +329,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         .into())
     }
 
-    /// Whether the actor may pause and resume an issue: its orchestrator, a person, or the sender
-    /// of its first handoff.
+    /// Whether the actor may pause and resume an issue: an orchestrator, a person, or the sender of
+    /// its first handoff.
     pub(super) fn may_pause(&self, first: &Record) -> bool {
         self.leads() || self.step.by == first.from
     }

@@ -1,4 +1,4 @@
-//! Refused contracts, which a protocol may want on record so that every clone sees them.
+//! Refused contracts, which a protocol may keep on record so that every clone sees them.
 
 use crate::planner::{Planner, trail};
 use crate::record::{Issue, RefusedContract, View};
@@ -20,7 +20,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             return Err(RequestRefusal::NotOnRecord(self.key.clone()).into());
         }
         let record = self.record(&self.id(issue.handoffs))?;
-        // An agent that retries the same contract is recorded once.
+        // Immediate retries of the same contract are recorded once.
         let same = |last: &RefusedContract| {
             last.at == issue.updated_at
                 && refused

@@ -10,8 +10,8 @@ use crate::refusal::{RequestRefusal, StateRefusal};
 use crate::step::{Planned, StepEvent, Stop};
 
 impl<E, V: View<E>> Planner<'_, E, V> {
-    /// Reopens a completed or cancelled issue; a cancelled one regains its earlier state. Resumes a
-    /// paused one.
+    /// Reopens a completed or cancelled issue, or resumes a paused one. A cancelled issue returns
+    /// to what it was.
     pub(super) fn reopen(
         &self,
         mut issue: Issue,
@@ -68,8 +68,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.in_the_issue_again(issue, awaiting, record, message)
     }
 
-    /// The handoff that a reopened issue goes on from: the one that its last contract was sent on
-    /// from, else the newest completed one.
+    /// The handoff from which work continues in a reopened issue: the one that its last contract
+    /// was sent on from, else the newest completed one.
     fn basis_again(&self, issue: &Issue, last: &Record) -> Result<Option<HandoffId>, Stop<E>> {
         let sent_on_from = last.follows.as_ref().map(HandoffId::number);
         for number in sent_on_from.into_iter().chain((1..=issue.handoffs).rev()) {

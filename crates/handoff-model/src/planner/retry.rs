@@ -7,18 +7,18 @@ use crate::planner::Planner;
 use crate::record::{Record, Transition};
 use crate::step::EventArgs;
 
-/// The full delay, in thousandths.
+/// The whole delay, in thousandths.
 const WHOLE: u32 = 1000;
 
 impl<E, V> Planner<'_, E, V> {
-    /// Why a failed handoff has no attempt left.
+    /// Why no attempt is left after a failure, if so.
     pub(super) fn why_spent(&self, record: &Record) -> Option<String> {
         record.why_spent(self.protocol, record.failure().map(|f| f.code.as_str()))
     }
 
     /// Marks a failed handoff without attempts left as dead.
     pub(super) fn exhaust(&self, record: &mut Record) {
-        // Without retry rules in the protocol, the retrying agent decides.
+        // If the protocol has no retry rules, whoever retries decides.
         if self.protocol.definition().retry().is_none() {
             return;
         }
@@ -47,7 +47,7 @@ impl<E, V> Planner<'_, E, V> {
             }
             _ => whole,
         };
-        // If the clock was ahead when the attempt failed, that adds no delay.
+        // A clock that was ahead when the attempt failed adds no delay.
         let failed = record.latest().map_or(self.step.at, |t| t.at);
         let at = failed.min(self.step.at).later(seconds);
         (at > self.step.at).then_some(at)

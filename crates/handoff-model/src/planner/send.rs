@@ -1,5 +1,5 @@
-//! Sending a contract: who may, what becomes of the handoff that the sender held, and the new
-//! handoff.
+//! Sending a contract: who may send it, what happens to the handoff that the sender held, and the
+//! new handoff.
 
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::pointer::select;
@@ -25,14 +25,14 @@ use crate::step::message::Account;
 use crate::step::{EventArgs, Planned, PlannedStep, SendRequest, Stop};
 use crate::value::scalar;
 
-/// The failure code of an agent that violated its role.
+/// The failure code for an agent that violated its role.
 const ROLE_VIOLATION: &str = "ROLE_VIOLATION";
 
 /// A contract sent on from the handoff that its sender held.
 struct SentOn<'a> {
     kind: &'a ContractType,
     contract: &'a Contract,
-    /// The handoff that it begins.
+    /// The id of the new handoff.
     id: &'a HandoffId,
     /// The sender's violations of its role.
     violations: &'a [String],
@@ -40,16 +40,16 @@ struct SentOn<'a> {
     ends: bool,
 }
 
-/// What becomes of the handoff that a sender held.
+/// What happens to the handoff that a sender held.
 #[derive(Default)]
 struct Left {
     /// The handoffs whose state changes.
     touched: Vec<Record>,
-    /// One that continues, with a changed lease.
+    /// The handoff itself, if it continues with a changed lease.
     quiet: Vec<Record>,
-    /// How the work on it ended, if it did.
+    /// The account of how it ended, if it did.
     released: Option<Account>,
-    /// One of which only the usage was reported.
+    /// The handoff itself, if only its usage was reported.
     reported: Option<Record>,
 }
 
@@ -109,7 +109,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.demanding(planned, send, kind, from)
     }
 
-    /// The plan for a contract with the checks that it demands, or a refusal with all findings.
+    /// Adds to a plan the evidence checks that its contract demands, or to a refusal all other
+    /// findings.
     fn demanding(
         &self,
         planned: Result<Planned, Stop<E>>,
@@ -133,7 +134,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         from: &AgentName,
     ) -> Result<Planned, Stop<E>> {
         if let Some(issue) = &issue {
-            // Several agents may send the same note; each counts.
+            // The same note from another agent is not a repeat.
             let sent = self.view.sent_before(&send.contract.bytes);
             for number in sent.map_err(Stop::Unreadable)? {
                 let earlier = self.record(&self.id(number))?;
@@ -143,7 +144,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 }
             }
             self.ensure_id_free(issue, send.contract)?;
-            // A note does not resume an issue that ended by itself.
+            // Where issues end by themselves, a note does not resume one.
             if self.protocol.ends() == Ends::ClosingContract {
                 self.ensure_open(issue)?;
             }
@@ -183,7 +184,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 return Ok(Planned::Repeat(Box::new(receipt)));
             }
             self.ensure_not_taken_over(issue, from, basis.as_ref(), self.options().token)?;
-            // First, refuse a different contract with a known id.
+            // Refuse a different contract with a known id before anything else.
             self.ensure_id_free(issue, contract)?;
         }
         let named = contract.to.as_ref().or_else(|| self.protocol.lead());
@@ -258,7 +259,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.with_contract(changed, &file, contract, &account)
     }
 
-    /// Ends or keeps the sender's handoff, with what the contract says about the work.
+    /// Ends the sender's handoff with the outcome that the contract states, or keeps it.
     fn leave(
         &self,
         issue: &mut Issue,
@@ -293,7 +294,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(left)
     }
 
-    /// Completes the issue that a contract ends, and cancels its open handoffs.
+    /// Completes an issue with its closing contract, and cancels its open handoffs.
     fn complete_issue(
         &self,
         issue: &mut Issue,
@@ -314,7 +315,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// A step that changes these handoffs; the last one is new.
+    /// A step that changes these handoffs, the last of which is new.
     pub(super) fn written(
         &self,
         issue: Issue,
@@ -343,8 +344,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(Planned::Write(Box::new(step)))
     }
 
-    /// Begins the handoff of a contract that agrees with the issue's facts, and records its own
-    /// facts.
+    /// Creates the handoff of a contract. Refuses a contract that contradicts the issue's facts;
+    /// adds the facts that it states.
     pub(super) fn begin(
         &self,
         issue: &mut Issue,
@@ -435,7 +436,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         })
     }
 
-    /// The contradictions that a contract is accepted with; the forbidden ones refuse it.
+    /// The contradictions that its rules only warn about; others refuse the contract.
     fn contradictions(
         &self,
         issue: &Issue,
@@ -470,8 +471,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(broken.chain(contract.contradictions.clone()).collect())
     }
 
-    /// Ends the work on the handoff that a sender held, with the outcome that its contract states;
-    /// returns the account of it.
+    /// Ends the handoff that a sender held, with the outcome that its contract states; returns the
+    /// account of that.
     fn release(
         &self,
         held: &mut Record,
@@ -508,7 +509,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(ended(held))
     }
 
-    /// A contract's summary, marked if its sender skipped the work.
+    /// A contract's summary, beginning with the status if its sender skipped the work.
     fn told_summary(&self, kind: Option<&ContractType>, contract: &Contract) -> String {
         let word = contract.status.as_deref().zip(kind);
         match word.filter(|(word, kind)| self.protocol.outcome(kind, Some(word)) == Outcome::Skip) {
@@ -517,8 +518,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
     }
 
-    /// The failure or block that is recorded when a sender's work ends: from the contract's failure
-    /// fields, else its summary.
+    /// What is recorded when a sender's work fails or is blocked: the contract's failure fields,
+    /// else its summary.
     fn outcome_args(
         &self,
         outcome: Outcome,
@@ -530,7 +531,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             args.failure = self.reported(contract.failure.as_ref())?;
         }
         if args.failure.is_some() {
-            // Its summary is the reason.
+            // The failure's message is the reason.
         } else if outcome == Outcome::Fail {
             args.failure = Some(Failure {
                 code: UNSPECIFIED.to_owned(),
@@ -550,8 +551,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(args)
     }
 
-    /// Refuses a contract that reports a failure or block if its sender holds nothing: it would be
-    /// recorded as a success. A deciding agent may send it.
+    /// Refuses a contract that reports a failure or a block if its sender holds nothing: a success
+    /// would be recorded. If an agent that decides receives it first, it is allowed.
     fn ensure_nothing_failed(
         &self,
         kind: &ContractType,
@@ -570,13 +571,13 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         })
     }
 
-    /// The receiver that a contract's sender recommends.
+    /// The agent that a contract's sender recommends as the next receiver.
     fn recommended(&self, kind: &ContractType, contract: &Contract) -> Option<AgentName> {
         let name = scalar(contract.value.pointer(kind.recommends.as_deref()?)?)?;
         Some(self.protocol.agent(&name)?.id.clone())
     }
 
-    /// What a contract says its sender did against its role.
+    /// What a contract shows that its sender did against its role.
     pub(super) fn violations(
         &self,
         kind: &ContractType,
@@ -597,7 +598,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             })
             .map(str::to_owned)
             .collect();
-        // Artifacts that its list omits.
+        // Actions that the artifacts show, although the contract does not list them.
         let shown = kind.artifacts.iter().flat_map(|fields| {
             let kinds = fields.kind.iter().zip(&fields.list);
             let kinds =
@@ -613,8 +614,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         found
     }
 
-    /// The first receiver of a contract: the deciding agent of its route; after a violation, the
-    /// orchestrator.
+    /// Who receives a contract first: after a violation the orchestrator, else the deciding agent
+    /// of its route, if it has one.
     pub(super) fn first_receiver(
         &self,
         from: &AgentName,
@@ -631,15 +632,15 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         via.filter(|via| *via != from).unwrap_or(to).clone()
     }
 
-    /// The failed or blocked handoff of a report, once the report's receiver sends on; the new
-    /// handoff replaces it.
+    /// The failed or blocked handoff that the held report was about: when the receiver of the
+    /// report sends on, the new handoff replaces it.
     fn superseded(
         &self,
         issue: &Issue,
         held: &Record,
         sent: &HandoffId,
     ) -> Result<Option<Record>, Stop<E>> {
-        // Usually the handoff has ended, and its record need not be read.
+        // Usually that handoff has ended, and its record need not be read.
         let is_open = |id: &&HandoffId| issue.open.iter().any(|open| open.id == **id);
         let Some(reported) = held.follows.as_ref().filter(is_open) else {
             return Ok(None);
@@ -655,7 +656,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     }
 }
 
-/// The sender's handoff, with the role violations that its contract reports.
+/// The held handoff, with the violations by its sender that the contract reports.
 fn accused(kind: &ContractType, contract: &Contract, mut held: Record) -> Record {
     let found = kind.violations.as_deref();
     let found = found.and_then(|at| contract.value.pointer(at)?.as_array());
@@ -678,7 +679,7 @@ pub(super) fn ensure_parts_done(held: &Record) -> Result<(), QueueRefusal> {
     })
 }
 
-/// What a request says that its answer must contain.
+/// What a request says that its answer must deliver.
 fn expected(kind: &ContractType, value: &Value) -> Option<Expected> {
     let fields = kind.expects.as_ref()?;
     let text = |at: &str| scalar(value.pointer(at)?);
@@ -702,8 +703,8 @@ pub fn reviewed_commit(
     named.or_else(|| shown_commit(kind, issue, held))
 }
 
-/// The commit that a review's sender was shown: noted by an event after it got the work, else named
-/// by its claim.
+/// The commit that a review's sender was shown: the newest that an event noted since the work was
+/// sent, else the work's own.
 pub fn shown_commit(
     kind: &ContractType,
     issue: Option<&Issue>,
@@ -720,8 +721,8 @@ pub fn shown_commit(
     noted.or_else(|| Some(held.code.as_ref()?.commit.clone()))
 }
 
-/// The code that a contract is about: for a review, that of the reviewed commit; otherwise what its
-/// branch contained when it was sent. A review is about nothing else.
+/// The code that a contract is about: for a review, the reviewed commit, if one is known; otherwise
+/// the tip of its branch when it was sent.
 fn code(
     kind: Option<&ContractType>,
     contract: &Contract,
@@ -779,7 +780,7 @@ fn own_retry(kind: &ContractType, value: &Value) -> Option<OwnRetry> {
     (own != OwnRetry::default()).then_some(own)
 }
 
-/// Records what a request expects of its answer.
+/// Records what a request expects of its answer, and its retry settings.
 pub(super) fn expect_answer(new: &mut Record, kind: &ContractType, contract: &Contract) {
     new.expects = expected(kind, &contract.value);
     let retries = kind.max_retries.as_deref();

@@ -19,8 +19,8 @@ const SETTABLE: [&str; 5] = [
 ];
 
 impl<E, V: View<E>> Planner<'_, E, V> {
-    /// Sets facts of an open issue; a priority is that of all that is open in it, and of what follows.
-    /// It may come after other issues from then on.
+    /// Sets facts of an open issue, and the issues that it comes after. A priority applies to
+    /// everything that is open in the issue, and to what follows.
     pub(super) fn set(
         &self,
         mut issue: Issue,

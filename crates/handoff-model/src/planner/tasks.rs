@@ -13,8 +13,8 @@ use crate::refusal::ContractRefusal;
 use crate::step::{EventArgs, Stop};
 
 impl<E, V: View<E>> Planner<'_, E, V> {
-    /// Whether a contract breaks down the task of the handoff that its sender holds. The sender
-    /// keeps it until all parts are done.
+    /// Whether a contract breaks down the task that its sender holds. The sender keeps it until all
+    /// parts are done.
     pub(super) fn breaks_down(
         &self,
         kind: &ContractType,
@@ -29,8 +29,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         })
     }
 
-    /// Whether a planned part was rejected or cancelled, so that its sender may send the plan
-    /// again.
+    /// Whether a part in a plan was rejected or cancelled, so that the plan may be sent again.
     pub(super) fn plan_turned_down(
         &self,
         issue: &Issue,
@@ -50,8 +49,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(false)
     }
 
-    /// Completes the reports on a task's parts that its holder works on: the new plan follows from
-    /// them.
+    /// Completes the reports on a task's parts that its holder has claimed: the new plan is the
+    /// answer to them.
     pub(super) fn reports_on(
         &self,
         issue: &Issue,
@@ -134,7 +133,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 record.summary = title;
             }
             changed.issue.handoffs = first + i;
-            // A new plan for a pending task replaces the old one.
+            // A task that is planned again gets a new handoff in place of the old one.
             if let Some(known) = find(&changed.issue, parent.as_deref(), id) {
                 let mut old = self.record(&known.handoff)?;
                 changed.issue.unfollowed.retain(|id| *id != old.id);
@@ -160,7 +159,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             });
             changed.records.push(record);
         }
-        // Every task has its handoff now, so dependencies can be recorded.
+        // Dependencies can be recorded only now that every task has its handoff.
         let issue = &changed.issue;
         for record in &mut changed.records {
             if record.id.number() >= first
@@ -185,7 +184,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.wait_instead(changed, &replaced)
     }
 
-    /// Replaces a handoff by its successor in what others wait for.
+    /// Where others wait for a replaced handoff, makes them wait for the new one.
     fn wait_instead(
         &self,
         changed: &mut Changed,
@@ -209,8 +208,9 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// Updates tasks after their handoffs: a completed task frees its dependents; a parent lists
-    /// the agents of its parts, and is done when its last report is taken up.
+    /// Updates tasks after a change of their handoffs. A completed task no longer blocks its
+    /// dependents. A parent lists the open handoffs of its parts, and is done when the last report
+    /// is completed.
     pub(super) fn follow_tasks(&self, changed: &mut Changed) -> Result<(), Stop<E>> {
         if changed.issue.tasks.is_empty() {
             return Ok(());
@@ -234,7 +234,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// Updates the task of a handoff; returns whether it has one.
+    /// Updates the state of a handoff's task; returns whether it has one.
     fn follow_task(&self, issue: &mut Issue, id: &HandoffId, state: State) -> bool {
         let tasks = &mut issue.tasks;
         let Some(at) = tasks.iter().position(|task| task.handoff == *id) else {
@@ -257,7 +257,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         true
     }
 
-    /// Removes a completed handoff from the dependencies of others.
+    /// Removes a completed handoff from what others wait for.
     fn free(&self, changed: &mut Changed, done: &HandoffId) -> Result<(), Stop<E>> {
         for id in changed.waiting() {
             self.change_quietly(changed, &id, |record| {
@@ -269,8 +269,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// Changes a record without a change of its state; `change` returns whether it changed
-    /// anything.
+    /// Changes a record without changing its state; `change` returns whether it changed anything.
     fn change_quietly(
         &self,
         changed: &mut Changed,
@@ -289,8 +288,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(())
     }
 
-    /// Updates a part after a report on it. If the report was rejected or cancelled, its agent
-    /// works on the part again, and its parent and its dependents wait until it is reported again.
+    /// Updates a part after a report on it. If the report was rejected or cancelled, the part is
+    /// worked on again, and its parent and its dependents wait for the next report.
     fn follow_report(
         &self,
         changed: &mut Changed,
@@ -337,8 +336,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
     }
 
-    /// Updates a part's parent after a handoff of the part or a report on it. The parent is done
-    /// when all parts are and the last report is taken up.
+    /// Updates a part's parent after a change of the part's handoff or of a report on it. The
+    /// parent is completed when all parts are and the last report is completed.
     fn follow_part(
         &self,
         changed: &mut Changed,
@@ -362,7 +361,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         if state != State::Completed || !is_done(&changed.issue, parent) {
             return Ok(());
         }
-        // Its last report can only be sent now.
+        // Not while a report on a part is still open, as when this step sends it.
         let is_open = |r: &Record| {
             let of = r.task.as_ref().and_then(|task| task.parent.as_deref());
             of == Some(parent) && !r.state.is_terminal()
@@ -399,7 +398,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let mut cancelled = Vec::new();
         for id in std::mem::take(&mut whole.parts) {
             let mut part = self.record(&id)?;
-            // A part whose report was rejected has ended.
+            // Handoffs of parts whose report was rejected have ended already.
             if part.state.is_terminal() {
                 continue;
             }
@@ -410,7 +409,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     }
 }
 
-/// Whether all parts of a task are completed and reported.
+/// Whether all parts of a task are completed, and were reported.
 fn is_done(issue: &Issue, parent: &str) -> bool {
     let mut parts = issue
         .tasks
@@ -419,7 +418,7 @@ fn is_done(issue: &Issue, parent: &str) -> bool {
     parts.all(|t| t.state == TaskState::Completed && !issue.unfollowed.contains(&t.handoff))
 }
 
-/// Whether a handoff belongs to a part of a task.
+/// Whether this is the handoff of a part of a task.
 pub(super) fn is_part(issue: &Issue, id: &HandoffId) -> bool {
     let mut tasks = issue.tasks.iter();
     tasks.any(|t| t.handoff == *id && t.parent.is_some())
@@ -446,7 +445,7 @@ fn root<'i>(issue: &'i Issue, id: &str) -> Option<&'i Task> {
     find(issue, None, id)
 }
 
-/// Where a contract's tasks contradict what the issue knows of them.
+/// How a contract's tasks contradict the issue's.
 pub(super) fn task_mismatches(
     issue: &Issue,
     fields: &TaskFields,
@@ -479,7 +478,7 @@ fn open_handoff<'i>(issue: &'i Issue, task: &Task) -> Option<&'i OpenHandoff> {
     issue.open.iter().find(|open| open.id == task.handoff)
 }
 
-/// Whether no contract of this type can be sent because it breaks down a task and its sender has
+/// Whether an agent can't send contracts of this type because they break down a task and it has
 /// none.
 pub(super) fn lacks_task(issue: &Issue, kind: &ContractType, from: &AgentName) -> bool {
     let breaks_down = |fields: &TaskFields| fields.parent.is_some() && fields.opens.is_some();
@@ -491,7 +490,7 @@ pub(super) fn lacks_task(issue: &Issue, kind: &ContractType, from: &AgentName) -
     kind.tasks.as_ref().is_some_and(breaks_down) && !whole.any(is_with_sender)
 }
 
-/// Why a sender does not work on the task of an open handoff, if so.
+/// Why a sender is not working on the task of an open handoff, if it is not.
 fn not_at_work(task: &Task, open: &OpenHandoff, from: &AgentName) -> Option<String> {
     let OpenHandoff { to, state, .. } = open;
     (*state != State::InProgress || to != from).then(|| {
@@ -511,7 +510,7 @@ fn parent_fault(issue: &Issue, plan: &TaskPlan, from: &AgentName) -> Option<(Fin
         .as_deref()
         .and_then(|part| find(issue, Some(id), part));
     let late = part.is_some_and(|part| issue.unfollowed.contains(&part.handoff));
-    // The report on the last part may arrive after the task itself is done.
+    // The report on a part may be sent again after the task itself is completed.
     let text = if task.state == TaskState::Completed && !late {
         format!("task {} is completed", quoted(id))
     } else if plan.opens.is_empty() {
@@ -524,12 +523,13 @@ fn parent_fault(issue: &Issue, plan: &TaskPlan, from: &AgentName) -> Option<(Fin
     Some((FindingCode::TaskState, text))
 }
 
-/// Tasks that were planned before, have unknown dependencies, or depend on one another.
+/// Faults of newly planned tasks: work on them has begun, their dependencies are unknown, or they
+/// depend on one another.
 fn planned_faults(issue: &Issue, fields: &TaskFields, plan: &TaskPlan) -> Vec<Finding> {
     let mut found = Vec::new();
     let parent = plan.parent.as_deref();
     for id in &plan.opens {
-        // A part whose report was rejected or cancelled may be planned again, too.
+        // A part whose report was rejected or cancelled may also be planned again.
         let is_begun = |t: &&Task| t.state.is_begun() && !issue.unfollowed.contains(&t.handoff);
         if let Some(task) = find(issue, parent, id).filter(is_begun) {
             let text = format!("task {} is {} already", quoted(id), task.state.as_str());
@@ -544,7 +544,7 @@ fn planned_faults(issue: &Issue, fields: &TaskFields, plan: &TaskPlan) -> Vec<Fi
             }
         }
     }
-    // Planned tasks may depend on newly planned ones.
+    // Tasks that were planned before may depend on the new ones.
     let mut all = plan.clone();
     for task in issue.tasks.iter().filter(|t| {
         t.parent.as_deref() == parent
@@ -578,7 +578,7 @@ fn completed_fault(
     };
     let text = match open_handoff(issue, task) {
         Some(open) => not_at_work(task, open, from)?,
-        // The task was completed before its report.
+        // A part is completed before it is reported.
         None if issue.unfollowed.contains(&task.handoff) => return None,
         None => format!("task {} is {} already", quoted(id), task.state.as_str()),
     };

@@ -1,5 +1,5 @@
-//! The message of a step's commit. It is derived from the issue, its records, the actor and the
-//! request, so that an audit derives the same.
+//! The message of a step's commit. It follows from the issue, its records, the actor and the
+//! request, so that an audit derives the same message.
 
 use handoff_base::Moment;
 use handoff_protocol::{ContractType, Event, State};
@@ -40,7 +40,7 @@ pub(super) fn account(record: &Record) -> Account {
     }
 }
 
-/// The account of an extended lease.
+/// The account of a lease's extension.
 pub(super) fn extension(record: &Record, at: Moment, news: Option<&Progress>) -> Account {
     let event = Event::Extend;
     let done = done(event, record, at);
@@ -51,7 +51,7 @@ pub(super) fn extension(record: &Record, at: Moment, news: Option<&Progress>) ->
     }
 }
 
-/// What an event did to a handoff, as worded in a subject.
+/// What an event did to a handoff, in the words of a subject.
 fn done(event: Event, record: &Record, at: Moment) -> String {
     let spent = match record.state {
         State::Dead => ", no attempt left",
@@ -81,13 +81,13 @@ fn done(event: Event, record: &Record, at: Moment) -> String {
     }
 }
 
-/// The end of a lease, as worded in a subject.
+/// The end of a lease, in the words of a subject.
 fn end(lease: Option<&Lease>, at: Moment) -> String {
     let end = lease.and_then(|lease| lease.expires_at);
     end.map_or_else(String::new, |end| format!(", until {}", clock(end, at)))
 }
 
-/// A moment in UTC: the time, with its date on another day than the step's.
+/// A moment in UTC: the time, and the date if it is not the step's.
 fn clock(moment: Moment, at: Moment) -> String {
     let form = if moment.date_naive() == at.date_naive() {
         "%H:%M"
@@ -97,7 +97,7 @@ fn clock(moment: Moment, at: Moment) -> String {
     moment.format(form).to_string()
 }
 
-/// The first question, in the words of the agent that asks.
+/// The first question, in the words of the agent that asked.
 fn first(questions: &[Question]) -> Option<String> {
     let question = questions.first()?;
     Some(
@@ -110,16 +110,15 @@ fn first(questions: &[Question]) -> Option<String> {
 }
 
 impl<E, V: View<E>> Planner<'_, E, V> {
-    /// How long a holder has held a handoff, in seconds; time after the end of its lease does not
-    /// count.
+    /// How long a lease has been held, in seconds; time after its end does not count.
     pub(super) fn held_seconds(&self, record: &Record) -> Option<u64> {
         let lease = record.lease.as_ref()?;
         let end = lease.expires_at.unwrap_or(self.step.at);
         Some(seconds(lease.since, end.min(self.step.at)))
     }
 
-    /// How long a handoff that is claimed now was claimable, in seconds: since it became pending,
-    /// its pause ended and its dependencies were completed.
+    /// How long a handoff that is now claimed was claimable before, in seconds: since it became
+    /// pending, its delay ended, and its dependencies were completed.
     pub(super) fn waited_seconds(
         &self,
         issue: &Issue,
@@ -144,7 +143,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(Some(seconds(since, self.step.at)))
     }
 
-    /// The account of a sent contract: it began a handoff.
+    /// The account of a sent contract, which starts a handoff.
     pub(super) fn sent_account(
         &self,
         new: &Record,
@@ -152,7 +151,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         contract: &Contract,
     ) -> Account {
         let done = format!("sent to {}", new.to);
-        // A contract without a summary has its type's title instead.
+        // A contract without a summary has its type's title as summary, which says nothing.
         let own = Some(&new.summary).filter(|summary| **summary != kind.title);
         let findings = self.findings(contract);
         let said = own.or(findings.as_ref()).unwrap_or(&new.title).clone();
@@ -163,7 +162,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
     }
 
-    /// The account of a corrected contract: it began the next attempt.
+    /// The account of a corrected contract, which starts the next attempt.
     pub(super) fn corrected_account(
         &self,
         new: &Record,
@@ -178,8 +177,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
     }
 
-    /// The account of a sent contract: it failed or blocked its sender's handoff, else it began
-    /// one.
+    /// The account of a contract that may end its sender's handoff: the failure or the block, if it
+    /// reports one; else that it was sent.
     pub(super) fn outcome_account(
         &self,
         new: &Record,
@@ -205,7 +204,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         traces.counts(&contract.value)
     }
 
-    /// The message of the commit of a step that is recorded with a handoff.
+    /// The commit message of a step.
     pub(super) fn message(
         &self,
         issue: &Issue,
@@ -226,7 +225,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         message.render()
     }
 
-    /// The issue's pull request: from its contracts, else from the newest note.
+    /// The issue's pull request, as its contracts state it, else as the newest note does.
     fn pull_request(&self, issue: &Issue) -> Option<String> {
         let traces = self.protocol.definition().traces.as_ref()?;
         let name = traces.pull_request.as_ref()?;
@@ -242,7 +241,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     }
 }
 
-/// The account of something that changes no handoff's state.
+/// The account of a step that changes no handoff's state.
 pub(super) fn remark(event: StepEvent, about: &impl ToString, done: &str, why: &str) -> Account {
     Account {
         reason: Some(why.to_owned()).filter(|why| !why.is_empty()),

@@ -13,7 +13,7 @@ use crate::refusal::RequestRefusal;
 use crate::step::{FileChanges, Stop};
 use crate::{layout, record};
 
-/// Whether a report has less of something that budgets count than an earlier one.
+/// Whether a report has less than an earlier one of something that budgets count.
 fn is_less(report: &[ModelUsage], known: &[ModelUsage]) -> bool {
     let (report, known) = (Spent::of(report), Spent::of(known));
     let cost = |currency| report.cost.get(currency).copied().unwrap_or_default();
@@ -41,7 +41,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let same = |known: &&mut Usage| known.token == report.token && known.by == report.by;
         match record.usage.iter_mut().find(same) {
             Some(known) if known.models == report.models => return Ok(false),
-            // Otherwise an agent could clear a spent budget.
+            // A report with less could free a spent budget.
             Some(known) if is_less(&report.models, &known.models) => {
                 return Err(RequestRefusal::Usage(NoUsage::Less));
             }
@@ -73,7 +73,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     /// returns the files of those days.
     pub(super) fn book(&self, changed: &mut Changed) -> Result<FileChanges, Stop<E>> {
         let definition = self.protocol.definition();
-        // Claims under budgets that were removed are ended all the same.
+        // Claims that began under removed budgets must still be ended.
         if definition.budgets().is_empty() && changed.issue.spent.is_empty() {
             return Ok(Vec::new());
         }
