@@ -343,7 +343,7 @@ fn written(
     let wanted = next.wanted(agent);
     let open = |known: &Known| before_work(known, onward.rules.protocol());
     let skeleton = wanted.write(onward.rules, &open(&brief))?;
-    // It does not contain every known value.
+    // A value that was shortened need not occur in this contract.
     let shortened = shortened && wanted.write(onward.rules, &open(&known))?.text != skeleton.text;
     Ok(Contract {
         next,

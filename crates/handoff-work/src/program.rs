@@ -143,7 +143,7 @@ impl Said {
 }
 
 impl Program {
-    /// For a repository whose commands run in this folder.
+    /// Runs commands in the repository of this folder; `branch` is the ledger's, if one was named.
     ///
     /// # Errors
     /// The system's error, if the program's path is unknown.

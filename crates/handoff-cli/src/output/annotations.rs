@@ -37,10 +37,10 @@ pub fn show(output: &mut Output, found: &[Annotation], verdict: &str) -> Result<
 /// The maximum number of annotations per severity that GitHub shows for a step.
 pub const MOST_SHOWN: usize = 10;
 
-/// In characters.
+/// The maximum length of a title, in characters.
 const MOST_TITLE: usize = 120;
 
-/// In characters.
+/// The maximum length of a message, in characters.
 const MOST_MESSAGE: usize = 4000;
 
 /// The severity of an annotation.

@@ -290,7 +290,7 @@ impl Output {
             let text = self.halts_text() + &answer.text(&self.look(now()?));
             self.show(&text)?;
             if let Some(missed) = missed {
-                // With --offline, it is not an error.
+                // With --offline there is no trouble: the missing step is then a notice, not an error.
                 let unpublished = self.unpublished.as_ref();
                 if unpublished.is_some_and(|unpublished| unpublished.trouble.is_some()) {
                     self.fail(&missed);

@@ -32,12 +32,12 @@ pub struct Look {
 }
 
 impl Look {
-    /// For this screen, or for none.
+    /// The look on this screen, or without a terminal.
     pub fn new(now: Moment, screen: Option<Screen>) -> Self {
         Self { now, screen }
     }
 
-    /// For anything but a terminal.
+    /// The look without a terminal.
     pub fn plain(now: Moment) -> Self {
         Self::new(now, None)
     }

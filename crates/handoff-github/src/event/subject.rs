@@ -46,7 +46,7 @@ pub struct Naming {
 }
 
 impl Naming {
-    /// Without a ledger: only GitHub's answer, and the usual branch names.
+    /// How issues are found without a ledger: by GitHub's answer, and by the usual branch names.
     pub fn given(closes: &[IssueKey]) -> Self {
         Self {
             closes: closes.to_vec(),
@@ -54,7 +54,8 @@ impl Naming {
         }
     }
 
-    /// With the branch patterns of the ledger's protocols.
+    /// How issues are found with a ledger: also by its repositories, and by its protocols' branch
+    /// patterns.
     ///
     /// # Errors
     /// [`LedgerError`] if the ledger cannot be read.
