@@ -4,7 +4,7 @@
 //!
 //! - [`layout`], [`value`], [`mod@trailers`], [`branches`]: paths, values, trailers and branches, as text;
 //! - [`record`]: the stored types, and read access to them ([`View`]);
-//! - [`rules`]: checks of rule files; [`contract`]: from a document to a checked [`Contract`];
+//! - [`rules`]: files with rules; [`contract`]: from a document to a checked [`Contract`];
 //! - [`refusal`]: why a step is refused ([`Refusal`]);
 //! - [`step`]: requests, and the commits that they become;
 //! - [`decision`]: what should happen next, by the protocol's rules;

@@ -88,7 +88,7 @@ pub enum Limit {
     #[error("{}", counted(*most, "handoff"))]
     Handoffs {
         most: u32,
-        /// The people to whom the sender can still hand it.
+        /// The people to whom the sender can still send it.
         people: Vec<AgentName>,
     },
     /// Handoffs about the same item.
@@ -96,7 +96,7 @@ pub enum Limit {
     Item {
         item: String,
         most: u32,
-        /// The people to whom the sender can still hand it.
+        /// The people to whom the sender can still send it.
         people: Vec<AgentName>,
     },
     /// The number of rounds.

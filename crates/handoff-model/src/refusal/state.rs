@@ -73,7 +73,7 @@ pub enum StateRefusal {
         id: HandoffId,
         illegal: IllegalEvent,
     },
-    /// A handoff that was turned down can't be approved.
+    /// A handoff that was rejected or cancelled can't be approved.
     #[error("{id} is {state}: there is nothing to approve")]
     NothingToApprove { id: HandoffId, state: State },
     /// An outside event is older than the current pause or reopening.

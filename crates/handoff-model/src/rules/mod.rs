@@ -1,4 +1,4 @@
-//! The files of rules: protocol folders, settings, strictness, and gate policies.
+//! Files with rules: checks of protocol folders, settings, strictness, and gate policies.
 
 mod contradictions;
 mod gate_policy;

@@ -185,8 +185,8 @@ fn lacks(kind: &ContractType, schema: Option<&Value>, template: &[u8]) -> Vec<Fi
     warnings.collect()
 }
 
-/// Truncates findings to the maximum for one contract, and counts the rest. Errors come before
-/// warnings.
+/// Truncates findings to the maximum for one contract, and adds a finding with the number of the
+/// rest, as severe as the worst of these.
 fn capped(mut findings: Vec<Finding>) -> Vec<Finding> {
     let more = findings.len().saturating_sub(MAX_FINDINGS);
     if more > 0 {

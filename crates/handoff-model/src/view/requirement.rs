@@ -282,7 +282,7 @@ impl<'a> Said<'a> {
     }
 }
 
-/// Whether a handoff can be approved: one that was turned down can't.
+/// Whether a handoff can be approved: not if it was rejected or cancelled.
 fn can_be_approved<E>(
     view: &impl View<E>,
     requirement: &Requirement,

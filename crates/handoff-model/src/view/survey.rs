@@ -253,7 +253,7 @@ impl<'a> IssueSurvey<'a> {
         HandoffId::new(self.key.clone(), handoff.number)
     }
 
-    /// Whether a pause keeps an agent from its work.
+    /// Whether a pause holds an agent's work back.
     pub fn holds_back(&self, agent: AgentRef<'_>) -> bool {
         let paused = self.paused.as_ref();
         paused.is_some_and(|paused| paused.except.iter().all(|one| one.borrowed() != agent))
