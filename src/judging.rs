@@ -158,7 +158,6 @@ pub(crate) fn request(
     Ok(request)
 }
 
-/// Judges a pull request.
 pub(crate) fn judge(
     (ledger, tip): (&Ledger<'_>, &Snapshot<'_>),
     policy: &GatePolicy,

@@ -381,7 +381,6 @@ impl Where {
 
 /// The target of a cancel.
 enum Cancelled {
-    /// A handoff.
     Handoff(HandoffId),
     /// A handoff of the named issue, whose cancel this repeats.
     Repeated(HandoffId),

@@ -305,7 +305,6 @@ impl Answer for ExplainView {
     }
 }
 
-/// The details of one code.
 fn details(code: &ExplainedCode) -> String {
     let mut text = format!("{}  ({}", code.code, kind(code));
     if let [first, rest @ ..] = code.exit {

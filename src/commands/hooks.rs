@@ -334,7 +334,6 @@ impl Answer for HooksChangeView {
     }
 }
 
-/// An action as text.
 fn action_text(action: Action, path: &str, dry_run: bool) -> String {
     let (would, did) = match action {
         Action::Create => ("create", "created"),

@@ -31,7 +31,6 @@ impl Arguments {
     }
 }
 
-/// Reopens an issue.
 pub(super) fn reopen(
     issue: &str,
     reason: &str,

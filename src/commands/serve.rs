@@ -41,7 +41,6 @@ pub(crate) struct Arguments {
 
 /// A request from a web server's thread to the ledger's reader.
 enum PageRequest {
-    /// The page.
     Page(Sender<Answer>),
     /// The ledger's newest commit.
     Tip(Sender<Answer>),

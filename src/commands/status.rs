@@ -354,7 +354,6 @@ impl Answer for StatusView<'_> {
     }
 }
 
-/// The unpushed code, as text.
 pub(super) fn unpushed_text(all: &[UnpushedCode]) -> String {
     let each = all.iter().map(unpushed);
     each.map(|(what, cure)| format!("{what}: {cure}\n"))

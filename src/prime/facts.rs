@@ -29,7 +29,7 @@ impl Facts<'_> {
     }
 }
 
-/// All facts.
+/// What an agent's page is made from.
 pub(super) struct Facts<'a> {
     pub(super) agent: AgentName,
     pub(super) party: Option<&'a Agent>,

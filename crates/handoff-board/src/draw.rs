@@ -331,7 +331,6 @@ fn detail(frame: &mut Frame<'_>, looked: &mut Looked, paint: Paint, head: Rect, 
     frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), body);
 }
 
-/// The style of a diff line.
 fn line_style(line: &str, is_diff: bool, paint: Paint) -> Style {
     match line.chars().next() {
         Some('+') if is_diff && paint.has_colors => Style::new().fg(Color::Green),

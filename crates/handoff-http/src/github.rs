@@ -374,7 +374,6 @@ fn asked_to_wait(headers: &HeaderMap, message: &str) -> Option<Duration> {
     u64::try_from(left).ok().map(Duration::from_secs)
 }
 
-/// A number in a header.
 fn number(headers: &HeaderMap, name: &str) -> Option<i64> {
     headers.get(name)?.to_str().ok()?.trim().parse().ok()
 }

@@ -44,7 +44,6 @@ const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// How a connection determines its protocol version.
 enum Era {
-    /// By a handshake.
     Handshake(&'static str),
     /// By the `_meta` of each request.
     Stateless,

@@ -149,7 +149,7 @@ impl Piece {
 
 /// The result of a merge.
 pub(super) enum Merged {
-    /// This tree.
+    /// The merged tree, which has no conflicts.
     Tree(String),
     /// Conflicts in these files.
     Conflicts(Vec<String>),

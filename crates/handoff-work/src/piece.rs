@@ -1121,7 +1121,6 @@ fn recordable(text: &str) -> String {
     text
 }
 
-/// A text on one line.
 pub(super) fn one_line(text: &str) -> String {
     handoff::base::text::one_line(text)
 }

@@ -115,7 +115,6 @@ impl Said {
         limits.iter().any(|limit| limit.as_str() == self.code())
     }
 
-    /// The hint.
     pub(super) fn hint(&self) -> &str {
         self.document["error"]["hint"].as_str().unwrap_or_default()
     }

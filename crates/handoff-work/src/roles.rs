@@ -404,7 +404,6 @@ fn begins(command: &str, with: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
-/// A file with roles.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RolesFile {

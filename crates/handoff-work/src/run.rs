@@ -73,7 +73,6 @@ pub(super) struct End {
     pub(super) status: Option<ExitStatus>,
     /// The end of its output.
     pub(super) tail: String,
-    /// Its usage.
     pub(super) used: UsageSoFar,
 }
 

@@ -74,7 +74,6 @@ fn new_file(path: &Path) -> io::Result<File> {
     File::options().write(true).create_new(true).open(path)
 }
 
-/// The output of a run.
 pub(super) struct RunOutput {
     so_far: Arc<Mutex<SoFar>>,
     ended: Receiver<()>,

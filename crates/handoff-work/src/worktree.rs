@@ -34,7 +34,6 @@ const ENDING: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug)]
 pub(super) struct Worktrees {
     pub(super) program: Program,
-    /// Their folder.
     folder: PathBuf,
     /// The folder of their locks and notes.
     notes: PathBuf,

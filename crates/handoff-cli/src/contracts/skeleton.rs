@@ -150,7 +150,6 @@ impl Format {
     }
 }
 
-/// The schema of a contract type.
 fn schema_of(rules: &Rules<'_>, kind: &ContractType) -> Result<Value, Failure> {
     let bytes = rules.bytes(&kind.schema)?;
     Ok(serde_json::from_slice(&bytes).unwrap_or_default())

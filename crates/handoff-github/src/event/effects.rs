@@ -17,7 +17,6 @@ use super::values::says;
 pub(super) struct Work<'w, 'a, 'r> {
     pub(super) context: &'w mut EventContext<'a, 'r>,
     pub(super) event: &'w Event,
-    /// The issue.
     pub(super) key: IssueKey,
     pub(super) issues: Vec<IssueKey>,
     pub(super) pull_request: Option<u64>,

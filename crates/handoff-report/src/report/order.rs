@@ -14,7 +14,6 @@ use handoff::model::{
 };
 use handoff::protocol::Event;
 
-/// One step.
 #[derive(Clone, Debug)]
 pub(super) struct Step<'a> {
     /// Its time, but not before the steps that it depends on.
