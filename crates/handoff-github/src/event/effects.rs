@@ -18,6 +18,7 @@ pub(super) struct Work<'w, 'a, 'r> {
     pub(super) context: &'w mut EventContext<'a, 'r>,
     pub(super) event: &'w Event,
     pub(super) key: IssueKey,
+    /// All issues that the event is about, this one among them.
     pub(super) issues: Vec<IssueKey>,
     pub(super) pull_request: Option<u64>,
     pub(super) rules: Rules<'r>,
