@@ -229,6 +229,7 @@ fn what_can_be_set_is_listed_and_anything_else_is_refused() {
     time.person_lease_seconds             86400    a whole number or default                                                          how long a claim of a person holds, in seconds
     time.acknowledge_seconds              30       a whole number or default                                                          in how many seconds an agent must claim what it gets
     retry                                 2        a whole number or default                                                          how many attempts may follow the first
+    limits.retry.runs.*                   default  now, later, never, person or default                                               whether another attempt helps when a run ended so
     limits.handoffs                       10       a whole number or default                                                          how many handoffs an issue may have
     limits.item                           3        a whole number                                                                     how many handoffs may be about one item
     limits.deadline_seconds               default  a whole number or default                                                          how long after its start an issue may be handed on
@@ -249,6 +250,8 @@ fn what_can_be_set_is_listed_and_anything_else_is_refused() {
         "protocol set delegation evidence on",
         "protocol set delegation evidence.weather off",
         "protocol set delegation time.lease_seconds default",
+        "protocol set delegation limits.retry.runs.EXIT sometimes",
+        "protocol set delegation limits.retry.runs.WEATHER now",
         "protocol set delegation limits.rounds.none 3",
         "protocol set delegation consistency.no-such-rule off",
         "protocol set delegation evidence",
@@ -279,6 +282,17 @@ fn what_can_be_set_is_listed_and_anything_else_is_refused() {
     error: protocol delegation was not changed: time.lease_seconds takes a whole number, not "default"
     hint: `git handoff protocol set delegation` lists what can be set
     --- exit 2
+    $ git handoff protocol set delegation limits.retry.runs.EXIT sometimes
+    --- stderr
+    error: protocol delegation was not changed: limits.retry.runs.EXIT takes now, later, never, person or default, not "sometimes"
+    hint: `git handoff protocol set delegation` lists what can be set
+    --- exit 2
+    $ git handoff protocol set delegation limits.retry.runs.WEATHER now
+    --- stderr
+    error: the protocol is invalid
+      107:182 /limits/retry/runs protocol.syntax unknown variant `WEATHER`, expected one of `NO_WORKTREE`, `AGENT_FAILED`, `NOT_STARTED`, `WORKER_LOST`, `CONTRACT_REFUSED`, `TIME_SPENT`, `BUDGET_SPENT`, `NOT_ENDED`, `SIGNAL`, `NOTHING_HANDED_ON`, `EXIT`, `BRANCH_REFUSED`, `WORKERS_LOST`, `NOT_READY`, `UNAVAILABLE`, `NEEDS_PERSON`
+    hint: fix it until `git handoff protocol check FOLDER` finds nothing
+    --- exit 3
     $ git handoff protocol set delegation limits.rounds.none 3
     --- stderr
     error: protocol delegation was not changed: the protocol has no "limits.rounds.none"

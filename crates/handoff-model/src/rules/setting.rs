@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use handoff_base::Amount;
 use handoff_base::text::quoted;
 use handoff_contract::edit::{self, EditError, Leaf};
-use handoff_protocol::{OnRecord, Policy};
+use handoff_protocol::{AnotherTry, OnRecord, Policy};
 use serde_json::{Value, json};
 
 /// The placeholder for a name in a key or a path.
@@ -39,6 +39,8 @@ enum Takes {
     Money,
     /// Kinds of refused contracts, separated by commas.
     Kinds,
+    /// Whether another attempt helps.
+    AnotherTry,
 }
 
 /// Defines the settings: key and path, kind of value, whether it is optional, description.
@@ -68,6 +70,8 @@ settings! {
         "in how many seconds an agent must claim what it gets";
     "retry" at "limits/retry/max_retries": Count, true,
         "how many attempts may follow the first";
+    "limits.retry.runs.*" at "limits/retry/runs/*": AnotherTry, true,
+        "whether another attempt helps when a run ended so";
     "limits.handoffs" at "limits/handoffs": Count, true,
         "how many handoffs an issue may have";
     "limits.item" at "limits/item/handoffs": Count, false,
@@ -139,6 +143,7 @@ impl Setting {
             (Takes::Policy, false) => "enforce, warn or off".to_owned(),
             (Takes::Count, _) => "a whole number".to_owned(),
             (Takes::Money, _) => "a sum of money".to_owned(),
+            (Takes::AnotherTry, _) => AnotherTry::ALL.map(AnotherTry::as_str).join(", "),
             (Takes::Kinds, _) => format!("{kinds}, or some of them with commas between"),
         };
         if self.optional {
@@ -198,6 +203,11 @@ impl Setting {
             Takes::Money => {
                 let number = word.parse::<f64>().ok()?;
                 Amount::try_from(number).ok().map(|amount| json!(amount))
+            }
+            Takes::AnotherTry => {
+                let mut answers = AnotherTry::ALL.into_iter();
+                let known = answers.find(|answer| answer.as_str() == word);
+                known.map(|answer| json!(answer))
             }
             Takes::Kinds => {
                 let kind = |word| OnRecord::ALL.into_iter().find(|kind| kind.as_str() == word);
@@ -520,6 +530,11 @@ mod tests {
                 "\"time\": {\"lease_seconds\": 90}",
             ),
             ("retry", "2", "\"max_retries\": 2"),
+            (
+                "limits.retry.runs.EXIT",
+                "person",
+                "\"runs\": {\n        \"EXIT\": \"person\"\n      }",
+            ),
             ("limits.handoffs", "40", "\"handoffs\": 40"),
             (
                 "limits.rounds.of review",
@@ -591,6 +606,7 @@ mod tests {
             ("evidence", "on"),
             ("time.lease_seconds", "-1"),
             ("retry", "1.5"),
+            ("limits.retry.runs.EXIT", "sometimes"),
             ("limits.on_record", "limits,"),
         ] {
             assert!(Assignment::new(key, value).is_err(), "{key} {value}");
