@@ -205,6 +205,37 @@ fn filters_that_it_sets_in_the_repository_are_not_run_by_the_worker() {
 }
 
 #[test]
+fn what_it_names_in_the_repositorys_configuration_is_not_run_for_a_push() {
+    let env = to_code();
+    let evil = env.root().join("evil.sh");
+    script(
+        &evil,
+        "#!/bin/sh\necho \"$0 $*\" >> \"$(dirname \"$0\")/ran\"\nexit 1\n",
+    );
+    let set = "for key in core.sshCommand core.askPass gpg.program gpg.ssh.program credential.helper \
+               remote.origin.uploadpack remote.origin.receivepack; do git config $key $OUT/evil.sh; done\n\
+               git config protocol.ext.allow always; git config remote.origin.mirror true\n\
+               git config remote.origin.pushurl \"ext::$OUT/evil.sh\"";
+    // On its branch, then with the configuration changed, it leaves a contract.
+    let text = format!(
+        "set -e\necho good > a.sh; git add a.sh; git commit -q -m a\n{}\n{set}",
+        CODED.replace("git handoff send --issue 7", "git handoff new --issue 7")
+            + " > .git-handoff/contract"
+    );
+    let coder = agent(&env, &text);
+    let ran = work_as(&env, "coder", &coder, &["--once"]);
+    assert_eq!(outcome(&ran).0, "handed_on", "{}", ran.shown);
+    let told = fs::read_to_string(env.root().join("ran"));
+    assert!(told.is_err(), "it was run: {told:?}");
+    let origin = served(&env).join("origin.git");
+    let file = env.git(&origin, &["show", "handoff/7:a.sh"]);
+    assert_eq!(file, "good\n");
+    // What the next worker finds is what a person left there.
+    let local = env.git(&env.repo(), &["config", "--local", "core.sshCommand"]);
+    assert_eq!(Path::new(local.trim()), evil);
+}
+
+#[test]
 fn no_process_of_a_run_outlives_it() {
     let env = user_at_work();
     let name = format!("31337.{}", std::process::id());

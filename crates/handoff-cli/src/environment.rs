@@ -15,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime};
 use chrono::{DateTime, FixedOffset, Local};
 use handoff::base::Moment;
 use handoff::base::ids::{HandoffId, IdError, WorkerId};
-use handoff::base::text::quoted;
+use handoff::base::text::{quoted, word};
 use handoff::git::{Person, Repository, Surroundings};
 use handoff::ledger::{Clock, Session};
 use handoff::model::{Host, NoTraceParent, TraceParent};
@@ -262,7 +262,36 @@ pub fn surroundings() -> Surroundings {
         name_objects: is_set(&["GIT_OBJECT_DIRECTORY"]),
         change_settings: is_set(&["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"])
             || env::var_os("GIT_CONFIG_GLOBAL").is_some_and(|file| file.is_empty() || has_second()),
+        pinned: env::var(PINNED).map_or_else(
+            |_| Vec::new(),
+            |all| serde_json::from_str(&all).unwrap_or_default(),
+        ),
     }
+}
+
+/// The variable with the settings that a worker pins for its own commands, as a JSON list.
+const PINNED: &str = "GIT_HANDOFF_PINNED";
+
+/// Pins what git runs, trusts and pushes to now, for this process and the commands that get
+/// [`pinned_variable`].
+///
+/// # Errors
+/// A [`Failure`] when git can't read its configuration.
+pub fn pin_programs(repository: &Repository) -> Result<(), Failure> {
+    let given = |name: &str| env::var(name).unwrap_or_default();
+    let ssh = Some(given("GIT_SSH")).filter(|ssh| !ssh.is_empty());
+    let ssh = ssh.map_or_else(|| "ssh".to_owned(), |ssh| word(&ssh).into_owned());
+    handoff::git::pin(handoff::git::programs(
+        repository,
+        &ssh,
+        &given("SSH_ASKPASS"),
+    )?);
+    Ok(())
+}
+
+/// The variable that passes the pinned settings on to a command of the program.
+pub fn pinned_variable() -> (&'static str, String) {
+    (PINNED, serde_json::json!(handoff::git::all_pinned()).to_string())
 }
 
 /// Whether the user's second global configuration exists, which git ignores if `GIT_CONFIG_GLOBAL`

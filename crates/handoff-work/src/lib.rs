@@ -69,7 +69,7 @@ use turn::Merging;
 use handoff_cli::context::Context;
 use handoff_cli::context::interruption::Interruption;
 use handoff_cli::context::lookout::{Lookout, Place};
-use handoff_cli::environment::{drawn, now};
+use handoff_cli::environment::{self, drawn, now};
 use handoff_cli::failure::{ErrorCode, Failure, hint};
 use handoff_cli::output::{Answer, Output, counted};
 use handoff_cli::process::ProcessGroup;
@@ -269,6 +269,8 @@ impl<'a> Supervisor<'a> {
         repository: &'a Repository,
         plan: Plan,
     ) -> Result<Self, Failure> {
+        // Before any agent runs, which could name others.
+        environment::pin_programs(repository)?;
         let home = repository.workdir().unwrap_or(repository.path());
         let program = Program::new(home, context.branch()).map_err(|error| {
             Failure::new(

@@ -317,10 +317,13 @@ impl Program {
 
     fn start_git(&self, words: &[&str], input: Stdio) -> Result<Output, String> {
         let off = OFF.iter().flat_map(|setting| ["-c", setting]);
-        let all: Vec<String> = off
-            .chain(words.iter().copied())
-            .map(str::to_owned)
-            .collect();
+        let mut all: Vec<String> = off.map(str::to_owned).collect();
+        all.extend(handoff::git::pinned().map(str::to_owned));
+        if let [verb, rest @ ..] = words {
+            all.push((*verb).to_owned());
+            all.extend(rest.iter().find_map(|word| handoff::git::pinned_pack(verb, word)));
+            all.extend(rest.iter().map(|word| (*word).to_owned()));
+        }
         let mut git = self.clone();
         if !words.first().is_some_and(|word| PLAIN.contains(word)) {
             git.variables.extend(self.drivers_off());
@@ -364,7 +367,7 @@ impl Program {
             let all = keys.map(|(key, value)| (format!("{name}.{key}"), (*value).to_owned()));
             all.collect::<Vec<_>>()
         };
-        config_variables(names.into_iter().flat_map(off))
+        config_variables(names.into_iter().flat_map(off), true)
     }
 
     fn words(&self, actor: &Actor, words: &[&str], json: bool) -> Vec<String> {
@@ -391,6 +394,8 @@ impl Program {
         alone(&mut command);
         // A worker that an agent starts is not part of the agent's run.
         command.env_remove(CONTRACT);
+        let (name, pinned) = environment::pinned_variable();
+        command.env(name, pinned);
         // Some of git's messages are parsed.
         command.env("LC_ALL", "C.UTF-8").env_remove("LANGUAGE");
         if let Some(git_dir) = &self.git_dir {
@@ -419,13 +424,15 @@ pub(super) fn alone(command: &mut Command) {
     std::os::unix::process::CommandExt::process_group(command, 0);
 }
 
+/// Settings as variables for git, after those of the worker's environment if it `has_existing`.
 /// Configuration settings as environment variables for git, numbered after the existing ones.
 pub(super) fn config_variables(
     settings: impl Iterator<Item = (String, String)>,
+    has_existing: bool,
 ) -> Vec<(String, String)> {
-    let there = environment::variables().find(|(name, _)| name == "GIT_CONFIG_COUNT");
-    let there = there.and_then(|(_, count)| count.to_str()?.parse::<usize>().ok());
-    let mut count = there.unwrap_or_default();
+    let mut there = environment::variables().filter(|(name, _)| name == "GIT_CONFIG_COUNT");
+    let there = there.find_map(|(_, count)| count.to_str()?.parse::<usize>().ok());
+    let mut count = there.filter(|_| has_existing).unwrap_or_default();
     let mut variables = Vec::new();
     for (key, value) in settings {
         variables.push((format!("GIT_CONFIG_KEY_{count}"), key));

@@ -308,7 +308,7 @@ impl Piece {
             let whole = word(&self.program.folder().join(&url));
             (format!("url.{whole}.insteadOf"), url)
         });
-        config_variables(settings)
+        config_variables(settings, self.role.passes("GIT_CONFIG_COUNT"))
     }
 }
 

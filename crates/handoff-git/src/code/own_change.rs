@@ -419,6 +419,9 @@ impl CodeStore {
             command.args(["-c", &format!("remote.{name}.partialCloneFilter=tree:0")]);
         }
         command.arg(verb).current_dir(&self.directory);
+        if let Some((name, _)) = &self.remote {
+            command.args(process::pinned_pack(verb, name));
+        }
         command.env("GIT_OBJECT_DIRECTORY", self.own.path().join("objects"));
         command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", &self.objects);
         command.env("LC_ALL", "C").env_remove("LANGUAGE");

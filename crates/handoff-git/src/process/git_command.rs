@@ -11,6 +11,7 @@ const NO_PROGRAMS: [&str; 2] = ["core.hooksPath=/dev/null", "core.fsmonitor=fals
 /// folder where it runs.
 pub(crate) fn git(git_dir: &Path, work_tree: Option<&Path>) -> Command {
     let mut command = Command::new("git");
+    command.args(super::pinned());
     command.arg("--git-dir").arg(git_dir);
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_PREFIX"] {
         command.env_remove(name);

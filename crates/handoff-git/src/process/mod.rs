@@ -1,8 +1,10 @@
 //! Runs other programs with a time limit.
 
 mod git_command;
+mod pinned;
 
 pub(crate) use git_command::{git, git_alone};
+pub use pinned::{all_pinned, pin, pinned, pinned_pack, programs};
 
 use std::io;
 use std::io::{Read, Write};

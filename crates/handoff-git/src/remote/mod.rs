@@ -400,6 +400,7 @@ impl Remote {
             command.args(["-c", &mirror]);
         }
         command.arg(verb);
+        command.args(process::pinned_pack(verb, &self.name));
         // Its messages are parsed.
         command.env("LC_ALL", "C").env_remove("LANGUAGE");
         command.env("GIT_TERMINAL_PROMPT", "0");
