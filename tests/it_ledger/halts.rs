@@ -152,3 +152,13 @@ fn what_is_held_is_finished_and_only_what_was_named_is_paused() {
         .success();
     env.handoff(&["verify"]).success();
 }
+
+#[test]
+fn a_protocol_that_is_not_in_force_is_not_paused() {
+    let env = with_opening();
+    let args = [&["pause", "--protocol", "review"], &WHY[..]].concat();
+    assert_snapshot!(env.handoff(&args).exits(6).stderr, @"
+    error: the ledger has no protocol review
+    hint: the ledger has: issue-to-pr; `git handoff protocol add` puts another in force
+    ");
+}

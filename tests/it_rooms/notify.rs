@@ -79,6 +79,12 @@ fn a_need_is_told_once_and_withdrawn_once() {
     assert_snapshot!(first.stdout, @"87.1 waits for an answer: which branch? (orchestrator's turn; Export delivery history as CSV)");
     tell(&env, &command, &[]).success();
     assert_eq!(events(&told(&env)), ["opened 87.1 blocked"]);
+    // A pause between the two changes neither the ledger's name nor the notice's.
+    for verb in ["pause", "resume"] {
+        let args = [verb, "--agent", "fixer-agent", "--as", "orchestrator"];
+        env.handoff(&[&args[..], &["--reason", "release day"]].concat())
+            .success();
+    }
     answer(&env);
     assert_snapshot!(tell(&env, &command, &[]).success().stdout, @"87.1 is settled, and pending now (Export delivery history as CSV)");
     tell(&env, &command, &[]).success();
@@ -88,6 +94,7 @@ fn a_need_is_told_once_and_withdrawn_once() {
     );
     let both = told(&env);
     assert_eq!(both[0]["notice"], both[1]["notice"]);
+    assert_eq!(both[0]["ledger"], both[1]["ledger"]);
     assert_ne!(both[0]["delivery"], both[1]["delivery"]);
     assert_eq!(both[1]["state"], "pending");
     // Another question is another need; and what came and went in between is never told.

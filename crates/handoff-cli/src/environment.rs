@@ -291,7 +291,10 @@ pub fn pin_programs(repository: &Repository) -> Result<(), Failure> {
 
 /// The variable that passes the pinned settings on to a command of the program.
 pub fn pinned_variable() -> (&'static str, String) {
-    (PINNED, serde_json::json!(handoff::git::all_pinned()).to_string())
+    (
+        PINNED,
+        serde_json::json!(handoff::git::all_pinned()).to_string(),
+    )
 }
 
 /// Whether the user's second global configuration exists, which git ignores if `GIT_CONFIG_GLOBAL`

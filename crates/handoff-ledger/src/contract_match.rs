@@ -8,7 +8,7 @@ use handoff_model::{
 };
 use handoff_protocol::{AgentKind, State};
 
-use super::error::{ContractError, LedgerError, ProtocolError};
+use super::error::{ContractError, LedgerError};
 use super::snapshot::{Rules, Snapshot};
 
 /// A contract offered to the ledger.
@@ -84,10 +84,7 @@ impl<'r> Snapshot<'r> {
             (None, None) => None,
         };
         if let Some(name) = named {
-            if self.rules_id(&name)?.is_none() {
-                let known = self.protocols()?;
-                return Err(ProtocolError::Unknown { name, known }.into());
-            }
+            self.named_rules(&name)?;
             let found = self.match_under(&name, offer)?;
             if offer.protocol.is_some() || found.review.is_complete() {
                 return Ok(found);

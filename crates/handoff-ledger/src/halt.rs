@@ -92,7 +92,7 @@ pub(super) fn halt_step(tip: &Snapshot<'_>, change: &HaltChange) -> Decided<()> 
         .protocol
         .as_ref()
         .unwrap_or(&manifest.default_protocol);
-    let rules = tip.rules(own.as_str())?;
+    let rules = tip.named_rules(own.as_str())?;
     ensure_known(tip, rules.protocol(), change)?;
     let mut manifest = manifest.clone();
     let known = manifest.paused.iter().position(|one| one.scope == *scope);

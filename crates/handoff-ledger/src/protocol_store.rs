@@ -119,11 +119,7 @@ impl<'r> Ledger<'r> {
     ) -> Result<ProtocolChange, LedgerError> {
         let by = session.agent.as_ref();
         let (mut done, commit) = self.write(session, |_, tip, _| {
-            if tip.rules_id(name)?.is_none() {
-                let (name, known) = (name.to_owned(), tip.protocols()?);
-                return Err(ProtocolError::Unknown { name, known }.into());
-            }
-            let rules = tip.rules(name)?;
+            let rules = tip.named_rules(name)?;
             let mut files = rules.files()?;
             for (_, bytes) in files.iter_mut().filter(|(path, _)| path == DEFINITION) {
                 let refused = |source| {

@@ -235,7 +235,7 @@ impl Teller<'_> {
         if is_asked() {
             return Ok(());
         }
-        let ledger = tip.urn()?;
+        let ledger = tip.urn();
         let events = changes::between(&told.notices, current, &ledger);
         let is_wanted = |delivery: &String| events.iter().any(|one| one.delivery == *delivery);
         self.refused.retain(|delivery, _| is_wanted(delivery));

@@ -321,7 +321,10 @@ impl Program {
         all.extend(handoff::git::pinned().map(str::to_owned));
         if let [verb, rest @ ..] = words {
             all.push((*verb).to_owned());
-            all.extend(rest.iter().find_map(|word| handoff::git::pinned_pack(verb, word)));
+            all.extend(
+                rest.iter()
+                    .find_map(|word| handoff::git::pinned_pack(verb, word)),
+            );
             all.extend(rest.iter().map(|word| (*word).to_owned()));
         }
         let mut git = self.clone();

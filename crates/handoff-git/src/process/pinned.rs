@@ -15,7 +15,8 @@ const CLEARS_ADDRESSES: Version = Version {
 };
 
 /// Which settings are read.
-const NAMES: &str = r"^(core\.(sshcommand|askpass)|gpg\..+|credential\..+|protocol\..+|remote\..+)$";
+const NAMES: &str =
+    r"^(core\.(sshcommand|askpass)|gpg\..+|credential\..+|protocol\..+|remote\..+)$";
 
 /// Pins settings, each as `key=value`: every later git command gets them. The first call counts.
 pub fn pin(settings: Vec<String>) {
@@ -54,7 +55,9 @@ pub fn pinned_pack(verb: &str, remote: &str) -> Option<String> {
         _ => return None,
     };
     let start = format!("remote.{remote}.{key}=");
-    let mut found = all_pinned().iter().filter_map(|one| one.strip_prefix(&start));
+    let mut found = all_pinned()
+        .iter()
+        .filter_map(|one| one.strip_prefix(&start));
     found.next().map(|program| format!("{option}={program}"))
 }
 

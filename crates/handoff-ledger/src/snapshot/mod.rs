@@ -24,7 +24,7 @@ use handoff_model::{
 };
 use handoff_protocol::{Protocol, SIGNERS, Signers};
 
-use super::error::{BranchError, DamageError, LedgerError};
+use super::error::{BranchError, DamageError, LedgerError, ProtocolError};
 use super::order;
 
 pub(super) use archive::archived_in;
@@ -291,6 +291,18 @@ impl<'r> Snapshot<'r> {
     /// [`LedgerError`] if it is missing or invalid.
     pub fn rules(&self, name: &str) -> Result<Rules<'r>, LedgerError> {
         Rules::knowing(self.repository, self.tree, name, &self.known)
+    }
+
+    /// The rules of a protocol that a user named.
+    ///
+    /// # Errors
+    /// [`ProtocolError::Unknown`] if no such protocol is in force.
+    pub(super) fn named_rules(&self, name: &str) -> Result<Rules<'r>, LedgerError> {
+        if self.rules_id(name)?.is_some() {
+            return self.rules(name);
+        }
+        let (name, known) = (name.to_owned(), self.protocols()?);
+        Err(ProtocolError::Unknown { name, known }.into())
     }
 
     /// Opens an issue's folder, which may be empty. An archived issue's is found in history.

@@ -33,8 +33,8 @@ impl Origin {
         let mut attributes = Attributes::default();
         attributes.add("service.name", service);
         attributes.add("service.version", env!("CARGO_PKG_VERSION"));
-        attributes.add("git_handoff.ledger", tip.urn()?);
-        let ledger = tip.identity()?;
+        attributes.add("git_handoff.ledger", tip.urn());
+        let ledger = tip.identity();
         Ok(Self { attributes, ledger })
     }
 
