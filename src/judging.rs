@@ -6,6 +6,7 @@ use std::thread;
 
 use handoff::base::ObjectId;
 use handoff::base::ids::IssueKey;
+use handoff::base::ledger_names::status_name;
 use handoff::base::text::fit;
 use handoff::ledger::{AuditScope, GateRequest, Judgement, Ledger, Snapshot, judge_any};
 use handoff::model::{Answered, GatePolicy, View};
@@ -20,9 +21,6 @@ use handoff_http::github::Github;
 
 /// GitHub's limit for the description of a status, in characters.
 const MOST_DESCRIPTION: usize = 140;
-
-/// The name of the status.
-pub(crate) const STATUS: &str = "handoff gate";
 
 /// The maximum number of merge queue entries that are followed.
 const MOST_QUEUED: usize = 100;
@@ -255,7 +253,12 @@ pub(crate) fn judge_queue(
     for _ in 0..MOST_QUEUED {
         let entry = QueueBranch::read(&name).ok_or_else(not_queue)?;
         let mut described = [pull_request(github, entry.number)?];
-        ask_about(github, output, &mut described, STATUS);
+        ask_about(
+            github,
+            output,
+            &mut described,
+            &status_name(ledger.branch()),
+        );
         let queued = Some((head, base));
         judged.push(judge((ledger, tip), policy, &described[0], queued)?);
         let is_merged = merged.map(|merged| store.contains(merged, base));

@@ -174,7 +174,7 @@ impl Arguments {
             say_before(branch, before, output);
         }
         if self.github.is_some() {
-            say_action(&repository, output)?;
+            say_action(&repository, branch, output)?;
         }
         if commit.is_some() {
             say_next(&tip.default_rules()?, output);
@@ -297,8 +297,8 @@ pub(super) fn changed_files(files: &[WorkflowFile], done: &str) -> Vec<String> {
 }
 
 /// Prints what to replace in workflows that were written without an action.
-fn say_action(repository: &Repository, output: &mut Output) -> Result<(), Failure> {
-    let files = workflows::without_action(&agents::worktree(repository)?)?;
+fn say_action(repository: &Repository, branch: &str, output: &mut Output) -> Result<(), Failure> {
+    let files = workflows::without_action(&agents::worktree(repository)?, branch)?;
     if !files.is_empty() {
         output.say(&format!(
             "replace `{}` in {}: OWNER/git-handoff by git-handoff's repository on GitHub, the zeros by the full id of a commit in it",

@@ -24,13 +24,16 @@ pub(crate) struct Arguments {}
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
+        let ledger = context.ledger(&repository)?;
         let mut removed = hooks::uninstall(&repository)?;
         if repository.workdir().is_some() {
             let root = agents::worktree(&repository)?;
-            removed.extend(changed_files(&workflows::uninstall(&root)?, "removed"));
+            removed.extend(changed_files(
+                &workflows::uninstall(&root, ledger.branch())?,
+                "removed",
+            ));
             removed.extend(agents::changed_files(&agents::uninstall(&repository)?));
         }
-        let ledger = context.ledger(&repository)?;
         let branch = ledger.tip_id()?.map(|_| ledger.branch().to_owned());
         let folder = repository.common_dir().join("handoff/work/worktrees");
         let has_worktrees = fs::read_dir(folder).is_ok_and(|mut all| all.next().is_some());

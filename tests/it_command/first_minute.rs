@@ -632,10 +632,10 @@ fn workflows_name_the_ledgers_branch() {
     let folder = env.repo().join(".github");
     let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
     for name in ["agent", "audit", "gate", "intake", "verify"] {
-        let text = read(&format!("workflows/handoff-{name}.yml"));
+        let text = read(&format!("workflows/handoff-{name}-no.yml"));
         assert!(text.contains("  LEDGER: \"no\"\n"), "{name}: {text}");
     }
-    assert!(read("ruleset-ledger.json").contains("\"refs/heads/no\""));
+    assert!(read("ruleset-ledger-no.json").contains("\"refs/heads/no\""));
     env.handoff(&["uninstall"]).success();
     assert!(!folder.exists());
 }

@@ -389,7 +389,7 @@ fn a_ledger_that_was_rewritten_or_forged_is_found() {
 }
 
 /// A comment on issue 87, which is an event of its own.
-fn said(runner: &Runner, id: u32, body: &str) -> Event {
+pub(crate) fn said(runner: &Runner, id: u32, body: &str) -> Event {
     let at = chrono::DateTime::from_timestamp(runner.env.now() + 3600, 0).unwrap();
     let payload = json!({
         "action": "created",

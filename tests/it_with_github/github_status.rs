@@ -1,9 +1,12 @@
 //! The check on pull requests: one judgement, wherever it is shown, set as a status of the commit that it is about.
 
+use std::collections::BTreeSet;
 use std::fs;
 
+use crate::github_rehearsal::{opened, said};
 use crate::runner::api::Fault;
-use crate::runner::{Event, Run, Runner, TOKEN, values};
+use crate::runner::{Event, Run, Runner, TOKEN, files, values};
+use crate::yaml;
 use serde_json::{Value, json};
 use test_support::contracts::{Format, sample};
 use test_support::{Ran, TestEnvironment};
@@ -222,6 +225,114 @@ fn everything_says_the_same_through_a_push_after_the_approval() {
     desk.runner.api.is_set(forged);
     desk.dispatch("");
     desk.agree(false);
+}
+
+#[test]
+fn two_ledgers_of_a_repository_share_no_status_comment_file_group_or_cache() {
+    let desk = Desk::new();
+    let (env, runner) = (desk.env(), &desk.runner);
+    let folder = env.repo().join(".github");
+    let shared = ["init", "--remote", "origin", "--github", "--github-agents"];
+    env.handoff(&shared).success();
+    let before = files(&folder);
+    let other = [&["--branch", "crew/two"][..], &shared].concat();
+    env.handoff(&other).success();
+    let after = files(&folder);
+    assert!(before.iter().all(|file| after.contains(file)));
+    assert_eq!(after.len(), 2 * before.len());
+    // What GitHub tells apart by a name has another one.
+    let marks = [
+        "name: handoff ",
+        "name: \"handoff",
+        "group: ",
+        "keys: handoff",
+        "key: handoff",
+        "LEDGER: ",
+        "POLICY: ",
+        "\"context\": ",
+        "\"name\": ",
+        "label.name == ",
+        "--label ",
+    ];
+    let names = |is_second: bool| {
+        let own = after
+            .iter()
+            .filter(|(path, _)| path.to_str().unwrap().contains("-crew-two.") == is_second);
+        let texts = own.map(|(_, text)| String::from_utf8(text.clone()).unwrap());
+        let lines = texts.flat_map(|text| {
+            text.lines()
+                .map(|line| line.trim().to_owned())
+                .collect::<Vec<_>>()
+        });
+        lines
+            .filter(|line| marks.iter().any(|mark| line.contains(mark)))
+            .collect::<BTreeSet<_>>()
+    };
+    let (usual, second) = (names(false), names(true));
+    assert_eq!(usual.len(), second.len());
+    assert!(usual.is_disjoint(&second), "{usual:#?}{second:#?}");
+    // What the one judges opens nothing of the other.
+    let file = |name: &str| yaml(&folder.join("workflows").join(name));
+    let started = |name: &str, event: &Event| {
+        let run = runner.run_workflow(&file(name), event);
+        assert!(
+            run.jobs.values().all(|result| result == "success"),
+            "{}",
+            run.log
+        );
+    };
+    let described = desk.pull_request(7, &desk.branch, "Closes #87");
+    runner.api.knows(&described);
+    let by_hand = Event::new(
+        "workflow_dispatch",
+        90,
+        json!({ "inputs": { "issue": "" } }),
+    );
+    let both = || {
+        let state = |name: &str| runner.api.status_named(&desk.head(), name).unwrap().0;
+        started("handoff-gate.yml", &by_hand);
+        started("handoff-gate-crew-two.yml", &by_hand);
+        (state("handoff gate"), state("handoff gate (crew/two)"))
+    };
+    env.handoff(&["--branch", "handoffs", "sync"]).success();
+    assert_eq!(both(), ("failure".to_owned(), "failure".to_owned()));
+    env.git(&env.repo(), &["config", "handoff.branch", "handoffs"]);
+    desk.approve();
+    assert_eq!(both(), ("success".to_owned(), "failure".to_owned()));
+    // Each has its own comment and reply, and writes none of the other's.
+    for name in ["handoff-intake.yml", "handoff-intake-crew-two.yml"] {
+        for run in [1, 2] {
+            started(name, &opened(87, run));
+            started(name, &said(runner, 31, "/handoff cancle"));
+        }
+    }
+    let comments = runner.kept("comments.json");
+    let lines = comments.as_array().unwrap().iter();
+    let mut lines: Vec<&str> = lines
+        .map(|one| one["body"].as_str().unwrap().lines().next().unwrap())
+        .collect();
+    lines.sort_unstable();
+    assert_eq!(
+        lines,
+        [
+            "<!-- git-handoff-reply:comment-31 -->",
+            "<!-- git-handoff-reply:comment-31@crew-two -->",
+            "<!-- git-handoff:87 -->",
+            "<!-- git-handoff:87 -->",
+            "<!-- git-handoff:87@crew-two -->",
+        ]
+    );
+    // A ledger's files are its own to remove, and another's in their place are not written over.
+    env.handoff(&["--branch", "crew/two", "uninstall"])
+        .success();
+    assert_eq!(files(&folder), before);
+    fs::write(
+        folder.join("workflows/handoff-gate-crew-two.yml"),
+        "name: \"handoff gate (crew-two)\"\n",
+    )
+    .unwrap();
+    env.handoff(&other)
+        .says("handoff-gate-crew-two.yml is there already, and is another file");
 }
 
 #[test]

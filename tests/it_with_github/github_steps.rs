@@ -431,8 +431,22 @@ fn setup_shows_what_is_missing_and_does_it() {
     let text = fs::read_to_string(&intake).unwrap();
     fs::write(&intake, text.replace("LEDGER: handoffs", "LEDGER: other")).unwrap();
     let wrong = play.setup(&["owner/desk"]);
-    let line = "✗ the workflows name the ledger's branch (handoff-intake.yml)\n    set LEDGER to handoffs in each\n";
+    let line = "✗ the workflows name the ledger's branch (.github/workflows/handoff-intake.yml)\n    set LEDGER to handoffs in each\n";
     assert!(wrong.contains(line), "{wrong}");
+    // Another ledger's status is another one.
+    let env = play.env();
+    env.handoff(&["--branch", "two", "init", "--remote", "origin", "--github"])
+        .success();
+    let second = play.setup(&["owner/desk"]);
+    for line in [
+        "✗ owner/desk: the workflows are on the default branch (",
+        "✗ owner/desk: the status is required on the default branch\n    gh api repos/owner/desk/rulesets --method POST --input .github/ruleset-gate-two.json\n",
+    ] {
+        assert!(second.contains(line), "no {line} in\n{second}");
+    }
+    let second = play.setup(&["owner/desk", "--apply"]);
+    let line = "✓ owner/desk: the status is required on the default branch\n";
+    assert!(second.contains(line), "{second}");
 }
 
 #[test]

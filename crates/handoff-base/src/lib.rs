@@ -1,4 +1,4 @@
-//! Types shared by all parts of git-handoff: [`ids`], [`ObjectId`], [`finding`]s, the [`codes`] and
+//! Types shared by all parts of git-handoff: [`ids`], [`ledger_names`], [`ObjectId`], [`finding`]s, the [`codes`] and
 //! [`hints`](mod@hint) of [`explained`] errors, [`Moment`]s and [`text`], JSON [`mod@pointer`]s,
 //! and a step's edits of files ([`Edit`]) and positions of code branches ([`Code`]).
 //!
@@ -15,6 +15,7 @@ pub mod explained;
 pub mod finding;
 pub mod hint;
 pub mod ids;
+pub mod ledger_names;
 mod moment;
 mod object_id;
 pub mod pointer;

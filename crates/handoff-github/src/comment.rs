@@ -1,6 +1,7 @@
 //! The comment about an issue in its pull request, which is updated in place.
 
 use handoff::base::ids::IssueKey;
+use handoff::base::ledger_names::suffix;
 use handoff::base::text::quoted;
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,9 +18,9 @@ pub const MOST_COMMENT: usize = 65_536;
 /// The author of comments that a workflow writes with its own token.
 pub const AUTHOR: &str = "github-actions[bot]";
 
-/// Returns the invisible first line of an issue's comment.
-pub fn marker(issue: &IssueKey) -> String {
-    format!("<!-- git-handoff:{issue} -->")
+/// Returns the invisible first line of an issue's comment, of the ledger on this branch.
+pub fn marker(issue: &IssueKey, branch: &str) -> String {
+    format!("<!-- git-handoff:{issue}{} -->", suffix('@', branch))
 }
 
 /// Why a list of comments is invalid.
@@ -93,23 +94,18 @@ fn comments(page: Value) -> Result<Vec<Comment>, CommentsFault> {
 }
 
 /// Finds the comment about an issue in a pull request's comments from the REST API: one page,
-/// several in a row, or a list of pages. It must begin with the marker and have this author, so
+/// several in a row, or a list of pages. It must begin with the [`marker`] and have this author, so
 /// that nobody else's comment with the marker is overwritten. If there are several, the oldest
 /// counts.
 ///
 /// # Errors
 /// [`CommentsFault`] if the text is not a list of comments.
-pub fn existing(
-    json: &[u8],
-    issue: &IssueKey,
-    author: &str,
-) -> Result<Option<Comment>, CommentsFault> {
-    let marker = marker(issue);
+pub fn existing(json: &[u8], marker: &str, author: &str) -> Result<Option<Comment>, CommentsFault> {
     let is_it = |comment: &Comment| {
         let by = comment.user.as_ref().map(|user| user.login.as_str());
         let body = comment.body.as_deref().unwrap_or_default();
         // GitHub ignores the case of logins.
-        by.is_some_and(|by| by.eq_ignore_ascii_case(author)) && body.starts_with(&marker)
+        by.is_some_and(|by| by.eq_ignore_ascii_case(author)) && body.starts_with(marker)
     };
     let mut found = Vec::new();
     for page in serde_json::Deserializer::from_slice(json).into_iter::<Value>() {
@@ -122,11 +118,11 @@ pub fn existing(
 #[cfg(test)]
 mod tests {
     use super::{AUTHOR, existing};
-    use handoff::base::ids::IssueKey;
+
+    const MARKER: &str = "<!-- git-handoff:87 -->";
 
     fn found(json: &str) -> Option<u64> {
-        let key: IssueKey = "87".parse().expect("a key");
-        let found = existing(json.as_bytes(), &key, AUTHOR).expect("comments");
+        let found = existing(json.as_bytes(), MARKER, AUTHOR).expect("comments");
         found.map(|comment| comment.id)
     }
 
@@ -158,9 +154,8 @@ mod tests {
 
     #[test]
     fn anything_else_is_refused() {
-        let key: IssueKey = "87".parse().expect("a key");
         for text in ["{", "[1]", "[null]", "[{}]", "[] x"] {
-            assert!(existing(text.as_bytes(), &key, AUTHOR).is_err(), "{text}");
+            assert!(existing(text.as_bytes(), MARKER, AUTHOR).is_err(), "{text}");
         }
         for (text, what) in [
             ("null", "`null`"),
@@ -171,7 +166,7 @@ mod tests {
             ),
             (r#""x""#, r#"`"x"`"#),
         ] {
-            let fault = existing(text.as_bytes(), &key, AUTHOR).expect_err(text);
+            let fault = existing(text.as_bytes(), MARKER, AUTHOR).expect_err(text);
             assert!(
                 fault.to_string().ends_with(&format!(", but {what}")),
                 "{fault}"

@@ -1,5 +1,6 @@
 //! The reply to the commands in a comment: a reaction, and the reasons for what was refused.
 
+use handoff::base::ledger_names::suffix;
 use handoff::protocol::Command;
 
 use super::event::{Commanded, Event};
@@ -21,14 +22,17 @@ pub struct Reply {
     pub body: String,
 }
 
-/// The invisible first line of the reply to a comment or a review, by its name: `comment-17`.
-pub fn marker(said_in: &str) -> String {
-    format!("<!-- git-handoff-reply:{said_in} -->")
+/// The invisible first line of a ledger's reply to a comment or a review, by its name: `comment-17`.
+pub fn marker(said_in: &str, branch: &str) -> String {
+    format!(
+        "<!-- git-handoff-reply:{said_in}{} -->",
+        suffix('@', branch)
+    )
 }
 
 impl Reply {
-    /// The reply to an event's commands; `None` if there are none.
-    pub fn of(event: &Event, commands: &[Commanded]) -> Option<Self> {
+    /// The reply of the ledger on this branch to an event's commands; `None` if there are none.
+    pub fn of(event: &Event, commands: &[Commanded], branch: &str) -> Option<Self> {
         let said_in = event.said_in()?;
         let refused = commands.iter().any(|one| !one.accepted);
         let only_asks = commands
@@ -40,7 +44,7 @@ impl Reply {
             () if only_asks => "+1",
             () => "rocket",
         };
-        let mut body = marker(&said_in) + "\n";
+        let mut body = marker(&said_in, branch) + "\n";
         for one in commands {
             let mark = if one.accepted { "✓" } else { "✗ refused:" };
             let (said, sentence) = (code(&one.said, MOST_LINE), code(&one.sentence, MOST_WHY));

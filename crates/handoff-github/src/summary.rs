@@ -60,9 +60,9 @@ pub fn of_none(key: &IssueKey, most: usize) -> Fitted {
 }
 
 /// Renders the body of the comment about an issue: the most important part, and the rest folded.
-/// `report` is the URL of the ledger's report.
-pub fn comment(standing: &Issue, report: Option<&str>) -> Fitted {
-    let marker = format!("{}\n", marker(&standing.issue.issue));
+/// `report` is the URL of the ledger's report, `branch` its branch.
+pub fn comment(standing: &Issue, report: Option<&str>, branch: &str) -> Fitted {
+    let marker = format!("{}\n", marker(&standing.issue.issue, branch));
     let fold = (
         "<details><summary>What happened</summary>\n\n",
         "</details>\n",

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
 use handoff_base::hint;
+use handoff_base::ledger_names::{DEFAULT_BRANCH, status_name, suffix, title};
 use handoff_base::text::continued;
 use handoff_git::{leads_out, read_regular};
 use thiserror::Error;
@@ -20,9 +21,6 @@ pub const ACTION: &str = "uses: OWNER/git-handoff/action@00000000000000000000000
 
 /// The GitHub environment with the agents' key.
 pub const ENVIRONMENT: &str = "handoff-agents";
-
-/// The default branch of the ledger.
-const USUAL_BRANCH: &str = "handoffs";
 
 /// The lines in templates that name the default branch.
 const USUAL_LEDGER: &str = "LEDGER: handoffs";
@@ -125,7 +123,8 @@ pub struct WorkflowFile {
     pub replaced: Vec<(String, String)>,
 }
 
-/// Writes the workflows and rulesets that a working tree lacks, for this ledger's branch; nothing
+/// Writes the workflows and rulesets that a working tree lacks, for this ledger's branch, whose name
+/// is in those of the files if it is not the default one; nothing
 /// is written if a name is taken. `action` is the action to use, as
 /// `OWNER/REPOSITORY/action@COMMIT`; existing files change only in the lines that use another one.
 /// `with_agents` adds the workflow that runs agents; `is_server` selects the artifact actions that
@@ -142,7 +141,9 @@ pub fn install(
 ) -> Result<Vec<WorkflowFile>, WorkflowError> {
     let mut files = Vec::new();
     let mut texts = Vec::new();
-    for (name, template) in WORKFLOWS {
+    for (usual, template) in WORKFLOWS {
+        let name = &*file_name(usual, branch);
+        let template = &*of_branch(template, branch);
         let found = read(root, name)?;
         if found
             .as_ref()
@@ -152,13 +153,16 @@ pub fn install(
         }
         let (mut replaced, mut text) = (Vec::new(), None);
         match (found, action) {
-            (None, _) if name != AGENTS || with_agents => {
+            (None, _) if usual != AGENTS || with_agents => {
                 let template = if is_server {
                     &on_server(template)
                 } else {
                     template
                 };
-                text = Some(filled(template, action, branch));
+                text = Some(match action {
+                    Some(action) => template.replace(ACTION, &format!("uses: {action}")),
+                    None => template.to_owned(),
+                });
             }
             (Some(found), Some(action)) => {
                 let new = pinned(&found, action, &mut replaced);
@@ -171,9 +175,9 @@ pub fn install(
             changed: text.is_some(),
             replaced,
         });
-        texts.push((name, text));
+        texts.push((name.to_owned(), text));
     }
-    for (name, text) in texts {
+    for (name, text) in &texts {
         if let Some(text) = text {
             let file = file_of(root, name);
             let folder = file.parent().unwrap_or(root);
@@ -184,18 +188,43 @@ pub fn install(
     Ok(files)
 }
 
-/// A template filled in with an action and a ledger's branch.
-fn filled(template: &str, action: Option<&str>, branch: &str) -> String {
-    let text = match action {
-        Some(action) => template.replace(ACTION, &format!("uses: {action}")),
-        None => template.to_owned(),
-    };
-    if branch == USUAL_BRANCH {
-        return text;
+/// The name of a template's file for a ledger on this branch.
+fn file_name(usual: &str, branch: &str) -> String {
+    let (stem, extension) = usual.rsplit_once('.').unwrap_or((usual, ""));
+    format!("{stem}{}.{extension}", suffix('-', branch))
+}
+
+/// A template for the ledger on this branch, which shares no file, name, group, label or cache with another one.
+fn of_branch(template: &str, branch: &str) -> String {
+    if branch == DEFAULT_BRANCH {
+        return template.to_owned();
     }
+    let parts = template.split("handoff-").map(|part| {
+        let end = part.find(|c: char| !c.is_ascii_lowercase());
+        let (name, rest) = part.split_at(end.unwrap_or(part.len()));
+        let own = match name {
+            "agent" | "audit" | "gate" | "intake" | "verify" => suffix('-', branch),
+            // Caches are found by the beginnings of their keys.
+            "verified" => suffix('@', branch) + "@",
+            _ => String::new(),
+        };
+        format!("{name}{own}{rest}")
+    });
+    let mut text = parts.collect::<Vec<_>>().join("handoff-");
     // Quoted: YAML reads some words as numbers or booleans.
     let quoted = |name: &str| serde_json::Value::from(name).to_string();
-    text.replace(USUAL_LEDGER, &format!("LEDGER: {}", quoted(branch)))
+    for name in ["handoff gate", "Handoff gate", "Handoff ledger"] {
+        text = text.replace(&quoted(name), &quoted(&title(name, branch)));
+    }
+    for name in ["agent", "audit", "gate", "intake", "verify"].map(|name| format!("handoff {name}"))
+    {
+        let line = format!("\nname: {}\n", quoted(&title(&name, branch)));
+        text = text.replace(&format!("\nname: {name}\n"), &line);
+    }
+    text.replace("`handoff gate`", &format!("`{}`", status_name(branch)))
+        .replace("'handoff'", &format!("'handoff{}'", suffix('-', branch)))
+        .replace("`handoff`", &format!("`handoff{}`", suffix('-', branch)))
+        .replace(USUAL_LEDGER, &format!("LEDGER: {}", quoted(branch)))
         .replace(USUAL_REF, &quoted(&format!("refs/heads/{branch}")))
 }
 
@@ -230,37 +259,50 @@ fn pinned(text: &str, action: &str, replaced: &mut Vec<(String, String)>) -> Str
         .collect()
 }
 
+/// The paths of this ledger's workflows and rulesets, whether they are there or not.
+pub fn paths(branch: &str) -> impl Iterator<Item = String> + '_ {
+    let names = WORKFLOWS.iter().map(|(name, _)| *name);
+    let names = names.chain(["workflows/handoff-pages.yml"]);
+    names.map(move |name| path_of(&file_name(name, branch)))
+}
+
 /// The paths of workflows that still have the placeholder `OWNER` for the action.
 ///
 /// # Errors
 /// [`WorkflowError`] if a file can't be read.
-pub fn without_action(root: &Path) -> Result<Vec<String>, WorkflowError> {
+pub fn without_action(root: &Path, branch: &str) -> Result<Vec<String>, WorkflowError> {
     let mut found = Vec::new();
     for (name, _) in WORKFLOWS {
-        if read(root, name)?.is_some_and(|text| text.contains(ACTION)) {
-            found.push(path_of(name));
+        let name = file_name(name, branch);
+        if read(root, &name)?.is_some_and(|text| text.contains(ACTION)) {
+            found.push(path_of(&name));
         }
     }
     Ok(found)
 }
 
-/// Removes the workflows and rulesets that are unmodified, apart from the action's location.
+/// Removes the workflows and rulesets of this ledger that are unmodified, apart from the action's location.
 ///
 /// # Errors
 /// [`WorkflowError`] if a file can't be read or removed.
-pub fn uninstall(root: &Path) -> Result<Vec<WorkflowFile>, WorkflowError> {
+pub fn uninstall(root: &Path, branch: &str) -> Result<Vec<WorkflowFile>, WorkflowError> {
     let mut removed = Vec::new();
     for (name, template) in WORKFLOWS {
+        let name = file_name(name, branch);
         // Files outside of the working tree are not ours.
-        let found = match read(root, name) {
+        let found = match read(root, &name) {
             Err(WorkflowError::Link(_)) => None,
             found => found?,
         };
-        let is_ours = found.is_some_and(|found| is_ours(&found, template));
+        let is_ours = found.is_some_and(|found| is_ours(&found, &of_branch(template, branch)));
         if is_ours {
-            fs::remove_file(file_of(root, name)).map_err(|source| fault(name, source))?;
+            fs::remove_file(file_of(root, &name)).map_err(|source| fault(&name, source))?;
         }
-        removed.push(is_ours);
+        removed.push(WorkflowFile {
+            path: path_of(&name),
+            changed: is_ours,
+            replaced: Vec::new(),
+        });
     }
     // An emptied folder stays if it can't be removed or is not empty.
     let folder = root.join(FOLDER);
@@ -269,17 +311,7 @@ pub fn uninstall(root: &Path) -> Result<Vec<WorkflowFile>, WorkflowError> {
             let _ = fs::remove_dir(folder);
         }
     }
-    Ok(changes(&removed))
-}
-
-fn changes(changed: &[bool]) -> Vec<WorkflowFile> {
-    let files = WORKFLOWS.iter().zip(changed);
-    let file = |((name, _), changed): (&(&str, &str), &bool)| WorkflowFile {
-        path: path_of(name),
-        changed: *changed,
-        replaced: Vec::new(),
-    };
-    files.map(file).collect()
+    Ok(removed)
 }
 
 /// Whether a file contains a template's name; it may have been modified.
@@ -293,7 +325,7 @@ fn is_named(text: &str, template: &str) -> bool {
     name.is_some_and(|name| text.lines().any(|line| line == name))
 }
 
-/// Whether a file equals a template, apart from the action's location and the ledger's branch.
+/// Whether a file equals a template, apart from the action's location.
 fn is_ours(text: &str, template: &str) -> bool {
     let mut lines = text.lines();
     let is_same = template.lines().all(|line| {
@@ -302,8 +334,6 @@ fn is_ours(text: &str, template: &str) -> bool {
         found == line
             || found == on_server(line)
             || line.contains(ACTION) && start.starts_with("uses: ")
-            || line.trim_start() == USUAL_LEDGER && start.starts_with("LEDGER: ")
-            || line.contains(USUAL_REF) && start.starts_with("\"include\": [\"refs/heads/")
     });
     is_same && lines.next().is_none()
 }

@@ -90,6 +90,7 @@ pub use failure::{
 pub use feed::{FollowError, Happening, Kind, commits_after, happenings};
 pub use founding::Founding;
 pub use halt::HaltChange;
+pub use handoff_base::ledger_names::DEFAULT_BRANCH;
 pub use ledger::Ledger;
 pub use memory::Audited;
 pub use origin_code::UnpushedCode;
@@ -111,6 +112,3 @@ pub use update::Target;
 pub use upstream::{RemoteLook, Unpublished};
 pub use verify::{Audit, AuditScope, BranchMove, NextCommit};
 pub use write::Done;
-
-/// The default branch of a ledger.
-pub const DEFAULT_BRANCH: &str = "handoffs";

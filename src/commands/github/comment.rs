@@ -4,7 +4,7 @@ use clap::Args;
 use handoff::base::ids::IssueKey;
 use handoff::base::text::quoted;
 use handoff::model::IssueSummary;
-use handoff_github::comment::{AUTHOR, Comment, existing};
+use handoff_github::comment::{AUTHOR, Comment, existing, marker};
 use handoff_github::status::Issue;
 use handoff_github::summary::comment;
 use schemars::JsonSchema;
@@ -71,18 +71,19 @@ impl Arguments {
             return Err(Failure::usage(text).hint("use --output FILE"));
         }
         let key: IssueKey = self.issue.parse()?;
-        let known = match &self.existing {
-            Some(list) => self.found(context, list, &key)?,
-            None => None,
-        };
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
+        let known = match &self.existing {
+            Some(list) => self.found(context, list, &marker(&key, ledger.branch()))?,
+            None => None,
+        };
         let tip = ledger.tip()?;
         let request = self.gate.read(context, (&ledger, &tip), &key)?;
         let issue = Issue::known(&tip, &key, &request, now()?)?;
         let page = comment(
             &issue,
             self.report.as_deref().filter(|report| !report.is_empty()),
+            ledger.branch(),
         );
         if !page.left_out.is_empty() {
             output.say(&format!("left out: {}", page.left_out.join(", ")));
@@ -106,10 +107,10 @@ impl Arguments {
         &self,
         context: &Context,
         list: &str,
-        key: &IssueKey,
+        marker: &str,
     ) -> Result<Option<Comment>, Failure> {
         let bytes = input::comments(context, list)?;
-        existing(&bytes, key, &self.author).map_err(|error| {
+        existing(&bytes, marker, &self.author).map_err(|error| {
             let shown = match list {
                 "-" => "standard input".to_owned(),
                 list => quoted(list),

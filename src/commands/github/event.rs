@@ -134,7 +134,7 @@ impl Arguments {
             ledger.publish_recorded(&session)?;
         }
         output.follow(&ledger);
-        let reply = Reply::of(&event, &carried.commands);
+        let reply = Reply::of(&event, &carried.commands, ledger.branch());
         if let Some(file) = &self.output {
             let mut values = of_reply(reply.as_ref());
             let issues: Vec<&str> = carried.issues.iter().map(IssueKey::as_str).collect();

@@ -11,7 +11,6 @@ use crate::context::Context;
 use crate::contracts::input;
 use crate::exit;
 use crate::failure::{ErrorCode, Failure, chain};
-use crate::judging::STATUS;
 use crate::output::Output;
 use handoff_http::github::{Github, GithubError};
 
@@ -67,7 +66,7 @@ impl Asking {
         }
         let asked = match pull_request_of(event) {
             Some(number) => github(context)
-                .and_then(|github| Ok(github.about(&[number], STATUS)?))
+                .and_then(|github| Ok(github.about(&[number], "handoff gate")?))
                 .map(|mut about| {
                     let about = about.remove(&number).unwrap_or_default();
                     if event.name().starts_with("pull_request") {

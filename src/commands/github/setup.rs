@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use clap::Args;
+use handoff::base::ledger_names::{status_name, suffix};
 use handoff::base::text::{continued, cut, quoted};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,10 +14,9 @@ use serde_json::{Value, json};
 use crate::commands::agents::worktree;
 use crate::context::Context;
 use crate::failure::{ErrorCode, Failure};
-use crate::judging::STATUS;
 use crate::output::{Answer, Output};
 use crate::view::Look;
-use handoff_harness::workflows::{ENVIRONMENT as AGENTS, without_action};
+use handoff_harness::workflows::{ENVIRONMENT as AGENTS, paths, without_action};
 
 /// The maximum length of a printed answer of `gh`, in characters.
 const SHOWN: usize = 200;
@@ -57,7 +57,7 @@ struct Check {
     wants: Option<String>,
     command: String,
     /// The file of the ruleset that the command creates.
-    ruleset: Option<&'static str>,
+    ruleset: Option<String>,
     /// What happens on a plan without the feature: GitHub Free with private repositories.
     without: &'static str,
 }
@@ -125,8 +125,10 @@ impl Arguments {
 
     /// The checks of a repository, in setup order.
     fn checks(&self, name: &str, branch: &str) -> Vec<Check> {
-        let status = format!(
-            ".[] | select(.type == \"required_status_checks\") | .parameters.required_status_checks[].context | select(. == \"{STATUS}\")"
+        let (status, own) = (status_name(branch), suffix('-', branch));
+        let requires = format!(
+            ".[] | select(.type == \"required_status_checks\") | .parameters.required_status_checks[].context | select(. == {})",
+            Value::from(&*status)
         );
         let rewritten = ".[].type | select(. == \"non_fast_forward\")";
         let mut checks = vec![
@@ -138,7 +140,10 @@ impl Arguments {
             ),
             Check::new(
                 "the workflows are on the default branch",
-                (name, "contents/.github/workflows/handoff-intake.yml"),
+                (
+                    name,
+                    &format!("contents/.github/workflows/handoff-intake{own}.yml"),
+                ),
                 None,
                 "git push".to_owned(),
             ),
@@ -150,18 +155,18 @@ impl Arguments {
             )
             .by_ruleset(
                 name,
-                "ruleset-ledger.json",
+                format!("ruleset-ledger{own}.json"),
                 "whoever may push may rewrite it, and the weekly audit tells",
             ),
             Check::new(
                 "the status is required on the default branch",
                 (name, "rules/branches/HEAD"),
-                Some((&status, STATUS)),
+                Some((&requires, &status)),
                 String::new(),
             )
             .by_ruleset(
                 name,
-                "ruleset-gate.json",
+                format!("ruleset-gate{own}.json"),
                 "the status is shown, and holds no merge back",
             ),
         ];
@@ -174,7 +179,7 @@ impl Arguments {
     /// The command that sets up what a check misses; with --org, a ruleset is for the whole
     /// organization.
     fn act(&self, check: &Check, root: &Path, names: &[String]) -> Result<Act, Failure> {
-        let (Some(org), Some(file)) = (&self.org, check.ruleset) else {
+        let (Some(org), Some(file)) = (&self.org, &check.ruleset) else {
             let words = check.command.split(' ').skip(1).map(str::to_owned);
             return Ok(Act {
                 line: check.command.clone(),
@@ -280,23 +285,16 @@ fn local(root: &Path, branch: &str) -> Result<Vec<ThingView>, Failure> {
             .filter_map(|line| line.trim().strip_prefix("LEDGER: "));
         lines.any(|name| name.trim_matches('"') != branch)
     };
-    let files = fs::read_dir(root.join(".github/workflows"));
-    let files = files.into_iter().flatten().filter_map(Result::ok);
-    let mut other: Vec<String> = files
-        .filter(|file| file.file_name().to_string_lossy().starts_with("handoff-"))
-        .filter(|file| named(&file.path()))
-        .map(|file| file.file_name().to_string_lossy().into_owned())
-        .collect();
-    other.sort();
+    let other = paths(branch).filter(|path| named(&root.join(path)));
     Ok(vec![
         thing(
             "the workflows name a commit of the action",
-            without_action(root)?,
+            without_action(root, branch)?,
             "git handoff init --github OWNER/REPOSITORY/action@COMMIT".to_owned(),
         ),
         thing(
             "the workflows name the ledger's branch",
-            other,
+            other.collect(),
             format!("set LEDGER to {branch} in each"),
         ),
     ])
@@ -322,7 +320,7 @@ impl Check {
         }
     }
 
-    fn by_ruleset(self, name: &str, file: &'static str, without: &'static str) -> Self {
+    fn by_ruleset(self, name: &str, file: String, without: &'static str) -> Self {
         Self {
             command: format!("gh api repos/{name}/rulesets --method POST --input .github/{file}"),
             ruleset: Some(file),

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args};
 use handoff::base::ObjectId;
 use handoff::base::ids::IssueKey;
+use handoff::base::ledger_names::status_name;
 use handoff::base::text::{continued, counted_as};
 use handoff::ledger::{Ledger, Snapshot};
 use handoff::model::{Answered, GatePolicy};
@@ -18,7 +19,7 @@ use crate::args::gate::PolicyArgs;
 use crate::context::Context;
 use crate::exit;
 use crate::failure::{ErrorCode, Failure};
-use crate::judging::{self, Judged, STATUS, description, judge, judge_queue};
+use crate::judging::{self, Judged, description, judge, judge_queue};
 use crate::output::annotations::Format;
 use crate::output::replace::replace;
 use crate::output::{Answer, Output, annotations};
@@ -56,9 +57,9 @@ pub(crate) struct Arguments {
     given: Given,
     #[command(flatten)]
     policy: PolicyArgs,
-    /// The name of the status
-    #[arg(long, value_name = "NAME", default_value = STATUS)]
-    context: String,
+    /// The name of the status; default: `handoff gate`, with the branch if that is not `handoffs`
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
     /// Set nothing, and show what would be set
     #[arg(long)]
     dry_run: bool,
@@ -73,6 +74,8 @@ pub(crate) struct Arguments {
 /// A commit, and the pull requests that its status covers.
 struct Target {
     head: ObjectId,
+    /// The name of the status.
+    context: String,
     /// The state and description of its current status, if any; `None` if GitHub was not asked yet.
     known: Option<Option<(String, String)>>,
     judged: Result<Vec<Judged>, Failure>,
@@ -149,7 +152,14 @@ impl Arguments {
         if self.event {
             let event = read(context, &self.given)?;
             if event.name() == "merge_group" {
-                return Ok(vec![queued(&event, (github, output), policy, ledger)?]);
+                let name = self.name(ledger.0);
+                return Ok(vec![queued(
+                    &event,
+                    name,
+                    (github, output),
+                    policy,
+                    ledger,
+                )?]);
             }
             // The event may be outdated: a run can be late, or run again.
             match pull_request_of(&event) {
@@ -182,7 +192,8 @@ impl Arguments {
             let heads: Vec<ObjectId> = found.iter().filter(is_asked).map(|one| one.head).collect();
             found.retain(|one| heads.contains(&one.head));
         }
-        let known = judging::ask_about(github, output, &mut found, &self.context);
+        let name = self.name(ledger.0);
+        let known = judging::ask_about(github, output, &mut found, &name);
         if !self.given.closes.is_empty() {
             for one in &mut found {
                 if !named || asked.contains(&one.number) {
@@ -211,11 +222,18 @@ impl Arguments {
             let same = || found.iter().filter(|one| one.head == head);
             Target {
                 head,
+                context: name.clone(),
                 known: same().find_map(|one| known.get(&one.number)).cloned(),
                 judged: same().map(|one| judge(ledger, policy, one, None)).collect(),
             }
         });
         Ok(judged.collect())
+    }
+
+    /// The name of the status.
+    fn name(&self, ledger: &Ledger<'_>) -> String {
+        let usual = || status_name(ledger.branch());
+        self.context.clone().unwrap_or_else(usual)
     }
 
     /// Sets the status of a commit, unless it is current.
@@ -230,7 +248,7 @@ impl Arguments {
         };
         let mut view = StatusView {
             commit: target.head,
-            context: self.context.clone(),
+            context: target.context.clone(),
             state,
             description: text,
             set: false,
@@ -271,7 +289,7 @@ impl Arguments {
             None => {
                 let all = github.list(&format!("commits/{}/statuses?per_page=100", view.commit))?;
                 // Newest first.
-                let mut known = all.iter().filter(|one| one["context"] == *self.context);
+                let mut known = all.iter().filter(|one| one["context"] == *view.context);
                 known.next().is_some_and(|known| {
                     known["state"] == view.state && known["description"] == *view.description
                 })
@@ -282,7 +300,7 @@ impl Arguments {
         }
         let mut document = json!({
             "state": view.state,
-            "context": self.context,
+            "context": view.context,
             "description": view.description,
         });
         if let Some(run) = run_address() {
@@ -296,6 +314,7 @@ impl Arguments {
 /// The merge queue's commit of an event.
 fn queued(
     event: &Event,
+    context: String,
     github: (&Github, &mut Output),
     policy: &GatePolicy,
     ledger: (&Ledger<'_>, &Snapshot<'_>),
@@ -310,6 +329,7 @@ fn queued(
     };
     Ok(Target {
         head,
+        context,
         known: None,
         judged: judge_queue(ledger, policy, github, (name, head, base)),
     })

@@ -149,9 +149,14 @@ impl Api {
 
     /// The newest state and description of `handoff gate` on a commit.
     pub(crate) fn status(&self, commit: &str) -> Option<(String, String)> {
+        self.status_named(commit, "handoff gate")
+    }
+
+    /// The same of another name.
+    pub(crate) fn status_named(&self, commit: &str, context: &str) -> Option<(String, String)> {
         let kept = self.kept.lock().unwrap();
         let mut all = kept.statuses.iter().rev();
-        let found = all.find(|one| one["sha"] == commit && one["context"] == "handoff gate")?;
+        let found = all.find(|one| one["sha"] == commit && one["context"] == context)?;
         let text = |name: &str| found[name].as_str().unwrap().to_owned();
         Some((text("state"), text("description")))
     }

@@ -121,13 +121,14 @@ impl Reader<'_> {
         if let Some(quoted) = word.strip_prefix('\'') {
             return quoted.trim_end_matches('\'').into();
         }
-        if word == "contains" {
+        if word == "contains" || word == "startsWith" {
             assert!(self.takes("("));
             let whole = self.either();
             assert!(self.takes(","));
             let part = text(&self.either());
             assert!(self.takes(")"));
             return match &whole {
+                whole if word == "startsWith" => text(whole).starts_with(&part),
                 Value::Array(all) => all.iter().any(|one| text(one) == part),
                 other => text(other).contains(&part),
             }
