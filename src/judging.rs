@@ -238,8 +238,10 @@ pub(crate) fn judge_queue(
         .into
         .to_owned();
     let unknown = |why: String| {
-        refused(format!("the merge queue's commits can't be told: {why}"))
-            .hint("the queue tries again; see that the ledger's remote can be reached")
+        refused(format!(
+            "the merge queue's commits can't be determined: {why}"
+        ))
+        .hint("the queue tries again; see that the ledger's remote can be reached")
     };
     let store = tip.code_store().map_err(unknown)?;
     let branch = format!("refs/heads/{into}");

@@ -34,7 +34,7 @@ pub(super) type Target = (String, IssueKey, Update);
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Each")]
 pub(crate) struct EachView {
-    /// each handoff or issue that was changed, or was so already
+    /// each handoff or issue that was changed, or needed no change
     changed: Vec<Changed>,
     /// each that was refused: exit 1 if there are any
     refused: Vec<Refused>,
@@ -45,7 +45,7 @@ pub(crate) struct EachView {
 struct Changed {
     /// the handoff or the issue
     about: String,
-    /// the commit that was written; null if it was so already
+    /// the commit that was written; null if nothing changed
     commit: Option<ObjectId>,
     /// who held it, and is told
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,7 +72,7 @@ impl Answer for EachView {
                 let told: String = told.collect();
                 format!("{}: done  commit {}\n{told}", one.about, commit.short())
             }
-            None => format!("{}: was so already\n", one.about),
+            None => format!("{}: unchanged\n", one.about),
         });
         let refused = self.refused.iter();
         let refused = refused.map(|one| format!("{}: refused: {}\n", one.about, one.why));

@@ -70,7 +70,7 @@ pub(super) struct ScopeArgs {
 pub(crate) struct PausesView {
     /// what is paused now, the oldest first
     paused: Vec<Halt>,
-    /// the commit that was written; null if it was so already
+    /// the commit that was written; null if nothing changed
     commit: Option<ObjectId>,
     #[serde(skip)]
     said: String,
@@ -112,10 +112,10 @@ impl ScopeArgs {
         let (scope, by) = (&change.scope, &change.by);
         let done = match (pauses, commit) {
             (Some(false), Some(_)) => {
-                "is paused: nobody is handed any; what is held can be finished"
+                "is paused: no work can be claimed; what is held can be finished"
             }
             (Some(true), Some(_)) => {
-                "is paused: nobody is handed any; what workers run is given back"
+                "is paused: no work can be claimed; what workers run is given back"
             }
             (Some(_), None) => "was paused already, for this reason; nothing was written",
             (None, Some(_)) => "is handed out again",
@@ -200,5 +200,5 @@ fn paused_text(issue: &Issue) -> String {
         [] => String::new(),
         except => format!(", except {}", except.join(", ")),
     };
-    format!("issue {key} is paused: nobody is handed its work{but}\n")
+    format!("issue {key} is paused: its work can't be claimed{but}\n")
 }

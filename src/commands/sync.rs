@@ -147,7 +147,7 @@ fn left_here(ledger: &Ledger<'_>, error: LedgerError) -> Failure {
             );
             let failure = Failure::new(ErrorCode::NotPublished, text);
             let failure = if tells_of_damage(&trouble) {
-                failure.hint("they stay recorded here; `git handoff fetch --repair` puts right what is damaged here, then run the command again")
+                failure.hint("they stay recorded here; `git handoff fetch --repair` repairs this clone's copy, then run the command again")
             } else {
                 failure.hint("they stay recorded here; run the command again later")
             };

@@ -496,8 +496,8 @@ fn what_a_shallow_clone_cannot_know_is_skipped() {
     });
     assert_snapshot!(found.join("\n"), @"
     branch passed
-    commits skipped: this clone is shallow, and what is asked for may be in the history that it does not have
-    files_changed skipped: this clone is shallow, and what is asked for may be in the history that it does not have
+    commits skipped: this clone is shallow, and the missing history may contain the answer
+    files_changed skipped: this clone is shallow, and the missing history may contain the answer
     tests_added skipped: no test report was given
     coverage skipped: no coverage report was given
     ");

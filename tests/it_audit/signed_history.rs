@@ -163,19 +163,19 @@ fn what_is_no_signature_is_found() {
     let two = format!("{signature}{signature}");
     assert_snapshot!(found(&signed(&payload, &two)), @r#"
     signature.bad the commit has two signatures
-    commit.header no step is written like this: "[own] -----BEGIN SSH SIGNATURE-----"
+    commit.header the commit is not in a step's canonical form: "[own] -----BEGIN SSH SIGNATURE-----"
     "#);
     let other = signature.replace(&format!("{own} "), &format!("{others} "));
     assert_snapshot!(found(&signed(&payload, &other)), @r#"
     signature.bad the commit has a signature in a header where git looks for none
-    commit.header no step is written like this: "[other] -----BEGIN SSH SIGNATURE-----"
+    commit.header the commit is not in a step's canonical form: "[other] -----BEGIN SSH SIGNATURE-----"
     "#);
     let lines: Vec<&str> = signature.lines().collect();
     let cut = [&lines[..2], &lines[3..]].concat().join("\n") + "\n";
     assert_snapshot!(found(&signed(&payload, &cut)), @"signature.bad the signature cannot be read");
     assert_snapshot!(found(&signed(&payload, &format!("{own} nothing at all\n"))), @r#"
     signature.unknown the signature is neither one of ssh nor one of OpenPGP
-    commit.header no step is written like this: "[own] nothing at all"
+    commit.header the commit is not in a step's canonical form: "[own] nothing at all"
     "#);
     let x509 = " -----BEGIN SIGNED MESSAGE-----\n MIIB\n -----END SIGNED MESSAGE-----\n";
     let x509 = format!("{own}{x509}");
@@ -183,12 +183,12 @@ fn what_is_no_signature_is_found() {
     let after_committer = format!(" and more\n{signature}");
     assert_snapshot!(found(&signed(&payload, &after_committer)), @r#"
     signature.bad the signature is not one of this commit
-    commit.header no step is written like this: " and more"
+    commit.header the commit is not in a step's canonical form: " and more"
     "#);
     let with_more = format!("{signature} and more\n");
     assert_snapshot!(found(&signed(&payload, &with_more)), @r#"
     signature.bad the signature cannot be read
-    commit.header no step is written like this: " and more"
+    commit.header the commit is not in a step's canonical form: " and more"
     "#);
 }
 

@@ -139,7 +139,7 @@ fn a_repository_of_an_unknown_format_is_refused() {
         (
             "extensions.compatobjectformat",
             "sha256",
-            "every object has a name of each format",
+            "extensions.compatObjectFormat is not supported",
         ),
         (
             "extensions.refstorage",

@@ -674,7 +674,7 @@ fn what_is_in_the_way_is_named_and_nothing_changes() {
           make it executable if all of it should run, or move it away, and run the same again
       [root]/repo/.git/hooks/pre-push hook.read_only the file may not be written to
           find out who made it read-only, and make it writable if that may be
-      [root]/repo/.git/hooks/reference-transaction hook.not_a_file it is no file
+      [root]/repo/.git/hooks/reference-transaction hook.not_a_file it is not a regular file
           move it away
     hint: see `git handoff explain hooks_refused`
     "#);
@@ -1021,10 +1021,10 @@ fn lines_of_ones_own_that_stop_nothing_are_told() {
       2:1 [root]/repo/.git/hooks/pre-commit hook.early_exit the script ends here, before the lines that call the program
           move the lines that call the program to right below the first line
     commit-msg             broken   by your own lines
-      2:1 [root]/repo/.git/hooks/commit-msg hook.ignored what the program says is not heeded, so that it stops nothing
+      2:1 [root]/repo/.git/hooks/commit-msg hook.ignored the exit code of the call is ignored, so it can't stop git
           take the `||` and what follows out of the line, or write `|| exit 1`
     pre-push               broken   by your own lines
-      2:1 [root]/repo/.git/hooks/pre-push hook.ignored what the program says is not heeded, so that it stops nothing
+      2:1 [root]/repo/.git/hooks/pre-push hook.ignored the exit code of the call is ignored, so it can't stop git
           take the `||` and what follows out of the line, or write `|| exit 1`
     reference-transaction  missing
       [root]/repo/.git/hooks/reference-transaction hook.missing nothing calls the program
@@ -1035,9 +1035,9 @@ fn lines_of_ones_own_that_stop_nothing_are_told() {
     error: nothing was changed: 3 hooks are in the way
       2:1 [root]/repo/.git/hooks/pre-commit hook.early_exit the script ends here, before the lines that call the program
           move the lines that call the program to right below the first line
-      2:1 [root]/repo/.git/hooks/commit-msg hook.ignored what the program says is not heeded, so that it stops nothing
+      2:1 [root]/repo/.git/hooks/commit-msg hook.ignored the exit code of the call is ignored, so it can't stop git
           take the `||` and what follows out of the line, or write `|| exit 1`
-      2:1 [root]/repo/.git/hooks/pre-push hook.ignored what the program says is not heeded, so that it stops nothing
+      2:1 [root]/repo/.git/hooks/pre-push hook.ignored the exit code of the call is ignored, so it can't stop git
           take the `||` and what follows out of the line, or write `|| exit 1`
     hint: see `git handoff explain hooks_refused`
     ");

@@ -181,7 +181,7 @@ fn a_fact_is_noted_by_its_source_alone() {
     for fact in proved {
         for agent in ["implementer-agent", "reviewer-agent", "orchestrator"] {
             let said = note(agent, fact).exits(4);
-            said.says("an event or a person says what it is");
+            said.says("it comes from an event or a person");
         }
     }
     // What contracts state, an orchestrator corrects, and no other agent.

@@ -349,7 +349,7 @@ fn a_person_other_than_who_wrote_the_code_approves_it() {
     assert_snapshot!(env.handoff(&agent).exits(4).shown, @"
     $ git handoff approve 87.4 --as reviewer-agent
     --- stderr
-    error: reviewer-agent is no person: only a person approves or disapproves
+    error: only a person can approve or disapprove; reviewer-agent is an agent
     hint: who can: maintainer; see `git handoff explain not_yours`
     --- exit 4
     ");

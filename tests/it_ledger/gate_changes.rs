@@ -311,7 +311,7 @@ fn what_a_merge_dropped_a_rebase_brings_back() {
     desk.commit("Unseen", &[("evil.txt", "1\n")]);
     desk.git(&["checkout", "-q", &desk.branch]);
     desk.git(&["merge", "-q", "--no-edit", "-s", "ours", "side"]);
-    desk.ended("a merge by rebase would undo a merge");
+    desk.ended("a rebase merge would drop a merge commit");
     // It is the same in the very commit that is approved.
     desk.env.claim("87", "validator-agent").success();
     let approve = [
@@ -337,7 +337,7 @@ fn what_a_merge_dropped_a_rebase_brings_back() {
     desk.env
         .handoff(&gate)
         .exits(1)
-        .says("a merge by rebase would undo a merge");
+        .says("a rebase merge would drop a merge commit");
     // A conflict where the branch left the base keeps no rebase from the base as it is now, which has
     // had one of the commits, and took it back.
     let gated = |is_open: bool| {

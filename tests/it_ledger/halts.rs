@@ -66,7 +66,7 @@ fn nobody_is_handed_any_work_until_all_is_resumed() {
     hint: who can: orchestrator, maintainer; see `git handoff explain not_yours`
     --- exit 4
     $ git handoff pause --all --as orchestrator --reason 'the provider is down'
-    all work is paused: nobody is handed any; what is held can be finished
+    all work is paused: no work can be claimed; what is held can be finished
       commit [commit]
     --- stderr
     to resume it: git handoff resume --all --as orchestrator --reason WHY

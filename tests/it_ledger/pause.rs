@@ -76,7 +76,7 @@ fn nobody_is_handed_the_work_of_a_paused_issue() {
     hint: issue-manager, an orchestrator or a person can; see `git handoff status 7`
     --- exit 4
     $ git handoff pause 7 --as orchestrator --reason 'closed on GitHub'
-    issue 7 is paused: nobody is handed its work
+    issue 7 is paused: its work can't be claimed
       commit [commit]
     --- stderr
     to resume it: git handoff reopen 7 --as orchestrator --reason 'the work goes on'

@@ -165,7 +165,7 @@ fn a_remote_of_the_other_format_is_refused_before_anything_is_written() {
             env.git(&repo, &["remote", "add", "origin", url]);
             env.handoff_in(&repo, &["init", "--remote", "origin"])
                 .exits(9)
-                .says("the remote names its objects by another format");
+                .says("the remote uses another object format");
             assert_eq!(
                 env.git(
                     &repo,

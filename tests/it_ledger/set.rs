@@ -31,7 +31,7 @@ fn the_queue_goes_by_a_priority_that_was_set() {
     assert_eq!(first(&env), "10.1");
     env.handoff(&with(&["set", "10", "priority=critical"]))
         .success()
-        .says("was so already");
+        .says("unchanged");
     env.handoff(&with(&["set", "7", "priority=soon"]))
         .exits(1)
         .says("known are: critical, high, medium, low");
@@ -114,7 +114,7 @@ fn what_is_set_of_an_issue_is_one_step() {
         &["set", "10", "after=7,8", "labels=csv"],
     ] {
         env.handoff(&with(words)).success();
-        env.handoff(&with(words)).success().says("was so already");
+        env.handoff(&with(words)).success().says("unchanged");
     }
     assert_eq!(count(), before + 2);
     env.handoff(&["log", "8"])

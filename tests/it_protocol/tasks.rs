@@ -631,7 +631,7 @@ fn a_plan_that_does_not_fit_together_is_refused_with_its_gate() {
     }
     insta::assert_snapshot!(text, @r#"
     unknown dependency: 4 tasks_refused
-      task.unknown_dependency /data/dependency_graph: "021_3" depends on "021_9", which nobody knows
+      task.unknown_dependency /data/dependency_graph: "021_3" depends on "021_9", which is unknown
       gate.data_integrity: the gate is not passed: 1 fault, listed beside this
     cycle: 3 contract_refused
       gate.data_integrity: the gate is not passed: 1 fault, listed beside this

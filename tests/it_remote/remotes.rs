@@ -247,7 +247,7 @@ fn who_may_not_write_is_told() {
     let ran = refused(&team, 9);
     let port = format!(":{}/", http.port);
     assert_snapshot!(ran.stderr.replace(&port, ":[port]/"), @"
-    error: origin refused: the remote gives no permission: remote: no; fatal: unable to access 'http://127.0.0.1:[port]/server.git/': The requested URL returned error: 403
+    error: origin refused: the remote denied permission: remote: no; fatal: unable to access 'http://127.0.0.1:[port]/server.git/': The requested URL returned error: 403
     hint: nothing was written; make sure this user may push to origin. A write with --offline is recorded in this clone only; see `git handoff explain remote_denied`
     ");
     team.there(&["fetch"]).success();

@@ -91,7 +91,7 @@ fn damage_that_only_git_meets_is_told_with_what_puts_it_right() {
     let folder = repo.join(".git/objects").join(&there[..2]);
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join(&there[2..]), [0; 150]).unwrap();
-    let told = "`git handoff fetch --repair` puts right what is damaged here";
+    let told = "`git handoff fetch --repair` repairs this clone's copy";
     clones.open(&repo, 2, &[]).exits(8).says(told);
     clones.env.handoff(&["sync"]).exits(8).says(told);
     clones.env.handoff(&["fetch"]).exits(9).says(told);

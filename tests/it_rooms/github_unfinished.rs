@@ -118,7 +118,10 @@ fn what_is_missing_changes_with_the_issue_until_nothing_is() {
     let again = issues("edited", with(&["kind/bug"], "Please"));
     let data = event(&env, "issues", &again);
     assert!(did(&data).is_empty(), "{data:#}");
-    assert!(why(&data).contains("what it lacks is known"), "{data:#}");
+    assert!(
+        why(&data).contains("the missing fields are noted already"),
+        "{data:#}"
+    );
 
     // What was taken away is missing again, and is not sent as if it still held.
     let body = "## Requirements\n- none is lost";

@@ -583,7 +583,7 @@ fn wrong_arguments_are_told_as_wrong_usage() {
       usage: handoff_show has no argument "contract"
       its arguments are: id, as; see `handoff_explain {"code":"usage"}`
     send {}
-      usage: handoff_send is not told what
+      usage: handoff_send: the text is missing
       give the text as `contract`, or a path as `file`; see `handoff_explain {"code":"usage"}`
     send {"contract":"<a/>","file":"a.xml"}
       usage: `contract` and `file` say the same
@@ -1094,11 +1094,11 @@ fn what_is_wrong_with_a_request_is_told_to_whoever_asked() {
     {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}
       1: -32602 "the params are wrong: initialize needs `protocolVersion`, a text, `capabilities`, an object, and `clientInfo`, an object with `name` and `version`"
     {"jsonrpc":"2.0","id":7,"method":"ping","params":[]}
-      7: -32602 "the params are no object: ping needs nothing"
+      7: -32602 "`params` is not an object: ping needs nothing"
     {"jsonrpc":"2.0","id":7,"method":"ping","params":[]}
-      7: -32602 "the params are no object: ping needs nothing"
+      7: -32602 "`params` is not an object: ping needs nothing"
     {"jsonrpc":"2.0","id":"x","method":"tools/call","params":"x"}
-      "x": -32602 "the params are no object: tools/call needs `name`, a text, and may have `arguments` and `task`, objects"
+      "x": -32602 "`params` is not an object: tools/call needs `name`, a text, and may have `arguments` and `task`, objects"
     {"id":5,"method":"ping"}
       5: -32600 "`jsonrpc` is not \"2.0\""
     {"jsonrpc":"2.0","id":5}
@@ -1118,9 +1118,9 @@ fn what_is_wrong_with_a_request_is_told_to_whoever_asked() {
     {"jsonrpc":"2.0","id":9,"method":"resources/read","params":{}}
       9: -32602 "the params are wrong: resources/read needs `uri`, a text"
     {"jsonrpc":"2.0","id":9,"method":"resources/list","params":5}
-      9: -32602 "the params are no object: resources/list may have `cursor`, a text"
+      9: -32602 "`params` is not an object: resources/list may have `cursor`, a text"
     {"jsonrpc":"2.0","id":9,"method":"nonsense","params":[]}
-      9: -32602 "the params are no object"
+      9: -32602 "`params` is not an object"
     {"jsonrpc":"2.0","id":9,"method":"ping","params":{"_meta":5}}
       9: -32600 "`_meta` is no object"
     {"jsonrpc":"2.0","id":9,"method":"ping","method":"tools/list"}

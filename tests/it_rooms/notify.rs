@@ -376,7 +376,7 @@ fn bad_input_is_said_before_anything_is_told() {
             "there is no such program",
         ),
         (&["notify", "--exec", "'open"], "close each quotation mark"),
-        (&["notify", "--exec", ""], "is no command"),
+        (&["notify", "--exec", ""], "is not a command"),
         (&["notify", "--webhook"], "GIT_HANDOFF_WEBHOOK"),
         (&["notify", "--webhook", "ftp://a/b"], "http://"),
         (&["notify", "--webhook", "http://robin:pw@a/b"], "password"),

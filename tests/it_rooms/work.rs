@@ -450,7 +450,7 @@ fn what_can_not_be_run_is_refused_before_anything_is_claimed() {
         &["--file", &file("[[role]]\nagent = \"prep-agent\"\n")],
         "no command is given for prep-agent",
     );
-    refused(&["--file", &file("jobs = ")], "is no file of roles");
+    refused(&["--file", &file("jobs = ")], "is not a file of roles");
     refused(&["--file", &file("")], "it has no [[role]]");
     let text =
         "[[role]]\nagent = \"prep-agent\"\nprofile = \"own\"\n[profile.own]\ntitle = \"Own\"\n";
@@ -708,7 +708,9 @@ fn a_report_that_can_not_be_read_when_a_run_has_ended_counts_as_spent() {
     let (came_of_it, why) = outcome(&work(&env, &[], &unreadable));
     assert_eq!(came_of_it, "failed", "{why}");
     assert!(
-        why.starts_with("what it reports to have used can't be read, and counts as spent: "),
+        why.starts_with(
+            "its usage report can't be read, so the rest of the budget counts as spent: "
+        ),
         "{why}"
     );
     let failure = record(&env)["transitions"][2]["failure"].clone();
@@ -758,9 +760,7 @@ fn what_a_command_leaves_in_place_of_its_files_stops_no_worker() {
             command.to_str().unwrap(),
         ];
         let ran = env.run(worker(&env, &words), &words, None).exits(1);
-        let ran = ran.says(&format!(
-            "what it reports to have used is not recorded: {why}"
-        ));
+        let ran = ran.says(&format!("its usage report is not recorded: {why}"));
         ran.says(&format!(
             "its contract was refused: the contract can't be read: {why}"
         ));
@@ -785,8 +785,7 @@ fn what_a_command_leaves_in_place_of_its_files_stops_no_worker() {
             command.to_str().unwrap(),
         ];
         let ran = env.run(worker(&env, &words), &words, None).exits(1);
-        ran.says("what it reports to have used is not recorded")
-            .says(why);
+        ran.says("its usage report is not recorded").says(why);
         retry(&env);
     }
     let big = agent(&env, "head -c 70000 /dev/zero > $GIT_HANDOFF_USAGE\nexit 1");

@@ -130,7 +130,7 @@ fn a_strangers_code_passes_by_a_maintainers_approval_of_this_very_commit() {
     desk.said(2, "passer", "/handoff approve");
     shut("who may not write");
     desk.said(3, "mallory", "/handoff approve")
-        .says("who wrote a pull request does not approve it");
+        .says("the author of a pull request can't approve it");
     shut("its author");
     desk.next("2");
     desk.pushed("synchronize", 2);

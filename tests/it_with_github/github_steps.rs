@@ -494,7 +494,7 @@ fn setup_makes_one_ruleset_for_an_organization_and_says_what_a_plan_lacks() {
     for (what, without) in [
         (
             "the ledger's branch is never rewritten",
-            "whoever may push may rewrite it, and the weekly audit tells",
+            "everyone with push access can rewrite it; the weekly audit reports that",
         ),
         (
             "the status is required on the default branch",

@@ -17,7 +17,7 @@ pub enum EditError {
     #[error("it is not a JSON object")]
     NotObject,
     /// A value along the path has the wrong type.
-    #[error("`{0}` in it is not what a value can be added to")]
+    #[error("`{0}` in it is neither a list nor an object")]
     Shape(String),
     /// Duplicate keys: parsers differ in which one they use.
     #[error("`{0}` appears twice in one object")]

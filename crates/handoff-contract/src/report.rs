@@ -42,7 +42,7 @@ pub enum ReportFault {
         shown: String,
     },
     /// It has no lines to cover.
-    #[error("it has no lines that tests could run through")]
+    #[error("it lists no coverable lines")]
     NoLines,
     /// It reports more covered lines than lines.
     #[error("it says that {covered} of {valid} lines were run")]

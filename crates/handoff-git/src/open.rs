@@ -87,7 +87,8 @@ fn is_found_from_within(path: &Path) -> bool {
 /// Explains an unsupported repository format, where libgit2 only names the setting.
 fn unsupported(text: String) -> String {
     if text.contains("compatobjectformat") {
-        return "every object has a name of each format (extensions.compatObjectFormat), which git is only trying out".to_owned();
+        return "extensions.compatObjectFormat is not supported: it is experimental in git"
+            .to_owned();
     }
     text
 }

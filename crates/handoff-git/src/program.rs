@@ -180,7 +180,7 @@ impl Program {
     /// The output of `git status`, which writes nothing and runs none of the repository's programs.
     fn status(repository: &Repository, words: &[&OsStr]) -> Result<String, ProgramError> {
         let mut command = git_alone(repository.path(), repository.workdir());
-        let message = "the filters of the repository can't be told".to_owned();
+        let message = "the repository's filters can't be read".to_owned();
         let without = repository.without_own_filters(&mut command);
         without.map_err(|_| ProgramError::Failed { message })?;
         command.args(["--no-optional-locks", "status", "--porcelain"]);

@@ -280,7 +280,7 @@ fn headers() -> Result<Vec<(HeaderName, HeaderValue)>, Failure> {
     });
     // It contains a secret, so it is not repeated.
     read.collect::<Option<_>>().ok_or_else(|| {
-        Failure::usage(format!("{variable} holds something that is no header"))
+        Failure::usage(format!("{variable} holds something that is not a header"))
             .hint("write it as name=value,name=value, with values percent-encoded")
     })
 }

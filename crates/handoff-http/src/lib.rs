@@ -30,7 +30,7 @@ fn address(
     has_https: bool,
 ) -> Result<Uri, Failure> {
     let wrong = |why: &str| Failure::usage(format!("the {what}'s address {why}")).hint(example);
-    let uri: Uri = url.trim().parse().map_err(|_| wrong("is no URL"))?;
+    let uri: Uri = url.trim().parse().map_err(|_| wrong("is not a URL"))?;
     let scheme = uri.scheme_str().unwrap_or_default();
     if !["http", "https"].contains(&scheme) {
         return Err(wrong("begins with neither http:// nor https://"));

@@ -34,7 +34,7 @@ pub(super) fn gather<S: Schemas>(
         }
         let Some(mut opened) = repository.open_file(&file.path) else {
             if expected.is_some() && i == 0 && repository.leads_somewhere(&file.path) {
-                let text = format!("{} is no file of the working tree", file.path);
+                let text = format!("{} is not a file of the working tree", file.path);
                 let finding = Finding::error(FindingCode::ArtifactSchema, &file.at, text);
                 found.push(finding.fix("deliver a plain file inside the repository"));
             }

@@ -131,7 +131,7 @@ pub(super) fn on_origin(
     anew: bool,
 ) -> OnOrigin {
     let Ok(commit) = code.commit.parse::<ObjectId>() else {
-        return OnOrigin::Not("it is not named by its whole id".to_owned());
+        return OnOrigin::Not("its id is abbreviated; give the full one".to_owned());
     };
     let has = |tip: Option<ObjectId>| {
         tip.is_some_and(|tip| {

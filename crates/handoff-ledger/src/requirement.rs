@@ -156,7 +156,7 @@ pub fn judge_gate(
     let into = request.into.as_deref().or(noted);
     let other = |known: &Code| {
         let (Some(head), Ok(known)) = (head, known.commit.parse()) else {
-            return Err("it is not named by its whole id".to_owned());
+            return Err("its id is abbreviated; give the full one".to_owned());
         };
         if known == head {
             return ensure_kept(tip, request, into, head);
@@ -439,7 +439,7 @@ fn unsigned(
         let by = match stored.commit.author.name.parse() {
             _ if trailers.contains(&("Event", Event::Expire.as_str())) => By::Anybody,
             Ok(agent) => By::Agent(agent),
-            Err(_) => return Ok(Some(format!("the step {id} is no agent's"))),
+            Err(_) => return Ok(Some(format!("the author of step {id} is not an agent"))),
         };
         let demand = match &pinned {
             Some(signers) => Some(Demand::new(Rc::clone(signers), by)),
@@ -456,7 +456,9 @@ fn unsigned(
         }
     }
     if !steps.are_all {
-        return Ok(Some("the history of the issue is not all here".to_owned()));
+        return Ok(Some(
+            "this clone lacks part of the issue's history".to_owned(),
+        ));
     }
     let first = steps.commits.last().map(|(stored, _)| stored.commit.id);
     match pinned {

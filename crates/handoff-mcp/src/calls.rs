@@ -128,7 +128,7 @@ pub(super) fn run(line: Line, wording: &Wording<'_>, interruption: &Interruption
     let misused = |error: &_| usage::misused(wording.verb?, error, &line.arguments);
     let (bytes, hint) = performed(|| (crate::commands().run)(&line.arguments, call, &misused));
     let document = serde_json::from_slice(&bytes).map_err(|problem| {
-        let text = format!("the command's answer is no document: {problem}");
+        let text = format!("the command's answer is not a JSON document: {problem}");
         error(INTERNAL, text)
     })?;
     Ok(wording.told(document, hint))

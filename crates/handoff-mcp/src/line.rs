@@ -79,7 +79,7 @@ impl Line {
                 }
                 Some(_) => return Err(not_a(verb, CONTRACT, "a text")),
                 None if takes_text && values.is_empty() && !given.contains_key(TO) => {
-                    let text = format!("{} is not told what", verb.name());
+                    let text = format!("{}: the text is missing", verb.name());
                     let hint = format!("give the text as `{CONTRACT}`, or a path as `{other}`");
                     return Err(Failure::usage(text).hint(hint));
                 }

@@ -55,7 +55,7 @@ pub(super) fn message(line: &[u8]) -> Result<Option<Message>, Value> {
         Some(_) if has("id") && id.is_none() => {
             invalid("`id` is neither a text nor a whole number")
         }
-        Some(method) if !may_be_object(params) => misused(method, "the params are no object"),
+        Some(method) if !may_be_object(params) => misused(method, "`params` is not an object"),
         Some(_) if !may_be_object(&params["_meta"]) => invalid("`_meta` is no object"),
         Some(_) if is_ambiguous => invalid("a member is given twice"),
         Some(_) => {

@@ -27,7 +27,7 @@ pub(super) fn list(fixed: &Fixed, cursor: Option<&str>, interruption: &Interrupt
     let begin = match cursor.map(str::parse::<usize>) {
         None => 0,
         Some(Ok(begin)) => begin,
-        Some(Err(_)) => return Err(error(INVALID_PARAMS, "that is no cursor")),
+        Some(Err(_)) => return Err(error(INVALID_PARAMS, "the cursor is invalid")),
     };
     let status = data(run(fixed, &["status", "--limit", "0"], interruption)?)?;
     let protocols = data(run(fixed, &["protocol", "list"], interruption)?)?;

@@ -95,7 +95,7 @@ impl Tasks {
     /// A page of the tasks.
     pub(super) fn list(&self, cursor: Option<&str>) -> Answer {
         let begin = cursor.map_or(Ok(0), str::parse::<usize>);
-        let begin = begin.map_err(|_| error(INVALID_PARAMS, "that is no cursor"))?;
+        let begin = begin.map_err(|_| error(INVALID_PARAMS, "the cursor is invalid"))?;
         let page = self.all.iter().skip(begin).take(PAGE);
         let page: Vec<Value> = page.map(|task| task.shown(Form::Requested)).collect();
         let mut list = json!({ "tasks": page });

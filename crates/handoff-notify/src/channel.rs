@@ -101,7 +101,7 @@ impl Channel {
     pub fn command(line: &str) -> Result<Self, Failure> {
         let words = shlex::split(line).filter(|words| !words.is_empty());
         let Some(words) = words else {
-            let text = format!("{} is no command", quoted(line));
+            let text = format!("{} is not a command", quoted(line));
             return Err(Failure::usage(text).hint("close each quotation mark"));
         };
         let program = found(&words[0])?;

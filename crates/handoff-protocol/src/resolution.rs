@@ -137,7 +137,7 @@ impl Protocol {
     }
 
     fn nothing_to_answer(&self, from_at: Option<&str>, from: &AgentName) -> Finding {
-        let text = format!("nobody asks {from}, which has nothing to answer");
+        let text = format!("no route sends {from} a request, so it can't answer one");
         let fix = format!(
             "see who asks whom: `git handoff protocol show {}`",
             self.name()

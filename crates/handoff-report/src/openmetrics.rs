@@ -77,7 +77,7 @@ impl Page<'_> {
             }
         }
         let counts: [Named<Figures, u64>; 9] = [
-            ("notes", "Contracts that only told something.", |f| f.notes),
+            ("notes", "Notes: contracts that nobody claims.", |f| f.notes),
             ("failures", "Attempts that failed.", |f| f.failures),
             (
                 "timeouts",
@@ -197,7 +197,7 @@ impl Page<'_> {
             }),
             (
                 "failed",
-                "How long handoffs stood still after a failure.",
+                "Time from a failure to the claim that resumed the work.",
                 |f| f.failed_seconds,
             ),
         ];

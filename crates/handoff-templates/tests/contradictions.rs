@@ -230,7 +230,7 @@ fn each_contradiction_is_found_and_what_can_be_obeyed_is_not() {
         (
             "issue-to-pr",
             decided(json!({"state": "dead", "redriven_below": 0}), "retry"),
-            "decision `retry 1` never applies: nothing got new attempts less than 0 times",
+            "decision `retry 1` never applies: `redriven_below` is 0, and no count is below 0",
             decided(json!({"state": "dead", "redriven_below": 1}), "retry"),
         ),
         (

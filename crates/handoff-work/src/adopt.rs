@@ -154,7 +154,7 @@ impl Supervisor<'_> {
                 "--run-failure",
                 RunFailure::WorkerLost.as_str(),
                 "--message",
-                "its worker was killed, and none of its agent came back",
+                "its worker was killed, and no other worker of its agent resumed the work",
             ];
             let said = self.program.run(&actor, &words);
             if said.may_pass() {

@@ -135,7 +135,7 @@ impl Supervisor<'_> {
             let about = (one.id.clone(), transitions);
             let decided = self.decider.done.get(&about);
             if decided.is_some_and(|at| at.elapsed() < SHOWN_BY) {
-                left("it is decided, and what is read now does not show that yet".to_owned());
+                left("a decision was made, and is not visible here yet".to_owned());
                 continue;
             }
             let actor = Actor {
@@ -159,7 +159,7 @@ impl Supervisor<'_> {
                 continue;
             }
             let why = if is_early {
-                "by the clock of its steps its time is not over yet"
+                "its deadline has not passed by the clock that dates the steps"
             } else {
                 said.message()
             };

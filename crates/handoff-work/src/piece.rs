@@ -272,10 +272,7 @@ impl Piece {
                     Some(_) => "counts as all that was left",
                     None => "is not recorded",
                 };
-                (site.say)(format!(
-                    "{}: what it reports to have used {counts}: {why}",
-                    self.id
-                ));
+                (site.say)(format!("{}: its usage report {counts}: {why}", self.id));
                 ended.stopped = ended.stopped.or(spent.map(Stop::Spent));
             }
             usage::add(&mut used, ended.used.usage.clone());
@@ -837,7 +834,7 @@ impl Piece {
     /// The result can't be recorded now: the note and the claim stay for the next worker.
     pub(super) fn kept(&self, said: &Said) -> Outcome {
         Outcome::Left(Some(format!(
-            "what came of it can't be recorded: {}",
+            "the result can't be recorded: {}",
             said.message()
         )))
     }

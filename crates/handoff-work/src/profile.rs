@@ -282,14 +282,14 @@ impl Profile {
                 return Ok(Granted::default());
             }
             return Err(format!(
-                "{shown} can't be told what to allow: write it into its command, or extend a profile that can"
+                "{shown} has no option for allowed commands: write it into its command, or extend a profile that can"
             ));
         };
         let Some(rule) = self.rights.get(rights.name()) else {
             let others: Vec<String> = self.rights.keys().map(|name| quoted(name)).collect();
             return Err(if others.is_empty() {
                 format!(
-                    "{shown} can't be told its rights: write them into its command, or extend a profile that can"
+                    "{shown} has no option for rights: write them into its command, or extend a profile that can"
                 )
             } else {
                 format!(

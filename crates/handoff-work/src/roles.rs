@@ -487,7 +487,7 @@ pub fn of_file(
 ) -> Result<(Vec<Role>, Option<PathBuf>), Failure> {
     let shown = path.display();
     let wrong = |why: &str| {
-        Failure::usage(format!("{shown} is no file of roles: {why}"))
+        Failure::usage(format!("{shown} is not a file of roles: {why}"))
             .hint("nothing was claimed; `git handoff work -h` shows one")
     };
     let text = fs::read_to_string(path).map_err(|error| {
@@ -810,12 +810,12 @@ pub(super) mod tests {
         };
         let why = refused(Some("amp"), &[], &allowing(None));
         assert!(
-            why.starts_with("reviewer: profile amp can't be told what to allow"),
+            why.starts_with("reviewer: profile amp has no option for allowed commands"),
             "{why}"
         );
         let why = refused(None, &["./own.sh"], &allowing(edit));
         assert!(
-            why.starts_with("reviewer: the command \"own.sh\" can't be told its rights"),
+            why.starts_with("reviewer: the command \"own.sh\" has no option for rights"),
             "{why}"
         );
         let odd = Extra {
@@ -991,7 +991,7 @@ pub(super) mod tests {
         ] {
             let told = read(&text).expect_err("it is refused");
             assert!(
-                told.contains("is no file of roles") && told.contains(why),
+                told.contains("is not a file of roles") && told.contains(why),
                 "{why}: {told}"
             );
         }

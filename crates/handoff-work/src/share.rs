@@ -135,7 +135,7 @@ impl Share {
         let used = used();
         if let Some(why) = used.unreadable {
             return Some(format!(
-                "what it reports to have used can't be read, and counts as spent: {why}"
+                "its usage report can't be read, so the rest of the budget counts as spent: {why}"
             ));
         }
         let spent = Spent::of(&used.usage);

@@ -156,7 +156,7 @@ impl Arguments {
             .by_ruleset(
                 name,
                 format!("ruleset-ledger{own}.json"),
-                "whoever may push may rewrite it, and the weekly audit tells",
+                "everyone with push access can rewrite it; the weekly audit reports that",
             ),
             Check::new(
                 "the status is required on the default branch",

@@ -127,7 +127,7 @@ impl Arguments {
             };
         }
         if let Some(first) = trouble.first() {
-            let text = format!("not every status is what it should be: {first}");
+            let text = format!("some statuses could not be set: {first}");
             let failure = Failure::new(ErrorCode::GithubRefused, text)
                 .hint("fix that, then run the command again: what is set already is left alone");
             if output.is_json() {
@@ -374,7 +374,7 @@ struct StatusView<'a> {
     state: &'static str,
     /// what GitHub shows beside it
     description: String,
-    /// whether it was set, or would be in a dry run; otherwise it was so already
+    /// whether it was set, or would be in a dry run; otherwise it was set before
     set: bool,
     /// why it could not be set
     trouble: Option<String>,

@@ -407,7 +407,7 @@ impl Output {
         if let Some(trouble) = trouble {
             text += &format!(": {trouble}");
             if tells_of_damage(trouble) {
-                hint = "`git handoff fetch --repair` puts right what is damaged here, then `git handoff sync` brings it there";
+                hint = "`git handoff fetch --repair` repairs this clone's copy, then `git handoff sync` brings it there";
             }
         }
         let failure = Failure::new(ErrorCode::NotPublished, text);

@@ -23,17 +23,13 @@ const MOST_PATHS: usize = 100_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unknown {
     /// The history is truncated: the clone is shallow.
-    #[error(
-        "this clone is shallow, and what is asked for may be in the history that it does not have"
-    )]
+    #[error("this clone is shallow, and the missing history may contain the answer")]
     Shallow,
     /// Objects are missing from this partial clone.
-    #[error("this clone is a partial one, and does not have what is asked for")]
+    #[error("this is a partial clone, and the object is missing")]
     Partial,
     /// There are too many commits or paths.
-    #[error(
-        "there are more than {MOST_COMMITS} commits or {MOST_PATHS} paths, and no more are looked at"
-    )]
+    #[error("too many to compare: the limits are {MOST_COMMITS} commits and {MOST_PATHS} paths")]
     TooMuch,
     /// The commits have no common ancestor.
     #[error("the branch and its base have no commit in common")]

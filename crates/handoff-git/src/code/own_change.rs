@@ -491,7 +491,7 @@ impl CodeStore {
 /// The message about a commit whose tree changes when a rebase drops its merges.
 pub fn undone_by_rebase(head: ObjectId) -> String {
     format!(
-        "a merge by rebase would undo a merge in {}, and give other files",
+        "a rebase merge would drop a merge commit of {} and change files",
         head.short()
     )
 }

@@ -40,7 +40,7 @@ pub(super) fn of_pushed(refname: &str, stdout: &[u8]) -> Result<Pushed, RemoteEr
     let flags: Vec<&str> = about.map(|(flag, _)| flag).collect();
     match flags.as_slice() {
         [] => Err(RemoteError::Failed {
-            message: format!("nothing was said about {refname}"),
+            message: format!("git did not report {refname}"),
         }),
         flags if flags.iter().all(|flag| *flag == "=") => Ok(Pushed::Already),
         _ => Ok(Pushed::Done),

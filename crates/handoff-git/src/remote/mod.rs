@@ -222,7 +222,7 @@ impl Remote {
                 return Ok(());
             };
             if asked_for == Some(*first) {
-                let message = format!("object {first} does not come");
+                let message = format!("the remote does not send object {first}");
                 return Err(RemoteError::Failed { message });
             }
             asked_for = Some(*first);

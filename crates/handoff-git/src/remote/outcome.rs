@@ -21,7 +21,7 @@ pub enum RemoteError {
         message: String,
     },
     /// The user may not read it, or not write to it.
-    #[error("the remote gives no permission: {message}")]
+    #[error("the remote denied permission: {message}")]
     Denied {
         /// git's message, in one line.
         message: String,
@@ -45,9 +45,7 @@ pub enum RemoteError {
     #[error("the remote is a shallow clone: it has only the end of the branch's history")]
     Shallow,
     /// It uses another object format.
-    #[error(
-        "the remote names its objects by another format: one of the two has SHA-1, the other SHA-256"
-    )]
+    #[error("the remote uses another object format: SHA-1 and SHA-256 can't be mixed")]
     Format,
     /// The `git` command does not support the ref storage of one of the repositories.
     #[error("{}", OLD_GIT)]

@@ -21,7 +21,7 @@ pub enum CaptureError {
     #[error("the index cannot be read")]
     Index(#[source] GitError),
     /// A folder is a nested repository.
-    #[error("{shown} is a repository of its own")]
+    #[error("{shown} is a nested repository")]
     Nested {
         /// Its path, for display.
         shown: String,
@@ -42,7 +42,7 @@ pub enum CaptureError {
         shown: String,
     },
     /// A file's name means `.git` on some file system, so it could not be restored there.
-    #[error("{shown} is taken for git's own folder on some systems")]
+    #[error("some systems treat {shown} as .git")]
     GitsOwn {
         /// Its path, for display.
         shown: String,

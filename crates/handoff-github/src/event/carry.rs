@@ -339,7 +339,10 @@ impl Work<'_, '_, '_> {
     fn note(&mut self, rule: &EventRule) -> Result<(), LedgerError> {
         let facts = self.facts_of(rule)?;
         if facts.is_empty() && !rule.facts.is_empty() {
-            self.not(rule, "the payload has none of what it would note");
+            self.not(
+                rule,
+                "the payload has none of the facts that this rule notes",
+            );
             return Ok(());
         }
         let Some(note) = rule.note.clone() else {
@@ -372,9 +375,7 @@ impl Work<'_, '_, '_> {
         let decide = |issue: &Issue| {
             let found = news.to_note(issue, rule, facts.clone());
             let found = found.and_then(|found| match lacks {
-                Some(place) => Err(format!(
-                    "nothing is noted, for `{place}` is not what it should be"
-                )),
+                Some(place) => Err(format!("nothing is noted: `{place}` is missing or invalid")),
                 None => Ok(found),
             });
             match found {

@@ -309,7 +309,7 @@ impl Work<'_, '_, '_> {
         let author = self.event.of_written("/user/login").unwrap_or_default();
         let editor = self.event.text("/sender/login").unwrap_or_default();
         if self.event.action() == Some("edited") && !author.eq_ignore_ascii_case(editor) {
-            let why = "somebody else than its author edited it, and only its author commands in it";
+            let why = "the comment was edited by someone other than its author, so its commands don't count";
             return Err(NotEntitled::Denied(why.to_owned()));
         }
         // A protocol can require more, but not less.
@@ -442,7 +442,7 @@ impl Work<'_, '_, '_> {
     fn to_approve(&self, given: &Given<'_>, asked: &Asked) -> Result<Step, LedgerError> {
         let Some(person) = self.person(given.rule) else {
             let protocol = self.rules.protocol().name();
-            let why = format!("protocol {protocol} has not one person who approves");
+            let why = format!("protocol {protocol} names no person who could approve, or several");
             return Ok(Err(Refused::new(why)));
         };
         let record = match self.approvable(given, asked)? {
@@ -707,7 +707,9 @@ impl Work<'_, '_, '_> {
         let mut author = author.iter().filter_map(|place| self.event.text(place));
         let by = self.event.of_written("/user/login");
         if author.any(|author| by.is_some_and(|by| by.eq_ignore_ascii_case(author))) {
-            return Err(Refused::new("who wrote a pull request does not approve it"));
+            return Err(Refused::new(
+                "the author of a pull request can't approve it",
+            ));
         }
         let known = self
             .pull_request

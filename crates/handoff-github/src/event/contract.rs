@@ -266,7 +266,7 @@ impl Work<'_, '_, '_> {
             });
             let last = said.map_or(&record.summary, |last| &last.note);
             if facts.is_empty() && *last == note {
-                why = Some("what it lacks is known".to_owned());
+                why = Some("the missing fields are noted already".to_owned());
             }
             facts.extend(state_of(news.event, Some((issue, definition))));
             why.is_none().then(|| Update::Annotate {

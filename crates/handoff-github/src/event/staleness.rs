@@ -221,7 +221,7 @@ impl News<'_> {
             return None;
         }
         Some(format!(
-            "issue {} has pull request {known_or_told}, which is open: what is said of {number} is noted beside it, and does not count until that is closed",
+            "issue {} has pull request {known_or_told}, which is open: facts of {number} are noted beside it, and don't count until that is closed",
             issue.issue
         ))
     }

@@ -118,7 +118,7 @@ impl<'a> Examination<'a> {
         let bytes = self.read(path).unwrap_or_default();
         match guide::names(&bytes) {
             Err(fault) => {
-                let text = format!("the block can't be told from the rest: {fault}");
+                let text = format!("the block has no clear boundaries: {fault}");
                 let fix = format!(
                     "put the missing line back, or take the block out by hand, then {}",
                     self.install

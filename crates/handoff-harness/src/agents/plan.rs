@@ -387,7 +387,7 @@ impl<'a> Draft<'a> {
                     Some(bytes)
                 }
                 Found::Link(_) | Found::Other => {
-                    let text = format!("{path} is no file");
+                    let text = format!("{path} is not a regular file");
                     self.refuse(
                         FindingCode::AgentsLink,
                         path,
@@ -444,7 +444,7 @@ impl<'a> Draft<'a> {
         ) {
             Ok(after) => file.after = after,
             Err(fault) => {
-                let text = format!("the block in {path} can't be told from the rest: {fault}");
+                let text = format!("the block in {path} has no clear boundaries: {fault}");
                 self.refuse(
                     FindingCode::AgentsMarker,
                     path,

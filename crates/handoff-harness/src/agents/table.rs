@@ -11,7 +11,7 @@ const MARKS: [&str; 2] = ["# >>> git-handoff >>>", "# <<< git-handoff <<<"];
 /// Why a configuration can't be edited.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TableFault {
-    #[error("the block can't be told from the rest: {0}")]
+    #[error("the block has no clear boundaries: {0}")]
     Block(#[from] BlockFault),
     #[error("it is not TOML: {0}")]
     Syntax(String),

@@ -237,7 +237,7 @@ impl Plan {
                 _ if configurable => draft.configure(hook, Action::Configure),
                 Found::Link(target) => draft.refused.push(linked(&path, &target, hook)),
                 Found::Other => {
-                    let finding = at(FindingCode::HookNotAFile, &path, "it is no file");
+                    let finding = at(FindingCode::HookNotAFile, &path, "it is not a regular file");
                     draft.refused.push(finding.fix("move it away"));
                 }
                 Found::Nothing if hooks_folder.is_unusable() => {

@@ -19,7 +19,7 @@ pub(super) fn fault(hook: Hook, path: &Path, bytes: &[u8]) -> Option<Finding> {
         let fault = match end.filter(|end| *end < number) {
             Some(end) => early_exit(path, end, "the lines that call the program"),
             None if is_ignored(rest) => {
-                let text = "what the program says is not heeded, so that it stops nothing";
+                let text = "the exit code of the call is ignored, so it can't stop git";
                 let fix = "take the `||` and what follows out of the line, or write `|| exit 1`";
                 at(FindingCode::HookIgnored, path, text)
                     .at(number, 1)

@@ -56,7 +56,7 @@ pub enum LedgerError {
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// A repair was interrupted; unreadable files are in their old places.
-    #[error("the repair came to no end, and damaged files are where they were")]
+    #[error("the repair did not finish; damaged files are back in place")]
     Unrepaired {
         source: Box<LedgerError>,
         /// Pack files that remain quarantined; their readable objects are in new packs.

@@ -35,7 +35,7 @@ pub enum ProtocolError {
     LosesSetting { name: String, source: SettingError },
     /// A shallow history hides a protocol's settings.
     #[error(
-        "protocol {name} was not updated: what was set in it is not known here, since history is cut off"
+        "protocol {name} was not updated: its settings are unknown, since this clone is shallow"
     )]
     CutOff { name: String },
     /// Open handoffs could not continue under a new definition.

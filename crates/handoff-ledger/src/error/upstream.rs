@@ -51,7 +51,7 @@ impl Explained for UpstreamError {
         match self {
             Self::Refused { remote, source } => source.explanation(remote),
             Self::Unreachable { trouble, .. } if tells_of_damage(trouble) => ErrorCode::RemoteUnreachable.hint(
-                "nothing was written; `git handoff fetch --repair` puts right what is damaged here, then run the command again",
+                "nothing was written; `git handoff fetch --repair` repairs this clone's copy, then run the command again",
             ),
             Self::Unreachable { remote, .. } => ErrorCode::RemoteUnreachable.hint(hint!(
                 "nothing was written; `git ls-remote {}` shows whether git can reach it; try again later",

@@ -47,7 +47,7 @@ pub enum WriteError {
     #[error("commit {0} is not on the ledger's branch after its first commit")]
     NotOnBranch(String),
     /// Later steps depend on the commit.
-    #[error("{} stood on commit {commit}, and would not count either: {}", later.len(), later.join(", "))]
+    #[error("{} depend on commit {commit} and would be undone, too: {}", later.len(), later.join(", "))]
     StoodOn { commit: String, later: Vec<String> },
     /// The commit could not be signed. Nothing was written.
     #[error("the commit could not be signed")]

@@ -106,7 +106,7 @@ pub enum ExchangeError {
         path: PathBuf,
     },
     /// Another program's file is where an exported one would be.
-    #[error("{} is there, and this repository did not write it", path.display())]
+    #[error("{} exists, and this repository did not write it", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,

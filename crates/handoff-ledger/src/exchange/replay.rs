@@ -135,7 +135,7 @@ impl Lines {
             match serde_json::from_str::<Header>(text) {
                 Ok(read) => header = Some(read),
                 Err(error) => {
-                    let text = format!("the first line is no header: {error}");
+                    let text = format!("the first line is not a header: {error}");
                     return Err(unusable(vec![Finding::error(
                         FindingCode::ImportHeader,
                         "",
@@ -339,7 +339,7 @@ impl<'a, 'r> Replay<'a, 'r> {
     /// Copies the context of a failure.
     fn bring(&self, context: &FailureContext) -> Result<(), Fault> {
         let tree: ObjectId = context.tree.parse().map_err(|_| {
-            let text = "what was kept of the failure has no id";
+            let text = "the failure's stored context has an invalid id";
             Fault::unreadable(FindingCode::ImportLine, text)
         })?;
         let repository = self.importer.ledger.repository();

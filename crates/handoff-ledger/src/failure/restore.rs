@@ -96,7 +96,7 @@ impl Explained for RestoreFailure {
             Self::Write(error) => error.obstacle(),
         };
         // Part or all of the work could not be written.
-        let unknown = ("it was not restored", "see what it says");
+        let unknown = ("it was not restored", "see the error above");
         let (problem, fix) = Obstacle::explained(obstacle, unknown);
         let hint =
             Hint::from(fix).and(", and restore it to another place: what was written so far stays");

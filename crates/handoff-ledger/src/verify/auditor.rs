@@ -231,7 +231,10 @@ impl<'r, 's> Auditor<'r, 's> {
     /// Reports a commit that is not stored like a step.
     fn form(&mut self, made: &Stored) {
         if let Some(line) = made.difference() {
-            let text = format!("no step is written like this: {}", quoted(&line));
+            let text = format!(
+                "the commit is not in a step's canonical form: {}",
+                quoted(&line)
+            );
             self.report(Finding::error(FindingCode::CommitHeader, "", text));
         }
     }

@@ -538,7 +538,7 @@ fn planned_faults(issue: &Issue, fields: &TaskFields, plan: &TaskPlan) -> Vec<Fi
         for on in plan.on(id) {
             if !plan.opens.contains(on) && find(issue, parent, on).is_none() {
                 let (id, on) = (quoted(id), quoted(on));
-                let text = format!("{id} depends on {on}, which nobody knows");
+                let text = format!("{id} depends on {on}, which is unknown");
                 let code = FindingCode::TaskUnknownDependency;
                 found.push(fault(code, &fields.dependencies, text));
             }

@@ -92,7 +92,7 @@ pub enum NoUsage {
     #[error("cost is {0}, and a report has less than {MOST_COST}")]
     Cost(Amount),
     /// Its author did not do the work.
-    #[error("it is for a handoff, from the agent that the handoff is to")]
+    #[error("usage of a handoff is reported by its receiver")]
     NotIts,
     /// It has less than the previous report.
     #[error("it says less than was reported before, and a report has the totals so far")]

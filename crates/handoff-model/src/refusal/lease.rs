@@ -86,7 +86,7 @@ pub enum LeaseRefusal {
         state: State,
     },
     /// A lease or a time to be claimed has expired, and this must be recorded first.
-    #[error("the time of {0} ran out")]
+    #[error("the lease of {0}, or the time to claim it, ran out")]
     Overdue(HandoffId),
     /// Its time has not run out.
     #[error("{0} has no lease and no time to claim it that ran out")]

@@ -59,14 +59,14 @@ pub enum RoleRefusal {
         people: Vec<AgentName>,
     },
     /// Only a person may approve.
-    #[error("{agent} is no person: only a person approves or disapproves")]
+    #[error("only a person can approve or disapprove; {agent} is an agent")]
     NotAPerson {
         agent: AgentName,
         people: Vec<AgentName>,
         protocol: String,
     },
     /// The fact has another source.
-    #[error("{agent} cannot note the fact {fact}: {} says what it is", known_by.as_str())]
+    #[error("{agent} cannot note the fact {fact}: it comes from {}", known_by.as_str())]
     NotItsFact {
         agent: AgentName,
         fact: String,

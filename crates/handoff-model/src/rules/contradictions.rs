@@ -154,10 +154,7 @@ impl<P: Fn(&str) -> Option<(u32, u32)>> Contradictions<'_, P> {
         let never = |code| retry.is_some_and(|retry| retry.never.contains(code));
         let decides = |kind| definition.agents.iter().any(|agent| agent.kind == kind);
         Some(if when.redriven_below == Some(0) {
-            (
-                "nothing got new attempts less than 0 times (`redriven_below`)",
-                None,
-            )
+            ("`redriven_below` is 0, and no count is below 0", None)
         } else if retried && is_not_failed {
             ("only what failed has retries left", None)
         } else if retry.is_some_and(|retry| retry.max_retries == Some(0)) && !may_retry() {

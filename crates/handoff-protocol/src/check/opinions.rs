@@ -42,7 +42,10 @@ impl Checker<'_> {
             .chain(&rules.withdraws)
         {
             if !known.insert(value) {
-                let text = format!("`{}` counts in two ways", value.escape_debug());
+                let text = format!(
+                    "`{}` is in two of `asks`, `agrees` and `withdraws`",
+                    value.escape_debug()
+                );
                 self.fault(Code::ProtocolFact, at, text);
             }
         }

@@ -53,10 +53,10 @@ pub(super) fn section(
          <thead><tr><th scope=\"col\">Issue</th><th scope=\"col\">{}</th><th scope=\"col\">Now</th></tr></thead>\n<tbody>\n",
         if drawn.len() < issues.len() {
             format!(
-                "{ISSUES} issues: what has stood still for longest first, then what is open or moved last."
+                "{ISSUES} issues: those that need attention longest first, then open and recently changed ones."
             )
         } else {
-            "Every issue: what has stood still for longest first.".to_owned()
+            "Every issue: those that need attention longest first.".to_owned()
         },
         if is_cut {
             " Where there is an arrow to the left and a day, the issue began then, before the first day drawn."

@@ -58,7 +58,7 @@ pub enum EvidenceFault {
         policy: Policy,
     },
     /// A check is recorded that is not required.
-    #[error("the check {} is recorded, and nothing demands it under that policy", check.as_str())]
+    #[error("the check {} is recorded, and not required under that policy", check.as_str())]
     Needless {
         /// The check.
         check: Check,
@@ -72,7 +72,7 @@ pub enum EvidenceFault {
         reason: String,
     },
     /// A reason is missing, or is given for a passed check.
-    #[error("the check {} does not say why, or says why it passed", check.as_str())]
+    #[error("the check {} needs a reason exactly if it did not pass", check.as_str())]
     Reason {
         /// The check.
         check: Check,

@@ -61,7 +61,7 @@ pub(super) fn differs(text: &str, counts: TestCounts) -> Option<String> {
         for (number, shown) in numbers {
             match number {
                 Some(number) if known.contains(&number) => told |= number == counts.failed,
-                _ => return Some(format!("{shown} is none of these")),
+                _ => return Some(format!("{shown} is not one of its counts")),
             }
         }
         return (!told).then(|| unsaid(counts));
@@ -367,7 +367,11 @@ mod tests {
                 counts(9, 1, 4),
                 "\"5 skipped\": the report says 4",
             ),
-            ("all 430 green", counts(431, 0, 0), "430 is none of these"),
+            (
+                "all 430 green",
+                counts(431, 0, 0),
+                "430 is not one of its counts",
+            ),
             (
                 "all green",
                 counts(8, 1, 0),
