@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use handoff::base::ObjectId;
 use handoff::base::finding::Finding;
 use handoff::base::ids::AgentName;
-use handoff::base::text::{continued, word};
+use handoff::base::text::{continued, one_line, word};
 use handoff::git::{Repository, masked};
 use handoff::ledger::{DEFAULT_BRANCH, Founding, Ledger, ProtocolError, Rules, Session, Synced};
 use handoff::model::{Assignment, check_protocol};
@@ -150,6 +150,9 @@ impl Arguments {
         let evidence = rules.protocol().usual_policy(tip.manifest().evidence);
         if self.protocol.is_some() && *protocol != founding.protocol {
             return Err(other_protocol(protocol, named));
+        }
+        if commit.is_none() && !BUILT_IN.contains(&named) {
+            say_other_files(&rules, &founding.files, named, output)?;
         }
         let given = self.evidence.map(Policy::from);
         if let Some(wanted) = given.filter(|wanted| *wanted != evidence) {
@@ -391,6 +394,33 @@ fn other_protocol(protocol: &AgentName, wanted: &str) -> Failure {
     Failure::new(ErrorCode::OtherProtocol, text).hint(hint)
 }
 
+/// Says that a folder is not what is in force, and how to put it in force.
+fn say_other_files(
+    rules: &Rules<'_>,
+    files: &[(String, Vec<u8>)],
+    folder: &str,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let in_force = rules.files()?;
+    let other = files.iter().filter(|file| !in_force.contains(file));
+    let gone = in_force
+        .iter()
+        .filter(|(path, _)| !files.iter().any(|(own, _)| own == path));
+    let Some((file, _)) = other.chain(gone).next() else {
+        return Ok(());
+    };
+    let definition = rules.protocol().definition();
+    output.say(&format!(
+        "{} {} stays in force: {} in {} is another; give the folder another `version`, then `git handoff protocol update {}` puts it in force",
+        definition.name,
+        one_line(&definition.version),
+        one_line(file),
+        one_line(folder),
+        word(folder),
+    ));
+    Ok(())
+}
+
 fn other_evidence(protocol: &AgentName, evidence: Policy, wanted: Policy) -> Failure {
     let text = format!(
         "the ledger already exists, with --evidence {}",
@@ -409,13 +439,13 @@ type Whole = (Protocol, Vec<(String, Vec<u8>)>);
 /// A protocol that has no fault.
 fn sound(name: &str) -> Result<Whole, Failure> {
     let folder = protocols::folder(name)?;
-    let protocol = protocols::load(&folder)?;
+    let protocol = protocols::load(&folder);
     let files = folder.into_files();
     let findings = check_protocol(&files);
     if findings.iter().any(Finding::is_error) {
         return Err(ProtocolError::Refused(findings).into());
     }
-    Ok((protocol, files))
+    Ok((protocol?, files))
 }
 
 /// Sets a protocol's own policy for statements that the repository contradicts.

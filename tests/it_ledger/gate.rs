@@ -266,10 +266,14 @@ fn a_contract_type_that_was_taken_away_is_told_and_shows_nothing() {
     assert_snapshot!(told.shown, @"
     $ git handoff protocol check own
     own: sound (34 files)
-      /requirements/approved/shown_by/0 warning protocol.unknown_type no contract type is called `letter`
-      /requirements/other-committer/shown_by/0 warning protocol.unknown_type no contract type is called `letter`
-      /requirements/other-key/shown_by/0 warning protocol.unknown_type no contract type is called `letter`
-      /requirements/other-worker/shown_by/0 warning protocol.unknown_type no contract type is called `letter`
+      147:20 /requirements/approved/shown_by/0 warning protocol.unknown_type no contract type is called `letter`
+          define it, or correct the name
+      134:20 /requirements/other-committer/shown_by/0 warning protocol.unknown_type no contract type is called `letter`
+          define it, or correct the name
+      140:20 /requirements/other-key/shown_by/0 warning protocol.unknown_type no contract type is called `letter`
+          define it, or correct the name
+      129:20 /requirements/other-worker/shown_by/0 warning protocol.unknown_type no contract type is called `letter`
+          define it, or correct the name
     ");
     env.handoff(&["init", "--protocol", "own"]).success();
     env.send(sample("issue-manager-to-prep-agent", Format::Xml, 87))

@@ -292,9 +292,9 @@ fn what_cannot_be_made_is_refused_with_a_way_on() {
     $ git handoff protocol new own --agents a,b-to-c,a-to-b,c
     --- stderr
     error: own would not be sound
-      /contracts/2/type protocol.duplicate contract type `a-to-b-to-c` is defined twice
-      /routes/2/contracts protocol.route a contract of type `a-to-b-to-c` can't name `a-to-b`: schemas/a-to-b-to-c.schema.json lists others at `/from`
-      /routes/2/contracts protocol.route a contract of type `a-to-b-to-c` can't name `c`: schemas/a-to-b-to-c.schema.json lists others at `/to`
+      20:14 /contracts/2/type protocol.duplicate contract type `a-to-b-to-c` is defined twice
+      27:48 /routes/2/contracts protocol.route a contract of type `a-to-b-to-c` can't name `a-to-b`: schemas/a-to-b-to-c.schema.json lists others at `/from`
+      27:48 /routes/2/contracts protocol.route a contract of type `a-to-b-to-c` can't name `c`: schemas/a-to-b-to-c.schema.json lists others at `/to`
     hint: nothing was written; use other names, or `git handoff protocol copy` and an editor
     --- exit 1
     "#);

@@ -638,6 +638,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.unknown_field /contracts/1/after: `/verdict` is a field that the schema does not have
     directive /agents/3/kind = "specialist"
       protocol.action /contracts/0/actions: no agent is of the kind to whom work goes after a violation
+      protocol.route /routes/0/via: `MetaGPT` is of kind `specialist`: only an orchestrator has to decide first, and there is none
     directive /contracts/0/artifacts/path = "/where"
       protocol.unknown_field /contracts/0/artifacts/path: `/produced_artifacts/0/where` is a field that the schema does not have
     "#);
@@ -717,8 +718,8 @@ fn every_fault_of_a_protocols_files_is_told() {
     insta::assert_snapshot!(told.shown, @"
     $ git handoff protocol check [root]/xml
     [root]/xml: 2 faults
-      /contracts/8/template protocol.missing_file there is no file templates/error.json
-      /contracts/8/xsd protocol.missing_file there is no file schemas/error.xsd
+      46:5 /contracts/8/template protocol.missing_file there is no file templates/error.json
+      46:276 /contracts/8/xsd protocol.missing_file there is no file schemas/error.xsd
     --- exit 1
     ");
 }
@@ -888,6 +889,60 @@ fn rules_that_contradict_each_other_are_told_with_both_places() {
         env.handoff(&args).says("protocol.contradiction rule `resolved-leaves-something` contradicts another, so that no `/unresolved/*|count` in a contract of type `response` obeys both: `resolved-leaves-nothing`, in line ")
             .says("git handoff protocol test FOLDER");
     }
+}
+
+/// One mistake of each kind of file, by every command that puts a folder in force.
+#[test]
+fn mistakes_of_an_author_are_told_with_what_is_meant() {
+    let env = TestEnvironment::with_repository();
+    let folder = Folder::copy(&env, "review", "own");
+    let path = env.repo().join(folder.path()).join("protocol.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let text = text.replacen("\"version\":", "\"title\": \"x\",\n  \"version\":", 1);
+    std::fs::write(&path, text).unwrap();
+    let mut schema = folder.read("schemas/done.schema.json");
+    schema["requierd"] = schema["required"].take();
+    schema.as_object_mut().unwrap().shift_remove("required");
+    folder.write("schemas/done.schema.json", schema.to_string());
+    let path = folder.path();
+    for args in [
+        ["protocol", "check", &path],
+        ["protocol", "test", &path],
+        ["init", "--protocol", &path],
+    ] {
+        let refused = env.handoff(&args);
+        assert_ne!(refused.status, 0, "{}", refused.shown);
+        refused
+            .says("json.duplicate_key `title` stands twice in one object, first in line")
+            .says("protocol.schema `requierd` is not a keyword of JSON Schema")
+            .says("did you mean `required`?");
+    }
+}
+
+#[test]
+fn a_folder_that_is_named_as_what_is_built_in_or_in_force_is_told_apart() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["protocol", "copy", "review", "review"])
+        .success();
+    env.handoff(&["protocol", "check", "review"])
+        .success()
+        .says("review is built in, and that is meant; the folder is ./review");
+    let init = ["init", "--protocol", "./review"];
+    env.handoff(&init).success();
+    let other = "stays in force: protocol.json in ./review is another";
+    let again = env.handoff(&init).success();
+    assert!(!again.stderr.contains(other), "{}", again.shown);
+    let path = env.repo().join("review/protocol.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(
+        &path,
+        text.replacen("\"title\": \"", "\"title\": \"Our ", 1),
+    )
+    .unwrap();
+    env.handoff(&init)
+        .success()
+        .says(other)
+        .says("`git handoff protocol update ./review` puts it in force");
 }
 
 #[test]

@@ -5,6 +5,11 @@ use serde::Serialize;
 use serde_with::skip_serializing_none;
 
 pub use crate::codes::FindingCode;
+use crate::text::closest;
+
+/// The number of known names that are compared with an unknown one, and that are listed.
+const MOST_NAMES: usize = 2000;
+const FEW_NAMES: usize = 8;
 
 /// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -80,6 +85,22 @@ impl Finding {
     pub fn fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
         self
+    }
+
+    /// Adds what to write in place of an unknown name: the closest known one, else all of a few.
+    #[must_use]
+    pub fn meant<'n>(self, name: &str, known: impl IntoIterator<Item = &'n str>) -> Self {
+        let known: Vec<&str> = known.into_iter().take(MOST_NAMES).collect();
+        match closest(name, known.iter().copied()) {
+            Some(known) => self.fix(format!("did you mean `{known}`?")),
+            None => match &known[..] {
+                [known] => self.fix(format!("use `{known}`")),
+                [_, .., _] if known.len() <= FEW_NAMES => {
+                    self.fix(format!("use one of `{}`", known.join("`, `")))
+                }
+                _ => self.fix("define it, or correct the name"),
+            },
+        }
     }
 
     /// Adds the commit with the fault.

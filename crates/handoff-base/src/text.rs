@@ -22,6 +22,28 @@ pub fn quoted(text: &str) -> String {
     shown
 }
 
+/// The known name that a misspelt one most likely means.
+pub fn closest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let name = name.to_lowercase();
+    let most = (name.chars().count() / 3).clamp(1, 3);
+    // The distance takes time in proportion to both lengths.
+    let near = known.into_iter().filter_map(|known| {
+        let is_long = known.len() > MAX_NAME || known.len().abs_diff(name.len()) > 4 * most;
+        (!is_long).then(|| {
+            (
+                strsim::damerau_levenshtein(&name, &known.to_lowercase()),
+                known,
+            )
+        })
+    });
+    let near = near.filter(|(distance, _)| *distance <= most);
+    near.min_by_key(|(distance, _)| *distance)
+        .map(|(_, known)| known)
+}
+
+/// The maximum length of a name that may be misspelt, in bytes.
+const MAX_NAME: usize = 256;
+
 /// Quotes a text as one word for a POSIX shell, if it needs quotes.
 ///
 /// Every command printed for people or agents quotes its values here, except types that never need

@@ -12,8 +12,9 @@ use handoff_model::layout::DEFINITION;
 use handoff_model::screening::{Screen, screen_protocol};
 use handoff_model::semantic::part;
 use handoff_model::{
-    Assignment, FileChanges, Issue, IssueStatus, ProtocolFiles, Refusal, Schemas, SettingError,
-    check_protocol, has_settings, is_earlier, keep_settings, layout, only_setting_changed,
+    Assignment, FileChanges, Issue, IssueStatus, ProtocolFiles, ProtocolScope, Refusal, Schemas,
+    SettingError, check_protocol_for, has_settings, is_earlier, keep_settings, layout,
+    only_setting_changed,
 };
 use handoff_protocol::{AgentKind, ContractType, Protocol, SIGNERS, TaskFields, renewed};
 use schemars::JsonSchema;
@@ -97,8 +98,13 @@ impl<'r> Ledger<'r> {
                 PutMode::Update => keep_set(tip, &mut files)?,
                 PutMode::Add | PutMode::Replace => Vec::new(),
             };
-            let (step, mut outcome) =
-                protocol_step(tip, &files, change, (may_be_weaker, by), Faults::All)?;
+            let (step, mut outcome) = protocol_step(
+                tip,
+                &files,
+                change,
+                (may_be_weaker, by),
+                ProtocolScope::Folder,
+            )?;
             outcome.kept = kept;
             Ok((step, outcome))
         })?;
@@ -136,7 +142,7 @@ impl<'r> Ledger<'r> {
                 &files,
                 PutMode::Replace,
                 (may_be_weaker, by),
-                Faults::All,
+                ProtocolScope::Setting,
             )
         })?;
         done.commit = commit;
@@ -167,24 +173,6 @@ impl<'r> Ledger<'r> {
     }
 }
 
-/// The faults that prevent a protocol from being put in force.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Faults {
-    /// All.
-    All,
-    /// Those that recorded steps must not have: early versions did not look for contradictory
-    /// rules.
-    OnRecord,
-}
-
-impl Faults {
-    fn contains(self, finding: &Finding) -> bool {
-        let is_later = finding.code == FindingCode::ProtocolContradiction
-            || finding.path.starts_with("/consistency/");
-        finding.is_error() && (self == Self::All || !is_later)
-    }
-}
-
 /// Plans the activation of a protocol. If it is weaker than the default protocol, its message lists
 /// the weakened checks, so that nobody activates it silently. `by` is the acting agent, if named:
 /// only a person may weaken a protocol.
@@ -193,7 +181,7 @@ pub(super) fn protocol_step(
     files: &ProtocolFiles,
     change: PutMode,
     (may_be_weaker, by): (bool, Option<&AgentName>),
-    counts: Faults,
+    scope: ProtocolScope,
 ) -> Decided<ProtocolChange> {
     let definition = files.iter().find(|(path, _)| path == DEFINITION);
     let definition = definition
@@ -201,8 +189,8 @@ pub(super) fn protocol_step(
         .unwrap_or_default();
     let refused = |findings| LedgerError::from(ProtocolError::Refused(findings));
     let protocol = Protocol::load(definition).map_err(refused)?;
-    let findings = check_protocol(files);
-    if findings.iter().any(|finding| counts.contains(finding)) {
+    let findings = check_protocol_for(files, scope);
+    if findings.iter().any(Finding::is_error) {
         return Err(refused(findings));
     }
     let name = protocol.name().to_owned();

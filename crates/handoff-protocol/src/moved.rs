@@ -74,6 +74,7 @@ pub(crate) fn named(mut finding: Box<Finding>) -> Box<Finding> {
     };
     if let Some(text) = text {
         (finding.code, finding.message) = (FindingCode::ProtocolMoved, text);
+        finding.fix = None;
     }
     finding
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::AgentName;
 use handoff_base::pointer::escaped_part;
+use handoff_base::text::closest;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::Segment;
@@ -471,7 +472,13 @@ fn read_part<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Box<Finding>> {
             .rsplit_once(" at line ")
             .map_or(&*shown, |(said, _)| said);
         let said = without_rust_types(said);
-        let mut finding = Finding::error(FindingCode::ProtocolSyntax, pointer, said);
+        let mut finding = Finding::error(FindingCode::ProtocolSyntax, pointer, &*said);
+        // serde's message quotes the unknown name, then the known ones.
+        if said.starts_with("unknown ") {
+            let mut names = said.split('`').skip(1).step_by(2);
+            let name = names.next().unwrap_or_default();
+            finding.fix = closest(name, names).map(|known| format!("did you mean `{known}`?"));
+        }
         if error.line() > 0 {
             finding.line = u32::try_from(error.line()).ok();
             finding.column = u32::try_from(error.column()).ok();

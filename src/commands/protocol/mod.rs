@@ -193,21 +193,28 @@ fn files(
     output: &mut Output,
     name: &str,
 ) -> Result<Vec<(String, Vec<u8>)>, Failure> {
+    let mut say = |is: &str| {
+        if Path::new(name).is_dir() {
+            output.say(&format!(
+                "{name} is {is}, and that is meant; the folder is ./{name}"
+            ));
+        }
+    };
     if let Ok(repository) = context.repository() {
         let ledger = context.ledger(&repository)?;
         if ledger.tip_id()?.is_some() {
             let tip = ledger.tip()?;
             if tip.protocols()?.iter().any(|known| known == name) {
-                if Path::new(name).is_dir() {
-                    output.say(&format!(
-                        "{name} is in force here, and that is meant; the folder is ./{name}"
-                    ));
-                }
+                say("in force here");
                 return Ok(tip.rules(name)?.files()?);
             }
         }
     }
-    Ok(protocols::folder(name)?.into_files())
+    let folder = protocols::folder(name)?;
+    if BUILT_IN.contains(&name) {
+        say("built in");
+    }
+    Ok(folder.into_files())
 }
 
 fn list(context: &Context, page: &PageArgs, output: &mut Output) -> Result<(), Failure> {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use handoff::base::ids::{AgentName, HandoffId, IssueKey};
-use handoff::base::text::without_invisible;
+use handoff::base::text::{closest, without_invisible};
 use handoff::base::{Code, Moment, ObjectId, short_id};
 use handoff::ledger::{Done, LedgerError};
 use handoff::model::{
@@ -843,16 +843,6 @@ fn unclear(why: &Unclear, said: &Said, rules: &[&EventRule]) -> Refused {
         }
         None => refused.next(STATUS),
     }
-}
-
-/// The known name that is most similar to a misspelled one.
-fn closest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let distance = |known: &&str| strsim::damerau_levenshtein(name, known);
-    let most = (name.chars().count() / 3).clamp(1, 3);
-    let near = names.map(|known| (distance(&known), known));
-    let near = near.filter(|(distance, _)| *distance <= most);
-    near.min_by_key(|(distance, _)| *distance)
-        .map(|(_, known)| known)
 }
 
 fn first_word(text: &str) -> (&str, &str) {

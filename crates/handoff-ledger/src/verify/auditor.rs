@@ -10,8 +10,8 @@ use handoff_base::{Edit, Moment, ObjectId, to_second};
 use handoff_contract::Input;
 use handoff_git::{Change, EntryKind, MOST_ENTRIES, Person, Repository, Stored, Tree, blob_id};
 use handoff_model::{
-    DaySpending, Halt, Issue, Planned, PlannedStep, Record, Scar, Stop, View, archived_before,
-    layout, plan,
+    DaySpending, Halt, Issue, Planned, PlannedStep, ProtocolScope, Record, Scar, Stop, View,
+    archived_before, layout, plan,
 };
 use handoff_protocol::{Event, Policy};
 
@@ -25,7 +25,7 @@ use crate::founding::first_message;
 use crate::halt::{HaltChange, halt_step};
 use crate::order;
 use crate::origin::without_origin;
-use crate::protocol_store::{Faults, PutMode, document_step, protocol_step};
+use crate::protocol_store::{PutMode, document_step, protocol_step};
 use crate::quarantine::{quarantine_step, scar_of};
 use crate::recorded_step::{
     RecordedStep, Shared, States, StepReader, difference, issues_of, shared_of,
@@ -380,7 +380,7 @@ impl<'r, 's> Auditor<'r, 's> {
                     // A weaker one says so in its message, which is compared.
                     .and_then(|rules| {
                         let files = rules.files()?;
-                        protocol_step(&old, &files, change, (true, None), Faults::OnRecord)
+                        protocol_step(&old, &files, change, (true, None), ProtocolScope::OnRecord)
                     });
                 let as_recorded = |step: Draft| match candidate.message {
                     Some(recorded) => Draft {

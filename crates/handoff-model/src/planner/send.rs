@@ -17,16 +17,13 @@ use crate::planner::holder::{Holder, held};
 use crate::planner::{Changed, Planner, trail};
 use crate::record::not_applicable::not_applicable;
 use crate::record::{
-    Artifact, ContractFile, Contradiction, Expected, Failure, Issue, IssueStatus, Question, Record,
-    Transition, UNSPECIFIED, VERSION, View, violation,
+    Artifact, ContractFile, Contradiction, Expected, Failure, Issue, IssueStatus, Question,
+    ROLE_VIOLATION, Record, Transition, UNSPECIFIED, VERSION, View, violation,
 };
 use crate::refusal::{ContractRefusal, QueueRefusal, Refusal, RoleRefusal};
 use crate::step::message::Account;
 use crate::step::{EventArgs, Planned, PlannedStep, SendRequest, Stop};
 use crate::value::scalar;
-
-/// The failure code for an agent that violated its role.
-const ROLE_VIOLATION: &str = "ROLE_VIOLATION";
 
 /// A contract sent on from the handoff that its sender held.
 struct SentOn<'a> {

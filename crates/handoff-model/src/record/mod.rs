@@ -53,5 +53,5 @@ pub use spending::{BudgetSpent, DaySpending, Left, Spending};
 pub use stored_form::{Stored, StoredError, VERSION, read, write};
 pub use traceparent::{NoTraceParent, TraceParent};
 pub use transition::{Failure, FailureContext, Question, Transition, UNSPECIFIED, answer_text};
-pub(crate) use transition::{NOT_ACKNOWLEDGED, TIMED_OUT};
+pub(crate) use transition::{NOT_ACKNOWLEDGED, ROLE_VIOLATION, TIMED_OUT};
 pub use usage::{ModelUsage, NoUsage, Spent, Usage};

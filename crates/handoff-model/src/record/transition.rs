@@ -18,6 +18,9 @@ pub(crate) const TIMED_OUT: &str = "TIMEOUT";
 /// The failure code when a handoff is not claimed in time.
 pub(crate) const NOT_ACKNOWLEDGED: &str = "NOT_ACKNOWLEDGED";
 
+/// The failure code of an agent that violated its role.
+pub(crate) const ROLE_VIOLATION: &str = "ROLE_VIOLATION";
+
 /// The failure code if none was given.
 pub const UNSPECIFIED: &str = "FAILED";
 

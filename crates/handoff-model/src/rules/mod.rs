@@ -3,6 +3,7 @@
 mod contradictions;
 mod gate_policy;
 mod loosened;
+mod mistakes;
 mod protocol_check;
 mod setting;
 mod strictness;
@@ -10,7 +11,9 @@ mod template_check;
 
 pub use gate_policy::{Exemption, GatePolicy};
 pub use loosened::{ADDED_SIGNER, loosened};
-pub use protocol_check::{NO_CLAIMS, ProtocolFiles, beyond_cost, check_protocol};
+pub use protocol_check::{
+    NO_CLAIMS, ProtocolFiles, ProtocolScope, beyond_cost, check_protocol, check_protocol_for,
+};
 pub use setting::{
     Assignment, SETTINGS, Setting, SettingError, has_settings, is_earlier, keep_settings,
     only_setting_changed,

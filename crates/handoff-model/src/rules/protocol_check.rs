@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::layout::DEFINITION;
 use crate::rules::contradictions::Contradictions;
+use crate::rules::mistakes::{meant_field, repeated_keys, route_mistakes, schema_mistakes};
 use crate::rules::template_check::lacking;
 
 /// A protocol's files, by path in its folder.
@@ -22,46 +23,78 @@ pub type ProtocolFiles = [(String, Vec<u8>)];
 /// The note about a protocol whose contracts claim nothing about the repository.
 pub const NO_CLAIMS: &str = "no contract type declares claims, so that `evidence` checks nothing";
 
+/// What a protocol is checked for: later checks refuse nothing that is in force already.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum ProtocolScope {
+    /// A step on record: faults only, as contradictory rules were not looked for at first.
+    OnRecord,
+    /// Another setting in force: contradictory rules, too.
+    Setting,
+    /// A folder: mistakes of its author, too.
+    Folder,
+}
+
 /// Checks a protocol's folder. A finding names a file or, in the definition, a JSON Pointer. Keys
 /// of an earlier form are understood, and reported with their new places.
 pub fn check_protocol(files: &ProtocolFiles) -> Vec<Finding> {
-    let written = file(files, DEFINITION);
-    let Some(now) = written.and_then(renewed) else {
-        return check(files, |at| position(written?, at));
+    check_protocol_for(files, ProtocolScope::Folder)
+}
+
+/// Checks a protocol's folder as far as this scope goes.
+pub fn check_protocol_for(files: &ProtocolFiles, scope: ProtocolScope) -> Vec<Finding> {
+    let written = file(files, DEFINITION).unwrap_or_default();
+    let now = renewed(written);
+    let as_written = |at: &str| match &now {
+        Some(now) => now.as_written(at),
+        None => at.to_owned(),
     };
-    let mut renewed_files = files.to_vec();
-    let definitions = renewed_files.iter_mut();
-    for (_, definition) in definitions.filter(|(path, _)| path == DEFINITION) {
-        definition.clone_from(&now.definition);
+    let placed = |at: &str| position(written, &as_written(at));
+    let mut found = Vec::new();
+    if let Some(now) = &now {
+        let mut renewed_files = files.to_vec();
+        let definitions = renewed_files.iter_mut();
+        for (_, definition) in definitions.filter(|(path, _)| path == DEFINITION) {
+            definition.clone_from(&now.definition);
+        }
+        let moved = now.findings().map(|finding| Finding {
+            severity: Severity::Warning,
+            ..finding
+        });
+        found.extend(moved);
+        found.extend(check(&renewed_files, scope, placed));
+    } else {
+        found = check(files, scope, placed);
     }
-    let mut found: Vec<Finding> = now.findings().collect();
     for finding in &mut found {
-        (finding.severity, finding.line) = (Severity::Warning, Some(0));
-    }
-    let placed = |at: &str| position(written?, &now.as_written(at));
-    found.extend(check(&renewed_files, placed));
-    for finding in &mut found {
-        finding.path = now.as_written(&finding.path);
-        if finding.line.is_some() {
-            let position = written.and_then(|text| position(text, &finding.path));
-            (finding.line, finding.column) = position.unzip();
+        if finding.path.is_empty() || finding.path.starts_with('/') {
+            finding.path = as_written(&finding.path);
+            if now.is_some() || finding.line.is_none() {
+                (finding.line, finding.column) = position(written, &finding.path).unzip();
+            }
         }
     }
-    found
+    if scope == ProtocolScope::Folder {
+        repeated_keys(files, &mut found);
+    }
+    capped(found)
 }
 
 /// Checks a folder whose definition has the current form; `placed` returns where a part of it is
 /// written.
-fn check(files: &ProtocolFiles, placed: impl Fn(&str) -> Option<(u32, u32)>) -> Vec<Finding> {
+fn check(
+    files: &ProtocolFiles,
+    scope: ProtocolScope,
+    placed: impl Fn(&str) -> Option<(u32, u32)>,
+) -> Vec<Finding> {
     let Some(definition) = file(files, DEFINITION) else {
         let text = "the folder has no protocol.json";
         let missing = Finding::error(FindingCode::FileMissing, DEFINITION, text);
-        return capped(without_definition(files, vec![missing]));
+        return without_definition(files, vec![missing]);
     };
     let mut read = Partial::read(definition);
     let found = std::mem::take(&mut read.findings);
     let Some(protocol) = &read.protocol else {
-        return capped(without_definition(files, found));
+        return without_definition(files, found);
     };
     let mut checker = Checker {
         files,
@@ -71,7 +104,7 @@ fn check(files: &ProtocolFiles, placed: impl Fn(&str) -> Option<(u32, u32)>) -> 
     };
     if let Some(beyond) = beyond_cost(files) {
         checker.found.push(beyond);
-        return capped(checker.found);
+        return checker.found;
     }
     let schemas = checker.schemas();
     checker.templates(&schemas);
@@ -83,13 +116,19 @@ fn check(files: &ProtocolFiles, placed: impl Fn(&str) -> Option<(u32, u32)>) -> 
     checker.requirements();
     checker.facts();
     let mut found = checker.found;
-    if !found.iter().any(Finding::is_error) {
+    if scope == ProtocolScope::OnRecord {
+        found.retain(|finding| !finding.path.starts_with("/consistency/"));
+    } else if !found.iter().any(Finding::is_error) {
         let contradictions = Contradictions {
             protocol,
             schemas: &schemas,
             position: placed,
         };
         found.extend(contradictions.find());
+    }
+    if scope == ProtocolScope::Folder {
+        found.extend(route_mistakes(protocol, &schemas));
+        found.extend(files.iter().flat_map(schema_mistakes));
     }
     if !found.iter().any(Finding::is_error) && protocol.definition().claims_nothing() {
         let mut finding = Finding::error(FindingCode::ProtocolClaims, "/contracts", NO_CLAIMS);
@@ -108,12 +147,7 @@ fn check(files: &ProtocolFiles, placed: impl Fn(&str) -> Option<(u32, u32)>) -> 
         found.push(finding.fix("add a budget per run, or claim one at a time"));
     }
     read.settle(&mut found);
-    let unplaced = |f: &&mut Finding| f.code == FindingCode::ProtocolSyntax && f.line.is_none();
-    for finding in found.iter_mut().filter(unplaced) {
-        let position = position(definition, &finding.path);
-        (finding.line, finding.column) = position.unzip();
-    }
-    capped(found)
+    found
 }
 
 /// Adds the faults of the other files in a folder whose definition can't be parsed.
@@ -129,19 +163,27 @@ fn without_definition(files: &ProtocolFiles, mut found: Vec<Finding>) -> Vec<Fin
     found
 }
 
-/// The line and column of a pointer in a JSON text.
-fn position(text: &[u8], pointer: &str) -> Option<(u32, u32)> {
+/// The line and column of a pointer in a JSON text, or of the part that lacks it.
+pub(super) fn position(text: &[u8], pointer: &str) -> Option<(u32, u32)> {
     let text = str::from_utf8(text).ok()?;
     let mut at = scan::root(text);
+    let mut found = pointer.is_empty().then_some(at);
     for part in pointer::parts(pointer) {
         let index: Option<usize> = part.parse().ok();
         let mut items = scan::items(text, at).enumerate();
-        let (_, item) = items.find(|(i, item)| match item.key(text) {
+        let item = items.find(|(i, item)| match item.key(text) {
             Some(key) => key == part,
             None => index == Some(*i),
-        })?;
+        });
+        let Some((_, item)) = item else { break };
         at = item.value;
+        found = Some(at);
     }
+    line_and_column(text, found?)
+}
+
+/// The line and column of an offset in a text, from 1.
+pub(super) fn line_and_column(text: &str, at: usize) -> Option<(u32, u32)> {
     let before = text.get(..at)?;
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next()?.chars().count() + 1;
@@ -347,8 +389,9 @@ impl Checker<'_> {
             if self.protocol.contract_type(kind).is_none() {
                 let text = format!("no contract type is called `{kind}`");
                 let at = format!("{at}/{i}");
-                self.found
-                    .push(Finding::warning(FindingCode::ProtocolUnknownType, at, text));
+                let finding = Finding::warning(FindingCode::ProtocolUnknownType, at, text);
+                let types = self.definition.contracts.iter().map(|kind| &*kind.name);
+                self.found.push(finding.meant(kind, types));
             }
         }
     }
@@ -371,8 +414,9 @@ impl Checker<'_> {
         {
             let at = format!("/facts/{}/briefing", escaped_part(name));
             let text = format!("no fact is called `{name}`");
+            let finding = Finding::warning(FindingCode::ProtocolFact, at, text);
             self.found
-                .push(Finding::warning(FindingCode::ProtocolFact, at, text));
+                .push(finding.meant(name, facts.keys().map(String::as_str)));
         }
     }
 
@@ -483,16 +527,18 @@ impl Checker<'_> {
                 );
             }
         }
-        let shared = shared.into_iter();
-        let shared = shared.map(|(at, pointer)| (at, format!("no schema has a field `{pointer}`")));
-        let own = missing.into_iter().map(|(at, pointer)| {
-            (
-                at,
-                format!("`{pointer}` is a field that the schema does not have"),
-            )
+        let shared = shared.into_iter().map(|(at, pointer)| {
+            let text = format!("no schema has a field `{pointer}`");
+            (at, text, pointer)
         });
-        for (at, text) in shared.chain(own).collect::<BTreeSet<_>>() {
-            self.fault(FindingCode::ProtocolUnknownField, at, text);
+        let own = missing.into_iter().map(|(at, pointer)| {
+            let text = format!("`{pointer}` is a field that the schema does not have");
+            (at, text, pointer)
+        });
+        for (at, text, pointer) in shared.chain(own).collect::<BTreeSet<_>>() {
+            let finding = Finding::error(FindingCode::ProtocolUnknownField, at, text);
+            let schemas = schemas.iter().flatten();
+            self.found.push(meant_field(finding, &pointer, schemas));
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use handoff_base::finding::FindingCode as Code;
 
-use super::checker::Checker;
+use super::checker::{Checker, placed};
 use crate::definition::PARTIES;
 
 impl Checker<'_> {
@@ -20,12 +20,12 @@ impl Checker<'_> {
                 let text = "somebody has to be told; leave it out for the usual ones";
                 self.fault(Code::ProtocolUnknownAgent, at.as_str(), text);
             }
-            let agents = self.agents.clone();
-            self.each(&at, told, Code::ProtocolUnknownAgent, |party| {
-                let is_known = PARTIES.contains(&party.as_str()) || agents.contains(party.as_str());
+            for (at, party) in placed(at, told) {
+                let known: Vec<&str> = self.agents.iter().copied().chain(PARTIES).collect();
                 let parties = PARTIES.join(", ");
-                (!is_known).then(|| format!("`{party}` is neither an agent nor one of {parties}"))
-            });
+                let text = || format!("`{party}` is neither an agent nor one of {parties}");
+                self.known((Code::ProtocolUnknownAgent, at), party, known, text);
+            }
         }
     }
 }

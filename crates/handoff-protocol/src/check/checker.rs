@@ -33,18 +33,31 @@ impl<'d> Checker<'d> {
         self.found.push(Finding::error(code, path, message));
     }
 
-    pub(super) fn known_agent(&mut self, path: String, name: &str) {
-        if !self.agents.contains(name) {
-            let text = format!("no agent is called `{name}`");
-            self.fault(Code::ProtocolUnknownAgent, path, text);
+    /// Reports a name that is not among the known ones, with the one that is meant.
+    pub(super) fn known<'n>(
+        &mut self,
+        (code, path): (Code, String),
+        name: &str,
+        known: impl IntoIterator<Item = &'n str>,
+        text: impl FnOnce() -> String,
+    ) {
+        let known: Vec<&str> = known.into_iter().collect();
+        if !known.contains(&name) {
+            let finding = Finding::error(code, path, text());
+            self.found.push(finding.meant(name, known));
         }
     }
 
+    pub(super) fn known_agent(&mut self, path: String, name: &str) {
+        let text = || format!("no agent is called `{name}`");
+        let agents = self.agents.clone();
+        self.known((Code::ProtocolUnknownAgent, path), name, agents, text);
+    }
+
     pub(super) fn known_type(&mut self, path: String, name: &str) {
-        if !self.types.contains(name) {
-            let text = format!("no contract type is called `{name}`");
-            self.fault(Code::ProtocolUnknownType, path, text);
-        }
+        let text = || format!("no contract type is called `{name}`");
+        let types = self.types.clone();
+        self.known((Code::ProtocolUnknownType, path), name, types, text);
     }
 
     pub(super) fn pointer(&mut self, path: String, pointer: &str) {
@@ -88,19 +101,19 @@ impl<'d> Checker<'d> {
         words: impl IntoIterator<Item = (String, &'w String)>,
     ) {
         for (at, word) in words {
-            if !self.definition.words.status.contains_key(word) {
-                let text = format!("`{word}` is not a word in `words.status`");
-                self.fault(Code::ProtocolUnknownStatus, at, text);
-            }
+            let status = self.definition.words.status.keys().map(String::as_str);
+            let text = || format!("`{word}` is not a word in `words.status`");
+            self.known((Code::ProtocolUnknownStatus, at), word, status, text);
         }
     }
 
     /// Reports a failure's code that the protocol does not list, if it lists any.
     pub(super) fn known_code(&mut self, at: String, code: &str) {
         let codes = &self.definition.words.errors;
-        if !codes.is_empty() && !codes.contains_key(code) {
-            let text = format!("`{code}` is not a code in `words.errors`");
-            self.fault(Code::ProtocolErrorCode, at, text);
+        if !codes.is_empty() {
+            let text = || format!("`{code}` is not a code in `words.errors`");
+            let codes = codes.keys().map(String::as_str);
+            self.known((Code::ProtocolErrorCode, at), code, codes, text);
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::term::{Known, Subject, Term};
 /// The maximum length of a rule's name, in bytes.
 const NAME: usize = 64;
 
-impl Checker<'_> {
+impl<'d> Checker<'d> {
     pub(super) fn consistency(&mut self) {
         let definition = self.definition;
         let mut seen = BTreeSet::new();
@@ -46,9 +46,10 @@ impl Checker<'_> {
             }
             for (j, term) in terms.iter().enumerate() {
                 match term.subject() {
-                    Subject::Fact(name, _) if !self.states(name) => {
-                        let text = format!("no fact is called {}", quoted(name));
-                        self.fault(Code::ProtocolConsistency, format!("{path}/{j}"), text);
+                    Subject::Fact(name, _) => {
+                        let text = || format!("no fact is called {}", quoted(name));
+                        let at = (Code::ProtocolConsistency, format!("{path}/{j}"));
+                        self.known(at, name, self.stated(), text);
                     }
                     Subject::Known(Known::Workers, kinds) => {
                         for kind in kinds.split_whitespace() {
@@ -72,10 +73,11 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether contracts or events state a fact of this name.
-    pub(super) fn states(&self, name: &str) -> bool {
+    /// The facts that contracts or events state.
+    pub(super) fn stated(&self) -> BTreeSet<&'d str> {
         let rules = self.definition.event_rules();
-        let mut noted = rules.iter().flat_map(|rule| rule.facts.keys());
-        self.definition.facts.contains_key(name) || noted.any(|fact| fact == name)
+        let noted = rules.iter().flat_map(|rule| rule.facts.keys());
+        let facts = self.definition.facts.keys();
+        facts.chain(noted).map(String::as_str).collect()
     }
 }

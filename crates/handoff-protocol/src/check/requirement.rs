@@ -54,20 +54,16 @@ impl Checker<'_> {
         }
         let definition = self.definition;
         let people: Vec<&str> = definition.people().map(AgentName::as_str).collect();
-        for (i, name) in approved_by.iter().enumerate() {
-            let text = match name.as_str() {
-                PERSON if people.is_empty() => {
-                    "the protocol has no person: no agent is of kind `human`".to_owned()
-                }
-                PERSON => continue,
-                name if people.contains(&name) => continue,
-                name => format!("`{name}` is not an agent of kind `human`"),
-            };
-            self.fault(
-                Code::ProtocolRequirement,
-                format!("{at}/approved_by/{i}"),
-                text,
-            );
+        for (at, name) in placed(format!("{at}/approved_by"), approved_by) {
+            let code = Code::ProtocolRequirement;
+            if name == PERSON && people.is_empty() {
+                let text = "the protocol has no person: no agent is of kind `human`";
+                self.fault(code, at, text);
+                continue;
+            }
+            let known = people.iter().copied().chain([PERSON]);
+            let text = || format!("`{name}` is not an agent of kind `human`");
+            self.known((code, at), name, known, text);
         }
     }
 }

@@ -143,11 +143,10 @@ impl Checker<'_> {
     }
 
     fn known_round(&mut self, code: Code, at: String, name: &str) {
-        let limits = self.definition.limits.as_ref();
-        if !limits.is_some_and(|limits| limits.rounds.contains_key(name)) {
-            let text = format!("`{name}` is not one of the limits' `rounds`");
-            self.fault(code, at, text);
-        }
+        let limits = self.definition.limits.iter();
+        let rounds = limits.flat_map(|limits| limits.rounds.keys().map(String::as_str));
+        let text = || format!("`{name}` is not one of the limits' `rounds`");
+        self.known((code, at), name, rounds, text);
     }
 
     fn decision(&mut self, i: usize, rule: &DecisionRule) {
@@ -171,10 +170,9 @@ impl Checker<'_> {
         }
         self.known_status(placed(when("status"), &rule.when.status));
         for (at, word) in placed(when("priority"), &rule.when.priority) {
-            if !definition.words.priorities.contains(word) {
-                let text = format!("`{word}` is not a word in `words.priorities`");
-                self.fault(Code::ProtocolDecision, at, text);
-            }
+            let words = definition.words.priorities.iter().map(String::as_str);
+            let text = || format!("`{word}` is not a word in `words.priorities`");
+            self.known((Code::ProtocolDecision, at), word, words, text);
         }
         for (at, name) in placed(when("reached"), &rule.when.reached) {
             self.known_round(Code::ProtocolDecision, at, name);

@@ -49,9 +49,10 @@ impl Checker<'_> {
                 self.fault(Code::ProtocolTrail, at, text);
             }
         }
-        if let Some(name) = traces.pull_request.as_ref().filter(|n| !self.states(n)) {
-            let text = format!("no fact is called `{}`", name.escape_debug());
-            self.fault(Code::ProtocolTrail, "/traces/pull_request", text);
+        if let Some(name) = &traces.pull_request {
+            let text = || format!("no fact is called `{}`", name.escape_debug());
+            let at = (Code::ProtocolTrail, "/traces/pull_request".to_owned());
+            self.known(at, name, self.stated(), text);
         }
     }
 

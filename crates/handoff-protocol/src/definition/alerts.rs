@@ -1,5 +1,6 @@
 //! Alerts: thresholds of metrics, and what to do when one is crossed.
 
+use handoff_base::text::closest;
 use handoff_base::words;
 use std::fmt;
 use std::ops::Deref;
@@ -453,9 +454,14 @@ impl<'de> Deserialize<'de> for Entry {
 
             fn visit_str<E: de::Error>(self, name: &str) -> Result<Entry, E> {
                 Alert::usual(name).map(Entry::Alert).ok_or_else(|| {
-                    let known = USUAL.map(|(name, ..)| name).join(", ");
+                    let known = USUAL.map(|(name, ..)| name);
+                    let meant = closest(name, known);
+                    let meant = meant.map(|known| format!("did you mean `{known}`? "));
+                    let (meant, known) = (meant.unwrap_or_default(), known.join(", "));
                     let name = name.escape_debug();
-                    E::custom(format!("`{name}` is no usual alert; there are {known}"))
+                    E::custom(format!(
+                        "`{name}` is no usual alert; {meant}there are {known}"
+                    ))
                 })
             }
 

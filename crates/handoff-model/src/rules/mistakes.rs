@@ -1,0 +1,477 @@
+//! Finds mistakes of a protocol's author that nothing refuses: repeated keys, keywords that no
+//! schema has, examples that their own schema refuses, work that goes round for ever.
+//!
+//! They are looked for in a folder only: what is in force stays valid.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use handoff_base::finding::{Finding, FindingCode, Severity};
+use handoff_base::pointer::escaped_part;
+use handoff_base::text::{closest, cut};
+use handoff_contract::{decides, scan};
+use handoff_protocol::{AgentKind, Effect, Protocol, Route, RunFailure, schema_has, schema_values};
+use serde_json::{Map, Value, json};
+
+use crate::layout::DEFINITION;
+use crate::record::{NOT_ACKNOWLEDGED, ROLE_VIOLATION, TIMED_OUT, UNSPECIFIED};
+use crate::rules::protocol_check::{line_and_column, position};
+
+/// The keywords whose value is a schema, an object of schemas, or a list of them.
+const SCHEMA: [&str; 11] = [
+    "additionalProperties",
+    "contains",
+    "contentSchema",
+    "else",
+    "if",
+    "items",
+    "not",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
+const SCHEMAS: [&str; 5] = [
+    "$defs",
+    "definitions",
+    "dependentSchemas",
+    "patternProperties",
+    "properties",
+];
+const LISTS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
+
+/// The other keywords, by the type of their value.
+const OBJECTS: [&str; 3] = ["$vocabulary", "dependentRequired", "xml"];
+const ARRAYS: [&str; 3] = ["enum", "examples", "required"];
+const NUMBERS: [&str; 13] = [
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "maxContains",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minContains",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+];
+const TEXTS: [&str; 14] = [
+    "$anchor",
+    "$comment",
+    "$dynamicAnchor",
+    "$dynamicRef",
+    "$id",
+    "$ref",
+    "$schema",
+    "contentEncoding",
+    "contentMediaType",
+    "description",
+    "format",
+    "pattern",
+    "title",
+    "type",
+];
+const FLAGS: [&str; 4] = ["deprecated", "readOnly", "uniqueItems", "writeOnly"];
+const ANY: [&str; 3] = ["const", "default", "type"];
+
+/// The keys of the keyword `xml`.
+const XML: [&str; 7] = [
+    "attribute",
+    "name",
+    "namespace",
+    "nodeType",
+    "prefix",
+    "wrapped",
+    "x-json",
+];
+
+/// Adds the keys that an object has twice, of which the last one would count; and takes away the
+/// parser's finding about them.
+pub(super) fn repeated_keys(files: &[(String, Vec<u8>)], found: &mut Vec<Finding>) {
+    for (path, bytes) in files.iter().filter(|(path, _)| path.ends_with(".json")) {
+        // Only of text that is parsed, its depth is known.
+        let Ok(text) = str::from_utf8(bytes) else {
+            continue;
+        };
+        if serde_json::from_slice::<Value>(bytes).is_err() {
+            continue;
+        }
+        let mut first: BTreeMap<String, usize> = BTreeMap::new();
+        let mut repeated = Vec::new();
+        scan::walk(text, &mut |at, offset, seen| {
+            let scan::Seen::Key { key, again } = seen else {
+                return;
+            };
+            if again {
+                repeated.push((key.to_owned(), at.to_owned(), offset));
+            } else {
+                first.insert(at.to_owned(), offset);
+            }
+        });
+        for (key, at, offset) in repeated {
+            let before = first
+                .get(&at)
+                .and_then(|before| line_and_column(text, *before));
+            let mut message = format!("`{key}` stands twice in one object");
+            if let Some((line, column)) = before {
+                message += &format!(", first in line {line}, column {column}");
+            }
+            let place = if path == DEFINITION { &at } else { path };
+            let mut finding = Finding::error(FindingCode::JsonDuplicateKey, place, message);
+            (finding.line, finding.column) = line_and_column(text, offset).unzip();
+            found.retain(|other| {
+                let is_same = other.code == FindingCode::ProtocolSyntax
+                    && path == DEFINITION
+                    && other.line == finding.line
+                    && at.starts_with(&other.path);
+                !is_same
+            });
+            found.push(finding.fix("keep one: of two, only the last would count"));
+        }
+    }
+}
+
+/// The mistakes in a file, if it is a schema.
+pub(super) fn schema_mistakes((path, bytes): &(String, Vec<u8>)) -> Vec<Finding> {
+    let is_schema = path.starts_with("schemas/") && path.ends_with(".json");
+    let root = serde_json::from_slice::<Value>(bytes).ok();
+    let Some(root) = root.filter(|_| is_schema) else {
+        return Vec::new();
+    };
+    let mut reader = SchemaReader {
+        path,
+        bytes,
+        root: &root,
+        found: Vec::new(),
+    };
+    reader.schema(&root, "");
+    reader.found
+}
+
+struct SchemaReader<'s> {
+    path: &'s str,
+    bytes: &'s [u8],
+    root: &'s Value,
+    found: Vec<Finding>,
+}
+
+impl SchemaReader<'_> {
+    fn add(&mut self, at: &str, severity: Severity, text: String) -> &mut Finding {
+        let mut finding = Finding::error(FindingCode::ProtocolSchema, self.path, text);
+        finding.severity = severity;
+        (finding.line, finding.column) = position(self.bytes, at).unzip();
+        self.found.push(finding);
+        let last = self.found.len() - 1;
+        &mut self.found[last]
+    }
+
+    fn schema(&mut self, node: &Value, at: &str) {
+        let Some(members) = node.as_object() else {
+            return;
+        };
+        for (key, value) in members {
+            let at = under(at, key);
+            self.keyword(key, value, &at);
+            match value {
+                _ if SCHEMA.contains(&&**key) => self.schema(value, &at),
+                Value::Object(named) if SCHEMAS.contains(&&**key) => {
+                    for (name, schema) in named {
+                        self.schema(schema, &under(&at, name));
+                    }
+                }
+                Value::Array(list) if LISTS.contains(&&**key) => {
+                    for (i, schema) in list.iter().enumerate() {
+                        self.schema(schema, &under(&at, &i.to_string()));
+                    }
+                }
+                Value::Array(list) if key == "examples" => {
+                    for (i, value) in list.iter().enumerate() {
+                        self.example(members, value, &under(&at, &i.to_string()));
+                    }
+                }
+                Value::Array(names) if key == "required" => self.required(members, names, &at),
+                Value::Object(keys) if key == "xml" => {
+                    for key in keys.keys().filter(|key| !XML.contains(&&***key)) {
+                        self.unknown(key, &XML, &under(&at, key), "a key of `xml`");
+                    }
+                }
+                _ if key == "default" => self.example(members, value, &at),
+                _ => {}
+            }
+        }
+    }
+
+    /// Reports a keyword that JSON Schema does not have: it would check nothing.
+    fn keyword(&mut self, key: &str, value: &Value, at: &str) {
+        let lists = [&SCHEMA[..], &SCHEMAS, &LISTS, &OBJECTS, &ARRAYS];
+        let mut others = [&NUMBERS[..], &TEXTS, &FLAGS, &ANY].into_iter();
+        if lists.iter().any(|list| list.contains(&key)) || others.any(|list| list.contains(&key)) {
+            return;
+        }
+        let of_kind = match value {
+            Value::Null => vec![],
+            Value::Bool(_) => [&SCHEMA[..], &FLAGS].concat(),
+            Value::Number(_) => NUMBERS.to_vec(),
+            Value::String(_) => TEXTS.to_vec(),
+            Value::Array(_) => [&LISTS[..], &ARRAYS, &["type"]].concat(),
+            Value::Object(_) => [&SCHEMA[..], &SCHEMAS, &OBJECTS].concat(),
+        };
+        if closest(key, ["x-json"]).is_some() {
+            let text = format!("`{key}` belongs in `xml`, and says nothing here");
+            let fix = "write {\"xml\": {\"x-json\": true}}";
+            self.add(at, Severity::Error, text).fix = Some(fix.to_owned());
+            return;
+        }
+        self.unknown(key, &of_kind, at, "a keyword of JSON Schema");
+    }
+
+    fn unknown(&mut self, key: &str, known: &[&str], at: &str, what: &str) {
+        let text = format!("`{key}` is not {what}, so that it says nothing");
+        if let Some(known) = closest(key, known.iter().copied()) {
+            let fix = format!("did you mean `{known}`?");
+            self.add(at, Severity::Error, text).fix = Some(fix);
+        } else if !key.starts_with("x-") {
+            let fix = "leave it out, or begin its name with `x-`";
+            self.add(at, Severity::Warning, text).fix = Some(fix.to_owned());
+        }
+    }
+
+    /// Reports an example that another keyword beside it refuses.
+    fn example(&mut self, members: &Map<String, Value>, value: &Value, at: &str) {
+        let refuses = |(key, given): &(&String, &Value)| {
+            let mut alone = json!({(**key).clone(): given, "$defs": self.root["$defs"]});
+            if alone["$defs"].is_null() {
+                alone["$defs"] = json!({});
+            }
+            decides(&alone, value) == Some(false)
+        };
+        // `additionalProperties` and the like depend on other keywords.
+        let alone = members.iter().filter(|(key, _)| {
+            let dependent = ["additionalProperties", "else", "items", "then", "$defs"];
+            !dependent.contains(&&***key)
+        });
+        if let Some((key, _)) = { alone }.find(refuses) {
+            let shown = cut(&value.to_string(), 40);
+            let text = format!("the example `{shown}` is not valid here: `{key}` refuses it");
+            let fix = format!("give one that `{key}` accepts, or change `{key}`");
+            self.add(at, Severity::Error, text).fix = Some(fix);
+        }
+    }
+
+    /// Reports required members that the schema does not describe.
+    fn required(&mut self, members: &Map<String, Value>, names: &[Value], at: &str) {
+        let Some(Value::Object(known)) = members.get("properties") else {
+            return;
+        };
+        let is_object = members.get("type").is_some_and(|kind| kind == "object");
+        let is_closed = members.get("additionalProperties") == Some(&Value::Bool(false))
+            && !members.contains_key("patternProperties");
+        for (i, name) in names.iter().enumerate() {
+            let Some(name) = name.as_str().filter(|name| !known.contains_key(*name)) else {
+                continue;
+            };
+            let is_near = closest(name, known.keys().map(String::as_str)).is_some();
+            if is_closed || is_object && is_near {
+                let text = format!("`{name}` is required, and not among the `properties`");
+                let finding = self.add(&under(at, &i.to_string()), Severity::Error, text);
+                *finding = finding
+                    .clone()
+                    .meant(name, known.keys().map(String::as_str));
+            }
+        }
+    }
+}
+
+/// A member's pointer.
+fn under(at: &str, key: &str) -> String {
+    format!("{at}/{}", escaped_part(key))
+}
+
+/// Routes that lead nowhere or round for ever, and decisions about failures that never happen.
+pub(super) fn route_mistakes(protocol: &Protocol, schemas: &[Option<Value>]) -> Vec<Finding> {
+    let mut found = unheard(protocol);
+    found.extend(endless(protocol));
+    found.extend(unknown_codes(protocol, schemas));
+    found.extend(unknown_fields(protocol, schemas));
+    found
+}
+
+/// Reports routes whose deciding agent can't decide, or can't send on.
+fn unheard(protocol: &Protocol) -> Vec<Finding> {
+    let mut found: Vec<Finding> = Vec::new();
+    for route in protocol.definition().routes.iter() {
+        let Some(via) = &route.via else { continue };
+        let (from, to) = (via.as_str(), route.to.as_str());
+        let agent = protocol.agent(from);
+        let Some(agent) = agent.filter(|_| from != to && from != route.from) else {
+            continue;
+        };
+        let at = route.place("via");
+        if agent.kind != AgentKind::Orchestrator && protocol.lead().is_none() {
+            let text = format!(
+                "`{via}` is of kind `{}`: only an orchestrator has to decide first, and there is none",
+                agent.kind.as_str()
+            );
+            let finding = Finding::error(FindingCode::ProtocolRoute, &at, text);
+            found.push(finding.fix(format!(
+                "make `{via}` the orchestrator, or leave `via` out and add routes from and to it"
+            )));
+        }
+        // What it sends itself goes directly.
+        if protocol.routes(from, to).next().is_none() {
+            let text = format!("no route leads from `{via}` to `{to}`, so that nothing gets there");
+            let finding = Finding::error(FindingCode::ProtocolRoute, &at, text);
+            found.push(finding.fix(format!("add a route from `{via}` to `{to}`")));
+        }
+    }
+    let mut seen = BTreeSet::new();
+    found.retain(|finding| seen.insert((finding.path.clone(), finding.message.clone())));
+    found
+}
+
+/// Warns about work that can go round among agents of which none decides, without a limit.
+fn endless(protocol: &Protocol) -> Option<Finding> {
+    let definition = protocol.definition();
+    let limits = definition.limits.clone().unwrap_or_default();
+    let is_limited = limits.count_all()
+        || limits.deadline_seconds.is_some()
+        || limits.loops.is_some()
+        || !limits.budgets.is_empty();
+    if is_limited {
+        return None;
+    }
+    let rounds = limits.rounds.values().flat_map(|round| &round.contracts);
+    let rounds: BTreeSet<&String> = rounds.collect();
+    let works = |name: &str| protocol.is_kind(name, AgentKind::Specialist);
+    let is_free = |route: &&Route| {
+        let is_counted = route.contracts.iter().all(|kind| rounds.contains(kind));
+        let is_kept = route.from == route.to.as_str();
+        !is_counted && !is_kept && route.via.is_none() && works(route.to.as_str())
+    };
+    let routes: Vec<&Route> = definition.routes.iter().filter(is_free).collect();
+    let next = |from: &str| {
+        let leaves =
+            |route: &&&Route| route.from == from || route.from == "*" && route.to.as_str() != from;
+        let leaving: Vec<&Route> = routes.iter().filter(leaves).copied().collect();
+        leaving
+    };
+    let agents = definition.agents.iter().map(|agent| agent.id.as_str());
+    let mut left: BTreeSet<&str> = agents.filter(|agent| works(agent)).collect();
+    while let Some(ends) = left
+        .iter()
+        .find(|agent| !next(agent).iter().any(|r| left.contains(r.to.as_str())))
+        .copied()
+    {
+        left.remove(ends);
+    }
+    // From any agent that is left, one comes to another that is left, and so back.
+    let mut path: Vec<(&str, &Route)> = Vec::new();
+    let mut here = *left.first()?;
+    while !path.iter().any(|(agent, _)| *agent == here) {
+        let leaving = next(here);
+        let route = leaving
+            .into_iter()
+            .find(|route| left.contains(route.to.as_str()))?;
+        path.push((here, route));
+        here = route.to.as_str();
+    }
+    let start = path.iter().position(|(agent, _)| *agent == here)?;
+    let round = path[start..].iter().map(|(agent, _)| *agent);
+    let round: Vec<&str> = round.chain([here]).collect();
+    let at = path[start].1.place("from");
+    let text = format!("work can go round for ever: {}", round.join(" → "));
+    let finding = Finding::warning(FindingCode::ProtocolLimit, at, text);
+    Some(finding.fix(
+        "limit it in `limits`: `\"handoffs\": 50` for an issue, or `rounds` with these contracts",
+    ))
+}
+
+/// Reports fields that a rule for events of GitHub fills, and that its contract does not have.
+fn unknown_fields(protocol: &Protocol, schemas: &[Option<Value>]) -> Vec<Finding> {
+    let definition = protocol.definition();
+    let mut found = Vec::new();
+    for (i, rule) in definition.event_rules().iter().enumerate() {
+        let (key, contract) = match &rule.effect {
+            Some(Effect::Send(contract)) => ("send", contract),
+            Some(Effect::Draft(contract)) => ("draft", contract),
+            _ => continue,
+        };
+        let mut types = definition.contracts.iter().zip(schemas);
+        let Some((_, Some(schema))) = types.find(|(kind, _)| kind.name == contract.contract) else {
+            continue;
+        };
+        for pointer in contract.fields.keys().filter(|at| !schema_has(schema, at)) {
+            let text = format!("`{pointer}` is a field that the contract does not have");
+            let part = escaped_part(pointer);
+            let at = format!("/github/rules/{i}/do/{key}/fields/{part}");
+            let finding = Finding::error(FindingCode::ProtocolUnknownField, at, text);
+            found.push(meant_field(finding, pointer, [schema]));
+        }
+    }
+    found
+}
+
+/// Adds the field that is meant by an unknown one.
+pub(super) fn meant_field<'s>(
+    finding: Finding,
+    pointer: &str,
+    schemas: impl IntoIterator<Item = &'s Value>,
+) -> Finding {
+    fn add(schema: &Value, at: &str, found: &mut BTreeSet<String>) {
+        for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
+            let at = under(at, name);
+            add(schema, &at, found);
+            found.insert(at);
+        }
+    }
+    let mut known = BTreeSet::new();
+    schemas
+        .into_iter()
+        .for_each(|schema| add(schema, "", &mut known));
+    finding.meant(pointer, known.iter().map(String::as_str))
+}
+
+/// Reports codes in decisions that no failure has.
+fn unknown_codes(protocol: &Protocol, schemas: &[Option<Value>]) -> Vec<Finding> {
+    let definition = protocol.definition();
+    let listed = &definition.words.errors;
+    let own = [UNSPECIFIED, TIMED_OUT, NOT_ACKNOWLEDGED, ROLE_VIOLATION];
+    let mut known: BTreeSet<String> = own.map(str::to_owned).into();
+    known.extend(listed.keys().cloned());
+    for (kind, schema) in definition.contracts.iter().zip(schemas) {
+        let Some(failure) = &kind.failure else {
+            continue;
+        };
+        match schema.as_ref().filter(|_| failure.code.starts_with('/')) {
+            Some(schema) => {
+                known.extend(schema_values(schema, &failure.code).into_iter().flatten())
+            }
+            None => drop(known.insert(failure.code.clone())),
+        }
+    }
+    if listed.is_empty() {
+        let runs = RunFailure::ALL.into_iter();
+        known.extend(runs.map(|run| run.as_str().to_owned()));
+    }
+    let mut found = Vec::new();
+    for (i, rule) in definition.decisions.iter().enumerate() {
+        for (j, code) in rule.when.codes.iter().enumerate() {
+            let names = || known.iter().map(String::as_str);
+            // Without a list, agents may give any code.
+            let is_open = listed.is_empty() && closest(code, names()).is_none();
+            if known.contains(code) || is_open {
+                continue;
+            }
+            let text = format!("no failure has the code `{code}`");
+            let at = format!("/decisions/{i}/when/codes/{j}");
+            let mut finding = Finding::error(FindingCode::ProtocolErrorCode, at, text);
+            if listed.is_empty() {
+                finding.severity = Severity::Warning;
+            }
+            found.push(finding.meant(code, names()));
+        }
+    }
+    found
+}
