@@ -518,6 +518,23 @@ fn commits_and_steps_reach_a_remote_by_a_relative_path() {
 }
 
 #[test]
+fn a_bare_repository_that_git_takes_only_by_name_is_worked_in() {
+    let env = opened();
+    env.git(env.root(), &["clone", "-q", "--bare", "repo", "store.git"]);
+    let own = env.root().join("home/.gitconfig");
+    let config = fs::read_to_string(&own).unwrap();
+    fs::write(&own, config + "[safe]\n\tbareRepository = explicit\n").unwrap();
+    let text = format!("git handoff new {PREPARED} > $GIT_HANDOFF_CONTRACT");
+    let agent = agent(&env, &text);
+    let args = ["--as", "prep-agent", "--until-idle", "--json", "--"];
+    let args = [&args[..], &[agent.to_str().unwrap()]].concat();
+    let mut named = worker(&env, &args);
+    named.env("GIT_DIR", env.root().join("store.git"));
+    let ran = env.run(named, &args, None).success();
+    assert_eq!(outcome(&ran).0, "handed_on", "{}", ran.shown);
+}
+
+#[test]
 fn a_worktree_that_a_person_made_in_its_folder_is_left_alone() {
     let env = opened();
     let place = env.root().join("repo.worktrees/87");

@@ -271,8 +271,7 @@ impl<'a> Supervisor<'a> {
     ) -> Result<Self, Failure> {
         // Before any agent runs, which could name others.
         environment::pin_programs(repository)?;
-        let home = repository.workdir().unwrap_or(repository.path());
-        let program = Program::new(home, context.branch()).map_err(|error| {
+        let program = Program::new(repository, context.branch()).map_err(|error| {
             Failure::new(
                 ErrorCode::Directory,
                 format!("the program's own file is not known: {error}"),

@@ -101,9 +101,8 @@ impl Listing {
         wanted: Wanted,
         output: &Output,
     ) -> Result<Self, Failure> {
-        let home = repository.workdir().unwrap_or(repository.path());
         let failed = |error: String| Failure::new(ErrorCode::Git, error);
-        let program = Program::new(home, None).map_err(|error| failed(error.to_string()))?;
+        let program = Program::new(repository, None).map_err(|error| failed(error.to_string()))?;
         let slots = slot::folder(repository.common_dir());
         let trees = Worktrees::new(&program, folder, &slots);
         let tip = context.tip(repository)?;

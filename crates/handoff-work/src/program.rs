@@ -76,6 +76,8 @@ pub(super) struct Program {
     folder: PathBuf,
     /// The worktree's own git directory, as it was created.
     git_dir: Option<PathBuf>,
+    /// Whether the default folder is a bare repository, which git may only take if it is named.
+    is_bare: bool,
     /// More variables.
     variables: Vec<(String, String)>,
     /// The ledger's branch, if the command line named one.
@@ -142,15 +144,17 @@ impl Said {
 }
 
 impl Program {
-    /// Runs commands in the repository of this folder; `branch` is the ledger's, if one was named.
+    /// Runs commands in this repository; `branch` is the ledger's, if one was named.
     ///
     /// # Errors
     /// The system's error, if the program's path is unknown.
-    pub(super) fn new(folder: &Path, branch: Option<&str>) -> io::Result<Self> {
+    pub(super) fn new(repository: &Repository, branch: Option<&str>) -> io::Result<Self> {
+        let root = repository.workdir();
         Ok(Self {
             own: std::env::current_exe()?,
-            folder: folder.to_owned(),
+            folder: root.unwrap_or(repository.path()).to_owned(),
             git_dir: None,
+            is_bare: root.is_none(),
             variables: Vec::new(),
             branch: branch.map(str::to_owned),
             mark: None,
@@ -404,6 +408,8 @@ impl Program {
         if let Some(git_dir) = &self.git_dir {
             command.env("GIT_DIR", git_dir);
             command.env("GIT_WORK_TREE", &self.folder);
+        } else if self.is_bare {
+            command.env("GIT_DIR", &self.folder);
         }
         if let Some(mark) = &self.mark {
             command.env(MARK, mark);
