@@ -486,6 +486,59 @@ fn a_required_approval_waits_for_its_person_and_holds_the_merge_up() {
 }
 
 #[test]
+fn a_merge_before_its_review_is_told_to_a_person_until_the_issue_ends() {
+    let env = TestEnvironment::with_ledger();
+    for (agent, to) in [
+        ("issue-manager", "prep-agent"),
+        ("prep-agent", "implementer-agent"),
+        ("implementer-agent", "reviewer-agent"),
+    ] {
+        if agent != "issue-manager" {
+            env.claim("87", agent).success();
+        }
+        env.send(sample(&format!("{agent}-to-{to}"), Format::Xml, 87))
+            .success();
+    }
+    let needs = |env: &TestEnvironment| {
+        let inbox = env.data(&["inbox", "--as", "maintainer"]);
+        let found = inbox["attention"].as_array().unwrap().clone();
+        let one = |one: &Value| format!("{} {}", one["need"], one["next"]);
+        found.iter().map(one).collect::<Vec<_>>()
+    };
+    assert!(needs(&env).is_empty());
+    // As the rule for a merged pull request notes it.
+    let note = [
+        "annotate",
+        "87",
+        "--as",
+        "orchestrator",
+        "--note",
+        "The pull request was merged",
+        "--fact",
+        "merge_sha=e60b8d1f7a2c",
+    ];
+    env.handoff(&note).success();
+    let next = "git handoff cancel 87 --all --as maintainer --reason 'it is merged'";
+    assert_eq!(needs(&env), [format!("\"merged\" \"{next}\"")]);
+    for view in [&["status"][..], &["status", "87"]] {
+        let shown = env.handoff(view).shown;
+        assert!(shown.contains("merged before its review"), "{shown}");
+    }
+    env.handoff(&[
+        "cancel",
+        "87",
+        "--all",
+        "--as",
+        "maintainer",
+        "--reason",
+        "it is merged",
+    ])
+    .success();
+    assert!(needs(&env).is_empty());
+    env.assert_sound();
+}
+
+#[test]
 fn new_code_takes_a_new_approval() {
     let env = TestEnvironment::with_ledger();
     let mut open = Vec::new();

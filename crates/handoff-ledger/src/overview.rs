@@ -285,8 +285,13 @@ impl Overviewer<'_, '_> {
             .into_iter()
             .flatten()
             .min();
+        let definition = protocol.definition();
+        // A person is told of what was merged before its review.
+        let is_told = || protocol.is_person(self.who.agent.as_str());
+        let tells_merges = definition.merge_facts().next().is_some() && is_told();
         match entry.standing {
-            _ if is_limited(protocol) || protocol.definition().merge_takes_a_person() => true,
+            _ if is_limited(protocol) || definition.merge_takes_a_person() => true,
+            _ if tells_merges => true,
             Standing::Failed | Standing::Blocked | Standing::Dead => true,
             Standing::Answered | Standing::Waits => true,
             Standing::Held => at.is_some_and(|at| at <= self.now + TimeDelta::seconds(ENDING)),

@@ -79,7 +79,7 @@ pub fn of_issue<E>(
     protocol: &Protocol,
     today: Option<&Spending>,
     now: Moment,
-    decides: impl Fn(u32) -> Result<Option<AgentName>, E>,
+    decides: impl Fn(u32) -> Result<Option<Decider>, E>,
 ) -> Result<Vec<Attention>, E> {
     let judge = |handoff: &HandoffSurvey<'_>, awaited: Option<&AgentName>| {
         let decides = if may_wait_for_decision(protocol, handoff.state, handoff.contract_type) {
@@ -116,13 +116,20 @@ pub fn of_issue<E>(
     Ok(found)
 }
 
+/// An agent that decides about a handoff, and the need of one that is not stuck.
+pub type Decider = (AgentName, Need);
+
 /// Whether a decision about a handoff may be up to another agent than its own.
 pub fn may_wait_for_decision(protocol: &Protocol, state: State, contract_type: &str) -> bool {
-    state.is_stuck() || !state.is_terminal() && protocol.definition().takes_approval(contract_type)
+    let definition = protocol.definition();
+    let is_before_merge =
+        || definition.is_before_merge(contract_type) && definition.merge_facts().next().is_some();
+    state.is_stuck()
+        || !state.is_terminal() && (definition.takes_approval(contract_type) || is_before_merge())
 }
 
 /// The agent that decides about a handoff: for a stuck one, the agent named by the protocol's
-/// rules; else the person whose approval the merge lacks.
+/// rules; else the person whose approval the merge lacks, or who is told that it came too early.
 ///
 /// # Errors
 /// If a record can't be read.
@@ -131,7 +138,7 @@ pub fn deciding<E>(
     protocol: &Protocol,
     number: u32,
     now: Moment,
-) -> Result<Option<AgentName>, E> {
+) -> Result<Option<Decider>, E> {
     let Some(issue) = view.shared_issue()? else {
         return Ok(None);
     };
@@ -139,10 +146,25 @@ pub fn deciding<E>(
         return Ok(None);
     };
     if !record.state.is_stuck() {
-        return lacks_approval(view, protocol, &record);
+        let agent = lacks_approval(view, protocol, &record)?;
+        let unapproved = agent.map(|agent| (agent, Need::Unapproved));
+        return Ok(unapproved.or_else(|| merged_early(protocol, &issue, &record)));
     }
     let advice = stuck_advice(protocol, view, &issue, &record, now)?;
-    Ok(advice.map(|advice| advice.agent))
+    Ok(advice.map(|advice| (advice.agent, Need::Failed)))
+}
+
+/// The person who is told that code was merged while this handoff, which comes before the approval,
+/// is open.
+fn merged_early(protocol: &Protocol, issue: &Issue, record: &Record) -> Option<Decider> {
+    let definition = protocol.definition();
+    let is_early = !record.state.is_terminal() && definition.is_before_merge(&record.contract_type);
+    let facts: Vec<&String> = definition.merge_facts().filter(|_| is_early).collect();
+    let since = issue.counts_since();
+    let mut notes = issue.annotations.iter().filter(|note| note.at >= since);
+    let is_merged = notes.any(|note| facts.iter().any(|fact| note.facts.contains_key(*fact)));
+    let person = person(protocol).unwrap_or(decider(protocol, &record.from));
+    is_merged.then(|| (person.clone(), Need::Merged))
 }
 
 /// Whether an ended handoff may be a mere notice.
@@ -276,7 +298,7 @@ pub struct Judged<'a> {
     /// Whether that agent is only to be notified.
     pub takes_nothing: bool,
     /// The agent that decides about it, as [`deciding`] returns it.
-    pub decides: Option<AgentName>,
+    pub decides: Option<Decider>,
     /// Its protocol.
     pub protocol: &'a Protocol,
     /// When.
@@ -378,6 +400,9 @@ impl Judged<'_> {
             Need::PastDeadline => {
                 Some("the deadline has passed, so that nothing can be sent".to_owned())
             }
+            Need::Merged => {
+                Some("its code is merged, and the review that comes before it is open".to_owned())
+            }
             Need::BudgetSpent => Some(format!("{} is spent or claimed", self.spent()?.left)),
             _ => None,
         }
@@ -403,11 +428,13 @@ impl Judged<'_> {
             (State::Blocked, _) => (Need::Blocked, last.at),
             (State::InProgress, _) => match handoff.expires_at.filter(|end| *end <= self.now) {
                 Some(end) => (Need::LeaseRanOut, end),
-                None if self.decides.is_some() => (Need::Unapproved, last.at),
-                None => {
-                    let at = ending(handoff).filter(|at| *at <= self.now)?;
-                    (Need::LeaseEnding, at)
-                }
+                None => match &self.decides {
+                    Some((_, need)) => (*need, last.at),
+                    None => {
+                        let at = ending(handoff).filter(|at| *at <= self.now)?;
+                        (Need::LeaseEnding, at)
+                    }
+                },
             },
             (State::Pending, _) => return self.pending(last, state),
             (State::Rejected, Some(_)) => (Need::Rejected, last.at),
@@ -430,8 +457,8 @@ impl Judged<'_> {
         if waits.iter().any(in_vain) {
             return Some((Need::Stranded, last.at));
         }
-        if waits.is_empty() && self.decides.is_some() {
-            return Some((Need::Unapproved, last.at));
+        if let Some((_, need)) = self.decides.as_ref().filter(|_| waits.is_empty()) {
+            return Some((*need, last.at));
         }
         let ended = self.handoff.expires_at.filter(|end| *end <= self.now);
         if ended.is_none() && waits.is_empty() && self.spent().is_some() {
@@ -486,9 +513,10 @@ impl Judged<'_> {
         }
         if matches!(
             need,
-            Need::Dead | Need::Failed | Need::Blocked | Need::Unapproved
+            Need::Dead | Need::Failed | Need::Blocked | Need::Unapproved | Need::Merged
         ) {
-            told.splice(..0, self.decides.clone());
+            let decides = self.decides.iter().map(|(agent, _)| agent.clone());
+            told.splice(..0, decides);
         }
         let mut seen = Vec::new();
         told.retain(|agent| {
@@ -563,6 +591,9 @@ impl Judged<'_> {
             }
             Need::NotHandedOn => self.onward(),
             Need::Unapproved => format!("git handoff approve {id} --as {turn}"),
+            Need::Merged => {
+                format!("git handoff cancel {issue} --all --as {turn} --reason 'it is merged'")
+            }
         }
     }
 }

@@ -21,6 +21,8 @@ words! {
         BudgetSpent = "budget_spent",
         /// Its merge takes a person's approval, which is missing.
         Unapproved = "unapproved",
+        /// Its code was merged before its review ended.
+        Merged = "merged",
         /// The lease ran out.
         LeaseRanOut = "lease_ran_out",
         /// Its receiver rejected it, and its sender has not sent another.
@@ -50,6 +52,7 @@ impl Need {
             Self::PastDeadline => "past its deadline",
             Self::BudgetSpent => "budget spent",
             Self::Unapproved => "waits for approval",
+            Self::Merged => "merged before its review",
             Self::LeaseRanOut => "lease ran out",
             Self::Rejected => "rejected",
             Self::Cancelled => "cancelled",
@@ -65,7 +68,11 @@ impl Need {
     pub fn is_hindrance(self) -> bool {
         matches!(
             self,
-            Self::Escalated | Self::PastDeadline | Self::BudgetSpent | Self::Unapproved
+            Self::Escalated
+                | Self::PastDeadline
+                | Self::BudgetSpent
+                | Self::Unapproved
+                | Self::Merged
         )
     }
 
@@ -75,7 +82,7 @@ impl Need {
             Self::Dead | Self::Escalated | Self::PastDeadline | Self::BudgetSpent => {
                 &[PERSON, LEAD]
             }
-            Self::Unapproved => &[PERSON],
+            Self::Unapproved | Self::Merged => &[PERSON],
             // The answer may be known only to a person.
             Self::Blocked => &[LEAD, PERSON],
             Self::Failed | Self::Stranded | Self::LeaseRanOut => &[LEAD],

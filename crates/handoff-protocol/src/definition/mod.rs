@@ -360,6 +360,29 @@ impl Definition {
             }
     }
 
+    /// Whether a handoff of this type comes before the approval that a merge requires.
+    pub fn is_before_merge(&self, kind: &str) -> bool {
+        let mut merge = self.requirements.values().filter(|one| one.merge);
+        merge.any(|one| one.undone_by.iter().any(|undone| undone == kind))
+    }
+
+    /// The facts that name the commit of a merge.
+    pub fn merge_facts(&self) -> impl Iterator<Item = &String> {
+        let claims = self
+            .contracts
+            .iter()
+            .filter_map(|kind| kind.claims.as_ref());
+        let merges: Vec<&String> = claims
+            .filter_map(|claims| Some(&claims.merge.as_ref()?.commit))
+            .collect();
+        let names = move |rule: &FactRule| match rule {
+            FactRule::Last(list) => list.iter().any(|pointer| merges.contains(&pointer)),
+            _ => false,
+        };
+        let facts = self.facts.iter();
+        facts.filter_map(move |(name, fact)| names(&fact.rule).then_some(name))
+    }
+
     /// How work moves: `call` if any contract type answers another one.
     pub fn style(&self) -> Style {
         if self.contracts.iter().any(|kind| !kind.answers.is_empty()) {

@@ -200,7 +200,9 @@ pub(super) fn class(need: Need) -> &'static str {
     match need {
         Need::Dead => "dead",
         Need::Failed => "failed",
-        Need::Blocked | Need::Escalated | Need::BudgetSpent | Need::Unapproved => "blocked",
+        Need::Blocked | Need::Escalated | Need::BudgetSpent | Need::Unapproved | Need::Merged => {
+            "blocked"
+        }
         Need::LeaseRanOut | Need::PastDeadline => "late",
         Need::Stranded | Need::Unclaimed | Need::Answered => "pending",
         Need::Rejected => "rejected",

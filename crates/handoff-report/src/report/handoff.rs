@@ -41,6 +41,7 @@ pub(super) fn handoff(
     let more = [
         Need::Stranded,
         Need::Unapproved,
+        Need::Merged,
         Need::LeaseRanOut,
         Need::NotHandedOn,
         Need::Unclaimed,
