@@ -3,6 +3,7 @@ use std::io::{IsTerminal, stderr, stdin};
 use clap::{Args, ValueEnum};
 use handoff::base::ObjectId;
 use handoff::base::finding::Finding;
+use handoff::base::github_host::{host_of, is_cloud};
 use handoff::base::ids::AgentName;
 use handoff::base::text::{continued, one_line, word};
 use handoff::git::{Repository, masked};
@@ -259,7 +260,7 @@ impl Arguments {
                 action.as_deref(),
                 branch,
                 self.github_agents,
-                is_on_server(repository),
+                remote_host(repository).is_some_and(|host| !is_cloud(&host)),
             )?;
             for file in written.iter().filter(|file| file.changed) {
                 let created = file.replaced.is_empty().then_some("created");
@@ -278,17 +279,10 @@ impl Arguments {
     }
 }
 
-/// Whether the remote is on a GitHub Enterprise Server: neither on github.com nor on ghe.com.
-fn is_on_server(repository: &Repository) -> bool {
+/// The host of the ledger's remote, if it has a host's name.
+pub(super) fn remote_host(repository: &Repository) -> Option<String> {
     let name = repository.config("handoff.remote");
-    let url = repository.remote_url(name.as_deref().unwrap_or("origin"));
-    let url = url.unwrap_or_default();
-    let place = url.split_once("://").map_or(&*url, |(_, place)| place);
-    let host = place.split(['/', ':']).next().unwrap_or_default();
-    let host = host.rsplit('@').next().unwrap_or_default();
-    let is_cloud = |cloud: &str| host == cloud || host.ends_with(&format!(".{cloud}"));
-    // A host without a dot is a local folder or an ssh alias.
-    host.trim_start_matches('.').contains('.') && !is_cloud("github.com") && !is_cloud("ghe.com")
+    host_of(&repository.remote_url(name.as_deref().unwrap_or("origin"))?)
 }
 
 /// The workflows that were changed, each with what was done.

@@ -337,7 +337,7 @@ fn shell(env: &TestEnvironment, lines: &str, seconds: u32) -> Ran {
         .env("GITHUB_EVENT_PATH", env.root().join("issue.json"))
         .env("GITHUB_API_URL", "http://localhost:4318")
         .env("GITHUB_REPOSITORY", "octo/parcels")
-        .env("GH_TOKEN", "none")
+        .env("GH_ENTERPRISE_TOKEN", "none")
         .env("GIT_HANDOFF_WEBHOOK", "http://localhost:4318/")
         .env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318");
     let seconds = seconds.to_string();

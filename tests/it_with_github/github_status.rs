@@ -141,7 +141,7 @@ impl Desk {
         command
             .env("GITHUB_API_URL", self.runner.api.url())
             .env("GITHUB_REPOSITORY", "owner/desk")
-            .env("GH_TOKEN", TOKEN);
+            .env("GH_ENTERPRISE_TOKEN", TOKEN);
         self.env().run(command, args, None)
     }
 
@@ -549,13 +549,22 @@ fn what_github_refuses_is_told_and_what_it_puts_off_is_waited_for() {
     let told = status().exits(9);
     told.says("No commit found for SHA");
     assert_eq!(api.count(), 2);
-    // Without what a workflow sets, and with another's token.
+    // Without what a workflow sets, with a token for github.com alone, and with another's.
     desk.env().handoff(&["github", "status"]).exits(2);
+    api.asked();
     let mut command = desk.env().program(&["github", "status"]);
     command
         .env("GITHUB_API_URL", api.url())
         .env("GITHUB_REPOSITORY", "owner/desk")
-        .env("GITHUB_TOKEN", "wrong-token-0123456789");
+        .env("GH_TOKEN", TOKEN);
+    let refused = desk.env().run(command, &["github", "status"], None);
+    refused.exits(2).says("GH_ENTERPRISE_TOKEN is not set");
+    assert_eq!(api.asked(), [""; 0]);
+    let mut command = desk.env().program(&["github", "status"]);
+    command
+        .env("GITHUB_API_URL", api.url())
+        .env("GITHUB_REPOSITORY", "owner/desk")
+        .env("GITHUB_ENTERPRISE_TOKEN", "wrong-token-0123456789");
     let refused = desk
         .env()
         .run(command, &["github", "status"], None)
@@ -760,7 +769,7 @@ fn one_commit_of_two_pull_requests_passes_if_both_do() {
         .current_dir(&shallow)
         .env("GITHUB_API_URL", desk.runner.api.url())
         .env("GITHUB_REPOSITORY", "owner/desk")
-        .env("GH_TOKEN", TOKEN);
+        .env("GH_ENTERPRISE_TOKEN", TOKEN);
     desk.env().run(command, &args, None).says("cut off here");
     assert_eq!(desk.state(), "failure");
 }

@@ -409,7 +409,7 @@ fn setup_shows_what_is_missing_and_does_it() {
     for line in [
         "✓ the workflows name a commit of the action\n",
         "✓ owner/desk: the workflows are on the default branch\n",
-        "✗ owner/desk: the ledger's branch is never rewritten\n    gh api repos/owner/desk/rulesets --method POST --input .github/ruleset-ledger.json\n",
+        "✗ owner/desk: the ledger's branch is never rewritten\n    gh api --hostname github.com repos/owner/desk/rulesets --method POST --input .github/ruleset-ledger.json\n",
         "✗ owner/desk: the status is required on the default branch\n",
         "✗ owner/desk: it has the agents' key (gh: Not Found (HTTP 404))\n    gh secret set HANDOFF_AGENT_KEY ",
     ] {
@@ -440,7 +440,7 @@ fn setup_shows_what_is_missing_and_does_it() {
     let second = play.setup(&["owner/desk"]);
     for line in [
         "✗ owner/desk: the workflows are on the default branch (",
-        "✗ owner/desk: the status is required on the default branch\n    gh api repos/owner/desk/rulesets --method POST --input .github/ruleset-gate-two.json\n",
+        "✗ owner/desk: the status is required on the default branch\n    gh api --hostname github.com repos/owner/desk/rulesets --method POST --input .github/ruleset-gate-two.json\n",
     ] {
         assert!(second.contains(line), "no {line} in\n{second}");
     }
@@ -455,7 +455,7 @@ fn setup_makes_one_ruleset_for_an_organization_and_says_what_a_plan_lacks() {
     play.env()
         .handoff(&["init", "--remote", "origin", "--github"])
         .success();
-    let line = "✗ owner/desk: the status is required on the default branch\n    jq '.conditions.repository_name = {\"include\":[\"desk\"],\"exclude\":[]}' .github/ruleset-gate.json | gh api orgs/owner/rulesets --method POST --input -\n";
+    let line = "✗ owner/desk: the status is required on the default branch\n    jq '.conditions.repository_name = {\"include\":[\"desk\"],\"exclude\":[]}' .github/ruleset-gate.json | gh api --hostname github.com orgs/owner/rulesets --method POST --input -\n";
     let before = play.setup(&["owner/desk", "--org", "owner"]);
     assert!(before.contains(line), "{before}");
     assert_eq!(play.runner.kept("org-rulesets.json"), json!([]));
@@ -511,6 +511,43 @@ fn setup_makes_one_ruleset_for_an_organization_and_says_what_a_plan_lacks() {
         let last = line.replace("\n✗", "\n✓");
         assert!(free.contains(&line) || free.contains(&last), "{line}{free}");
     }
+}
+
+#[test]
+fn setup_asks_the_host_of_the_repository_and_no_namesake() {
+    let play = Play::new();
+    let env = play.env();
+    env.handoff(&["init", "--remote", "origin", "--github"])
+        .success();
+    fs::write(
+        env.root().join("github/host.json"),
+        "[\"ghe.corp.example\"]",
+    )
+    .unwrap();
+    let line = "    gh api --hostname ghe.corp.example repos/owner/desk/rulesets --method POST --input .github/ruleset-gate.json\n";
+    // As `gh` knows the clone, as the remote says, and as it is named.
+    assert!(play.setup(&[]).contains(line));
+    let url = [
+        "remote",
+        "set-url",
+        "origin",
+        "git@ghe.corp.example:owner/desk.git",
+    ];
+    env.git(&env.repo(), &url);
+    assert!(play.setup(&["owner/desk"]).contains(line));
+    let asked = play.setup(&["github.com/owner/desk", "--apply"]);
+    assert!(asked.contains("(gh: another host was asked)"), "{asked}");
+    assert_eq!(play.runner.kept("rulesets.json"), json!([]));
+    let set = play.setup(&["ghe.corp.example/owner/desk", "--agents", "--apply"]);
+    assert!(
+        set.contains("✓ owner/desk: the status is required on the default branch\n"),
+        "{set}"
+    );
+    let key =
+        "gh secret set HANDOFF_AGENT_KEY --env handoff-agents --repo ghe.corp.example/owner/desk\n";
+    assert!(set.contains(key), "{set}");
+    let several = ["github", "setup", "octo/desk", "github.com/octo/desk"];
+    env.handoff(&several).exits(2).says("on several hosts");
 }
 
 #[test]

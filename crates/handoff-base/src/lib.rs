@@ -13,6 +13,7 @@ mod digest;
 mod edit;
 pub mod explained;
 pub mod finding;
+pub mod github_host;
 pub mod hint;
 pub mod ids;
 pub mod ledger_names;

@@ -7,6 +7,7 @@ use std::env;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
+use handoff::base::github_host::{api_of, host_of, is_cloud};
 use handoff::base::ids::IssueKey;
 use handoff::base::text::cut;
 use serde_json::{Value, json};
@@ -82,9 +83,47 @@ pub enum GithubError {
     Failed(Box<Failure>),
 }
 
+/// The API's base URL, and the variables whose token it gets, as `gh` has them: no host gets another's.
+#[derive(Debug)]
+struct Access {
+    base: String,
+    tokens: [&'static str; 2],
+}
+
+impl Access {
+    /// Of `GITHUB_API_URL`, else of the host `GH_HOST`, else of `GITHUB_SERVER_URL`, else github.com.
+    ///
+    /// # Errors
+    /// A usage [`Failure`] if the first two name different hosts.
+    fn from(set: impl Fn(&str) -> Option<String>) -> Result<Self, Failure> {
+        let named = set("GH_HOST").map(|host| api_of(host.trim()));
+        let server = || set("GITHUB_SERVER_URL").and_then(|url| host_of(&url));
+        let base = set("GITHUB_API_URL").or_else(|| named.clone());
+        let base = base.unwrap_or_else(|| api_of(server().as_deref().unwrap_or("github.com")));
+        let base = base.trim().trim_end_matches('/').to_owned();
+        let host = |url: &str| {
+            let uri: Uri = url.parse().unwrap_or_default();
+            uri.host().unwrap_or_default().to_lowercase()
+        };
+        let own = host(&base);
+        if let Some(other) = named.as_deref().map(host)
+            && other != own
+        {
+            let text = format!("GITHUB_API_URL is on {own}, and GH_HOST asks for {other}");
+            return Err(Failure::usage(text).hint("unset the one that is not meant"));
+        }
+        let tokens = if is_cloud(&own) {
+            ["GH_TOKEN", "GITHUB_TOKEN"]
+        } else {
+            ["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"]
+        };
+        Ok(Self { base, tokens })
+    }
+}
+
 impl Github {
-    /// The repository of the current workflow: `GITHUB_REPOSITORY` at `GITHUB_API_URL`, with
-    /// `GH_TOKEN` or `GITHUB_TOKEN`.
+    /// The repository of the current workflow: `GITHUB_REPOSITORY` at `GITHUB_API_URL`, else on
+    /// `GH_HOST`, with the token that `gh` takes for that host.
     ///
     /// # Errors
     /// A [`Failure`] if one of them is missing or invalid.
@@ -98,8 +137,17 @@ impl Github {
         };
         let repository = set("GITHUB_REPOSITORY")
             .ok_or_else(|| missing("the repository on GitHub", "GITHUB_REPOSITORY"))?;
-        let token = set("GH_TOKEN").or_else(|| set("GITHUB_TOKEN"));
-        let token = token.ok_or_else(|| missing("the token", "GH_TOKEN"))?;
+        let access = Access::from(set)?;
+        let example = "write GITHUB_API_URL as https://api.github.com, and GH_HOST as github.com";
+        let secrets = "the token belongs into GH_TOKEN, or GH_ENTERPRISE_TOKEN";
+        address(
+            "API",
+            &access.base,
+            (example, secrets),
+            cfg!(feature = "https"),
+        )?;
+        let token = access.tokens.into_iter().find_map(set);
+        let token = token.ok_or_else(|| missing("the token", access.tokens[0]))?;
         let is_part = |part: &str| {
             let fits = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
             !part.is_empty() && !part.starts_with('.') && part.bytes().all(fits)
@@ -109,14 +157,9 @@ impl Github {
             let text = "GITHUB_REPOSITORY is not the name of a repository";
             return Err(Failure::usage(text).hint("write it as owner/name"));
         }
-        let base = set("GITHUB_API_URL").unwrap_or_else(|| "https://api.github.com".to_owned());
-        let base = base.trim().trim_end_matches('/').to_owned();
-        let example = "write GITHUB_API_URL as https://api.github.com";
-        let secrets = "the token belongs into GH_TOKEN";
-        address("API", &base, (example, secrets), cfg!(feature = "https"))?;
         Ok(Self {
             agent: agent(None)?,
-            base,
+            base: access.base,
             repository: repository.trim().to_owned(),
             authorization: format!("Bearer {}", token.trim()),
             until: Instant::now() + PATIENCE,
@@ -339,7 +382,9 @@ impl From<GithubError> for Failure {
         };
         let Refused { status, message } = refused;
         let hint = match status {
-            401 => "see that the token is valid: GH_TOKEN, or GITHUB_TOKEN",
+            401 => {
+                "see that the token is valid: GH_TOKEN, or GH_ENTERPRISE_TOKEN for a GitHub Enterprise Server"
+            }
             403 => {
                 "the job needs `statuses: write`, `pull-requests: read` and `issues: read`: docs/github.md"
             }
@@ -402,8 +447,78 @@ fn said(body: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{SECONDARY_PAUSE, asked_to_wait, next_page};
+    use super::{Access, SECONDARY_PAUSE, asked_to_wait, next_page};
     use ureq::http::HeaderMap;
+
+    #[test]
+    fn a_token_goes_to_its_own_host_alone() {
+        let access = |given: &[(&str, &str)]| {
+            let set = |name: &str| given.iter().find(|(own, _)| *own == name);
+            Access::from(|name| set(name).map(|(_, value)| (*value).to_owned()))
+                .map(|found| (found.base, found.tokens[0]))
+        };
+        let (cloud, own) = ("GH_TOKEN", "GH_ENTERPRISE_TOKEN");
+        for (given, base, token) in [
+            (&[][..], "https://api.github.com", cloud),
+            (
+                &[("GITHUB_SERVER_URL", "https://ghe.corp.example")],
+                "https://ghe.corp.example/api/v3",
+                own,
+            ),
+            (
+                &[("GITHUB_SERVER_URL", "https://octo.ghe.com")],
+                "https://api.octo.ghe.com",
+                cloud,
+            ),
+            (
+                &[
+                    ("GH_HOST", "ghe.corp.example"),
+                    ("GITHUB_SERVER_URL", "https://github.com"),
+                ],
+                "https://ghe.corp.example/api/v3",
+                own,
+            ),
+            (
+                &[
+                    ("GITHUB_API_URL", "https://ghe.corp.example/api/v3/"),
+                    ("GH_HOST", "GHE.corp.example"),
+                ],
+                "https://ghe.corp.example/api/v3",
+                own,
+            ),
+            (
+                &[
+                    ("GITHUB_API_URL", "https://api.octo.ghe.com"),
+                    ("GH_HOST", "octo.ghe.com"),
+                ],
+                "https://api.octo.ghe.com",
+                cloud,
+            ),
+            (
+                &[("GITHUB_API_URL", "https://api.github.com.example")],
+                "https://api.github.com.example",
+                own,
+            ),
+        ] {
+            assert_eq!(
+                access(given).expect("a host"),
+                (base.to_owned(), token),
+                "{given:?}"
+            );
+        }
+        let both = [
+            ("GITHUB_API_URL", "https://api.github.com"),
+            ("GH_HOST", "ghe.corp.example"),
+        ];
+        let refused = access(&both).expect_err("two hosts");
+        assert!(
+            refused
+                .message
+                .contains("GH_HOST asks for ghe.corp.example"),
+            "{}",
+            refused.message
+        );
+    }
 
     #[test]
     fn too_many_requests_at_once_wait_a_minute_if_no_time_is_named() {

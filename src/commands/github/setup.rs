@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::env;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -7,11 +8,13 @@ use std::process::{Command, Stdio};
 use clap::Args;
 use handoff::base::ledger_names::{status_name, suffix};
 use handoff::base::text::{continued, cut, quoted};
+use handoff::git::Repository;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::commands::agents::worktree;
+use crate::commands::init::remote_host;
 use crate::context::Context;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::{Answer, Output};
@@ -35,7 +38,7 @@ const SHOWN: usize = 200;
   git handoff github setup octo/parcels octo/ships --agents --apply
   git handoff github setup octo/parcels octo/ships --org octo")]
 pub(crate) struct Arguments {
-    /// The repositories, as OWNER/NAME; by default the one of this clone, as `gh` knows it
+    /// The repositories, as OWNER/NAME or HOST/OWNER/NAME; by default the one of this clone, as `gh` knows it
     #[arg(value_name = "OWNER/NAME")]
     repositories: Vec<String>,
     /// Make each ruleset once, in the organization of the repositories; it takes an owner of that
@@ -77,21 +80,16 @@ impl Arguments {
         let branch = ledger.branch().to_owned();
         let mut names = self.repositories.clone();
         if names.is_empty() {
-            let words = [
-                "repo",
-                "view",
-                "--json",
-                "nameWithOwner",
-                "--jq",
-                ".nameWithOwner",
-            ];
-            let found = gh(&words)?.map_err(|why| {
+            let words = ["repo", "view", "--json", "url", "--jq", ".url"];
+            let found = gh("", &words)?.map_err(|why| {
                 let text = format!("gh knows no repository on GitHub for this clone: {why}");
                 Failure::new(ErrorCode::GithubUnreachable, text)
                     .hint("name it: git handoff github setup OWNER/NAME")
             })?;
-            names.push(found);
+            let place = found.split_once("://").map_or(&*found, |(_, place)| place);
+            names.push(place.to_owned());
         }
+        let host = host(&repository, &mut names)?;
         if let Some(org) = &self.org {
             let is_in = |name: &&String| {
                 name.to_lowercase()
@@ -105,13 +103,13 @@ impl Arguments {
         let mut found = local(&root, &branch)?;
         for name in &names {
             for check in self.checks(name, &branch) {
-                let mut one = check.look(name)?;
+                let mut one = check.look(&host, name)?;
                 if one.command.is_some() {
-                    let act = self.act(&check, &root, &names)?;
+                    let act = self.act(&check, &root, (&host, &names))?;
                     if self.apply && act.line.contains("gh api ") {
                         output.say(&format!("$ {}", act.line));
                         match act.run(&root)? {
-                            Ok(_) => one = check.look(name)?,
+                            Ok(_) => one = check.look(&host, name)?,
                             Err(why) => check.refused(&mut one, why),
                         }
                     }
@@ -178,12 +176,18 @@ impl Arguments {
 
     /// The command that sets up what a check misses; with --org, a ruleset is for the whole
     /// organization.
-    fn act(&self, check: &Check, root: &Path, names: &[String]) -> Result<Act, Failure> {
+    fn act(
+        &self,
+        check: &Check,
+        root: &Path,
+        (host, names): (&str, &[String]),
+    ) -> Result<Act, Failure> {
         let (Some(org), Some(file)) = (&self.org, &check.ruleset) else {
-            let words = check.command.split(' ').skip(1).map(str::to_owned);
+            let line = on_host(host, &check.command);
+            let words = line.split(' ').skip(1).map(str::to_owned);
             return Ok(Act {
-                line: check.command.clone(),
                 words: words.collect(),
+                line,
                 input: None,
             });
         };
@@ -199,17 +203,13 @@ impl Arguments {
         let mut include: BTreeSet<String> = own.map(str::to_owned).collect();
         let (mut path, mut method) = (format!("orgs/{org}/rulesets"), "POST");
         let same = format!(".[] | select(.name == {}) | .id", ruleset["name"]);
-        if let Ok(id) = gh(&["api", "--paginate", &path, "--jq", &same])?
+        if let Ok(id) = gh(host, &["api", "--paginate", &path, "--jq", &same])?
             && !id.is_empty()
         {
             // Keep the repositories that the ruleset covers already.
             (path, method) = (format!("{path}/{id}"), "PUT");
-            let known = gh(&[
-                "api",
-                &path,
-                "--jq",
-                ".conditions.repository_name.include[]",
-            ])?;
+            let names = ".conditions.repository_name.include[]";
+            let known = gh(host, &["api", &path, "--jq", names])?;
             include.extend(
                 known
                     .iter()
@@ -218,17 +218,58 @@ impl Arguments {
             );
         }
         let of = json!({ "include": include, "exclude": [] });
-        let line = format!(
-            "jq '.conditions.repository_name = {of}' .github/{file} | gh api {path} --method {method} --input -"
+        let line = on_host(
+            host,
+            &format!(
+                "jq '.conditions.repository_name = {of}' .github/{file} | gh api {path} --method {method} --input -"
+            ),
         );
         ruleset["conditions"]["repository_name"] = of;
-        let words = ["api", &path, "--method", method, "--input", "-"];
+        let words = [
+            "api",
+            "--hostname",
+            host,
+            &path,
+            "--method",
+            method,
+            "--input",
+            "-",
+        ];
         Ok(Act {
             line,
             words: words.map(str::to_owned).to_vec(),
             input: Some(ruleset.to_string()),
         })
     }
+}
+
+/// Takes the host from the repositories' names; by default `GH_HOST`, else that of the ledger's remote.
+///
+/// # Errors
+/// A usage [`Failure`] if they are on several hosts.
+fn host(repository: &Repository, names: &mut [String]) -> Result<String, Failure> {
+    let set = env::var("GH_HOST").ok().filter(|host| !host.is_empty());
+    let usual = set.or_else(|| remote_host(repository));
+    let usual = usual.unwrap_or_else(|| "github.com".to_owned());
+    let mut hosts = BTreeSet::new();
+    for name in names {
+        let named = name.split_once('/').filter(|(_, rest)| rest.contains('/'));
+        let named = named.map(|(host, rest)| (host.to_owned(), rest.to_owned()));
+        let (host, rest) = named.unwrap_or_else(|| (usual.clone(), name.clone()));
+        hosts.insert(host);
+        *name = rest;
+    }
+    match (hosts.len(), hosts.pop_first()) {
+        (1, Some(host)) => Ok(host),
+        _ => Err(Failure::usage("the repositories are on several hosts")
+            .hint("set up those of one host at a time")),
+    }
+}
+
+/// A command for `gh`, on a host: without it, `gh` asks its own default one.
+fn on_host(host: &str, line: &str) -> String {
+    line.replacen("gh api ", &format!("gh api --hostname {host} "), 1)
+        .replacen("--repo ", &format!("--repo {host}/"), 1)
 }
 
 /// The additional checks for agents on Actions.
@@ -340,9 +381,9 @@ impl Check {
     }
 
     /// Runs the check.
-    fn look(&self, name: &str) -> Result<ThingView, Failure> {
+    fn look(&self, host: &str, name: &str) -> Result<ThingView, Failure> {
         let words: Vec<&str> = self.asks.iter().map(String::as_str).collect();
-        let said = gh(&words)?;
+        let said = gh(host, &words)?;
         let right = match (&said, &self.wants) {
             (Ok(said), Some(wants)) => said.lines().any(|line| line == wants),
             (said, _) => said.is_ok(),
@@ -370,9 +411,12 @@ impl Act {
 }
 
 /// The output of `gh`, or the first line of its error.
-fn gh(words: &[&str]) -> Result<Result<String, String>, Failure> {
+fn gh(host: &str, words: &[&str]) -> Result<Result<String, String>, Failure> {
     let mut command = Command::new("gh");
     command.args(words);
+    if !host.is_empty() {
+        command.args(["--hostname", host]);
+    }
     answer(command, None)
 }
 

@@ -34,8 +34,9 @@ use handoff_http::github::{Github, GithubError};
 /// newest status of this name is set. A pull request that names no issue fails, unless the policy exempts
 /// it; pull requests of one commit pass together. With --event it is about the event that started the
 /// workflow: a pull request and all others about its issues, or the commit of a merge queue, which every
-/// pull request in it must pass. The repository is GITHUB_REPOSITORY at GITHUB_API_URL, the token GH_TOKEN or
-/// GITHUB_TOKEN; it needs `statuses: write`, `pull-requests: read` and `issues: read`. Exits 0 however the pull requests are judged.
+/// pull request in it must pass. The repository is GITHUB_REPOSITORY at GITHUB_API_URL, else on
+/// GH_HOST, the token that which `gh` takes for that host: GH_TOKEN, or GH_ENTERPRISE_TOKEN for a GitHub
+/// Enterprise Server; it needs `statuses: write`, `pull-requests: read` and `issues: read`. Exits 0 however the pull requests are judged.
 #[derive(Args)]
 #[command(group = ArgGroup::new("subject").args(["pull_requests", "issue", "event"]))]
 #[command(after_help = "Examples:

@@ -153,7 +153,7 @@ impl Life {
             .env("GIT_DIR", self.repository(which))
             .env("GITHUB_API_URL", self.hub.runner.api.url())
             .env("GITHUB_REPOSITORY", "owner/desk")
-            .env("GH_TOKEN", TOKEN);
+            .env("GH_ENTERPRISE_TOKEN", TOKEN);
         command
     }
 
