@@ -4,7 +4,6 @@ use handoff::base::ids::AgentName;
 use handoff::base::text::{counted, counted_as, plain};
 use handoff::ledger::attention::Attention;
 use handoff::ledger::{Bucket, PastFailure, Said, past_work};
-use handoff::model::view::commands::answer;
 use handoff::model::{Halt, Question, Record, ReviewFinding, kept_option};
 use handoff::protocol::{AgentKind, State};
 use serde_json::Value;
@@ -345,7 +344,7 @@ fn row(facts: &Facts<'_>, record: &Record) -> String {
     }
     let end = record.expires_at();
     let end = end.map(|at| at.format("%Y-%m-%d %H:%MZ").to_string());
-    let next = || command(facts, &format!("git handoff next {}", record.id.issue()));
+    let next = || next_command(facts, record);
     match (record.state, end) {
         (State::InProgress, _) if !record.parts.is_empty() => {
             const SHOWN: usize = 3;
@@ -401,11 +400,20 @@ fn row(facts: &Facts<'_>, record: &Record) -> String {
         // Once it is held, the brief lists them.
         text += &questions(record.asked(), QUOTED);
     } else if record.to != facts.agent && record.state == State::Blocked {
-        let answer = command(facts, &answer(record, &facts.agent));
         text += &questions(record.questions(), 12);
-        text += &format!("\n  answer: `{answer}`");
     }
     text
+}
+
+/// The command for a handoff that needs somebody, else the one that shows what the protocol advises.
+fn next_command(facts: &Facts<'_>, record: &Record) -> String {
+    let mut needs = facts.overview.attention.iter();
+    let need = needs.find(|one| one.id == record.id && record.state == State::Blocked);
+    let next = need.map(|one| one.next.clone());
+    command(
+        facts,
+        &next.unwrap_or_else(|| format!("git handoff next {}", record.id.issue())),
+    )
 }
 
 /// The failure of a failed or dead handoff, with a command: to correct the refused contract if the
@@ -540,7 +548,11 @@ fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
     }
     let wait = command(facts, &format!("git handoff wait --inbox --as {agent}"));
     let first_to_decide = facts.overview.to_decide.first.first();
-    if let Some(record) = first_to_decide {
+    if let Some(record) = first_to_decide
+        && record.state == State::Blocked
+    {
+        page.line(&format!("To answer: {}", next_command(facts, record)));
+    } else if let Some(record) = first_to_decide {
         let next = format!("git handoff next {}", record.id.issue());
         page.line("To decide: see what the protocol advises and why, then apply it:");
         for next in [format!("{next} --apply --as {agent}"), next].iter().rev() {

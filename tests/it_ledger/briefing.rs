@@ -56,8 +56,13 @@ fn a_question_stands_where_its_answer_is_asked_for() {
     insta::assert_snapshot!(asked.join("\n"), @r#"
     asks "port" ("integer"): "the port of the test server"
     asks "host"
-    answer: `git handoff answer 7.1 port=VALUE host=VALUE --as orchestrator`
     "#);
+    assert!(
+        page.contains(
+            "\nTo answer: git handoff answer 7.1 port=VALUE host=VALUE --as orchestrator\n"
+        ),
+        "{page}"
+    );
     let data = env.data(&["prime", "--as", "orchestrator"]);
     let first = &data["to_decide"]["first"][0];
     assert_eq!(first["reason"], "two values are missing");

@@ -72,7 +72,7 @@ fn ten_wrongs_at_once_are_on_one_screen_each_with_its_cure() {
         ("step.none", "git handoff verify"),
         ("ran out", "git handoff reap"),
         ("2.1 failed", "git handoff next 2"),
-        ("3.1 ", "git handoff next 3"),
+        ("3.1 ", "git handoff answer 3.1 ANSWER"),
         ("5.1 ", "git handoff next 5"),
         ("out of reach", "git handoff sync"),
         ("not on origin", "git handoff sync"),
@@ -147,7 +147,10 @@ fn ten_other_wrongs_are_named_each_with_a_cure_that_runs() {
     let shown = env.handoff(&["doctor"]).exits(1).shown;
     let wrongs = [
         ("1 handoff ran out of time", "`git handoff reap`"),
-        ("2.1 blocked", "`git handoff next 2`"),
+        (
+            "2.1 blocked",
+            "`git handoff answer 2.1 ANSWER --as orchestrator`",
+        ),
         ("3.1 dead", "`git handoff next 3`"),
         ("s after this machine's clock", "`git handoff log 4`"),
         ("not on origin", "`git handoff sync`"),

@@ -79,8 +79,14 @@ fn a_person_is_offered_commands_in_its_own_name() {
         let shown = env.handoff(command).shown;
         assert!(!shown.contains("--as orchestrator"), "{shown}");
     }
-    env.handoff(&["next", "7"])
-        .says("git handoff answer 7.1 ANSWER --as maintainer");
+    for command in [&["next", "7"][..], &["inbox"], &["status"], &["prime"]] {
+        let shown = env.handoff(command).shown;
+        assert!(
+            shown.contains("git handoff answer 7.1 ANSWER --as maintainer"),
+            "{shown}"
+        );
+        assert!(!shown.contains("--apply"), "{shown}");
+    }
     env.handoff(&["answer", "7.1", "the second", "--as", "maintainer"])
         .success();
 }
@@ -142,5 +148,6 @@ fn a_pause_of_all_is_told_to_who_holds_nothing_and_to_who_resumes_one_issue() {
         .says("git handoff resume --all --as orchestrator");
     let after = ["set", "7", "after=none"];
     env.handoff(&[&after[..], &lead].concat())
-        .says("issue 7 is open");
+        .success()
+        .says("issue 7: was so already, after is none");
 }

@@ -558,10 +558,7 @@ impl Judged<'_> {
             Need::Failed if self.takes_correction(last) && self.handoff.from == turn.borrowed() => {
                 correct(id, turn)
             }
-            Need::Blocked | Need::Escalated
-                if self.handoff.state == State::Blocked
-                    && self.protocol.is_person(turn.as_str()) =>
-            {
+            Need::Blocked | Need::Escalated if self.handoff.state == State::Blocked => {
                 answer_keys(id, &last.keys, turn)
             }
             Need::Dead | Need::Failed | Need::Stranded | Need::Blocked | Need::Escalated => {
