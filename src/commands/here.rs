@@ -4,7 +4,7 @@ use handoff::base::ids::{AgentName, HandoffId};
 use handoff::base::text::{continued, word};
 use handoff::git::{OpenError, Repository, masked};
 use handoff::ledger::attention::Attention;
-use handoff::ledger::{BranchError, Ledger, LedgerError, OverviewLimits, overview};
+use handoff::ledger::{BranchError, Ledger, LedgerError, OverviewLimits, RemoteDistance, overview};
 use handoff::model::Record;
 use handoff::protocol::Protocol;
 use schemars::JsonSchema;
@@ -18,6 +18,7 @@ use crate::environment::{now, own_version};
 use crate::failure::Failure;
 use crate::output::{Answer, Output, counted, counted_as};
 use crate::render::attention::attention_text;
+use crate::render::rows;
 use crate::view::Look;
 
 /// The command that shows a whole workflow.
@@ -67,6 +68,12 @@ pub(crate) struct HereView {
     attention: Vec<Attention>,
     /// how much that is in all
     attention_total: usize,
+    /// What waits for the agent, or if none is set what is open and needs nobody, the first three.
+    #[serde(skip)]
+    waiting: Vec<Record>,
+    /// How the ledger compares with its remote's as last seen.
+    #[serde(skip)]
+    distance: Option<RemoteDistance>,
     /// the next command, then others
     next: Vec<String>,
 }
@@ -75,8 +82,10 @@ impl Answer for HereView {
     fn text(&self, look: &Look) -> String {
         let (shown, total) = (self.attention.len(), self.attention_total);
         let needs = attention_text(&self.attention, (shown, total), look);
-        let needs = needs.lines().filter(|line| !line.is_empty());
-        let mut lines: Vec<String> = needs.map(str::to_owned).collect();
+        let waiting = rows::table(self.waiting.iter(), look);
+        let listed = needs.lines().chain(waiting.lines());
+        let listed = listed.filter(|line| !line.is_empty());
+        let mut lines: Vec<String> = listed.map(str::to_owned).collect();
         lines.push(format!(
             "git-handoff {}: a ledger of handoffs between agents, kept in Git",
             self.version
@@ -90,6 +99,9 @@ impl Answer for HereView {
                 lines.push(format!(
                     "here: the ledger on branch {branch}, protocol {protocol}{shared}; {open}"
                 ));
+                let distance = self.distance.iter();
+                let distance = distance.filter(|one| one.unpublished > 0 || one.behind > 0);
+                lines.extend(distance.map(|one| status::remote_text(one, false).trim_end().into()));
                 lines.push(self.agent_text());
             }
             _ if self.in_repository => {
@@ -189,11 +201,15 @@ fn look(
     here.branch = Some(ledger.branch().to_owned());
     here.protocol = Some(tip.manifest().default_protocol.clone());
     here.remote = context.remote(repository)?.map(|remote| masked(&remote));
+    here.distance = ledger.beside_remote()?;
     here.open = tip.open()?.len();
     let Some(agent) = here.agent.clone() else {
         if here.open <= LOOK.records {
-            let mut attention = status::needs(&tip, now()?)?.1;
+            let (mut open, mut attention, _) = status::needs(&tip, now()?)?;
             output.complete(&mut attention);
+            open.retain(|record| attention.iter().all(|one| one.id != record.id));
+            open.truncate(LOOK.each);
+            here.waiting = open;
             here.needing(attention);
         }
         here.next = vec![
@@ -230,6 +246,9 @@ fn look(
         .map(|record: &Record| record.id.clone())
         .collect();
     here.waits = found.waiting.count;
+    let is_new = |record: &Record| found.attention.iter().all(|one| one.id != record.id);
+    let waiting = found.waiting.first.iter().filter(|record| is_new(record));
+    here.waiting = waiting.cloned().collect();
     here.needs = found.attention.len();
     here.needing(found.attention);
     let name = &known.id;

@@ -373,7 +373,7 @@ pub(super) fn unpushed(one: &UnpushedCode) -> (String, String) {
 }
 
 /// How a ledger compares with its remote's, as text.
-fn remote_text(distance: &RemoteDistance, is_asked: bool) -> String {
+pub(super) fn remote_text(distance: &RemoteDistance, is_asked: bool) -> String {
     let remote = continued(&distance.remote);
     let seen = if is_asked { "" } else { " as last seen" };
     match (distance.seen, distance.unpublished, distance.behind) {

@@ -80,6 +80,14 @@ fn alone_it_says_where_one_is_and_the_next_command() {
     assert!(alone(&as_prep).starts_with("git handoff wait --inbox"));
     env.send(opening(87)).success();
     assert!(alone(&as_prep).starts_with("git handoff claim --next"));
+    env.wait_minutes(3);
+    for args in [&as_prep[..], &[]] {
+        let shown = env.handoff(args).success().stdout;
+        assert!(
+            shown.starts_with("87.1  pending  ") && shown.contains(" minutes ago  "),
+            "{shown}"
+        );
+    }
     env.claim("87.1", "prep-agent").success();
     assert!(alone(&as_prep).starts_with("git handoff prime"));
     let block = ["block", "87.1", "--reason", "Which columns?"];
