@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use clap::Args;
 use handoff::base::ObjectId;
 use handoff::base::ids::{AgentName, HandoffId, IssueKey};
+use handoff::base::text::continued;
 use handoff::ledger::Snapshot;
-use handoff::model::{Record, Update};
+use handoff::model::{Record, Update, View};
 use handoff::protocol::State;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::args::filter::Query;
 use crate::context::Context;
@@ -47,9 +49,77 @@ struct Changed {
     about: String,
     /// the commit that was written; null if nothing changed
     commit: Option<ObjectId>,
+    /// what was set
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    set: Vec<SetTo>,
     /// who held it, and is told
     #[serde(skip_serializing_if = "Option::is_none")]
     told: Option<String>,
+}
+
+/// What was set.
+#[derive(Serialize, JsonSchema)]
+struct SetTo {
+    /// its name
+    name: String,
+    /// what it was; null if it was not set
+    from: Value,
+    /// what it is; null for nothing
+    to: Value,
+}
+
+impl SetTo {
+    /// What an update sets in an issue, as seen before it.
+    fn all(tip: &Snapshot<'_>, key: &IssueKey, update: &Update) -> Result<Vec<Self>, Failure> {
+        let Some(issue) = tip.issue(key)?.issue()? else {
+            return Ok(Vec::new());
+        };
+        let rules = tip.rules(issue.protocol.as_str())?;
+        let definition = rules.protocol().definition();
+        let to = |name: &str, from: Option<Value>, to: Value| Self {
+            name: name.to_owned(),
+            from: from.unwrap_or_default(),
+            to,
+        };
+        let before = tip.paused(key)?.map(|paused| paused.after);
+        let before = before.filter(|after| !after.is_empty());
+        let order = |after: &[IssueKey]| match after {
+            [] => to("after", before.clone().map(|all| json!(all)), Value::Null),
+            after => to("after", before.clone().map(|all| json!(all)), json!(after)),
+        };
+        Ok(match update {
+            Update::Set { facts, after, .. } => {
+                let each = facts.iter().map(|(name, value)| {
+                    let known = issue
+                        .fact(definition, name)
+                        .map(|known| known.value.clone());
+                    to(name, known, value.clone())
+                });
+                let is_ordered = !after.is_empty() || facts.is_empty();
+                each.chain(is_ordered.then(|| order(after))).collect()
+            }
+            Update::Pause { after, .. } if !after.is_empty() => vec![order(after)],
+            Update::Reopen { .. } if before.is_some() => vec![order(&[])],
+            _ => Vec::new(),
+        })
+    }
+
+    fn text(&self) -> String {
+        let shown = |value: &Value| match value {
+            Value::Null => "none".to_owned(),
+            Value::String(text) => text.clone(),
+            Value::Array(all) => {
+                let all = all.iter().filter_map(Value::as_str);
+                all.collect::<Vec<_>>().join(",")
+            }
+            other => other.to_string(),
+        };
+        let (name, from, to) = (&self.name, shown(&self.from), shown(&self.to));
+        if from == to {
+            return format!("{name} is {}", continued(&to));
+        }
+        format!("{name} {} → {}", continued(&from), continued(&to))
+    }
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -66,13 +136,21 @@ impl Answer for EachView {
         if self.changed.is_empty() && self.refused.is_empty() {
             return "nothing meets these conditions; nothing was written\n".to_owned();
         }
-        let changed = self.changed.iter().map(|one| match one.commit {
-            Some(commit) => {
-                let told = one.told.iter().map(|told| format!("  {told}\n"));
-                let told: String = told.collect();
-                format!("{}: done  commit {}\n{told}", one.about, commit.short())
+        let changed = self.changed.iter().map(|one| {
+            let set = one.set.iter().map(|set| format!(", {}", set.text()));
+            let set: String = set.collect();
+            match one.commit {
+                Some(commit) => {
+                    let told = one.told.iter().map(|told| format!("  {told}\n"));
+                    let told: String = told.collect();
+                    format!(
+                        "{}: done{set}  commit {}\n{told}",
+                        one.about,
+                        commit.short()
+                    )
+                }
+                None => format!("{}: unchanged{set}\n", one.about),
             }
-            None => format!("{}: unchanged\n", one.about),
         });
         let refused = self.refused.iter();
         let refused = refused.map(|one| format!("{}: refused: {}\n", one.about, one.why));
@@ -109,10 +187,12 @@ pub(super) fn each(
         }
         let is_set = matches!(update, Update::Set { .. });
         is_refused &= !is_set;
+        let set = SetTo::all(&ledger.tip()?, &issue, &update)?;
         match ledger.update(&session, &agent, &issue, &update) {
             Ok(done) => view.changed.push(Changed {
                 about,
                 commit: done.commit,
+                set,
                 told: taken_from(&done.receipt),
             }),
             Err(error) => {

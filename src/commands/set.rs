@@ -110,11 +110,24 @@ fn change(
             vec![of(&id, Update::change(id.number(), Event::Reassign, args))]
         }
         "after" if ["", "none"].contains(&value) => {
-            let reopen = Update::Reopen {
-                reason: reason.to_owned(),
-                said_at: None,
+            let waits = tip
+                .paused(key)?
+                .is_some_and(|paused| !paused.after.is_empty());
+            let reason = reason.to_owned();
+            // Another pause is not lifted, and a completed issue stays so.
+            let update = if waits {
+                Update::Reopen {
+                    reason,
+                    said_at: None,
+                }
+            } else {
+                Update::Set {
+                    facts: Map::new(),
+                    reason,
+                    after: Vec::new(),
+                }
             };
-            vec![(format!("issue {key}"), key.clone(), reopen)]
+            vec![(format!("issue {key}"), key.clone(), update)]
         }
         "after" => {
             let after = value.split(',').map(|one| Ok(one.trim().parse()?));

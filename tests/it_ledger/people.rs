@@ -149,5 +149,5 @@ fn a_pause_of_all_is_told_to_who_holds_nothing_and_to_who_resumes_one_issue() {
     let after = ["set", "7", "after=none"];
     env.handoff(&[&after[..], &lead].concat())
         .success()
-        .says("issue 7: was so already, after is none");
+        .says("issue 7: unchanged, after is none");
 }

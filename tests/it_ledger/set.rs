@@ -27,11 +27,12 @@ fn the_queue_goes_by_a_priority_that_was_set() {
     };
     assert_eq!(first(&env), "7.1");
     env.handoff(&with(&["set", "10", "priority=critical"]))
-        .success();
+        .success()
+        .says("issue 10: done, priority medium → critical  commit ");
     assert_eq!(first(&env), "10.1");
     env.handoff(&with(&["set", "10", "priority=critical"]))
         .success()
-        .says("unchanged");
+        .says("issue 10: unchanged, priority is critical\n");
     env.handoff(&with(&["set", "7", "priority=soon"]))
         .exits(1)
         .says("known are: critical, high, medium, low");
@@ -101,6 +102,25 @@ fn an_issue_that_comes_after_another_is_handed_out_once_that_has_ended() {
     let issue = env.data(&["status", "8"]);
     assert!(issue["record"]["paused"].is_null(), "{issue:#}");
     env.handoff(&["verify"]).success();
+}
+
+#[test]
+fn an_order_that_is_taken_back_lifts_no_other_pause_and_reopens_nothing() {
+    let env = with_three();
+    env.handoff(&with(&["set", "8", "after=7"])).success();
+    let none = |issue| env.handoff(&with(&["set", issue, "after=none"]));
+    none("8")
+        .success()
+        .says("issue 8: done, after 7 → none  commit ");
+    none("8")
+        .success()
+        .says("issue 8: unchanged, after is none\n");
+    env.handoff(&with(&["pause", "10"])).success();
+    none("10").success().says("unchanged");
+    env.handoff(&["status", "10"]).says("paused");
+    env.handoff(&with(&["cancel", "7", "--all"])).success();
+    none("7").exits(1);
+    env.handoff(&["status", "7"]).says("issue 7: cancelled");
 }
 
 #[test]
