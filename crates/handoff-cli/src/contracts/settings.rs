@@ -91,6 +91,8 @@ pub fn set(contract: &mut Value, schema: &Value, all: &[Setting]) -> Result<(), 
         let path = path_of(&setting.field, schema, contract)?;
         let kinds = schema_at(schema, &path);
         let is_list = kinds.is_some_and(|kind| accepts(kind, "array"));
+        let items = kinds.and_then(|list| list.get("items"));
+        let items = items.map(|items| resolved(schema, items));
         let text = setting.value.as_str();
         let wrong = |wanted: String| {
             let of_json = text.trim_start().starts_with(['{', '[']);
@@ -104,15 +106,18 @@ pub fn set(contract: &mut Value, schema: &Value, all: &[Setting]) -> Result<(), 
             members.retain(|(pointer, _)| is_in(&at, pointer) && *pointer != at);
             let failure = Failure::usage(text);
             if members.is_empty() {
-                return failure.hint("a list or an object is given as JSON");
+                let kind = if is_list { items } else { kinds };
+                let kind = kind.unwrap_or(&Value::Null);
+                return failure.hint(match example(kind) {
+                    Some(value) => format!("for example `--set {}={value}`", setting.field),
+                    None => "a list or an object is given as JSON".to_owned(),
+                });
             }
             failure.hint(format!(
                 "give each member by itself: {}",
                 expected(&members)
             ))
         };
-        let items = kinds.and_then(|list| list.get("items"));
-        let items = items.map(|items| resolved(schema, items));
         let known = |mut value: Value, kind: Option<&Value>| {
             let unknown = kind.and_then(|kind| unknown_member(schema, kind, &value));
             if let Some((name, hint)) = unknown {
@@ -329,9 +334,24 @@ fn typed(text: &str, schema: Option<&Value>) -> Result<Value, String> {
         _ if takes_text => Ok(text.into()),
         _ => Err(match taken[..] {
             ["integer", "number"] => "a number".to_owned(),
+            ["integer"] => "a whole number".to_owned(),
             _ => format!("of type {}", taken.join(" or ")),
         }),
     }
+}
+
+/// A value that a schema of a number or of a truth value takes.
+fn example(schema: &Value) -> Option<String> {
+    let allowed = schema["enum"].as_array().and_then(|all| all.first());
+    let bound = |name: &str| schema[name].as_u64();
+    let number = bound("minimum").unwrap_or(0).max(12);
+    let number = bound("maximum").map_or(number, |most| number.min(most));
+    let is_number = accepts(schema, "integer") || accepts(schema, "number");
+    let known = schema.get("const").or(allowed).cloned();
+    let number = || is_number.then(|| number.into());
+    let truth = || accepts(schema, "boolean").then_some(Value::Bool(true));
+    let value = known.or_else(number).or_else(truth)?;
+    Some(value.to_string())
 }
 
 /// The value at a path. Missing objects are created; another list entry is a copy of the template's
@@ -746,16 +766,23 @@ mod tests {
         assert_eq!(replaced["port"], 80);
         assert_eq!(
             with(&["tests=two"]).unwrap_err(),
-            "tests is of type integer, not \"two\""
+            "tests is a whole number, not \"two\""
         );
         assert_eq!(
             with(&["tests=2.5"]).unwrap_err(),
-            "tests is of type integer, not \"2.5\""
+            "tests is a whole number, not \"2.5\""
         );
         assert_eq!(
             with(&["colour=red"]).unwrap_err(),
             "the contract has no field \"colour\""
         );
+        let refused = |text: &str| {
+            let mut contract = skeleton();
+            let refused = set(&mut contract, &schema(), &[text.parse().unwrap()]);
+            refused.unwrap_err().next().to_string()
+        };
+        let hint = refused("tests=two");
+        assert!(hint.contains("--set tests=12"), "{hint}");
         assert!("summary".parse::<Setting>().is_err());
     }
 
