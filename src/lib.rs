@@ -249,6 +249,9 @@ fn misused(error: &clap::Error, arguments: &[OsString]) -> u8 {
 
 /// The question for a handoff's id if it is missing.
 fn which(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
+    if let Some(which) = commands::agents::which(error, arguments) {
+        return Some(which);
+    }
     let missing = error.get(ContextKind::InvalidArg);
     let is_id =
         |missing: &ContextValue| matches!(missing, ContextValue::Strings(all) if all == &["<ID>"]);

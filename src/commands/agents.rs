@@ -1,7 +1,9 @@
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
+use clap::error::ErrorKind;
 use clap::{Args, Subcommand};
 use handoff::base::finding::Finding;
 use handoff::base::ids::AgentName;
@@ -102,6 +104,22 @@ struct Which {
 
 pub(super) fn names() -> PossibleValuesParser {
     PossibleValuesParser::new(HARNESSES.iter().map(|h| h.name.as_str()))
+}
+
+/// The question for a harness, if `agents install` or `uninstall` names none that there is.
+pub(crate) fn which(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
+    let kinds = [ErrorKind::MissingRequiredArgument, ErrorKind::InvalidValue];
+    let verbs = ["install", "uninstall"];
+    let mut verbs = verbs.iter().filter(|verb| {
+        let mut pairs = arguments.windows(2);
+        pairs.any(|pair| pair[0] == "agents" && pair[1] == **verb)
+    });
+    let verb = verbs.next().filter(|_| kinds.contains(&error.kind()))?;
+    let names: Vec<&str> = HARNESSES.iter().map(|h| h.name.as_str()).collect();
+    Some(format!(
+        "which harness? Name it, such as `git handoff agents {verb} claude-code`; there are: {}",
+        names.join(", ")
+    ))
 }
 
 fn harnesses(names: &[String]) -> Vec<&'static Harness> {

@@ -1089,3 +1089,16 @@ fn servers_are_added_in_the_form_that_each_harness_reads() {
         own
     );
 }
+
+#[test]
+fn a_harness_that_is_not_named_is_asked_for_with_those_that_there_are() {
+    let env = TestEnvironment::with_repository();
+    for args in [&["agents", "install"][..], &["agents", "install", "claude"]] {
+        let asked = env.handoff(args).exits(2);
+        let asked =
+            asked.says("`git handoff agents install claude-code`; there are: claude-code, codex, ");
+        assert!(!asked.shown.contains("\"claude\""), "{}", asked.shown);
+    }
+    let uninstall = env.handoff(&["agents", "uninstall"]).exits(2);
+    uninstall.says("`git handoff agents uninstall claude-code`");
+}
