@@ -32,6 +32,10 @@ pub fn before_work(known: &Known, protocol: &Protocol) -> Known {
     let mut open = known.clone();
     let told = OF_THE_WORK.iter().filter(|_| known.base.is_some());
     told.for_each(|name| open.leave_to_send(name));
+    // It goes on until the contract is sent.
+    if known.get("cycle_time").is_some() {
+        open.leave_to_send("cycle_time");
+    }
     for (name, fact) in &protocol.definition().facts {
         let is_counted = matches!(fact.rule, FactRule::Sum(_) | FactRule::Count(_));
         if is_counted && known.get(name).is_some() {
