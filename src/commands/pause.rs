@@ -184,7 +184,7 @@ impl Arguments {
         };
         let next = resume(&issue, &agent, RESUMED);
         let receipt = ReceiptView::new(&done, output)?.with_text(text);
-        let receipt = receipt.with_next(&next, output);
+        let receipt = receipt.held_back(&next, output);
         output.answer(&receipt)?;
         receipt.say_next(output);
         Ok(())

@@ -1,9 +1,11 @@
 use clap::Args;
 use handoff::base::ids::IssueKey;
+use handoff::ledger::attention::of_folder;
 use handoff::model::Update;
 
 use crate::args::text::{self, Reason};
 use crate::context::Context;
+use crate::environment::now;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 use crate::render::receipt::ReceiptView;
@@ -68,7 +70,16 @@ pub(super) fn reopen(
         Some(commit) => format!("issue {issue} is open again\n  commit {}\n", commit.short()),
         None => format!("issue {issue} was already reopened; nothing was written\n"),
     };
-    let receipt = ReceiptView::new(&done, output)?.with_text(text);
+    let mut receipt = ReceiptView::new(&done, output)?.with_text(text);
+    if done.receipt.issue.open.is_empty() {
+        // Nothing waits: an agent has to send, as every other view says.
+        let (tip, key) = (ledger.tip()?, &done.receipt.issue.issue);
+        let rules = tip.rules(done.receipt.issue.protocol.as_str())?;
+        let needed = of_folder(&tip.issue(key)?, rules.protocol(), now()?)?;
+        if let Some(first) = needed.first() {
+            receipt = receipt.with_next(&first.next, output);
+        }
+    }
     output.answer(&receipt)?;
     receipt.say_next(output);
     Ok(())

@@ -528,11 +528,11 @@ fn nothing_is_added_after_completion_unless_reopened_with_a_reason() {
     issue 87 is open again
       commit [commit]
     --- stderr
-    next: git handoff prime --as closer-agent
+    next: git handoff new --issue 87 --from closer-agent --to workflow-complete
     $ git handoff reopen 87 --as closer-agent --reason 'the fix was reverted'
     issue 87 was already reopened; nothing was written
     --- stderr
-    next: git handoff prime --as closer-agent
+    next: git handoff new --issue 87 --from closer-agent --to workflow-complete
     $ git handoff log 87 -n 1
     [commit]  2026-03-02 09:39:00Z  closer-agent    87 reopened: the fix was reverted
     1 shown; the rest: git handoff log 87 -n 1 --after [commit]

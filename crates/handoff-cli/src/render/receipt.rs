@@ -101,8 +101,13 @@ impl<'a> ReceiptView<'a> {
     /// Sets the next command.
     pub fn with_next(mut self, next: &str, output: &Output) -> Self {
         self.written.next = vec![output.command(next)];
-        self.written.is_held_back = true;
         self
+    }
+
+    /// Sets the command that resumes what is held back.
+    pub fn held_back(mut self, next: &str, output: &Output) -> Self {
+        self.written.is_held_back = true;
+        self.with_next(next, output)
     }
 }
 

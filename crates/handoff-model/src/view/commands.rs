@@ -296,15 +296,6 @@ pub fn next_steps(receipt: &Receipt) -> Vec<String> {
         State::Cancelled if is_terminated(receipt) => vec![give_up(key, lead)],
         // The sender has the work again.
         State::Rejected | State::Cancelled => contracts(from, &back),
-        // So has the sender of work that was reopened; it may now send it elsewhere.
-        State::Completed
-            if record
-                .follows
-                .as_ref()
-                .is_some_and(|f| issue.unfollowed.contains(f)) =>
-        {
-            vec![format!("git handoff prime --as {from}")]
-        }
         State::Completed => Vec::new(),
     }
 }
