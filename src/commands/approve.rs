@@ -78,8 +78,8 @@ impl Arguments {
         output.follow(&ledger);
         let mut text = said(&done, &agent).unwrap_or_default();
         if let Some((requirement, sent)) = kept_apart(&ledger.tip()?, &record, &session)? {
-            text += &format!(
-                "  {requirement} does not count it: the same worker sent {sent}; a person is a worker of their own: \
+            text = format!(
+                "recorded; does not count: for {requirement}, the same worker sent {sent}\n{text}  a person is a worker of their own: \
                  git handoff approve {id} --as {agent} --worker NAME\n"
             );
         }

@@ -360,7 +360,8 @@ fn a_person_other_than_who_wrote_the_code_approves_it() {
     // The approval of whoever sent the code, from the same working tree, is none.
     approve("desk", &[])
         .success()
-        .says("approved-by-person does not count it: the same worker sent 87.3");
+        .says("\nrecorded; does not count: for approved-by-person, the same worker sent 87.3\n")
+        .says("git handoff approve 87.4 --as maintainer --worker NAME\n");
     assert_snapshot!(env.handoff(&[&["gate"], &asked[..]].concat()).exits(1).stderr, @"
     error: issue 87 is not approved-by-person
     hint: a person is a worker of their own: `git handoff approve 87.4 --as maintainer --worker NAME`
