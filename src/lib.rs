@@ -196,6 +196,7 @@ fn perform(
             context.may_be_behind(&mut failure, output);
             let offline = arguments.iter().any(|argument| argument == "--offline");
             context.may_be_elsewhere(&mut failure, offline);
+            context.may_have_other_case(&mut failure, arguments);
             if let (None, Some(carried)) = (output.carried(), context.carried_by_failure()) {
                 output.carry(carried);
             }

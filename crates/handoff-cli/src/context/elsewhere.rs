@@ -1,7 +1,9 @@
 //! Finds a remote with a ledger for a clone without one, and the command that takes it over.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
+use handoff::base::ids::IssueKey;
 use handoff::base::text::{continued, word};
 use handoff::git::{Repository, masked};
 use handoff::ledger::{BranchError, DEFAULT_BRANCH, Ledger, LedgerError, Snapshot};
@@ -37,7 +39,37 @@ impl Context {
         }
         is_found
     }
+
+    /// If a command failed because no issue has a key in its arguments, but one has it in other case:
+    /// sets the hint to that key.
+    pub fn may_have_other_case(&self, failure: &mut Failure, arguments: &[OsString]) {
+        if failure.code != Some(ErrorCode::NoIssue) {
+            return;
+        }
+        let found = || {
+            let repository = self.repository().ok()?;
+            let keys = self
+                .tip(&repository)
+                .ok()?
+                .issues_within(MOST_ISSUES)
+                .ok()?;
+            let mut named = arguments.iter().skip(2).filter_map(|word| word.to_str());
+            named.find_map(|word| {
+                let (key, number) = word.split_once('.').unwrap_or((word, ""));
+                let is_alike = |one: &&IssueKey| one.as_str().eq_ignore_ascii_case(key);
+                let one = keys.iter().find(is_alike)?;
+                let dot = if number.is_empty() { "" } else { "." };
+                Some(format!("case counts in keys: write {one}{dot}{number}; `git handoff status {one}` shows it"))
+            })
+        };
+        if let Some(text) = found() {
+            failure.hint = Some(text.into());
+        }
+    }
 }
+
+/// How many issues are searched for a key.
+const MOST_ISSUES: usize = 10_000;
 
 /// The remote with a ledger, and the command that takes it over, if there is none here. The remote
 /// is only asked in that case.
