@@ -322,7 +322,15 @@ fn attempt(facts: &Facts<'_>, record: &Record) -> String {
     if !has_kept_work(record) {
         return attempt;
     }
-    let restore = command(facts, &format!("git handoff restore {}", record.id));
+    let all = past_work(record);
+    let newest = PastFailure::newest_with_work(&all).and_then(|at| all[at].context.as_ref());
+    let option = newest.map(|kept| format!(" {}", kept_option(&kept.folder)));
+    let restore = format!(
+        "git handoff restore {}{}",
+        record.id,
+        option.unwrap_or_default()
+    );
+    let restore = command(facts, &restore);
     format!("{attempt} (`{restore}`)")
 }
 

@@ -720,7 +720,7 @@ fn work_that_is_given_back_is_kept_for_the_next_claim() {
     release(&["--snapshot", "--progress", "3 of 7 tests pass"]).success();
     assert_eq!(env.tip(), tip, "the same again writes nothing");
     env.handoff(&["prime", "--as", AGENT])
-        .says("has kept work (`git handoff restore 87.1`)");
+        .says("has kept work (`git handoff restore 87.1 --claim 3`)");
     claim()
         .says("87.1, claim 3 was given back: the context is full")
         .says("work.txt (6 bytes)")
