@@ -77,9 +77,9 @@ impl Judge<'_> {
 
     fn not_merged(&self, claim: &MergeClaim, text: &str, why: &str) -> Finding {
         let text = format!("{} {why}", quoted(text));
+        let base = self.named_base();
         Finding::error(Check::Merge.code(), &claim.commit, text).fix(format!(
-            "name the commit that the merge left on {}, and fetch it if it is not here",
-            self.named_base()
+            "merge the branch into {base} first, then name the commit that this left there, and fetch it if it is not here"
         ))
     }
 
