@@ -3,8 +3,9 @@
 use handoff::base::finding::{Finding, FindingCode};
 use handoff::base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff::base::pointer::{escaped_part, parts};
+use handoff::base::text::{quoted, word};
 use handoff::git::Repository;
-use handoff::ledger::{Overview, OverviewLimits, Rules, Snapshot, overview};
+use handoff::ledger::{DEFAULT_BRANCH, Overview, OverviewLimits, Rules, Snapshot, overview};
 use handoff::model::planner::Holder;
 use handoff::model::{LeaseRefusal, View, not_held_in};
 use handoff::protocol::Protocol;
@@ -108,6 +109,9 @@ fn work_of(
     let found = overview(tip, holder(name, worker.as_ref()), &knowing, now()?, LOOK)?;
     Ok((name.clone(), found))
 }
+
+/// How many branches are named instead of one that is missing.
+const MOST_BRANCHES: usize = 8;
 
 /// The name in templates of the code branch's commits.
 const COMMITS: &str = "commits";
@@ -227,6 +231,20 @@ impl<'a> Composer<'a> {
         let Some(branch) = self.known.get("branch").and_then(Value::as_str) else {
             return Ok(None);
         };
+        if self.repository.code(branch).is_none() {
+            let mut here = self.repository.local_branches(MOST_BRANCHES);
+            here.retain(|name| name != DEFAULT_BRANCH);
+            let here = here.join(", ");
+            let names = OF_THE_WORK;
+            return Ok(Some(NotTold {
+                pointers: self.wanted.places_of(&self.rules, &self.known, &names)?,
+                why: format!("there is no branch {}, here or on origin", quoted(branch)),
+                fix: format!(
+                    "name one that is there with --set branch=NAME ({here}), or make it: `git switch -c {}`",
+                    word(branch)
+                ),
+            }));
+        }
         let Some(base) = &self.known.base else {
             let names = OF_THE_WORK;
             return Ok(Some(NotTold {

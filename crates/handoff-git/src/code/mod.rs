@@ -8,7 +8,7 @@ mod own_change;
 pub use evidence::{Added, Differences, FactError, Named, Unknown};
 pub use own_change::{CodeStore, undone_by_rebase};
 
-use git2::{Oid, Sort};
+use git2::{BranchType, Oid, Sort};
 use handoff_base::{Code, ObjectId};
 
 use crate::error::GitError;
@@ -59,6 +59,14 @@ impl Repository {
         ];
         let found = refs.iter().find_map(|name| self.resolve(name).ok()?);
         found.map(ToOid::oid)
+    }
+
+    /// The names of local branches, at most this many.
+    pub fn local_branches(&self, most: usize) -> Vec<String> {
+        let all = self.inner.branches(Some(BranchType::Local));
+        let all = all.into_iter().flatten().flatten();
+        let names = all.filter_map(|(branch, _)| Some(branch.name().ok()??.to_owned()));
+        names.take(most).collect()
     }
 
     /// The base branch: `origin/HEAD`'s, else `main`, `master`, or the one that `init.defaultBranch`
