@@ -27,7 +27,7 @@ pub(crate) struct PolicyArgs {
     /// Require that each step of the issue is signed with a key that its protocol lists
     #[arg(long)]
     signed: bool,
-    /// What to require, as a file that those who write to the ledger can't change: docs/gate.md
+    /// What to require, as a file that those who write to the ledger can't change: `git handoff help gate.md`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["require", "protocol", "signed"])]
     policy: Option<String>,
 }
@@ -126,7 +126,7 @@ fn policy(context: &Context, file: &str) -> Result<GatePolicy, Failure> {
     GatePolicy::parse(&input::report(context, file)?).map_err(|findings| {
         let text = format!("{} is not a policy for a gate", quoted(file));
         Failure::new(ErrorCode::GatePolicyRefused, text)
-            .hint("the gate stays closed; docs/gate.md describes the file")
+            .hint("the gate stays closed; `git handoff help gate.md` describes the file")
             .findings(findings)
     })
 }

@@ -30,7 +30,7 @@ use crate::view::Look;
 /// Report crossed thresholds: since when, by what, and what to do
 ///
 /// Exits 1 if a threshold is crossed, 0 if none is, and 6 if no protocol has any. Each protocol
-/// defines its own thresholds (`alerts` in protocol.json); docs/metrics.md describes what
+/// defines its own thresholds (`alerts` in protocol.json); `git handoff help metrics.md` describes what
 /// each metric counts and what the built-in protocols watch. What waits for a person is listed at
 /// once under every protocol: work that was escalated, past its deadline or out of budget.
 #[derive(Args)]
@@ -199,11 +199,11 @@ fn is_built_in(name: &str) -> bool {
 fn to_watch(name: &str) -> String {
     if is_built_in(name) {
         format!(
-            "`git handoff protocol update {}` adopts those of the built-in protocol, or add `alerts` to your own (docs/protocols.md)",
+            "`git handoff protocol update {}` adopts those of the built-in protocol, or add `alerts` to your own (`git handoff help protocols.md`)",
             word(name)
         )
     } else {
-        format!("add `alerts` to {name} (docs/protocols.md)")
+        format!("add `alerts` to {name} (`git handoff help protocols.md`)")
     }
 }
 

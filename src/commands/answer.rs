@@ -31,6 +31,9 @@ pub(crate) struct Arguments {
     /// text
     #[arg(value_name = "ANSWER", required = true)]
     answer: Vec<String>,
+    /// As with `git commit`: the answer follows
+    #[arg(short = 'm', long = "message", hide = true)]
+    _message: bool,
     /// Accept text that a rule takes for a secret, on record
     #[arg(long, value_name = "RULE[@PLACE]")]
     allow_secret: Vec<Allowance>,

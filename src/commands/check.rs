@@ -16,8 +16,10 @@ use serde::Serialize;
 use crate::context::Context;
 use crate::context::writer::tell_news;
 use crate::contracts::against::Against;
-use crate::contracts::attempt::{OfferArgs, attempt};
+use crate::contracts::attempt::{ComposeArgs, OfferArgs, Options, attempt};
+use crate::contracts::compose::{Composer, issue_held};
 use crate::contracts::input;
+use crate::contracts::skeleton::Wanted;
 use crate::failure::Failure;
 use crate::output::{Answer, Output, counted, render};
 use crate::view::Look;
@@ -28,17 +30,24 @@ use crate::view::Look;
 /// same exit code, for the agent of --as or of the contract. With several files, each is checked
 /// alone, and the exit code is that of the first one that would be refused.
 ///
+/// With --to, it is what `send` would write with the same options.
+///
 /// With --contract-only, and where there is no ledger, only the document is judged: its form, its
 /// route, its statements against each other. Without a ledger, the built-in protocols apply.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff check contract.xml
+  git handoff check --to implementer-agent --as prep-agent \\
+      --set dependencies=installed --set build='12 passed' \\
+      --set dev_server=running --set port=4000
   git handoff check --contract-only --format github handoffs/*.xml
   generate-contract | git handoff check - --json")]
 pub(crate) struct Arguments {
-    /// The contracts, as XML, JSON or Markdown; - reads standard input
-    #[arg(value_name = "FILE", required = true)]
+    /// The contracts, as XML, JSON or Markdown, or the fields for --to; - reads standard input
+    #[arg(value_name = "FILE", required_unless_present = "to")]
     files: Vec<String>,
+    #[command(flatten)]
+    compose: ComposeArgs,
     /// Judge only the document, not whether it may be sent now
     #[arg(long)]
     contract_only: bool,
@@ -48,6 +57,9 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     offer: OfferArgs,
 }
+
+/// The name of a contract that is in no file.
+const COMPOSED: &str = "contract";
 
 /// How findings are reported.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -118,20 +130,67 @@ impl Arguments {
             Some(repository) => context.agent(repository)?,
             None => None,
         };
-        let options = self.offer.read(context, agent)?;
+        let mut options = self.offer.read(context, agent)?;
         let mut judge = self.judge(context, repository, options.protocol.as_ref(), output)?;
         let mut checked = CheckView {
             contract_only: matches!(judge, Judge::Document(_)),
             ..CheckView::default()
         };
-        for name in &self.files {
-            let verdict = match input::contract(context, name) {
+        let composed = self.compose.to.as_ref();
+        let composed = composed.map(|to| self.composed(context, to, &mut options));
+        let read = |name| (name, input::contract(context, name));
+        let contracts = match composed.transpose()? {
+            Some(contract) => vec![(COMPOSED, Ok(contract.into_bytes()))],
+            None => self.files.iter().map(|name| read(name.as_str())).collect(),
+        };
+        for (name, contract) in contracts {
+            let verdict = match contract {
                 Ok(bytes) => judge.verdict(&options.offer(&Input::read(&bytes)))?,
                 Err(failure) => Verdict::unread(failure),
             };
             checked.add(name, verdict);
         }
         self.report(checked, repository, output)
+    }
+
+    /// The contract that `send` would write to an agent.
+    fn composed(
+        &self,
+        context: &Context,
+        to: &str,
+        options: &mut Options,
+    ) -> Result<String, Failure> {
+        let fields = match &self.files[..] {
+            [] => None,
+            [fields] => Some(fields.as_str()),
+            _ => {
+                return Err(Failure::usage(
+                    "with --to, FILE is the fields of one contract",
+                ));
+            }
+        };
+        let repository = context.repository()?;
+        let (tip, from) = (
+            context.tip(&repository)?,
+            context.acting_agent(&repository)?,
+        );
+        let key = match options.issue.take() {
+            Some(key) => key,
+            None => issue_held(context, &repository, &tip, &from)?,
+        };
+        let to = context.named(&repository, to)?;
+        let set = self.compose.values(context, fields)?;
+        let wanted = Wanted {
+            kind: self.compose.kind.as_deref(),
+            protocol: options.protocol.as_ref(),
+            set: &set,
+            ..Wanted::new(&from, &to)
+        };
+        let worker = context.worker(&repository)?;
+        let worker = worker.as_ref().map(|worker| &worker.id);
+        let text = Composer::new(&repository, &tip, wanted, &key, worker)?.complete()?;
+        options.issue = Some(key);
+        Ok(text)
     }
 
     fn judge<'r>(

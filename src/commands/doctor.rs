@@ -227,7 +227,7 @@ impl Arguments {
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let audit = ledger.audit(scope, threads, false)?;
         found.findings("ledger", &audit.findings, |finding| {
-            let rest = "write nothing, and compare with another clone: `git handoff verify` has all of it; docs/recovery.md";
+            let rest = "write nothing, and compare with another clone: `git handoff verify` has all of it; `git handoff help recovery.md`";
             let cure = || verify::cure(finding, ledger).map(|cure| cure.to_string());
             finding.fix.clone().or_else(cure).unwrap_or_else(|| rest.to_owned())
         });

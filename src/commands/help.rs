@@ -8,23 +8,64 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Print the help of a command, a task, a code or a built-in protocol
+/// Print the help of a command, a task, a code or a built-in protocol, or a page
 ///
 /// Without TOPIC, prints what `git handoff -h` does. A task is a word of the headings of `--all`, such
-/// as `share`.
+/// as `share`. A page is a file of `docs/`, such as `gate.md`; `keys` are those of a protocol, and `findings`
+/// is how reviews name what is to do.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff help --all
   git handoff help protocol set
   git handoff help share
-  git handoff help lease_lost")]
+  git handoff help lease_lost
+  git handoff help gate.md       (docs/gate.md)
+  git handoff help keys          (of protocol.json)")]
 pub(crate) struct Arguments {
-    /// A command, a task, a built-in protocol, or a code that was printed
+    /// A command, task, page, built-in protocol, or a code that was printed
     #[arg(value_name = "TOPIC", conflicts_with = "all")]
     topic: Vec<String>,
     /// List every command by task, with the options that all have and the exit codes
     #[arg(long)]
     all: bool,
+}
+
+/// The pages of the documentation, by name.
+macro_rules! pages {
+    ($($name:literal)*) => {
+        &[$(($name, include_str!(concat!("../../docs/", $name, ".md")))),*]
+    };
+}
+
+/// Every page.
+const PAGES: &[(&str, &str)] = pages! {
+    "agents" "architecture" "built-in" "codes" "commands" "decisions" "evidence" "exchange"
+    "failures" "gate" "github" "guarantees" "hooks" "housekeeping" "install" "introduction" "json"
+    "markdown" "mcp" "metrics" "observability" "own-protocol" "performance" "protocol-keys"
+    "protocols" "recovery" "reliability" "remotes" "repositories" "rules" "scale" "security"
+    "signatures" "tutorial" "work"
+};
+
+/// Topics that are a page, or the section of one under this heading.
+const TOPICS: [(&str, &str, &str); 2] = [
+    ("keys", "protocol-keys", ""),
+    ("findings", "built-in", "## review"),
+];
+
+/// The text of a page: by its file, by its name, or by a topic.
+fn page(topic: &str) -> Option<String> {
+    let file = topic.trim_start_matches("docs/").trim_end_matches(".md");
+    let known = TOPICS.iter().find(|(name, ..)| *name == topic);
+    let (name, heading) = known.map_or((file, ""), |(_, page, heading)| (*page, *heading));
+    let (_, text) = PAGES.iter().find(|(page, _)| *page == name)?;
+    // A generated page begins with a comment.
+    let text = &text[text.find("# ")?..];
+    let from = text
+        .find(&format!("\n{heading}\n"))
+        .filter(|_| !heading.is_empty());
+    let section = &text[from.map_or(0, |at| at + 1)..];
+    let to = section.find("\n## ").filter(|_| from.is_some());
+    Some(section[..to.map_or(section.len(), |at| at + 1)].to_owned())
 }
 
 impl Arguments {
@@ -61,6 +102,10 @@ impl Arguments {
             let listed = words::listed(&crate::command(), [*group]);
             return output.raw(listed.as_bytes());
         }
+        // What a code begins with too, is a topic first; `explain` has the codes.
+        if let Some(page) = page(&topic) {
+            return output.raw(page.as_bytes());
+        }
         if BUILT_IN.contains(&&*topic) {
             return protocol::show(context, output, Some(&topic), None);
         }
@@ -71,10 +116,12 @@ impl Arguments {
             .iter()
             .filter_map(|(group, _)| group.trim_start_matches("For ").split(' ').next());
         let tasks: Vec<String> = tasks.map(str::to_lowercase).collect();
+        let pages: Vec<&str> = PAGES.iter().map(|(name, _)| *name).collect();
         let failure = Failure::usage(format!("no help is about {}", quoted(&topic)));
         Err(failure.hint(format!(
-            "name a command of `git handoff help --all`, a code, a built-in protocol, or a task: {}",
-            tasks.join(", ")
+            "name a command of `git handoff help --all`, a code, a built-in protocol, a task: {}; or a page: keys, findings, {}",
+            tasks.join(", "),
+            pages.join(", ")
         )))
     }
 }

@@ -54,6 +54,9 @@ pub(crate) struct Arguments {
     /// Show only each step's commit and subject
     #[arg(long)]
     oneline: bool,
+    /// No other way: it asks no remote
+    #[arg(long = "offline", hide = true)]
+    _offline: bool,
     #[command(flatten)]
     page: PageArgs,
 }

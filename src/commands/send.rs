@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::context::left_for_worker::{CONTRACT_FILE, LeftForWorker};
 use crate::context::writer::catch_up;
 use crate::contracts::asking::{self, Question, Turn};
-use crate::contracts::attempt::{OfferArgs, Options, attempt};
+use crate::contracts::attempt::{ComposeArgs, OfferArgs, Options, attempt};
 use crate::contracts::by_send;
 use crate::contracts::compose::{Composer, issue_held};
 use crate::contracts::draft::{Draft, Remarks, about_finding, about_findings};
@@ -65,15 +65,8 @@ pub(crate) struct Arguments {
     /// The contract, or with --to its fields as a JSON object; - reads standard input
     #[arg(value_name = "FILE")]
     file: Option<String>,
-    /// Write a contract to this agent, from the acting one
-    #[arg(long, value_name = "AGENT")]
-    to: Option<String>,
-    /// Fill in a field of it, by name or path; each adds an entry to a list
-    #[arg(long, value_name = "FIELD=VALUE", requires = "to")]
-    set: Vec<Setting>,
-    /// Its type, if the route has several
-    #[arg(long = "type", value_name = "TYPE", requires = "to")]
-    kind: Option<String>,
+    #[command(flatten)]
+    compose: ComposeArgs,
     /// Its format; by default the type's or the protocol's first
     #[arg(long, value_name = "FORMAT", requires = "to")]
     format: Option<Format>,
@@ -99,14 +92,14 @@ impl Arguments {
             return self.leave(&left, context, (&mut ledger, &session), output);
         }
         let mut options = self.offer.read(context, agent)?;
-        if let (Some(file), None) = (&self.file, &self.to) {
+        if let (Some(file), None) = (&self.file, &self.compose.to) {
             let bytes = input::contract(context, file)?;
             let input = Input::read(&bytes);
             let offer = options.offer(&input);
             return deliver(&mut ledger, &session, &offer, None, output);
         }
         let asks = self.file.is_none() && !self.edit && asking::is_possible(context, output);
-        if self.to.is_none() && !asks {
+        if self.compose.to.is_none() && !asks {
             return Err(nothing_to_send());
         }
         let from = context.acting_agent(&repository)?;
@@ -116,11 +109,11 @@ impl Arguments {
             None => issue_held(context, &repository, &tip, &from)?,
         };
         options.issue = Some(key.clone());
-        let (to, kind) = match &self.to {
-            Some(to) => (context.named(&repository, to)?, self.kind.clone()),
+        let (to, kind) = match &self.compose.to {
+            Some(to) => (context.named(&repository, to)?, self.compose.kind.clone()),
             None => chosen(context, (&repository, &tip), &from, &key, output)?,
         };
-        let given = self.values(context)?;
+        let given = self.compose.values(context, self.file.as_deref())?;
         let mut wanted = Wanted {
             kind: kind.as_deref(),
             format: self.format,
@@ -167,15 +160,6 @@ impl Arguments {
         }
     }
 
-    /// The values of fields, from options or a file.
-    fn values(&self, context: &Context) -> Result<Vec<Setting>, Failure> {
-        let mut set = self.set.clone();
-        if let Some(file) = &self.file {
-            set.extend(Setting::members(&input::contract(context, file)?)?);
-        }
-        Ok(set)
-    }
-
     /// Leaves the contract for the worker, after the checks that are possible before the work is
     /// committed.
     fn leave(
@@ -195,15 +179,15 @@ impl Arguments {
         let issue = issue.unwrap_or_else(|| left.issue().clone());
         left.ensure_issue(&issue)?;
         options.issue = Some(issue.clone());
-        let bytes = match (&self.file, &self.to) {
+        let bytes = match (&self.file, &self.compose.to) {
             (Some(file), None) => input::contract(context, file)?,
             (_, Some(to)) => {
                 let from = context.acting_agent(repository)?;
                 let to = context.named(repository, to)?;
                 let worker = context.worker(repository)?;
-                let set = self.values(context)?;
+                let set = self.compose.values(context, self.file.as_deref())?;
                 let wanted = Wanted {
-                    kind: self.kind.as_deref(),
+                    kind: self.compose.kind.as_deref(),
                     format: self.format,
                     protocol: options.protocol.as_ref(),
                     set: &set,

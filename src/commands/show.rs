@@ -17,6 +17,9 @@ pub(crate) struct Arguments {
     /// Print only the contract, byte for byte
     #[arg(long, conflicts_with = "json")]
     contract: bool,
+    /// No other way: it asks no remote
+    #[arg(long = "offline", hide = true)]
+    _offline: bool,
 }
 
 impl Arguments {

@@ -65,8 +65,15 @@ fn a_reopened_issue_is_for_whoever_completed_it() {
         .says("`git handoff reopen 7 --as maintainer --reason WHY` reopens it");
     run(&env, "reopen 7 --as maintainer --reason untested")
         .success()
-        .says("next: git handoff prime --as reviewer");
-    run(&env, "prime --as reviewer").says("Needs you:\n- 7.1 not handed on");
+        .says("next: git handoff new --issue 7 --from reviewer --to coder\n");
+    for view in [
+        "prime --as reviewer",
+        "inbox --as reviewer",
+        "next 7",
+        "status",
+    ] {
+        run(&env, view).says("git handoff new --issue 7 --from reviewer --to coder");
+    }
 }
 
 #[test]
@@ -127,7 +134,7 @@ fn after_a_failure_prime_names_the_command_that_restores_what_was_kept() {
     std::fs::write(env.repo().join("notes.txt"), "half done").unwrap();
     let fail = "fail 7.1 --as reviewer --message Ill --recoverable --snapshot";
     run(&env, fail).success();
-    let restore = "has kept work (`git handoff restore 7.1`)";
+    let restore = "has kept work (`git handoff restore 7.1 --attempt 1`)";
     run(&env, "prime --as reviewer").says(restore);
     run(&env, "retry 7.1 --as maintainer --reason Well").success();
     run(&env, "prime --as reviewer").says(restore);
@@ -154,4 +161,61 @@ fn a_list_names_every_member_of_its_entries() {
     run(&env, "prime --as reviewer").says(
         "{\"severity\":\"blocking\",\"text\":\"{{fill: what is wrong, or to do}}\"}; optional: location, finding",
     );
+}
+
+#[test]
+fn what_send_would_write_is_checked_with_the_same_options() {
+    let env = in_review();
+    env.git(&env.repo(), &["switch", "-q", "-c", "second"]);
+    commit(&env);
+    let tip = env.tip();
+    for (set, exit) in [
+        (&["branch=second"][..], 3),
+        (&["branch=nowhere", "summary=Done"], 3),
+        (&["branch=second", "summary=Done"], 0),
+    ] {
+        let set = set.iter().flat_map(|one| ["--set", one]);
+        let options = "--issue PROJ-8 --to reviewer --type work --as coder";
+        let options = options.split(' ').chain(set);
+        let options: Vec<&str> = options.collect();
+        let ran = |verb| env.handoff(&[&[verb], &options[..]].concat()).exits(exit);
+        let checked = ran("check");
+        assert_eq!(env.tip(), tip, "a check writes nothing");
+        let sent = ran("send");
+        if exit == 0 {
+            checked.says("contract: complete (work)");
+        } else {
+            assert_eq!(checked.stderr, sent.stderr);
+        }
+    }
+    run(
+        &env,
+        "check --issue PROJ-9 --to reviewer --as coder --set branch=nowhere",
+    )
+    .says("there is no branch \"nowhere\", here or on origin")
+    .says("(csv, main, second), or make it: `git switch -c nowhere`");
+    run(&env, "claim proj-8.1 --as reviewer")
+        .exits(6)
+        .says("case counts in keys: write PROJ-8.1");
+    for view in ["log PROJ-8 --offline", "show PROJ-8.1 --offline"] {
+        run(&env, view).success();
+    }
+    env.assert_sound();
+}
+
+#[test]
+fn an_answer_is_given_as_a_message_of_git_commit() {
+    let env = in_review();
+    run(&env, "block 7.1 --as reviewer -m which?").success();
+    run(&env, "answer 7.1 -m csv --as maintainer").success();
+    run(&env, "show 7.1").says("| csv");
+}
+
+#[test]
+fn what_a_claim_that_was_given_back_left_is_restored_by_the_printed_command() {
+    let env = in_review();
+    std::fs::write(env.repo().join("notes.txt"), "half done").unwrap();
+    run(&env, "release 7.1 --as reviewer -m later --snapshot").success();
+    run(&env, "prime --as reviewer").says("(`git handoff restore 7.1 --claim 1`)");
+    run(&env, "restore 7.1 --claim 1").success();
 }

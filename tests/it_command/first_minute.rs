@@ -164,6 +164,10 @@ fn the_first_help_is_short_and_the_whole_one_has_every_command_once() {
         ("share", "Share and keep it:\n  sync "),
         ("review", "A coder, a reviewer and a person"),
         ("lease_lost", "lease_lost  (error, exit 5)"),
+        ("keys", "# Keys of protocol.json"),
+        ("findings", "--set findings='{\"finding\": \"F1\", "),
+        ("gate.md", "# A gate for merges on GitHub"),
+        ("docs/work.md", "# Run agents"),
     ] {
         let words: Vec<&str> = ["help"].into_iter().chain(topic.split(' ')).collect();
         let shown = env.handoff(&words).success().stdout;

@@ -80,7 +80,7 @@ fn before(command: &str, line: &str) -> &'static str {
         "send" if has("fixer-agent") => {
             "handed 123.2; turn implementer-agent implemented.xml; git handoff claim 123.3 --as reviewer-agent"
         }
-        "send" if has("--to") => {
+        "send" | "check" if has("--to") => {
             "handed 123.1; git handoff claim 123 --as prep-agent; git checkout -q issue-123 || git checkout -qb issue-123"
         }
         "new" | "send" if !has("error.xml") => {

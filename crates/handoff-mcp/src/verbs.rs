@@ -148,7 +148,10 @@ pub const VERBS: &[Verb] = &[
         "contract_only",
         "coverage",
         "format",
+        "kind",
+        "set",
         "tests",
+        "to",
         "token",
     ]),
     Verb::once(&["send"])
@@ -163,7 +166,7 @@ pub const VERBS: &[Verb] = &[
     Verb::writes(&["cancel"])
         .lead()
         .without(&["query", "all", "duplicate_of"]),
-    Verb::writes(&["answer"]).worker(),
+    Verb::writes(&["answer"]).worker().without(&["_message"]),
     Verb::writes(&["retry"]).lead().without(&["query"]),
     Verb::writes(&["reassign"]).lead().without(&["query"]),
     Verb::writes(&["pause"])
@@ -173,12 +176,14 @@ pub const VERBS: &[Verb] = &[
     Verb::writes(&["annotate"]).worker().without(&["usage"]),
     Verb::writes(&["restore"]).lead(),
     Verb::reads(&["status"]).lead(),
-    Verb::reads(&["show"]).worker().without(&["contract"]),
+    Verb::reads(&["show"])
+        .worker()
+        .without(&["_offline", "contract"]),
     Verb::reads(&["context"]).worker(),
     Verb::reads(&["list"]).lead().without(&[
         "archived", "person", "label", "title", "on", "priority", "query",
     ]),
-    Verb::reads(&["log"]).lead(),
+    Verb::reads(&["log"]).lead().without(&["_offline"]),
     Verb::writes(&["next"]).lead(),
     Verb::reads(&["wait"])
         .worker()

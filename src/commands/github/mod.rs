@@ -22,7 +22,7 @@ use crate::output::Output;
 ///
 /// `output` sets values for later steps, `summary` adds a page to the run, and `comment` writes
 /// the body of a comment that is updated in place. `status` sets the check on pull requests, and `setup` checks
-/// what all of it needs of a repository. docs/github.md describes the complete setup of
+/// what all of it needs of a repository. `git handoff help github.md` describes the complete setup of
 /// a repository; the workflows are in templates/github.
 #[derive(Args)]
 #[command(after_help = "Examples:

@@ -16,7 +16,7 @@ use crate::view::Look;
 /// Appends to the file that GITHUB_OUTPUT names. Each value is a word, a number or a list of
 /// names, never foreign text; each is delimited by two lines with a random word, so that it
 /// cannot end early. For an issue that is not in the ledger, `exists` is false, and there is
-/// nothing else. docs/github.md lists the values.
+/// nothing else. `git handoff help github.md` lists the values.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff github output 123

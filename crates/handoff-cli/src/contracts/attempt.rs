@@ -12,6 +12,7 @@ use crate::context::Context;
 use crate::contracts::by_send;
 use crate::contracts::input;
 use crate::contracts::not_in_force::diagnosed;
+use crate::contracts::settings::Setting;
 use crate::failure::Failure;
 
 // No doc comment: it would become the help of each command with these options.
@@ -40,6 +41,35 @@ pub struct OfferArgs {
     /// Coverage reports from lcov or Cobertura, to compare with those in the contract
     #[arg(long, value_name = "FILE", num_args = 1..)]
     coverage: Vec<String>,
+}
+
+// No doc comment, as above: how `send` and `check` write the contract.
+#[derive(Args)]
+#[allow(missing_docs, reason = "clap would take it for the command's help")]
+pub struct ComposeArgs {
+    /// Write a contract to this agent, from the acting one
+    #[arg(long, value_name = "AGENT")]
+    pub to: Option<String>,
+    /// Fill in a field of it, by name or path; each adds an entry to a list
+    #[arg(long, value_name = "FIELD=VALUE", requires = "to")]
+    pub set: Vec<Setting>,
+    /// Its type, if the route has several
+    #[arg(long = "type", value_name = "TYPE", requires = "to")]
+    pub kind: Option<String>,
+}
+
+impl ComposeArgs {
+    /// The values of fields, from options and a file.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the file is not a JSON object.
+    pub fn values(&self, context: &Context, file: Option<&str>) -> Result<Vec<Setting>, Failure> {
+        let mut set = self.set.clone();
+        if let Some(file) = file {
+            set.extend(Setting::members(&input::contract(context, file)?)?);
+        }
+        Ok(set)
+    }
 }
 
 /// The parsed options about a contract.
