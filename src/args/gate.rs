@@ -27,7 +27,7 @@ pub(crate) struct PolicyArgs {
     /// Require that each step of the issue is signed with a key that its protocol lists
     #[arg(long)]
     signed: bool,
-    /// What to require, as a file that those who write to the ledger can't change: `git handoff help gate.md`
+    /// What to require, as a file that those who write to the ledger can't change: `help gate.md`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["require", "protocol", "signed"])]
     policy: Option<String>,
 }

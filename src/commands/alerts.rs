@@ -30,7 +30,7 @@ use crate::view::Look;
 /// Report crossed thresholds: since when, by what, and what to do
 ///
 /// Exits 1 if a threshold is crossed, 0 if none is, and 6 if no protocol has any. Each protocol
-/// defines its own thresholds (`alerts` in protocol.json); `git handoff help metrics.md` describes what
+/// defines its own thresholds (`alerts` in protocol.json); `help metrics.md` describes what
 /// each metric counts and what the built-in protocols watch. What waits for a person is listed at
 /// once under every protocol: work that was escalated, past its deadline or out of budget.
 #[derive(Args)]

@@ -18,7 +18,7 @@ use crate::render::receipt::ReceiptView;
 ///
 /// With `--fact`, the note also changes what is known of the issue: the next contracts must say the
 /// same. A fact is for its source to note: what events of GitHub prove for them or a person, what
-/// contracts state for an orchestrator too (`git handoff help gate.md`). With `--usage` alone, it only says what the
+/// contracts state for an orchestrator too (`help gate.md`). With `--usage` alone, it only says what the
 /// work took.
 #[derive(Args)]
 #[command(after_help = "Examples:

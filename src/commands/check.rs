@@ -26,11 +26,9 @@ use crate::view::Look;
 
 /// Do what `send` does, but write nothing
 ///
-/// Reports what `send` would do with each contract now: the same findings, the same refusals, the
+/// Reports what `send` would do with each contract, or with the same options, now: the same findings, the same refusals, the
 /// same exit code, for the agent of --as or of the contract. With several files, each is checked
 /// alone, and the exit code is that of the first one that would be refused.
-///
-/// With --to, it is what `send` would write with the same options.
 ///
 /// With --contract-only, and where there is no ledger, only the document is judged: its form, its
 /// route, its statements against each other. Without a ledger, the built-in protocols apply.

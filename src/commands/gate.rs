@@ -30,7 +30,7 @@ use crate::view::Look;
 /// An approval holds for another commit if a clean merge of the approved changes with a newer base
 /// branch gives it. Where the ledger lists keys, an issue of another protocol than the default one
 /// meets nothing without --protocol. If others can push to the ledger, run `git handoff verify ISSUE`
-/// first. `git handoff help gate.md` tells how it becomes a required check on GitHub.
+/// first. `help gate.md` has the check that GitHub requires.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff gate 123

@@ -26,7 +26,7 @@ use crate::view::Look;
 /// Every figure is computed from the ledger's newest state. A refused contract
 /// leaves nothing in the ledger: refused contracts and the findings of the last
 /// audit come from this clone's own notes. The time of anything that has not
-/// ended runs until now. `git handoff help json.md` describes every figure.
+/// ended runs until now. `help json.md` describes every figure.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff metrics

@@ -293,7 +293,7 @@ fn advice_is_data_as_well() {
           "since": "2026-03-02T09:04:03Z",
           "why": "without a critical input: budget",
           "attempt": 1,
-          "next": "git handoff next TRACE"
+          "next": "git handoff answer TRACE.1 budget=VALUE --as orchestrator"
         },
         {
           "issue": "TRACE",

@@ -366,7 +366,7 @@ fn what_the_repository_knows_is_filled_in() {
         json!({"review_iterations": 2, "total_commits": 5, "tests_added": 3, "coverage": "87.5%"});
     let complete = sent(&env, &complete);
     assert_eq!(complete["metrics"], metrics);
-    assert_eq!(complete["cycle_time"], "2 days 4 hours");
+    assert_eq!(complete["cycle_time"], "2 days 5 hours");
     env.assert_sound();
 }
 

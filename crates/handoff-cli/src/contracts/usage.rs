@@ -10,7 +10,7 @@ use crate::failure::Failure;
 /// A report of usage.
 #[derive(Args)]
 pub struct UsageReport {
-    /// What the work took (`git handoff help work.md`): JSON, or a file with it
+    /// What the work took (`help work.md`): JSON, or a file with it
     #[arg(long, value_name = "JSON|FILE")]
     usage: Option<String>,
 }
