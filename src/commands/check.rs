@@ -26,7 +26,7 @@ use crate::view::Look;
 
 /// Do what `send` does, but write nothing
 ///
-/// Reports what `send` would do with each contract, or with the same options, now: the same findings, the same refusals, the
+/// Reports what `send` would do with each contract now: the same findings, the same refusals, the
 /// same exit code, for the agent of --as or of the contract. With several files, each is checked
 /// alone, and the exit code is that of the first one that would be refused.
 ///
