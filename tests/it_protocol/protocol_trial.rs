@@ -91,6 +91,57 @@ fn every_built_in_protocol_stands_every_scenario() {
     ");
 }
 
+/// A contract's own number of retries, without `limits.retry`: nothing dies of it.
+#[test]
+fn examples_stand_every_scenario() {
+    let env = TestEnvironment::with_repository();
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/protocols");
+    let bakery = format!("{examples}/bakery");
+    let text = told(&played(&env, &bakery));
+    let spent = "failed work is retried until it is dead: retries_spent after 2 attempts\n";
+    assert!(text.contains(spent), "{text}");
+    env.handoff(&["init", "--protocol", &bakery]).success();
+    let order = [
+        "--set",
+        "order=w-1",
+        "--set",
+        "wanted=1",
+        "--set",
+        "urgency=now",
+        "--set",
+        "note=rolls",
+    ];
+    let send = [
+        "send", "--issue", "w-1", "--to", "oven-1", "--as", "counter",
+    ];
+    env.handoff(&[&send[..], &order].concat()).success();
+    for (oven, next) in [
+        ("oven-1", "retry w-1.1 --as counter"),
+        ("oven-2", "next w-1"),
+    ] {
+        env.handoff(&["claim", "w-1.1", "--as", oven]).success();
+        let fail = [
+            "fail",
+            "w-1.1",
+            "--as",
+            oven,
+            "--code",
+            "TOO_HOT",
+            "--message",
+            "hot",
+        ];
+        env.handoff(&fail)
+            .success()
+            .says(&format!("next: git handoff {next}"));
+        let other = [
+            "reassign", "w-1.1", "--to", "oven-2", "--as", "counter", "--reason", "x",
+        ];
+        if oven == "oven-1" {
+            env.handoff(&other).success();
+        }
+    }
+}
+
 #[test]
 fn a_new_protocol_stands_every_scenario() {
     let env = TestEnvironment::with_repository();

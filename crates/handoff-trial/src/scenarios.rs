@@ -372,6 +372,7 @@ impl Trial<'_> {
         let retry = self.protocol.definition().retry().cloned();
         let own = opened.record.max_retries;
         let most = own.or(retry.as_ref().and_then(|retry| retry.max_retries));
+        let dies = retry.is_some();
         let never = retry.map(|retry| retry.never).unwrap_or_default();
         let mut codes = self.protocol.definition().words.errors.keys();
         let code = codes.find(|code| !never.contains(code)).cloned();
@@ -410,7 +411,14 @@ impl Trial<'_> {
                 return Ok(format!("dead after {failures} attempts, then redriven"));
             }
             if most.is_some_and(|most| failures > most) {
-                return Err(format!("it is {} after {failures} attempts", record.state));
+                // Without `limits.retry`, only the next retry is refused.
+                let again = self.apply(&record, &sender, Event::Retry, EventArgs::default());
+                return match again {
+                    Err(failure) if !dies => {
+                        Ok(format!("{} after {failures} attempts", word_of(&failure)))
+                    }
+                    _ => Err(format!("it is {} after {failures} attempts", record.state)),
+                };
             }
             let args = EventArgs {
                 jitter: Some(500),

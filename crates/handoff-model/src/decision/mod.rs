@@ -121,7 +121,10 @@ impl Receipt {
             rule.when.state == Some(State::Failed) && rule.action != Action::Retry
         };
         let mut rules = protocol.definition().decisions.iter();
+        let code = self.record.failure().map(|failure| failure.code.as_str());
+        let is_spent = self.record.why_spent(protocol, code).is_some();
         self.needs_decision = kinds.any(|kind| spent(&kind.name).is_some())
+            || self.record.state == State::Failed && is_spent
             || self.record.answers.is_some() && rules.any(is_other)
             || is_to_end(protocol, &self.issue, &self.record);
         // A person decides in their own name.
