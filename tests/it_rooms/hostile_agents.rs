@@ -214,8 +214,7 @@ fn what_it_names_in_the_repositorys_configuration_is_not_run_for_a_push() {
     );
     let set = "for key in core.sshCommand core.askPass gpg.program gpg.ssh.program credential.helper \
                remote.origin.uploadpack remote.origin.receivepack; do git config $key $OUT/evil.sh; done\n\
-               git config protocol.ext.allow always; git config remote.origin.mirror true\n\
-               git config remote.origin.pushurl \"ext::$OUT/evil.sh\"";
+               git config protocol.ext.allow always; git config remote.origin.mirror true";
     // On its branch, then with the configuration changed, it leaves a contract.
     let text = format!(
         "set -e\necho good > a.sh; git add a.sh; git commit -q -m a\n{}\n{set}",
@@ -233,6 +232,36 @@ fn what_it_names_in_the_repositorys_configuration_is_not_run_for_a_push() {
     // What the next worker finds is what a person left there.
     let local = env.git(&env.repo(), &["config", "--local", "core.sshCommand"]);
     assert_eq!(Path::new(local.trim()), evil);
+}
+
+#[test]
+fn no_remote_is_contacted_whose_address_it_changed() {
+    let env = to_code();
+    let own = env.root().join("own.git");
+    env.git(env.root(), &["init", "-q", "--bare", own.to_str().unwrap()]);
+    script(
+        &own.join("hooks/pre-receive"),
+        "#!/bin/sh\ntouch ../ran ran\n",
+    );
+    let at = env.git(&env.repo(), &["config", "remote.origin.url"]);
+    let set = format!("git config url.{}.insteadOf {}", own.display(), at.trim());
+    let text = format!(
+        "set -e\n[ ! -e $OUT/again ] || set -- again\necho good > a.sh; git add a.sh; git commit -q -m a || true\n{}\n[ \"$1\" = again ] || {set}",
+        CODED.replace("git handoff send", "git handoff new") + " > .git-handoff/contract"
+    );
+    let coder = agent(&env, &text);
+    let ran = work_as(&env, "coder", &coder, &["--once"]);
+    let (outcome_then, why) = outcome(&ran);
+    assert_eq!(outcome_then, "left", "{}", ran.shown);
+    let told = format!("url.{}.insteadof was changed in .git/config", own.display());
+    assert!(why.contains(&told), "{why}");
+    assert!(!own.join("ran").exists(), "its hook was run");
+    // Set back, the next worker goes on with what was left.
+    let key = format!("url.{}.insteadOf", own.display());
+    env.git(&env.repo(), &["config", "--unset", &key]);
+    fs::write(env.root().join("again"), "").unwrap();
+    let ran = work_as(&env, "coder", &coder, &["--once"]);
+    assert_eq!(outcome(&ran).0, "handed_on", "{}", ran.shown);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use chrono::{DateTime, FixedOffset, Local};
 use handoff::base::Moment;
 use handoff::base::ids::{HandoffId, IdError, WorkerId};
 use handoff::base::text::{quoted, word};
-use handoff::git::{Person, Repository, Surroundings};
+use handoff::git::{Person, Pins, Repository, Surroundings};
 use handoff::ledger::{Clock, Session};
 use handoff::model::{Host, NoTraceParent, TraceParent};
 
@@ -262,14 +262,17 @@ pub fn surroundings() -> Surroundings {
         name_objects: is_set(&["GIT_OBJECT_DIRECTORY"]),
         change_settings: is_set(&["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"])
             || env::var_os("GIT_CONFIG_GLOBAL").is_some_and(|file| file.is_empty() || has_second()),
-        pinned: env::var(PINNED).map_or_else(
-            |_| Vec::new(),
-            |all| serde_json::from_str(&all).unwrap_or_default(),
-        ),
+        pinned: env::var(PINNED).ok().and_then(|all| {
+            let [settings, addresses] = serde_json::from_str(&all).ok()?;
+            Some(Pins {
+                settings,
+                addresses,
+            })
+        }),
     }
 }
 
-/// The variable with the settings that a worker pins for its own commands, as a JSON list.
+/// The variable with what a worker pins for its own commands, as JSON: settings and addresses.
 const PINNED: &str = "GIT_HANDOFF_PINNED";
 
 /// Pins what git runs, trusts and pushes to now, for this process and the commands that get
@@ -289,12 +292,11 @@ pub fn pin_programs(repository: &Repository) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The variable that passes the pinned settings on to a command of the program.
-pub fn pinned_variable() -> (&'static str, String) {
-    (
-        PINNED,
-        serde_json::json!(handoff::git::all_pinned()).to_string(),
-    )
+/// The variable that passes on to a command of the program what is pinned, if anything is.
+pub fn pinned_variable() -> Option<(&'static str, String)> {
+    let pins = handoff::git::pins()?;
+    let both = serde_json::json!([pins.settings, pins.addresses]);
+    Some((PINNED, both.to_string()))
 }
 
 /// Whether the user's second global configuration exists, which git ignores if `GIT_CONFIG_GLOBAL`

@@ -50,7 +50,7 @@ pub use files::{
 pub use maintenance::Aside;
 pub use objects::{ById, Recent, blob_id};
 pub use open::{Surroundings, tune};
-pub use process::{Patience, all_pinned, pin, pinned, pinned_pack, programs};
+pub use process::{Patience, Pins, ensure_addresses, pin, pinned, pinned_pack, pins, programs};
 pub use program::{Program, ProgramError, Setting, Version};
 pub use refs::Kept as KeptCommit;
 pub use remote::{Below, Contents, Depth, Pushed, Remote, RemoteError, masked, tells_of_damage};

@@ -11,7 +11,7 @@ use crate::configuration::{is_for_git_only, read_by_git};
 use crate::error::{GitError, OpenError};
 use crate::files::{refs_too, share, waits_for_disk};
 use crate::objects::{Check, Reads, git2_format};
-use crate::process::pin;
+use crate::process::{Pins, pin};
 use crate::program::{Program, ProgramError};
 use crate::refs;
 use crate::repository::Repository;
@@ -27,8 +27,8 @@ pub struct Surroundings {
     pub name_objects: bool,
     /// `GIT_CONFIG_COUNT` or `git -c` adds settings, or a variable disables a configuration file.
     pub change_settings: bool,
-    /// Settings that every git command gets, each as `key=value`.
-    pub pinned: Vec<String>,
+    /// What a worker pinned for its commands.
+    pub pinned: Option<Pins>,
 }
 
 static IS_NAMED: AtomicBool = AtomicBool::new(false);
@@ -43,8 +43,8 @@ pub fn tune(surroundings: Surroundings) {
         let _ = WORK_TREE.set(work_tree);
     }
     HAS_OBJECTS_ELSEWHERE.store(surroundings.name_objects, Ordering::Relaxed);
-    if !surroundings.pinned.is_empty() {
-        pin(surroundings.pinned);
+    if let Some(pins) = surroundings.pinned {
+        pin(pins);
     }
     CHANGES_SETTINGS.store(surroundings.change_settings, Ordering::Relaxed);
     // Every object that a commit names was just written or read: checking them again would take a

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use handoff::base::ids::{AgentName, WorkerId};
-use handoff::git::Repository;
+use handoff::git::{Repository, ensure_addresses, pinned_pack};
 use serde_json::Value;
 
 use super::checkout::Checkout;
@@ -325,11 +325,11 @@ impl Program {
         all.extend(handoff::git::pinned().map(str::to_owned));
         if let [verb, rest @ ..] = words {
             all.push((*verb).to_owned());
-            all.extend(
-                rest.iter()
-                    .find_map(|word| handoff::git::pinned_pack(verb, word)),
-            );
+            all.extend(rest.iter().find_map(|word| pinned_pack(verb, word)));
             all.extend(rest.iter().map(|word| (*word).to_owned()));
+            if ["fetch", "push", "ls-remote"].contains(verb) {
+                ensure_addresses_here()?;
+            }
         }
         let mut git = self.clone();
         if !words.first().is_some_and(|word| PLAIN.contains(word)) {
@@ -401,8 +401,7 @@ impl Program {
         alone(&mut command);
         // A worker that an agent starts is not part of the agent's run.
         command.env_remove(CONTRACT);
-        let (name, pinned) = environment::pinned_variable();
-        command.env(name, pinned);
+        command.envs(environment::pinned_variable());
         // Some of git's messages are parsed.
         command.env("LC_ALL", "C.UTF-8").env_remove("LANGUAGE");
         if let Some(git_dir) = &self.git_dir {
@@ -431,6 +430,15 @@ pub(super) fn alone(command: &mut Command) {
     command.env("GIT_TERMINAL_PROMPT", "0");
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(command, 0);
+}
+
+/// Refuses to contact a remote whose address was changed since the worker started.
+///
+/// # Errors
+/// What was changed.
+pub(super) fn ensure_addresses_here() -> Result<(), String> {
+    let clone = Repository::open_here().map_err(|error| error.to_string())?;
+    ensure_addresses(clone.common_dir())
 }
 
 /// Settings as variables for git, after those of the worker's environment if it `has_existing`.

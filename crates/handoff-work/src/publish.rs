@@ -14,7 +14,7 @@ use handoff_cli::failure::Failure;
 use handoff_cli::output::{Output, counted};
 
 use super::piece::{PAUSE, Piece, Place, Pushed, Refusal, Site, TRIES};
-use super::program::{Actor, Program, config_variables, word};
+use super::program::{Actor, Program, config_variables, ensure_addresses_here, word};
 use super::roles::Commits;
 use super::{Supervisor, agent_folder};
 
@@ -255,6 +255,10 @@ impl Piece {
         let head = within.resolve("HEAD");
         if head.is_some() && head == within.resolve(&known) {
             return Pushed::Done;
+        }
+        // That does not pass by itself.
+        if let Err(why) = ensure_addresses_here() {
+            return Pushed::Unreachable(why);
         }
         let mut last = String::new();
         for attempt in 0..TRIES {

@@ -886,6 +886,11 @@ codes! {
         /// - cure: find out who rewrote it
         RemoteRewritten = "remote_rewritten", INTEGRITY;
 
+        /// - cause: the repository's configuration sends a remote elsewhere than when the worker started
+        /// - example: an agent of `work` set `url.*.insteadOf` or `remote.origin.url`
+        /// - cure: set it back, or start the worker again if that is right
+        RemoteRedirected = "remote_redirected", INTEGRITY;
+
         /// - cause: the remote no longer has the ledger's branch
         /// - example: someone deleted `handoffs` on the remote
         /// - cure: find out who removed it

@@ -462,6 +462,7 @@ impl CodeStore {
     }
 
     fn run(&self, command: &mut Command) -> Result<Ended, String> {
+        process::ensure_addresses(&self.git_dir)?;
         let command = std::mem::replace(command, Command::new("git"));
         let ended = process::run_until(Some(Instant::now() + PATIENCE), command, None);
         ended.map_err(|error| error.to_string())

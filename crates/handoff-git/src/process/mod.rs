@@ -4,7 +4,7 @@ mod git_command;
 mod pinned;
 
 pub(crate) use git_command::{git, git_alone};
-pub use pinned::{all_pinned, pin, pinned, pinned_pack, programs};
+pub use pinned::{Pins, ensure_addresses, pin, pinned, pinned_pack, pins, programs};
 
 use std::io;
 use std::io::{Read, Write};

@@ -1,37 +1,48 @@
 //! Settings that name programs, pinned for as long as agents run: an agent can write the repository's
 //! configuration, and git would run for the worker what it names there.
 
+use std::path::Path;
 use std::sync::OnceLock;
 
-use crate::program::{Program, ProgramError, Setting, Version};
+use git2::{Config, ConfigLevel};
+
+use crate::program::{Program, ProgramError, Setting};
 use crate::repository::Repository;
 
-static PINNED: OnceLock<Vec<String>> = OnceLock::new();
+/// What a worker pins, each entry as `key=value`.
+#[derive(Clone, Debug, Default)]
+pub struct Pins {
+    /// The settings that every git command gets.
+    pub settings: Vec<String>,
+    /// Where the repository's own configuration has its remotes: git can't be told to ignore that, so a
+    /// remote is not contacted while it differs.
+    pub addresses: Vec<String>,
+}
 
-/// The first version in which an empty value clears a list of addresses.
-const CLEARS_ADDRESSES: Version = Version {
-    major: 2,
-    minor: 46,
-};
+static PINNED: OnceLock<Pins> = OnceLock::new();
 
 /// Which settings are read.
 const NAMES: &str =
     r"^(core\.(sshcommand|askpass)|gpg\..+|credential\..+|protocol\..+|remote\..+)$";
 
-/// Pins settings, each as `key=value`: every later git command gets them. The first call counts.
-pub fn pin(settings: Vec<String>) {
-    let _ = PINNED.set(settings);
+/// Pins this for every later git command. The first call counts.
+pub fn pin(pins: Pins) {
+    let _ = PINNED.set(pins);
 }
 
-/// All pinned settings.
-pub fn all_pinned() -> &'static [String] {
-    PINNED.get().map_or(&[], Vec::as_slice)
+/// What is pinned.
+pub fn pins() -> Option<&'static Pins> {
+    PINNED.get()
+}
+
+fn settings() -> &'static [String] {
+    pins().map_or(&[], |pins| pins.settings.as_slice())
 }
 
 /// The pinned settings, as options of git.
 pub fn pinned() -> impl Iterator<Item = &'static str> {
     let is_option = |setting: &&String| PACKS.iter().any(|(key, _)| is_of(setting, key));
-    let settings = all_pinned().iter().filter(move |one| !is_option(one));
+    let settings = settings().iter().filter(move |one| !is_option(one));
     settings.flat_map(|setting| ["-c", setting.as_str()])
 }
 
@@ -55,34 +66,103 @@ pub fn pinned_pack(verb: &str, remote: &str) -> Option<String> {
         _ => return None,
     };
     let start = format!("remote.{remote}.{key}=");
-    let mut found = all_pinned()
-        .iter()
-        .filter_map(|one| one.strip_prefix(&start));
+    let mut found = settings().iter().filter_map(|one| one.strip_prefix(&start));
     found.next().map(|program| format!("{option}={program}"))
 }
 
-/// The settings to pin: what git would run, trust and push to now, with git's defaults spelled out.
-/// Not covered: `url.*.insteadOf`, and names with `=`, which `git -c` can't express. `ssh` and
-/// `askpass` are the commands that the environment names for them, where no setting does.
+/// Where a repository's own configuration has its remotes, with what redirects them.
+fn addresses(git_dir: &Path, common_dir: &Path) -> Result<Vec<String>, git2::Error> {
+    let mut found = Vec::new();
+    for file in [
+        common_dir.join("config"),
+        common_dir.join("config.worktree"),
+        git_dir.join("config.worktree"),
+    ] {
+        if !file.is_file() {
+            continue;
+        }
+        let mut config = Config::new()?;
+        config.add_file(&file, ConfigLevel::Local, false)?;
+        let mut entries = config.entries(None)?;
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
+            let key = String::from_utf8_lossy(entry.name_bytes()).into_owned();
+            let last = key.rsplit_once('.').map_or("", |(_, last)| last);
+            let is_address = match key.split_once('.') {
+                Some(("remote", _)) => ["url", "pushurl", "vcs"].contains(&last),
+                Some(("url", _)) => true,
+                _ => ["core.gitproxy", "handoff.remote"].contains(&key.as_str()),
+            };
+            if is_address && entry.has_value() {
+                let value = String::from_utf8_lossy(entry.value_bytes()).into_owned();
+                found.push(format!("{key}={value}"));
+            }
+        }
+    }
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
+/// Refuses to contact a remote whose address is another one than when it was pinned. What an agent
+/// added as a remote of its own does not count.
+///
+/// # Errors
+/// The entry that differs, as a sentence.
+pub fn ensure_addresses(git_dir: &Path) -> Result<(), String> {
+    let Some(pins) = pins() else { return Ok(()) };
+    let common_dir = match std::fs::read_to_string(git_dir.join("commondir")) {
+        Ok(common) => git_dir.join(common.trim_end_matches('\n')),
+        Err(_) => git_dir.to_owned(),
+    };
+    let found = addresses(git_dir, &common_dir).map_err(|error| error.message().to_owned())?;
+    let name = |one: &str| {
+        let key = one.split_once('=').map_or("", |(key, _)| key);
+        key.starts_with("remote.")
+            .then(|| key.rsplit_once('.').map_or("", |(name, _)| name).to_owned())
+    };
+    let is_new = |one: &str| {
+        name(one).is_some_and(|new| {
+            !pins
+                .addresses
+                .iter()
+                .any(|old| name(old).as_ref() == Some(&new))
+        })
+    };
+    let found: Vec<&str> = found
+        .iter()
+        .map(String::as_str)
+        .filter(|one| !is_new(one))
+        .collect();
+    let before: Vec<&str> = pins.addresses.iter().map(String::as_str).collect();
+    let added = found.iter().find(|one| !before.contains(one));
+    let missing = || before.iter().find(|one| !found.contains(one));
+    let Some(entry) = added.or_else(missing) else {
+        return Ok(());
+    };
+    let key = entry.split_once('=').map_or("", |(key, _)| key);
+    Err(format!(
+        "{key} was changed in .git/config after the worker started"
+    ))
+}
+
+/// What to pin: what git would run, trust and push to now, with git's defaults spelled out. Not
+/// covered: names with `=`, which `git -c` can't express. `ssh` and `askpass` are the commands that
+/// the environment names for them, where no setting does.
 ///
 /// # Errors
 /// [`ProgramError`] when git can't read its configuration.
-pub fn programs(
-    repository: &Repository,
-    ssh: &str,
-    askpass: &str,
-) -> Result<Vec<String>, ProgramError> {
+pub fn programs(repository: &Repository, ssh: &str, askpass: &str) -> Result<Pins, ProgramError> {
     let git = Program::new(repository);
-    let (_, version) = git.version()?;
     let found = git.settings(NAMES)?;
     let last = |keys: &[&str]| {
         let named = |one: &&Setting| keys.iter().any(|key| one.key == *key);
         found.iter().rev().find(named)?.value.clone()
     };
-    let mut pins = Vec::new();
+    let mut settings = Vec::new();
     let mut pin = |keys: &[&str], otherwise: &str| {
         let value = last(keys).unwrap_or_else(|| otherwise.to_owned());
-        pins.push(format!("{}={value}", keys[0]));
+        settings.push(format!("{}={value}", keys[0]));
     };
     pin(&["core.sshcommand"], ssh);
     pin(&["core.askpass"], askpass);
@@ -92,31 +172,28 @@ pub fn programs(
     pin(&["gpg.ssh.defaultkeycommand"], "");
     pin(&["protocol.ext.allow", "protocol.allow"], "never");
     let remotes = repository.remotes();
-    let remotes = || remotes.iter().filter(|name| !name.contains('='));
-    for name in remotes() {
+    for name in remotes.iter().filter(|name| !name.contains('=')) {
         let key = |last: &str| format!("remote.{name}.{last}");
         for (name, program) in PACKS {
             pin(&[&key(name)], program);
         }
         pin(&[&key("mirror")], "false");
     }
-    let mut pin_list = |empty: String, is_listed: &dyn Fn(&str) -> bool| {
-        pins.push(format!("{empty}="));
-        let listed = found.iter().filter(|one| is_listed(&one.key));
-        let listed = listed.filter(|one| !one.key.contains('='));
-        pins.extend(listed.map(|one| {
-            let value = one.value.as_deref().unwrap_or_default();
-            format!("{}={value}", one.key)
-        }));
+    // An empty one clears the list.
+    settings.push("credential.helper=".to_owned());
+    let is_helper = |one: &&Setting| {
+        one.key.starts_with("credential.") && one.key.ends_with(".helper") && !one.key.contains('=')
     };
-    pin_list("credential.helper".to_owned(), &|key| {
-        key.starts_with("credential.") && key.ends_with(".helper")
-    });
-    if version >= CLEARS_ADDRESSES {
-        for name in remotes() {
-            let key = format!("remote.{name}.pushurl");
-            pin_list(key.clone(), &|one| one == key);
-        }
-    }
-    Ok(pins)
+    settings.extend(found.iter().filter(is_helper).map(|one| {
+        let value = one.value.as_deref().unwrap_or_default();
+        format!("{}={value}", one.key)
+    }));
+    let message = |error: git2::Error| ProgramError::Failed {
+        message: error.message().to_owned(),
+    };
+    let addresses = addresses(repository.path(), repository.common_dir()).map_err(message)?;
+    Ok(Pins {
+        settings,
+        addresses,
+    })
 }

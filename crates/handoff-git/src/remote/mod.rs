@@ -114,7 +114,7 @@ impl Remote {
     pub fn tip(&self, patience: &Patience<'_>) -> Result<Option<ObjectId>, RemoteError> {
         let mut command = self.git("ls-remote");
         command.args(["--quiet", "--", &self.name, &self.refname]);
-        let output = run(command, patience)?;
+        let output = self.run(command, patience)?;
         let output = String::from_utf8_lossy(&output);
         let ends = |line: &&str| line.split('\t').nth(1) == Some(&self.refname);
         let Some(line) = output.lines().find(ends) else {
@@ -161,7 +161,7 @@ impl Remote {
             });
             command.args((contents == Contents::All).then_some("--refetch"));
             command.args(["--", &self.name, &format!("{}:{tracking}", self.refname)]);
-            let ended = ended(command, None, patience)?;
+            let ended = self.ended(command, None, patience)?;
             if messages::is_cut_off(&ended.stderr) {
                 return Err(RemoteError::Shallow);
             }
@@ -199,7 +199,7 @@ impl Remote {
         let mut command = self.fetching();
         command.args(anew.then_some("--refetch"));
         command.args(["--quiet", "--", &self.name, &self.refname]);
-        run(command, patience)?;
+        self.run(command, patience)?;
         self.grown.note();
         Ok(())
     }
@@ -256,7 +256,7 @@ impl Remote {
             Some(since) => [tip.to_string(), format!("^{since}")],
             None => ["--no-walk".to_owned(), tip.to_string()],
         });
-        let listed = run(command, patience)?;
+        let listed = self.run(command, patience)?;
         let listed = String::from_utf8_lossy(&listed);
         let missing = listed.lines().filter_map(|line| line.strip_prefix('?'));
         // Truncated output may end within an id, which then does not parse.
@@ -284,7 +284,7 @@ impl Remote {
         });
         command.args(["--stdin", "--", &self.name]);
         let requested: String = wanted.iter().map(|id| format!("{id}\n")).collect();
-        let ended = ended(command, Some(requested.into_bytes()), patience)?;
+        let ended = self.ended(command, Some(requested.into_bytes()), patience)?;
         if !ended.status.success() {
             return Err(messages::of_contact(&messages::lines(&ended.stderr)));
         }
@@ -342,7 +342,7 @@ impl Remote {
             &self.name,
             &format!("{commit}:{}", self.refname),
         ]);
-        let ended = ended(command, None, patience)?;
+        let ended = self.ended(command, None, patience)?;
         if !ended.status.success() {
             return messages::of_push(&self.refname, &ended.stdout, &ended.stderr);
         }
@@ -355,7 +355,7 @@ impl Remote {
         for _ in 0..TRIES {
             let mut command = self.git("ls-remote");
             command.args(["--quiet", "--", &self.name, "refs/heads/*"]);
-            let listed = run(command, patience)?;
+            let listed = self.run(command, patience)?;
             if !listed.is_empty() {
                 let listed = String::from_utf8_lossy(&listed);
                 let mut names = listed.lines().filter_map(|line| line.split('\t').nth(1));
@@ -409,32 +409,35 @@ impl Remote {
         }
         command
     }
+
+    /// Runs git and returns its output.
+    fn run(&self, command: Command, patience: &Patience<'_>) -> Result<Vec<u8>, RemoteError> {
+        let ended = self.ended(command, None, patience)?;
+        if ended.status.success() {
+            Ok(ended.stdout)
+        } else {
+            Err(messages::of_contact(&messages::lines(&ended.stderr)))
+        }
+    }
+
+    fn ended(
+        &self,
+        command: Command,
+        input: Option<Vec<u8>>,
+        patience: &Patience<'_>,
+    ) -> Result<Ended, RemoteError> {
+        process::ensure_addresses(&self.git_dir)
+            .map_err(|message| RemoteError::Redirected { message })?;
+        process::run(command, input, patience).map_err(|error| match error {
+            ProcessError::NoStart(source) => RemoteError::NoGit(source),
+            ProcessError::TimedOut => RemoteError::TimedOut,
+            ProcessError::Interrupted => RemoteError::Interrupted,
+        })
+    }
 }
 
 fn broken_off() -> RemoteError {
     RemoteError::Failed {
         message: "its answer broke off".to_owned(),
     }
-}
-
-/// Runs git and returns its output.
-fn run(command: Command, patience: &Patience<'_>) -> Result<Vec<u8>, RemoteError> {
-    let ended = ended(command, None, patience)?;
-    if ended.status.success() {
-        Ok(ended.stdout)
-    } else {
-        Err(messages::of_contact(&messages::lines(&ended.stderr)))
-    }
-}
-
-fn ended(
-    command: Command,
-    input: Option<Vec<u8>>,
-    patience: &Patience<'_>,
-) -> Result<Ended, RemoteError> {
-    process::run(command, input, patience).map_err(|error| match error {
-        ProcessError::NoStart(source) => RemoteError::NoGit(source),
-        ProcessError::TimedOut => RemoteError::TimedOut,
-        ProcessError::Interrupted => RemoteError::Interrupted,
-    })
 }

@@ -50,6 +50,12 @@ pub enum RemoteError {
     /// The `git` command does not support the ref storage of one of the repositories.
     #[error("{}", OLD_GIT)]
     OldGit,
+    /// Its address was changed while a worker ran.
+    #[error("{message}")]
+    Redirected {
+        /// What was changed, in one line.
+        message: String,
+    },
     /// It took too long and was killed.
     #[error("git did not answer in time")]
     TimedOut,
@@ -91,6 +97,8 @@ impl RemoteError {
                 "nothing was written; use a remote of this repository's format (`git rev-parse --show-object-format`), or move the issues: `git handoff export` here, `git handoff import` in a clone of the remote",
             ),
             Self::OldGit => ErrorCode::Git.hint(NEWER_GIT),
+            Self::Redirected { .. } => ErrorCode::RemoteRedirected
+                .hint("nothing was written; set it back, or start the worker again if it is right"),
             Self::Failed { .. } | Self::TimedOut | Self::Interrupted | Self::Answer => {
                 ErrorCode::RemoteUnreachable.hint("nothing was written; try again later")
             }
