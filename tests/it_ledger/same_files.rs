@@ -77,6 +77,7 @@ fn who_begins_an_issue_is_told_of_open_ones_that_touch_its_files() {
     ];
     prepared.extend(fields.iter().flat_map(|field| ["--set", field]));
     env.handoff(&prepared).success();
+    env.claim("8.2", "implementer-agent").success();
 
     open(&env, 9, "See `src/rates.txt:3` and src/absent.txt");
     let told = claim(&env, 9);
@@ -88,6 +89,16 @@ fn who_begins_an_issue_is_told_of_open_ones_that_touch_its_files() {
         "{}",
         told.shown
     );
+    // Whoever is at work in another issue is told, too.
+    let news = "issue 9 begins, and touches the same files: ";
+    env.handoff(&["prime", "--as", "implementer-agent"])
+        .success()
+        .says(news);
+    env.handoff(&["extend", "8.2", "--as", "implementer-agent"])
+        .success()
+        .says(&format!(
+            "8.2, new since you claimed it, from prep-agent: {news}"
+        ));
     // What has ended touches nothing; another file neither.
     env.handoff(&[
         "cancel",

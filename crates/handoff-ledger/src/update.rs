@@ -14,6 +14,7 @@ use super::error::{ContractError, LedgerError};
 use super::evidence::changed;
 use super::ledger::Ledger;
 use super::origin_code::{OnOrigin, on_origin};
+use super::same_files;
 use super::session::Session;
 use super::snapshot::Snapshot;
 use super::turns::Turns;
@@ -41,7 +42,7 @@ impl<'r> Ledger<'r> {
         event: Event,
         args: &EventArgs,
     ) -> Result<Done, LedgerError> {
-        let mut warnings = Vec::new();
+        let (mut warnings, mut same) = (Vec::new(), Vec::new());
         let mut done = self.publish(session, |ledger, tip, at| {
             let id = match target {
                 Target::Handoff(id) => id.clone(),
@@ -66,11 +67,16 @@ impl<'r> Ledger<'r> {
                 if matches!(target, Target::Handoff(_)) {
                     warnings.extend(out_of_turn(tip, &receipt.record, at)?);
                 }
-                warnings.extend(tip.same_files(&receipt.record)?);
+                same = tip.same_files(&receipt.record)?;
+                warnings.extend(same_files::finding(&receipt.record, &same));
             }
             Ok(decided)
         })?;
         done.warnings.extend(warnings);
+        for (issue, note) in same_files::notes(done.receipt.record.id.issue(), same) {
+            // The claim counts without it, and its agent knows.
+            let _ = self.update(session, agent, &issue, &note);
+        }
         Ok(done)
     }
 
