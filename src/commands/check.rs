@@ -41,7 +41,7 @@ use crate::view::Look;
   git handoff check --contract-only --format github handoffs/*.xml
   generate-contract | git handoff check - --json")]
 pub(crate) struct Arguments {
-    /// The contracts, as XML, JSON or Markdown, or the fields for --to; - reads standard input
+    /// The contracts, or the fields for --to; - reads standard input
     #[arg(value_name = "FILE", required_unless_present = "to")]
     files: Vec<String>,
     #[command(flatten)]
