@@ -312,7 +312,7 @@ fn what_a_snapshot_cannot_hold_is_named() {
             &env,
             &["--snapshot"],
             3,
-            &[text, "a repository of its own", say],
+            &[text, "a nested repository", say],
         )
     };
     env.git(&repo, &["init", "-q", "vendor/other"]);

@@ -27,6 +27,7 @@ mod files;
 mod maintenance;
 mod objects;
 mod open;
+mod pins;
 mod process;
 mod program;
 mod refs;
@@ -50,7 +51,8 @@ pub use files::{
 pub use maintenance::Aside;
 pub use objects::{ById, Recent, blob_id};
 pub use open::{Surroundings, tune};
-pub use process::{Patience, Pins, ensure_addresses, pin, pinned, pinned_pack, pins, programs};
+pub use pins::programs;
+pub use process::{Patience, Pins, ensure_addresses, pin, pinned, pinned_pack, pins};
 pub use program::{Program, ProgramError, Setting, Version};
 pub use refs::Kept as KeptCommit;
 pub use remote::{Below, Contents, Depth, Pushed, Remote, RemoteError, masked, tells_of_damage};

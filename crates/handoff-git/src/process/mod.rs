@@ -4,7 +4,8 @@ mod git_command;
 mod pinned;
 
 pub(crate) use git_command::{git, git_alone};
-pub use pinned::{Pins, ensure_addresses, pin, pinned, pinned_pack, pins, programs};
+pub(crate) use pinned::{PACKS, addresses};
+pub use pinned::{Pins, ensure_addresses, pin, pinned, pinned_pack, pins};
 
 use std::io;
 use std::io::{Read, Write};
