@@ -385,3 +385,43 @@ fn a_rival_pull_request_is_recorded_beside_and_takes_over_as_a_whole() {
     );
     env.assert_sound();
 }
+
+#[test]
+fn an_issue_that_was_transferred_and_comes_back_goes_on() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(12)).success();
+    let now = env.now();
+    let told = |action: &str, seconds: i64, changes: Value| {
+        let mut own = issue(12);
+        own["updated_at"] = json!(at(&env, now - env.now() + seconds));
+        let mut payload = issues(action, own);
+        payload["changes"] = changes;
+        payload
+    };
+    let there = json!({ "number": 3, "html_url": "https://github.com/octo/parts/issues/3" });
+    let gone = |seconds| told("transferred", seconds, json!({ "new_issue": there }));
+    let back = |seconds| {
+        told(
+            "opened",
+            seconds,
+            json!({ "old_issue": there, "old_repository": { "id": 2 } }),
+        )
+    };
+    assert_eq!(did(&event(&env, "issues", &gone(60))), ["paused 12.1"]);
+    // Of an earlier time away.
+    assert!(did(&event(&env, "issues", &back(30))).is_empty());
+    let data = event(&env, "issues", &back(90));
+    assert_eq!(did(&data)[0], "reopened 12.1", "{data:#}");
+    let paused = || env.data(&["status", "12"])["issue"]["paused"].clone();
+    assert_eq!(paused(), Value::Null);
+    // Whatever comes first.
+    assert_eq!(did(&event(&env, "issues", &back(150)))[0], "reopened 12.1");
+    assert!(did(&event(&env, "issues", &gone(120))).is_empty());
+    assert_eq!(paused(), Value::Null);
+    // One that only comes from elsewhere is new.
+    let mut new = back(200);
+    new["issue"] = issue(40);
+    let data = event(&env, "issues", &new);
+    assert_eq!(did(&data), ["sent 40.1"], "{data:#}");
+    env.assert_sound();
+}

@@ -6,7 +6,8 @@ use handoff::ledger::{
     ContractError, DamageError, Done, Ledger, LedgerError, Rules, Session, Snapshot,
 };
 use handoff::model::{
-    ContractRefusal, Delivery, Issue, Refusal, RequestRefusal, RetryRefusal, Update, View,
+    ContractRefusal, Delivery, Issue, IssueStatus, Refusal, RequestRefusal, RetryRefusal, Update,
+    View,
 };
 use handoff::protocol::{Command, Effect, EventKind, EventRule, PULL_REQUEST, Protocol};
 use handoff::templates::built_in;
@@ -121,6 +122,11 @@ fn carry_out_in(
     let tip = context.ledger.tip()?;
     let mut carried = Carried::default();
     let issue = tip.issue(key)?.issue()?;
+    let is_open = issue
+        .as_ref()
+        .is_some_and(|i| i.status == IssueStatus::Open);
+    let returned = event.as_returned().filter(|_| is_open);
+    let event = returned.as_ref().unwrap_or(event);
     let rules = match governing(&tip, issue.as_ref(), event, kind)? {
         Ok(rules) => rules,
         Err(why) => {

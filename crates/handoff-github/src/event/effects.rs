@@ -51,8 +51,13 @@ impl Work<'_, '_, '_> {
             return Ok(());
         }
         let session = self.context.session.delivering(delivery);
+        let reason = if self.event.came_from_elsewhere() {
+            "transferred back on GitHub"
+        } else {
+            "reopened on GitHub"
+        };
         let reopen = Update::Reopen {
-            reason: "reopened on GitHub".to_owned(),
+            reason: reason.to_owned(),
             said_at: happened_at,
         };
         let ledger = &mut self.context.ledger;

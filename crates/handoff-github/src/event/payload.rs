@@ -22,6 +22,7 @@ const ENVELOPE: [&str; 8] = [
 ];
 
 /// An event as GitHub delivers it.
+#[derive(Clone)]
 pub struct Event {
     name: String,
     kind: Option<EventKind>,
@@ -235,6 +236,23 @@ impl Event {
         {
             known.extend(now);
         }
+    }
+
+    /// The event as `reopened`, if by it an open issue came from another repository: one that was here before is back.
+    pub(super) fn as_returned(&self) -> Option<Self> {
+        let is_back = self.kind == Some(EventKind::Issues)
+            && self.action() == Some("opened")
+            && self.text("/issue/state") == Some("open")
+            && self.came_from_elsewhere();
+        is_back.then(|| Self {
+            action: Some("reopened".to_owned()),
+            ..self.clone()
+        })
+    }
+
+    pub(super) fn came_from_elsewhere(&self) -> bool {
+        let old = self.payload.pointer("/changes/old_issue");
+        old.is_some_and(Value::is_object)
     }
 
     /// The issue's current state, if a later event has undone what this one did.
