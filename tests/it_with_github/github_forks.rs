@@ -197,10 +197,13 @@ fn an_approval_by_a_review_ends_with_it() {
     let first = desk.next("0");
     desk.pushed("opened", 1);
     desk.opens(&desk.reviewed(1, "maintainer", &first));
+    let submitted = std::cell::RefCell::new(std::collections::BTreeMap::from([(1, desk.at())]));
     let told = |id: u32, by: &str, state: &str| {
         desk.env().wait_minutes(1);
+        let mut submitted = submitted.borrow_mut();
+        let at = submitted.entry(id).or_insert_with(|| desk.at()).clone();
         let review = json!({ "id": id, "state": state, "body": "It is said", "user": person(by),
-            "commit_id": first, "submitted_at": desk.at(), "author_association": "NONE",
+            "commit_id": first, "submitted_at": at, "author_association": "NONE",
             "html_url": format!("https://github.com/owner/desk/pull/99#pullrequestreview-{id}") });
         desk.runner.api.is_reviewed(99, review);
         desk.sweep();
@@ -215,6 +218,19 @@ fn an_approval_by_a_review_ends_with_it() {
     assert_eq!(told(5, "maintainer", "DISMISSED"), "failure");
     assert_eq!(desk.sweep().jobs["gate"], "success");
     assert_eq!(desk.state(), "failure");
+    // The last that the same person said counts, in whatever order it arrives; another's review is another's.
+    desk.opens(&desk.said(6, "maintainer", "/handoff approve"));
+    assert_eq!(told(7, "passer", "DISMISSED"), "success");
+    assert_eq!(told(8, "maintainer", "APPROVED"), "success");
+    assert_eq!(told(8, "maintainer", "DISMISSED"), "failure");
+    for (id, state) in [(9, "DISMISSED"), (10, "CHANGES_REQUESTED")] {
+        let early = desk.says(20 + id, "maintainer", "/handoff approve");
+        assert_eq!(told(id, "maintainer", state), "failure");
+        let late = desk.runner.run("handoff-intake.yml", &early);
+        late.says("since then, ");
+        assert_eq!(desk.state(), "failure");
+    }
+    desk.opens(&desk.said(31, "maintainer", "/handoff approve"));
     desk.env().assert_sound();
 }
 

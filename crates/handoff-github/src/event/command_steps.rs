@@ -28,6 +28,9 @@ use crate::answering::answer_lines;
 /// The maximum length of a line that an outcome repeats, in characters.
 const MOST_SAID: usize = 400;
 
+/// The fact with who gave an approval on GitHub: one person of the ledger stands for several there.
+const SAID_BY: &str = "said_by";
+
 /// Why a command was refused, and what to write instead.
 #[derive(Debug)]
 struct Refused {
@@ -488,7 +491,7 @@ impl Work<'_, '_, '_> {
         let approve = Update::Annotate {
             handoff: Some(record.id.number()),
             note: because(given, note).reason.unwrap_or_default(),
-            facts: self.since(),
+            facts: self.since_and_by(),
             approval: Some(Approval {
                 approved: true,
                 code,
@@ -505,7 +508,7 @@ impl Work<'_, '_, '_> {
             return Some("the review was dismissed".to_owned());
         }
         let definition = self.rules.protocol().definition();
-        let author = self.event.author().filter(|_| is_review);
+        let author = self.event.author();
         let since = EventKind::PullRequestReview.since_fact();
         let is_of_it = |note: &Annotation| {
             let facts = definition.event_rules().iter().flat_map(|rule| &rule.facts);
@@ -542,8 +545,20 @@ impl Work<'_, '_, '_> {
         fact.into_iter().collect()
     }
 
-    /// Withdraws a person's approval if the review that gave it is dismissed, or if somebody with
-    /// write permission later asks for changes to the same commit.
+    /// The same, and who said it on GitHub.
+    fn since_and_by(&self) -> Map<String, Value> {
+        let mut facts = self.since();
+        facts.extend(
+            self.event
+                .author()
+                .map(|by| (SAID_BY.to_owned(), by.into())),
+        );
+        facts
+    }
+
+    /// Withdraws a person's approval if the review that gave it is dismissed, or if later the same
+    /// person's review of the same commit is dismissed, or somebody with write permission asks for
+    /// changes to it.
     pub(super) fn take_back(&mut self, rules: &[EventRule]) -> Result<(), LedgerError> {
         let is_dismissed = self.event.action() == Some("dismissed");
         let asks = self.event.of_written("/state") == Some("changes_requested");
@@ -562,8 +577,11 @@ impl Work<'_, '_, '_> {
         let said_in = last.event.as_ref().map(ToString::to_string);
         let is_of_it = is_dismissed && said_in == self.event.said_in();
         let commit = approval.code.as_ref().map(|code| &*code.commit);
-        let is_against = asks && commit.is_some() && commit == self.event.of_written("/commit_id");
-        let is_against = is_against && self.entitled(Permission::Write, "ask for changes").is_ok();
+        let said_by = last.facts.get(SAID_BY).and_then(Value::as_str);
+        let is_own = is_dismissed && said_by.is_some() && said_by == self.event.author().as_deref();
+        let is_of_commit = commit.is_some() && commit == self.event.of_written("/commit_id");
+        let may_ask = || self.entitled(Permission::Write, "ask for changes").is_ok();
+        let is_against = is_of_commit && (is_own || asks && may_ask());
         let is_before = said_at(last).zip(self.event.happened_at());
         let is_before = is_before.is_none_or(|(said, asks)| said.timestamp() <= asks.timestamp());
         let delivery = self.part(rule, "taken-back")?;
