@@ -518,6 +518,31 @@ fn commits_and_steps_reach_a_remote_by_a_relative_path() {
 }
 
 #[test]
+fn a_piece_of_work_fetches_only_what_it_needs() {
+    let env = TestEnvironment::with_repository();
+    env.git(env.root(), &["init", "-q", "--bare", "origin.git"]);
+    env.git(&env.repo(), &["remote", "add", "origin", "../origin.git"]);
+    env.git(&env.repo(), &["push", "-q", "origin", "main"]);
+    env.handoff(&["init", "--remote", "origin", "--evidence", "off"])
+        .success();
+    env.send(opening(87)).success();
+    let agent = agent(&env, &format!("git handoff send {PREPARED}"));
+    let args = ["--as", "prep-agent", "--once", "--json", "--"];
+    let args = [&args[..], &[agent.to_str().unwrap()]].concat();
+    let mut traced = worker(&env, &args);
+    traced.env("GIT_TRACE2_EVENT", env.root().join("trace"));
+    let ran = env.run(traced, &args, None).success();
+    assert_eq!(outcome(&ran).0, "handed_on", "{}", ran.shown);
+    let trace = said(&env, "trace");
+    let started = trace
+        .lines()
+        .filter(|line| line.contains("\"event\":\"start\""));
+    let fetches = started.filter(|line| line.contains("\"fetch\""));
+    // For the claim, of the branch and of the base, and to synchronize at the end.
+    assert_eq!(fetches.count(), 4, "{trace}");
+}
+
+#[test]
 fn a_bare_repository_that_git_takes_only_by_name_is_worked_in() {
     let env = opened();
     env.git(env.root(), &["clone", "-q", "--bare", "repo", "store.git"]);

@@ -415,6 +415,16 @@ impl Piece {
             &own,
         ];
         words.extend(theirs.as_deref());
+        // Most issues have no parts, which takes no process to see.
+        let theirs = remote.map(|remote| format!("refs/remotes/{remote}/handoff/"));
+        let folders = [Some("refs/heads/handoff/"), theirs.as_deref()];
+        let names = within.refs(&folders.into_iter().flatten().collect::<Vec<_>>());
+        if !names
+            .iter()
+            .any(|name| name.contains(&format!("/handoff/{issue}.")))
+        {
+            return Vec::new();
+        }
         let found = within.git(&words).unwrap_or_default();
         let part = |name: &str| name.rsplit_once("/handoff/")?.1.parse::<HandoffId>().ok();
         let parts: BTreeSet<HandoffId> = found.lines().filter_map(part).collect();

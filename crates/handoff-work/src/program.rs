@@ -221,6 +221,15 @@ impl Program {
         )
     }
 
+    /// The full names of the refs below these folders, such as `refs/heads/`.
+    pub(super) fn refs(&self, folders: &[&str]) -> Vec<String> {
+        let Ok(clone) = Repository::open_here() else {
+            return Vec::new();
+        };
+        let names = folders.iter().map(|folder| clone.ref_names(folder));
+        names.flat_map(Result::unwrap_or_default).collect()
+    }
+
     /// A program that sets these variables, too.
     pub(super) fn with(&self, variables: &[(String, String)]) -> Self {
         Self {
@@ -277,7 +286,10 @@ impl Program {
         words.extend([remote, &refspec]);
         self.git(&words)?;
         // git updates the tracking ref only if the remote's configured refspec covers it.
-        if !is_known && let Some(at) = self.resolve(&name) {
+        if !is_known
+            && let Some(at) = self.resolve(&name)
+            && self.resolve(&known).as_ref() != Some(&at)
+        {
             let _ = self.git(&["update-ref", &known, &at]);
         }
         Ok(())

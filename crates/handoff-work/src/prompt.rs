@@ -48,10 +48,10 @@ pub(super) type LongParts = Vec<(String, String)>;
 
 /// The prompt of a first run.
 pub(super) fn first(work: &Work<'_>) -> (String, LongParts) {
-    // Claim again, from the worktree: this writes nothing, and the answer's commands fit the
-    // worktree.
+    // Claim again, from the worktree: this writes nothing, so it need not ask the remote, and the
+    // answer's commands fit the worktree.
     let id = work.claimed["handoff"]["id"].as_str().unwrap_or_default();
-    let again = work.program.run(work.actor, &["claim", id]);
+    let again = work.program.run(work.actor, &["claim", id, "--offline"]);
     let claimed = if again.exit == 0 {
         again.data()
     } else {

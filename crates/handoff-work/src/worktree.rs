@@ -317,11 +317,8 @@ impl Worktrees {
             (false, false) => words.extend(["--no-track", "-b", wanted.branch, &path, &start]),
         }
         let begins = format!("{start}^{{commit}}");
-        if self
-            .program
-            .git(&["rev-parse", "--verify", "--quiet", &begins])
-            .is_err()
-        {
+        let verifies = ["rev-parse", "--verify", "--quiet", &begins];
+        if self.program.resolve(&start).is_none() && self.program.git(&verifies).is_err() {
             let why = format!("{start}, where its branch begins, names no commit here");
             return Err(Trouble::Other(why));
         }
@@ -535,14 +532,8 @@ impl Worktrees {
 
     /// The branches of the repository and of its remotes, with their whole names.
     pub(super) fn branches(&self) -> BTreeSet<String> {
-        let words = [
-            "for-each-ref",
-            "--format=%(refname)",
-            "refs/heads",
-            "refs/remotes",
-        ];
-        let all = self.program.git(&words).unwrap_or_default();
-        all.lines().map(str::to_owned).collect()
+        let all = self.program.refs(&["refs/heads/", "refs/remotes/"]);
+        all.into_iter().collect()
     }
 
     /// Remembers the branch that a run left its worktree on, if the run created it: neither this

@@ -108,6 +108,15 @@ impl Repository {
         self.refs.list(self, prefix)
     }
 
+    /// The names of the refs below a folder, such as `refs/heads/`, sorted.
+    ///
+    /// # Errors
+    /// [`GitError`] when the refs can't be listed.
+    pub fn ref_names(&self, folder: &str) -> Result<Vec<String>, GitError> {
+        let refs = self.list_refs(folder)?.into_iter();
+        Ok(refs.map(|(name, _)| name).collect())
+    }
+
     /// The object that a ref points to, through symbolic refs.
     ///
     /// # Errors
