@@ -538,8 +538,8 @@ fn a_piece_of_work_fetches_only_what_it_needs() {
         .lines()
         .filter(|line| line.contains("\"event\":\"start\""));
     let fetches = started.filter(|line| line.contains("\"fetch\""));
-    // For the claim, of the branch and of the base, and to synchronize at the end.
-    assert_eq!(fetches.count(), 4, "{trace}");
+    // For the claim, of the branch and of the base.
+    assert_eq!(fetches.count(), 3, "{trace}");
 }
 
 #[test]

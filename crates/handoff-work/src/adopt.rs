@@ -124,7 +124,7 @@ impl Supervisor<'_> {
     /// The handoff that a worker holds by the newest state of the ledger: it may have been killed
     /// before it noted the claim, or after it sent the work on.
     fn held(&self, actor: &Actor) -> Result<Option<HandoffId>, Away> {
-        if self.is_shared() && self.program.run(actor, &["fetch"]).exit != 0 {
+        if self.tracking().is_some() && self.program.run(actor, &["fetch"]).exit != 0 {
             return Err(Away);
         }
         let said = self

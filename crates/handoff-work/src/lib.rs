@@ -558,10 +558,10 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Whether the ledger has a remote.
-    fn is_shared(&self) -> bool {
-        let remote = self.context.remote(self.repository);
-        remote.is_ok_and(|remote| remote.is_some())
+    /// The ref with the remote's branch of the ledger as last seen, if the ledger has a remote.
+    fn tracking(&self) -> Option<String> {
+        let ledger = self.context.ledger(self.repository).ok()?;
+        ledger.tracking_ref().map(str::to_owned)
     }
 
     fn has_room(&self, role: usize) -> bool {
@@ -731,7 +731,7 @@ impl<'a> Supervisor<'a> {
             retry: retry.unwrap_or_default(),
             is_beside,
             remote: self.remote.clone(),
-            is_shared: self.is_shared(),
+            tracking: self.tracking(),
             ledger: self.ledger.clone(),
             patterns: tip.branch_patterns().unwrap_or_default(),
             actor,

@@ -60,8 +60,8 @@ pub(super) struct Piece {
     pub(super) retry: Retry,
     /// The remote that code is pushed to.
     pub(super) remote: Option<String>,
-    /// Whether the ledger has a remote.
-    pub(super) is_shared: bool,
+    /// The ref with the remote's branch of the ledger as last seen, if the ledger has a remote.
+    pub(super) tracking: Option<String>,
     /// The ledger's branch.
     pub(super) ledger: String,
     /// The patterns of branches named after issues.

@@ -280,12 +280,16 @@ impl Piece {
     /// while the remote was unreachable. A step that sends unpushed code on stays here until the
     /// worker has pushed the code.
     pub(super) fn publish(&self, place: &Place, say: &dyn Fn(String)) {
-        if !self.is_shared {
+        let Some(tracking) = &self.tracking else {
             return;
-        }
+        };
         if self.is_unpushed(place) {
             let branch = self.branch();
             return say(format!("{}: {branch} is not on the remote yet", self.id));
+        }
+        let here = self.program.resolve(&format!("refs/heads/{}", self.ledger));
+        if here.is_some() && here == self.program.resolve(tracking) {
+            return;
         }
         let said = self
             .program
