@@ -497,6 +497,7 @@ fn duplicate(
         facts: facts.into_iter().collect(),
         reason: reason.unwrap_or_default().to_owned(),
         after: Vec::new(),
+        assignee: None,
     };
     let about = |key: &IssueKey, update| (format!("issue {key}"), key.clone(), update);
     let said = format!("issue {key} is a duplicate of this one");

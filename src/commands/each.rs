@@ -88,7 +88,18 @@ impl SetTo {
             after => to("after", before.clone().map(|all| json!(all)), json!(after)),
         };
         Ok(match update {
-            Update::Set { facts, after, .. } => {
+            Update::Set {
+                facts,
+                after,
+                assignee,
+                ..
+            } => {
+                let number = assignee.as_ref().map(|(number, _)| *number);
+                let held = number.map(|number| tip.issue(key)?.record(number));
+                let held = held.transpose()?.flatten().map(|record| json!(record.to));
+                let given = assignee
+                    .as_ref()
+                    .map(|(_, agent)| to("assignee", held, json!(agent)));
                 let each = facts.iter().map(|(name, value)| {
                     let known = issue
                         .fact(definition, name)
@@ -96,7 +107,8 @@ impl SetTo {
                     to(name, known, value.clone())
                 });
                 let is_ordered = !after.is_empty() || facts.is_empty();
-                each.chain(is_ordered.then(|| order(after))).collect()
+                let order = is_ordered.then(|| order(after));
+                each.chain(order).chain(given).collect()
             }
             Update::Pause { after, .. } if !after.is_empty() => vec![order(after)],
             Update::Reopen { .. } if before.is_some() => vec![order(&[])],

@@ -1,5 +1,5 @@
 use clap::Args;
-use handoff::base::ids::IssueKey;
+use handoff::base::ids::{AgentName, HandoffId, IssueKey};
 use handoff::base::text::quoted;
 use handoff::ledger::Snapshot;
 use handoff::model::{EventArgs, Update, View};
@@ -53,17 +53,27 @@ impl Arguments {
             let mut targets = Vec::new();
             for key in &keys {
                 let (mut facts, mut after, first) = (Map::new(), Vec::new(), targets.len());
+                let mut assignee = None;
                 for (name, value) in set.iter().filter_map(|word| word.split_once('=')) {
-                    let set = (&mut facts, &mut after);
+                    let set = (&mut facts, &mut after, &mut assignee);
                     targets.extend(change(tip, key, (name, value, &reason), set)?);
                 }
-                let (is_set, reason) = (!facts.is_empty(), reason.clone());
-                let update = if is_set {
+                let reason = reason.clone();
+                let update = if !facts.is_empty() || assignee.is_some() && !after.is_empty() {
                     Update::Set {
                         facts,
                         reason,
                         after,
+                        assignee,
                     }
+                } else if let Some((number, receiver)) = assignee {
+                    let args = EventArgs {
+                        receiver: Some(receiver),
+                        ..EventArgs::because(&reason)
+                    };
+                    let update = Update::change(number, Event::Reassign, args);
+                    targets.insert(first, of(&HandoffId::new(key.clone(), number), update));
+                    continue;
                 } else if after.is_empty() {
                     continue;
                 } else {
@@ -81,13 +91,19 @@ impl Arguments {
     }
 }
 
-/// Parses one setting: adds to the issue's facts or to the issues it comes after; returns the other
-/// updates that it needs.
+/// An issue's facts, the issues it comes after, and who gets a handoff.
+type Set<'s> = (
+    &'s mut Map<String, Value>,
+    &'s mut Vec<IssueKey>,
+    &'s mut Option<(u32, AgentName)>,
+);
+
+/// Parses one setting of an issue; returns the other updates that it needs.
 fn change(
     tip: &Snapshot<'_>,
     key: &IssueKey,
     (name, value, reason): (&str, &str, &str),
-    (facts, comes_after): (&mut Map<String, Value>, &mut Vec<IssueKey>),
+    (facts, comes_after, assignee): Set<'_>,
 ) -> Result<Vec<Target>, Failure> {
     let other = || -> Result<IssueKey, Failure> {
         let other: IssueKey = value.parse()?;
@@ -103,11 +119,8 @@ fn change(
     Ok(match name {
         "assignee" => {
             let id = handoff_id(tip, key.as_str(), None)?;
-            let args = EventArgs {
-                receiver: Some(tip.receiver(&value.parse()?)?),
-                ..EventArgs::because(reason)
-            };
-            vec![of(&id, Update::change(id.number(), Event::Reassign, args))]
+            *assignee = Some((id.number(), tip.receiver(&value.parse()?)?));
+            Vec::new()
         }
         "after" if ["", "none"].contains(&value) => {
             let waits = tip
@@ -125,6 +138,7 @@ fn change(
                     facts: Map::new(),
                     reason,
                     after: Vec::new(),
+                    assignee: None,
                 }
             };
             vec![(format!("issue {key}"), key.clone(), update)]

@@ -3,6 +3,8 @@
 
 use test_support::TestEnvironment;
 use test_support::contracts::opening;
+use test_support::team::with_protocol;
+use test_support::time::{RESEARCH, TRACE, WRITER, asks, traced};
 
 const WHY: [&str; 4] = ["--as", "orchestrator", "--reason", "the customer waits"];
 
@@ -148,6 +150,30 @@ fn what_is_set_of_an_issue_is_one_step() {
     env.handoff(&with(&["cancel", "7", "--all"])).success();
     env.handoff(&["claim", "8.1", "--as", "prep-agent"])
         .success();
+    env.assert_sound();
+}
+
+#[test]
+fn work_is_given_to_another_agent_with_what_else_is_set_in_one_step() {
+    let env = with_protocol("delegation");
+    env.pace(1);
+    env.send(asks(WRITER, RESEARCH, &[])).success();
+    let commits = || env.git(&env.repo(), &["rev-list", "--count", "handoffs"]);
+    let count = || commits().trim().parse::<u32>().unwrap();
+    let before = count();
+    let words = ["set", TRACE, "assignee=orchestrator", "priority=critical"];
+    let why = ["--as", WRITER, "--reason", "it knows more"];
+    let set = || env.handoff(&[&words[..], &why].concat()).success();
+    set().says("orchestrator");
+    assert_eq!(count(), before + 1);
+    set().says("unchanged");
+    assert_eq!(count(), before + 1);
+    let handoff = env.data(&["show", &traced(1)])["handoff"].take();
+    assert_eq!(handoff["to"], "orchestrator");
+    assert_eq!(handoff["priority"], "critical");
+    env.handoff(&["log", TRACE])
+        .says("set priority=\"critical\" assignee=orchestrator");
+    env.claim(&traced(1), "orchestrator").success();
     env.assert_sound();
 }
 

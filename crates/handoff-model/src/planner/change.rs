@@ -76,11 +76,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             self.report_usage(&mut record)?;
         }
         if event == Event::Reassign {
-            let basis = record.follows.as_ref();
-            let basis = basis.map(|id| self.record(id)).transpose()?;
             let receiver = args.receiver.as_ref().unwrap_or(&record.to).clone();
-            self.ensure_no_loop(&issue, &record.from, &receiver, basis.as_ref())?;
-            self.reassign(&mut record, &receiver)?;
+            self.reassign(&issue, &mut record, &receiver)?;
         }
         if matches!(event, Event::Retry | Event::Reassign) && record.state != State::Pending {
             self.count_attempt(&mut issue, &record);
@@ -331,17 +328,53 @@ impl<E, V: View<E>> Planner<'_, E, V> {
     }
 
     /// Gives a handoff to another agent that its sender could have sent it to.
-    fn reassign(&self, record: &mut Record, receiver: &AgentName) -> Result<(), RetryRefusal> {
+    fn reassign(
+        &self,
+        issue: &Issue,
+        record: &mut Record,
+        receiver: &AgentName,
+    ) -> Result<(), Stop<E>> {
+        let basis = record.follows.as_ref();
+        let basis = basis.map(|id| self.record(id)).transpose()?;
+        self.ensure_no_loop(issue, &record.from, receiver, basis.as_ref())?;
         let others = self.others_for(record);
         if !others.contains(&receiver) {
             return Err(RetryRefusal::NotAssignable {
                 id: record.id.clone(),
                 agent: receiver.clone(),
                 others: others.into_iter().cloned().collect(),
-            });
+            }
+            .into());
         }
         record.to = receiver.clone();
         Ok(())
+    }
+
+    /// A handoff that is given to another agent, with what else is set of its issue; `None` if that
+    /// was so already.
+    pub(super) fn reassigned(
+        &self,
+        issue: &mut Issue,
+        (number, receiver): &(u32, AgentName),
+        reason: &str,
+    ) -> Result<Option<Record>, Stop<E>> {
+        let (event, mut record) = (Event::Reassign, self.record(&self.id(*number))?);
+        let args = EventArgs {
+            receiver: Some(receiver.clone()),
+            ..EventArgs::because(reason)
+        };
+        if self.is_repeated(&record, event, &args) {
+            return Ok(None);
+        }
+        self.authorize(&record, event)?;
+        ensure_not_outdated(&record, event, &args)?;
+        self.ensure_allowed(issue, &record, event, &args)?;
+        self.reassign(issue, &mut record, receiver)?;
+        if record.state != State::Pending {
+            self.count_attempt(issue, &record);
+        }
+        self.advance(&mut record, event, None, &args)?;
+        Ok(Some(record))
     }
 
     /// The other agents to which the handoff's sender could have sent its contract.

@@ -247,7 +247,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 facts,
                 reason,
                 after,
-            } => self.set(issue, facts, reason, after),
+                assignee,
+            } => self.set(issue, facts, reason, (after, assignee.as_ref())),
             Update::Refuse { kind, code, why } => {
                 let refused = RefusedContract {
                     at: self.step.at,

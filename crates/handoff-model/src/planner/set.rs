@@ -1,11 +1,11 @@
 //! Sets the fields that order the queue, and the links between issues.
 
-use handoff_base::ids::IssueKey;
+use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::quoted;
 use serde_json::{Map, Value};
 
 use crate::planner::{Changed, Planner, trail};
-use crate::record::{Annotation, Issue, View};
+use crate::record::{Annotation, Issue, Record, View};
 use crate::refusal::{Refusal, RequestRefusal};
 use crate::step::{Planned, StepEvent, Stop};
 
@@ -26,36 +26,18 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         mut issue: Issue,
         facts: &Map<String, Value>,
         reason: &str,
-        after: &[IssueKey],
+        (after, assignee): (&[IssueKey], Option<&(u32, AgentName)>),
     ) -> Result<Planned, Stop<E>> {
         let about = self.record(&self.id(issue.handoffs))?;
-        let unset = |what: String, known: Vec<String>| {
-            let refused = RequestRefusal::NotSettable { what, known };
-            Err(Stop::Refused(refused.into()))
-        };
-        if let Some(name) = facts.keys().find(|name| !SETTABLE.contains(&name.as_str())) {
-            return unset(quoted(name), SETTABLE.map(str::to_owned).to_vec());
-        }
-        let words = &self.protocol.definition().words.priorities;
-        let priority = facts
-            .get("priority")
-            .map(|word| word.as_str().unwrap_or_default());
-        if let Some(word) = priority.filter(|word| words.iter().all(|known| known != word)) {
-            return unset(format!("the priority {}", quoted(word)), words.clone());
-        }
+        let priority = self.settable(facts)?;
         self.ensure_open(&issue)?;
         self.ensure_may_pause(&about)?;
-        let mut moved = Vec::new();
-        if let Some(word) = priority {
-            issue.facts.insert("priority".to_owned(), word.into());
-            for open in &issue.open {
-                let mut record = self.record(&open.id)?;
-                if record.priority.as_deref() != Some(word) {
-                    record.priority = Some(word.to_owned());
-                    moved.push(record);
-                }
-            }
-        }
+        let given = assignee.map(|one| self.reassigned(&mut issue, one, reason));
+        let mut given = given.transpose()?.flatten();
+        let moved = match priority {
+            Some(word) => self.prioritized(&mut issue, word, given.as_mut())?,
+            None => Vec::new(),
+        };
         let definition = self.protocol.definition();
         let is_known = |(name, value): (&String, &Value)| {
             issue
@@ -67,7 +49,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             [] => None,
             _ => self.begin_pause(&mut issue, &about, reason, (&[], after), None)?,
         };
-        if moved.is_empty() && is_known && paused.is_none() {
+        if moved.is_empty() && given.is_none() && is_known && paused.is_none() {
             return Ok(Planned::Repeat(Box::new(self.repeated(about, issue))));
         }
         let note = Annotation {
@@ -89,14 +71,21 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             let after: Vec<&str> = after.iter().map(IssueKey::as_str).collect();
             format!("after={}", after.join(","))
         });
-        let done = format!("set {}", each.chain(after).collect::<Vec<_>>().join(" "));
+        let assigned = given.iter().map(|given| format!("assignee={}", given.to));
+        let each = each.chain(after).chain(assigned);
+        let done = format!("set {}", each.collect::<Vec<_>>().join(" "));
         let account = trail::remark(StepEvent::Set, self.key, &done, reason);
         let status = issue.status.as_str();
-        let mut planned = if let Some(first) = moved.first() {
+        let first = given.iter().chain(&moved).next();
+        let mut planned = if let Some(first) = first.map(|first| first.id.clone()) {
+            let is_given = given.is_some();
             let mut changed = Changed {
-                quiet: moved.clone(),
-                ..Changed::of(issue, first.id.clone(), Vec::new())
+                quiet: moved,
+                ..Changed::of(issue, first, given.into_iter().collect())
             };
+            if is_given {
+                self.follow_tasks(&mut changed)?;
+            }
             self.await_somebody(&mut changed)?;
             Planned::Write(Box::new(self.commit(changed, &account)?))
         } else {
@@ -108,5 +97,46 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             step.files.extend(paused);
         }
         Ok(planned)
+    }
+
+    /// The priority among these facts, all of which must be settable.
+    fn settable<'f>(&self, facts: &'f Map<String, Value>) -> Result<Option<&'f str>, Refusal> {
+        let unset = |what: String, known: Vec<String>| {
+            Err(RequestRefusal::NotSettable { what, known }.into())
+        };
+        if let Some(name) = facts.keys().find(|name| !SETTABLE.contains(&name.as_str())) {
+            return unset(quoted(name), SETTABLE.map(str::to_owned).to_vec());
+        }
+        let words = &self.protocol.definition().words.priorities;
+        let priority = facts
+            .get("priority")
+            .map(|word| word.as_str().unwrap_or_default());
+        if let Some(word) = priority.filter(|word| words.iter().all(|known| known != word)) {
+            return unset(format!("the priority {}", quoted(word)), words.clone());
+        }
+        Ok(priority)
+    }
+
+    /// The open handoffs whose priority changes, but for the `given` one, which gets it too.
+    fn prioritized(
+        &self,
+        issue: &mut Issue,
+        word: &str,
+        mut given: Option<&mut Record>,
+    ) -> Result<Vec<Record>, Stop<E>> {
+        issue.facts.insert("priority".to_owned(), word.into());
+        let mut moved = Vec::new();
+        for open in &issue.open {
+            if let Some(given) = given.as_mut().filter(|given| given.id == open.id) {
+                given.priority = Some(word.to_owned());
+                continue;
+            }
+            let mut record = self.record(&open.id)?;
+            if record.priority.as_deref() != Some(word) {
+                record.priority = Some(word.to_owned());
+                moved.push(record);
+            }
+        }
+        Ok(moved)
     }
 }

@@ -276,6 +276,8 @@ pub enum Update {
         /// The issues that it comes after from now on, if any is named.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         after: Vec<IssueKey>,
+        /// The number of a handoff, and the agent that it is given to.
+        assignee: Option<(u32, AgentName)>,
     },
     /// Records that a contract of the agent was refused.
     Refuse {
@@ -354,10 +356,10 @@ impl Update {
         match self {
             Self::Change { handoff, .. } | Self::Decide { handoff, .. } => Some(*handoff),
             Self::Annotate { handoff, .. } => *handoff,
+            Self::Set { assignee, .. } => assignee.as_ref().map(|(handoff, _)| *handoff),
             Self::GiveUp { .. }
             | Self::Reopen { .. }
             | Self::Pause { .. }
-            | Self::Set { .. }
             | Self::Refuse { .. } => None,
         }
     }
@@ -368,10 +370,14 @@ impl Update {
         match &mut self {
             Self::Change { handoff, .. } | Self::Decide { handoff, .. } => *handoff = number,
             Self::Annotate { handoff, .. } => *handoff = handoff.map(|_| number),
+            Self::Set { assignee, .. } => {
+                if let Some((handoff, _)) = assignee {
+                    *handoff = number;
+                }
+            }
             Self::GiveUp { .. }
             | Self::Reopen { .. }
             | Self::Pause { .. }
-            | Self::Set { .. }
             | Self::Refuse { .. } => {}
         }
         self

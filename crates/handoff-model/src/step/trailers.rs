@@ -80,6 +80,7 @@ const ISSUE: &[Member] = &[
     ("/except", "Except", Json),
     ("/after", "After", Json),
     ("/facts", "Facts", Json),
+    ("/assignee", "Assignee", Json),
     ("/said_at", "Said-At", Text),
 ];
 
