@@ -124,7 +124,8 @@ mod tests {
             }
             // Some tools need one of several arguments, which clap marks on none of them.
             if [
-                "cancel", "claim", "gate", "graph", "pause", "reassign", "retry", "send", "wait",
+                "cancel", "check", "claim", "gate", "graph", "pause", "reassign", "retry", "send",
+                "wait",
             ]
             .contains(&verb.words[0])
             {

@@ -3,9 +3,13 @@
 //! A line of a snapshot is: the number of the commit in the history, the finding's code, its path.
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use crate::keys::header;
 use insta::assert_snapshot;
+use test_support::TestEnvironment;
+use test_support::contracts::opening;
 use test_support::tamper::{BRANCH, Commit, Edit, Ledger, contract, folder, remove, set};
 
 /// What the audit finds. It must not stop there: the damage that comes after it is found as well.
@@ -1024,4 +1028,26 @@ fn what_stands_beside_the_message_is_found() {
     9 commit.header
     9 commit.message
     ");
+}
+
+#[test]
+fn what_others_write_during_an_audit_is_no_damage() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(1)).success();
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 2..40 {
+                env.send(opening(number)).success();
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+        while !over.load(Ordering::Relaxed) {
+            for words in [&["verify"][..], &["doctor"], &["status"]] {
+                let ran = env.handoff(words);
+                assert!(!ran.shown.contains("rewritten"), "{}", ran.shown);
+            }
+        }
+    });
+    env.assert_sound();
 }

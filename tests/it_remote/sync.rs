@@ -91,7 +91,7 @@ fn what_a_clone_lost_since_it_was_recorded_is_told_with_what_brings_it_back() {
     // As a fetch does in a mirror.
     let (env, repo) = (&pair.env, pair.env.repo());
     env.git(&repo, &["update-ref", "refs/heads/handoffs", &before]);
-    let bring_back = format!("git branch --force handoffs {lost}");
+    let bring_back = format!("git update-ref refs/heads/handoffs {lost} {before}");
     let told = pair.here(&["sync"]).exits(10);
     told.says("and this clone are in sync")
         .says("commits were removed");

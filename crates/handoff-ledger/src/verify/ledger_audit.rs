@@ -29,20 +29,25 @@ impl Ledger<'_> {
         threads: usize,
         anew: bool,
     ) -> Result<Audit, LedgerError> {
-        let tip = self.existing()?;
+        // Before the tip: a writer notes a commit only once the branch has it.
         let memory = self.memory();
+        let noted = memory.seen();
+        let tip = self.existing()?;
         let mut audit = Audit::run(self.repository(), tip, scope, threads)?;
         let is_rewritten = audit
             .findings
             .iter()
             .any(|f| f.code == FindingCode::HistoryRewritten);
-        let seen = memory.seen().filter(|_| !anew && !is_rewritten);
+        let seen = noted.filter(|_| !anew && !is_rewritten);
         if let Some(seen) = seen.filter(|seen| self.has_lost(tip, *seen)) {
             audit.findings.push(self.rewritten(tip, seen));
         }
         // An audit of one issue says nothing about the others.
         if audit.is_clean() && scope.issue.is_none() {
-            memory.saw(tip);
+            // What another process noted meanwhile is newer.
+            if memory.seen() == noted {
+                memory.saw(tip);
+            }
             // The part that was audited before counts as well.
             let covers_all = scope.since.is_none() || scope.since == memory.verified();
             if covers_all && !audit.cut_off {
@@ -116,9 +121,10 @@ impl Ledger<'_> {
     /// Findings about the newest commits since the last one that this clone knows: that one is not
     /// a step, or that the branch was rewritten.
     fn strays(&self, now: Moment) -> Result<Vec<Finding>, LedgerError> {
+        // Before the tip, as in `audit`.
+        let seen = self.memory().seen();
         let tip = self.existing()?;
         let mut found = Vec::new();
-        let seen = self.memory().seen();
         let history = |from| self.repository().first_parents(from).take(LOOK_BACK);
         let mut recent: Vec<ObjectId> = history(tip).collect::<Result<_, _>>()?;
         match recent.iter().position(|id| Some(*id) == seen) {
@@ -226,9 +232,11 @@ impl Ledger<'_> {
         );
         let mut before = self.repository().first_parents(seen).map_while(Result::ok);
         let first = if before.any(|id| id == tip) {
-            let branch = word(self.branch());
+            // Unlike `git branch --force`, refused if the branch has moved since.
+            let name = format!("refs/heads/{}", self.branch());
             format!(
-                "`git branch --force {branch} {seen}` brings them back, for `git handoff sync` to send"
+                "`git update-ref {} {seen} {tip}` brings them back, for `git handoff sync` to send",
+                word(&name)
             )
         } else {
             "compare with another clone".to_owned()
