@@ -300,7 +300,7 @@ fn an_edited_comment_counts_once() {
     other["sender"]["login"] = json!("mallory");
     let data = say(&env, &other);
     assert!(
-        did(&data).is_empty() && why(&data).contains("somebody else than its author edited it"),
+        did(&data).is_empty() && why(&data).contains("edited by someone other than its author"),
         "{data:#}"
     );
     env.assert_sound();

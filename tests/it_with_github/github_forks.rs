@@ -263,17 +263,14 @@ fn a_command_is_not_lost_while_github_does_not_say_who_may() {
     desk.env().assert_sound();
 }
 
-#[test]
-fn whatever_request_is_refused_the_gate_stays_closed_and_is_set_later() {
+/// A request is refused: whether by `gh`, and with what.
+const REFUSALS: [(bool, u16); 4] = [(false, 403), (false, 429), (false, 502), (true, 403)];
+
+/// Runs something once for each request that it makes, each time with that one refused, for a commit that nobody
+/// approved. The next sweep does what is left.
+fn refused_in_turn(run: impl Fn(&Desk, usize, &Value) -> Run) {
     let desk = desk();
     desk.git(&["checkout", "-q", &desk.branch]);
-    let fresh = |text: &str| {
-        desk.next(text);
-        desk.env().wait_minutes(1);
-        let mut described = desk.pull_request(7, &desk.branch, "Closes #87");
-        described["updated_at"] = json!(desk.at());
-        described
-    };
     let refuse = |by_gh: bool, at: usize, status: u16| {
         if by_gh {
             let file = desk.env().root().join("github/refuse.json");
@@ -282,60 +279,65 @@ fn whatever_request_is_refused_the_gate_stays_closed_and_is_set_later() {
             desk.runner.api.refuses(at, status);
         }
     };
-    let was_refused = |by_gh: bool| {
-        if by_gh {
-            desk.runner.kept("refuse.json") == json!([])
-        } else {
-            desk.runner.api.refuses(usize::MAX, 200)
-        }
-    };
-    let set = || desk.runner.api.status(&desk.head());
-    let mut run = 100;
-    let (mut gates, mut events) = (0, 0);
-    for (by_gh, status) in [(false, 403), (false, 429), (true, 403)] {
-        // A sweep: nobody approved the commit.
+    let mut runs = 0;
+    for (by_gh, status) in REFUSALS {
         for at in 0.. {
-            desk.runner
-                .api
-                .knows(&fresh(&format!("{by_gh} {status} {at}")));
+            let about = format!("{by_gh} {status} {at}");
+            desk.next(&about);
+            desk.env().wait_minutes(1);
+            let mut described = desk.pull_request(7, &desk.branch, "Closes #87");
+            described["updated_at"] = json!(desk.at());
+            desk.runner.api.knows(&described);
+            runs += 1;
             refuse(by_gh, at, status);
-            desk.sweep();
-            let done = !was_refused(by_gh);
+            let ran = run(&desk, runs, &described);
+            let was_refused = match by_gh {
+                true => desk.runner.kept("refuse.json") == json!([]),
+                false => desk.runner.api.refuses(usize::MAX, 200),
+            };
             refuse(by_gh, usize::MAX >> 1, 200);
-            assert_ne!(set().map(|set| set.0).as_deref(), Some("success"));
+            let set = desk.runner.api.status(&desk.head());
+            assert_ne!(set.map(|set| set.0).as_deref(), Some("success"), "{about}");
+            if ran
+                .jobs
+                .get("record")
+                .is_some_and(|result| result == "failure")
+            {
+                run(&desk, runs, &described).job("record", "success");
+            }
             desk.sweep().job("gate", "success");
-            assert_eq!(desk.state(), "failure", "{by_gh} {status} {at}");
-            gates += 1;
-            if done {
-                break;
+            assert_eq!(desk.state(), "failure", "{about}");
+            if ran.jobs.contains_key("record") {
+                let noted = desk.env().data(&["status", "87"]).to_string();
+                assert!(noted.contains(&desk.head()), "{about}: lost");
             }
-        }
-        // An event of the intake, which is started again if it failed.
-        for at in (0..).take_while(|_| status == 403) {
-            let described = fresh(&format!("event {by_gh} {status} {at}"));
-            run += 1;
-            let payload = json!({ "action": "synchronize", "number": 7, "pull_request": described,
-                "repository": described["base"]["repo"], "sender": person("octocat") });
-            let event = Event::new("pull_request_target", run, payload);
-            refuse(by_gh, at, status);
-            let ran = desk.runner.run("handoff-intake.yml", &event);
-            let done = !was_refused(by_gh);
-            refuse(by_gh, usize::MAX >> 1, 200);
-            assert_ne!(set().map(|set| set.0).as_deref(), Some("success"));
-            if ran.jobs["record"] == "failure" {
-                let again = desk.runner.run("handoff-intake.yml", &event.again());
-                again.job("record", "success");
-            }
-            desk.sweep();
-            assert_eq!(desk.state(), "failure", "{by_gh} {status} {at}");
-            let noted = desk.env().data(&["status", "87"]).to_string();
-            assert!(noted.contains(&desk.head()), "{by_gh} {status} {at}: lost");
-            events += 1;
-            if done {
+            if !was_refused {
                 break;
             }
         }
     }
-    assert!(gates > 10 && events > 8, "{gates} {events}");
+    assert!(runs > 4 * REFUSALS.len(), "{runs}");
     desk.env().assert_sound();
+}
+
+#[test]
+fn whatever_request_of_a_sweep_is_refused_the_gate_stays_closed_and_is_set_later() {
+    refused_in_turn(|desk, _, _| desk.sweep());
+}
+
+#[test]
+fn whatever_request_of_an_event_is_refused_the_gate_stays_closed_and_nothing_is_lost() {
+    let before = std::cell::Cell::new(0);
+    refused_in_turn(|desk, number, described| {
+        let payload = json!({ "action": "synchronize", "number": 7, "pull_request": described,
+            "repository": described["base"]["repo"], "sender": person("octocat") });
+        let event = Event::new(
+            "pull_request_target",
+            100 + u32::try_from(number).unwrap(),
+            payload,
+        );
+        let is_again = before.replace(number) == number;
+        let event = if is_again { event.again() } else { event };
+        desk.runner.run("handoff-intake.yml", &event)
+    });
 }

@@ -31,8 +31,8 @@ struct Kept {
     /// The oldest first.
     statuses: Vec<Value>,
     faults: Vec<Fault>,
-    /// How many requests are answered before one is refused, and how.
-    refused: Option<(usize, u16)>,
+    /// How many requests are answered before some are refused, how, and how many are left of those.
+    refused: Option<(usize, u16, usize)>,
     /// Reviews, with their pull requests.
     reviews: Vec<(u64, Value)>,
     /// Pull requests, and the issues that somebody linked to them.
@@ -65,12 +65,20 @@ impl Api {
                     .faults
                     .iter_mut()
                     .find(|fault| fault.times > 0 && asked.starts_with(fault.at));
-                let refused = kept.refused.take();
-                kept.refused =
-                    refused.and_then(|(left, status)| Some((left.checked_sub(1)?, status)));
+                let refused = match &mut kept.refused {
+                    Some((0, status, times @ 1..)) => {
+                        *times -= 1;
+                        Some(*status)
+                    }
+                    Some((before @ 1.., ..)) => {
+                        *before -= 1;
+                        None
+                    }
+                    _ => None,
+                };
                 let (status, answer, mut headers) = match fault {
-                    _ if refused.is_some_and(|(left, _)| left == 0) => {
-                        let status = refused.unwrap().1;
+                    _ if refused.is_some() => {
+                        let status = refused.unwrap();
                         let wait = vec![("retry-after", "3600".to_owned())];
                         let wait = if status == 429 { wait } else { Vec::new() };
                         (status, json!({ "message": "Not now" }), wait)
@@ -129,10 +137,13 @@ impl Api {
         self.kept.lock().unwrap().faults.push(fault);
     }
 
-    /// Refuses one request, once so many were answered; returns whether the one before was refused.
+    /// Refuses one request, once so many were answered, and those that try it again at once; returns whether the one
+    /// before was refused.
     pub(crate) fn refuses(&self, after: usize, status: u16) -> bool {
-        let before = self.kept.lock().unwrap().refused.replace((after, status));
-        before.is_none()
+        let tries = |status| if status >= 500 { 3 } else { 1 };
+        let new = (after, status, tries(status));
+        let before = self.kept.lock().unwrap().refused.replace(new);
+        before.is_none_or(|(_, status, left)| left < tries(status))
     }
 
     /// Somebody reviews a pull request.
