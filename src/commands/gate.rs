@@ -10,8 +10,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::args::gate::GateArgs;
-use crate::context::Context;
+use crate::args::remote::AskArgs;
+use crate::context::fresh::{Fresh, Reading};
 use crate::context::here::issue_of;
+use crate::context::{Context, fresh};
 use crate::environment::now;
 use crate::exit;
 use crate::failure::{ErrorCode, Failure, hint};
@@ -24,8 +26,8 @@ use crate::view::Look;
 ///
 /// Exits 0 if it does, and 1 if it does not. The protocol defines the requirements, and which apply by
 /// default (`merge`). Of the contracts that meet a requirement or undo it, the newest decides. Every
-/// protocol has `completed`. A depth-1 fetch of the ledger is enough, unless a requirement or --signed
-/// looks at committers or keys.
+/// protocol has `completed`. If the ledger has a remote, asks it first, for at most 2 seconds. A depth-1
+/// fetch of the ledger is enough, unless a requirement or --signed looks at committers or keys.
 ///
 /// An approval holds for another commit if a clean merge of the approved changes with a newer base
 /// branch gives it. Where the ledger lists keys, an issue of another protocol than the default one
@@ -50,14 +52,16 @@ pub(crate) struct Arguments {
     /// The output format
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     format: Format,
+    #[command(flatten)]
+    asks: AskArgs,
 }
 
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let is_github = self.format.is_github(output);
         let repository = context.repository()?;
-        let ledger = context.ledger(&repository)?;
-        let tip = ledger.tip()?;
+        let reading = context.fresh(&repository, self.asks.offline, output)?;
+        let Reading { ledger, tip, fresh } = reading;
         let named = self.issue.as_deref().or(self.named.as_deref());
         let key = match self.gate.branch(&repository).filter(|_| named.is_none()) {
             Some(branch) => issue_of(branch, &tip)?,
@@ -80,7 +84,10 @@ impl Arguments {
             passed: judgement.passes(),
             head: judgement.head,
             requirements: judgement.requirements,
+            fresh,
         };
+        let told = view.fresh.as_ref();
+        fresh::say(told.filter(|one| view.passed || !one.is_missed()), output);
         if is_github {
             let remarks: Vec<Annotation> = view.requirements.iter().map(remark).collect();
             annotations::show(output, &remarks, &view.text(&output.look(now)))?;
@@ -180,6 +187,8 @@ pub(crate) struct GateView {
     head: Option<ObjectId>,
     /// the result for each requirement
     requirements: Vec<Answered>,
+    /// whether the remote was asked first; null if the ledger has no remote
+    fresh: Option<Fresh>,
 }
 
 impl Answer for GateView {

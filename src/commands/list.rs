@@ -8,7 +8,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::args::filter::Filter;
-use crate::context::Context;
+use crate::args::remote::AskArgs;
+use crate::context::fresh::{Fresh, Reading};
+use crate::context::{Context, fresh};
 use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::page::{Page, PageArgs};
@@ -19,7 +21,8 @@ use crate::view::Look;
 
 /// List handoffs, open and closed
 ///
-/// Reads the ledger's newest state, not its history. All filters must match. Archived issues are
+/// Reads the ledger's newest state, not its history. If the ledger has a remote, asks it first, for at
+/// most 2 seconds. All filters must match. Archived issues are
 /// listed with --archived, or by --issue.
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -35,6 +38,8 @@ pub(crate) struct Arguments {
     archived: bool,
     #[command(flatten)]
     page: PageArgs,
+    #[command(flatten)]
+    asks: AskArgs,
 }
 
 /// The handoffs that meet every condition.
@@ -51,6 +56,8 @@ pub(crate) struct ListView {
     paused: BTreeMap<IssueKey, Paused>,
     #[serde(flatten)]
     page: Page,
+    /// whether the remote was asked first; null if the ledger has no remote
+    fresh: Option<Fresh>,
     #[serde(skip)]
     is_one_issue: bool,
 }
@@ -90,8 +97,7 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         output.paged();
         let repository = context.repository()?;
-        let tip = context.tip(&repository)?;
-        output.tell_pauses(&tip);
+        let Reading { tip, fresh, .. } = context.fresh(&repository, self.asks.offline, output)?;
         let query = self.filter.query(&tip)?;
         let mut records = Vec::new();
         if let Some(issue) = &self.filter.issue {
@@ -122,12 +128,16 @@ impl Arguments {
         let paused = tip.paused_among(handoffs.iter().map(|h| h.record().id.issue()))?;
         let is_one_issue = self.filter.issue.is_some();
         let other_protocols = others(&tip, &handoffs)?;
-        output.answer(&ListView {
+        let view = ListView {
             handoffs,
             other_protocols,
             paused,
             page,
+            fresh,
             is_one_issue,
-        })
+        };
+        output.answer(&view)?;
+        fresh::say(view.fresh.as_ref(), output);
+        Ok(())
     }
 }

@@ -12,8 +12,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::args::filter::ensure_agent;
+use crate::args::remote::AskArgs;
 use crate::args::{duration, moment as moments};
-use crate::context::Context;
+use crate::context::fresh::{Fresh, Reading};
+use crate::context::{Context, fresh};
 use crate::failure::{ErrorCode, Failure};
 use crate::output::page::{Page, PageArgs};
 use crate::output::{Answer, Output};
@@ -23,7 +25,8 @@ use crate::view::Look;
 ///
 /// A line has the commit, when the step was made, by which agent, how long the handoff waited or was
 /// held, and what happened and why. This is the branch's history; the equivalent git command is
-/// printed below it. All filters must match.
+/// printed below it. If the ledger has a remote, asks it first, for at most 2 seconds. All filters must
+/// match.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff log 123
@@ -54,11 +57,10 @@ pub(crate) struct Arguments {
     /// Show only each step's commit and subject
     #[arg(long)]
     oneline: bool,
-    /// No other way: it asks no remote
-    #[arg(long = "offline", hide = true)]
-    _offline: bool,
     #[command(flatten)]
     page: PageArgs,
+    #[command(flatten)]
+    asks: AskArgs,
 }
 
 /// The minimum length of an abbreviated commit in `--after`.
@@ -84,8 +86,8 @@ impl Arguments {
         }
         output.paged();
         let repository = context.repository()?;
-        let ledger = context.ledger(&repository)?;
-        let tip = ledger.tip()?;
+        let reading = context.fresh(&repository, self.asks.offline, output)?;
+        let Reading { ledger, tip, fresh } = reading;
         let key: Option<IssueKey> = self.issue.as_deref().map(str::parse).transpose()?;
         let most = self.page.most(output);
         // The first commit's author is a person.
@@ -119,7 +121,9 @@ impl Arguments {
             cut_off,
             oneline: self.oneline,
             page,
+            fresh: fresh.clone(),
         })?;
+        fresh::say(fresh.as_ref(), output);
         if cut_off {
             output.say(&format!("older steps are not in this clone: {DEEPEN}"));
         }
@@ -225,6 +229,8 @@ pub(crate) struct LogView<'a> {
     cut_off: bool,
     #[serde(flatten)]
     page: Page,
+    /// whether the remote was asked first; null if the ledger has no remote
+    fresh: Option<Fresh>,
     /// Whether to show only commits and subjects.
     #[serde(skip)]
     oneline: bool,

@@ -544,3 +544,38 @@ fn age(clones: &Clones) {
         }
     }
 }
+
+#[test]
+fn a_gate_judges_by_what_the_remote_has() {
+    let clones = Clones::under(&["--protocol", "review"]);
+    let git = |args: &[&str]| drop(clones.env.git(&clones.other, args));
+    git(&["switch", "-q", "-c", "csv"]);
+    git(&["commit", "-q", "--allow-empty", "-m", "The parcels as CSV"]);
+    git(&["push", "-q", "origin", "csv"]);
+    for line in [
+        "send --issue 7 --to reviewer --as coder --set branch=csv --set summary=Done",
+        "claim 7 --as reviewer",
+        "send --issue 7 --to end --as reviewer --set summary=Good",
+        "gate 7",
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        clones.there(&words).success();
+    }
+    clones.env.handoff(&["fetch"]).success();
+    let reject = ["reject", "7.2", "--as", "maintainer", "--reason", "no"];
+    clones.env.handoff(&reject).success();
+    let told = |ran: Ran, text: &str| {
+        assert_eq!(ran.stderr.matches(text).count(), 1, "{}", ran.shown);
+    };
+    for reads in [&["gate", "7"][..], &["list"], &["log"]] {
+        let ran = clones.there(&with(reads, &["--offline"])).success();
+        told(ran, "Z, origin was not asked");
+    }
+    clones.there(&["log"]).success().says("disapproved");
+    clones.there(&["gate", "7"]).exits(1).says("disapproved");
+    clones.take_away();
+    told(
+        clones.there(&["gate", "7"]).exits(1),
+        "origin is out of reach (",
+    );
+}

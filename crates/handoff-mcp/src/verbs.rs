@@ -181,9 +181,9 @@ pub const VERBS: &[Verb] = &[
         .without(&["_offline", "contract"]),
     Verb::reads(&["context"]).worker(),
     Verb::reads(&["list"]).lead().without(&[
-        "archived", "person", "label", "title", "on", "priority", "query",
+        "archived", "person", "label", "title", "on", "offline", "priority", "query",
     ]),
-    Verb::reads(&["log"]).lead().without(&["_offline"]),
+    Verb::reads(&["log"]).lead().without(&["offline"]),
     Verb::writes(&["next"]).lead(),
     Verb::reads(&["wait"])
         .worker()
@@ -199,6 +199,7 @@ pub const VERBS: &[Verb] = &[
     Verb::reads(&["gate"]).lead().without(&[
         "format",
         "named",
+        "offline",
         "policy",
         "protocol",
         "pull_request",

@@ -63,6 +63,11 @@ impl Fresh {
         self.asked && self.trouble.is_none()
     }
 
+    /// Whether the remote was asked in vain, which every failure says.
+    pub fn is_missed(&self) -> bool {
+        self.trouble.is_some()
+    }
+
     /// What is wrong with an answering remote's ledger: it was rewritten, or is not a ledger.
     pub fn fault(&self) -> Option<&str> {
         let is_fault = self.asked && !self.is_out_of_reach;
