@@ -535,6 +535,31 @@ fn hand(env: &TestEnvironment, from: &str, to: &str, set: &[&str]) -> Ran {
     env.handoff(&head.into_iter().chain(set).collect::<Vec<_>>())
 }
 
+/// Findings given by index and whole are all recorded, or the request is refused.
+#[test]
+fn findings_given_in_two_ways_are_all_recorded() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init", "--protocol", "review"]).success();
+    env.git(&env.repo(), &["switch", "-q", "-c", "csv"]);
+    commit(&env, "The parcels as CSV");
+    hand(&env, "coder", "reviewer", &["branch=csv", "summary=Done"]).success();
+    env.claim("7", "reviewer").success();
+    let [text, severity] = ["findings.0.text=First", "findings.0.severity=blocking"];
+    let refused = hand(&env, "reviewer", "coder", &["summary=x", HEADER, text]);
+    refused.exits(2).says(
+        "findings.0.text is given twice: as \"First\" and in the entry findings={\"severity\"",
+    );
+    hand(
+        &env,
+        "reviewer",
+        "coder",
+        &["summary=x", text, severity, HEADER],
+    )
+    .success();
+    assert_eq!(findings_of(&env, "7"), ["F1 open", "F2 open"]);
+    env.assert_sound();
+}
+
 /// What is said to be fixed must be in a commit; what is not to be fixed needs none.
 #[test]
 fn a_fix_without_a_commit_is_refused_where_no_commits_are_counted() {

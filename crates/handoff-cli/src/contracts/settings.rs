@@ -85,7 +85,7 @@ impl Setting {
 /// A usage [`Failure`] for an unknown field, or a value of the wrong type.
 pub fn set(contract: &mut Value, schema: &Value, all: &[Setting]) -> Result<(), Failure> {
     let template = contract.clone();
-    let mut begun = Vec::new();
+    let mut given = Given::default();
     // A placeholder for `send` may be copied from a command: it sets nothing.
     for setting in all.iter().filter(|one| !one.is_by_send()) {
         let path = path_of(&setting.field, schema, contract)?;
@@ -133,20 +133,109 @@ pub fn set(contract: &mut Value, schema: &Value, all: &[Setting]) -> Result<(), 
             text.trim().is_empty() && items.is_some_and(|items| !accepts(items, "string"));
         if is_list && is_none {
             *place(contract, &template, &path) = Value::Array(Vec::new());
-            begun.push(path);
+            given.forget(&path);
         } else if is_list && is_entry(text, items) {
             let entry = known(typed(text, items).map_err(wrong)?, items)?;
-            let list = place(contract, &template, &path);
-            match list {
-                Value::Array(entries) if begun.contains(&path) => entries.push(entry),
-                filled_in => *filled_in = Value::Array(vec![entry]),
-            }
-            begun.push(path);
+            given.add(place(contract, &template, &path), path, entry, setting);
         } else {
+            given.ensure_new(&path, setting)?;
             *place(contract, &template, &path) = known(typed(text, kinds).map_err(wrong)?, kinds)?;
+            given.forget(&path);
+            given.parts.push(placed(contract, path));
         }
     }
     Ok(())
+}
+
+/// What is given so far: entries of lists, whole or by index. Neither may replace the other.
+#[derive(Default)]
+struct Given<'s> {
+    /// The paths of entries given whole, with their settings.
+    whole: Vec<(Vec<String>, &'s Setting)>,
+    /// The paths of what is given by path.
+    parts: Vec<Vec<String>>,
+}
+
+impl<'s> Given<'s> {
+    fn forget(&mut self, path: &[String]) {
+        self.whole.retain(|(at, _)| !at.starts_with(path));
+        self.parts.retain(|at| !at.starts_with(path) || at == path);
+    }
+
+    fn paths(&self) -> impl Iterator<Item = &Vec<String>> {
+        let whole = self.whole.iter().map(|(at, _)| at);
+        whole.chain(&self.parts)
+    }
+
+    /// Adds a whole entry to a list, after those that are given already. The template's entries
+    /// give way.
+    fn add(&mut self, list: &mut Value, path: Vec<String>, entry: Value, setting: &'s Setting) {
+        let entry_at = |index: usize| [&path[..], &[index.to_string()]].concat();
+        let is_begun = |path: &[String]| {
+            let mut inside = self.paths().filter(|at| at.len() > path.len());
+            inside.any(|at| at.starts_with(path))
+        };
+        let index = match list {
+            Value::Array(entries) if is_begun(&path) => {
+                let mut all = 0..entries.len();
+                let free =
+                    all.find(|index| !self.paths().any(|at| at.starts_with(&entry_at(*index))));
+                match free {
+                    Some(index) => entries[index] = entry,
+                    None => entries.push(entry),
+                }
+                free.unwrap_or(entries.len() - 1)
+            }
+            filled_in => {
+                *filled_in = Value::Array(vec![entry]);
+                0
+            }
+        };
+        let at = entry_at(index);
+        self.whole.push((at, setting));
+    }
+
+    /// Refuses a path to what an entry given whole has already.
+    fn ensure_new(&self, path: &[String], setting: &Setting) -> Result<(), Failure> {
+        let has = |(at, whole): &&(Vec<String>, &Setting)| {
+            let entry: Value = serde_json::from_str(&whole.value).unwrap_or_default();
+            let member = path.strip_prefix(&at[..]).map(pointer_of);
+            member.is_some_and(|member| match entry.pointer(&member) {
+                Some(value) => left_to_fill(value).is_empty(),
+                None => member.is_empty(),
+            })
+        };
+        let Some((at, whole)) = self.whole.iter().find(has) else {
+            return Ok(());
+        };
+        let text = format!(
+            "{} is given twice: as {} and in the entry {}={}",
+            setting.field,
+            quoted(&setting.value),
+            whole.field,
+            whole.value
+        );
+        let hint = format!(
+            "give it once; for a further entry give another whole `--set {}=…`",
+            dotted(&pointer_of(&at[..at.len() - 1]))
+        );
+        Err(Failure::usage(text).hint(hint))
+    }
+}
+
+/// A path as it is in a contract: an index past a list's end is its last entry's.
+fn placed(contract: &Value, mut path: Vec<String>) -> Vec<String> {
+    let mut here = contract;
+    for name in &mut path {
+        if let (Value::Array(entries), Ok(index)) = (here, name.parse::<usize>()) {
+            let index = index.min(entries.len() - 1);
+            *name = index.to_string();
+            here = &entries[index];
+        } else {
+            here = &here[name.as_str()];
+        }
+    }
+    path
 }
 
 /// Whether a text is one entry of a list rather than the whole list: it is not a list, or the
@@ -756,6 +845,29 @@ mod tests {
         ] {
             assert_eq!(with(given).unwrap()["groups"], groups, "{given:?}");
         }
+        let (by_index, whole) = (
+            ["findings.0.text=a", "findings.0.line=1"],
+            "findings={\"text\":\"b\"}",
+        );
+        for (given, findings) in [
+            (
+                vec![by_index[0], by_index[1], whole, whole],
+                json!([{"text": "a", "line": 1}, {"text": "b"}, {"text": "b"}]),
+            ),
+            (
+                vec!["findings.3.text=a", whole, "steps.0=x", "steps=y"],
+                json!([{"text": "b"}, {"text": "a"}]),
+            ),
+            (vec![whole, by_index[1]], json!([{"text": "b", "line": 1}])),
+        ] {
+            assert_eq!(with(&given).unwrap()["findings"], findings, "{given:?}");
+        }
+        assert_eq!(
+            with(&[whole, by_index[0]]).unwrap_err(),
+            "findings.0.text is given twice: as \"a\" and in the entry findings={\"text\":\"b\"}"
+        );
+        let steps = with(&["steps.0=x", "steps=y"]).unwrap();
+        assert_eq!(steps["steps"], json!(["x", "y"]));
         let mut contract = skeleton();
         contract["steps"] = json!(["filled in"]);
         let given = ["steps=one", "steps=two"].map(|text| text.parse().unwrap());
