@@ -439,7 +439,7 @@ fn a_policy_outside_the_ledger_says_all_that_counts() {
     --- stderr
     error: "[root]/policy.json" is not a policy for a gate
        gate.policy it is not a policy: unknown field `requires`, expected one of `format`, `protocol`, `require`, `signed`, `signers`, `exempt` at line 1 column 22
-    hint: the gate stays closed; docs/gate.md describes the file; see `git handoff explain gate_policy_refused`
+    hint: the gate stays closed; `git handoff help gate.md` describes the file
     --- exit 2
     "#);
     // What is not here can't be shown.

@@ -472,7 +472,7 @@ fn what_was_rejected_or_cancelled_may_be_sent_again() {
     $ git handoff cancel 87.3 --as fixer-agent
     --- stderr
     error: fixer-agent cannot cancel 87.3, which was handed to implementer-agent
-    hint: its sender, implementer-agent or an orchestrator can; see `git handoff show 87.3`
+    hint: its sender, its receiver (implementer-agent), an orchestrator or a person can; see `git handoff show 87.3`
     --- exit 4
     $ git handoff cancel 87.3 --as prep-agent --reason 'wrong port'
     87.3 prep-agent → implementer-agent: cancelled

@@ -126,7 +126,7 @@ impl Explained for RoleRefusal {
             }
             Self::NotYours { id, to, .. } | Self::NotDecider { id, to, .. } => {
                 ErrorCode::NotYours.hint(hint!(
-                    "its sender, {} or an orchestrator can; see `git handoff show {}`",
+                    "its sender, its receiver ({}), an orchestrator or a person can; see `git handoff show {}`",
                     to,
                     id
                 ))
