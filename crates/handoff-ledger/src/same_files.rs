@@ -7,7 +7,6 @@ use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::IssueKey;
 use handoff_base::text::quoted;
 use handoff_model::{Record, Update, View};
-use handoff_protocol::State;
 
 use super::base_branch::base_branch;
 use super::error::LedgerError;
@@ -93,7 +92,7 @@ impl Snapshot<'_> {
             }
             let mut is_held = false;
             for entry in open.iter().filter(|entry| entry.id.issue() == other) {
-                is_held |= self.open_record(entry)?.state == State::InProgress;
+                is_held |= self.open_record(entry)?.lease.is_some();
             }
             found.push(SameFiles {
                 issue: other.clone(),
