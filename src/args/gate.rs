@@ -38,7 +38,7 @@ pub(crate) struct GateArgs {
     #[command(flatten)]
     policy: PolicyArgs,
     /// The commit that must meet the requirements, or one with the same changes; by default the newest
-    /// known of the open pull request
+    /// known of the open pull request, else its branch's
     #[arg(long, value_name = "COMMIT")]
     head: Option<String>,
     /// Judge as the check on this pull request does: its newest commit, whether the policy exempts

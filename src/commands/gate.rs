@@ -3,7 +3,7 @@ use handoff::base::ObjectId;
 use handoff::base::text::continued;
 use handoff::ledger::attention::of_folder;
 use handoff::ledger::{OtherProtocol, judge_gate};
-use handoff::model::{Answered, IssueSummary, Remedy, View};
+use handoff::model::{Answered, IssueStatus, IssueSummary, Remedy, View, person};
 use handoff::protocol::{Identity, PERSON, Protocol};
 use handoff_cli::output::annotations::{Annotation, Weight};
 use schemars::JsonSchema;
@@ -16,7 +16,7 @@ use crate::context::here::issue_of;
 use crate::context::{Context, fresh};
 use crate::environment::now;
 use crate::exit;
-use crate::failure::{ErrorCode, Failure, hint};
+use crate::failure::{ErrorCode, Failure};
 use crate::output::annotations::Format;
 use crate::output::{Answer, Output, annotations};
 use crate::render;
@@ -26,8 +26,8 @@ use crate::view::Look;
 ///
 /// Exits 0 if it does, and 1 if it does not. The protocol defines the requirements, and which apply by
 /// default (`merge`). Of the contracts that meet a requirement or undo it, the newest decides. Every
-/// protocol has `completed`. If the ledger has a remote, asks it first, for at most 2 seconds. A depth-1
-/// fetch of the ledger is enough, unless a requirement or --signed looks at committers or keys.
+/// protocol has `completed`. The ledger's remote is asked first. A depth-1 fetch of the ledger is enough,
+/// unless a requirement or --signed looks at committers or keys.
 ///
 /// An approval holds for another commit if a clean merge of the approved changes with a newer base
 /// branch gives it. Where the ledger lists keys, an issue of another protocol than the default one
@@ -74,7 +74,8 @@ impl Arguments {
                 .hint("`git handoff list` shows every issue"));
         };
         let rules = tip.rules(issue.protocol.as_str())?;
-        let request = self.gate.read(context, (&ledger, &tip), &key)?;
+        let mut request = self.gate.read(context, (&ledger, &tip), &key)?;
+        request.offline = self.asks.offline;
         let judgement = judge_gate(&tip, &folder, &issue, &rules, &request)?;
         let now = now()?;
         let view = GateView {
@@ -123,7 +124,7 @@ impl Arguments {
             )),
             None => match person_asked(rules.protocol(), &view) {
                 Some(hint) => failure.hint(hint),
-                None => failure.hint(hint!("see `git handoff status {}` for whose turn it is", key)),
+                None => failure.hint(turn(&view.issue, rules.protocol())),
             },
         };
         if output.is_json() {
@@ -132,6 +133,20 @@ impl Arguments {
         output.answer(&view)?;
         Err(failure)
     }
+}
+
+/// Whose turn it is, or how an issue that is over goes on.
+fn turn(issue: &IssueSummary, protocol: &Protocol) -> String {
+    let key = &issue.key;
+    let what = match issue.status {
+        IssueStatus::Open => {
+            return format!("see `git handoff status {key}` for whose turn it is");
+        }
+        IssueStatus::Completed => "is completed; for new work",
+        IssueStatus::Cancelled => "was cancelled; to go on with it",
+    };
+    let agent = person(protocol).map_or("AGENT", |person| person.as_str());
+    format!("the issue {what}: `git handoff reopen {key} --as {agent} --reason WHY`")
 }
 
 /// The command for a person, for the first requirement that lacks an approval.
@@ -161,7 +176,7 @@ fn person_asked(protocol: &Protocol, view: &GateView) -> Option<String> {
             one.by.as_ref()?
         ),
         (Remedy::Approve(id, Some(by)) | Remedy::ApproveCode(id, by), _) => {
-            format!("new code changes that, or {by}: `git handoff approve {id} --as {by}`")
+            format!("{by} ends that by an approval: `git handoff approve {id} --as {by}`")
         }
         (Remedy::Approve(id, None), _) => {
             format!("a person approves it: `git handoff approve {id} --as {person}`")

@@ -21,8 +21,7 @@ use crate::view::Look;
 
 /// List handoffs, open and closed
 ///
-/// Reads the ledger's newest state, not its history. If the ledger has a remote, asks it first, for at
-/// most 2 seconds. All filters must match. Archived issues are
+/// Reads the ledger's newest state, not its history; asks its remote first. All filters must match. Archived issues are
 /// listed with --archived, or by --issue.
 #[derive(Args)]
 #[command(after_help = "Examples:

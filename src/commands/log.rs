@@ -25,8 +25,7 @@ use crate::view::Look;
 ///
 /// A line has the commit, when the step was made, by which agent, how long the handoff waited or was
 /// held, and what happened and why. This is the branch's history; the equivalent git command is
-/// printed below it. If the ledger has a remote, asks it first, for at most 2 seconds. All filters must
-/// match.
+/// printed below it. The ledger's remote is asked first. All filters must match.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff log 123

@@ -157,6 +157,7 @@ fn who_wrote_the_code_does_not_approve_it_if_the_gate_asks_for_another() {
 #[test]
 fn an_approval_is_of_the_code_that_was_reviewed() {
     let env = approved();
+    let reviewed = commit_at(&env, "HEAD");
     assert!(is_open(&env, &["--issue", "87", "--head", "HEAD"]));
     // The same files under another message, as after a rebase.
     env.git(
@@ -183,7 +184,18 @@ fn an_approval_is_of_the_code_that_was_reviewed() {
     hint: see `git handoff status 87` for whose turn it is
     --- exit 1
     ");
-    assert!(is_open(&env, &["--issue", "87"]));
+    // The branch is what is merged, if no commit is named; once it is gone, what was merged.
+    env.handoff(&["gate", "87"])
+        .exits(1)
+        .says("the same changes, and ")
+        .says(" is at [commit]");
+    let branch = env.git(&env.repo(), &["branch", "--show-current"]);
+    env.git(&env.repo(), &["checkout", "-q", "main"]);
+    env.git(&env.repo(), &["merge", "-q", "--ff-only", &reviewed]);
+    env.git(&env.repo(), &["branch", "-q", "-D", branch.trim()]);
+    env.handoff(&["gate", "87"])
+        .success()
+        .says("; it is merged into main");
 }
 
 #[test]
@@ -394,11 +406,11 @@ fn a_person_other_than_who_wrote_the_code_approves_it() {
     ");
     assert!(!is_open(&env, &asked));
     let said = env.handoff(&[&["gate"], &asked[..]].concat()).exits(1);
-    said.says("new code changes that, or maintainer: `git handoff approve 87.4 --as maintainer`");
+    said.says("maintainer ends that by an approval: `git handoff approve 87.4 --as maintainer`");
     // A reviewer's approval does not outweigh it.
     let said = env.handoff(&["gate", "87"]).exits(1);
     said.says("✗ not approved: 87.3 disapproved at [commit] by maintainer: \"no tests\"")
-        .says("new code changes that, or maintainer: `git handoff approve 87.4 --as maintainer`");
+        .says("maintainer ends that by an approval: `git handoff approve 87.4 --as maintainer`");
     approve("robin", &[]).success();
     assert!(is_open(&env, &asked) && is_open(&env, &["87"]));
 
@@ -647,8 +659,7 @@ fn an_approval_is_of_what_its_claim_showed_unless_it_names_another() {
     assert!(sent.stderr.contains(&again), "{}", sent.shown);
     says(sent, &format!(" at {}", &shown[..10]));
     says(env.handoff(&["show", "87.5"]).success(), &shown[..10]);
-    let gate = env.handoff(&["gate", "87"]).success();
-    says(gate, &format!("of commit {}", &shown[..10]));
+    assert!(!is_open(&env, &["87"]), "the branch is elsewhere");
     assert!(is_open(&env, &["87", "--head", &shown]));
     assert!(!is_open(&env, &["87", "--head", &unseen]));
     // As it was printed.
@@ -704,7 +715,11 @@ fn an_objection_outlives_whoever_it_is_not_from() {
     env.handoff(&["gate", "87"])
         .exits(1)
         .says("87.5 by validator-agent objects")
-        .says("87.7 approves the same code, commit");
+        .says("87.7 approves the same code, commit")
+        .says("or a person: `git handoff approve 87.7 --as maintainer`");
+    let approve = ["approve", "87.7", "--as", "maintainer", "--worker", "robin"];
+    env.handoff(&approve).success();
+    assert!(is_open_at(&env));
     let reject = [
         "reject",
         "87.7",

@@ -117,7 +117,7 @@ fn an_issue_with_nothing_open_is_given_up_and_nobody_is_told() {
     ✗ not completed: issue 7 is cancelled
     --- stderr
     error: issue 7 is not completed
-    hint: see `git handoff status 7` for whose turn it is
+    hint: the issue was cancelled; to go on with it: `git handoff reopen 7 --as maintainer --reason WHY`
     --- exit 1
     $ git handoff log --event give_up
     [commit]  2026-03-02 09:10:00Z  issue-manager    7 given up: no longer needed

@@ -8,21 +8,24 @@ use handoff_base::ids::AgentName;
 use handoff_base::text::word;
 use handoff_base::{Code, ObjectId, short_id};
 use handoff_git::{Named, Repository, Stored, Tree, undone_by_rebase};
-use handoff_model::branches::short_name;
+use handoff_model::branches::{nameable, short_name};
 use handoff_model::value::scalar;
 use handoff_model::{
     Answered, Evidence, GatePolicy, Issue, JudgedCode, LookupRefusal, Record, Refusal, Remedy,
     Said, StepEvent, Verdict, View, disapproval, layout, said_by_worker, trailers,
 };
-use handoff_protocol::{BASE, Check, Event, HEAD, Identity, PULL_REQUEST_STATE, Signers};
+use handoff_protocol::{BASE, BRANCH, Check, Event, HEAD, Identity, PULL_REQUEST_STATE, Signers};
 
 use super::base_branch::base_branch;
 use super::context::contract_value;
 use super::error::LedgerError;
-use super::origin_code::{OnOrigin, on_origin};
+use super::origin_code::{OnOrigin, asked, on_origin};
 use super::recorded_step::StepReader;
 use super::signing::{By, Demand, judge};
 use super::snapshot::{IssueFolder, Rules, Snapshot};
+
+/// A branch and its commit.
+type Branch = (String, ObjectId);
 
 /// A request to a gate.
 #[derive(Clone, Debug, Default)]
@@ -30,13 +33,15 @@ pub struct GateRequest {
     /// The required conditions.
     pub policy: GatePolicy,
     /// The commit that must meet them; by default, the newest known one of the issue's open pull
-    /// request.
+    /// request, else its branch's.
     pub head: Option<ObjectId>,
     /// The commit that it is merged into; by default, its branch's.
     pub base: Option<ObjectId>,
     /// The branch that it is merged into; by default, the one noted for the issue, else the default
     /// branch.
     pub into: Option<String>,
+    /// Whether `origin` must not be asked for the issue's branch.
+    pub offline: bool,
     /// The reason for an exemption, if there is one.
     pub exempt: Option<String>,
     /// Why the ledger proves nothing, if it was verified and is damaged.
@@ -134,6 +139,34 @@ fn noted_head(issue: &Issue, rules: &Rules<'_>) -> Option<ObjectId> {
     is_open.then(|| fact(HEAD))??.parse().ok()
 }
 
+/// An issue's code branch and its commit, on `origin` if the ledger is shared, else here; `None` if
+/// it is gone.
+fn branch_tip(
+    repository: &Repository,
+    issue: &Issue,
+    rules: &Rules<'_>,
+    offline: bool,
+) -> Option<Branch> {
+    let known = issue.fact(rules.protocol().definition(), BRANCH)?;
+    let branch = known.value.as_str()?;
+    let is_base = repository.base_branch().as_deref() == Some(branch);
+    let tip = if is_base || nameable(branch, None).is_err() {
+        None
+    } else if has_origin(repository) && offline {
+        repository.on_origin(branch)
+    } else if has_origin(repository) {
+        asked(repository, branch).unwrap_or_else(|_| repository.on_origin(branch))
+    } else {
+        repository.local_branch(branch)
+    };
+    Some((branch.to_owned(), tip?))
+}
+
+/// Whether others get code from `origin`.
+fn has_origin(repository: &Repository) -> bool {
+    repository.config("handoff.remote").is_some() && repository.remote_url("origin").is_some()
+}
+
 /// Whether an issue meets each requirement, for the requested commit. An issue of another protocol
 /// than the requested one meets nothing, since somebody else defined what its words mean. If keys
 /// are listed or signatures required, the default protocol is requested.
@@ -147,10 +180,15 @@ pub fn judge_gate(
     rules: &Rules<'_>,
     request: &GateRequest,
 ) -> Result<Judgement, LedgerError> {
-    let head = request.head.or_else(|| noted_head(issue, rules));
+    let noted = request.head.or_else(|| noted_head(issue, rules));
     if let Some(why) = &request.exempt {
-        return Ok(Judgement::single(head, "exempt", true, why.clone()));
+        return Ok(Judgement::single(noted, "exempt", true, why.clone()));
     }
+    let branch = match noted {
+        Some(_) => None,
+        None => branch_tip(tip.repository(), issue, rules, request.offline),
+    };
+    let head = noted.or(branch.as_ref().map(|(_, tip)| *tip));
     let noted = issue.fact(rules.protocol().definition(), BASE);
     let noted = noted.and_then(|fact| fact.value.as_str()).map(str::trim);
     let into = request.into.as_deref().or(noted);
@@ -162,7 +200,11 @@ pub fn judge_gate(
             return ensure_kept(tip, request, into, head);
         }
         let store = tip.code_store()?;
-        store.ensure_same_change(request.base(tip, into)?, known, head)
+        let same = store.ensure_same_change(request.base(tip, into)?, known, head);
+        same.map_err(|why| match &branch {
+            Some((branch, _)) => format!("{why}, and {branch} is at {}", head.short()),
+            None => why,
+        })
     };
     let code = head.map(|head| JudgedCode {
         commit: head.to_string(),
@@ -182,8 +224,8 @@ pub fn judge_gate(
         }
     }
     for one in requirements.iter_mut().filter(|one| one.met) {
-        if let Some(why) = not_there(tip, folder, issue, rules, one, head.is_none())? {
-            (one.met, one.why) = (false, format!("{}; {why}", one.why));
+        if let Some((met, why)) = place(tip, folder, issue, rules, one, head.is_none())? {
+            (one.met, one.why) = (met, format!("{}; {why}", one.why));
         }
     }
     if let Some(damage) = &request.damage {
@@ -221,16 +263,16 @@ fn retargeted(
     Ok(base.filter(|base| *base != into).map(str::to_owned))
 }
 
-/// Why a requirement is not met after all, because others lack the commit: a merge that is not on
-/// its base, or, if no commit was requested, one that is not on the remote's branch.
-fn not_there(
+/// Whether a requirement is met by where its commit is, and why: not by a merge that is not on its
+/// base, or, if no commit is judged, by one that is neither on its base nor on the remote's branch.
+fn place(
     tip: &Snapshot<'_>,
     folder: &IssueFolder<'_>,
     issue: &Issue,
     rules: &Rules<'_>,
     one: &Answered,
     is_any: bool,
-) -> Result<Option<String>, LedgerError> {
+) -> Result<Option<(bool, String)>, LedgerError> {
     let record = match &one.by {
         Some(by) => folder.record(by.number())?,
         None => None,
@@ -257,20 +299,34 @@ fn not_there(
         let base = base_branch(repository, known, None, None);
         return Ok(code.zip(base).and_then(|(code, base)| {
             let is_there = is_on(repository, &code, &base);
-            (!is_there).then(|| format!("commit {} is not on {base}", short_id(&code.commit)))
+            let why = || format!("commit {} is not on {base}", short_id(&code.commit));
+            (!is_there).then(|| (false, why()))
         }));
     }
-    let is_shared = repository.config("handoff.remote").is_some();
-    let has_origin = is_shared && repository.remote_url("origin").is_some();
-    let Some(code) = record.code.as_ref().filter(|_| is_any && has_origin) else {
+    let Some(code) = record.code.as_ref().filter(|_| is_any) else {
         return Ok(None);
     };
     let base = base_branch(repository, known, Some(&code.branch), None);
-    Ok(match on_origin(repository, code, base.as_deref(), false) {
+    let is_gone = repository.local_branch(&code.branch).is_none();
+    if let Some(base) = base
+        .as_ref()
+        .filter(|base| is_gone && is_on(repository, code, base))
+    {
+        return Ok(Some((true, format!("it is merged into {base}"))));
+    }
+    if !has_origin(repository) {
+        return Ok(None);
+    }
+    let missing = match on_origin(repository, code, base.as_deref(), false) {
         OnOrigin::There => None,
-        OnOrigin::Not(why) => Some(format!("{why}: `git push origin {}`", word(&code.branch))),
-        OnOrigin::Unknown(why) => Some(format!("{why}: name the commit with `--head COMMIT`")),
-    })
+        OnOrigin::Not(why) if !is_gone => {
+            Some(format!("{why}: `git push origin {}`", word(&code.branch)))
+        }
+        OnOrigin::Not(why) | OnOrigin::Unknown(why) => {
+            Some(format!("{why}: name the commit with `--head COMMIT`"))
+        }
+    };
+    Ok(missing.map(|why| (false, why)))
 }
 
 /// Whether a commit, by an abbreviated id, is on a branch, here or on `origin`.

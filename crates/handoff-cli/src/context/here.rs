@@ -6,6 +6,7 @@ use handoff::base::ids::IssueKey;
 use handoff::git::Repository;
 use handoff::ledger::Snapshot;
 use handoff::model::{IssueStatus, View};
+use handoff::protocol::BRANCH;
 
 use super::Context;
 use crate::failure::Failure;
@@ -15,9 +16,6 @@ const ADVICE: &str = "name the issue: `git handoff list` shows each";
 
 /// The maximum number of issues searched for a branch.
 const LOOK_THROUGH: usize = 2000;
-
-/// The fact with an issue's code branch.
-const BRANCH: &str = "branch";
 
 impl Context {
     /// The given issue, or the one whose branch is checked out.

@@ -328,6 +328,11 @@ impl Repository {
             .ok()?
     }
 
+    /// The commit of a branch of this repository.
+    pub fn local_branch(&self, branch: &str) -> Option<ObjectId> {
+        self.resolve(&format!("refs/heads/{branch}")).ok()?
+    }
+
     /// The local branches with commits that no remote-tracking branch of `origin` has, each with
     /// their number. Empty if the clone tracks none.
     ///

@@ -1,10 +1,10 @@
 //! Evaluates a protocol's requirements for an issue.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::quoted;
-use handoff_base::{Code, short_id};
+use handoff_base::{Code, Moment, short_id};
 use handoff_protocol::{COMPLETED, Identity, Outcome, PERSON, Protocol, Requirement, State};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -202,7 +202,7 @@ fn newest_of<E>(
 }
 
 /// Why an approval does not count, if a review by somebody else objects to code that makes the same
-/// change, and its author has neither taken it back nor approved since.
+/// change, its author has neither taken it back nor approved since, and no person approved the code.
 fn objection<E>(
     view: &impl View<E>,
     protocol: &Protocol,
@@ -236,9 +236,12 @@ fn objection<E>(
             || asked.is_some_and(|asked| (asked.other)(code).is_ok())
     };
     let issue = view.issue().map_err(Stop::Unreadable)?;
+    let overruled = issue
+        .as_ref()
+        .and_then(|issue| overruled_at(issue, protocol, is_same));
     let mut settled: Vec<AgentName> = Vec::new();
     let mut stands: Option<(HandoffId, AgentName)> = None;
-    for number in (1..=issue.map_or(0, |issue| issue.handoffs)).rev() {
+    for number in (1..=issue.as_ref().map_or(0, |issue| issue.handoffs)).rev() {
         let Some(record) = view.record(number).map_err(Stop::Unreadable)? else {
             continue;
         };
@@ -246,7 +249,12 @@ fn objection<E>(
             settled.push(record.from.clone());
         }
         let is_before = number < approval.id.number();
-        if is_before && stands.is_none() && is_objection(&record) && !settled.contains(&record.from)
+        let is_overruled = overruled > record.sent_at();
+        if is_before
+            && stands.is_none()
+            && is_objection(&record)
+            && !settled.contains(&record.from)
+            && !is_overruled
         {
             stands = Some((record.id.clone(), record.from.clone()));
         }
@@ -254,13 +262,36 @@ fn objection<E>(
             && record.code.as_ref().is_some_and(is_same)
         {
             let short = short_id(&approved.commit);
+            let approval = &approval.id;
+            let person = protocol.is_person(by.as_str()).then_some(by);
+            let end = person
+                .or_else(|| self::person(protocol))
+                .map_or_else(String::new, |person| {
+                    format!(", or a person: `git handoff approve {approval} --as {person}`")
+                });
             return Ok(Some(format!(
-                "{id} by {by} objects, and {} approves the same code, commit {short}: what ends an objection is {by}, a person, or other code that is approved",
-                approval.id
+                "{id} by {by} objects, and {approval} approves the same code, commit {short}: other code that is approved ends that, {by}'s own approval{end}"
             )));
         }
     }
     Ok(None)
+}
+
+/// When a person approved such code last, and said nothing else since.
+fn overruled_at(
+    issue: &Issue,
+    protocol: &Protocol,
+    is_same: impl Fn(&Code) -> bool,
+) -> Option<Moment> {
+    let mut spoken = HashSet::new();
+    let said = issue.annotations.iter().rev().filter_map(|note| {
+        let said = note.approval.as_ref()?;
+        let is_person = protocol.is_person(note.by.as_str());
+        (is_person && spoken.insert(&note.by)).then_some((note.at, said))
+    });
+    let approves = |said: &Approval| said.approved && said.code.as_ref().is_some_and(&is_same);
+    let approved = said.filter(|(_, said)| approves(said));
+    approved.map(|(at, _)| at).max()
 }
 
 /// A contract or an approval whose author matters.

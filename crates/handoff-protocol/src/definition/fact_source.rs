@@ -2,11 +2,8 @@
 
 use handoff_base::ids::AgentName;
 
-use super::github::{CHANGED_BY, Effect, EventKind, HEAD, PULL_REQUEST_STATE};
+use super::github::{BRANCH, CHANGED_BY, Effect, EventKind, HEAD, PULL_REQUEST_STATE};
 use super::{AgentKind, Definition};
-
-/// The fact that names the code branch.
-const BRANCH: &str = "branch";
 
 /// The source of a fact, which decides whose notes of it are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

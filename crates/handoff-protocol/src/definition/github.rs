@@ -62,6 +62,9 @@ pub const CHANGED_BY: &str = "changed_by";
 /// Fact: the branch that the work is merged into.
 pub const BASE: &str = "base";
 
+/// Fact: the code branch.
+pub const BRANCH: &str = "branch";
+
 /// Fact: the number of the pull request.
 pub const PULL_REQUEST: &str = "pr_number";
 

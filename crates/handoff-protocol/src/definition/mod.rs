@@ -54,8 +54,9 @@ pub use fact_source::FactSource;
 pub use fields::Fields;
 pub use findings::{FixFields, RaisedFields, ReviewFields};
 pub use github::{
-    BASE, CHANGED_BY, Command, Condition, ContractRule, Effect, EventKind, EventRule, Github, HEAD,
-    PULL_REQUEST, PULL_REQUEST_STATE, Permission, Source, SourceRule, Take, Unfinished,
+    BASE, BRANCH, CHANGED_BY, Command, Condition, ContractRule, Effect, EventKind, EventRule,
+    Github, HEAD, PULL_REQUEST, PULL_REQUEST_STATE, Permission, Source, SourceRule, Take,
+    Unfinished,
 };
 pub use lazy_part::Later;
 pub use limits::{CycleLimit, ItemLimit, Limits, OnRecord, RoundLimit, Turns};
