@@ -6,8 +6,8 @@ use handoff::base::text::quoted;
 use handoff::contract::{Allowance, Input};
 use handoff::ledger::{Ledger, Offer, Session, Snapshot};
 use handoff::model::{
-    EventArgs, IssueStatus, ModelUsage, Question, Record, Refusal, SendOptions, Update, View,
-    another_attempt, state_at,
+    EventArgs, Issue, IssueStatus, ModelUsage, Question, Record, Refusal, SendOptions, Update,
+    View, another_attempt, may_give_up, state_at,
 };
 use handoff::protocol::{Event, State};
 
@@ -436,9 +436,7 @@ impl Cancel {
         receipt.say_next(output);
         // An issue was named.
         if !id.contains('.') && done.receipt.issue.status == IssueStatus::Open {
-            let all = format!("git handoff cancel {issue} --all --as {agent} --reason WHY");
-            let all = output.command(&all);
-            output.say(&format!("to give up issue {issue} itself: {all}"));
+            say_all(&ledger.tip()?, &done.receipt.issue, &agent, output)?;
         }
         Ok(())
     }
@@ -535,6 +533,26 @@ fn cancelled(
         }
     }
     Ok(Cancelled::Issue(key))
+}
+
+/// Prints how to give up an issue itself: as this agent, or as its opener if the agent may not.
+fn say_all(
+    tip: &Snapshot<'_>,
+    issue: &Issue,
+    agent: &AgentName,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let Some(first) = tip.issue(&issue.issue)?.record(1)? else {
+        return Ok(());
+    };
+    let rules = tip.rules(issue.protocol.as_str())?;
+    let may = may_give_up(rules.protocol(), issue, &first, agent);
+    let (key, by) = (&issue.issue, if may { agent } else { &first.from });
+    let all = output.command(&format!(
+        "git handoff cancel {key} --all --as {by} --reason WHY"
+    ));
+    output.say(&format!("to give up issue {key} itself: {all}"));
+    Ok(())
 }
 
 /// The update that cancels an issue; requires a reason.

@@ -44,6 +44,15 @@ fn an_issue_of_which_only_the_open_handoff_was_cancelled_is_ended_as_it_says() {
     )
     .success()
     .says("issue 7: done");
+    // Who may not is told in the name of who may.
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(7)).success();
+    env.claim("7.1", "prep-agent").success();
+    env.send(test_support::contracts::prepared(7)).success();
+    env.handoff(&cancel("7", "implementer-agent", "no"))
+        .success()
+        .says("itself: git handoff cancel 7 --all --as issue-manager --reason WHY\n");
+    env.send(opening(8)).success();
     // A handoff that is named is what was meant.
     let one = env.handoff(&cancel("8.1", "maintainer", "no")).success();
     assert!(!one.shown.contains("itself"), "{}", one.shown);

@@ -34,7 +34,7 @@ pub use contract::{
 pub use contract::{artifacts, evidence, intake, semantic};
 pub use decision::{Advice, Choice, acts_as_person, another_attempt, decider, person, state_at};
 pub use layout::{issue_folder, kept_option, record_file};
-pub use planner::plan;
+pub use planner::{may_give_up, plan};
 pub use record::failure::{
     Attachment, FailureFile, Host, Manifest as SnapshotManifest, Mark, Merge, SnapshotFile, Stand,
     Summary,

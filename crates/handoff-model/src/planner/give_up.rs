@@ -1,5 +1,8 @@
 //! Cancelling an issue without open handoffs.
 
+use handoff_base::ids::AgentName;
+use handoff_protocol::Protocol;
+
 use crate::planner::{Planner, trail};
 use crate::record::{GivenUp, Issue, IssueStatus, Record, View};
 use crate::refusal::{RoleRefusal, StateRefusal};
@@ -18,7 +21,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
         self.ensure_open(&issue)?;
         let first = self.record(&self.id(1))?;
-        if !self.may_give_up(&issue, &first) {
+        if !may_give_up(self.protocol, &issue, &first, &self.step.by) {
             return Err(RoleRefusal::NotGivenUpBy {
                 issue: self.key.clone(),
                 agent: self.step.by.clone(),
@@ -47,11 +50,11 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let message = self.message(&issue, &record, &[transition], &account);
         self.in_the_issue(issue, record, message)
     }
+}
 
-    /// Whether the actor may cancel an issue: an orchestrator, a person, the sender of its first
-    /// handoff, or an agent that it awaits.
-    fn may_give_up(&self, issue: &Issue, first: &Record) -> bool {
-        let name = &self.step.by;
-        self.may_pause(first) || issue.awaiting.iter().any(|one| one.agent == *name)
-    }
+/// Whether an agent may cancel an issue: an orchestrator, a person, the sender of its `first`
+/// handoff, or an agent that it awaits.
+pub fn may_give_up(protocol: &Protocol, issue: &Issue, first: &Record, agent: &AgentName) -> bool {
+    let is_awaited = issue.awaiting.iter().any(|one| one.agent == *agent);
+    is_awaited || *agent == first.from || protocol.steps_in(agent)
 }

@@ -56,6 +56,7 @@ use crate::step::{
 };
 use crate::{layout, record};
 pub use findings::dismissed_before;
+pub use give_up::may_give_up;
 use handoff_base::Edit;
 use handoff_base::Moment;
 use handoff_base::ids::{HandoffId, IssueKey};
