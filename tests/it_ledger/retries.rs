@@ -563,6 +563,10 @@ fn not_everyone_can_be_given_the_work() {
     let refused = refused_command(&env, "reassign 87.1 --to fixer-agent --as orchestrator");
     assert_eq!(refused.says(), (4, "not_assignable"));
     assert!(refused.hint.contains("no other agent can"), "{refused:?}");
+    env.claim("87.1", "prep-agent").success();
+    let refused = refused_command(&env, "reassign 87.1 --to fixer-agent --as orchestrator");
+    let take_over = "`git handoff claim 87.1 --take-over --as prep-agent --reason WHY`";
+    assert!(refused.hint.contains(take_over), "{refused:?}");
 }
 
 #[test]

@@ -343,6 +343,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 id: record.id.clone(),
                 agent: receiver.clone(),
                 others: others.into_iter().cloned().collect(),
+                to: record.to.clone(),
+                state: record.state,
             }
             .into());
         }

@@ -5,6 +5,8 @@ use handoff_base::explained::{Explained, Explanation};
 use handoff_base::hint;
 use handoff_base::ids::{AgentName, HandoffId};
 
+use handoff_protocol::State;
+
 use crate::refusal::listed;
 
 /// The failure or the retry can't be accepted like this.
@@ -33,6 +35,9 @@ pub enum RetryRefusal {
         id: HandoffId,
         agent: AgentName,
         others: Vec<AgentName>,
+        /// Its receiver.
+        to: AgentName,
+        state: State,
     },
 }
 
@@ -53,11 +58,20 @@ impl Explained for RetryRefusal {
             Self::UnknownCode { codes, .. } => {
                 ErrorCode::UnknownFailureCode.hint(hint!("use one of: {}", codes.join(", ")))
             }
-            Self::NotAssignable { others, id, .. } if others.is_empty() => {
-                ErrorCode::NotAssignable.hint(hint!(
-                    "no other agent can; retry with the same agent, or cancel it: `git handoff cancel {}`",
-                    id
-                ))
+            Self::NotAssignable { others, id, to, state, .. } if others.is_empty() => {
+                let same = match state {
+                    State::InProgress => hint!(
+                        "no other agent can; another worker of {} can take it over: `git handoff claim {} --take-over --as {} --reason WHY`",
+                        to,
+                        id,
+                        to
+                    ),
+                    State::Failed => hint!("no other agent can; retry with the same agent: `git handoff retry {}`", id),
+                    State::Pending => hint!("no other agent can; {} can claim it: `git handoff claim {} --as {}`", to, id, to),
+                    _ => hint!("no other agent can"),
+                };
+                ErrorCode::NotAssignable
+                    .hint(same.and(hint!("; or cancel it: `git handoff cancel {}`", id)))
             }
             Self::NotAssignable { others, .. } => ErrorCode::NotAssignable
                 .hint(hint!("agents that can: {}", listed(others, ", "))),
