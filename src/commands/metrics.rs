@@ -6,7 +6,7 @@ use handoff::base::text::{continued, grouped};
 use handoff::base::{Moment, ObjectId};
 use handoff::ledger::attention::{of_survey, protocols};
 use handoff::protocol::State;
-use handoff_report::metrics::{By, Distribution, Figures, Group, Metrics, UsageFigures, sums};
+use handoff_report::metrics::{By, Figures, Group, Metrics, UsageFigures, sums};
 use handoff_report::openmetrics::openmetrics;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -399,21 +399,21 @@ fn times(figures: &Figures) -> Vec<Vec<String>> {
     let rows = all.into_iter().filter_map(|(name, found)| {
         let found = found?;
         let quantiles = [found.p50, found.p95, found.p99, found.longest];
-        let head = [name.to_owned(), found.count.to_string(), average(found)];
+        let head = [
+            name.to_owned(),
+            found.count.to_string(),
+            average(found.average),
+        ];
         let quantiles = quantiles.map(|found| found.map_or_else(none, length));
         Some(head.into_iter().chain(quantiles).collect())
     });
     rows.collect()
 }
 
-/// An average, to the second, or to the millisecond if it is shorter.
 #[allow(clippy::cast_possible_truncation)]
-fn average(found: &Distribution) -> String {
-    let average = found.average.map(|average| match average {
-        short if short < 1.0 => TimeDelta::milliseconds((short * 1000.0).round() as i64),
-        long => TimeDelta::seconds(long.round() as i64),
-    });
-    average.map_or_else(none, length)
+fn average(seconds: Option<f64>) -> String {
+    let average = seconds.map(|seconds| (seconds * 1000.0).round() as i64);
+    average.map_or_else(none, |short| length(TimeDelta::milliseconds(short)))
 }
 
 /// A time, to the second, or to the millisecond if it is shorter.
@@ -440,8 +440,19 @@ fn group(name: &str, figures: &Figures) -> Vec<String> {
         Some(_) => format!("{} %", percent(share)),
         None => none(),
     }));
-    row.push(average(duration));
+    row.push(average(duration.average));
     row.push(duration.p95.map_or_else(none, length));
     row.extend([figures.waiting_seconds, figures.working_seconds].map(duration::shown));
     row
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+
+    #[test]
+    fn an_average_is_rounded_like_the_longest() {
+        let longest = super::length(TimeDelta::milliseconds(1_600));
+        assert_eq!(super::average(Some(1.6)), longest);
+    }
 }
