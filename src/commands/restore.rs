@@ -2,11 +2,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use handoff::base::ObjectId;
-use handoff::base::text::{continued, counted, counted_as};
+use handoff::base::text::{continued, counted, counted_as, word};
+use handoff::git::Repository;
 use handoff::ledger::{
     Contents, Kept, PastFailure, Place, Restored, past_work, restore, restore_attachments,
 };
-use handoff::model::{self as model, Handoff, Refusal, View};
+use handoff::model::{self as model, Handoff, Record, Refusal, View};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
@@ -14,7 +15,7 @@ use serde_with::skip_serializing_none;
 use crate::context::{Context, handoff_id};
 use crate::environment::{now, session};
 use crate::failure::{ErrorCode, Failure, hint};
-use crate::output::{Answer, Output};
+use crate::output::{Answer, Carried, Output};
 use crate::render::kept::contents_text;
 use crate::view::Look;
 
@@ -67,14 +68,14 @@ impl Arguments {
         let handoff = Handoff::new(&record, now()?);
         let past = past_work(&record);
         let failure = self.failure(&id.to_string(), &past)?;
-        let Some(context) = &failure.context else {
+        let Some(saved) = &failure.context else {
             let text = format!("nothing was kept of {} of {id}", failure.name());
             return Err(Failure::new(ErrorCode::NoContext, text)
                 .hint(hint!("see what is known of it: `git handoff show {}`", id)));
         };
-        let kept = Kept::open(&repository, &id, context)?;
+        let kept = Kept::open(&repository, &id, saved)?;
         let contents = kept.contents()?;
-        let mut restored = None;
+        let (mut restored, mut next) = (None, Vec::new());
         if self.worktree.is_some() || self.new_branch.is_some() {
             let manifest = contents.snapshot.as_ref().ok_or_else(|| {
                 let text = format!("{} of {id} kept no unfinished work", failure.name());
@@ -87,6 +88,7 @@ impl Arguments {
                 committer: session(&repository)?.committer(),
             };
             let work = restore(&repository, &kept, manifest, &place)?;
+            next = self.next(context, (&repository, &record), &contents, &work)?;
             restored = Some(self.restored(work));
         }
         let folder = self.attachments.as_deref();
@@ -102,7 +104,55 @@ impl Arguments {
             restored,
             attachments_written: written.transpose()?,
             attachments_folder: folder.map(shown),
-        })
+        })?;
+        for command in next {
+            output.say(&format!("next: {}", continued(&command)));
+        }
+        Ok(())
+    }
+
+    /// The commands that go on with the work in the new worktree: on its branch, and as the worker
+    /// that holds the handoff.
+    fn next(
+        &self,
+        context: &Context,
+        (repository, record): (&Repository, &Record),
+        contents: &Contents,
+        work: &Restored,
+    ) -> Result<Vec<String>, Failure> {
+        let mut next = Vec::new();
+        let Some(dir) = &self.worktree else {
+            return Ok(next);
+        };
+        let dir = word(&dir.to_string_lossy()).into_owned();
+        let known = record.code.as_ref().map(|code| &code.branch);
+        let branch = contents.code.branch.as_ref().or(known);
+        let is_free = self.new_branch.is_none() && !matches!(work.operation, Some((_, true)));
+        if let Some(branch) = branch.filter(|_| is_free) {
+            let refname = format!("refs/heads/{branch}");
+            let tip = repository.resolve(&refname)?;
+            let goes_on = tip.map(|tip| repository.is_in_history(tip, work.commit));
+            if goes_on.transpose()? == Some(false) {
+                next.push(format!("git -C {dir} switch -c NEW-BRANCH"));
+            } else {
+                if let Some(other) = repository.checked_out_at(&refname) {
+                    let other = other.to_string_lossy();
+                    next.push(format!("git -C {} switch --detach", word(&other)));
+                }
+                next.push(format!("git -C {dir} switch -C {}", word(branch)));
+            }
+        }
+        let carried = context.carried(repository);
+        let lease = record.lease.as_ref();
+        if let Some(lease) = lease.filter(|lease| carried.worker.as_ref() == Some(&lease.worker)) {
+            let carried = Carried {
+                agent: Some(lease.holder.clone()),
+                ..carried
+            };
+            let prime = carried.command(&format!("git handoff prime --as {}", lease.holder));
+            next.push(format!("cd {dir} && {prime}"));
+        }
+        Ok(next)
     }
 
     /// The chosen attempt or claim.

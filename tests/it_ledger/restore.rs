@@ -750,7 +750,16 @@ fn work_that_is_given_back_is_kept_for_the_next_claim() {
     let read = |name: &str, which: &[&str]| {
         let dir = env.root().join(name);
         let place = ["restore", "87.1", "--worktree", dir.to_str().unwrap()];
-        env.handoff(&[&place, which].concat()).success();
+        let ran = env.handoff(&[&place, which].concat()).success();
+        ran.says(&format!(
+            "next: git -C {} switch --detach\n",
+            env.repo().display()
+        ))
+        .says(&format!("next: git -C {} switch -C main\n", dir.display()))
+        .says(&format!(
+            "next: cd {} && git handoff prime --as {AGENT} --worker repo\n",
+            dir.display()
+        ));
         fs::read_to_string(dir.join("work.txt")).unwrap()
     };
     assert_eq!(read("one", &["--claim", "3"]), "first\n");
