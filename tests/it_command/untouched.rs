@@ -542,7 +542,6 @@ fn nothing_is_written_while_a_push_is_received() {
     env.git(&env.repo(), &["push", "-q", bare.to_str().unwrap(), "main"]);
     let said = fs::read_to_string(env.root().join("home/said")).unwrap();
     insta::assert_snapshot!(said, @"
-    note: what is recorded stays in this clone: origin does not get it; `git handoff init --remote origin` shares the ledger
     error: objects are in quarantine here (a push is being received, or GIT_OBJECT_DIRECTORY is set), and the ledger's could be lost
     hint: see `git handoff explain quarantine`
     9

@@ -47,7 +47,7 @@ impl Context {
         if let Some(remote) = copied_from(repository, ledger.branch()) {
             let share = takeover(&remote, ledger.branch());
             let text = format!("{remote} does not get it; `{share}` shares the ledger");
-            output.notice("what is recorded stays in this clone", &text);
+            output.notice_later("what is recorded stays in this clone", text);
         }
         Ok((ledger, session))
     }

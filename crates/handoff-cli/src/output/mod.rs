@@ -86,6 +86,8 @@ pub struct Output {
     unpublished: Option<Unpublished>,
     /// Why the local state may be stale.
     stale: Option<String>,
+    /// What the next answer is told with.
+    notice: Option<(&'static str, String)>,
     /// What is paused beyond single issues.
     halts: Vec<Halt>,
     /// The options for printed commands, once known.
@@ -158,6 +160,7 @@ impl Output {
             has_remote: false,
             unpublished: None,
             stale: None,
+            notice: None,
             halts: Vec::new(),
             carried: None,
             hint: None,
@@ -285,6 +288,9 @@ impl Output {
     /// # Errors
     /// A [`Failure`] if stdout can't be written; a closed pipe is no error.
     pub fn answer(&mut self, answer: &impl Answer) -> Result<(), Failure> {
+        if let Some((title, text)) = self.notice.take() {
+            self.notice(title, &text);
+        }
         let missed = self.missed();
         if !self.json {
             let text = self.halts_text() + &answer.text(&self.look(now()?));
@@ -473,6 +479,11 @@ impl Output {
         } else {
             self.say(&format!("note: {title}: {}", continued(text)));
         }
+    }
+
+    /// From now on, an answer comes with a notice; a failure does not.
+    pub fn notice_later(&mut self, title: &'static str, text: String) {
+        self.notice = Some((title, text));
     }
 
     /// Prints a failure, unless it was reported already.
