@@ -70,8 +70,19 @@ fn no_ledger() {
     let said = all_exit_9(&env, &env.repo(), "no_ledger");
     insta::assert_snapshot!(said, @"
     error: the repository has no ledger: there is no branch handoffs
-    hint: start one with `git handoff init --protocol review`, or join a remote's: `git handoff init --remote origin`
+    hint: start one with `git handoff init --protocol review`
     ");
+    env.git(&env.repo(), &["remote", "add", "origin", "/nowhere"]);
+    env.handoff(&["import", "--from", "x", "--offline"])
+        .says("or join a remote's: `git handoff init --remote origin`");
+    env.git(&env.repo(), &["remote", "remove", "origin"]);
+    // A branch below the ledger's name.
+    env.git(&env.repo(), &["branch", "handoffs/x"]);
+    env.handoff(&["init"])
+        .exits(2)
+        .says("branch handoffs can't be made beside branch handoffs/x")
+        .says("--branch NAME");
+    env.handoff(&["init", "--branch", "ledger"]).success();
 }
 
 #[test]

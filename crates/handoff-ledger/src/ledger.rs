@@ -355,10 +355,12 @@ impl<'r> Ledger<'r> {
             let seen = self.memory().seen();
             let seen = seen.filter(|id| self.repository.has(*id));
             let remote = self.upstream().map(|upstream| upstream.name().to_owned());
+            let other = self.repository.remotes().into_iter();
             BranchError::NoLedger {
                 branch,
                 seen,
                 remote,
+                other: other.max_by_key(|name| name == "origin"),
             }
         });
         Ok(tip?)
@@ -399,6 +401,12 @@ impl<'r> Ledger<'r> {
         if self.repository.is_symbolic(&self.refname) {
             let branch = self.branch.clone();
             return Err(BranchError::Symbolic(branch).into());
+        }
+        if self.tip_id()?.is_none()
+            && let Some(other) = self.repository.ref_in_the_way(&self.refname)?
+        {
+            let branch = self.branch.clone();
+            return Err(BranchError::InTheWay { branch, other }.into());
         }
         match self.repository.checked_out_at(&self.refname) {
             Some(path) => Err(BranchError::CheckedOut {

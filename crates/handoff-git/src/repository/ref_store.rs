@@ -117,6 +117,19 @@ impl Repository {
         Ok(refs.map(|(name, _)| name).collect())
     }
 
+    /// The branch that prevents another one of this ref's name: one is a folder of the other.
+    ///
+    /// # Errors
+    /// [`GitError`] when the refs can't be listed.
+    pub fn ref_in_the_way(&self, refname: &str) -> Result<Option<String>, GitError> {
+        let folders = refname.match_indices('/').map(|(at, _)| &refname[..at]);
+        let above = folders.filter(|name| matches!(self.resolve(name), Ok(Some(_))));
+        let mut all = above.map(str::to_owned).collect::<Vec<_>>();
+        all.extend(self.ref_names(&format!("{refname}/"))?);
+        let first = all.into_iter().next();
+        Ok(first.map(|name| name.trim_start_matches("refs/heads/").to_owned()))
+    }
+
     /// The object that a ref points to, through symbolic refs.
     ///
     /// # Errors

@@ -6,8 +6,6 @@ use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
 use handoff_base::{ObjectId, hint};
 
-use crate::DEFAULT_BRANCH;
-
 /// The branch cannot be used as a ledger.
 #[derive(Debug, thiserror::Error)]
 pub enum BranchError {
@@ -19,6 +17,8 @@ pub enum BranchError {
         seen: Option<ObjectId>,
         /// The ledger's remote, if one is set.
         remote: Option<String>,
+        /// Another remote, which may have a ledger.
+        other: Option<String>,
     },
     /// The branch exists but is not a ledger.
     #[error("branch {0} is not a ledger: it has no ledger.json")]
@@ -26,6 +26,9 @@ pub enum BranchError {
     /// The branch name is invalid.
     #[error("{0} is not a valid branch name")]
     Name(String),
+    /// Another branch's name leaves no place for the ledger's.
+    #[error("branch {branch} can't be made beside branch {other}")]
+    InTheWay { branch: String, other: String },
     /// A working tree has the ledger's branch checked out.
     #[error("branch {branch} is checked out at {}", path.display())]
     CheckedOut { branch: String, path: PathBuf },
@@ -46,17 +49,23 @@ impl Explained for BranchError {
                 "`git handoff fetch` gets the one on {}; if there is none yet, `git handoff init` starts one there and here",
                 remote
             )),
-            Self::NoLedger { branch, .. } if branch == DEFAULT_BRANCH => ErrorCode::NoLedger.hint(
-                "start one with `git handoff init --protocol review`, or join a remote's: `git handoff init --remote origin`",
-            ),
-            Self::NoLedger { branch, .. } => ErrorCode::NoLedger.hint(hint!(
-                "start one with `git handoff init --protocol review --branch {}`, or join a remote's: `git handoff init --remote origin --branch {}`",
-                branch,
-                branch
-            )),
+            Self::NoLedger { other, .. } => {
+                let start = hint!("start one with `git handoff init --protocol review`");
+                ErrorCode::NoLedger.hint(match other {
+                    Some(remote) => start.and(hint!(
+                        ", or join a remote's: `git handoff init --remote {}`",
+                        remote
+                    )),
+                    None => start,
+                })
+            }
             Self::NotALedger(_) => ErrorCode::NotALedger
                 .hint("name the ledger's branch with --branch, or start one on another branch; if it was one, `git handoff verify` names the commit that destroyed it"),
             Self::Name(_) => ErrorCode::Usage.into(),
+            Self::InTheWay { other, .. } => ErrorCode::Usage.hint(hint!(
+                "nothing was written; name another with --branch NAME, or rename that one: `git branch -m {} NEW`",
+                other
+            )),
             Self::CheckedOut { path, .. } => ErrorCode::CheckedOut.hint(hint!(
                 "the next commit there would undo a step; free the branch: `git -C {} checkout --detach`",
                 path.display()
