@@ -107,7 +107,13 @@ pub fn required<E>(
         }
         let types = [&requirement.shown_by, &requirement.undone_by];
         let deciding = newest_of(view, protocol, issue.handoffs, types)?;
-        let (mut met, mut why) = weigh(protocol, (name, requirement), deciding.as_ref(), code);
+        let (mut met, mut why) = match &deciding {
+            Some(record) => weigh(protocol, (name, requirement), record, code),
+            None => (
+                false,
+                nobody_sent(view, issue.handoffs, &requirement.shown_by)?,
+            ),
+        };
         let mut remedy = Remedy::None;
         if let Some(record) = deciding.as_ref().filter(|_| met)
             && let Some((id, note, no)) = disapproval(view, protocol, requirement, &issue, record)
@@ -471,25 +477,42 @@ fn approved<E>(
     if let Some((by, why, remedy)) = unmet {
         return Ok(answer(false, by, why, remedy));
     }
-    let why = why_not_approved(requirement, shown.is_some(), undone.as_ref());
-    Ok(answer(false, None, why, approve(None)))
-}
-
-/// Why there is no valid approval: nothing can be approved yet, or the approval was undone.
-fn why_not_approved(requirement: &Requirement, is_shown: bool, undone: Option<&Record>) -> String {
-    let nobody_sent = |types: &[String]| {
-        let types = types.join(" or ");
-        format!("there is nothing to approve yet: nobody sent {types}")
-    };
-    match (is_shown, undone) {
-        (true, Some(undone)) => format!(
+    // Nothing can be approved yet, or the approval was undone.
+    let why = match (&shown, undone) {
+        (Some(_), Some(undone)) => format!(
             "nobody approved it since {} ({}) was sent",
             undone.id, undone.contract_type
         ),
-        (true, None) => "nobody approved it yet".to_owned(),
-        (false, None) if !requirement.undone_by.is_empty() => nobody_sent(&requirement.undone_by),
-        (false, _) => nobody_sent(&requirement.shown_by),
+        (Some(_), None) => "nobody approved it yet".to_owned(),
+        (None, undone) => {
+            let types = match undone {
+                None if !requirement.undone_by.is_empty() => &requirement.undone_by,
+                _ => &requirement.shown_by,
+            };
+            let why = nobody_sent(view, issue.handoffs, types)?;
+            format!("there is nothing to approve yet: {why}")
+        }
+    };
+    Ok(answer(false, None, why, approve(None)))
+}
+
+/// Why no contract of these types counts: the newest was rejected or cancelled, or none was sent.
+fn nobody_sent<E>(view: &impl View<E>, handoffs: u32, types: &[String]) -> Result<String, Stop<E>> {
+    for number in (1..=handoffs).rev() {
+        let record = view.record(number).map_err(Stop::Unreadable)?;
+        let Some(record) = record.filter(|one| types.contains(&one.contract_type)) else {
+            continue;
+        };
+        if let Some(last) = record.latest().filter(|_| record.is_turned_down()) {
+            let why = last.reason.as_ref().map(|why| format!(": {}", quoted(why)));
+            let (id, kind, why) = (&record.id, &record.contract_type, why.unwrap_or_default());
+            return Ok(format!(
+                "{id} ({kind}) was {} by {}{why}",
+                record.state, last.by
+            ));
+        }
     }
+    Ok(format!("nobody sent {}", types.join(" or ")))
 }
 
 /// Why separation of duties is not shown: the author of `shown` is, or may be, one of the senders
@@ -543,13 +566,9 @@ fn not_apart<E>(
 fn weigh(
     protocol: &Protocol,
     (name, requirement): (&str, &Requirement),
-    deciding: Option<&Record>,
+    record: &Record,
     code: Option<&JudgedCode<'_>>,
 ) -> (bool, String) {
-    let Some(record) = deciding else {
-        let types = requirement.shown_by.join(" or ");
-        return (false, format!("nobody sent {types}"));
-    };
     let said = format!("{} ({})", record.id, record.contract_type);
     if !requirement.shown_by.contains(&record.contract_type) {
         // `approved` and `validated` are participles; other names may not be.
