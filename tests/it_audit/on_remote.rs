@@ -142,7 +142,10 @@ fn what_is_fixed_is_pushed_under_warn_too_but_no_branch_of_somebody_else() {
     let other = prepared(88).replace("enhancement/88-csv-export", "notes");
     let refused = desk.env.send(other).exits(3);
     refused.says("push it: `git push origin notes`");
-    desk.env.send(&contract).success();
+    desk.env
+        .send(&contract)
+        .success()
+        .says(&format!("  pushed {BRANCH} to origin\n"));
     desk.env.claim("87.3", "reviewer-agent").success();
     desk.env
         .send(sample("reviewer-agent-to-fixer-agent", Format::Xml, 87))
@@ -164,8 +167,25 @@ fn a_branch_that_the_remote_lost_or_rewrote_is_not_what_this_clone_knows() {
     sent.says(&format!("is only here: origin has no branch \"{BRANCH}\""));
     elsewhere(&desk, &["branch", BRANCH, "main"]);
     let sent = desk.env.send(&contract).exits(3);
-    sent.says(&format!("is only here: it is not on origin's \"{BRANCH}\""));
+    sent.says(&format!("is only here: it is not on origin's \"{BRANCH}\""))
+        .says(&format!("push it: `git push origin {BRANCH}`"));
     desk.git(&["push", "-q", "origin", BRANCH]);
+    // Where origin's has others, a push would be rejected.
+    desk.git(&[
+        "push",
+        "-q",
+        "-f",
+        "origin",
+        &format!("{BRANCH}~1:{BRANCH}"),
+    ]);
+    desk.git(&["switch", "-q", "--detach", "main"]);
+    desk.git(&["commit", "-q", "--allow-empty", "-m", "Other"]);
+    desk.git(&["push", "-q", "-f", "origin", &format!("HEAD:{BRANCH}")]);
+    desk.env
+        .send(&contract)
+        .exits(3)
+        .says(&format!("`git rebase origin/{BRANCH} {BRANCH}`"));
+    desk.git(&["push", "-q", "-f", "origin", BRANCH]);
     desk.env.send(&contract).success();
 }
 

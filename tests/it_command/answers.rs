@@ -192,8 +192,17 @@ fn what_send_would_write_is_checked_with_the_same_options() {
         &env,
         "check --issue PROJ-9 --to reviewer --as coder --set branch=nowhere",
     )
-    .says("there is no branch \"nowhere\", here or on origin")
+    .says("there is no branch \"nowhere\" here")
     .says("(csv, main, second), or make it: `git switch -c nowhere`");
+    // Without a commit, no other branch can be named or made.
+    let empty = env.root().join("empty");
+    env.git(env.root(), &["init", "-q", "-b", "main", "empty"]);
+    env.handoff_in(&empty, &["init", "--protocol", "review"])
+        .success();
+    let send = "check --issue 9 --to reviewer --as coder --set branch=main";
+    env.handoff_in(&empty, &send.split(' ').collect::<Vec<_>>())
+        .says("there is no branch \"main\": the repository has no commit yet")
+        .says("make the first: `git commit`");
     run(&env, "claim proj-8.1 --as reviewer")
         .exits(6)
         .says("case counts in keys: write PROJ-8.1");

@@ -942,7 +942,7 @@ fn what_send_wrote_is_told_of_by_field() {
     let set = [&PREPARED[..], &["workspace_type=in-place"]].concat();
     let sent = act(&env, "prep-agent", &sending("implementer-agent", &set)).success();
     insta::assert_snapshot!(sent.stderr, @r#"
-      /branch warning evidence.branch there is no branch "issue-87", here or on origin
+      /branch warning evidence.branch there is no branch "issue-87" here
           create or fetch the branch, or name the right one; `git handoff protocol set issue-to-pr evidence.branch enforce` refuses it
     next, for implementer-agent: git handoff claim 87.2 --as implementer-agent
     "#);

@@ -572,7 +572,12 @@ fn a_fix_without_a_commit_is_refused_where_no_commits_are_counted() {
         .exits(3)
         .says("/findings evidence.commits_added it lists fixes, and no commit was added to csv since the review of")
         .says("of a finding that needs no commit, say that it is skipped\n");
+    env.git(&env.repo(), &["switch", "-q", "--detach"]);
     commit(&env, "The header");
+    hand(&env, "coder", "reviewer", &fixed)
+        .exits(3)
+        .says("HEAD is detached here, with commits that are not on csv: `git switch -C csv`");
+    env.git(&env.repo(), &["switch", "-q", "-C", "csv"]);
     hand(&env, "coder", "reviewer", &fixed).success();
     env.assert_sound();
     // Under `warn` its sender is told at once.

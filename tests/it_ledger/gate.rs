@@ -259,6 +259,20 @@ fn what_cannot_be_asked_is_said() {
     ");
     let elsewhere = TestEnvironment::with_repository();
     elsewhere.handoff(&["gate", "--issue", "87"]).exits(9);
+    // What was sent and rejected is named.
+    elsewhere
+        .handoff(&["init", "--protocol", "review"])
+        .success();
+    let run = |line: &str, set: &[&str]| {
+        let words = line.split(' ').chain(set.iter().copied());
+        elsewhere.handoff(&words.collect::<Vec<_>>())
+    };
+    let set = ["--set", "summary=Header", "--set", "branch=main"];
+    run("send --issue 8 --to reviewer --as coder", &set).success();
+    run("reject 8 --as reviewer --reason no", &[]).success();
+    run("gate 8", &[])
+        .exits(1)
+        .says("8.1 (work) was rejected by reviewer: \"no\"");
 }
 
 #[test]
@@ -657,6 +671,8 @@ fn an_approval_is_of_what_its_claim_showed_unless_it_names_another() {
     let again = "`git handoff cancel 87.5 --as reviewer-agent`, and send it again with";
     let again = format!("{again} --set reviewed_commit={unseen}");
     assert!(sent.stderr.contains(&again), "{}", sent.shown);
+    let diff = format!("`git diff {reviewed} enhancement/87-csv-export` shows the difference");
+    assert!(sent.stderr.contains(&diff), "{}", sent.shown);
     says(sent, &format!(" at {}", &shown[..10]));
     says(env.handoff(&["show", "87.5"]).success(), &shown[..10]);
     assert!(!is_open(&env, &["87"]), "the branch is elsewhere");

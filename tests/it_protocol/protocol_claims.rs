@@ -152,7 +152,7 @@ fn a_branch_that_only_the_type_names_is_found() {
     let prepared = sample("prep-agent-to-implementer-agent", Format::Json, 87);
     env.send(&prepared)
         .exits(3)
-        .says("there is no branch \"enhancement/87-csv-export\", here or on origin");
+        .says("there is no branch \"enhancement/87-csv-export\" here");
     env.git(&env.repo(), &["branch", "enhancement/87-csv-export"]);
     env.send(&prepared)
         .success()

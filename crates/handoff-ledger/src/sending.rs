@@ -2,6 +2,7 @@
 
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::text::word;
 use handoff_base::{Code, Moment, ObjectId, digest, short_id};
 use handoff_contract::Input;
 use handoff_git::FactError;
@@ -151,8 +152,10 @@ impl<'r> Ledger<'r> {
             sent = Some(prepared);
             decided
         })?;
-        done.warnings
-            .extend(sent.into_iter().flat_map(|sent| sent.warnings));
+        if let Some(sent) = sent {
+            done.pushed = sent.known.and_then(|(_, judged)| judged.pushed);
+            done.warnings.extend(sent.warnings);
+        }
         Ok(done)
     }
 
@@ -449,7 +452,15 @@ impl<'r> Ledger<'r> {
             "{branch} is at {} here, and this approves {reviewed}",
             short_id(&here)
         );
-        let mut fix = format!("`git diff {reviewed} {branch}` shows the difference");
+        let commit = code.commit.parse::<ObjectId>();
+        let is_here = commit.is_ok_and(|commit| self.repository().has(commit));
+        let fetch = if is_here {
+            ""
+        } else {
+            "after `git fetch origin`, "
+        };
+        let name = word(&self.repository().code_name(branch)).into_owned();
+        let mut fix = format!("{fetch}`git diff {reviewed} {name}` shows the difference");
         if let Some(at) = &reviews.commit {
             let (id, from, field) = (&record.id, &record.from, at.trim_start_matches('/'));
             fix += &format!(
@@ -542,6 +553,9 @@ impl<'r> Ledger<'r> {
             reports: prepared.offer.reports.unwrap_or(&none),
         };
         let mut judged = judge.judge(demanded)?;
+        let remote = judge.ground.remote.as_ref();
+        let pushed = remote.filter(|remote| remote.is_pushed);
+        judged.pushed = pushed.and_then(|_| judge.ground.branch.clone());
         let policy = |check| protocol.policy(check, tip.manifest().evidence);
         judged.refuse(judge.misnamed(policy)?);
         judged.refuse(judge.unpushed(demanded)?.into_iter().collect());
@@ -571,6 +585,7 @@ impl<'r> Ledger<'r> {
             branch: at(prepared.branch.as_deref()),
             base: at(base),
             is_out_of_reach: prepared.session.offline || self.out_of_reach().is_some(),
+            is_pushed: false,
             refused: None,
         };
         let of_code = |(check, _): &(Check, Policy)| {
@@ -607,7 +622,7 @@ impl<'r> Ledger<'r> {
                 push(repository, (branch, commit), agent)
             };
             match done {
-                Ok(()) => known.branch = Some(commit),
+                Ok(()) => (known.branch, known.is_pushed) = (Some(commit), !is_rehearsed),
                 Err(why) => known.refused = Some(why),
             }
         }

@@ -165,6 +165,7 @@ impl<'r> Ledger<'r> {
             receipt,
             commit,
             warnings: Vec::new(),
+            pushed: None,
         }))
     }
 }

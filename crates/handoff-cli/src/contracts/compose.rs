@@ -3,7 +3,7 @@
 use handoff::base::finding::{Finding, FindingCode};
 use handoff::base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff::base::pointer::{escaped_part, parts};
-use handoff::base::text::{quoted, word};
+use handoff::base::text::word;
 use handoff::git::Repository;
 use handoff::ledger::{DEFAULT_BRANCH, Overview, OverviewLimits, Rules, Snapshot, overview};
 use handoff::model::planner::Holder;
@@ -234,15 +234,19 @@ impl<'a> Composer<'a> {
         if self.repository.code(branch).is_none() {
             let mut here = self.repository.local_branches(MOST_BRANCHES);
             here.retain(|name| name != DEFAULT_BRANCH);
-            let here = here.join(", ");
+            let make = format!("make it: `git switch -c {}`", word(branch));
             let names = OF_THE_WORK;
             return Ok(Some(NotTold {
                 pointers: self.wanted.places_of(&self.rules, &self.known, &names)?,
-                why: format!("there is no branch {}, here or on origin", quoted(branch)),
-                fix: format!(
-                    "name one that is there with --set branch=NAME ({here}), or make it: `git switch -c {}`",
-                    word(branch)
-                ),
+                why: self.repository.no_branch(branch),
+                fix: if self.repository.is_without_commits() {
+                    "make the first: `git commit`".to_owned()
+                } else if here.is_empty() {
+                    make
+                } else {
+                    let here = here.join(", ");
+                    format!("name one that is there with --set branch=NAME ({here}), or {make}")
+                },
             }));
         }
         let Some(base) = &self.known.base else {

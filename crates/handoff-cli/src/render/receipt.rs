@@ -38,6 +38,8 @@ pub struct WrittenView<'a> {
     next: Vec<String>,
     /// findings that did not prevent the step
     warnings: &'a [Finding],
+    #[serde(skip)]
+    pushed: Option<&'a str>,
     /// Whether the next step is to resume the issue.
     #[serde(skip)]
     is_held_back: bool,
@@ -136,6 +138,7 @@ impl<'a> WrittenView<'a> {
             transitions: &receipt.changes,
             next,
             warnings: &done.warnings,
+            pushed: done.pushed.as_deref(),
             is_held_back: is_held_back(&done.receipt),
             receipt,
             instead: None,
@@ -255,6 +258,9 @@ impl WrittenView<'_> {
         for missing in record.artifacts.iter().filter(|a| a.sha256.is_none()) {
             let path = continued(&missing.path);
             text += &format!("  delivered {path}: no such file here, so it was not checked\n");
+        }
+        if let Some(branch) = self.pushed {
+            text += &format!("  pushed {} to origin\n", continued(branch));
         }
         // Statements name their own commits.
         let says_nothing_else = record.evidence.is_empty() && record.transitions.len() == 1;

@@ -9,6 +9,7 @@ pub use evidence::{Added, Differences, FactError, Named, Unknown};
 pub use own_change::{CodeStore, undone_by_rebase};
 
 use git2::{BranchType, Oid, Sort};
+use handoff_base::text::quoted;
 use handoff_base::{Code, ObjectId};
 
 use crate::error::GitError;
@@ -50,6 +51,29 @@ impl Repository {
             commit: commit.to_string(),
             tree: Some(tree.to_string()),
         })
+    }
+
+    /// Why a code branch has no commit.
+    pub fn no_branch(&self, branch: &str) -> String {
+        let branch = quoted(branch);
+        if self.is_without_commits() {
+            return format!("there is no branch {branch}: the repository has no commit yet");
+        }
+        let origin = self.remote_url("origin").map(|_| ", here or on origin");
+        let origin = origin.unwrap_or(" here");
+        format!("there is no branch {branch}{origin}")
+    }
+
+    /// Whether HEAD is unborn, and there is no base branch either.
+    pub fn is_without_commits(&self) -> bool {
+        matches!(self.resolve("HEAD"), Ok(None)) && self.base_branch().is_none()
+    }
+
+    /// A code branch as git commands name it: `origin/NAME` if it is not here.
+    pub fn code_name(&self, branch: &str) -> String {
+        let here = self.resolve(&format!("refs/heads/{branch}"));
+        let there = matches!(here, Ok(None)) && self.on_origin(branch).is_some();
+        format!("{}{branch}", if there { "origin/" } else { "" })
     }
 
     fn find_code_branch(&self, branch: &str) -> Option<Oid> {

@@ -46,6 +46,8 @@ pub(crate) struct OnRemote {
     pub(crate) base: Option<ObjectId>,
     /// Whether it can't be pushed to now: the caller is offline, or the remote is unreachable.
     pub(crate) is_out_of_reach: bool,
+    /// Whether the branch was pushed for this contract.
+    pub(crate) is_pushed: bool,
     /// Why it refused the push.
     pub(crate) refused: Option<String>,
 }
@@ -69,6 +71,8 @@ pub(crate) struct Judged {
     pub(crate) evidence: Vec<Evidence>,
     /// Every contradiction: an error if it is enforced, else a warning.
     pub(crate) findings: Vec<Finding>,
+    /// The branch that was pushed for it.
+    pub(crate) pushed: Option<String>,
 }
 
 impl Judged {
@@ -103,7 +107,7 @@ impl Judge<'_> {
     pub(crate) fn judge(&self, demanded: &[(Check, Policy)]) -> Result<Judged, GitError> {
         let mut judged = Judged {
             evidence: Vec::with_capacity(demanded.len()),
-            findings: Vec::new(),
+            ..Judged::default()
         };
         for &(check, policy) in demanded {
             let mut tip = self.ground.tip;
@@ -209,7 +213,8 @@ impl Judge<'_> {
         let here = here.and_then(|code| code.commit.parse::<ObjectId>().ok());
         let is_origins = self.ground.base.is_some() && self.ground.base != here;
         let origin = if is_origins { "origin/" } else { "" };
-        format!("{origin}{base}..{}", self.named_branch())
+        let branch = self.repository.code_name(self.named_branch());
+        format!("{origin}{base}..{branch}")
     }
 
     /// The finding if `origin` lacks the branch that others must continue. It refuses the contract,
@@ -297,7 +302,22 @@ impl Judge<'_> {
             (None, _) => format!("is only here: origin has no branch {}", quoted(branch)),
             (Some(_), _) => format!("is only here: it is not on origin's {}", quoted(branch)),
         };
-        let fix = format!("push it: `git push origin {}`", word(branch));
+        let ends = self
+            .ground
+            .tip
+            .filter(|_| self.ground.branch.as_deref() == Some(branch));
+        let is_behind = match there {
+            Some(there) => !self.repository.has_commit(ends.unwrap_or(commit), there)?,
+            None => false,
+        };
+        let branch = word(branch);
+        let fix = if is_behind {
+            format!(
+                "origin's has commits that are not here: `git fetch origin`, then rebase onto it or merge it: `git rebase origin/{branch} {branch}`, then `git push origin {branch}`"
+            )
+        } else {
+            format!("push it: `git push origin {branch}`")
+        };
         Ok(Pushed::No { why, fix })
     }
 
@@ -319,9 +339,12 @@ impl Judge<'_> {
             let text = format!("this clone does not follow branch {branch} of origin");
             return Ok(Found::Skipped(text));
         }
-        let text = format!("there is no branch {}, here or on origin", quoted(branch));
-        let finding = Finding::error(Check::Branch.code(), at, text);
-        let fix = "create or fetch the branch, or name the right one";
+        let finding = Finding::error(Check::Branch.code(), at, self.repository.no_branch(branch));
+        let fix = if self.repository.is_without_commits() {
+            "make the first commit: `git commit`"
+        } else {
+            "create or fetch the branch, or name the right one"
+        };
         Ok(Found::because(finding.fix(fix)))
     }
 
@@ -340,7 +363,12 @@ impl Judge<'_> {
         let fork = self.repository.added(base, tip)?.fork;
         let changed = self.repository.differences(fork, tip)?;
         let code = Check::FilesChanged.code();
-        let range = format!("{}...{}", self.named_base(), self.named_branch());
+        let name = |branch| self.repository.code_name(branch);
+        let range = format!(
+            "{}...{}",
+            name(self.named_base()),
+            name(self.named_branch())
+        );
         let fix = format!("see `git diff --name-only {}`", word(&range));
         if let Value::Array(listed) = value {
             let mut findings = Vec::new();

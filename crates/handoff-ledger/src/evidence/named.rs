@@ -3,7 +3,7 @@
 
 use handoff_base::ObjectId;
 use handoff_base::finding::{Finding, Severity};
-use handoff_base::text::quoted;
+use handoff_base::text::{quoted, word};
 use handoff_git::{FactError, GitError, Named};
 use handoff_protocol::{Check, Policy};
 
@@ -83,16 +83,33 @@ impl Judge<'_> {
             ];
             let without = without.into_iter().filter(|(member, _)| member.is_some());
             let without: Vec<&str> = without.map(|(_, may)| may).collect();
+            let commit = self.detached(tip)?.unwrap_or("commit them".to_owned());
             let fix = match &without[..] {
-                [] => "commit them".to_owned(),
+                [] => commit,
                 may => format!(
-                    "commit them; of a finding that needs no commit, {}",
+                    "{commit}; of a finding that needs no commit, {}",
                     may.join(", or ")
                 ),
             };
             return Ok(Some(finding.fix(fix)));
         }
         Ok(None)
+    }
+
+    /// What to do if HEAD is detached, with commits that the branch at `tip` lacks.
+    fn detached(&self, tip: ObjectId) -> Result<Option<String>, FactError> {
+        let position = self.repository.position()?;
+        let (None, Some((head, _))) = (position.branch, position.head) else {
+            return Ok(None);
+        };
+        if self.repository.has_commit(tip, head)? || !self.repository.has_commit(head, tip)? {
+            return Ok(None);
+        }
+        let branch = self.named_branch();
+        Ok(Some(format!(
+            "HEAD is detached here, with commits that are not on {branch}: `git switch -C {}`",
+            word(branch)
+        )))
     }
 
     /// The commits of reviews and fixes that are not on the code branch, if it is known here.

@@ -32,6 +32,8 @@ pub struct Done {
     pub commit: Option<ObjectId>,
     /// Findings that did not prevent it.
     pub warnings: Vec<Finding>,
+    /// The code branch that was pushed to `origin` for it.
+    pub pushed: Option<String>,
 }
 
 impl<'r> Ledger<'r> {
@@ -49,6 +51,7 @@ impl<'r> Ledger<'r> {
             receipt,
             commit,
             warnings: misdated.into_iter().collect(),
+            pushed: None,
         })
     }
 
