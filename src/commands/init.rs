@@ -24,6 +24,7 @@ use crate::contracts::asking::choice;
 use crate::contracts::skeleton::opening_command;
 use crate::failure::{ErrorCode, Failure, hint};
 use crate::output::{Answer, Output, counted};
+use crate::render::REFUSED_ANYWAY;
 use crate::view::Look;
 
 /// Start the ledger on its own branch
@@ -351,7 +352,9 @@ impl Answer for InitView<'_> {
             };
             let stricter = match self.evidence {
                 Policy::Warn => {
-                    format!(" (refuse: git handoff protocol set {protocol} evidence enforce)")
+                    format!(
+                        "; {REFUSED_ANYWAY} (refuse all: git handoff protocol set {protocol} evidence enforce)"
+                    )
                 }
                 _ => String::new(),
             };

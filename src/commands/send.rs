@@ -45,7 +45,7 @@ use crate::render::receipt::ReceiptView;
 /// worker.
 ///
 /// Where the protocol requires it, statements are checked against the repository first: branch,
-/// commits, counts, the merge, artifacts.
+/// commits, counts, the merge, artifacts. A shared ledger's `send` pushes the code branch first.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff send contract.xml

@@ -158,7 +158,7 @@ fn a_branch_that_is_nowhere_is_refused() {
     desk.on_branch("feature/none");
     let contract = implemented(2, &["1234567"]).replace(BRANCH, "feature/none");
     let found = desk.refused(&contract, &["evidence.branch"]);
-    assert_snapshot!(found.join("\n"), @r#"/handoff/branch there is no branch "feature/none", here or on origin"#);
+    assert_snapshot!(found.join("\n"), @r#"/handoff/branch there is no branch "feature/none" here"#);
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn a_check_goes_before_the_protocol_and_the_protocol_before_the_ledger() {
     all            warn
     commits        enforce
     files_changed  off
-    contracts' statements are checked: warn (enforce for commits) (off for files_changed)
+    contracts' statements are checked: warn (enforce for commits) (off for files_changed); an unpushed branch or a false merge is refused anyway
     ");
     desk.env.assert_sound();
 }
@@ -684,7 +684,7 @@ fn a_new_ledger_warns_and_says_so() {
     $ git handoff init
     started the ledger on branch handoffs, protocol issue-to-pr
       commit [commit]; kept in this repository alone (share it: git handoff init --remote NAME)
-      statements that the repository contradicts: warn (refuse: git handoff protocol set issue-to-pr evidence enforce)
+      statements that the repository contradicts: warn; an unpushed branch or a false merge is refused anyway (refuse all: git handoff protocol set issue-to-pr evidence enforce)
     --- stderr
     next: git handoff send --issue N --to prep-agent --as issue-manager      (says what to --set)
     ");

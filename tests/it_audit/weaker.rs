@@ -166,7 +166,7 @@ fn a_gate_asks_for_the_ledgers_own_protocol_and_views_name_another() {
     $ git handoff gate 7 --require approved
     ✗ not protocol: the issue follows lax, which is unsigned, not issue-to-pr
       protocol lax, not issue-to-pr: unsigned
-      contracts' statements are checked: warn
+      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
     --- stderr
     error: issue 7 follows another protocol, lax
     hint: find out who opened it under lax: `git handoff log 7`; a gate for that protocol has `--protocol lax`
@@ -176,14 +176,14 @@ fn a_gate_asks_for_the_ledgers_own_protocol_and_views_name_another() {
     $ git handoff gate 7 --require approved --protocol lax
     ✓ approved: 7.4 (reviewer-agent-to-validator-agent) by reviewer-agent
       protocol lax, not issue-to-pr: unsigned
-      contracts' statements are checked: warn
+      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
     ");
     assert_snapshot!(shown(&["gate", "7", "--require", "approved", "--protocol", "lax", "--signed"]), @"
     $ git handoff gate 7 --require approved --protocol lax --signed
     ✓ approved: 7.4 (reviewer-agent-to-validator-agent) by reviewer-agent
     ✗ not signed: lax listed no keys at the step [commit]
       protocol lax, not issue-to-pr: unsigned
-      contracts' statements are checked: warn
+      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
     --- stderr
     error: issue 7 is not signed
     hint: see `git handoff status 7` for whose turn it is
@@ -404,13 +404,13 @@ fn a_policy_outside_the_ledger_says_all_that_counts() {
     $ git handoff gate 7 --policy [root]/policy.json
     ✓ approved: 7.4 (reviewer-agent-to-validator-agent) by reviewer-agent
     ✓ signed: each step of the issue is signed with a listed key
-      contracts' statements are checked: warn
+      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
     ");
     assert_snapshot!(asked(&policy(&stranger)), @"
     $ git handoff gate 7 --policy [root]/policy.json
     ✓ approved: 7.4 (reviewer-agent-to-validator-agent) by reviewer-agent
     ✗ not signed: the step [commit]: the step is reviewer-agent's, and is signed with SHA256:…, which is nobody's key
-      contracts' statements are checked: warn
+      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
     --- stderr
     error: issue 7 is not signed
     hint: see `git handoff status 7` for whose turn it is
@@ -419,7 +419,7 @@ fn a_policy_outside_the_ledger_says_all_that_counts() {
     assert_snapshot!(asked(&json!({"format": 1, "require": ["validated"]})), @"
     $ git handoff gate 7 --policy [root]/policy.json
     ✗ not validated: nobody has validated 7.4 (reviewer-agent-to-validator-agent) yet; it waits for validator-agent
-      contracts' statements are checked: warn
+      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
     --- stderr
     error: issue 7 is not validated
     hint: see `git handoff status 7` for whose turn it is
@@ -428,7 +428,7 @@ fn a_policy_outside_the_ledger_says_all_that_counts() {
     assert_snapshot!(asked(&json!({"format": 1, "protocol": "lax"})), @"
     $ git handoff gate 7 --policy [root]/policy.json
     ✗ not protocol: the issue follows issue-to-pr, not lax
-      contracts' statements are checked: warn
+      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
     --- stderr
     error: issue 7 follows another protocol, issue-to-pr
     hint: find out who opened it under issue-to-pr: `git handoff log 7`; a gate for that protocol has `--protocol issue-to-pr`

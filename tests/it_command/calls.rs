@@ -212,7 +212,7 @@ fn a_request_is_answered_and_its_issue_is_complete() {
       statement tests skipped: no test report was given
       statement coverage skipped: no coverage report was given
       2026-03-02 09:07:00Z send by @react-specialist → completed
-      contracts' statements are checked: warn
+      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
     $ git handoff status loan-list-21
     issue loan-list-21: completed (orchestrator-specialist, 2 handoffs, since 2026-03-02 09:05:00Z)
       title: react-components

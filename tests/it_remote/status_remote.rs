@@ -32,7 +32,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: no handoff is open
-      contracts' statements are checked: warn
+      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
     up to date with origin
     ");
     let same = json!(["origin", true, 0, 0]);
@@ -43,13 +43,13 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert!(
         stale
             .stdout
-            .contains("no handoff is open\n  contracts' statements are checked: warn\nup to date with origin as last seen\n")
+            .contains("no handoff is open\n  contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway\nup to date with origin as last seen\n")
     );
     let (text, data) = status(&clones);
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 pending
-      contracts' statements are checked: warn
+      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
     87.1  pending  issue-manager → prep-agent  medium  3 minutes ago  Export delivery history as CSV
     up to date with origin
     ");
@@ -62,7 +62,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 in_progress
-      contracts' statements are checked: warn
+      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
     87.1  in_progress  issue-manager → prep-agent  medium  2 minutes ago  worker other: Export delivery history as CSV
     1 commit not on origin: `git handoff sync`
     ");
@@ -86,7 +86,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 in_progress
-      contracts' statements are checked: warn
+      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
     87.1  in_progress  issue-manager → prep-agent  medium  7 minutes ago  worker other: Export delivery history as CSV
     1 commit not on origin, 2 commits on it but not on the branch here: `git handoff sync`
     ");
@@ -98,7 +98,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 blocked
-      contracts' statements are checked: warn
+      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
     needs attention
     ! 87.1 waits for an answer, orchestrator's turn, 6 minutes ago
         | Export delivery history as CSV
@@ -152,7 +152,7 @@ fn status_does_without_a_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: no handoff is open
-      contracts' statements are checked: warn
+      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
     origin has not been reached yet: `git handoff sync`
     ");
     assert_eq!(data["remote"]["seen"], false);

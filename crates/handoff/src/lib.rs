@@ -1,7 +1,8 @@
 //! The library of `git-handoff`: the only dependency of a program that reads or writes ledgers.
 //!
 //! A ledger is a branch of a Git repository. Each handoff is a contract that an agent sends to another; each step, from
-//! the sending to the end, is one commit. The working tree, the index, `HEAD` and other branches are never touched.
+//! the sending to the end, is one commit. The working tree, the index, `HEAD` and other local branches are never
+//! touched.
 //!
 //! The repository is the current folder's, as for git itself: [`open`] finds it, and an audit opens
 //! it again for each thread. Steps are recorded only in this repository, unless the ledger is

@@ -13,7 +13,7 @@ pub mod receipt;
 pub mod rows;
 pub mod stored;
 
-pub use policy::{in_force, policy_line};
+pub use policy::{REFUSED_ANYWAY, in_force, policy_line};
 
 use std::collections::BTreeMap;
 

@@ -11,6 +11,9 @@ use handoff::protocol::{Check, Policy, Protocol};
 use handoff::templates::built_in;
 use serde_json::Value;
 
+/// What is refused even if contradictions only warn.
+pub const REFUSED_ANYWAY: &str = "an unpushed branch or a false merge is refused anyway";
+
 /// The policy of a protocol in force, in a few words: `warn (off for coverage); set here:
 /// limits.handoffs 40`.
 ///
@@ -45,7 +48,11 @@ fn checked(protocol: &Protocol, ledger: Policy) -> String {
     let one =
         |(policy, checks): (&str, Vec<&str>)| format!(" ({policy} for {})", checks.join(", "));
     let others: String = others.into_iter().map(one).collect();
-    format!("{}{others}", usual.as_str())
+    let anyway = match protocol.policy(Check::Branch, ledger) {
+        Policy::Warn => format!("; {REFUSED_ANYWAY}"),
+        _ => String::new(),
+    };
+    format!("{}{others}{anyway}", usual.as_str())
 }
 
 /// The settings in which a built-in protocol in force differs from the shipped one, except evidence
