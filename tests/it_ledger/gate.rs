@@ -267,12 +267,14 @@ fn what_cannot_be_asked_is_said() {
         let words = line.split(' ').chain(set.iter().copied());
         elsewhere.handoff(&words.collect::<Vec<_>>())
     };
-    let set = ["--set", "summary=Header", "--set", "branch=main"];
+    elsewhere.git(&elsewhere.repo(), &["switch", "-q", "-c", "csv"]);
+    work(&elsewhere, "a.txt");
+    let set = ["--set", "summary=Header", "--set", "branch=csv"];
     run("send --issue 8 --to reviewer --as coder", &set).success();
     run("reject 8 --as reviewer --reason no", &[]).success();
     run("gate 8", &[])
         .exits(1)
-        .says("8.1 (work) was rejected by reviewer: \"no\"");
+        .says("8.1 (work) yet; it was rejected by reviewer: \"no\"");
 }
 
 #[test]

@@ -749,17 +749,15 @@ fn work_that_is_given_back_is_kept_for_the_next_claim() {
         .says("`git handoff restore 87.1 --attempt 1`");
     let read = |name: &str, which: &[&str]| {
         let dir = env.root().join(name);
-        let place = ["restore", "87.1", "--worktree", dir.to_str().unwrap()];
-        let ran = env.handoff(&[&place, which].concat()).success();
-        ran.says(&format!(
-            "next: git -C {} switch --detach\n",
-            env.repo().display()
-        ))
-        .says(&format!("next: git -C {} switch -C main\n", dir.display()))
-        .says(&format!(
-            "next: cd {} && git handoff prime --as {AGENT} --worker repo\n",
-            dir.display()
-        ));
+        let place = ["restore", "87.1", "--worker", "repo", "--worktree"];
+        let place = [&place[..], &[dir.to_str().unwrap()]].concat();
+        env.handoff(&[&place, which].concat())
+            .success()
+            .says("next: git -C [root]/repo switch --detach\n")
+            .says(&format!("next: git -C [root]/{name} switch -C main\n"))
+            .says(&format!(
+                "next: cd [root]/{name} && git handoff prime --as {AGENT} --worker repo\n"
+            ));
         fs::read_to_string(dir.join("work.txt")).unwrap()
     };
     assert_eq!(read("one", &["--claim", "3"]), "first\n");

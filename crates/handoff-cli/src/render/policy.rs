@@ -33,7 +33,12 @@ pub fn policy_line(policy: &str) -> String {
     if policy == Policy::Off.as_str() || policy.is_empty() {
         return String::new();
     }
-    format!("  contracts' statements are checked: {policy}\n")
+    let anyway = if policy.starts_with(Policy::Warn.as_str()) {
+        format!("; {REFUSED_ANYWAY}")
+    } else {
+        String::new()
+    };
+    format!("  contracts' statements are checked: {policy}{anyway}\n")
 }
 
 fn checked(protocol: &Protocol, ledger: Policy) -> String {
@@ -48,11 +53,7 @@ fn checked(protocol: &Protocol, ledger: Policy) -> String {
     let one =
         |(policy, checks): (&str, Vec<&str>)| format!(" ({policy} for {})", checks.join(", "));
     let others: String = others.into_iter().map(one).collect();
-    let anyway = match protocol.policy(Check::Branch, ledger) {
-        Policy::Warn => format!("; {REFUSED_ANYWAY}"),
-        _ => String::new(),
-    };
-    format!("{}{others}{anyway}", usual.as_str())
+    format!("{}{others}", usual.as_str())
 }
 
 /// The settings in which a built-in protocol in force differs from the shipped one, except evidence

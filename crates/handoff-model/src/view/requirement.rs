@@ -496,6 +496,14 @@ fn approved<E>(
     Ok(answer(false, None, why, approve(None)))
 }
 
+/// Who rejected or cancelled a handoff, and why, if somebody did.
+fn turned_down(record: &Record) -> Option<String> {
+    let last = record.latest().filter(|_| record.is_turned_down())?;
+    let why = last.reason.as_ref().map(|why| format!(": {}", quoted(why)));
+    let (state, by) = (record.state, &last.by);
+    Some(format!("was {state} by {by}{}", why.unwrap_or_default()))
+}
+
 /// Why no contract of these types counts: the newest was rejected or cancelled, or none was sent.
 fn nobody_sent<E>(view: &impl View<E>, handoffs: u32, types: &[String]) -> Result<String, Stop<E>> {
     for number in (1..=handoffs).rev() {
@@ -503,13 +511,8 @@ fn nobody_sent<E>(view: &impl View<E>, handoffs: u32, types: &[String]) -> Resul
         let Some(record) = record.filter(|one| types.contains(&one.contract_type)) else {
             continue;
         };
-        if let Some(last) = record.latest().filter(|_| record.is_turned_down()) {
-            let why = last.reason.as_ref().map(|why| format!(": {}", quoted(why)));
-            let (id, kind, why) = (&record.id, &record.contract_type, why.unwrap_or_default());
-            return Ok(format!(
-                "{id} ({kind}) was {} by {}{why}",
-                record.state, last.by
-            ));
+        if let Some(end) = turned_down(&record) {
+            return Ok(format!("{} ({}) {end}", record.id, record.contract_type));
         }
     }
     Ok(format!("nobody sent {}", types.join(" or ")))
@@ -579,7 +582,9 @@ fn weigh(
         };
         let with = match record.state {
             State::Pending => format!("waits for {}", record.to),
-            state => format!("is {state} with {}", record.to),
+            state => {
+                turned_down(record).unwrap_or_else(|| format!("is {state} with {}", record.to))
+            }
         };
         return (false, format!("nobody has {done} {said} yet; it {with}"));
     }
