@@ -5,9 +5,12 @@ use handoff::base::ids::{AgentName, IssueKey};
 use handoff::base::text::continued;
 use handoff::contract::Input;
 use handoff::git::Repository;
+use handoff::ledger::attention::{Attention, of_folder};
 use handoff::ledger::{
     ContractError, Ledger, LedgerError, Offer, RefusalReason, Session, Snapshot,
 };
+use handoff::model::{Issue, IssueStatus};
+use handoff::protocol::Need;
 
 use crate::context::Context;
 use crate::context::left_for_worker::{CONTRACT_FILE, LeftForWorker};
@@ -401,10 +404,28 @@ pub(super) fn deliver(
         composer.name_fields(&mut done.warnings);
     }
     output.follow(ledger);
-    let receipt = ReceiptView::new(&done, output)?;
+    let mut receipt = ReceiptView::new(&done, output)?;
+    let unapproved = unapproved(ledger, &done.receipt.issue)?;
+    if let Some(needed) = &unapproved {
+        receipt = receipt.with_next(&needed.next, output);
+    }
     output.answer(&receipt)?;
+    if let Some(needed) = &unapproved {
+        output.say(&format!("{} is {}", needed.id, needed.why));
+    }
     receipt.say_next(output);
     Ok(())
+}
+
+/// The approval by a person that an issue lacks which this step completed, if it needs one.
+fn unapproved(ledger: &mut Ledger<'_>, issue: &Issue) -> Result<Option<Attention>, Failure> {
+    if issue.status != IssueStatus::Completed {
+        return Ok(None);
+    }
+    let tip = ledger.tip()?;
+    let rules = tip.rules(issue.protocol.as_str())?;
+    let needed = of_folder(&tip.issue(&issue.issue)?, rules.protocol(), now()?)?;
+    Ok(needed.into_iter().find(|one| one.need == Need::Unapproved))
 }
 
 /// The failure of a refused contract. It is noted in this clone, and recorded in the ledger if the

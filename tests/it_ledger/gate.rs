@@ -514,6 +514,40 @@ fn a_required_approval_waits_for_its_person_and_holds_the_merge_up() {
     env.assert_sound();
 }
 
+/// An issue that ended by an agent's approval still lacks the person's.
+#[test]
+fn an_ended_issue_lacks_the_approval_of_its_person() {
+    let env = time::own("review", |definition| {
+        definition["requirements"]["approved-by-person"]["merge"] = true.into();
+    });
+    env.git(&env.repo(), &["switch", "-q", "-c", "csv"]);
+    let work = ["commit", "-q", "--allow-empty", "-m", "Work"];
+    env.git(&env.repo(), &work);
+    let send = |from: &str, to: &str, more: &[&str]| {
+        let head = ["send", "--issue", "7", "--to", to, "--as", from];
+        let set = ["--set", "summary=Done", "--worker", from];
+        env.handoff(&[&head[..], &set, more].concat()).success()
+    };
+    send("coder", "reviewer", &["--set", "branch=csv"]);
+    let claim = ["claim", "7", "--as", "reviewer", "--worker", "reviewer"];
+    env.handoff(&claim).success();
+    let due = "git handoff approve 7.2 --as maintainer";
+    send("reviewer", "end", &[])
+        .says("issue 7 is complete")
+        .says("7.2 is not approved by a person yet")
+        .says(&format!("next: {due}"));
+    let next = env.handoff(&["next", "7"]).success();
+    next.says("not approved by a person yet").says(due);
+    let status = env.handoff(&["status", "7"]).success();
+    status.says("waits for approval").says(due);
+    env.handoff(&["approve", "7.2", "--as", "maintainer", "--worker", "robin"])
+        .success();
+    assert!(is_open(&env, &["7"]));
+    let next = env.handoff(&["next", "7"]).success();
+    assert!(!next.shown.contains(due), "{}", next.shown);
+    env.assert_sound();
+}
+
 #[test]
 fn a_merge_before_its_review_is_told_to_a_person_until_the_issue_ends() {
     let env = TestEnvironment::with_ledger();

@@ -82,7 +82,9 @@ pub fn of_issue<E>(
     decides: impl Fn(u32) -> Result<Option<Decider>, E>,
 ) -> Result<Vec<Attention>, E> {
     let judge = |handoff: &HandoffSurvey<'_>, awaited: Option<&AgentName>| {
-        let decides = if may_wait_for_decision(protocol, handoff.state, handoff.contract_type) {
+        let decides = if issue.status == IssueStatus::Completed
+            || may_wait_for_decision(protocol, handoff.state, handoff.contract_type)
+        {
             decides(handoff.number)?
         } else {
             None
@@ -111,6 +113,11 @@ pub fn of_issue<E>(
             if going(awaited.map_or(handoff.to, AgentName::borrowed)) {
                 found.extend(judge(handoff, awaited)?);
             }
+        } else if issue.status == IssueStatus::Completed
+            && handoff.state == State::Completed
+            && protocol.definition().ends_unmerged(handoff.contract_type)
+        {
+            found.extend(judge(handoff, None)?);
         }
     }
     Ok(found)
@@ -403,6 +410,9 @@ impl Judged<'_> {
             Need::Merged => {
                 Some("its code is merged, and the review that comes before it is open".to_owned())
             }
+            Need::Unapproved if self.handoff.state == State::Completed => {
+                Some("not approved by a person yet".to_owned())
+            }
             Need::BudgetSpent => Some(format!("{} is spent or claimed", self.spent()?.left)),
             _ => None,
         }
@@ -441,7 +451,11 @@ impl Judged<'_> {
             (State::Cancelled, Some(_)) => (Need::Cancelled, last.at),
             (State::Completed, Some(_)) if handoff.answers.is_some() => (Need::Answered, last.at),
             (State::Completed, Some(_)) => (Need::NotHandedOn, last.at),
-            (State::Rejected | State::Cancelled | State::Completed, None) => return None,
+            (State::Completed, None) => {
+                let (_, need) = self.decides.as_ref()?;
+                (*need, last.at)
+            }
+            (State::Rejected | State::Cancelled, None) => return None,
         })
     }
 

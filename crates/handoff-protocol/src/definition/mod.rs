@@ -361,6 +361,12 @@ impl Definition {
             }
     }
 
+    /// Whether a completed handoff of this type may end an issue before a person's approval that
+    /// its merge requires: no contract reports the merge.
+    pub fn ends_unmerged(&self, kind: &str) -> bool {
+        self.takes_approval(kind) && self.merge_facts().next().is_none()
+    }
+
     /// Whether a handoff of this type comes before the approval that a merge requires.
     pub fn is_before_merge(&self, kind: &str) -> bool {
         let mut merge = self.requirements.values().filter(|one| one.merge);
