@@ -903,7 +903,12 @@ fn mistakes_of_an_author_are_told_with_what_is_meant() {
     let mut schema = folder.read("schemas/done.schema.json");
     schema["requierd"] = schema["required"].take();
     schema.as_object_mut().unwrap().shift_remove("required");
+    let odd = json!({"type": "string", "pattern": "^[a[b]{2}$", "examples": ["zz", "a["]});
+    schema["properties"]["odd"] = odd;
     folder.write("schemas/done.schema.json", schema.to_string());
+    let mut template = folder.read("templates/done.json");
+    template["odd"] = "{{brnach: of the work}}".into();
+    folder.write("templates/done.json", template.to_string());
     let path = folder.path();
     for args in [
         ["protocol", "check", &path],
@@ -912,11 +917,26 @@ fn mistakes_of_an_author_are_told_with_what_is_meant() {
     ] {
         let refused = env.handoff(&args);
         assert_ne!(refused.status, 0, "{}", refused.shown);
+        assert!(!refused.shown.contains("the example `\"a[\"`"));
         refused
             .says("json.duplicate_key `title` stands twice in one object, first in line")
             .says("protocol.schema `requierd` is not a keyword of JSON Schema")
-            .says("did you mean `required`?");
+            .says("did you mean `required`?")
+            .says("done.schema.json")
+            .says("the example `\"zz\"` is not valid here: `pattern` refuses it")
+            .says("protocol.template nothing is known as `brnach`, so that `{{brnach: …}}` is not filled")
+            .says("did you mean `branch`?");
     }
+    // A field that one type has is none of another type, to which a rule is restricted.
+    let folder = Folder::copy(&env, "review", "narrow");
+    let path = env.repo().join(folder.path()).join("protocol.json");
+    let mut definition = folder.read("protocol.json");
+    let terms = json!({"same": ["/summary", "/commits"]});
+    definition["consistency"] = json!([{"name": "one", "of": ["review"], "compare": terms}]);
+    std::fs::write(&path, definition.to_string()).unwrap();
+    env.handoff(&["protocol", "check", &folder.path()])
+        .exits(1)
+        .says("/consistency/0/compare/same/1 protocol.unknown_field `/commits` is a field that no contract of type review has, so that rule `one` never applies");
 }
 
 #[test]

@@ -201,8 +201,7 @@ impl Schema {
     }
 
     /// Whether a value is valid.
-    #[cfg(test)]
-    pub(super) fn accepts(&self, value: &Value) -> bool {
+    pub fn accepts(&self, value: &Value) -> bool {
         self.is_plainly_valid(value) || self.validator().is_valid(value)
     }
 

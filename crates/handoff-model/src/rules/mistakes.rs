@@ -8,8 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::pointer::escaped_part;
 use handoff_base::text::{closest, cut};
-use handoff_contract::{decides, scan};
-use handoff_protocol::{AgentKind, Effect, Protocol, Route, RunFailure, schema_has, schema_values};
+use handoff_contract::{Schema, decides, scan};
+use handoff_protocol::{
+    AgentKind, Definition, Effect, Protocol, Route, RunFailure, schema_has, schema_values,
+};
 use serde_json::{Map, Value, json};
 
 use crate::layout::DEFINITION;
@@ -245,7 +247,14 @@ impl SchemaReader<'_> {
             if alone["$defs"].is_null() {
                 alone["$defs"] = json!({});
             }
-            decides(&alone, value) == Some(false)
+            decides(&alone, value).map_or_else(
+                // Only the engine that judges contracts knows what such a pattern matches.
+                || {
+                    *key == "pattern"
+                        && Schema::compile(&alone).is_ok_and(|one| !one.accepts(value))
+                },
+                |holds| !holds,
+            )
         };
         // `additionalProperties` and the like depend on other keywords.
         let alone = members.iter().filter(|(key, _)| {
@@ -408,6 +417,46 @@ fn unknown_fields(protocol: &Protocol, schemas: &[Option<Value>]) -> Vec<Finding
             let at = format!("/github/rules/{i}/do/{key}/fields/{part}");
             let finding = Finding::error(FindingCode::ProtocolUnknownField, at, text);
             found.push(meant_field(finding, pointer, [schema]));
+        }
+    }
+    found.extend(never_applied(definition, schemas));
+    found
+}
+
+/// Reports fields of a consistency rule that none of the types in its `of` has.
+fn never_applied(definition: &Definition, schemas: &[Option<Value>]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (i, rule) in definition.consistency.iter().enumerate() {
+        let types = definition.contracts.iter().zip(schemas);
+        let own = types.filter(|(kind, _)| rule.of.contains(&kind.name));
+        let Some(own) = own
+            .map(|(_, schema)| schema.as_ref())
+            .collect::<Option<Vec<_>>>()
+        else {
+            continue;
+        };
+        let compared = rule.compare.terms().into_iter().enumerate();
+        let compared = compared.filter_map(|(j, term)| {
+            Some((
+                format!("compare/{}/{j}", rule.compare.as_str()),
+                term.place()?,
+            ))
+        });
+        let when = rule.when.keys();
+        let when = when.map(|at| (format!("when/{}", escaped_part(at)), at.as_str()));
+        for (part, pointer) in compared.chain(when).filter(|_| !own.is_empty()) {
+            let list = pointer.split_once("/*").map_or(pointer, |(list, _)| list);
+            if own.iter().any(|schema| schema_has(schema, list)) {
+                continue;
+            }
+            let text = format!(
+                "`{pointer}` is a field that no contract of type {} has, so that rule `{}` never applies",
+                rule.of.join(" or "),
+                rule.name
+            );
+            let at = format!("/consistency/{i}/{part}");
+            let finding = Finding::error(FindingCode::ProtocolUnknownField, at, text);
+            found.push(meant_field(finding, pointer, own.iter().copied()));
         }
     }
     found

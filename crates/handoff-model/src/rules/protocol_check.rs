@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::layout::DEFINITION;
 use crate::rules::contradictions::Contradictions;
 use crate::rules::mistakes::{meant_field, repeated_keys, route_mistakes, schema_mistakes};
-use crate::rules::template_check::lacking;
+use crate::rules::template_check::{lacking, misspelt};
 
 /// A protocol's files, by path in its folder.
 pub type ProtocolFiles = [(String, Vec<u8>)];
@@ -108,6 +108,9 @@ fn check(
     }
     let schemas = checker.schemas();
     checker.templates(&schemas);
+    if scope == ProtocolScope::Folder {
+        checker.placeholders();
+    }
     checker.pointers(&schemas);
     checker.words(&schemas);
     checker.parties(&schemas);
@@ -484,6 +487,21 @@ impl Checker<'_> {
                 let text = format!("there is no file {xsd}");
                 self.fault(FindingCode::ProtocolMissingFile, at("xsd"), text);
             }
+        }
+    }
+
+    /// Warns about placeholders with misspelt names in the types' templates.
+    fn placeholders(&mut self) {
+        let rules = self.definition.event_rules();
+        let noted = rules.iter().flat_map(|rule| rule.facts.keys());
+        let facts = self.definition.facts.keys().chain(noted);
+        let facts: BTreeSet<&str> = facts.map(String::as_str).collect();
+        let contracts = self.definition.contracts.iter();
+        let paths: BTreeSet<&str> = contracts.map(|kind| &*kind.template).collect();
+        for path in paths {
+            let bytes = file(self.files, path).unwrap_or_default();
+            let template: Value = serde_json::from_slice(bytes).unwrap_or_default();
+            self.found.extend(misspelt(path, &template, &facts));
         }
     }
 

@@ -1,6 +1,11 @@
-//! Finds required fields that a contract type's template lacks, so that printed commands lack them.
+//! Finds required fields that a contract type's template lacks, so that printed commands lack them,
+//! and placeholders with misspelt names.
 
+use std::collections::BTreeSet;
+
+use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::pointer::push_part;
+use handoff_base::text::closest;
 use serde_json::Value;
 
 /// The maximum number of subschemas examined for one value.
@@ -10,6 +15,72 @@ const MOST_PARTS: usize = 64;
 pub(crate) fn lacking(schema: &Value, template: &Value) -> Vec<String> {
     let mut found = Vec::new();
     walk(schema, vec![schema], template, "", &mut found);
+    found
+}
+
+/// The names of placeholders that are filled besides facts, and `fill` itself.
+const FILLED: [&str; 30] = [
+    "base",
+    "branch",
+    "commit_ids",
+    "commits",
+    "commits_added",
+    "completed_count",
+    "cycle_time",
+    "files_changed",
+    "fill",
+    "fill by send",
+    "fixes",
+    "from",
+    "from_phase",
+    "given",
+    "issue",
+    "issue_url",
+    "key",
+    "merge_sha",
+    "now",
+    "parent_task",
+    "remaining_count",
+    "retries",
+    "siblings",
+    "siblings_complete",
+    "siblings_pending",
+    "task",
+    "to",
+    "to_phase",
+    "workspace_path",
+    "workspace_type",
+];
+
+/// Warnings about placeholders in the template at `path` whose names are nearly a fact's, or one
+/// that is filled.
+pub(crate) fn misspelt(path: &str, template: &Value, facts: &BTreeSet<&str>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let mut left = vec![template];
+    while let Some(value) = left.pop() {
+        match value {
+            Value::Object(members) => left.extend(members.values()),
+            Value::Array(entries) => left.extend(entries),
+            Value::String(text) => {
+                let name = text
+                    .strip_prefix("{{")
+                    .and_then(|text| text.split_once(": "));
+                let name = name.map(|(name, _)| name);
+                let is_unknown = |name: &&str| !facts.contains(*name) && !FILLED.contains(name);
+                let Some(name) = name.filter(is_unknown) else {
+                    continue;
+                };
+                if let Some(known) = closest(name, facts.iter().copied().chain(FILLED)) {
+                    let text = format!(
+                        "nothing is known as `{name}`, so that `{{{{{name}: …}}}}` is not filled"
+                    );
+                    let finding = Finding::warning(FindingCode::ProtocolTemplate, path, text);
+                    found.push(finding.fix(format!("did you mean `{known}`?")));
+                }
+            }
+            _ => {}
+        }
+    }
     found
 }
 
