@@ -132,15 +132,12 @@ impl Arguments {
             let refname = format!("refs/heads/{branch}");
             let tip = repository.resolve(&refname)?;
             let goes_on = tip.map(|tip| repository.is_in_history(tip, work.commit));
-            if goes_on.transpose()? == Some(false) {
-                next.push(format!("git -C {dir} switch -c NEW-BRANCH"));
+            let is_taken = repository.checked_out_at(&refname).is_some();
+            next.push(if is_taken || goes_on.transpose()? == Some(false) {
+                format!("git -C {dir} switch -c NEW-BRANCH")
             } else {
-                if let Some(other) = repository.checked_out_at(&refname) {
-                    let other = other.to_string_lossy();
-                    next.push(format!("git -C {} switch --detach", word(&other)));
-                }
-                next.push(format!("git -C {dir} switch -C {}", word(branch)));
-            }
+                format!("git -C {dir} switch -C {}", word(branch))
+            });
         }
         let carried = context.carried(repository);
         let lease = record.lease.as_ref();

@@ -11,7 +11,7 @@
 //! - `definition`: the stored form; `tasks`: reads tasks from contracts;
 //! - `check`: finds parts of a definition that don't fit together;
 //! - `moved`: former places of keys; `protocol`: a valid protocol; `partial_protocol`: reads an
-//! invalid one as far as possible;
+//!   invalid one as far as possible;
 //! - `resolution`: a contract's type; `facts`: facts in contracts.
 //!
 //! `signers` maps keys to their owners.
