@@ -53,12 +53,12 @@ pub(crate) struct Arguments {
     /// Claim the most urgent handoff that is waiting for you; the oldest of equally urgent ones
     #[arg(long)]
     next: bool,
-    /// How long you hold it unless you extend it, such as 45m or 2h; by default as
+    /// How long you hold it unless you extend it, such as 45m; by default as
     /// long as its contract or the protocol says
     #[arg(long, value_name = "DURATION", value_parser = duration::seconds)]
     lease: Option<u64>,
     /// Take the handoff from another worker of yours that holds it, such as one that crashed;
-    /// what that worker still sends is refused
+    /// what it still sends is refused
     #[arg(long, requires = "reason", conflicts_with = "next")]
     take_over: bool,
     /// Why it is taken over

@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     /// The handoff; by default the only one that you hold
     #[arg(value_name = "ID")]
     id: Option<String>,
-    /// How long you hold it from now on, such as 45m or 2h; by default as long as its
+    /// How long you hold it from now on, such as 45m; by default as long as its
     /// contract or the protocol says
     #[arg(long, value_name = "DURATION", value_parser = duration::seconds)]
     lease: Option<u64>,

@@ -105,8 +105,7 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
         let (named, policy) = self.chosen(context, &repository, output)?;
-        let named = &*named;
-        let (protocol, files) = sound(named)?;
+        let (protocol, files) = sound(&named)?;
         let named_remote = self
             .remote
             .clone()
@@ -151,10 +150,10 @@ impl Arguments {
         let rules = tip.rules(protocol.as_str())?;
         let evidence = rules.protocol().usual_policy(tip.manifest().evidence);
         if self.protocol.is_some() && *protocol != founding.protocol {
-            return Err(other_protocol(protocol, named));
+            return Err(other_protocol(protocol, &named));
         }
-        if commit.is_none() && !BUILT_IN.contains(&named) {
-            say_other_files(&rules, &founding.files, named, output)?;
+        if commit.is_none() && !BUILT_IN.contains(&&*named) {
+            say_other_files(&rules, &founding.files, &named, output)?;
         }
         let given = self.evidence.map(Policy::from);
         if let Some(wanted) = given.filter(|wanted| *wanted != evidence) {

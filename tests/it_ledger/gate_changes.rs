@@ -248,10 +248,10 @@ fn what_is_missing_is_said_and_fetched_where_that_can_be_done() {
         "{}",
         said.shown
     );
-    let before = state(&ledger);
     desk.env
         .git(&ledger, &["config", "handoff.remote", "origin"]);
-    let after = (before.0, before.1, state(&ledger).2);
+    desk.env.handoff_in(&ledger, &["status"]).success();
+    let after = state(&ledger);
     gate(&ledger).success();
     // What was fetched for it is gone, and nothing else has changed.
     assert_eq!(state(&ledger), after);

@@ -753,7 +753,9 @@ fn work_that_is_given_back_is_kept_for_the_next_claim() {
         let place = [&place[..], &[dir.to_str().unwrap()]].concat();
         env.handoff(&[&place, which].concat())
             .success()
-            .says(&format!("next: git -C [root]/{name} switch -c NEW-BRANCH\n"))
+            .says(&format!(
+                "next: git -C [root]/{name} switch -c NEW-BRANCH\n"
+            ))
             .says(&format!(
                 "next: cd [root]/{name} && git handoff prime --as {AGENT} --worker repo\n"
             ));

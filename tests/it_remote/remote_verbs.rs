@@ -278,14 +278,18 @@ const VERBS: [Verb; 30] = [
 /// What takes `--offline` and makes no step: `wait`, `watch` and what asks the remote
 /// first look here alone, the others only have it from the command that they are part of.
 #[cfg(feature = "all")]
-const READERS: [&str; 21] = [
+const READERS: [&str; 25] = [
     "alerts",
     "board",
     "doctor",
     "workers",
     "notify",
     "prime",
+    "gate",
     "inbox",
+    "list",
+    "log",
+    "show",
     "status",
     "wait",
     "watch",

@@ -392,7 +392,7 @@ fn what_nothing_has_stays_in_its_place_until_a_copy_has_it_or_somebody_gives_it_
     refused(
         &["--from", "../nowhere"],
         9,
-        "damaged files are where they were",
+        "damaged files are back in place",
     );
     assert!(!folder.join("1").exists());
     // Where they can't be moved.

@@ -103,7 +103,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     ! 87.1 waits for an answer, orchestrator's turn, 6 minutes ago
         | Export delivery history as CSV
         | which?
-        next: git handoff next 87
+        next: git handoff answer 87.1 ANSWER --as orchestrator
 
     87.1  blocked  issue-manager → prep-agent  medium  6 minutes ago  Export delivery history as CSV: which?
     up to date with origin

@@ -592,7 +592,7 @@ fn a_protocol_of_ones_own_without_alerts_is_told_to_add_them() {
         p["name"] = json!("our-own");
     });
     let ran = env.handoff(&["alerts"]).exits(6).says("nothing is watched");
-    let ran = ran.says("add `alerts` to our-own (docs/protocols.md)");
+    let ran = ran.says("add `alerts` to our-own (`git handoff help protocols.md`)");
     assert!(!ran.stderr.contains("protocol update"), "{}", ran.shown);
     // Beside one that watches something, it is a remark.
     env.handoff(&["protocol", "add", "delegation"]).success();

@@ -402,7 +402,8 @@ impl<'r> Ledger<'r> {
             let branch = self.branch.clone();
             return Err(BranchError::Symbolic(branch).into());
         }
-        if self.tip_id()?.is_none()
+        // A repair comes here with a ref that can't be read.
+        if matches!(self.tip_id(), Ok(None))
             && let Some(other) = self.repository.ref_in_the_way(&self.refname)?
         {
             let branch = self.branch.clone();

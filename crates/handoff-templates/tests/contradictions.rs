@@ -52,7 +52,8 @@ fn with(name: &str, changes: &Value) -> (Vec<Finding>, String) {
     let all = check_protocol(&files);
     let others = all
         .iter()
-        .filter(|f| f.is_error() && f.code.to_string() != CODE);
+        // A rule of another type may name a field that this type lacks: it contradicts nothing.
+        .filter(|f| f.is_error() && ![CODE, "protocol.unknown_field"].contains(&f.code.as_str()));
     assert_eq!(others.count(), 0, "{name} {changes}: {all:#?}");
     (found(&files), text)
 }

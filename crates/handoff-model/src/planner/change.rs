@@ -343,7 +343,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 id: record.id.clone(),
                 agent: receiver.clone(),
                 others: others.into_iter().cloned().collect(),
-                to: record.to.clone(),
+                to: Box::new(record.to.clone()),
                 state: record.state,
             }
             .into());

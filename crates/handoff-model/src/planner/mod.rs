@@ -9,9 +9,9 @@
 //!   `findings` (of reviews), `answer_content` (against the questions), `limits`, `misfits` (all at once);
 //! - Events of one handoff: `change`, `lease`, `retry`, `correct`;
 //! - Other requests: `decide`, `annotate`, `approve`, `refuse`, and about the issue as a whole
-//! `give_up`, `reopen` and `pause`;
+//!   `give_up`, `reopen` and `pause`;
 //! - The consequences of any of them: `ending` of an issue in which nothing is open, `follow_up` on
-//! what ended, `usage` and budgets, and `trail`, which words the commit.
+//!   what ended, `usage` and budgets, and `trail`, which words the commit.
 
 mod admission;
 mod annotate;

@@ -36,7 +36,7 @@ pub enum RetryRefusal {
         agent: AgentName,
         others: Vec<AgentName>,
         /// Its receiver.
-        to: AgentName,
+        to: Box<AgentName>,
         state: State,
     },
 }

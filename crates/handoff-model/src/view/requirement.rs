@@ -443,11 +443,8 @@ fn approved<E>(
         why,
         remedy,
     };
-    let shown = if has_code {
-        to_approve(view, requirement, &issue, since)?
-    } else {
-        None
-    };
+    let shown = has_code.then(|| to_approve(view, requirement, &issue, since));
+    let shown = shown.transpose()?.flatten();
     let approve = |by: Option<&AgentName>| match &shown {
         Some(id) => Remedy::Approve(id.clone(), by.cloned()),
         None => Remedy::None,
@@ -477,23 +474,33 @@ fn approved<E>(
     if let Some((by, why, remedy)) = unmet {
         return Ok(answer(false, by, why, remedy));
     }
-    // Nothing can be approved yet, or the approval was undone.
-    let why = match (&shown, undone) {
-        (Some(_), Some(undone)) => format!(
-            "nobody approved it since {} ({}) was sent",
-            undone.id, undone.contract_type
+    let why = match &shown {
+        Some(_) => undone.map_or_else(
+            || "nobody approved it yet".to_owned(),
+            |undone| {
+                let (id, kind) = (undone.id, undone.contract_type);
+                format!("nobody approved it since {id} ({kind}) was sent")
+            },
         ),
-        (Some(_), None) => "nobody approved it yet".to_owned(),
-        (None, undone) => {
-            let types = match undone {
-                None if !requirement.undone_by.is_empty() => &requirement.undone_by,
-                _ => &requirement.shown_by,
-            };
-            let why = nobody_sent(view, issue.handoffs, types)?;
-            format!("there is nothing to approve yet: {why}")
-        }
+        None => nothing_to_approve(view, requirement, issue.handoffs, undone.is_some())?,
     };
     Ok(answer(false, None, why, approve(None)))
+}
+
+/// Why nothing can be approved yet.
+fn nothing_to_approve<E>(
+    view: &impl View<E>,
+    requirement: &Requirement,
+    handoffs: u32,
+    is_undone: bool,
+) -> Result<String, Stop<E>> {
+    let types = if is_undone || requirement.undone_by.is_empty() {
+        &requirement.shown_by
+    } else {
+        &requirement.undone_by
+    };
+    let why = nobody_sent(view, handoffs, types)?;
+    Ok(format!("there is nothing to approve yet: {why}"))
 }
 
 /// Who rejected or cancelled a handoff, and why, if somebody did.
