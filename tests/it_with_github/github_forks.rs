@@ -291,9 +291,10 @@ fn refused_in_turn(run: impl Fn(&Desk, usize, &Value) -> Run) {
             runs += 1;
             refuse(by_gh, at, status);
             let ran = run(&desk, runs, &described);
-            let was_refused = match by_gh {
-                true => desk.runner.kept("refuse.json") == json!([]),
-                false => desk.runner.api.refuses(usize::MAX, 200),
+            let was_refused = if by_gh {
+                desk.runner.kept("refuse.json") == json!([])
+            } else {
+                desk.runner.api.refuses(usize::MAX, 200)
             };
             refuse(by_gh, usize::MAX >> 1, 200);
             let set = desk.runner.api.status(&desk.head());
