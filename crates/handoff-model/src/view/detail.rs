@@ -51,7 +51,7 @@ impl Summarized for Issue {
     ];
 }
 
-/// A stored form that is serialized without [`Summarized::ELSEWHERE`].
+/// A stored form that is serialized without `Summarized::ELSEWHERE`.
 #[derive(Clone, Debug)]
 pub struct Detail<T>(pub T);
 
