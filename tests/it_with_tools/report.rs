@@ -41,7 +41,7 @@ fn the_page_says_what_stands_still_where_since_when_and_why() {
         "with implementer-agent; orchestrator's turn",
         "88.2\nfailed",
         "89.2\nwaits for an answer\nExport delivery history as CSV\nWhich encoding?",
-        "git handoff next 89",
+        "git handoff answer 89.2 encoding=VALUE --as orchestrator",
         "92.1\nnot claimed",
         "git handoff claim 92.1 --as prep-agent",
         "93.1\nrejected\nExport delivery history as CSV\nIt is 87 again",
