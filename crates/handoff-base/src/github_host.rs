@@ -7,8 +7,8 @@ pub fn is_cloud(host: &str) -> bool {
     is("github.com") || is("ghe.com")
 }
 
-/// The host in the URL of a remote, as `gh` calls it: `github.com` for `git@ssh.github.com:octo/desk`. A folder and an
-/// ssh alias, which have no dot, are none.
+/// The host in the URL of a remote, as `gh` calls it: `github.com` for `git@ssh.github.com:octo/desk`; `None`
+/// for a name without a dot, such as a folder or an ssh alias.
 pub fn host_of(url: &str) -> Option<String> {
     let place = url.split_once("://").map_or(url, |(_, place)| place);
     let authority = place.split('/').next()?.rsplit('@').next()?;
@@ -16,10 +16,12 @@ pub fn host_of(url: &str) -> Option<String> {
     if !host.trim_start_matches('.').contains('.') {
         return None;
     }
-    let kept = match () {
-        () if host.ends_with(".github.com") => 2,
-        () if host.ends_with(".ghe.com") => 3,
-        () => return Some(host),
+    let kept = if host.ends_with(".github.com") {
+        2
+    } else if host.ends_with(".ghe.com") {
+        3
+    } else {
+        return Some(host);
     };
     let labels: Vec<&str> = host.rsplit('.').take(kept).collect();
     Some(labels.into_iter().rev().collect::<Vec<_>>().join("."))

@@ -98,7 +98,7 @@ impl PullRequest {
         })
     }
 
-    /// Sets the issues that GitHub says the pull request closes; if there are none, its text and
+    /// Sets the issues that GitHub says the pull request closes; without any, its text and
     /// its branch decide.
     pub fn closing(&mut self, issues: Vec<IssueKey>) {
         self.closes = issues;

@@ -31,7 +31,7 @@ pub fn marker(said_in: &str, branch: &str) -> String {
 }
 
 impl Reply {
-    /// The reply of the ledger on this branch to an event's commands; `None` if there are none.
+    /// The reply of the ledger on this branch to an event's commands; `None` without any.
     pub fn of(event: &Event, commands: &[Commanded], branch: &str) -> Option<Self> {
         let said_in = event.said_in()?;
         let refused = commands.iter().any(|one| !one.accepted);

@@ -145,7 +145,7 @@ impl<'r> Ledger<'r> {
         Ok(parts)
     }
 
-    /// Archives as many of these issues as possible in one step; makes no step if there are none.
+    /// Archives as many of these issues as possible in one step; writes nothing without any.
     pub(super) fn archive_together(
         &mut self,
         session: &Session,
