@@ -19,7 +19,7 @@ use crate::output::Output;
   git handoff help protocol set
   git handoff help share
   git handoff help lease_lost
-  git handoff help gate.md       (docs/gate.md)
+  git handoff help gate.md       (a page of docs/)
   git handoff help keys          (of protocol.json)")]
 pub(crate) struct Arguments {
     /// A command, task, page, built-in protocol, or a code that was printed

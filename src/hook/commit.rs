@@ -128,7 +128,7 @@ fn step(
         ledger.branch()
     );
     Err(refusal(text, findings).hint(
-        "nothing was committed, and your files are unchanged. `git checkout --detach` keeps them and frees the branch, so that `git handoff` (send, claim, complete …) can make the step; docs/hooks.md explains how to make one by hand",
+        "nothing was committed, and your files are unchanged. `git checkout --detach` keeps them and frees the branch, so that `git handoff` (send, claim, complete …) can make the step; `git handoff help hooks.md` explains how to make one by hand",
     ))
 }
 

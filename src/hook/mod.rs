@@ -23,7 +23,7 @@ use handoff::git::Repository;
 use handoff::ledger::{BranchMove, Ledger};
 
 /// The hint after a move of the ledger's branch was refused.
-const LEAVE: &str = "the branch was not moved. Use `git handoff` (send, claim, complete, annotate …), whose steps pass; a step made by hand must be exactly what the program would have written, see docs/hooks.md";
+const LEAVE: &str = "the branch was not moved. Use `git handoff` (send, claim, complete, annotate …), whose steps pass; a step made by hand must be exactly what the program would have written: `git handoff help hooks.md`";
 
 fn refusal(text: impl Into<String>, findings: Vec<Finding>) -> Failure {
     Failure::new(ErrorCode::HookRefused, text).findings(findings)

@@ -447,6 +447,36 @@ fn commands_that_are_named_exist() {
     }
 }
 
+/// Who has only the program has no `docs/`.
+#[test]
+fn messages_name_pages_by_the_command_that_prints_them() {
+    let help = read("src/commands/help.rs");
+    let (_, pages) = help.split_once("= pages! {").unwrap();
+    let (pages, _) = pages.split_once('}').unwrap();
+    let (mut named, is_name) = (0, |c: char| c.is_ascii_lowercase() || c == '-');
+    for (path, text) in ["src", "crates"].into_iter().flat_map(sources) {
+        for rest in text.split("docs/").skip(1) {
+            let after = rest.trim_start_matches(is_name);
+            let is_embedded = text.contains("include_str!") || path.ends_with("path_pattern.rs");
+            assert!(
+                is_embedded || !after.starts_with(".md"),
+                "{path}: docs/{rest:.40}"
+            );
+        }
+        for rest in text.split("git handoff help ").skip(1) {
+            let (page, after) = rest.split_at(rest.find(|c| !is_name(c)).unwrap());
+            if after.starts_with(".md") {
+                named += 1;
+                assert!(
+                    pages.contains(&format!("\"{page}\"")),
+                    "{path}: help {page}.md"
+                );
+            }
+        }
+    }
+    assert!(named > 8, "{named} pages are named");
+}
+
 #[test]
 fn the_tables_of_exit_codes_agree() {
     let known = handoff::base::codes::all().filter(|code| code.kind == "Exit codes");

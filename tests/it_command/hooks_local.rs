@@ -494,7 +494,7 @@ fn a_message_on_the_ledgers_branch_is_what_the_step_wants_after_gits_clean_up() 
       issues/87/00/87/issue.json file.stray the step has no business with this file
       open/prep-agent/ready.medium.issue-to-pr.20260302T090500000.-.87.1.json file.stray the step has no business with this file
        commit.message the message does not tell a step: it has no trailer Event
-    hint: nothing was committed, and your files are unchanged. `git checkout --detach` keeps them and frees the branch, so that `git handoff` (send, claim, complete …) can make the step; docs/hooks.md explains how to make one by hand
+    hint: nothing was committed, and your files are unchanged. `git checkout --detach` keeps them and frees the branch, so that `git handoff` (send, claim, complete …) can make the step; `git handoff help hooks.md` explains how to make one by hand
     ");
     // Without an editor, comments stay in the message, and blanks go.
     let commented = format!("{}# by hand\n", step.message);

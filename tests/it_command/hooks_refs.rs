@@ -137,7 +137,7 @@ fn a_branch_that_lost_its_name_is_told_by_its_commit() {
     assert_snapshot!(env.filtered(&ran.stderr), @"
     error: branch handoffs is the ledger, and this move is not made of legal steps
        branch.deleted branch handoffs would be deleted, with everything it records
-    hint: the branch was not moved. Use `git handoff` (send, claim, complete, annotate …), whose steps pass; a step made by hand must be exactly what the program would have written, see docs/hooks.md. The branch that git began to rename has lost its name: `git branch NAME [commit]` brings it back; its log is logs/refs/.tmp-renamed-log in the git directory, and belongs in logs/refs/heads/NAME. git may have changed files before it ran this hook: see `git status`
+    hint: the branch was not moved. Use `git handoff` (send, claim, complete, annotate …), whose steps pass; a step made by hand must be exactly what the program would have written: `git handoff help hooks.md`. The branch that git began to rename has lost its name: `git branch NAME [commit]` brings it back; its log is logs/refs/.tmp-renamed-log in the git directory, and belongs in logs/refs/heads/NAME. git may have changed files before it ran this hook: see `git status`
     fatal: ref updates aborted by hook
     ");
     let commit = env.git(&repo, &["rev-parse", "main"]);

@@ -105,7 +105,7 @@ fn a_refusal_names_commit_path_and_field_and_leaves_nothing_behind() {
     assert_snapshot!(env.filtered(&said.join("\n")), @"
     remote: error: branch handoffs is the ledger, and this move is not made of legal steps
     remote:   [commit] 1:1 issues/87/00/87/0002-prep-agent-to-implementer-agent.xml field.missing /handoff/status: `status` is missing
-    remote: hint: the branch was not moved. Use `git handoff` (send, claim, complete, annotate …), whose steps pass; a step made by hand must be exactly what the program would have written, see docs/hooks.md
+    remote: hint: the branch was not moved. Use `git handoff` (send, claim, complete, annotate …), whose steps pass; a step made by hand must be exactly what the program would have written: `git handoff help hooks.md`
     To [root]/server.git
      ! [remote rejected] handoffs -> handoffs (pre-receive hook declined)
     error: failed to push some refs to '[root]/server.git'

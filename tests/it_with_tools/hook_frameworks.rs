@@ -326,7 +326,7 @@ fn lefthook() {
     insta::assert_snapshot!(env.filtered(&refused.stderr), @"
     error: nothing was changed: 1 hook is in the way
       [root]/repo/.git/hooks/pre-push hook.managed the file is lefthook's, which writes it anew and would drop a block in it
-          have lefthook call `git handoff hook pre-push`: docs/hooks.md has the lines for lefthook.yml
+          have lefthook call `git handoff hook pre-push`: `git handoff help hooks.md` has the lines for lefthook.yml
     hint: see `git handoff explain hooks_refused`
     ");
 }
@@ -340,11 +340,11 @@ fn husky() {
     insta::assert_snapshot!(env.filtered(&refused.stderr), @"
     error: nothing was changed: 4 hooks are in the way
       [root]/repo/.husky/_/pre-commit hook.managed the file is husky's, which writes it anew and would drop a block in it
-          have husky call `git handoff hook pre-commit`: docs/hooks.md has the lines for .husky/pre-commit
+          have husky call `git handoff hook pre-commit`: `git handoff help hooks.md` has the lines for .husky/pre-commit
       [root]/repo/.husky/_/commit-msg hook.managed the file is husky's, which writes it anew and would drop a block in it
-          have husky call `git handoff hook commit-msg`: docs/hooks.md has the lines for .husky/commit-msg
+          have husky call `git handoff hook commit-msg`: `git handoff help hooks.md` has the lines for .husky/commit-msg
       [root]/repo/.husky/_/pre-push hook.managed the file is husky's, which writes it anew and would drop a block in it
-          have husky call `git handoff hook pre-push`: docs/hooks.md has the lines for .husky/pre-push
+          have husky call `git handoff hook pre-push`: `git handoff help hooks.md` has the lines for .husky/pre-push
       [root]/repo/.husky/_/reference-transaction hook.elsewhere core.hooksPath is .husky/_ (file:[root]/repo/.git/config), so that hooks are in [root]/repo/.husky/_, which is not in this repository's git directory
           if that folder may be changed, say so with --into-hooks-path
     hint: see `git handoff explain hooks_refused`

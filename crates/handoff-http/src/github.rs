@@ -386,7 +386,7 @@ impl From<GithubError> for Failure {
                 "see that the token is valid: GH_TOKEN, or GH_ENTERPRISE_TOKEN for a GitHub Enterprise Server"
             }
             403 => {
-                "the job needs `statuses: write`, `pull-requests: read` and `issues: read`: docs/github.md"
+                "the job needs `statuses: write`, `pull-requests: read` and `issues: read`; `git handoff help github.md` has the workflow"
             }
             404 => {
                 "see that it exists, and that the token may see it: the job needs `pull-requests: read`"

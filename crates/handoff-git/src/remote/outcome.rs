@@ -88,7 +88,7 @@ impl RemoteError {
                     .findings(&message.iter().map(line).collect::<Vec<_>>())
             }
             Self::Rewritten => ErrorCode::RemoteRewritten.hint(
-                "nothing was written here or there; find out who rewrote it. If it was only reset to an older commit, `git push REMOTE BRANCH` restores this clone's copy; docs/remotes.md covers other cases",
+                "nothing was written here or there; find out who rewrote it. If it was only reset to an older commit, `git push REMOTE BRANCH` restores this clone's copy; `git handoff help remotes.md` covers other cases",
             ),
             Self::Shallow => ErrorCode::RemoteShallow.hint(
                 "nothing was written; complete the remote where it is, with `git fetch --unshallow`, or use the repository that it was cloned from",

@@ -53,7 +53,7 @@ pub(super) fn managed(manager: Manager, hook: Hook, path: &Path) -> Finding {
     let name = manager.name();
     let text = format!("the file is {name}'s, which writes it anew and would drop a block in it");
     at(FindingCode::HookManaged, path, text).fix(format!(
-        "have {name} call `git handoff hook {hook}`: docs/hooks.md has the lines for {}",
+        "have {name} call `git handoff hook {hook}`: `git handoff help hooks.md` has the lines for {}",
         manager.own_file(hook)
     ))
 }
