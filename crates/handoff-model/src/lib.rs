@@ -57,10 +57,10 @@ pub use refusal::{
     QueueRefusal, Refusal, RequestRefusal, RetryRefusal, RoleRefusal, StateRefusal,
 };
 pub use rules::{
-    ADDED_SIGNER, Assignment, Exemption, GatePolicy, NO_CLAIMS, ProtocolFiles, ProtocolScope,
-    SETTINGS, Setting, SettingError, Strictness, Weakness, beyond_cost, check_protocol,
-    check_protocol_for, has_settings, is_earlier, keep_settings, loosened, only_setting_changed,
-    weaker,
+    ADDED_SIGNER, Assignment, Exemption, Filled, GatePolicy, NO_CLAIMS, ProtocolFiles,
+    ProtocolScope, SETTINGS, Setting, SettingError, Strictness, Weakness, beyond_cost,
+    check_protocol, check_protocol_for, has_settings, is_earlier, keep_settings, loosened,
+    only_setting_changed, weaker,
 };
 pub use step::answers::read as read_answer;
 pub use step::screening::{self, Unscreened};

@@ -9,14 +9,14 @@ use handoff_contract::FILL;
 use handoff_git::Repository;
 use handoff_ledger::{IssueFolder, LedgerError, base_branch};
 use handoff_model::planner::{Holder, shown_commit};
-use handoff_model::{Issue, Question, Record, ReviewFinding, Task, TaskName, View};
+use handoff_model::{Filled, Issue, Question, Record, ReviewFinding, Task, TaskName, View};
 use handoff_protocol::{BASE, FixFields, GivenFields, Protocol, TaskState};
 use serde_json::{Map, Value, json};
 
 use super::skeleton::Known;
 
 /// The fact with the commit that merged the branch.
-const MERGED: &str = "merge_sha";
+const MERGED: Filled = Filled::MergeSha;
 
 /// The maximum number of commits in a skeleton.
 const COMMITS: usize = 1000;
@@ -71,7 +71,7 @@ pub fn with_current_branch(repository: &Repository, mut known: Known) -> Known {
         && known.get(BASE).and_then(Value::as_str) != Some(&*current)
         && repository.base_branch().is_some_and(|base| base != current)
     {
-        known.insert_new("branch", json!(current));
+        known.insert_new(Filled::Branch, json!(current));
     }
     known
 }
@@ -85,8 +85,8 @@ pub fn with_workspace(repository: &Repository, mut known: Known) -> Known {
     if let Some(path) = path {
         let is_linked = path.join(".git").is_file();
         let kind = if is_linked { "worktree" } else { "in-place" };
-        known.insert_new("workspace_type", json!(kind));
-        known.insert_new("workspace_path", json!(path.to_string_lossy()));
+        known.insert_new(Filled::WorkspaceType, json!(kind));
+        known.insert_new(Filled::WorkspacePath, json!(path.to_string_lossy()));
     }
     known
 }
@@ -99,10 +99,10 @@ fn on_branch(
     branch: &str,
     base: &str,
 ) -> Result<Known, LedgerError> {
-    known.insert_new("branch", json!(branch));
-    let mut set = |name: &str, value: Value| known.insert_new(name, value);
+    known.insert_new(Filled::Branch, json!(branch));
+    let mut set = |name: Filled, value: Value| known.insert_new(name, value);
     if let Some(files) = repository.files_changed(base, branch)? {
-        set("files_changed", json!(files));
+        set(Filled::FilesChanged, json!(files));
     }
     let listed = |commits: Vec<handoff_git::CodeCommit>| -> Vec<Value> {
         let one = |c: handoff_git::CodeCommit| json!({ "sha": c.id, "message": c.subject });
@@ -112,15 +112,15 @@ fn on_branch(
         && !commits.is_empty()
     {
         let ids = commits.iter().map(|commit| commit.id.to_string());
-        set("commit_ids", ids.collect());
-        set("commits", json!(listed(commits)));
+        set(Filled::CommitIds, ids.collect());
+        set(Filled::Commits, json!(listed(commits)));
     }
     // Count the commits since the one that the issue's newest contract was sent with.
     let records = folder.records()?;
     if let Some(code) = records.iter().rev().find_map(|r| r.code.as_ref())
         && let Some(added) = repository.commits_between(&code.commit, branch, COMMITS)?
     {
-        set("commits_added", json!(added.len()));
+        set(Filled::CommitsAdded, json!(added.len()));
     }
     Ok(known)
 }
@@ -162,45 +162,47 @@ pub fn known_at_tip(
     for (key, value) in &answers {
         known.insert_answer(key, value.clone());
     }
-    let mut set = |name: &str, value: Value| known.insert_new(name, value);
+    let mut set = |name: Filled, value: Value| known.insert_new(name, value);
     let key = folder.key();
     let number = key.as_str().parse::<u64>();
-    set("issue", number.map_or_else(|_| json!(key), |n| json!(n)));
-    set("key", json!(key));
-    set("from", json!(from));
-    set("to", json!(to));
-    for (name, agent) in [("from_phase", from), ("to_phase", to)] {
+    set(
+        Filled::Issue,
+        number.map_or_else(|_| json!(key), |n| json!(n)),
+    );
+    set(Filled::Key, json!(key));
+    set(Filled::From, json!(from));
+    set(Filled::To, json!(to));
+    for (name, agent) in [(Filled::FromPhase, from), (Filled::ToPhase, to)] {
         let phase = protocol.agent(agent.as_str()).and_then(|known| known.phase);
         if let Some(phase) = phase {
             set(name, json!(phase));
         }
     }
-    set("now", json!(now.rfc3339()));
+    set(Filled::Now, json!(now.rfc3339()));
 
     let held = held(folder, issue, by)?;
     if let Some(task) = task_of(issue, &held) {
-        set("task", json!(task.id));
+        set(Filled::Task, json!(task.id));
         if let (Some(parent), Some(issue)) = (task.parent, issue) {
             for (name, value) in beside(issue, &parent, &task.id) {
                 set(name, value);
             }
-            set("parent_task", json!(parent));
+            set(Filled::ParentTask, json!(parent));
         }
     }
     if let [only] = &held[..] {
-        set("retries", json!(only.retries()));
-    }
-    for (name, value) in answers {
-        set(name, value);
+        set(Filled::Retries, json!(only.retries()));
     }
     let facts = issue.map(|issue| issue.known_facts(protocol.definition()));
-    for (name, fact) in facts.into_iter().flatten() {
-        // A merge commit that a contract stated may be of an earlier round: take the repository's,
-        // unless it was noted.
-        if name != MERGED || fact.note.is_some() {
-            set(name, fact.value.clone());
-        }
+    // A merge commit that a contract stated may be of an earlier round: take the repository's,
+    // unless it was noted.
+    let facts = facts.into_iter().flatten();
+    let facts = facts.filter(|(name, fact)| *name != MERGED.as_str() || fact.note.is_some());
+    let facts = facts.map(|(name, fact)| (name, fact.value.clone()));
+    for (name, value) in answers.into_iter().chain(facts) {
+        known.insert_fact(name, value);
     }
+    let mut set = |name: Filled, value: Value| known.insert_new(name, value);
     let kinds = protocol.types_between(from.as_str(), to.as_str());
     // A sender that holds nothing goes on from its last completed handoff that nothing followed.
     let again = match (held.last(), issue) {
@@ -215,22 +217,22 @@ pub fn known_at_tip(
             let open = issue.findings.iter().filter(|f| f.state.is_unanswered());
             let list: Vec<Value> = open.map(|finding| to_answer(fields, finding)).collect();
             if !list.is_empty() {
-                set("fixes", list.into());
+                set(Filled::Fixes, list.into());
             }
         }
         let asked = held.last().map_or(&[][..], |record| &record.missing);
         for fields in kinds.iter().filter_map(|kind| kind.given.as_ref()) {
             if !asked.is_empty() {
-                set("given", to_give(fields, asked));
+                set(Filled::Given, to_give(fields, asked));
             }
         }
-        set("cycle_time", json!(duration(now - issue.opened_at)));
+        set(Filled::CycleTime, json!(duration(now - issue.opened_at)));
     }
     if let Some(url) = repository
         .remote_url("origin")
         .and_then(|url| web_address(&url))
     {
-        set("issue_url", json!(format!("{url}/issues/{key}")));
+        set(Filled::IssueUrl, json!(format!("{url}/issues/{key}")));
     }
     let branch = known.get("branch").and_then(Value::as_str);
     let of_issue = issue.map(|issue| (issue, protocol.definition()));
@@ -289,7 +291,7 @@ fn task_of(issue: Option<&Issue>, held: &[Record]) -> Option<TaskName> {
 }
 
 /// The tasks with the same parent, in the state after this one is completed.
-fn beside(issue: &Issue, parent: &str, completes: &str) -> [(&'static str, Value); 5] {
+fn beside(issue: &Issue, parent: &str, completes: &str) -> [(Filled, Value); 5] {
     let tasks = issue.tasks.iter();
     let all = tasks.filter(|task| task.parent.as_deref() == Some(parent));
     let is_done = |task: &&Task| task.state == TaskState::Completed || task.id == completes;
@@ -299,11 +301,11 @@ fn beside(issue: &Issue, parent: &str, completes: &str) -> [(&'static str, Value
         json!(format!("[{}]", names.join(", ")))
     };
     [
-        ("siblings", listed(&all.collect::<Vec<_>>())),
-        ("siblings_complete", listed(&done)),
-        ("siblings_pending", listed(&left)),
-        ("completed_count", json!(done.len())),
-        ("remaining_count", json!(left.len())),
+        (Filled::Siblings, listed(&all.collect::<Vec<_>>())),
+        (Filled::SiblingsComplete, listed(&done)),
+        (Filled::SiblingsPending, listed(&left)),
+        (Filled::CompletedCount, json!(done.len())),
+        (Filled::RemainingCount, json!(left.len())),
     ]
 }
 

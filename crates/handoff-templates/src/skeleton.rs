@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use handoff_contract::{BY_SEND, FILL};
+use handoff_model::Filled;
 use serde_json::Value;
 
 /// The known values for templates.
@@ -31,8 +32,13 @@ impl Known {
         self.named.insert(name, value)
     }
 
-    /// Sets the value of a name that has none.
-    pub fn insert_new(&mut self, name: &str, value: Value) {
+    /// Sets a value that is not known yet.
+    pub fn insert_new(&mut self, name: Filled, value: Value) {
+        self.insert_fact(name.as_str(), value);
+    }
+
+    /// Sets the value of a fact that is not known yet.
+    pub fn insert_fact(&mut self, name: &str, value: Value) {
         self.named.entry(name.to_owned()).or_insert(value);
     }
 

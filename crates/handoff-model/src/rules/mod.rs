@@ -19,3 +19,4 @@ pub use setting::{
     only_setting_changed,
 };
 pub use strictness::{Strictness, Weakness, weaker};
+pub use template_check::Filled;

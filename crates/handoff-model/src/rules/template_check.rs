@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::pointer::push_part;
 use handoff_base::text::closest;
+use handoff_base::words;
+use handoff_protocol::BASE;
 use serde_json::Value;
 
 /// The maximum number of subschemas examined for one value.
@@ -18,43 +20,74 @@ pub(crate) fn lacking(schema: &Value, template: &Value) -> Vec<String> {
     found
 }
 
-/// The names of placeholders that are filled besides facts, and `fill` itself.
-const FILLED: [&str; 30] = [
-    "base",
-    "branch",
-    "commit_ids",
-    "commits",
-    "commits_added",
-    "completed_count",
-    "cycle_time",
-    "files_changed",
-    "fill",
-    "fill by send",
-    "fixes",
-    "from",
-    "from_phase",
-    "given",
-    "issue",
-    "issue_url",
-    "key",
-    "merge_sha",
-    "now",
-    "parent_task",
-    "remaining_count",
-    "retries",
-    "siblings",
-    "siblings_complete",
-    "siblings_pending",
-    "task",
-    "to",
-    "to_phase",
-    "workspace_path",
-    "workspace_type",
-];
+words! {
+    /// What fills a placeholder of this name in a template, besides facts.
+    pub enum Filled {
+        /// The code branch.
+        Branch = "branch",
+        /// The ids of its commits.
+        CommitIds = "commit_ids",
+        /// Its commits, with their subjects.
+        Commits = "commits",
+        /// How many were added since the newest contract.
+        CommitsAdded = "commits_added",
+        /// How many sibling tasks are completed.
+        CompletedCount = "completed_count",
+        /// How long the issue has been open.
+        CycleTime = "cycle_time",
+        /// The files that the branch changes.
+        FilesChanged = "files_changed",
+        /// An answer to each open finding.
+        Fixes = "fixes",
+        /// The sender.
+        From = "from",
+        /// Its phase.
+        FromPhase = "from_phase",
+        /// An answer to each question.
+        Given = "given",
+        /// The issue: a number, if it is one.
+        Issue = "issue",
+        /// Its page.
+        IssueUrl = "issue_url",
+        /// Its key.
+        Key = "key",
+        /// The commit that merged the branch.
+        MergeSha = "merge_sha",
+        /// The time.
+        Now = "now",
+        /// The task that the task is a part of.
+        ParentTask = "parent_task",
+        /// How many sibling tasks are not completed.
+        RemainingCount = "remaining_count",
+        /// How often the held handoff was retried.
+        Retries = "retries",
+        /// The tasks with the same parent.
+        Siblings = "siblings",
+        /// Those that are completed.
+        SiblingsComplete = "siblings_complete",
+        /// The others.
+        SiblingsPending = "siblings_pending",
+        /// The task.
+        Task = "task",
+        /// The receiver.
+        To = "to",
+        /// Its phase.
+        ToPhase = "to_phase",
+        /// The worktree of the code branch.
+        WorkspacePath = "workspace_path",
+        /// Its kind.
+        WorkspaceType = "workspace_type",
+    }
+}
 
 /// Warnings about placeholders in the template at `path` whose names are nearly a fact's, or one
 /// that is filled.
 pub(crate) fn misspelt(path: &str, template: &Value, facts: &BTreeSet<&str>) -> Vec<Finding> {
+    let mut known = facts.clone();
+    known.extend([BASE, "fill", "fill by send"]);
+    for filled in Filled::ALL {
+        known.insert(filled.as_str());
+    }
     let mut found = Vec::new();
     let mut left = vec![template];
     while let Some(value) = left.pop() {
@@ -66,11 +99,10 @@ pub(crate) fn misspelt(path: &str, template: &Value, facts: &BTreeSet<&str>) -> 
                     .strip_prefix("{{")
                     .and_then(|text| text.split_once(": "));
                 let name = name.map(|(name, _)| name);
-                let is_unknown = |name: &&str| !facts.contains(*name) && !FILLED.contains(name);
-                let Some(name) = name.filter(is_unknown) else {
+                let Some(name) = name.filter(|name| !known.contains(name)) else {
                     continue;
                 };
-                if let Some(known) = closest(name, facts.iter().copied().chain(FILLED)) {
+                if let Some(known) = closest(name, known.iter().copied()) {
                     let text = format!(
                         "nothing is known as `{name}`, so that `{{{{{name}: …}}}}` is not filled"
                     );
