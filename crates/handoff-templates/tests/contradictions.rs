@@ -152,7 +152,7 @@ fn each_contradiction_is_found_and_what_can_be_obeyed_is_not() {
             ),
             "rule `template` contradicts another, so that no `/created/template`",
             rule(
-                json!({"distinct": ["/handoff_data/template", "fact:template"]}),
+                json!({"distinct": ["/created/template", "text:none"]}),
                 json!({}),
             ),
         ),
@@ -205,6 +205,40 @@ fn each_contradiction_is_found_and_what_can_be_obeyed_is_not() {
                 json!({"same": ["/important_count", 0]}),
                 json!({"/review_status": "*"}),
             ),
+        ),
+        // A text that the schema refuses; a pair of lists, a filtered pair, and one with itself.
+        (
+            "press",
+            of(
+                "writer-to-editor",
+                json!({"same": ["/issue", "text:two words"]}),
+            ),
+            "rule `other` can never hold: no `/issue` that a contract of type `writer-to-editor` can have obeys it: its schema has {\"pattern\":",
+            of("writer-to-editor", json!({"same": ["/issue", "text:word"]})),
+        ),
+        (
+            "task-breakdown",
+            rule(
+                json!({"distinct": ["/created/template|names", "/created/template|names"]}),
+                json!({}),
+            ),
+            "rule `other` can never hold: no `/created/template|names`",
+            rule(
+                json!({"distinct": ["/created/template|names", "fact:template"]}),
+                json!({}),
+            ),
+        ),
+        (
+            "press",
+            json!({"consistency": [
+                {"name": "same", "of": ["writer-to-editor"], "compare": {"same": ["/details|key", "/summary|key"]}},
+                {"name": "other", "of": ["writer-to-editor"], "compare": {"distinct": ["/summary|key", "/details|key"]}},
+            ]}),
+            "rule `other` contradicts another, so that no `/details|key` in a contract of type `writer-to-editor` obeys both: `same`, in line",
+            json!({"consistency": [
+                {"name": "same", "of": ["writer-to-editor"], "compare": {"same": ["/details|key", "/summary|key"]}},
+                {"name": "other", "of": ["writer-to-editor"], "compare": {"distinct": ["/summary|key", "/details"]}},
+            ]}),
         ),
         // Decisions.
         (

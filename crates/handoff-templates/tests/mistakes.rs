@@ -382,6 +382,35 @@ fn a_code_that_the_protocol_does_not_list_is_refused() {
     assert_eq!(all[0].fix.as_deref(), Some("did you mean `LIBLE`?"));
 }
 
+#[test]
+fn a_limit_below_the_usual_way_is_found() {
+    let limited = |name: &str, most: u32| {
+        let mut files = files(name);
+        let (_, bytes) = files
+            .iter_mut()
+            .find(|(path, _)| path == DEFINITION)
+            .unwrap();
+        let mut definition: serde_json::Value = serde_json::from_slice(bytes).unwrap();
+        definition["limits"]["handoffs"] = most.into();
+        let text = serde_json::to_string_pretty(&definition).unwrap();
+        *bytes = text.clone().into_bytes();
+        (files, text)
+    };
+    for (name, least, way) in [
+        ("issue-to-pr", 5, "end of an issue"),
+        ("task-breakdown", 3, "contract `execution-to-planning`"),
+    ] {
+        let (files, text) = limited(name, 2);
+        let message =
+            format!("the usual way to the {way} takes {least} handoffs, more than the limit of 2");
+        let fix = format!("allow {least} at least");
+        told(&files, &text, [DEFINITION, "2", &message, &fix]);
+        assert_eq!(found(&limited(name, least).0), [], "{name}");
+        let setting = check_protocol_for(&files, ProtocolScope::Setting);
+        assert!(!setting.iter().any(Finding::is_error), "{setting:#?}");
+    }
+}
+
 /// A deciding agent needs to be made to decide; work that goes round needs a limit.
 #[test]
 fn routes_that_lead_round_are_found() {

@@ -8,12 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::pointer::parts;
+use handoff_base::text::cut;
 use handoff_protocol::{
     Action, AgentKind, Circumstances, Comparison, ConsistencyRule, Definition, Policy, Protocol,
     Requirement, Route, State, Subject, Term, schema_has, schema_values,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::rules::mistakes::accepts;
 use crate::value::scalar;
 
 /// Finds contradictions; `position` returns the line and column of a path in the file.
@@ -72,8 +74,8 @@ impl<P: Fn(&str) -> Option<(u32, u32)>> Contradictions<'_, P> {
             let is_known = types.len() == self.schemas.len() && !applies.is_empty();
             applies.retain(|(_, schema)| impossible(schema, &[rule], &[]).is_none());
             let mut alone = applies.iter().filter_map(|(kind, schema)| {
-                let term = impossible(schema, &[rule], &[rule])?;
-                Some(format!("rule `{name}` can never hold: no `{term}` that a contract of type `{kind}` can have obeys it"))
+                let (term, why) = impossible(schema, &[rule], &[rule])?;
+                Some(format!("rule `{name}` can never hold: no `{term}` that a contract of type `{kind}` can have obeys it{why}"))
             });
             if let Some(text) = alone.next() {
                 let finding = self.finding(at, text, None);
@@ -99,7 +101,7 @@ impl<P: Fn(&str) -> Option<(u32, u32)>> Contradictions<'_, P> {
                     // A pair is reported only if each of its rules can be satisfied alone.
                     let alone = |one| impossible(schema, &both, &[one]).is_some();
                     let is_of_both = !alone(other) && !alone(rule);
-                    let term = impossible(schema, &both, &both).filter(|_| is_of_both)?;
+                    let (term, _) = impossible(schema, &both, &both).filter(|_| is_of_both)?;
                     Some(format!("rule `{name}` contradicts another, so that no `{term}` in a contract of type `{kind}` obeys both:"))
                 });
                 if let Some(text) = conflicts.next() {
@@ -236,7 +238,7 @@ impl<P: Fn(&str) -> Option<(u32, u32)>> Contradictions<'_, P> {
             return Vec::new();
         };
         let ends = |route: &Route| self.protocol.is_kind(route.to.as_str(), AgentKind::End);
-        let fewest = self.fewest();
+        let fewest = fewest(self.protocol, false);
         let least = |is: &dyn Fn(&Route) -> bool| {
             let routes = definition.routes.iter().filter(|route| is(route));
             routes
@@ -270,31 +272,36 @@ impl<P: Fn(&str) -> Option<(u32, u32)>> Contradictions<'_, P> {
             });
         found.collect()
     }
+}
 
-    /// The minimum number of handoffs with which each agent can send; those that step in can from
-    /// the start.
-    fn fewest(&self) -> BTreeMap<&str, u32> {
-        let definition = self.definition();
-        let agents = definition.agents.iter().map(|agent| &agent.id);
-        let acts = agents.filter(|agent| self.protocol.steps_in(agent));
-        let acts = acts.chain(definition.event_rules().iter().map(|rule| &rule.agent));
-        let mut fewest: BTreeMap<&str, u32> = acts.map(|agent| (agent.as_str(), 1)).collect();
-        for route in definition.agents.iter().flat_map(|_| &definition.routes) {
-            let Some(held) = held(&fewest, route) else {
-                continue;
-            };
-            let sender = route.opens.then_some(&*route.from);
-            for agent in sender.into_iter().chain([route.to.as_str()]) {
-                let known = fewest.entry(agent).or_insert(held + 1);
-                *known = (held + 1).min(*known);
-            }
+/// The minimum number of handoffs with which each agent can send. Those that step in can from the
+/// start, and events can act for others, unless it is about the usual way.
+pub(super) fn fewest(protocol: &Protocol, is_usual: bool) -> BTreeMap<&str, u32> {
+    let definition = protocol.definition();
+    let agents = definition.agents.iter().map(|agent| &agent.id);
+    let acts = agents.filter(|agent| protocol.steps_in(agent));
+    let acts = acts.chain(definition.event_rules().iter().map(|rule| &rule.agent));
+    let acts = acts.filter(|_| !is_usual);
+    let mut fewest: BTreeMap<&str, u32> = acts.map(|agent| (agent.as_str(), 1)).collect();
+    for route in definition.agents.iter().flat_map(|_| &definition.routes) {
+        // Any agent may report a failure.
+        if is_usual && route.from == "*" {
+            continue;
         }
-        fewest
+        let Some(held) = held(&fewest, route) else {
+            continue;
+        };
+        let sender = route.opens.then_some(&*route.from);
+        for agent in sender.into_iter().chain([route.to.as_str()]) {
+            let known = fewest.entry(agent).or_insert(held + 1);
+            *known = (held + 1).min(*known);
+        }
     }
+    fewest
 }
 
 /// The minimum number of handoffs before one on this route can be sent.
-fn held(fewest: &BTreeMap<&str, u32>, route: &Route) -> Option<u32> {
+pub(super) fn held(fewest: &BTreeMap<&str, u32>, route: &Route) -> Option<u32> {
     match route.from.as_str() {
         _ if route.opens => Some(0),
         "*" => fewest.values().min().copied(),
@@ -387,6 +394,8 @@ struct Domain {
     /// The allowed values, if they are known, and the excluded ones.
     words: Option<BTreeSet<String>>,
     without: BTreeSet<String>,
+    /// What the schema asks of a text.
+    texts: Vec<Value>,
 }
 
 impl Domain {
@@ -428,6 +437,10 @@ impl Domain {
                 domain.keep(&["true", "false"].map(str::to_owned).into());
             }
             domain.bound(node["minimum"].as_f64(), node["maximum"].as_f64());
+            for key in ["pattern", "minLength", "maxLength"] {
+                let given = node.get(key).map(|given| json!({ (key): given }));
+                domain.texts.extend(given);
+            }
             let constant = node.get("const").map(std::slice::from_ref);
             let listed = node["enum"].as_array().map(Vec::as_slice).or(constant);
             let listed = listed.filter(|list| !list.iter().any(|v| v.is_array() || v.is_object()));
@@ -456,12 +469,37 @@ impl Domain {
         self.most = some(self.most, most, f64::min);
     }
 
+    /// What the schema asks of a text and this one does not meet. A number can be written otherwise.
+    fn refuses(&self, word: &str) -> Option<&Value> {
+        let text = Some(word).filter(|word| word.parse::<f64>().is_err())?;
+        self.texts
+            .iter()
+            .find(|asked| !accepts(asked, &text.into()))
+    }
+
+    /// Why no value is left, if the schema refuses the text that a rule asks for.
+    fn why(&self) -> String {
+        let words = self.words.iter().flatten();
+        let refused = words
+            .filter_map(|word| Some((word, self.refuses(word)?)))
+            .next();
+        let refused = refused.map(|(word, asked)| {
+            format!(
+                ": its schema has {asked}, which refuses `{}`",
+                cut(word, 40)
+            )
+        });
+        refused.unwrap_or_default()
+    }
+
     fn is_empty(&self) -> bool {
         let is_within = |n: f64| {
             self.least.is_none_or(|least| n >= least) && self.most.is_none_or(|most| n <= most)
         };
         let can = |word: &String| {
-            !self.without.contains(word) && (!self.number || word.parse().is_ok_and(is_within))
+            !self.without.contains(word)
+                && (!self.number || word.parse().is_ok_and(is_within))
+                && self.refuses(word).is_none()
         };
         let is_crossed = self.number
             && self
@@ -542,12 +580,12 @@ fn binding<'s>(schema: &'s Value, pointer: &str) -> Vec<&'s Value> {
 }
 
 /// A term for which no value is possible, if contracts with this schema to which the rules `when`
-/// apply must satisfy the rules `then`.
+/// apply must satisfy the rules `then`; and why, if the schema refuses a text.
 fn impossible(
     schema: &Value,
     when: &[&ConsistencyRule],
     then: &[&ConsistencyRule],
-) -> Option<String> {
+) -> Option<(String, String)> {
     let mut domains: BTreeMap<String, Domain> = BTreeMap::new();
     for (at, words) in when.iter().flat_map(|rule| &rule.when) {
         let domain = domains
@@ -573,25 +611,29 @@ fn impossible(
     let mut empty = domains.into_iter().filter(|(_, domain)| domain.is_empty());
     empty
         .next()
-        .map(|(term, _)| term)
-        .or_else(|| opposed(schema, then))
+        .map(|(term, domain)| (term, domain.why()))
+        .or_else(|| Some((opposed(then)?, String::new())))
 }
 
-/// A single value that one of two rules requires to be equal to another and the other requires to
-/// differ.
-fn opposed(schema: &Value, rules: &[&ConsistencyRule]) -> Option<String> {
+/// A term that a rule requires to differ from itself, or from what another rule requires it to be
+/// equal to; empty lists are not what an author means.
+fn opposed(rules: &[&ConsistencyRule]) -> Option<String> {
     use Comparison::{Distinct, EqualSets, Same, SubsetOf};
-    let [one, two] = rules else { return None };
-    let pairs = [(&one.compare, &two.compare), (&two.compare, &one.compare)];
-    let is_pair = |(is, not): &(&Comparison, &Comparison)| {
-        matches!(
-            (is, not),
-            (Same(..) | EqualSets(..) | SubsetOf(..), Distinct(..))
-        )
-    };
-    let (is, not) = pairs.into_iter().find(is_pair)?;
-    let [first, second] = is.terms().map(ToString::to_string);
-    let other = not.terms().map(ToString::to_string);
-    let is_same = other == [&*first, &*second] || other == [&*second, &*first];
-    (is_same && Domain::of(is.terms()[0], schema).single).then_some(first)
+    let terms = |compare: &Comparison| compare.terms().map(ToString::to_string);
+    let is_open = |compare: &Comparison| !matches!(compare.terms()[0].subject(), Subject::Fixed(_));
+    rules.iter().find_map(|not| {
+        let Distinct(..) = &not.compare else {
+            return None;
+        };
+        let [first, second] = terms(&not.compare);
+        if first == second && is_open(&not.compare) {
+            return Some(first);
+        }
+        rules.iter().find_map(|is| {
+            let other = terms(&is.compare);
+            let is_equal = matches!(is.compare, Same(..) | EqualSets(..) | SubsetOf(..));
+            let is_pair = other == [&*first, &*second] || other == [&*second, &*first];
+            (is_equal && is_pair).then(|| other[0].clone())
+        })
+    })
 }

@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 
 use crate::layout::DEFINITION;
 use crate::record::{NOT_ACKNOWLEDGED, ROLE_VIOLATION, TIMED_OUT, UNSPECIFIED};
+use crate::rules::contradictions::{fewest, held};
 use crate::rules::protocol_check::{line_and_column, position};
 
 /// The keywords whose value is a schema, an object of schemas, or a list of them.
@@ -247,14 +248,7 @@ impl SchemaReader<'_> {
             if alone["$defs"].is_null() {
                 alone["$defs"] = json!({});
             }
-            decides(&alone, value).map_or_else(
-                // Only the engine that judges contracts knows what such a pattern matches.
-                || {
-                    *key == "pattern"
-                        && Schema::compile(&alone).is_ok_and(|one| !one.accepts(value))
-                },
-                |holds| !holds,
-            )
+            !accepts(&alone, value)
         };
         // `additionalProperties` and the like depend on other keywords.
         let alone = members.iter().filter(|(key, _)| {
@@ -293,6 +287,15 @@ impl SchemaReader<'_> {
     }
 }
 
+/// Whether a schema of one keyword accepts a value; if that depends on others, it does.
+pub(super) fn accepts(schema: &Value, value: &Value) -> bool {
+    decides(schema, value).unwrap_or_else(|| {
+        // Only the engine that judges contracts knows what such a pattern matches.
+        let is_pattern = schema.get("pattern").is_some();
+        !is_pattern || Schema::compile(schema).map_or(true, |one| one.accepts(value))
+    })
+}
+
 /// A member's pointer.
 fn under(at: &str, key: &str) -> String {
     format!("{at}/{}", escaped_part(key))
@@ -305,6 +308,40 @@ pub(super) fn route_mistakes(protocol: &Protocol, schemas: &[Option<Value>]) -> 
     found.extend(unknown_codes(protocol, schemas));
     found.extend(unknown_fields(protocol, schemas));
     found
+}
+
+/// Reports a limit of handoffs below what the usual way to the end takes or, without an end, to a
+/// contract.
+pub(super) fn too_few(protocol: &Protocol) -> Option<Finding> {
+    let definition = protocol.definition();
+    let most = definition.limits.as_ref()?.handoffs?;
+    let fewest = fewest(protocol, true);
+    let ends = |route: &Route| protocol.is_kind(route.to.as_str(), AgentKind::End);
+    let routes = definition.routes.iter().filter(|route| route.from != "*");
+    let least = routes.filter_map(|route| {
+        let least = held(&fewest, route)? + u32::from(!ends(route));
+        Some((ends(route), least, route.contracts.first()?))
+    });
+    let least: Vec<(bool, u32, &String)> = least.collect();
+    let end = least
+        .iter()
+        .filter(|(ends, ..)| *ends)
+        .map(|(_, least, _)| *least)
+        .min();
+    let (what, least) = match end {
+        Some(least) => ("end of an issue".to_owned(), least),
+        None => {
+            let (_, least, kind) = least.iter().max_by_key(|(_, least, _)| *least)?;
+            (format!("contract `{kind}`"), *least)
+        }
+    };
+    let at = "/limits/handoffs";
+    let text = format!(
+        "the usual way to the {what} takes {least} handoffs, more than the limit of {most}"
+    );
+    let finding = Finding::error(FindingCode::ProtocolLimit, at, text);
+    let fix = format!("allow {least} at least, and more for what goes round or is retried");
+    (least > most).then(|| finding.fix(fix))
 }
 
 /// Reports routes whose deciding agent can't decide, or can't send on.

@@ -14,7 +14,9 @@ use serde_json::Value;
 
 use crate::layout::DEFINITION;
 use crate::rules::contradictions::Contradictions;
-use crate::rules::mistakes::{meant_field, repeated_keys, route_mistakes, schema_mistakes};
+use crate::rules::mistakes::{
+    meant_field, repeated_keys, route_mistakes, schema_mistakes, too_few,
+};
 use crate::rules::template_check::{lacking, misspelt};
 
 /// A protocol's files, by path in its folder.
@@ -130,6 +132,10 @@ fn check(
         found.extend(contradictions.find());
     }
     if scope == ProtocolScope::Folder {
+        let is_contradictory = found
+            .iter()
+            .any(|finding| finding.code == FindingCode::ProtocolContradiction);
+        found.extend(too_few(protocol).filter(|_| !is_contradictory));
         found.extend(route_mistakes(protocol, &schemas));
         found.extend(files.iter().flat_map(schema_mistakes));
     }
