@@ -540,9 +540,26 @@ fn an_ended_issue_lacks_the_approval_of_its_person() {
     next.says("not approved by a person yet").says(due);
     let status = env.handoff(&["status", "7"]).success();
     status.says("waits for approval").says(due);
+    // Each view tells it, from the entry that the step wrote.
+    let views = [
+        &["--as", "maintainer"][..],
+        &["status"],
+        &["inbox", "--as", "maintainer"],
+        &["alerts"],
+    ];
+    let tells = |env: &TestEnvironment| {
+        let tells = |view: &&[&str]| env.handoff(view).shown.contains("7.2");
+        views.map(|view| tells(&view))
+    };
+    assert_eq!(tells(&env), [true; 4]);
+    #[cfg(feature = "notify")]
+    env.handoff(&["notify", "--once", "--exec", "cat", "--json"])
+        .says(r#""need":"unapproved""#);
+    env.assert_sound();
     env.handoff(&["approve", "7.2", "--as", "maintainer", "--worker", "robin"])
         .success();
     assert!(is_open(&env, &["7"]));
+    assert_eq!(tells(&env), [false; 4]);
     let next = env.handoff(&["next", "7"]).success();
     assert!(!next.shown.contains(due), "{}", next.shown);
     env.assert_sound();

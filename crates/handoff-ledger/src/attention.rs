@@ -1,10 +1,10 @@
 //! What needs attention in a ledger: reads the records for the rules in `handoff-model`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Deref;
 use std::sync::Arc;
 
-use handoff_base::ids::AgentName;
+use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::{Moment, ObjectId};
 use handoff_model::spending::day;
 pub use handoff_model::view::needs::{
@@ -138,7 +138,7 @@ pub fn of_folder(
 }
 
 /// The attention that a handoff at the tip needs, if it needs any and no pause holds it back.
-/// `awaited` is the agent that the ended handoff awaits, or that has yet to be notified of it.
+/// `awaited` is the agent that it awaits, or that has yet to be notified of its end.
 ///
 /// # Errors
 /// [`LedgerError`] if a handoff that it waits for can't be read.
@@ -165,7 +165,8 @@ pub fn of_record(
         }
     }
     let (mut issue, mut today, mut decided_by) = (None, None, None);
-    let waits_for_decision = may_wait_for_decision(protocol, record.state, &record.contract_type);
+    let handoff = HandoffSurvey::of(record);
+    let waits_for_decision = may_wait_for_decision(protocol, &handoff, awaited);
     if waits_for_decision || is_limited(protocol) {
         let folder = tip.issue(key)?;
         issue = folder.shared_issue()?;
@@ -178,7 +179,7 @@ pub fn of_record(
     let judged = Judged {
         id: record.id.clone(),
         title: &record.title,
-        handoff: &HandoffSurvey::of(record),
+        handoff: &handoff,
         issue: issue.as_ref(),
         today: today.as_ref(),
         awaited,
@@ -215,12 +216,11 @@ pub fn of_tip(
     protocols: &Protocols,
     now: Moment,
 ) -> Result<Vec<Attention>, LedgerError> {
+    let awaiting = tip.awaiting()?;
+    let awaits: HashSet<&HandoffId> = awaiting.iter().map(|entry| &entry.id).collect();
     let reads = |record: &&Record| {
-        let protocol = protocols.get(&record.protocol);
-        protocol.is_some_and(|protocol| {
-            is_limited(protocol)
-                || may_wait_for_decision(protocol, record.state, &record.contract_type)
-        })
+        let is_limited = protocols.get(&record.protocol).is_some_and(is_limited);
+        is_limited || record.state.is_stuck() || awaits.contains(&record.id)
     };
     let read = open.iter().filter(reads).map(|record| record.id.issue());
     tip.ensure_states(&read.cloned().collect())?;
@@ -232,11 +232,11 @@ pub fn of_tip(
         }
         Ok(())
     };
-    for record in open {
+    for record in open.iter().filter(|one| !awaits.contains(&one.id)) {
         judge(record, None)?;
     }
-    for entry in tip.awaiting()? {
-        judge(&tip.open_record(&entry)?, Some(&entry.to))?;
+    for entry in &awaiting {
+        judge(&tip.open_record(entry)?, Some(&entry.to))?;
     }
     Ok(sorted(found))
 }
@@ -287,11 +287,13 @@ impl Watched {
         };
         let (open, awaiting) = (read(tip.open()?)?, read(tip.awaiting()?)?);
         let mut needs = Vec::new();
-        let all = open.iter().map(|(_, record)| (record, None));
-        let ended = awaiting
+        let awaits: HashSet<&HandoffId> = awaiting.iter().map(|(entry, _)| &entry.id).collect();
+        let others = open.iter().filter(|(entry, _)| !awaits.contains(&entry.id));
+        let others = others.map(|(_, record)| (record, None));
+        let awaiting = awaiting
             .iter()
             .map(|(entry, record)| (record, Some(&entry.to)));
-        for (record, awaited) in all.chain(ended) {
+        for (record, awaited) in others.chain(awaiting) {
             if let Some(protocol) = protocols.get(&record.protocol) {
                 let found = of_record(tip, record, awaited, protocol, now)?;
                 needs.extend(found.map(|found| (found, Arc::clone(record))));

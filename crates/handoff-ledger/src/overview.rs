@@ -1,6 +1,6 @@
 //! An agent's overview: its work, its queue, and what it is notified of.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chrono::TimeDelta;
 use handoff_base::Moment;
@@ -103,6 +103,21 @@ pub fn overview(
     };
     let (mut own, mut others) = (viewer.own()?, Vec::new());
     let everywhere = viewer.hears_of_others();
+    let agents = if everywhere {
+        tip.agents_in(layout::AWAITING)?
+    } else {
+        vec![who.agent.clone()]
+    };
+    let mut awaiting = Vec::new();
+    for agent in agents {
+        for listed in tip.listed_with(layout::AWAITING, &agent)? {
+            if !tip.holds_back(listed.id.issue(), &agent)? {
+                awaiting.push(listed);
+            }
+        }
+    }
+    // An open handoff that awaits a person is judged once.
+    let awaits: HashSet<&HandoffId> = awaiting.iter().map(|listed| &listed.id).collect();
     if everywhere {
         for agent in tip.agents_in(layout::OPEN)? {
             if agent != *who.agent {
@@ -113,21 +128,12 @@ pub fn overview(
     // Its own handoffs come first, so that the read limit does not cut them off.
     for candidates in [&mut own, &mut others] {
         candidates.sort_by(|a, b| a.id.cmp(&b.id));
-        for listed in candidates {
+        for listed in candidates.iter().filter(|one| !awaits.contains(&one.id)) {
             viewer.judge(listed, None)?;
         }
     }
-    let agents = if everywhere {
-        tip.agents_in(layout::AWAITING)?
-    } else {
-        vec![who.agent.clone()]
-    };
-    for agent in agents {
-        for listed in tip.listed_with(layout::AWAITING, &agent)? {
-            if !tip.holds_back(listed.id.issue(), &agent)? {
-                viewer.judge(&listed, Some(&agent))?;
-            }
-        }
+    for listed in &awaiting {
+        viewer.judge(listed, Some(&listed.to))?;
     }
     let mut overview = viewer.overview;
     overview.attention = sorted(overview.attention);
@@ -285,13 +291,8 @@ impl Overviewer<'_, '_> {
             .into_iter()
             .flatten()
             .min();
-        let definition = protocol.definition();
-        // A person is told of what was merged before its review.
-        let is_told = || protocol.is_person(self.who.agent.as_str());
-        let tells_merges = definition.merge_facts().next().is_some() && is_told();
         match entry.standing {
-            _ if is_limited(protocol) || definition.merge_takes_a_person() => true,
-            _ if tells_merges => true,
+            _ if is_limited(protocol) => true,
             Standing::Failed | Standing::Blocked | Standing::Dead => true,
             Standing::Answered | Standing::Waits => true,
             Standing::Held => at.is_some_and(|at| at <= self.now + TimeDelta::seconds(ENDING)),

@@ -14,7 +14,7 @@ use handoff::ledger::{ChangeSurvey, HandoffSurvey, IssueSurvey, Issues};
 use handoff::model::spending::used;
 use handoff::model::{IssueStatus, Spending};
 use handoff::protocol::{
-    Alert, Event, Level, Measure, Metric, Per, Protocol, Side, State, Threshold,
+    Alert, Event, Level, Measure, Metric, Need, Per, Protocol, Side, State, Threshold,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -533,9 +533,17 @@ impl<'s> AlertInput<'s> {
         issues: impl Iterator<Item = IssueSurvey<'s>>,
         patience: TimeDelta,
     ) -> Vec<Sample> {
-        // Which agent decides does not matter for a count.
-        let decides = |_| Ok::<_, Infallible>(None);
         let needed = issues.flat_map(|issue| {
+            // Of what a person decides, only the number counts.
+            let decides = |number| {
+                let mut awaiting = issue.awaiting.iter().filter(|(one, _)| *one == number);
+                let is_due = issue.status == IssueStatus::Completed
+                    || issue
+                        .handoff(number)
+                        .is_some_and(|one| !one.state.is_terminal());
+                let due = awaiting.next().filter(|_| is_due);
+                Ok::<_, Infallible>(due.map(|(_, agent)| (agent.clone(), Need::Unapproved)))
+            };
             let Ok(needed) = of_issue(&issue, self.protocol, self.today, self.now, decides);
             needed
         });
@@ -559,7 +567,10 @@ impl<'s> AlertInput<'s> {
         issues: impl Iterator<Item = IssueSurvey<'s>>,
         patience: TimeDelta,
     ) -> Vec<Sample> {
-        let ended = |issue: &IssueSurvey<'_>| issue.handoffs.iter().all(|h| h.state.is_terminal());
+        let ended = |issue: &IssueSurvey<'_>| {
+            let mut handoffs = issue.handoffs.iter();
+            issue.status == IssueStatus::Open && handoffs.all(|h| h.state.is_terminal())
+        };
         let awaits = |issue: &IssueSurvey<'_>| {
             let mut awaiting = issue.awaiting.iter();
             awaiting.any(|(_, agent)| !issue.holds_back(agent.borrowed()))

@@ -1,10 +1,13 @@
-//! Ended handoffs that await an agent: rejected or cancelled ones await their sender, an answer
-//! awaits its requester, and completed work that was not sent on awaits its agent. Two more are
-//! only notices: to the agent that held cancelled work, and to the requester whose answer ended the
-//! issue.
+//! Handoffs that await an agent: rejected or cancelled ones await their sender, an answer awaits its
+//! requester, and completed work that was not sent on awaits its agent. One that lacks a person's
+//! approval for its merge, or whose code was merged before its review, awaits that person. Two more
+//! are only notices: to the agent that held cancelled work, and to the requester whose answer ended
+//! the issue.
 //!
 //! Each step derives the list from the issue before it and the handoffs that it changes, so that
 //! the tip shows what is stalled, without the history.
+
+use std::rc::Rc;
 
 use handoff_base::Edit;
 use handoff_base::ids::HandoffId;
@@ -12,20 +15,21 @@ use handoff_protocol::{Event, State, Style, TaskState};
 
 use crate::planner::{Changed, Planner};
 use crate::record::open_entry::awaiting_path;
-use crate::record::{self, Awaiting, Issue, IssueStatus, Record, View};
+use crate::record::{self, Awaiting, DaySpending, Issue, IssueStatus, Record, View};
 use crate::step::{FileChanges, Stop};
+use crate::view::needs::{due, may_be_due};
 
 impl<E, V: View<E>> Planner<'_, E, V> {
     /// Updates, after a step's changes, which handoffs are open and which await an agent.
     pub(super) fn await_somebody(&self, changed: &mut Changed) -> Result<(), Stop<E>> {
         self.list_open(changed)?;
         let before = changed.issue.awaiting.clone();
-        let after = if changed.issue.status != IssueStatus::Open {
+        let mut after = if changed.issue.status != IssueStatus::Open {
             Vec::new()
         } else {
             let mut after = Vec::new();
             for known in &before {
-                if !self.is_taken_up(changed, known)? {
+                if self.was_ended(known)? && !self.is_taken_up(changed, known)? {
                     after.push(known.clone());
                 }
             }
@@ -39,6 +43,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             }
         };
         let told = changed.issue.to_tell.clone();
+        after.extend(self.due_from_persons(changed)?);
         let to_tell = self.to_tell(changed, &after);
         let (all_before, all_after) = ([before, told].concat(), [&*after, &to_tell].concat());
         changed.entries = self.entries(changed, &all_before, &all_after)?;
@@ -58,6 +63,34 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         changed.again = again;
         self.await_somebody(&mut changed)?;
         Ok((changed.issue, changed.entries))
+    }
+
+    /// Whether an entry was about an ended handoff of an open issue: others await persons, which
+    /// each step decides anew.
+    fn was_ended(&self, known: &Awaiting) -> Result<bool, Stop<E>> {
+        let issue = self.view.shared_issue().map_err(Stop::Unreadable)?;
+        let was_open = issue.is_some_and(|issue| issue.status == IssueStatus::Open);
+        Ok(was_open && self.shared_record(&known.id)?.state.is_terminal())
+    }
+
+    /// The handoffs about which a person has to decide after the step.
+    fn due_from_persons(&self, changed: &Changed) -> Result<Vec<Awaiting>, Stop<E>> {
+        let issue = &changed.issue;
+        if !may_be_due(self.protocol, issue) {
+            return Ok(Vec::new());
+        }
+        let after = After {
+            view: self.view,
+            issue: Rc::new(issue.clone()),
+            records: changed.records.iter().chain(&changed.quiet).collect(),
+        };
+        let mut found = Vec::new();
+        for number in 1..=issue.handoffs {
+            let due = due(&after, self.protocol, issue, number).map_err(Stop::Unreadable)?;
+            let id = self.id(number);
+            found.extend(due.map(|(agent, _)| Awaiting { id, agent }));
+        }
+        Ok(found)
     }
 
     /// Whether the step deals with an ended handoff: it sends on from it, replaces it, or is the
@@ -207,7 +240,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Ok(newest)
     }
 
-    /// The files of the entries to add and to remove.
+    /// The files of the entries to add, to change and to remove.
     fn entries(
         &self,
         changed: &Changed,
@@ -219,9 +252,12 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         for gone in before.iter().filter(|one| !after.contains(one)) {
             files.push((path(gone), Edit::Gone));
         }
-        for new in after.iter().filter(|one| !before.contains(one)) {
-            let stored = record::write(&self.changed_record(changed, &new.id)?);
-            files.push((path(new), Edit::Bytes(stored)));
+        for one in after {
+            let mut records = changed.records.iter().chain(&changed.quiet);
+            if !before.contains(one) || records.any(|record| record.id == one.id) {
+                let stored = record::write(&self.changed_record(changed, &one.id)?);
+                files.push((path(one), Edit::Bytes(stored)));
+            }
         }
         Ok(files)
     }
@@ -233,6 +269,41 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             Some(record) => Ok(record.clone()),
             None => self.record(id),
         }
+    }
+}
+
+/// An issue as it is after a step.
+struct After<'a, V> {
+    /// The issue before it.
+    view: &'a V,
+    issue: Rc<Issue>,
+    /// The records that the step changes.
+    records: Vec<&'a Record>,
+}
+
+impl<E, V: View<E>> View<E> for After<'_, V> {
+    fn shared_issue(&self) -> Result<Option<Rc<Issue>>, E> {
+        Ok(Some(Rc::clone(&self.issue)))
+    }
+
+    fn shared_record(&self, number: u32) -> Result<Option<Rc<Record>>, E> {
+        let mut changed = self.records.iter();
+        match changed.find(|record| record.id.number() == number) {
+            Some(record) => Ok(Some(Rc::new((*record).clone()))),
+            None => self.view.shared_record(number),
+        }
+    }
+
+    fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, E> {
+        self.view.sent_before(bytes)
+    }
+
+    fn spent_on(&self, day: &str) -> Result<Option<DaySpending>, E> {
+        self.view.spent_on(day)
+    }
+
+    fn contract(&self, record: &Record) -> Result<Rc<[u8]>, E> {
+        self.view.contract(record)
     }
 }
 

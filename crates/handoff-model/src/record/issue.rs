@@ -43,14 +43,15 @@ pub struct OpenHandoff {
     pub expires_at: Option<Moment>,
 }
 
-/// An ended handoff that awaits somebody.
+/// A handoff that awaits somebody.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Awaiting {
     /// Its id.
     pub id: HandoffId,
     /// The agent that it awaits: the sender of a rejected or cancelled one, the requester of an
-    /// answer, or the agent that completed work without handing it on.
+    /// answer, the agent that completed work without handing it on, or the person whose approval
+    /// its merge lacks.
     pub agent: AgentName,
 }
 
@@ -249,7 +250,7 @@ pub struct Issue {
     pub open: Vec<OpenHandoff>,
     /// Completed handoffs without a successor: their receivers may still send.
     pub unfollowed: Vec<HandoffId>,
-    /// Ended handoffs that await somebody, the oldest first.
+    /// Handoffs that await somebody.
     pub awaiting: Vec<Awaiting>,
     /// Ended handoffs that need nothing more, but whose agents have yet to be told: until they act
     /// in the issue.

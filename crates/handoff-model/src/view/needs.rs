@@ -82,9 +82,7 @@ pub fn of_issue<E>(
     decides: impl Fn(u32) -> Result<Option<Decider>, E>,
 ) -> Result<Vec<Attention>, E> {
     let judge = |handoff: &HandoffSurvey<'_>, awaited: Option<&AgentName>| {
-        let decides = if issue.status == IssueStatus::Completed
-            || may_wait_for_decision(protocol, handoff.state, handoff.contract_type)
-        {
+        let decides = if may_wait_for_decision(protocol, handoff, awaited) {
             decides(handoff.number)?
         } else {
             None
@@ -108,16 +106,10 @@ pub fn of_issue<E>(
     let going = |agent: AgentRef<'_>| !issue.holds_back(agent);
     for handoff in &issue.handoffs {
         let about = |(number, _): &&(u32, AgentName)| *number == handoff.number;
-        if issue.status == IssueStatus::Open {
-            let awaited = issue.awaiting.iter().find(about).map(|(_, agent)| agent);
-            if going(awaited.map_or(handoff.to, AgentName::borrowed)) {
-                found.extend(judge(handoff, awaited)?);
-            }
-        } else if issue.status == IssueStatus::Completed
-            && handoff.state == State::Completed
-            && protocol.definition().ends_unmerged(handoff.contract_type)
-        {
-            found.extend(judge(handoff, None)?);
+        let awaited = issue.awaiting.iter().find(about).map(|(_, agent)| agent);
+        let is_active = issue.status == IssueStatus::Open || awaited.is_some();
+        if is_active && going(awaited.map_or(handoff.to, AgentName::borrowed)) {
+            found.extend(judge(handoff, awaited)?);
         }
     }
     Ok(found)
@@ -126,13 +118,19 @@ pub fn of_issue<E>(
 /// An agent that decides about a handoff, and the need of one that is not stuck.
 pub type Decider = (AgentName, Need);
 
-/// Whether a decision about a handoff may be up to another agent than its own.
-pub fn may_wait_for_decision(protocol: &Protocol, state: State, contract_type: &str) -> bool {
-    let definition = protocol.definition();
-    let is_before_merge =
-        || definition.is_before_merge(contract_type) && definition.merge_facts().next().is_some();
-    state.is_stuck()
-        || !state.is_terminal() && (definition.takes_approval(contract_type) || is_before_merge())
+/// Whether a decision about a handoff may be up to another agent than its own: it is stuck, or has
+/// an entry for the person from whom one is [`due`].
+pub fn may_wait_for_decision(
+    protocol: &Protocol,
+    handoff: &HandoffSurvey<'_>,
+    awaited: Option<&AgentName>,
+) -> bool {
+    let state = handoff.state;
+    let is_due = || {
+        let ends = protocol.definition().ends_unmerged(handoff.contract_type);
+        !state.is_terminal() || state == State::Completed && ends
+    };
+    state.is_stuck() || awaited.is_some() && is_due()
 }
 
 /// The agent that decides about a handoff: for a stuck one, the agent named by the protocol's
@@ -153,25 +151,60 @@ pub fn deciding<E>(
         return Ok(None);
     };
     if !record.state.is_stuck() {
-        let agent = lacks_approval(view, protocol, &record)?;
-        let unapproved = agent.map(|agent| (agent, Need::Unapproved));
-        return Ok(unapproved.or_else(|| merged_early(protocol, &issue, &record)));
+        return due(view, protocol, &issue, number);
     }
     let advice = stuck_advice(protocol, view, &issue, &record, now)?;
     Ok(advice.map(|advice| (advice.agent, Need::Failed)))
 }
 
-/// The person who is told that code was merged while this handoff, which comes before the approval,
-/// is open.
-fn merged_early(protocol: &Protocol, issue: &Issue, record: &Record) -> Option<Decider> {
+/// Whether a person may have to decide about a handoff of this issue.
+pub(crate) fn may_be_due(protocol: &Protocol, issue: &Issue) -> bool {
+    protocol.definition().merge_takes_a_person() || is_merged(protocol, issue)
+}
+
+/// The person who has to decide about a handoff that is not stuck: its merge lacks their approval,
+/// or its code was merged while it, which comes before the approval, is open.
+///
+/// # Errors
+/// If a record can't be read.
+pub(crate) fn due<E>(
+    view: &impl View<E>,
+    protocol: &Protocol,
+    issue: &Issue,
+    number: u32,
+) -> Result<Option<Decider>, E> {
     let definition = protocol.definition();
-    let is_early = !record.state.is_terminal() && definition.is_before_merge(&record.contract_type);
-    let facts: Vec<&String> = definition.merge_facts().filter(|_| is_early).collect();
+    let Some(record) = view.shared_record(number)? else {
+        return Ok(None);
+    };
+    let (state, kind) = (record.state, &record.contract_type);
+    let is_due = match issue.status {
+        IssueStatus::Open => !state.is_terminal() && !state.is_stuck(),
+        IssueStatus::Completed => state == State::Completed && definition.ends_unmerged(kind),
+        IssueStatus::Cancelled => false,
+    };
+    if !is_due {
+        return Ok(None);
+    }
+    if definition.takes_approval(kind)
+        && let Some(agent) = lacks_approval(view, protocol, &record)?
+    {
+        return Ok(Some((agent, Need::Unapproved)));
+    }
+    let is_early = !state.is_terminal() && definition.is_before_merge(kind);
+    let person = person(protocol).unwrap_or(decider(protocol, &record.from));
+    let merged = is_early && is_merged(protocol, issue);
+    Ok(merged.then(|| (person.clone(), Need::Merged)))
+}
+
+/// Whether an event noted that the issue's code was merged.
+fn is_merged(protocol: &Protocol, issue: &Issue) -> bool {
     let since = issue.counts_since();
     let mut notes = issue.annotations.iter().filter(|note| note.at >= since);
-    let is_merged = notes.any(|note| facts.iter().any(|fact| note.facts.contains_key(*fact)));
-    let person = person(protocol).unwrap_or(decider(protocol, &record.from));
-    is_merged.then(|| (person.clone(), Need::Merged))
+    notes.any(|note| {
+        let mut facts = protocol.definition().merge_facts();
+        facts.any(|fact| note.facts.contains_key(fact))
+    })
 }
 
 /// Whether an ended handoff may be a mere notice.
@@ -300,7 +333,7 @@ pub struct Judged<'a> {
     pub issue: Option<&'a IssueSurvey<'a>>,
     /// Today's spending under the protocol.
     pub today: Option<&'a Spending>,
-    /// The agent that an ended handoff awaits, or that is to be notified of its end.
+    /// The agent that it awaits, or that is to be notified of its end.
     pub awaited: Option<&'a AgentName>,
     /// Whether that agent is only to be notified.
     pub takes_nothing: bool,
@@ -449,13 +482,12 @@ impl Judged<'_> {
             (State::Pending, _) => return self.pending(last, state),
             (State::Rejected, Some(_)) => (Need::Rejected, last.at),
             (State::Cancelled, Some(_)) => (Need::Cancelled, last.at),
-            (State::Completed, Some(_)) if handoff.answers.is_some() => (Need::Answered, last.at),
-            (State::Completed, Some(_)) => (Need::NotHandedOn, last.at),
-            (State::Completed, None) => {
-                let (_, need) = self.decides.as_ref()?;
-                (*need, last.at)
-            }
-            (State::Rejected | State::Cancelled, None) => return None,
+            (State::Completed, Some(_)) => match &self.decides {
+                Some((_, need)) => (*need, last.at),
+                None if handoff.answers.is_some() => (Need::Answered, last.at),
+                None => (Need::NotHandedOn, last.at),
+            },
+            (State::Completed | State::Rejected | State::Cancelled, None) => return None,
         })
     }
 
@@ -516,10 +548,11 @@ impl Judged<'_> {
             None => {
                 // If an ended handoff awaits an agent, that agent takes the place of sender and
                 // receiver.
-                let ended = |word: &&&str| self.awaited.is_none() || **word == LEAD;
+                let awaited = self.awaited.filter(|_| self.handoff.state.is_terminal());
+                let ended = |word: &&&str| awaited.is_none() || **word == LEAD;
                 let usual = need.told().iter().filter(ended);
                 let usual = usual.filter_map(|word| party(word));
-                self.awaited.cloned().into_iter().chain(usual).collect()
+                awaited.cloned().into_iter().chain(usual).collect()
             }
         };
         if need == Need::Failed && last.failure == Some(ROLE_VIOLATION) {
