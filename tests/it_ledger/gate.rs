@@ -600,10 +600,11 @@ fn a_merge_before_its_review_is_told_to_a_person_until_the_issue_ends() {
     env.handoff(&note).success();
     let next = "git handoff cancel 87 --all --as maintainer --reason 'it is merged'";
     assert_eq!(needs(&env), [format!("\"merged\" \"{next}\"")]);
-    for view in [&["status"][..], &["status", "87"]] {
+    for view in [&["status"][..], &["status", "87"], &["show", "87.3"]] {
         let shown = env.handoff(view).shown;
         assert!(shown.contains("merged before its review"), "{shown}");
     }
+    env.handoff(&["alerts"]).says("needs-person").says("87.3");
     env.handoff(&[
         "cancel",
         "87",

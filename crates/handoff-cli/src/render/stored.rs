@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use handoff::base::ids::HandoffId;
 use handoff::base::text::{fenced, plain};
+use handoff::ledger::attention::{Attention, of_record};
 use handoff::ledger::{ContractText, Ledger, OtherProtocol, Snapshot};
 use handoff::model::view::commands::{ActionOption, options};
 use handoff::model::{
@@ -13,6 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::advice::{claimed_offline, options_text};
+use super::attention::attention_text;
 use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::{Answer, Output};
@@ -62,6 +64,9 @@ impl Stored {
         let rules = tip.rules(record.protocol.as_str())?;
         let folder = tip.issue(record.id.issue())?;
         let options = options(rules.protocol(), &folder, &record, now)?;
+        let mut awaiting = issue.awaiting.iter().filter(|one| one.id == record.id);
+        let awaited = awaiting.next().map(|one| &one.agent);
+        let attention = of_record(tip, &record, awaited, rules.protocol(), now)?;
         let summary = IssueSummary::from(&issue);
         // Refused attempts of its agents since it was sent.
         let mut refusals = issue.refusals;
@@ -79,6 +84,7 @@ impl Stored {
             issue: summary,
             refusals,
             annotations: notes,
+            attention,
             options,
             contract: ContractText {
                 text: String::from_utf8_lossy(&contract).into_owned(),
@@ -111,6 +117,8 @@ pub struct ShowView {
     refusals: Vec<RefusedContract>,
     /// the notes about it and about the whole issue
     annotations: Vec<Annotation>,
+    /// whom it needs, and why; null if nobody
+    attention: Option<Attention>,
     /// what the protocol allows for a handoff that needs attention
     options: Vec<ActionOption>,
     /// its contract
@@ -127,13 +135,23 @@ impl ShowView {
             .paused
             .as_ref()
             .map(|paused| format!("  the issue is {paused}\n"));
+        // The options say what else it may need.
+        let hindrance = self
+            .attention
+            .as_ref()
+            .filter(|one| one.need.is_hindrance());
+        let hindrance = hindrance.map(|one| {
+            let text = attention_text(std::slice::from_ref(one), (1, 1), look);
+            format!("\n{}\n", text.trim_end())
+        });
         format!(
-            "{}{}{}{}{}{}",
+            "{}{}{}{}{}{}{}",
             render::record_text(&self.record.0, look),
             paused.unwrap_or_default(),
             render::other_protocol(self.other_protocol.as_ref()) + &self.policy_line(),
             unpublished.unwrap_or_default() + &render::refusals_text(&self.refusals, look),
             render::notes_text(&self.annotations),
+            hindrance.unwrap_or_default(),
             options_text(&self.options),
         )
     }
@@ -157,6 +175,7 @@ impl ShowView {
         for option in &mut self.options {
             option.command = output.command(&option.command);
         }
+        output.complete(self.attention.as_mut_slice());
     }
 }
 
