@@ -59,6 +59,10 @@ fn nobody_is_handed_any_work_until_all_is_resumed() {
             &run.shown
         };
     }
+    for (event, subject) in [("pause", "Pause all"), ("reopen", "Resume all")] {
+        let log = ["log", "--event", event, "--oneline"];
+        env.handoff(&log).success().says(subject);
+    }
     assert_snapshot!(text, @"
     $ git handoff pause --all --as prep-agent --reason tired
     --- stderr

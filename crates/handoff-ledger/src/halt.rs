@@ -5,7 +5,8 @@ use handoff_base::ids::AgentName;
 use handoff_base::{Edit, Moment, ObjectId};
 use handoff_model::trailers::folded;
 use handoff_model::{
-    Halt, HaltEnd, HaltScope, Manifest, Refusal, RoleRefusal, StateRefusal, layout, record,
+    Halt, HaltEnd, HaltScope, Manifest, Refusal, RoleRefusal, StateRefusal, StepEvent, layout,
+    record,
 };
 use handoff_protocol::Protocol;
 
@@ -97,7 +98,7 @@ pub(super) fn halt_step(tip: &Snapshot<'_>, change: &HaltChange) -> Decided<()> 
     let mut manifest = manifest.clone();
     let known = manifest.paused.iter().position(|one| one.scope == *scope);
     let known = known.map(|at| manifest.paused.remove(at));
-    let what = match (change.pauses, known) {
+    let (what, event) = match (change.pauses, known) {
         (Some(now), known) => {
             let halt = Halt {
                 at: change.at,
@@ -111,7 +112,7 @@ pub(super) fn halt_step(tip: &Snapshot<'_>, change: &HaltChange) -> Decided<()> 
                 return Ok((None, ()));
             }
             manifest.paused.push(halt);
-            "Pause"
+            ("Pause", StepEvent::Pause)
         }
         (None, Some(paused)) => {
             manifest.resumed = Some(HaltEnd {
@@ -120,7 +121,7 @@ pub(super) fn halt_step(tip: &Snapshot<'_>, change: &HaltChange) -> Decided<()> 
                 reason: reason.clone(),
                 paused,
             });
-            "Resume"
+            ("Resume", StepEvent::Reopen)
         }
         (None, None) => {
             let last = manifest.resumed.as_ref();
@@ -145,7 +146,8 @@ pub(super) fn halt_step(tip: &Snapshot<'_>, change: &HaltChange) -> Decided<()> 
         ""
     };
     let message = format!(
-        "{what} {scope}{now}\n\n{what}: {}{now}\nReason: {}\nFrom: {by}\n",
+        "{what} {scope}{now}\n\nEvent: {}\n{what}: {}{now}\nReason: {}\nFrom: {by}\n",
+        event.as_str(),
         scope.option(),
         folded(reason)
     );
