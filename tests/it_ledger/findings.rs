@@ -535,6 +535,28 @@ fn hand(env: &TestEnvironment, from: &str, to: &str, set: &[&str]) -> Ran {
     env.handoff(&head.into_iter().chain(set).collect::<Vec<_>>())
 }
 
+/// What opens an issue reviews nothing, although it is of the same type as a review.
+#[test]
+fn an_issue_that_was_never_reviewed_counts_no_review() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init", "--protocol", "review"]).success();
+    env.git(&env.repo(), &["switch", "-q", "-c", "csv"]);
+    commit(&env, "The parcels as CSV");
+    hand(&env, "maintainer", "coder", &["summary=Wanted", HEADER]).success();
+    let known = |env: &TestEnvironment| env.claim("7", "coder").success().shown;
+    let shown = known(&env);
+    assert!(!shown.contains("reviews: "), "{shown}");
+    let skipped = r#"findings={"finding":"F1","text":"There is one","skipped":true}"#;
+    let set = ["branch=csv", "summary=Done", skipped];
+    hand(&env, "coder", "reviewer", &set).success();
+    env.claim("7", "reviewer").success();
+    let more = r#"findings={"severity":"blocking","text":"No footer","location":"parcels.csv:9"}"#;
+    hand(&env, "reviewer", "coder", &["summary=Nearly", more]).success();
+    let shown = known(&env);
+    assert!(shown.contains("reviews: 1"), "{shown}");
+    env.assert_sound();
+}
+
 /// Findings given by index and whole are all recorded, or the request is refused.
 #[test]
 fn findings_given_in_two_ways_are_all_recorded() {

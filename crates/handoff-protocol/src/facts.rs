@@ -10,14 +10,18 @@ use crate::protocol::Protocol;
 const COLLECTED: usize = 1000;
 
 impl Protocol {
-    /// Adds a contract's facts to those known so far; returns the names of the facts that it
-    /// states.
+    /// Adds the facts of a contract of a type to those known so far; returns the names of the facts
+    /// that it states. A contract that `opens` its issue reviews nothing, and counts as no review.
     pub fn gather(
         &self,
         facts: &mut Map<String, Value>,
-        kind: &str,
-        contract: &Value,
+        (kind, contract, opens): (&str, &Value, bool),
     ) -> Vec<&str> {
+        let reviews = || {
+            self.contract_type(kind)
+                .is_some_and(|k| k.reviews.is_some())
+        };
+        let counts = !opens || !reviews();
         let mut stated = Vec::new();
         for (name, fact) in &self.definition().facts {
             let number = |facts: &Map<String, Value>| facts.get(name).and_then(Value::as_u64);
@@ -73,7 +77,7 @@ impl Protocol {
                     }
                 }
                 FactRule::Count(kinds) => {
-                    if kinds.iter().any(|k| k == kind) {
+                    if counts && kinds.iter().any(|k| k == kind) {
                         let count = number(facts).unwrap_or(0).saturating_add(1);
                         facts.insert(name.clone(), count.into());
                     }

@@ -354,8 +354,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let contract = send.contract;
         let from = contract.sender(&self.step.by);
         let contradictions = self.contradictions(issue, send, held)?;
-        let facts = &mut issue.facts;
-        let stated = self.protocol.gather(facts, &contract.kind, &contract.value);
+        let told = (contract.kind.as_str(), &contract.value, issue.handoffs == 0);
+        let stated = self.protocol.gather(&mut issue.facts, told);
         for answer in &mut issue.answers {
             answer.outdate(&stated);
         }
