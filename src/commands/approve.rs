@@ -8,7 +8,7 @@ use handoff::protocol::Identity;
 
 use crate::args::text;
 use crate::context::{Context, commit_id, handoff_id, one_commit};
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
 use crate::render::receipt::ReceiptView;
 
@@ -60,6 +60,16 @@ impl Arguments {
         let folder = tip.issue(id.issue())?;
         let record = folder.record(id.number())?;
         let record = record.ok_or_else(|| Refusal::no_handoff(&id))?;
+        if let Some(own) = record.code.as_ref().filter(|_| head.is_none()) {
+            let rules = tip.rules(record.protocol.as_str())?;
+            match ledger.unseen(&tip, rules.protocol(), own, "") {
+                Some(unseen) if unseen.is_error() => {
+                    let failure = Failure::new(ErrorCode::NoCommit, unseen.message);
+                    return Err(failure.hint(unseen.fix.unwrap_or_default()));
+                }
+                unseen => unseen.iter().for_each(|one| output.say(&one.message)),
+            }
+        }
         let code = head.map(|head| Code {
             branch: branch(&tip, &record).unwrap_or_else(|| head.to_string()),
             commit: head.to_string(),

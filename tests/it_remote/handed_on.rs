@@ -193,3 +193,41 @@ fn a_ledger_that_was_rewritten_is_an_alert() {
     assert!(message.contains("rewritten"), "{document}");
     env.handoff_in(&a, &["alerts", "--offline"]).success();
 }
+
+/// Who approves has the commit: where it is not here, it is fetched first.
+#[test]
+fn an_approval_is_of_a_commit_that_is_here() {
+    let env = TestEnvironment::with_repository();
+    let origin = bare(&env, "origin.git");
+    let address = origin.to_str().unwrap().to_owned();
+    env.git(&env.repo(), &["push", "-q", &address, "HEAD:main"]);
+    let [a, b] = ["a", "b"].map(|name| clone(&env, &address, name));
+    let init = ["init", "--remote", "origin", "--protocol", "review"];
+    env.handoff_in(&a, &init).success();
+    env.handoff_in(&b, &["init", "--remote", "origin"])
+        .success();
+    env.git(&a, &["switch", "-q", "-c", "csv"]);
+    let work = ["commit", "-q", "--allow-empty", "-m", "Work"];
+    env.git(&a, &work);
+    env.git(&a, &["push", "-q", "origin", "csv"]);
+    let done = ["--set", "summary=Done", "--issue", "7", "--worker", "w"];
+    let sent = ["send", "--as", "coder", "--to", "reviewer"];
+    let branch = ["--set", "branch=csv"];
+    env.handoff_in(&a, &[&sent[..], &done, &branch].concat())
+        .success();
+    let claim = ["claim", "7", "--as", "reviewer", "--worker", "w"];
+    env.handoff_in(&a, &claim).success();
+
+    let approve = ["approve", "7.1", "--as", "maintainer"];
+    let sent = ["send", "--as", "reviewer", "--to", "end"];
+    let sent = [&sent[..], &done].concat();
+    for (command, exit) in [(&approve[..], 6), (&sent, 3)] {
+        env.handoff_in(&b, command)
+            .exits(exit)
+            .says("which this approves, is not here")
+            .says("`git fetch origin csv`, and read it before you approve it");
+    }
+    env.git(&b, &["fetch", "-q", "origin", "csv"]);
+    env.handoff_in(&b, &approve).success();
+    env.handoff_in(&b, &sent).success();
+}

@@ -558,11 +558,46 @@ impl<'r> Ledger<'r> {
         judged.pushed = pushed.and_then(|_| judge.ground.branch.clone());
         let policy = |check| protocol.policy(check, tip.manifest().evidence);
         judged.refuse(judge.misnamed(policy)?);
+        // An outside event is about a commit that its host has.
+        let code = prepared.gathered.code.as_ref();
+        let own = code.filter(|_| kind.settles && prepared.session.delivery.is_none());
+        if let (Some(code), Some(reviews)) = (own, &kind.reviews)
+            && judge.claimed.named().is_empty()
+        {
+            let at = reviews.commit.as_deref().unwrap_or_default();
+            judged.refuse(Vec::from_iter(self.unseen(tip, protocol, code, at)));
+        }
         judged.refuse(judge.unpushed(demanded)?.into_iter().collect());
         let findings = std::mem::take(&mut judged.findings);
         judged.findings = placed(protocol, rules, kind, prepared.offer.input, findings)?;
         judged.findings.sort_by_key(|f| (f.line, f.column));
         Ok(judged)
+    }
+
+    /// The finding that this clone lacks the commit that an approval is of, if evidence is checked:
+    /// an error where `origin` can be asked for it. `at` is where the contract names it.
+    pub fn unseen(
+        &self,
+        tip: &Snapshot<'_>,
+        protocol: &Protocol,
+        code: &Code,
+        at: &str,
+    ) -> Option<Finding> {
+        let repository = self.repository();
+        let commit = code.commit.parse::<ObjectId>().ok()?;
+        let is_checked = protocol.policy(Check::Commits, tip.manifest().evidence) != Policy::Off;
+        if !is_checked || repository.has(commit) {
+            return None;
+        }
+        let (short, branch) = (commit.short(), word(&code.branch));
+        let text = format!("commit {short}, which this approves, is not here");
+        let code = Check::Commits.code();
+        Some(if repository.remote_url("origin").is_some() {
+            let fix = format!("`git fetch origin {branch}`, and read it before you approve it");
+            Finding::error(code, at, text).fix(fix)
+        } else {
+            Finding::warning(code, at, text).fix("fetch it, and read it before a merge")
+        })
     }
 
     /// The state of the code on `origin`, if the ledger is shared and this clone has an `origin`.
