@@ -32,7 +32,10 @@ pub use contract::{
     Contract, Opened, Review, Schemas, first_match, is_contract_of, review, review_imported,
 };
 pub use contract::{artifacts, evidence, intake, semantic};
-pub use decision::{Advice, Choice, acts_as_person, another_attempt, decider, person, state_at};
+pub use decision::{
+    Advice, Answered, Choice, JudgedCode, Remedy, Said, acts_as_person, another_attempt, decider,
+    disapproval, person, required, said_by_worker, state_at,
+};
 pub use layout::{issue_folder, kept_option, record_file};
 pub use planner::{may_give_up, plan};
 pub use record::failure::{
@@ -71,7 +74,6 @@ pub use step::{
 };
 pub use trailers::trailers;
 pub use view::{
-    Answered, Detail, Handoff, IssueSummary, JudgedCode, Outcome, Remedy, Said, Turn, WaitStatus,
-    choices, disapproval, needs_attention, not_held_in, overdue_text, required, said_by_worker,
-    stuck_advice, turn,
+    Detail, Handoff, IssueSummary, Outcome, Turn, WaitStatus, choices, needs_attention,
+    not_held_in, overdue_text, stuck_advice, turn,
 };

@@ -1,12 +1,15 @@
 //! Decisions: what should happen next to a handoff, by the protocol's first rule that applies and
 //! can be carried out; and who decides.
 //!
-//! `advice` is the result of a rule, `circumstances` evaluates rules, `authority` says who decides.
+//! `advice` is the result of a rule, `circumstances` evaluates rules, `authority` says who decides,
+//! `requirement` what a merge requires, `due` what a person has to decide about one.
 //! The planner asks when a decision may end an issue, `view` for queries.
 
 mod advice;
 mod authority;
 mod circumstances;
+mod due;
+mod requirement;
 
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
@@ -19,6 +22,9 @@ pub use advice::{Advice, Choice};
 pub use authority::{acts_as_person, decider, person};
 pub(crate) use authority::{is_for_decider, is_to_decide, standing_status};
 use circumstances::Case;
+pub use due::Decider;
+pub(crate) use due::{due, may_be_due};
+pub use requirement::{Answered, JudgedCode, Remedy, Said, disapproval, required, said_by_worker};
 
 /// A handoff's state at a moment, even if an expiry is not recorded yet: then it has failed or,
 /// without retries left, is dead.

@@ -13,11 +13,11 @@ use handoff_base::Edit;
 use handoff_base::ids::HandoffId;
 use handoff_protocol::{Event, State, Style, TaskState};
 
+use crate::decision::{due, may_be_due};
 use crate::planner::{Changed, Planner};
 use crate::record::open_entry::awaiting_path;
 use crate::record::{self, Awaiting, DaySpending, Issue, IssueStatus, Record, View};
 use crate::step::{FileChanges, Stop};
-use crate::view::needs::{due, may_be_due};
 
 impl<E, V: View<E>> Planner<'_, E, V> {
     /// Updates, after a step's changes, which handoffs are open and which await an agent.

@@ -13,11 +13,10 @@ use handoff_protocol::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::decision::{Advice, decider, person};
+use crate::decision::{Advice, Decider, decider, due, person};
 use crate::record::spending::{SpentSoFar, ensure_left};
 use crate::record::{BudgetSpent, Issue, IssueStatus, Record, Spending, View};
 use crate::view::commands::{answer_keys, correct, give_up};
-use crate::view::requirement::lacks_approval;
 use crate::view::survey::{ChangeSurvey, HandoffSurvey, IssueSurvey};
 use crate::view::{Turn, needs_attention, stuck_advice, turn};
 
@@ -115,9 +114,6 @@ pub fn of_issue<E>(
     Ok(found)
 }
 
-/// An agent that decides about a handoff, and the need of one that is not stuck.
-pub type Decider = (AgentName, Need);
-
 /// Whether a decision about a handoff may be up to another agent than its own: it is stuck, or has
 /// an entry for the person from whom one is [`due`].
 pub fn may_wait_for_decision(
@@ -155,56 +151,6 @@ pub fn deciding<E>(
     }
     let advice = stuck_advice(protocol, view, &issue, &record, now)?;
     Ok(advice.map(|advice| (advice.agent, Need::Failed)))
-}
-
-/// Whether a person may have to decide about a handoff of this issue.
-pub(crate) fn may_be_due(protocol: &Protocol, issue: &Issue) -> bool {
-    protocol.definition().merge_takes_a_person() || is_merged(protocol, issue)
-}
-
-/// The person who has to decide about a handoff that is not stuck: its merge lacks their approval,
-/// or its code was merged while it, which comes before the approval, is open.
-///
-/// # Errors
-/// If a record can't be read.
-pub(crate) fn due<E>(
-    view: &impl View<E>,
-    protocol: &Protocol,
-    issue: &Issue,
-    number: u32,
-) -> Result<Option<Decider>, E> {
-    let definition = protocol.definition();
-    let Some(record) = view.shared_record(number)? else {
-        return Ok(None);
-    };
-    let (state, kind) = (record.state, &record.contract_type);
-    let is_due = match issue.status {
-        IssueStatus::Open => !state.is_terminal() && !state.is_stuck(),
-        IssueStatus::Completed => state == State::Completed && definition.ends_unmerged(kind),
-        IssueStatus::Cancelled => false,
-    };
-    if !is_due {
-        return Ok(None);
-    }
-    if definition.takes_approval(kind)
-        && let Some(agent) = lacks_approval(view, protocol, &record)?
-    {
-        return Ok(Some((agent, Need::Unapproved)));
-    }
-    let is_early = !state.is_terminal() && definition.is_before_merge(kind);
-    let person = person(protocol).unwrap_or(decider(protocol, &record.from));
-    let merged = is_early && is_merged(protocol, issue);
-    Ok(merged.then(|| (person.clone(), Need::Merged)))
-}
-
-/// Whether an event noted that the issue's code was merged.
-fn is_merged(protocol: &Protocol, issue: &Issue) -> bool {
-    let since = issue.counts_since();
-    let mut notes = issue.annotations.iter().filter(|note| note.at >= since);
-    notes.any(|note| {
-        let mut facts = protocol.definition().merge_facts();
-        facts.any(|fact| note.facts.contains_key(fact))
-    })
 }
 
 /// Whether an ended handoff may be a mere notice.
