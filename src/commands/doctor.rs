@@ -4,9 +4,9 @@ use std::thread;
 
 use clap::Args;
 use handoff::base::finding::{Finding, FindingCode};
-use handoff::base::text::continued;
-use handoff::git::Repository;
-use handoff::ledger::{AuditScope, Ledger, Snapshot};
+use handoff::base::text::{continued, word};
+use handoff::git::{Obstacle, Repository};
+use handoff::ledger::{AuditScope, Ledger, LedgerError, Snapshot, WriteError};
 use handoff::model::view::commands;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -25,7 +25,7 @@ const EACH: usize = 5;
 
 /// Say what is wrong with this clone, its remote, its ledger, hooks, harnesses and clocks, and what cures it
 ///
-/// One line for each fault, the worst first, with the command that cures it. Nothing is changed. History is audited from
+/// One line for each fault, the worst first, with the command that cures it. Writing is tried; nothing is changed. History is audited from
 /// the last commit that this clone verified on; `--full` audits all of it. Exits 1 if anything is wrong.
 #[derive(Args)]
 #[command(after_help = "Example:\n  git handoff doctor")]
@@ -55,7 +55,7 @@ enum Weight {
 struct Fault {
     /// how bad it is
     weight: Weight,
-    /// where: `ledger`, `remote`, `work`, `clock`, `hooks` or `harness`
+    /// where: `git`, `ledger`, `remote`, `work`, `clock`, `hooks` or `harness`
     place: &'static str,
     /// what is wrong
     what: String,
@@ -179,6 +179,10 @@ impl Arguments {
                 }
             }
         }
+        match context.ledger(&repository) {
+            Ok(ledger) => writes(&repository, ledger.refname(), &mut found),
+            Err(failure) => found.failed("ledger", &failure),
+        }
         match hooks::faults(&repository) {
             Ok(faults) => {
                 let is_missing = |one: &Finding| one.code == FindingCode::HookMissing;
@@ -261,6 +265,44 @@ impl Arguments {
             }
         }
         Ok(())
+    }
+}
+
+/// Adds what no step could be written to: a lock that stays, and one fault for each reason.
+fn writes(repository: &Repository, refname: &str, found: &mut Found) {
+    if let Some(lock) = repository.left_lock(refname) {
+        found.failed("git", &LedgerError::from(WriteError::Locked(lock)).into());
+    }
+    let mut seen = Vec::new();
+    let failed = repository.unwritable(refname);
+    for (path, error) in &failed {
+        let obstacle = Obstacle::of(error);
+        if seen.contains(&obstacle) {
+            continue;
+        }
+        seen.push(obstacle);
+        let unknown = (
+            "a file can't be written",
+            "check permissions and free space",
+        );
+        let (problem, fix) = Obstacle::explained(obstacle, unknown);
+        let alike = failed
+            .iter()
+            .filter(|(_, error)| Obstacle::of(error) == obstacle);
+        let more = match alike.count() {
+            1 => String::new(),
+            n => format!(", and {} more", n - 1),
+        };
+        let shown = path.display();
+        let what = format!("{problem}: {shown}: {error}{more}");
+        let path = word(&shown.to_string()).into_owned();
+        let cure = match obstacle {
+            Some(Obstacle::Denied) => format!(
+                "`ls -ld {path}` shows whose it is: run as that user, or have its owner give it to yours: `chown -R USER {path}`"
+            ),
+            _ => format!("{fix}: `df {path}`"),
+        };
+        found.add(Weight::Error, "git", what, cure);
     }
 }
 

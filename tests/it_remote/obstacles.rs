@@ -88,6 +88,17 @@ fn each_is_refused_and_works_again(
     let env = busy();
     let bystanders = Bystanders::note(&env, &OWN);
     let tip = env.tip();
+    // `doctor` finds it before a step does, and leaves nothing behind.
+    let free = env.handoff(&["doctor"]).exits(1);
+    assert!(!free.stdout.contains("error git"), "{}", free.shown);
+    let files = || std::collections::BTreeSet::from_iter(below(&env.repo().join(".git")));
+    let before = files();
+    let told = format!("error git: {what}: ");
+    hindered(&env, &["doctor"]).exits(1).says(&told);
+    lifted(&env);
+    let again = env.handoff(&["doctor"]).exits(1);
+    assert_eq!(again.stdout, free.stdout);
+    assert!(files() == before, "doctor leaves something behind");
     for args in commands(&env, "hindered") {
         let ran = hindered(&env, &strs(&args)).exits(9);
         assert_eq!(ran.stdout, "", "{}", ran.shown);
@@ -319,6 +330,10 @@ fn a_lock_of_the_branch_that_stays_stops_what_writes_to_it_and_no_more() {
     let tip = env.tip();
     let lock = lock_of(&env.repo().join(".git"), "refs/heads/handoffs");
     fs::write(&lock, "").unwrap();
+    let shown = env.filtered(&lock.to_string_lossy());
+    let told = env.handoff(&["doctor"]).exits(1);
+    let told = told.says(&format!("error git: the branch stayed locked by {shown}"));
+    told.says(&format!("it is stale: `rm {shown}`"));
     let all = commands(&env, "x");
     let children: Vec<_> = all
         .iter()
@@ -343,7 +358,7 @@ fn a_lock_of_the_branch_that_stays_stops_what_writes_to_it_and_no_more() {
         assert!(error["message"].as_str().unwrap().contains(".lock"));
         let hint = error["hint"].as_str().unwrap();
         assert!(hint.starts_with("nothing was written; wait for the git process"));
-        assert!(hint.contains("if no git runs"), "{hint}");
+        assert!(hint.contains("If no git runs"), "{hint}");
     }
     assert_eq!(env.tip(), tip);
     assert!(lock.exists(), "it may be someone's");

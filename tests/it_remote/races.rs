@@ -225,7 +225,7 @@ fn a_lock_that_stays_is_named_within_the_patience() {
     $ git handoff claim 87 --as prep-agent
     --- stderr
     error: the branch stayed locked by [lock]
-    hint: nothing was written; wait for the git process that holds it, then run the command again. Check with `pgrep -a git`, and `ls -l` on the file: if no git runs on any machine that shares the disk, and the file is not new, it is stale and safe to remove
+    hint: nothing was written; wait for the git process that holds it, then run the command again. If no git runs on any machine that shares the disk (`pgrep -a git`), and it is not new (`ls -l [lock]`), it is stale: `rm [lock]`
     --- exit 7
     ");
     assert_eq!(env.tip(), tip);

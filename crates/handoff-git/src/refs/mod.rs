@@ -2,13 +2,15 @@
 //! this folder depends on the format.
 //!
 //! `git_command` changes and lists refs through git, `kept_commit` manages refs that keep commits,
-//! `pending_change` infers from git's locks and logs what git is about to do to a loose ref.
+//! `pending_change` infers from git's locks and logs what git is about to do to a loose ref, and
+//! `write_trial` finds what can't be written.
 
 mod files;
 mod git_command;
 mod kept_commit;
 mod pending_change;
 mod tables;
+mod write_trial;
 
 pub use kept_commit::Kept;
 

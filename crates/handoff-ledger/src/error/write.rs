@@ -6,6 +6,8 @@ use handoff_base::Moment;
 use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
 use handoff_base::finding::Finding;
+use handoff_base::hint;
+use handoff_base::text::word;
 use handoff_git::{CaptureError, SignError};
 
 /// The step was not written.
@@ -62,9 +64,11 @@ impl Explained for WriteError {
     fn explanation(&self) -> Explanation {
         match self {
             Self::Quarantine => ErrorCode::Quarantine.into(),
-            Self::Locked(_) => ErrorCode::Locked.hint(
-                "nothing was written; wait for the git process that holds it, then run the command again. Check with `pgrep -a git`, and `ls -l` on the file: if no git runs on any machine that shares the disk, and the file is not new, it is stale and safe to remove",
-            ),
+            Self::Locked(path) => ErrorCode::Locked.hint(hint!(
+                "nothing was written; wait for the git process that holds it, then run the command again. If no git runs on any machine that shares the disk (`pgrep -a git`), and it is not new (`ls -l {}`), it is stale: `rm {}`",
+                path.display(),
+                word(&path.to_string_lossy())
+            )),
             Self::Contended(_) => {
                 ErrorCode::Contended.hint("nothing was written; run the same command again")
             }
