@@ -494,7 +494,7 @@ fn duplicate(
     let set = Update::Set {
         facts: facts.into_iter().collect(),
         reason: reason.unwrap_or_default().to_owned(),
-        after: Vec::new(),
+        after: None,
         assignee: None,
     };
     let about = |key: &IssueKey, update| (format!("issue {key}"), key.clone(), update);

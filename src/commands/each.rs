@@ -106,12 +106,9 @@ impl SetTo {
                         .map(|known| known.value.clone());
                     to(name, known, value.clone())
                 });
-                let is_ordered = !after.is_empty() || facts.is_empty();
-                let order = is_ordered.then(|| order(after));
+                let order = after.as_deref().map(order);
                 each.chain(order).chain(given).collect()
             }
-            Update::Pause { after, .. } if !after.is_empty() => vec![order(after)],
-            Update::Reopen { .. } if before.is_some() => vec![order(&[])],
             _ => Vec::new(),
         })
     }

@@ -148,7 +148,6 @@ impl Arguments {
             let pause = Update::Pause {
                 reason: text::kept(&self.why.reason)?,
                 except: context.all_named(&repository, &self.except)?,
-                after: Vec::new(),
                 said_at: None,
             };
             return each(context, output, |tip, _| {
@@ -167,7 +166,6 @@ impl Arguments {
         let pause = Update::Pause {
             reason: text::kept(&self.why.reason)?,
             except: context.all_named(&repository, &self.except)?,
-            after: Vec::new(),
             said_at: None,
         };
         let agent = context.acting_agent(&repository)?;

@@ -52,39 +52,33 @@ impl Arguments {
             };
             let mut targets = Vec::new();
             for key in &keys {
-                let (mut facts, mut after, first) = (Map::new(), Vec::new(), targets.len());
+                let (mut facts, mut after, first) = (Map::new(), None, targets.len());
                 let mut assignee = None;
                 for (name, value) in set.iter().filter_map(|word| word.split_once('=')) {
                     let set = (&mut facts, &mut after, &mut assignee);
                     targets.extend(change(tip, key, (name, value, &reason), set)?);
                 }
                 let reason = reason.clone();
-                let update = if !facts.is_empty() || assignee.is_some() && !after.is_empty() {
-                    Update::Set {
-                        facts,
-                        reason,
-                        after,
-                        assignee,
+                let target = match assignee {
+                    Some((number, receiver)) if facts.is_empty() && after.is_none() => {
+                        let args = EventArgs {
+                            receiver: Some(receiver),
+                            ..EventArgs::because(&reason)
+                        };
+                        let update = Update::change(number, Event::Reassign, args);
+                        of(&HandoffId::new(key.clone(), number), update)
                     }
-                } else if let Some((number, receiver)) = assignee {
-                    let args = EventArgs {
-                        receiver: Some(receiver),
-                        ..EventArgs::because(&reason)
-                    };
-                    let update = Update::change(number, Event::Reassign, args);
-                    targets.insert(first, of(&HandoffId::new(key.clone(), number), update));
-                    continue;
-                } else if after.is_empty() {
-                    continue;
-                } else {
-                    Update::Pause {
-                        reason,
-                        except: Vec::new(),
-                        after,
-                        said_at: None,
+                    _ => {
+                        let update = Update::Set {
+                            facts,
+                            reason,
+                            after,
+                            assignee,
+                        };
+                        (format!("issue {key}"), key.clone(), update)
                     }
                 };
-                targets.insert(first, (format!("issue {key}"), key.clone(), update));
+                targets.insert(first, target);
             }
             Ok(targets)
         })
@@ -94,7 +88,7 @@ impl Arguments {
 /// An issue's facts, the issues it comes after, and who gets a handoff.
 type Set<'s> = (
     &'s mut Map<String, Value>,
-    &'s mut Vec<IssueKey>,
+    &'s mut Option<Vec<IssueKey>>,
     &'s mut Option<(u32, AgentName)>,
 );
 
@@ -123,25 +117,8 @@ fn change(
             Vec::new()
         }
         "after" if ["", "none"].contains(&value) => {
-            let waits = tip
-                .paused(key)?
-                .is_some_and(|paused| !paused.after.is_empty());
-            let reason = reason.to_owned();
-            // Another pause is not lifted, and a completed issue stays so.
-            let update = if waits {
-                Update::Reopen {
-                    reason,
-                    said_at: None,
-                }
-            } else {
-                Update::Set {
-                    facts: Map::new(),
-                    reason,
-                    after: Vec::new(),
-                    assignee: None,
-                }
-            };
-            vec![(format!("issue {key}"), key.clone(), update)]
+            *comes_after = Some(Vec::new());
+            Vec::new()
         }
         "after" => {
             let after = value.split(',').map(|one| Ok(one.trim().parse()?));
@@ -149,7 +126,7 @@ fn change(
             for before in &after {
                 ensure_no_circle(tip, key, before)?;
             }
-            *comes_after = after;
+            *comes_after = Some(after);
             Vec::new()
         }
         "label" | "labels" => {

@@ -154,6 +154,38 @@ fn what_is_set_of_an_issue_is_one_step() {
 }
 
 #[test]
+fn an_order_is_taken_back_with_what_else_is_set_in_one_step() {
+    let env = with_protocol("delegation");
+    env.pace(1);
+    let other = "0b9e3c52-7d14-4a86-8f30-2c5d6e7f8a91";
+    env.send(asks(WRITER, RESEARCH, &[])).success();
+    env.send(asks(WRITER, RESEARCH, &[("/traceId", other.into())]))
+        .success();
+    let commits = || env.git(&env.repo(), &["rev-list", "--count", "handoffs"]);
+    let count = || commits().trim().parse::<u32>().unwrap();
+    let due = || env.data(&["show", &traced(1)])["handoff"]["expires_at"].take();
+    let why = ["--as", WRITER, "--reason", "it needs that"];
+    let after = format!("after={other}");
+    env.handoff(&[&["set", TRACE, &after][..], &why].concat())
+        .success();
+    let (before, first) = (count(), due());
+    env.wait_minutes(10);
+    let words = ["set", TRACE, "after=none", "priority=critical"];
+    let set = || env.handoff(&[&words[..], &why].concat()).success();
+    set().says("critical, after ").says(" → none  commit ");
+    assert_eq!(count(), before + 1);
+    set().says("unchanged");
+    assert_eq!(count(), before + 1);
+    env.handoff(&["log", TRACE])
+        .says("set priority=\"critical\" after=none");
+    let handoff = env.data(&["show", &traced(1)])["handoff"].take();
+    assert_eq!(handoff["priority"], "critical");
+    assert!(due().as_str() > first.as_str(), "{first}: its whole time");
+    env.claim(&traced(1), RESEARCH).success();
+    env.assert_sound();
+}
+
+#[test]
 fn work_is_given_to_another_agent_with_what_else_is_set_in_one_step() {
     let env = with_protocol("delegation");
     env.pace(1);

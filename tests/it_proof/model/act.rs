@@ -504,7 +504,6 @@ impl Chooser<'_> {
                 said_at: None,
             },
             6 => Update::Pause {
-                after: Vec::new(),
                 reason: text,
                 except: (0..self.dice.below(3)).map(|_| self.anybody()).collect(),
                 said_at: None,

@@ -115,7 +115,6 @@ impl Work<'_, '_, '_> {
         };
         let session = self.context.session.delivering(delivery);
         let pause = Update::Pause {
-            after: Vec::new(),
             reason: why_paused(self.event),
             except: except.to_vec(),
             said_at: Some(said_at),

@@ -241,15 +241,14 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             Update::Pause {
                 reason,
                 except,
-                after,
                 said_at,
-            } => self.pause(issue, reason, (except, after), *said_at),
+            } => self.pause(issue, reason, except, *said_at),
             Update::Set {
                 facts,
                 reason,
                 after,
                 assignee,
-            } => self.set(issue, facts, reason, (after, assignee.as_ref())),
+            } => self.set(issue, facts, reason, (after.as_deref(), assignee.as_ref())),
             Update::Refuse { kind, code, why } => {
                 let refused = RefusedContract {
                     at: self.step.at,

@@ -19,11 +19,11 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         &self,
         mut issue: Issue,
         reason: &str,
-        (except, after): (&[AgentName], &[IssueKey]),
+        except: &[AgentName],
         said_at: Option<Moment>,
     ) -> Result<Planned, Stop<E>> {
         let record = self.record(&self.id(issue.handoffs))?;
-        let file = self.begin_pause(&mut issue, &record, reason, (except, after), said_at)?;
+        let file = self.begin_pause(&mut issue, &record, reason, (except, &[]), said_at)?;
         let Some(file) = file else {
             let receipt = self.repeated(record, issue);
             return Ok(Planned::Repeat(Box::new(receipt)));
@@ -111,7 +111,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.in_the_issue(issue, record, message)
     }
 
-    fn resumed(
+    pub(super) fn resumed(
         &self,
         issue: &mut Issue,
         paused: Option<Paused>,
@@ -138,15 +138,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let about = self.record(&self.id(issue.handoffs))?;
         self.ensure_may_pause(&about)?;
         self.ensure_newest(said_at, Some(paused.since()), "paused")?;
-        let mut waiting = Vec::new();
-        for open in &issue.open {
-            if open.state == State::Pending && paused.holds_back(&open.to) {
-                let mut record = self.record(&open.id)?;
-                if record.acknowledge_by.take().is_some() {
-                    waiting.push(record);
-                }
-            }
-        }
+        let waiting = self.held_back(&issue, &paused)?;
         self.resumed(&mut issue, Some(paused), reason, said_at);
         let mut changed = Changed::of(issue, self.id(1), Vec::new());
         changed.quiet = waiting;
@@ -172,6 +164,20 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let message = self.message(&issue, &about, &[transition], &account);
         files.push((layout::paused_file(self.key), Edit::Gone));
         Ok(self.issue_written(issue, files, about, message))
+    }
+
+    /// The work that a pause held back, without its deadlines to be claimed.
+    pub(super) fn held_back(&self, issue: &Issue, paused: &Paused) -> Result<Vec<Record>, Stop<E>> {
+        let mut waiting = Vec::new();
+        for open in &issue.open {
+            if open.state == State::Pending && paused.holds_back(&open.to) {
+                let mut record = self.record(&open.id)?;
+                if record.acknowledge_by.take().is_some() {
+                    waiting.push(record);
+                }
+            }
+        }
+        Ok(waiting)
     }
 
     /// Whether the actor ended the last pause with this reason.

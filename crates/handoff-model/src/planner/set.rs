@@ -1,11 +1,13 @@
 //! Sets the fields that order the queue, and the links between issues.
 
+use handoff_base::Edit;
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::quoted;
 use serde_json::{Map, Value};
 
+use crate::layout;
 use crate::planner::{Changed, Planner, trail};
-use crate::record::{Annotation, Issue, Record, View};
+use crate::record::{Annotation, Issue, Paused, Record, View};
 use crate::refusal::{Refusal, RequestRefusal};
 use crate::step::{Planned, StepEvent, Stop};
 
@@ -26,7 +28,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         mut issue: Issue,
         facts: &Map<String, Value>,
         reason: &str,
-        (after, assignee): (&[IssueKey], Option<&(u32, AgentName)>),
+        (after, assignee): (Option<&[IssueKey]>, Option<&(u32, AgentName)>),
     ) -> Result<Planned, Stop<E>> {
         let about = self.record(&self.id(issue.handoffs))?;
         let priority = self.settable(facts)?;
@@ -34,7 +36,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.ensure_may_pause(&about)?;
         let given = assignee.map(|one| self.reassigned(&mut issue, one, reason));
         let mut given = given.transpose()?.flatten();
-        let moved = match priority {
+        let mut moved = match priority {
             Some(word) => self.prioritized(&mut issue, word, given.as_mut())?,
             None => Vec::new(),
         };
@@ -46,8 +48,9 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         };
         let is_known = facts.iter().all(is_known);
         let paused = match after {
-            [] => None,
-            _ => self.begin_pause(&mut issue, &about, reason, (&[], after), None)?,
+            None => None,
+            Some([]) => self.end_order(&mut issue, &mut moved, given.as_ref(), reason)?,
+            Some(after) => self.begin_pause(&mut issue, &about, reason, (&[], after), None)?,
         };
         if moved.is_empty() && given.is_none() && is_known && paused.is_none() {
             return Ok(Planned::Repeat(Box::new(self.repeated(about, issue))));
@@ -67,9 +70,12 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             Value::String(text) => format!("{name}={}", quoted(text)),
             other => format!("{name}={other}"),
         });
-        let after = paused.iter().map(|_| {
+        let after = after.filter(|_| paused.is_some()).map(|after| {
             let after: Vec<&str> = after.iter().map(IssueKey::as_str).collect();
-            format!("after={}", after.join(","))
+            match after[..] {
+                [] => "after=none".to_owned(),
+                _ => format!("after={}", after.join(",")),
+            }
         });
         let assigned = given.iter().map(|given| format!("assignee={}", given.to));
         let each = each.chain(after).chain(assigned);
@@ -97,6 +103,30 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             step.files.extend(paused);
         }
         Ok(planned)
+    }
+
+    /// Lets an issue no longer come after others; another pause is not lifted. Work that was held
+    /// back joins what is `moved`, but for the `given` one, which has no deadline anyway.
+    fn end_order(
+        &self,
+        issue: &mut Issue,
+        moved: &mut Vec<Record>,
+        given: Option<&Record>,
+        reason: &str,
+    ) -> Result<Option<(String, Edit)>, Stop<E>> {
+        let is_order = |paused: &mut Paused| !paused.after.is_empty();
+        let Some(paused) = issue.paused.take_if(is_order) else {
+            return Ok(None);
+        };
+        for waiting in self.held_back(issue, &paused)? {
+            match moved.iter_mut().find(|one| one.id == waiting.id) {
+                Some(one) => one.acknowledge_by = None,
+                None if given.is_some_and(|given| given.id == waiting.id) => {}
+                None => moved.push(waiting),
+            }
+        }
+        self.resumed(issue, Some(paused), reason, None);
+        Ok(Some((layout::paused_file(self.key), Edit::Gone)))
     }
 
     /// The priority among these facts, all of which must be settable.

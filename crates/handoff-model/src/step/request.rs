@@ -261,9 +261,6 @@ pub enum Update {
         /// The agents that may continue.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         except: Vec<AgentName>,
-        /// The issues whose end ends the pause.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        after: Vec<IssueKey>,
         /// When it was said, if elsewhere and earlier.
         said_at: Option<Moment>,
     },
@@ -273,9 +270,9 @@ pub enum Update {
         facts: Map<String, Value>,
         /// Why.
         reason: String,
-        /// The issues that it comes after from now on, if any is named.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        after: Vec<IssueKey>,
+        /// The issues that it comes after from now on, if that changes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<Vec<IssueKey>>,
         /// The number of a handoff, and the agent that it is given to.
         assignee: Option<(u32, AgentName)>,
     },
