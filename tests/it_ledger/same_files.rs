@@ -42,6 +42,40 @@ fn commit(env: &TestEnvironment, text: &str) {
 }
 
 #[test]
+fn an_agent_of_the_same_name_in_another_issue_is_told() {
+    let env = TestEnvironment::with_ledger();
+    fs::create_dir(env.repo().join("src")).unwrap();
+    commit(&env, "rates");
+    open(&env, 7, "In src/rates.txt");
+    open(&env, 8, "In src/rates.txt");
+    let run = |verb, id, worker| {
+        let words = [verb, id, "--as", "prep-agent", "--worker", worker];
+        env.handoff(&words).success()
+    };
+    run("claim", "7.1", "one");
+    run("claim", "8.1", "two");
+    let news = "from prep-agent: issue 8 begins, and touches the same files: ";
+    run("extend", "7.1", "one").says(news);
+    let own = run("extend", "8.1", "two");
+    assert!(!own.shown.contains("new since"), "{}", own.shown);
+    // Nobody is told what he said himself.
+    let note = [
+        "annotate",
+        "7",
+        "--as",
+        "prep-agent",
+        "--worker",
+        "one",
+        "--note",
+        "half done",
+    ];
+    env.handoff(&note).success();
+    let own = run("extend", "7.1", "one");
+    assert!(!own.shown.contains("half done"), "{}", own.shown);
+    env.assert_sound();
+}
+
+#[test]
 fn who_begins_an_issue_is_told_of_open_ones_that_touch_its_files() {
     let env = TestEnvironment::with_ledger();
     let repo = env.repo();

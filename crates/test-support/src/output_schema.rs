@@ -61,7 +61,7 @@ const BESIDE: [&str; 12] = [
 const BESIDE_ISSUE: [&str; 1] = ["may_send"];
 
 /// Members about the past, or stored elsewhere: they name handoffs by id.
-const STORED: [&str; 4] = ["record", "transitions", "failures", "tasks"];
+const STORED: [&str; 5] = ["record", "transitions", "failures", "tasks", "annotations"];
 
 /// Foreign content, in which equal values are allowed: definitions, contracts and facts.
 const FOREIGN: [&str; 6] = [

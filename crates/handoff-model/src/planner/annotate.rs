@@ -55,7 +55,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             event: self.step.event_id(),
             facts: facts.clone(),
             approval: None,
-            worker: None,
+            worker: self.step.worker.clone(),
         };
         let account = trail::remark(StepEvent::Annotate, &about, "annotated", &note.note);
         self.add_note(&mut issue, note).map_err(Refusal::from)?;

@@ -63,7 +63,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             event: None,
             facts: facts.clone(),
             approval: None,
-            worker: None,
+            worker: self.step.worker.clone(),
         };
         self.add_note(&mut issue, note).map_err(Refusal::from)?;
         let each = facts.iter().map(|(name, value)| match value {

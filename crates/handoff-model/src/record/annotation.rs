@@ -31,7 +31,7 @@ pub struct Annotation {
     pub facts: Map<String, Value>,
     /// A person's approval or disapproval of the handoff, if it is one.
     pub approval: Option<Approval>,
-    /// The worker that recorded the approval.
+    /// The worker that added it.
     pub worker: Option<WorkerId>,
 }
 

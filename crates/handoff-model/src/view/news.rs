@@ -32,11 +32,13 @@ pub fn news<E>(
         return Ok(Vec::new());
     };
     let since = told.map_or(lease.since, |told| told.max(lease.since));
-    let is_new = |at: Moment, by: &AgentName| at > since && *by != record.to;
     let number = record.id.number();
     let notes = issue.annotations.iter().filter(|note| {
         let is_before = note.id.as_ref().is_none_or(|id| id.number() <= number);
-        is_before && !note.is_usage() && is_new(note.at, &note.by)
+        // An agent of the same name may work on another issue.
+        let is_own =
+            note.by == record.to && note.worker.as_ref().is_none_or(|by| *by == lease.worker);
+        is_before && !note.is_usage() && note.at > since && !is_own
     });
     let mut found: Vec<News> = notes
         .map(|note| News {
@@ -63,7 +65,9 @@ pub fn news<E>(
         let Some(sent) = view.shared_record(later)? else {
             continue;
         };
-        let at = sent.sent_at().filter(|at| is_new(*at, &sent.from));
+        let at = sent
+            .sent_at()
+            .filter(|at| *at > since && sent.from != record.to);
         if let Some(at) = at.filter(|_| sent.state == State::Pending)
             && is_again(&sent)?
         {
