@@ -761,13 +761,12 @@ impl<'a> Supervisor<'a> {
             .running
             .values()
             .filter(|run| run.id.issue() == id.issue());
+        // The snapshot that was claimed on may be older than the claim.
+        let tip = self.context.tip(self.repository);
         same.any(|run| {
-            let actor = Actor {
-                agent: self.plan.roles[run.role].agent.clone(),
-                worker: run.worker.clone(),
-            };
-            let said = self.program.run(&actor, &["show", &run.id.to_string()]);
-            said.exit != 0 || said.data()["handoff"]["state"] == "in_progress"
+            let folder = tip.as_ref().ok().and_then(|tip| tip.issue(id.issue()).ok());
+            let record = folder.and_then(|folder| folder.record(run.id.number()).ok()?);
+            record.is_none_or(|record| record.state == State::InProgress)
         })
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use handoff::base::finding::FindingCode;
 use handoff::base::ids::HandoffId;
 use handoff::contract::Secrets;
+use handoff::git::Repository;
 use handoff::model::{BranchPatterns, ModelUsage};
 use handoff::protocol::{AnotherTry, Retry, RunFailure};
 use serde_json::Value;
@@ -343,7 +344,7 @@ impl Piece {
         }
         let branch = self.branch();
         if self.only_looks {
-            self.ensure_name(&branch)?;
+            Self::ensure_name(&branch)?;
         } else {
             self.may_write(&branch).map_err(Trouble::Refused)?;
         }
@@ -371,11 +372,9 @@ impl Piece {
     }
 
     /// Refuses a branch that can't be an argument of git: a contract's word could be an option.
-    fn ensure_name(&self, branch: &str) -> Result<(), Trouble> {
-        let is_name = self
-            .program
-            .git(&["check-ref-format", &format!("refs/heads/{branch}")]);
-        if branch.starts_with(['-', '+']) || is_name.is_err() {
+    fn ensure_name(branch: &str) -> Result<(), Trouble> {
+        let is_name = Repository::is_ref_name(&format!("refs/heads/{branch}"));
+        if branch.starts_with(['-', '+']) || !is_name {
             let quoted = handoff::base::text::quoted(branch);
             return Err(Trouble::Refused(format!("{quoted} is no name of a branch")));
         }

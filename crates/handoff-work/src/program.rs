@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -42,8 +43,7 @@ const OFF: [&str; 8] = [
 ];
 
 /// The git commands that read no file of a working tree, and so run no filter.
-const PLAIN: [&str; 9] = [
-    "check-ref-format",
+const PLAIN: [&str; 8] = [
     "config",
     "fetch",
     "for-each-ref",
@@ -354,6 +354,10 @@ impl Program {
     /// Variables that disable the filters and merge drivers of the repository's own configuration;
     /// a file with such a driver is in conflict.
     fn drivers_off(&self) -> Vec<(String, String)> {
+        // Most configurations name none, which takes no process to see.
+        if !self.may_have_drivers() {
+            return Vec::new();
+        }
         let words = [
             "config",
             "--show-scope",
@@ -387,6 +391,30 @@ impl Program {
             all.collect::<Vec<_>>()
         };
         config_variables(names.into_iter().flat_map(off), true)
+    }
+
+    /// Whether the repository's own configuration could have filters and merge drivers: it has such a
+    /// section, or includes other files.
+    fn may_have_drivers(&self) -> bool {
+        let Ok(clone) = Repository::open_here() else {
+            return true;
+        };
+        let own = self.git_dir.as_deref().unwrap_or(clone.path());
+        let common = clone.common_dir();
+        let mut files = [
+            common.join("config"),
+            common.join("config.worktree"),
+            own.join("config.worktree"),
+        ]
+        .into_iter();
+        files.any(|file| match fs::read(file) {
+            Ok(text) => {
+                let text = text.to_ascii_lowercase();
+                let mut sections = [&b"[filter"[..], b"[merge", b"[include"].into_iter();
+                sections.any(|name| text.windows(name.len()).any(|part| part == name))
+            }
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        })
     }
 
     fn words(&self, actor: &Actor, words: &[&str], json: bool) -> Vec<String> {

@@ -341,6 +341,10 @@ impl Worktrees {
     /// Checks out the wanted commit in a clean worktree.
     fn check_out(&self, wanted: &Wanted<'_>, within: &Program) -> Result<(), Trouble> {
         let start = self.start(wanted);
+        if !wanted.detached && within.branch().as_deref() == Some(wanted.branch) {
+            self.follow(wanted, within);
+            return Ok(());
+        }
         let words = match (wanted.detached, self.has_branch(wanted.branch)) {
             (true, _) => vec!["switch", "--quiet", "--detach", &start],
             (false, true) => vec!["switch", "--quiet", wanted.branch],
@@ -411,7 +415,9 @@ impl Worktrees {
             return;
         };
         let theirs = format!("refs/remotes/{remote}/{}", wanted.branch);
-        if self.has_ref(&theirs)
+        let at = self.program.resolve(&theirs);
+        if at.is_some()
+            && at != within.resolve("HEAD")
             && within.branch().is_some()
             && within.has_none_of_its_own("HEAD", remote)
         {
