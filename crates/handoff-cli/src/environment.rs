@@ -263,7 +263,7 @@ pub fn surroundings() -> Surroundings {
         change_settings: is_set(&["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"])
             || env::var_os("GIT_CONFIG_GLOBAL").is_some_and(|file| file.is_empty() || has_second()),
         pinned: env::var(PINNED).ok().and_then(|all| {
-            let [settings, addresses] = serde_json::from_str(&all).ok()?;
+            let (settings, addresses) = serde_json::from_str(&all).ok()?;
             Some(Pins {
                 settings,
                 addresses,

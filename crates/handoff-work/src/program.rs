@@ -334,7 +334,7 @@ impl Program {
     fn start_git(&self, words: &[&str], input: Stdio) -> Result<Output, String> {
         let off = OFF.iter().flat_map(|setting| ["-c", setting]);
         let mut all: Vec<String> = off.map(str::to_owned).collect();
-        all.extend(handoff::git::pinned().map(str::to_owned));
+        all.extend(handoff::git::pinned());
         if let [verb, rest @ ..] = words {
             all.push((*verb).to_owned());
             all.extend(rest.iter().find_map(|word| pinned_pack(verb, word)));

@@ -6,12 +6,12 @@ use std::sync::OnceLock;
 
 use git2::{Config, ConfigLevel};
 
-/// What a worker pins, each entry as `key=value`.
+/// What a worker pins.
 #[derive(Clone, Debug, Default)]
 pub struct Pins {
-    /// The settings that every git command gets.
-    pub settings: Vec<String>,
-    /// Where the repository's own configuration has its remotes: git can't be told to ignore that, so a
+    /// The settings that every git command gets, by key.
+    pub settings: Vec<(String, String)>,
+    /// Where the repository's own configuration has its remotes, as `key=value`: git can't be told to ignore that, so a
     /// remote is not contacted while it differs.
     pub addresses: Vec<String>,
 }
@@ -28,15 +28,15 @@ pub fn pins() -> Option<&'static Pins> {
     PINNED.get()
 }
 
-fn settings() -> &'static [String] {
+fn settings() -> &'static [(String, String)] {
     pins().map_or(&[], |pins| pins.settings.as_slice())
 }
 
 /// The pinned settings, as options of git.
-pub fn pinned() -> impl Iterator<Item = &'static str> {
-    let is_option = |setting: &&String| PACKS.iter().any(|(key, _)| is_of(setting, key));
-    let settings = settings().iter().filter(move |one| !is_option(one));
-    settings.flat_map(|setting| ["-c", setting.as_str()])
+pub fn pinned() -> impl Iterator<Item = String> {
+    let is_option = |name: &str| PACKS.iter().any(|(key, _)| is_of(name, key));
+    let settings = settings().iter().filter(move |(name, _)| !is_option(name));
+    settings.flat_map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")])
 }
 
 /// The programs that git runs on the other side: of several settings git takes the first, so these
@@ -46,8 +46,7 @@ pub(crate) const PACKS: [(&str, &str); 2] = [
     ("receivepack", "git-receive-pack"),
 ];
 
-fn is_of(setting: &str, key: &str) -> bool {
-    let name = setting.split_once('=').map_or("", |(name, _)| name);
+fn is_of(name: &str, key: &str) -> bool {
     name.starts_with("remote.") && name.rsplit_once('.').is_some_and(|(_, last)| last == key)
 }
 
@@ -58,9 +57,11 @@ pub fn pinned_pack(verb: &str, remote: &str) -> Option<String> {
         "fetch" | "ls-remote" => ("uploadpack", "--upload-pack"),
         _ => return None,
     };
-    let start = format!("remote.{remote}.{key}=");
-    let mut found = settings().iter().filter_map(|one| one.strip_prefix(&start));
-    found.next().map(|program| format!("{option}={program}"))
+    let wanted = format!("remote.{remote}.{key}");
+    let mut found = settings().iter().filter(|(name, _)| *name == wanted);
+    found
+        .next()
+        .map(|(_, program)| format!("{option}={program}"))
 }
 
 /// Where a repository's own configuration has its remotes, with what redirects them.
