@@ -265,6 +265,51 @@ fn no_remote_is_contacted_whose_address_it_changed() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn the_environment_of_the_worker_is_not_to_be_read() {
+    use std::os::unix::fs::MetadataExt;
+    use std::process::Command;
+
+    let env = user_at_work();
+    let text = "cat /proc/$PPID/environ > $OUT/reaper.txt\n\
+        worker=$(cut -d ' ' -f 4 /proc/$PPID/stat)\n\
+        cat /proc/$worker/environ > $OUT/worker.txt 2> $OUT/why.txt\nexit 3";
+    let agent = agent(&env, text);
+    let args = [
+        "--as",
+        "prep-agent",
+        "--once",
+        "--json",
+        "--",
+        agent.to_str().unwrap(),
+    ];
+    let mut command = worker(&env, &args);
+    command.env("GITHUB_TOKEN", "secret-1");
+    // Root may read everything: here without its rights, as any other user.
+    if fs::metadata("/proc/self").unwrap().uid() == 0 {
+        let mut as_others = Command::new("setpriv");
+        as_others
+            .args(["--bounding-set=-all", "--inh-caps=-all"])
+            .arg(command.get_program())
+            .args(command.get_args())
+            .current_dir(command.get_current_dir().unwrap())
+            .env_clear()
+            .envs(
+                command
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            );
+        command = as_others;
+    }
+    let ran = env.run(command, &args, None);
+    assert_eq!(outcome(&ran).0, "failed", "{}", ran.shown);
+    let seen = |name| fs::read_to_string(env.root().join(name)).unwrap();
+    assert!(seen("reaper.txt").contains("PATH="));
+    assert_eq!(seen("worker.txt"), "", "{}", ran.shown);
+    assert!(seen("why.txt").contains("ermi"), "{}", seen("why.txt"));
+}
+
+#[test]
 fn no_process_of_a_run_outlives_it() {
     let env = user_at_work();
     let name = format!("31337.{}", std::process::id());

@@ -53,6 +53,8 @@ use handoff::git::{Repository, Waker};
 use handoff::ledger::{Snapshot, claimable, turn_before};
 use handoff::model::{BranchPatterns, IssueStatus, Record, View};
 use handoff::protocol::State;
+#[cfg(target_os = "linux")]
+use rustix::process::DumpableBehavior;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -269,8 +271,9 @@ impl<'a> Supervisor<'a> {
         repository: &'a Repository,
         plan: Plan,
     ) -> Result<Self, Failure> {
-        // Before any agent runs, which could name others.
+        // Before any agent runs, which could name others, or read tokens in this environment.
         environment::pin_programs(repository)?;
+        hide_from_agents();
         let program = Program::new(repository, context.branch()).map_err(|error| {
             Failure::new(
                 ErrorCode::Directory,
@@ -829,6 +832,13 @@ impl<'a> Supervisor<'a> {
             self.worktrees.remove_branch(branch)
         })
     }
+}
+
+/// Forbids other processes of the user to read this one's environment and memory, and to trace it.
+fn hide_from_agents() {
+    #[cfg(target_os = "linux")]
+    // Where that is not possible, an agent can do it: a user of its own is what is safe.
+    let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
 /// The id of a slot's worker: the same for every process that takes it.

@@ -506,6 +506,7 @@ impl Worktrees {
             "--quiet",
             "--no-tags",
             "--no-write-fetch-head",
+            "--no-recurse-submodules",
             remote,
             &refspec,
         ]);
