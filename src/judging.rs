@@ -1,14 +1,12 @@
 //! Judges pull requests by the ledger, for the check, the comment, the values and the summary.
 
 use std::collections::BTreeMap;
-use std::num::NonZero;
-use std::thread;
 
 use handoff::base::ObjectId;
 use handoff::base::ids::IssueKey;
 use handoff::base::ledger_names::status_name;
 use handoff::base::text::fit;
-use handoff::ledger::{AuditScope, GateRequest, Judgement, Ledger, Snapshot, judge_any};
+use handoff::ledger::{GateRequest, Judgement, Ledger, Snapshot, judge_any};
 use handoff::model::{Answered, GatePolicy, View};
 use handoff::protocol::PathPattern;
 use handoff_github::pull_request::{PullRequest, QueueBranch};
@@ -286,30 +284,15 @@ pub(crate) fn judge_queue(
     Ok(judged)
 }
 
-/// Why the ledger can't prove anything about an issue, if it is damaged.
+/// Why the ledger can't prove anything about an issue, if it is damaged or cut off.
 fn damage(
     ledger: &Ledger<'_>,
     tip: &Snapshot<'_>,
     key: &IssueKey,
 ) -> Result<Option<String>, Failure> {
-    let scope = AuditScope {
-        issue: Some(key),
-        ..AuditScope::whole(environment::system_time())
-    };
-    let threads = thread::available_parallelism().map_or(1, NonZero::get);
-    let audit = ledger.audit(scope, threads, false)?;
-    if audit.cut_off {
+    if tip.repository().is_cut_off(tip.commit())? {
         let text = "the ledger's history is cut off here, and the rules of its steps with it: `git fetch --unshallow`";
         return Ok(Some(text.to_owned()));
     }
-    let changed = tip.changed_artifacts(Some(key))?;
-    if audit.is_clean() && changed.is_empty() {
-        return Ok(None);
-    }
-    let first = audit.findings.iter().chain(&changed).next();
-    let first = first.map(|first| format!(": {}", first.message));
-    Ok(Some(format!(
-        "the ledger is damaged{}; see `git handoff verify {key}`",
-        first.unwrap_or_default()
-    )))
+    Ok(ledger.doubt(tip, key, environment::system_time())?)
 }

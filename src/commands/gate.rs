@@ -1,8 +1,9 @@
 use clap::Args;
 use handoff::base::ObjectId;
+use handoff::base::ids::IssueKey;
 use handoff::base::text::continued;
 use handoff::ledger::attention::of_folder;
-use handoff::ledger::{OtherProtocol, judge_gate};
+use handoff::ledger::{Ledger, OtherProtocol, Snapshot, judge_gate};
 use handoff::model::{Answered, IssueStatus, IssueSummary, Remedy, View, person};
 use handoff::protocol::{Identity, PERSON, Protocol};
 use handoff_cli::output::annotations::{Annotation, Weight};
@@ -14,7 +15,7 @@ use crate::args::remote::AskArgs;
 use crate::context::fresh::{Fresh, Reading};
 use crate::context::here::issue_of;
 use crate::context::{Context, fresh};
-use crate::environment::now;
+use crate::environment::{self, now};
 use crate::exit;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::annotations::Format;
@@ -31,8 +32,8 @@ use crate::view::Look;
 ///
 /// An approval holds for another commit if a clean merge of the approved changes with a newer base
 /// branch gives it. Where the ledger lists keys, an issue of another protocol than the default one
-/// meets nothing without --protocol. If others can push to the ledger, run `git handoff verify ISSUE`
-/// first. `help gate.md` has the check that GitHub requires.
+/// meets nothing without --protocol. The issue's steps are verified, as far as this clone has not done
+/// that before; a depth-1 or partial clone can't. `help gate.md` has the check that GitHub requires.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff gate 123
@@ -76,6 +77,9 @@ impl Arguments {
         let rules = tip.rules(issue.protocol.as_str())?;
         let mut request = self.gate.read(context, (&ledger, &tip), &key)?;
         request.offline = self.asks.offline;
+        if request.damage.is_none() {
+            request.damage = doubt((&ledger, &tip), fresh.as_ref(), &key)?;
+        }
         let judgement = judge_gate(&tip, &folder, &issue, &rules, &request)?;
         let now = now()?;
         let view = GateView {
@@ -133,6 +137,26 @@ impl Arguments {
         output.answer(&view)?;
         Err(failure)
     }
+}
+
+/// Why what is recorded here can't be trusted: it is damaged, or the remote could not be read. A
+/// clone that lacks a part of the ledger can't audit it.
+fn doubt(
+    (ledger, tip): (&Ledger<'_>, &Snapshot<'_>),
+    fresh: Option<&Fresh>,
+    key: &IssueKey,
+) -> Result<Option<String>, Failure> {
+    if let Some(fresh) = fresh.filter(|fresh| fresh.is_missed()) {
+        let text = fresh.text().unwrap_or_default();
+        return Ok(Some(format!(
+            "{text}; `git handoff gate {key} --offline` judges by what is here"
+        )));
+    }
+    let repository = tip.repository();
+    if repository.is_partial() || repository.is_cut_off(tip.commit())? {
+        return Ok(None);
+    }
+    Ok(ledger.doubt(tip, key, environment::system_time())?)
 }
 
 /// Whose turn it is, or how an issue that is over goes on.

@@ -231,3 +231,79 @@ fn an_approval_is_of_a_commit_that_is_here() {
     env.handoff_in(&b, &approve).success();
     env.handoff_in(&b, &sent).success();
 }
+
+/// What another clone forged, or what the remote can't be asked about, opens no gate.
+#[test]
+fn the_gate_trusts_neither_forged_steps_nor_an_old_copy() {
+    let env = TestEnvironment::with_repository();
+    let origin = bare(&env, "origin.git");
+    let address = origin.to_str().unwrap().to_owned();
+    env.git(&env.repo(), &["push", "-q", &address, "HEAD:main"]);
+    let [a, b] = ["a", "b"].map(|name| clone(&env, &address, name));
+    let init = ["init", "--remote", "origin", "--protocol", "review"];
+    env.handoff_in(&a, &init).success();
+    env.git(&a, &["switch", "-q", "-c", "csv"]);
+    let work = ["commit", "-q", "--allow-empty", "-m", "Work"];
+    env.git(&a, &work);
+    let done = ["--set", "summary=Done", "--issue", "7"];
+    let sent = ["send", "--as", "coder", "--to", "reviewer"];
+    let branch = ["--set", "branch=csv"];
+    env.handoff_in(&a, &[&sent[..], &done, &branch].concat())
+        .success();
+    env.handoff_in(&a, &["claim", "7", "--as", "reviewer"])
+        .success();
+    let sent = ["send", "--as", "reviewer", "--to", "end"];
+    env.handoff_in(&a, &[&sent[..], &done].concat()).success();
+    env.handoff_in(&a, &["gate", "7"]).success();
+
+    // A clone without this program replaces the approved commit, in each record.
+    let good = env.git(&a, &["rev-parse", "csv"]);
+    env.git(&a, &["switch", "-q", "-c", "evil"]);
+    env.git(&a, &["commit", "-q", "--allow-empty", "-m", "Evil"]);
+    env.git(&a, &["push", "-q", "origin", "evil"]);
+    let evil = env.git(&a, &["rev-parse", "evil"]);
+    let sound = env.git(&b, &["ls-remote", "origin", "refs/heads/handoffs"]);
+    let sound = sound.split('\t').next().unwrap();
+    env.git(&b, &["fetch", "-q", "origin", "handoffs:handoffs"]);
+    env.git(&b, &["checkout", "-q", "handoffs"]);
+    let files = env.git(&b, &["grep", "-l", good.trim(), "--", "issues"]);
+    assert!(files.lines().count() > 1, "{files}");
+    for file in files.lines() {
+        let path = b.join(file);
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text.replace(good.trim(), evil.trim())).unwrap();
+    }
+    env.git(&b, &["commit", "-q", "--no-verify", "-a", "-m", "Tidy"]);
+    env.git(&b, &["push", "-q", "origin", "handoffs"]);
+    for folder in [&a, &b] {
+        for head in ["evil", "csv"] {
+            let head = env.git(&a, &["rev-parse", head]);
+            env.git(folder, &["fetch", "-q", "origin", "evil"]);
+            env.handoff_in(folder, &["gate", "7", "--head", head.trim()])
+                .exits(1)
+                .says("✗ not sound: the ledger is damaged: ")
+                .says("see `git handoff verify 7`");
+        }
+    }
+
+    // The remote goes back: what is here continues it no more.
+    let c = clone(&env, &address, "c");
+    env.git(&origin, &["update-ref", "refs/heads/handoffs", sound]);
+    env.handoff_in(&c, &["init", "--remote", "origin"])
+        .success();
+    env.handoff_in(&c, &["gate", "7"]).success();
+    env.git(
+        &origin,
+        &["update-ref", "refs/heads/handoffs", "handoffs~1"],
+    );
+    env.handoff_in(&c, &["gate", "7"])
+        .exits(1)
+        .says("✗ not sound: as of")
+        .says("the remote's branch was rewritten");
+    std::fs::rename(&origin, env.root().join("gone.git")).unwrap();
+    env.handoff_in(&c, &["gate", "7"])
+        .exits(1)
+        .says("is out of reach")
+        .says("`git handoff gate 7 --offline` judges by what is here");
+    env.handoff_in(&c, &["gate", "7", "--offline"]).success();
+}

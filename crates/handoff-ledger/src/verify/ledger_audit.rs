@@ -1,8 +1,11 @@
 //! Audits a ledger's branch and compares it with this clone's notes.
 
 use std::collections::BTreeSet;
+use std::num::NonZero;
+use std::thread;
 
 use handoff_base::finding::{Finding, FindingCode};
+use handoff_base::ids::IssueKey;
 use handoff_base::text::word;
 use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::Repository;
@@ -206,6 +209,34 @@ impl Ledger<'_> {
                 .filter(|known| known.faults > 0 && !is_over(known))
         };
         self.new_damage(now).ok().flatten().or_else(known)
+    }
+
+    /// Why the records of an issue can't be trusted: a fault in its steps, or in those that all
+    /// issues share. Audits only what no audit of this clone found sound before.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if not even the list of commits can be read.
+    pub fn doubt(
+        &self,
+        tip: &Snapshot<'_>,
+        key: &IssueKey,
+        now: Moment,
+    ) -> Result<Option<String>, LedgerError> {
+        let scope = AuditScope {
+            issue: Some(key),
+            since: self.verified(),
+            ..AuditScope::whole(now)
+        };
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        let audit = self.audit(scope, threads, false)?;
+        let changed = tip.changed_artifacts(Some(key))?;
+        let mut faults = audit.findings.iter().chain(&changed);
+        Ok(faults.find(|finding| finding.is_error()).map(|first| {
+            format!(
+                "the ledger is damaged: {}; see `git handoff verify {key}`",
+                first.message
+            )
+        }))
     }
 
     /// Whether the tip lost a commit that this clone saw. In a shallow clone, missing commits don't
