@@ -75,7 +75,7 @@ impl Explained for UpstreamError {
                 "set the ledger's remote, which has it: `git config handoff.remote NAME`; `git remote -v` lists the remotes",
             ),
             Self::NoRemote => ErrorCode::NoRemote.hint(
-                "set one: `git handoff init --remote origin`, or `git config handoff.remote origin`",
+                "set one of those that `git remote -v` lists, or that `git remote add NAME URL` adds: `git handoff init --remote NAME`",
             ),
         }
     }
