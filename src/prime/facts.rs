@@ -27,6 +27,28 @@ impl Facts<'_> {
     pub(super) fn may_complete(&self, work: &Record) -> bool {
         self.protocol.answers_to(&work.contract_type).is_empty()
     }
+
+    /// The handoff that its work reports and that it has to decide about.
+    pub(super) fn reported(&self) -> Option<&Record> {
+        let about = self.work.as_ref()?.follows.as_ref()?;
+        let mut all = self.overview.to_decide.first.iter();
+        all.find(|record| record.id == *about)
+    }
+
+    /// Whether a contract reports a merge, so that its sender merges first.
+    pub(super) fn reports_merge(&self, next: &NextContract) -> bool {
+        let kind = self.protocol.contract_type(&next.contract_type);
+        let claims = kind.and_then(|kind| kind.claims.as_ref());
+        claims.is_some_and(|claims| claims.merge.is_some())
+    }
+
+    /// Whether a contract approves a merge that no contract reports, so that it can follow.
+    pub(super) fn approves_merge(&self, next: &NextContract) -> bool {
+        let definition = self.protocol.definition();
+        let mut merges = definition.requirements.values().filter(|one| one.merge);
+        definition.merge_facts().next().is_none()
+            && merges.any(|one| one.shown_by.contains(&next.contract_type))
+    }
 }
 
 /// What an agent's page is made from.

@@ -42,7 +42,9 @@ pub(super) fn commands(facts: &Facts<'_>) -> Vec<String> {
         commands.extend(contract.next.send.clone());
     } else if let Some(work) = &facts.work {
         let (id, key) = (&work.id, work.id.issue());
-        commands.push(carried.command(&format!("git handoff next {key}")));
+        let next = || format!("git handoff next {key}");
+        let decision = facts.reported().and_then(|record| need_of(facts, record));
+        commands.push(carried.command(&decision.unwrap_or_else(next)));
         if facts.may_complete(work) {
             commands.push(carried.command(&format!("git handoff complete {id} --as {agent}")));
         }
@@ -415,13 +417,17 @@ fn row(facts: &Facts<'_>, record: &Record) -> String {
 
 /// The command for a handoff that needs somebody, else the one that shows what the protocol advises.
 fn next_command(facts: &Facts<'_>, record: &Record) -> String {
-    let mut needs = facts.overview.attention.iter();
-    let need = needs.find(|one| one.id == record.id && record.state == State::Blocked);
-    let next = need.map(|one| one.next.clone());
+    let next = need_of(facts, record).filter(|_| record.state == State::Blocked);
     command(
         facts,
         &next.unwrap_or_else(|| format!("git handoff next {}", record.id.issue())),
     )
+}
+
+/// The command for a handoff that needs somebody.
+fn need_of(facts: &Facts<'_>, record: &Record) -> Option<String> {
+    let mut needs = facts.overview.attention.iter();
+    Some(needs.find(|one| one.id == record.id)?.next.clone())
 }
 
 /// The failure of a failed or dead handoff, with a command: to correct the refused contract if the
@@ -555,7 +561,10 @@ fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
         *last = foreign_parts(&next.sets);
     }
     let wait = command(facts, &format!("git handoff wait --inbox --as {agent}"));
-    let first_to_decide = facts.overview.to_decide.first.first();
+    let reported = facts.reported().map(|record| &record.id);
+    let mut to_decide = facts.overview.to_decide.first.iter();
+    // What is reported by the work that it goes on with, is decided among the steps.
+    let first_to_decide = to_decide.find(|record| Some(&record.id) != reported);
     if let Some(record) = first_to_decide
         && record.state == State::Blocked
     {
@@ -577,9 +586,12 @@ fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
             } else {
                 ""
             };
-            page.line(&format!(
-                "Your next steps: read it, see what the protocol advises{complete}:"
-            ));
+            let decide = match facts.reported().map(|record| record.state) {
+                Some(State::Blocked) => "answer what it reports",
+                Some(_) => "decide as the protocol advises",
+                None => "see what the protocol advises",
+            };
+            page.line(&format!("Your next steps: read it, {decide}{complete}:"));
             for (number, command) in all.iter().enumerate() {
                 page.line(&format!("{}. {command}", number + 1));
             }
@@ -634,14 +646,30 @@ fn usual_steps(facts: &Facts<'_>, work: &Record, [take, send]: [&String; 2], pag
     } else {
         ", choose one"
     };
+    let gate = command(facts, &format!("git handoff gate {}", work.id.issue()));
+    let merge = |when: &str| {
+        format!(
+            "{gate}   # {when}if it exits 0, merge: `git merge --no-ff BRANCH` on the base branch"
+        )
+    };
+    let all = || first.into_iter().chain(others.iter().copied());
+    let mut send_at = 2;
+    if all().any(|next| facts.reports_merge(next)) {
+        page.line(&format!("2. {}; then:", merge("")));
+        send_at = 3;
+    }
     page.line(&format!(
-        "2. {send}   # once it is done{choose}: {}; then your part is done",
+        "{send_at}. {send}   # once it is done{choose}: {}; then your part is done",
         first.map(title).unwrap_or_default()
     ));
     first.iter().for_each(|next| fields(None, next, page));
-    for next in others {
+    for next in &others {
         let way = format!("   or: {}   # {}", foreign_parts(&next.sets), title(next));
         fields(Some(way), next, page);
+    }
+    if let Some(approval) = all().find(|next| facts.approves_merge(next)) {
+        let when = format!("after {}: ", title(approval));
+        page.line(&format!("{}. {}", send_at + 1, merge(&when)));
     }
 }
 

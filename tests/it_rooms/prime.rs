@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use test_support::TestEnvironment;
 use test_support::contracts::{Format, implementer_error, opening, prepared};
+use test_support::workflow::{run, workflow};
 
 fn prime(env: &TestEnvironment, agent: &str) -> String {
     env.handoff(&["prime", "--as", agent]).success().stdout
@@ -226,20 +227,117 @@ fn what_stands_still_is_told_to_whom_it_concerns() {
 
 #[test]
 fn whoever_decides_by_command_is_led_to_it() {
+    for (state, decide) in [
+        ("failure", "git handoff next 87"),
+        (
+            "blocked",
+            "git handoff answer 87.2 ANSWER --as orchestrator",
+        ),
+    ] {
+        let env = TestEnvironment::with_ledger();
+        env.send(opening(87)).success();
+        env.claim("87.1", "prep-agent").success();
+        env.send(prepared(87)).success();
+        env.claim("87.2", "implementer-agent").success();
+        let error = implementer_error(Format::Xml, 87).replace("failure", state);
+        env.send(error).success();
+        let page = prime(&env, "orchestrator");
+        for step in [
+            "1. git handoff claim 87.3 --as orchestrator",
+            &format!("2. {decide}\n"),
+            "3. git handoff complete 87.3 --as orchestrator",
+        ] {
+            assert!(page.contains(step), "{step}: {page}");
+        }
+        // Every view offers the same.
+        for twice in ["To answer: ", "To decide: "] {
+            assert!(!page.contains(twice), "{page}");
+        }
+        for view in [&["inbox", "--as", "orchestrator"][..], &["next", "87"]] {
+            let next = format!("next: {decide}");
+            env.handoff(view).success().says(&next);
+        }
+    }
+}
+
+#[test]
+fn a_failure_that_no_retry_follows_is_one_agents_to_decide() {
     let env = TestEnvironment::with_ledger();
     env.send(opening(87)).success();
     env.claim("87.1", "prep-agent").success();
-    env.send(prepared(87)).success();
-    env.claim("87.2", "implementer-agent").success();
-    env.send(implementer_error(Format::Xml, 87)).success();
+    let fail = ["fail", "87", "--as", "prep-agent", "--message", "no space"];
+    env.handoff(&fail).success();
+    env.handoff(&["status", "87"])
+        .success()
+        .says("maintainer's turn");
     let page = prime(&env, "orchestrator");
-    for step in [
-        "1. git handoff claim 87.3 --as orchestrator",
-        "2. git handoff next 87",
-        "3. git handoff complete 87.3 --as orchestrator",
+    assert!(!page.contains("Needs your decision:"), "{page}");
+    assert!(page.contains("Told to you; it is others' turn:"), "{page}");
+    assert!(page.contains("87.1 failed, maintainer's turn"), "{page}");
+    let page = prime(&env, "maintainer");
+    assert!(page.contains("Needs your decision:\n- 87.1 "), "{page}");
+    assert!(page.contains("next 87 --apply --as maintainer"), "{page}");
+}
+
+#[test]
+fn who_merges_sees_the_gate_and_the_merge_in_their_order() {
+    let ordered = |page: &str, steps: &[&str]| {
+        let at = steps.iter().map(|step| page.find(step));
+        let at: Vec<usize> = at
+            .map(|at| at.unwrap_or_else(|| panic!("{steps:?}: {page}")))
+            .collect();
+        assert!(at.is_sorted(), "{steps:?}: {page}");
+    };
+    let merge = "if it exits 0, merge: `git merge --no-ff BRANCH` on the base branch";
+    let env = TestEnvironment::with_ledger();
+    run(&env, &workflow(|_| Format::Xml)[..17]);
+    let page = prime(&env, "validator-agent");
+    let send = "\n3. git handoff send --issue 87 --to closer-agent --as validator-agent";
+    ordered(
+        &page,
+        &[
+            "1. git handoff show 87.",
+            "\n2. git handoff gate 87 ",
+            merge,
+            send,
+        ],
+    );
+    for other in [
+        "fixer-agent",
+        "reviewer-agent",
+        "closer-agent",
+        "orchestrator",
     ] {
-        assert!(page.contains(step), "{step}: {page}");
+        assert!(!prime(&env, other).contains("handoff gate"), "{other}");
     }
+    // In `review`, the approval comes first.
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init", "--protocol", "review"]).success();
+    env.git(&env.repo(), &["checkout", "-qb", "csv"]);
+    env.git(&env.repo(), &["commit", "-q", "--allow-empty", "-m", "CSV"]);
+    let send = [
+        "send",
+        "--issue",
+        "12",
+        "--to",
+        "reviewer",
+        "--as",
+        "coder",
+        "--set",
+        "summary=CSV",
+    ];
+    env.handoff(&send).success();
+    let page = prime(&env, "reviewer");
+    ordered(
+        &page,
+        &[
+            "1. git handoff claim 12.1",
+            "\n2. git handoff send --issue 12",
+            "\n3. git handoff gate 12 ",
+            merge,
+        ],
+    );
+    assert!(!prime(&env, "coder").contains("handoff gate"));
 }
 
 #[test]

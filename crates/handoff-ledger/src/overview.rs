@@ -322,10 +322,9 @@ impl Overviewer<'_, '_> {
             return Ok(());
         };
         let stuck = [Need::Dead, Need::Failed, Need::Blocked];
-        if stuck.contains(&found.need)
-            && record.to != *self.who.agent
-            && self.counts(TO_DECIDE, &record.id)
-        {
+        // Others are told of it, too.
+        let is_theirs = found.turn == *self.who.agent && record.to != *self.who.agent;
+        if stuck.contains(&found.need) && is_theirs && self.counts(TO_DECIDE, &record.id) {
             self.overview.to_decide.first.push(record);
         }
         self.overview.attention.push(found);
