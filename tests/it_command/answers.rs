@@ -15,8 +15,11 @@ fn in_review() -> TestEnvironment {
 }
 
 fn commit(env: &TestEnvironment) {
-    let commit = ["commit", "-q", "--allow-empty", "-m", "More"];
-    env.git(&env.repo(), &commit);
+    let file = env.repo().join("more.txt");
+    let more = std::fs::read_to_string(&file).unwrap_or_default() + "more\n";
+    std::fs::write(&file, more).unwrap();
+    env.git(&env.repo(), &["add", "more.txt"]);
+    env.git(&env.repo(), &["commit", "-q", "-m", "More"]);
 }
 
 /// Sends a contract about issue 7 that has these fields.
@@ -227,4 +230,69 @@ fn what_a_claim_that_was_given_back_left_is_restored_by_the_printed_command() {
     run(&env, "release 7.1 --as reviewer -m later --snapshot").success();
     run(&env, "prime --as reviewer").says("(`git handoff restore 7.1 --claim 1`)");
     run(&env, "restore 7.1 --claim 1").success();
+}
+
+/// An objection ends by its author's approval of that code, or of newer code.
+#[test]
+fn an_approval_of_other_code_ends_no_objection() {
+    let env = in_review();
+    run(&env, "annotate 7 --as maintainer --note Hm").success();
+    let code = env.git(&env.repo(), &["rev-parse", "csv"]);
+    let older = env.git(&env.repo(), &["rev-parse", "csv~"]);
+    run(&env, "reject 7.1 --as maintainer --reason untested").success();
+    let end = || hand(&env, "reviewer", "end", &["summary=Good"]);
+    let stays = |gate: &str| {
+        run(&env, gate).exits(1);
+        end()
+            .exits(3)
+            .says("7.1 disapproved at [commit] by maintainer: \"untested\"");
+    };
+    let approve = |head: &str| {
+        let line = format!("approve 7.1 --as maintainer --worker robin --head {head}");
+        run(&env, &line).success();
+    };
+    stays("gate 7");
+    approve(older.trim());
+    stays("gate 7 --head csv");
+    approve(code.trim());
+    end().success();
+    run(&env, "gate 7 --head csv").success();
+    run(&env, "reject 7.2 --as maintainer --reason late").success();
+    approve(older.trim());
+    let asked = "gate 7 --require approved,approved-by-person --head csv";
+    run(&env, asked)
+        .exits(1)
+        .says("✗ not approved: 7.2 disapproved at [commit] by maintainer: \"late\"")
+        .says("✗ not approved-by-person: 7.2 disapproved");
+    approve(code.trim());
+    run(&env, asked).success();
+    env.assert_sound();
+}
+
+/// Code that a person rejected while it waited is not approved when it is sent again.
+#[test]
+fn a_rejection_of_pending_code_outlives_its_handoff() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init", "--protocol", "review"]).success();
+    env.git(&env.repo(), &["switch", "-q", "-c", "csv"]);
+    commit(&env);
+    let work = || hand(&env, "coder", "reviewer", &["branch=csv", "summary=Done"]);
+    work().success();
+    run(&env, "reject 7.1 --as maintainer --reason never").success();
+    work()
+        .success()
+        .says("warning evidence.approval 7.1 rejected at [commit] by maintainer: \"never\"");
+    env.claim("7", "reviewer").success();
+    let end = || hand(&env, "reviewer", "end", &["summary=Good"]);
+    end()
+        .exits(3)
+        .says("7.1 rejected at [commit] by maintainer: \"never\"");
+    run(&env, "gate 7 --require approved-by-person")
+        .exits(1)
+        .says("7.1 rejected at [commit] by maintainer: \"never\"")
+        .says("`git handoff approve 7.2 --as maintainer`");
+    run(&env, "approve 7.2 --as maintainer --worker robin").success();
+    end().success();
+    run(&env, "gate 7 --require approved,approved-by-person").success();
+    env.assert_sound();
 }

@@ -14,7 +14,9 @@ use handoff_model::{
     Answered, Evidence, GatePolicy, Issue, JudgedCode, LookupRefusal, Record, Refusal, Remedy,
     Said, StepEvent, Verdict, View, disapproval, layout, said_by_worker, trailers,
 };
-use handoff_protocol::{BASE, BRANCH, Check, Event, HEAD, Identity, PULL_REQUEST_STATE, Signers};
+use handoff_protocol::{
+    BASE, BRANCH, Check, Event, HEAD, Identity, PULL_REQUEST_STATE, Requirement, Signers,
+};
 
 use super::base_branch::base_branch;
 use super::context::contract_value;
@@ -365,8 +367,8 @@ pub fn judge_any(
 }
 
 /// The objection to a contract before a merge, in words. If it reports a merge: a requirement of
-/// the merge that is unmet, and that it does not meet itself. If it would meet such a requirement:
-/// a person's disapproval of its code.
+/// the merge that is unmet, and that it does not meet itself. If it would meet such a requirement,
+/// or hands in code for it: a person's objection to its code, which refuses no code.
 ///
 /// # Errors
 /// [`LedgerError`] if something can't be read.
@@ -375,23 +377,22 @@ pub(crate) fn hindrance(
     folder: &IssueFolder<'_>,
     rules: &Rules<'_>,
     record: &Record,
-) -> Result<Option<String>, LedgerError> {
+) -> Result<Option<(String, bool)>, LedgerError> {
     let (protocol, kind) = (rules.protocol(), &record.contract_type);
     let definition = protocol.definition();
-    let Some(issue) = folder.issue()? else {
-        return Ok(None);
-    };
+    let kind_of = protocol.contract_type(kind);
     let merge = definition.requirements.iter().filter(|(_, of)| of.merge);
     let (meets, others): (Vec<_>, Vec<_>) =
         merge.partition(|(_, of)| of.approved_by.is_empty() && of.shown_by.contains(kind));
-    for (_, requirement) in meets {
-        if let Some((id, note, no)) = disapproval(folder, protocol, requirement, &issue, record)? {
-            return Ok(Some(format!("{id} {} by {}", no.done(), note.by)));
+    let raises = kind_of.is_some_and(|kind| kind.raises.is_some());
+    let hands_in = |of: &Requirement| of.undone_by.contains(kind) && !raises;
+    let of_code = others.iter().filter(|(_, of)| hands_in(of));
+    for (_, requirement) in meets.iter().chain(of_code) {
+        if let Some(one) = disapproval(folder, protocol, requirement, record, None)? {
+            return Ok(Some((one.to_string(), hands_in(requirement))));
         }
     }
-    let claims = protocol
-        .contract_type(kind)
-        .and_then(|kind| kind.claims.as_ref());
+    let claims = kind_of.and_then(|kind| kind.claims.as_ref());
     if others.is_empty() || claims.is_none_or(|claims| claims.merge.is_none()) {
         return Ok(None);
     }
@@ -402,7 +403,7 @@ pub(crate) fn hindrance(
     };
     let answered = required(tip, folder, rules, &policy, None)?;
     let unmet = answered.into_iter().find(|one| !one.met);
-    Ok(unmet.map(|one| format!("not {}: {}", one.requirement, one.why)))
+    Ok(unmet.map(|one| (format!("not {}: {}", one.requirement, one.why), false)))
 }
 
 fn required(

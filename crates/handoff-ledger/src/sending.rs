@@ -793,13 +793,13 @@ impl PreparedContract<'_, '_> {
             Policy::Off => None,
             Policy::Warn | Policy::Enforce => hindrance(tip, &folder, &self.rules, record)?,
         };
-        let found = why.map(|why| {
+        let found = why.map(|(why, is_of_code)| {
             let finding = Finding::error(FindingCode::EvidenceApproval, "", why);
             let mut finding = finding.fix(format!(
                 "hand the work back for new code, or let that person approve it: `git handoff gate {}`",
                 self.contract.issue
             ));
-            if policy == Policy::Warn {
+            if is_of_code || policy == Policy::Warn {
                 finding.severity = Severity::Warning;
             }
             finding

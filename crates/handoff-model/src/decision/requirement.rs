@@ -1,6 +1,7 @@
 //! Evaluates a protocol's requirements for an issue.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
 
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::quoted;
@@ -116,14 +117,11 @@ pub fn required<E>(
         };
         let mut remedy = Remedy::None;
         if let Some(record) = deciding.as_ref().filter(|_| met)
-            && let Some((id, note, no)) = disapproval(view, protocol, requirement, &issue, record)
-                .map_err(Stop::Unreadable)?
+            && let Some(one) =
+                disapproval(view, protocol, requirement, record, code).map_err(Stop::Unreadable)?
         {
-            let reason = Some(&note.note).filter(|text| !text.is_empty());
-            let reason = reason.map(|text| format!(": {}", quoted(text)));
-            let reason = reason.unwrap_or_default();
-            (met, why) = (false, format!("{id} {} by {}{reason}", no.done(), note.by));
-            remedy = Remedy::Approve(record.id.clone(), Some(note.by.clone()));
+            (met, why) = (false, one.to_string());
+            remedy = Remedy::Approve(record.id.clone(), Some(one.by));
         }
         if let Some(record) = deciding.as_ref().filter(|_| met)
             && let Some(one) = objection(view, protocol, (requirement, record), code)?
@@ -147,33 +145,157 @@ pub fn required<E>(
     Ok(found)
 }
 
-/// A person's disapproval that stands against a contract that meets the requirement: it is of a
-/// handoff whose type counts for the requirement and about the same commit, and no person has
-/// approved since.
-///
-/// # Errors
-/// If a record can't be read.
-pub fn disapproval<'i, E>(
+/// A person's objection to code: a disapproval, or the rejection of a pending handoff.
+#[derive(Clone, Debug)]
+pub struct Objection {
+    /// The rejected handoff.
+    pub id: HandoffId,
+    /// The person.
+    pub by: AgentName,
+    at: Moment,
+    code: Option<Code>,
+    text: String,
+}
+
+impl fmt::Display for Objection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Objection {
+    fn new(
+        of: (&HandoffId, &AgentName),
+        at: Moment,
+        no: (String, &str),
+        code: Option<&Code>,
+    ) -> Self {
+        let ((id, by), (done, why)) = (of, no);
+        let why = Some(why).filter(|why| !why.is_empty());
+        let why = why.map_or_else(String::new, |why| format!(": {}", quoted(why)));
+        Self {
+            text: format!("{id} {done} by {by}{why}"),
+            code: code.cloned(),
+            id: id.clone(),
+            by: by.clone(),
+            at,
+        }
+    }
+
+    /// Whether an approval by the same person ends it: of the same code, or of newer code, which a
+    /// later handoff handed in or which is judged.
+    fn ends_by(
+        &self,
+        (id, code): (&HandoffId, Option<&Code>),
+        handed_in: Option<&Code>,
+        asked: Option<&JudgedCode<'_>>,
+    ) -> bool {
+        match (&self.code, code) {
+            (None, _) => id.number() >= self.id.number(),
+            (Some(_), None) => false,
+            (Some(own), Some(code)) if is_same(own, code) => true,
+            (Some(_), Some(code)) => match asked {
+                Some(asked) => (asked.other)(code).is_ok(),
+                None => {
+                    let is_own = handed_in.is_some_and(|own| is_same(own, code));
+                    is_own && id.number() > self.id.number()
+                }
+            },
+        }
+    }
+}
+
+/// Whether two commits are one, or have the same files.
+fn is_same(one: &Code, other: &Code) -> bool {
+    one.commit == other.commit || one.tree.is_some() && one.tree == other.tree
+}
+
+/// The objections by persons that stand, those of contracts which raise findings excepted: who
+/// rejects these takes the findings back.
+fn objections<E>(
     view: &impl View<E>,
     protocol: &Protocol,
     requirement: &Requirement,
-    issue: &'i Issue,
+    issue: &Issue,
+    asked: Option<&JudgedCode<'_>>,
+) -> Result<Vec<Objection>, E> {
+    let (mut found, mut handed_in) = (Vec::new(), HashMap::new());
+    for number in 1..=issue.handoffs {
+        let Some(record) = view.record(number)? else {
+            continue;
+        };
+        handed_in.extend(record.code.clone().map(|code| (number, code)));
+        let kind = &record.contract_type;
+        let raises = protocol
+            .contract_type(kind)
+            .is_some_and(|kind| kind.raises.is_some());
+        let counts = requirement.shown_by.contains(kind) || requirement.undone_by.contains(kind);
+        if let Some(last) = record.latest().filter(|_| record.state == State::Rejected)
+            && protocol.is_person(last.by.as_str())
+            && counts
+            && !raises
+            && record.code.is_some()
+        {
+            let at = record.code.as_ref().map(|code| short_id(&code.commit));
+            let no = format!("rejected at {}", at.unwrap_or_default());
+            let why = last.reason.as_deref().unwrap_or_default();
+            let of = (&record.id, &last.by);
+            found.push(Objection::new(of, last.at, (no, why), record.code.as_ref()));
+        }
+    }
+    for note in &issue.annotations {
+        let (Some(id), Some(said)) = (&note.id, &note.approval) else {
+            continue;
+        };
+        if said.approved {
+            let (said, own) = ((id, said.code.as_ref()), handed_in.get(&id.number()));
+            let is_after = |one: &Objection| one.by == note.by && one.at <= note.at;
+            found.retain(|one| !(is_after(one) && one.ends_by(said, own, asked)));
+        } else {
+            let no = (said.done(), &*note.note);
+            found.push(Objection::new(
+                (id, &note.by),
+                note.at,
+                no,
+                said.code.as_ref(),
+            ));
+        }
+    }
+    Ok(found)
+}
+
+/// A person's objection to the code of a contract that meets the requirement, or to code that makes
+/// the same change.
+///
+/// # Errors
+/// If a record can't be read.
+pub fn disapproval<E>(
+    view: &impl View<E>,
+    protocol: &Protocol,
+    requirement: &Requirement,
     approval: &Record,
-) -> Result<Option<(&'i HandoffId, &'i Annotation, &'i Approval)>, E> {
-    let commit = |code: Option<&Code>| code.map(|code| code.commit.clone());
-    let said = issue.annotations.iter().rev().filter_map(|note| {
-        let is_person = protocol.is_person(note.by.as_str());
-        let approval = note.approval.as_ref().filter(|_| is_person)?;
-        Some((note.id.as_ref()?, note, approval))
-    });
-    for (id, note, said) in said.take_while(|(.., said)| !said.approved) {
-        let record = view.record(id.number())?;
+    asked: Option<&JudgedCode<'_>>,
+) -> Result<Option<Objection>, E> {
+    let Some(issue) = view.issue()? else {
+        return Ok(None);
+    };
+    for one in objections(view, protocol, requirement, &issue, asked)?
+        .into_iter()
+        .rev()
+    {
+        let record = view.record(one.id.number())?;
         let counts = record.is_some_and(|record| {
             let kind = &record.contract_type;
             requirement.shown_by.contains(kind) || requirement.undone_by.contains(kind)
         });
-        if counts && commit(said.code.as_ref()) == commit(approval.code.as_ref()) {
-            return Ok(Some((id, note, said)));
+        let is_of_it = match (&one.code, &approval.code) {
+            (Some(own), Some(code)) => {
+                is_same(own, code) || asked.is_some_and(|asked| (asked.other)(own).is_ok())
+            }
+            (own, code) => own.is_none() && code.is_none(),
+        };
+        if counts && is_of_it && protocol.is_person(one.by.as_str()) {
+            return Ok(Some(one));
         }
     }
     Ok(None)
@@ -237,9 +359,7 @@ fn objection<E>(
         return Ok(None);
     };
     let is_same = |code: &Code| {
-        code.commit == approved.commit
-            || (code.tree.is_some() && code.tree == approved.tree)
-            || asked.is_some_and(|asked| (asked.other)(code).is_ok())
+        self::is_same(code, approved) || asked.is_some_and(|asked| (asked.other)(code).is_ok())
     };
     let issue = view.issue().map_err(Stop::Unreadable)?;
     let overruled = issue
@@ -417,23 +537,17 @@ fn approved<E>(
             one => one == by.as_str(),
         })
     };
-    // For each person, the newest approval that counts, or a disapproval after it, even if that
-    // handoff was rejected or cancelled.
+    // For each person, the newest approval that counts, unless a disapproval came after it.
     let mut newest: BTreeMap<&AgentName, (&HandoffId, &Annotation, &Approval)> = BTreeMap::new();
-    let mut against: BTreeMap<&AgentName, (&HandoffId, &Annotation, &Approval)> = BTreeMap::new();
     for note in issue.annotations.iter().filter(|note| counts(&note.by)) {
         let (Some(id), Some(approval)) = (&note.id, &note.approval) else {
             continue;
         };
-        if approval.approved {
-            against.remove(&note.by);
-            let is_of_code = has_code || approval.code.is_some();
-            if is_of_code && id.number() >= since && can_be_approved(view, requirement, id)? {
-                newest.insert(&note.by, (id, note, approval));
-            }
-        } else {
+        let is_of_code = has_code || approval.code.is_some();
+        if !approval.approved {
             newest.remove(&note.by);
-            against.insert(&note.by, (id, note, approval));
+        } else if is_of_code && id.number() >= since && can_be_approved(view, requirement, id)? {
+            newest.insert(&note.by, (id, note, approval));
         }
     }
     let answer = |met, by: Option<&HandoffId>, why, remedy| Answered {
@@ -449,9 +563,11 @@ fn approved<E>(
         Some(id) => Remedy::Approve(id.clone(), by.cloned()),
         None => Remedy::None,
     };
-    if let Some((id, note, approval)) = against.into_values().next() {
-        let why = format!("{id} {} by {}", approval.done(), note.by);
-        return Ok(answer(false, Some(id), why, approve(Some(&note.by))));
+    let objections = objections(view, protocol, requirement, &issue, code);
+    let mut against = objections.map_err(Stop::Unreadable)?.into_iter().rev();
+    if let Some(one) = against.find(|one| counts(&one.by)) {
+        let remedy = approve(Some(&one.by));
+        return Ok(answer(false, Some(&one.id), one.text, remedy));
     }
     let mut unmet = None;
     for (id, note, approval) in newest.into_values() {
