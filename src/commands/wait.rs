@@ -7,7 +7,7 @@ use handoff::base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff::base::text::continued;
 use handoff::base::{Moment, ObjectId};
 use handoff::git::Repository;
-use handoff::ledger::{Clock, OverviewLimits, Snapshot, claimable, overview};
+use handoff::ledger::{OverviewLimits, Snapshot, claimable, overview};
 use handoff::model::planner::Holder;
 use handoff::model::{
     Detail, Handoff, Issue, IssueStatus, IssueSummary, Outcome, Record, Refusal, View, WaitStatus,
@@ -209,7 +209,7 @@ impl Arguments {
                         .hint("nothing was changed; run the command again to keep waiting"),
                 );
             }
-            let now = clock.author();
+            let now = clock.earlier();
             let mut wake = None;
             if let Some(seen) = self.seen(&tips, targets, Moment::from(now), lookout.is_read())? {
                 if self.is_over(&seen) {
@@ -222,7 +222,7 @@ impl Arguments {
             if is_last {
                 return Err(self.timed_out(last, start, lookout));
             }
-            let pauses = [left, wake.map(|wake| until(wake, clock.author()))];
+            let pauses = [left, wake.map(|wake| until(wake, clock.earlier()))];
             lookout.pause(pauses.into_iter().flatten().min(), output);
         }
     }

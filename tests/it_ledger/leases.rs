@@ -425,6 +425,29 @@ fn readers_show_an_expired_lease_and_write_nothing() {
 
 const EXPIRED: &str = "prep-agent: 87.1 timed out: prep-agent was not done in time: its lease ran out at 2026-03-02T09:16:00Z";
 
+/// A lease is over when the time of a step and that of its recording say so.
+#[test]
+fn all_commands_go_by_one_clock() {
+    let env = claimed("10m");
+    for (ahead, is_over) in [("GIT_AUTHOR_DATE", false), ("GIT_COMMITTER_DATE", true)] {
+        for (line, word) in [
+            ("status", "1 whose time ran out"),
+            ("inbox --as orchestrator", "lease ran out"),
+            ("reap", "prep-agent: failed"),
+        ] {
+            let args: Vec<&str> = line.split(' ').collect();
+            let mut command = env.program(&args);
+            command.env(ahead, format!("@{} +0000", env.now() + 3600));
+            if is_over {
+                command.env("GIT_AUTHOR_DATE", format!("@{} +0000", env.now() + 3600));
+            }
+            let shown = env.run(command, &args, None).success().shown;
+            assert_eq!(shown.contains(word), is_over, "{ahead}: {shown}");
+        }
+    }
+    env.assert_sound();
+}
+
 #[test]
 fn the_next_write_records_what_is_overdue_first() {
     // What the new state allows is done; what it refuses is refused.

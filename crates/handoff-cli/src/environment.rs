@@ -51,6 +51,11 @@ impl SystemClock {
         let told = format!("the system's clock says {system}, which git can't record");
         Err(Failure::usage(told).hint("set the clock"))
     }
+
+    /// The earlier of a step's time and its recording's: a deadline has passed when both say so.
+    pub fn earlier(&self) -> DateTime<FixedOffset> {
+        self.author().min(self.committer())
+    }
 }
 
 /// The date in an environment variable, if it is set.
@@ -311,12 +316,12 @@ pub fn is_set(names: &[&str]) -> bool {
     names.iter().any(|name| env::var_os(name).is_some())
 }
 
-/// The time of a step recorded now.
+/// The time by which everything is shown and judged.
 ///
 /// # Errors
 /// A [`Failure`] of usage if the environment sets an invalid date.
 pub fn now() -> Result<Moment, Failure> {
-    Ok(Moment::from(SystemClock::from_environment()?.author()))
+    Ok(Moment::from(SystemClock::from_environment()?.earlier()))
 }
 
 /// The system's time, regardless of the environment.
