@@ -206,7 +206,8 @@ pub(super) fn each(
             }),
             Err(error) => {
                 let failure = Failure::from(error);
-                let why = format!("{}; {}", failure.message, failure.next());
+                let next = output.sentence(failure.next());
+                let why = format!("{}; {next}", failure.message);
                 view.refused.push(Refused { about, why });
                 is_refused |= is_set;
             }

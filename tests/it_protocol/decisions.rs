@@ -653,7 +653,7 @@ fn an_answer_of_the_wrong_type_is_refused() {
       /tls answer.type "tls" must be of type "boolean", as asked in 87.1, and this is a text: "maybe"
       /names answer.type "names" must be of type "string[]", as asked in 87.1, and this is a text: "a"
       /colour answer.unknown "colour" was not asked in 87.1; asked: "port" (integer), "host", "tls" (boolean), "names" (string[]); given: "red"
-    hint: `git handoff answer 87.1 KEY=VALUE …`, or a JSON file with one member for each key; `git handoff show 87.1` lists the keys
+    hint: `git handoff answer 87.1 KEY=VALUE … --as orchestrator`, or a JSON file with one member for each key; `git handoff show 87.1` lists the keys
     --- exit 3
     "#);
     for (line, findings) in [

@@ -12,6 +12,12 @@ const OF_WORKER: [&str; 10] = [
     "block", "claim", "complete", "extend", "fail", "inbox", "new", "prime", "release", "send",
 ];
 
+/// Other commands that the acting agent is told to run.
+const OF_AGENT: [&str; 10] = [
+    "annotate", "answer", "approve", "cancel", "reassign", "redrive", "reject", "reopen", "retry",
+    "set",
+];
+
 /// The commands that a person may run in place of an orchestrator.
 const OF_PERSON: [&str; 8] = [
     "answer", "cancel", "next", "pause", "reassign", "reopen", "resume", "retry",
@@ -71,10 +77,12 @@ impl Carried {
         {
             command.instead("--as", person.as_str());
         }
+        let is_of_worker = OF_WORKER.contains(verb);
         // Without arguments, the command is only mentioned, not meant to be run.
         let is_run = match *verb {
             "wait" => rest.contains(&"--inbox"),
-            verb => !rest.is_empty() && OF_WORKER.contains(&verb),
+            "next" => rest.contains(&"--apply"),
+            verb => !rest.is_empty() && (is_of_worker || OF_AGENT.contains(&verb)),
         };
         let is_own = match (agent_of(rest), &self.agent) {
             (Some(agent), Some(own)) => agent == own.as_str(),
@@ -88,6 +96,7 @@ impl Carried {
                 command.option("--as", agent.as_str());
             }
             if let Some(worker) = self.worker.as_ref().filter(|_| self.is_worker_named)
+                && (is_of_worker || *verb == "wait")
                 && !rest.contains(&"--worker")
             {
                 command.option("--worker", worker.as_str());
@@ -187,7 +196,8 @@ mod tests {
             ("git handoff send c.xml --as fixer --worker w", ""),
             ("git handoff claim 7.1 --as other", ""),
             ("git handoff new --issue 7 --from other --to fixer", ""),
-            ("git handoff retry 7.1", ""),
+            ("git handoff retry 7.1", " --as fixer"),
+            ("git handoff cancel 7.1 --as other", ""),
             ("git handoff show 7.1", ""),
             ("git handoff wait 7.1", ""),
             ("git handoff wait --inbox --as fixer", " --worker tree-1"),
