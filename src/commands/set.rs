@@ -40,7 +40,8 @@ impl Arguments {
         let (set, named): (Vec<_>, Vec<_>) = self.words.iter().partition(|word| word.contains('='));
         if set.is_empty() || named.is_empty() == self.which.query.is_none() {
             let text = "name issues or give --where, and what to set";
-            return Err(Failure::usage(text).hint("such as `git handoff set 12 priority=high`"));
+            return Err(Failure::usage(text)
+                .hint("such as `git handoff set 12 labels=urgent --reason WHY`"));
         }
         let reason = text::kept(&self.why.reason)?;
         let named = named.iter().map(|issue| Ok(issue.parse()?));
@@ -101,7 +102,11 @@ fn change(
 ) -> Result<Vec<Target>, Failure> {
     let other = || -> Result<IssueKey, Failure> {
         let other: IssueKey = value.parse()?;
-        if other == *key || tip.issue(&other)?.issue()?.is_none() {
+        if other == *key {
+            let text = format!("{name}={other} of issue {key} names the issue itself");
+            return Err(Failure::usage(text).hint("nothing was written; name another issue"));
+        }
+        if tip.issue(&other)?.issue()?.is_none() {
             return Err(handoff::model::Refusal::no_issue(&other).into());
         }
         Ok(other)

@@ -37,7 +37,9 @@ fn the_queue_goes_by_a_priority_that_was_set() {
         .says("issue 10: unchanged, priority is critical\n");
     env.handoff(&with(&["set", "7", "priority=soon"]))
         .exits(1)
-        .says("known are: critical, high, medium, low");
+        .says(
+            "known are: critical, high, medium, low; such as `git handoff set 7 priority=critical ",
+        );
     env.handoff(&with(&["set", "7", "colour=red"])).exits(1);
     env.handoff(&[
         "set",
@@ -72,6 +74,39 @@ fn the_queue_goes_by_a_priority_that_was_set() {
     let list = env.data(&["list", "--priority", "high"]);
     assert_eq!(list["total"], 2);
     env.handoff(&["verify"]).success();
+}
+
+/// Each refusal names what can be set, and a command that is accepted.
+#[test]
+fn a_protocol_without_priorities_says_what_can_be_set() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init", "--protocol", "review"]).success();
+    let work = ["send", "--issue", "7", "--to", "reviewer", "--as", "coder"];
+    env.git(&env.repo(), &["switch", "-q", "-c", "csv"]);
+    env.git(&env.repo(), &["commit", "-q", "--allow-empty", "-m", "CSV"]);
+    let fields = ["--set", "branch=csv", "--set", "summary=Done"];
+    env.handoff(&[&work[..], &fields].concat()).success();
+    let set = |what: &str| {
+        let why = ["--as", "maintainer", "--reason", "asked"];
+        env.handoff(&[&["set", "7", what][..], &why].concat())
+    };
+    let known = "known are: labels, assignee, after, duplicate_of, split_from; such as \
+                 `git handoff set 7 labels=urgent --reason WHY --as maintainer`";
+    for (what, told) in [
+        (
+            "priority=high",
+            "\"high\", of which protocol review has none,",
+        ),
+        ("branch=x", "\"branch\" can't be set"),
+    ] {
+        set(what).exits(1).says(told).says(known);
+    }
+    set("duplicate_of=7")
+        .exits(2)
+        .says("names the issue itself");
+    let unknown = set("duplicate_of=9").exits(6);
+    assert!(!unknown.shown.contains("case counts"), "{}", unknown.shown);
+    set("labels=urgent").success();
 }
 
 #[test]

@@ -56,7 +56,9 @@ impl Context {
             let mut named = arguments.iter().skip(2).filter_map(|word| word.to_str());
             named.find_map(|word| {
                 let (key, number) = word.split_once('.').unwrap_or((word, ""));
-                let is_alike = |one: &&IssueKey| one.as_str().eq_ignore_ascii_case(key);
+                let is_alike = |one: &&IssueKey| {
+                    one.as_str() != key && one.as_str().eq_ignore_ascii_case(key)
+                };
                 let one = keys.iter().find(is_alike)?;
                 let dot = if number.is_empty() { "" } else { "." };
                 Some(format!("case counts in keys: write {one}{dot}{number}; `git handoff status {one}` shows it"))

@@ -20,6 +20,16 @@ const SETTABLE: [&str; 5] = [
     "split_into",
 ];
 
+/// What a person can set, as the command names it.
+const NAMES: [&str; 6] = [
+    "priority",
+    "labels",
+    "assignee",
+    "after",
+    "duplicate_of",
+    "split_from",
+];
+
 impl<E, V: View<E>> Planner<'_, E, V> {
     /// Sets facts of an open issue, and the issues that it comes after. A priority applies to
     /// everything that is open in the issue, and to what follows.
@@ -131,18 +141,37 @@ impl<E, V: View<E>> Planner<'_, E, V> {
 
     /// The priority among these facts, all of which must be settable.
     fn settable<'f>(&self, facts: &'f Map<String, Value>) -> Result<Option<&'f str>, Refusal> {
-        let unset = |what: String, known: Vec<String>| {
-            Err(RequestRefusal::NotSettable { what, known }.into())
+        let words = &self.protocol.definition().words.priorities;
+        let unset = |what: String, known: Vec<String>, example: String| {
+            let issue = self.key.clone();
+            Err(RequestRefusal::NotSettable {
+                issue,
+                what,
+                known,
+                example,
+            }
+            .into())
+        };
+        let names = |what: String| {
+            let mut names = NAMES
+                .iter()
+                .filter(|name| **name != "priority" || !words.is_empty());
+            let names = names.by_ref().map(ToString::to_string).collect();
+            unset(what, names, "labels=urgent".to_owned())
         };
         if let Some(name) = facts.keys().find(|name| !SETTABLE.contains(&name.as_str())) {
-            return unset(quoted(name), SETTABLE.map(str::to_owned).to_vec());
+            return names(quoted(name));
         }
-        let words = &self.protocol.definition().words.priorities;
         let priority = facts
             .get("priority")
             .map(|word| word.as_str().unwrap_or_default());
         if let Some(word) = priority.filter(|word| words.iter().all(|known| known != word)) {
-            return unset(format!("the priority {}", quoted(word)), words.clone());
+            let what = format!("the priority {}", quoted(word));
+            let Some(first) = words.first() else {
+                let protocol = self.protocol.name();
+                return names(format!("{what}, of which protocol {protocol} has none,"));
+            };
+            return unset(what, words.clone(), format!("priority={first}"));
         }
         Ok(priority)
     }

@@ -27,7 +27,14 @@ pub enum RequestRefusal {
     },
     /// This field can't be set.
     #[error("{what} can't be set")]
-    NotSettable { what: String, known: Vec<String> },
+    NotSettable {
+        issue: IssueKey,
+        what: String,
+        /// What can be set instead.
+        known: Vec<String>,
+        /// One of it, as the command takes it.
+        example: String,
+    },
     /// The usage report is invalid.
     #[error("the usage cannot be recorded")]
     Usage(#[source] NoUsage),
@@ -101,11 +108,17 @@ impl Explained for RequestRefusal {
                 "nothing was written; name the issue as it was opened, {}, or use another key",
                 other
             )),
-            Self::NotSettable { known, .. } if known.is_empty() => ErrorCode::Usage
-                .hint("nothing was written; the issue's protocol has no words for it"),
-            Self::NotSettable { known, .. } => {
-                ErrorCode::Usage.hint(hint!("nothing was written; known are: {}", known.join(", ")))
-            }
+            Self::NotSettable {
+                issue,
+                known,
+                example,
+                ..
+            } => ErrorCode::Usage.hint(hint!(
+                "nothing was written; known are: {}; such as `git handoff set {} {} --reason WHY`",
+                known.join(", "),
+                issue,
+                example
+            )),
             Self::Usage(_) => ErrorCode::UsageRefused.hint(
                 "nothing was written; give an object, or a list of one for each model, with provider, model, input_tokens, output_tokens, cached_tokens, cost and currency, turns, wall_seconds or working_seconds",
             ),
