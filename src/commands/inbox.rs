@@ -1,8 +1,8 @@
 use clap::Args;
 use handoff::base::ids::AgentName;
 use handoff::ledger::attention::Attention;
-use handoff::ledger::{OverviewLimits, overview};
-use handoff::model::{Claimable, Record, Refusal};
+use handoff::ledger::{OverviewLimits, Snapshot, overview};
+use handoff::model::{Claimable, Record, Refusal, View};
 use handoff::protocol::Protocol;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -58,6 +58,9 @@ pub(crate) struct InboxView {
     fresh: Option<Fresh>,
     #[serde(skip)]
     printed: usize,
+    /// What is wanted of the agent with each handoff.
+    #[serde(skip)]
+    wanted: Vec<String>,
 }
 
 impl Answer for InboxView {
@@ -65,13 +68,16 @@ impl Answer for InboxView {
         if self.handoffs.is_empty() && self.attention.is_empty() {
             return format!("nothing waits for {}\n", self.agent);
         }
-        let is_new = |handoff: &&ListedHandoff| {
+        let is_new = |handoff: &ListedHandoff| {
             let mut told = self.attention.iter();
             !handoff.record().state.is_stuck() || !told.any(|a| a.id == handoff.record().id)
         };
-        let handoffs = self.handoffs.iter().filter(is_new);
+        let wanted = self.wanted.iter().map(String::as_str);
+        let handoffs = self.handoffs.iter().zip(wanted);
+        let handoffs = handoffs.filter(|(handoff, _)| is_new(handoff));
+        let handoffs = handoffs.map(|(handoff, wanted)| (handoff.record(), wanted));
         attention_text(&self.attention, (self.printed, self.attention_total), look)
-            + &rows::table(handoffs.map(ListedHandoff::record), look)
+            + &rows::wanted_table(handoffs, look)
             + self.page.text()
     }
 }
@@ -123,7 +129,9 @@ impl Arguments {
         let last = records.last().map(|record| record.id.to_string());
         let cursor = last.filter(|_| skipped + records.len() < total);
         let page = Page::new(Some(total), records.len(), cursor, output);
+        let wanted = records.iter().map(|r| wanted(&tip, &knowing, &agent, r));
         let view = InboxView {
+            wanted: wanted.collect::<Result<_, _>>()?,
             agent,
             attention: found.attention,
             attention_total,
@@ -136,4 +144,36 @@ impl Arguments {
         fresh::say(view.fresh.as_ref(), output);
         Ok(())
     }
+}
+
+/// What is wanted of an agent with a handoff: the open findings that it raised, else what its
+/// contract's type is for, with its summary. Empty if it is with another one.
+fn wanted(
+    tip: &Snapshot<'_>,
+    protocols: &[&Protocol],
+    agent: &AgentName,
+    record: &Record,
+) -> Result<String, Failure> {
+    let mut protocols = protocols.iter();
+    let protocol = protocols.find(|protocol| protocol.name() == record.protocol.as_str());
+    let kind = protocol.and_then(|protocol| protocol.contract_type(&record.contract_type));
+    let Some(kind) = kind.filter(|_| record.to == *agent && !record.state.is_stuck()) else {
+        return Ok(String::new());
+    };
+    let title = &kind.title;
+    if kind.raises.is_some()
+        && let Some(issue) = tip.issue(record.id.issue())?.shared_issue()?
+    {
+        let own = issue.unsettled().filter(|one| one.raised_by == record.id);
+        let own: Vec<String> = own.map(|one| format!("{}, {}", one.id, one.text)).collect();
+        if !own.is_empty() {
+            return Ok(format!("{title}: {}", own.join("; ")));
+        }
+    }
+    let is_said = record.summary == record.subject() || record.summary == *title;
+    Ok(if is_said {
+        title.clone()
+    } else {
+        format!("{title}: {}", record.summary)
+    })
 }

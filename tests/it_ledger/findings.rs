@@ -552,6 +552,8 @@ fn an_issue_that_was_never_reviewed_counts_no_review() {
     env.claim("7", "reviewer").success();
     let more = r#"findings={"severity":"blocking","text":"No footer","location":"parcels.csv:9"}"#;
     hand(&env, "reviewer", "coder", &["summary=Nearly", more]).success();
+    let inbox = env.handoff(&["inbox", "--as", "coder"]).success();
+    inbox.says("Findings to fix: F2, No footer: ");
     let shown = known(&env);
     assert!(shown.contains("reviews: 1"), "{shown}");
     env.assert_sound();

@@ -34,7 +34,7 @@ fn a_step_prints_its_receipt_and_the_next_command() {
     next, for prep-agent: git handoff claim 87.1 --as prep-agent
 
     $ git handoff inbox --as prep-agent
-    87.1  pending  issue-manager → prep-agent  medium  1 minute ago  Export delivery history as CSV
+    87.1  pending  issue-manager → prep-agent  medium  1 minute ago  Issue written up: Dispatchers ask for t…: Export delivery history as CSV
 
     $ git handoff claim 87.1 --as prep-agent
     87.1 issue-manager → prep-agent: in_progress

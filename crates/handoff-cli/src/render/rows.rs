@@ -19,6 +19,9 @@ const WORKER: usize = 24;
 /// The maximum width of a priority in a row.
 const PRIORITY: usize = 12;
 
+/// The maximum width of what is wanted, before a title.
+const WANTED: usize = 40;
+
 /// The maximum width of a title with text after it.
 const TITLE: usize = 36;
 
@@ -34,8 +37,8 @@ fn status_text(record: &Record, look: &Look) -> String {
     }
 }
 
-/// A handoff as a table row, described by this subject.
-fn row(record: &Record, subject: &str, look: &Look) -> Vec<String> {
+/// A handoff as a table row, described by what is wanted, which may be empty, and this subject.
+fn row(record: &Record, (wanted, subject): (&str, &str), look: &Look) -> Vec<String> {
     let since = record.latest().map(|t| look.age(t.at));
     let cell = |text: &str, most: usize| look.cut(&look.cell(text), most);
     let name = |agent: &AgentName| cell(agent.as_str(), NAME);
@@ -46,12 +49,13 @@ fn row(record: &Record, subject: &str, look: &Look) -> Vec<String> {
         format!("{from} {} {to}", look.arrow()),
         cell(record.priority.as_deref().unwrap_or_default(), PRIORITY),
         since.unwrap_or_default(),
-        look.cell(&about(record, subject, look)),
+        look.cell(&about(record, (wanted, subject), look)),
     ]
 }
 
-/// A row's text about a handoff: worker, subject, attempt, and the reason for its state.
-fn about(record: &Record, subject: &str, look: &Look) -> String {
+/// A row's text about a handoff: worker, what is wanted, subject, attempt, and the reason for its
+/// state.
+fn about(record: &Record, (wanted, subject): (&str, &str), look: &Look) -> String {
     let attempt = attempt_text(record);
     let reason = record.reason();
     let mut text = match (record.state, &record.waits_for[..]) {
@@ -74,6 +78,9 @@ fn about(record: &Record, subject: &str, look: &Look) -> String {
     }
     if let Some(task) = &record.task {
         text += &format!("{}: ", task.id);
+    }
+    if !wanted.is_empty() {
+        text += &format!("{}: ", look.cut(&look.cell(wanted), WANTED));
     }
     // Questions must be visible: a long title must not crowd them out.
     let asked = asked_text(record);
@@ -122,10 +129,21 @@ pub fn has_kept_work(record: &Record) -> bool {
 
 /// A table of several issues' handoffs, with their issues' titles; tasks have their own.
 pub fn table<'a>(handoffs: impl Iterator<Item = &'a Record>, look: &Look) -> String {
+    wanted_table(handoffs.map(|record| (record, "")), look)
+}
+
+/// The same, with what is wanted of the reader before each title.
+pub fn wanted_table<'a>(
+    handoffs: impl Iterator<Item = (&'a Record, &'a str)>,
+    look: &Look,
+) -> String {
     let rows: Vec<Vec<String>> = handoffs
-        .map(|record| match record.skipped() {
-            Some(word) => row(record, &format!("{word}: {}", record.subject()), look),
-            None => row(record, record.subject(), look),
+        .map(|(record, wanted)| match record.skipped() {
+            Some(word) => {
+                let subject = format!("{word}: {}", record.subject());
+                row(record, (wanted, &subject), look)
+            }
+            None => row(record, (wanted, record.subject()), look),
         })
         .collect();
     look.rows(&rows)
@@ -134,7 +152,7 @@ pub fn table<'a>(handoffs: impl Iterator<Item = &'a Record>, look: &Look) -> Str
 /// A table of one issue's handoffs, with their own summaries.
 pub fn issue_table<'a>(handoffs: impl Iterator<Item = &'a Record>, look: &Look) -> String {
     let rows: Vec<Vec<String>> = handoffs
-        .map(|record| row(record, &record.summary, look))
+        .map(|record| row(record, ("", &record.summary), look))
         .collect();
     look.rows(&rows)
 }
