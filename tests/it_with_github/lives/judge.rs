@@ -20,17 +20,12 @@ impl Life {
         let Some(approved) = &self.hub.model.approved else {
             return false;
         };
-        if self.hub.model.objected.as_ref() == Some(approved) {
-            return false;
-        }
-        let mut commit = Some(&pull.head);
         let merges = &self.hub.merges;
-        let is_approved = std::iter::from_fn(|| {
-            let here = commit?;
-            commit = merges.get(here);
-            Some(here)
-        });
-        pull.closes == [ISSUE] && is_approved.into_iter().any(|commit| commit == approved)
+        let changes_as = |head| std::iter::successors(Some(head), |head| merges.get(*head));
+        let is_objected = |commit| self.hub.model.objected.as_ref() == Some(commit);
+        pull.closes == [ISSUE]
+            && !changes_as(approved).any(is_objected)
+            && changes_as(&pull.head).any(|commit| commit == approved)
     }
 
     pub(super) fn judge(&mut self) {
