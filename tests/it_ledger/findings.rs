@@ -385,7 +385,7 @@ fn who_raised_a_finding_or_a_person_takes_it_back() {
 }
 
 #[test]
-fn findings_without_a_place_are_answered_by_id_or_by_all_fixes() {
+fn findings_without_a_place_are_answered_one_by_one() {
     let failing = || {
         let env = in_second_review();
         sent(&env, sample(APPROVAL, Format::Xml, 87));
@@ -401,12 +401,53 @@ fn findings_without_a_place_are_answered_by_id_or_by_all_fixes() {
     // The text of the fourth begins with this place.
     let by_place = fix(json!({"location": "src/export/csv.py:12", "description": "Removed"}));
     assert_eq!(refused(&env, &[], by_place).codes(), ["finding.open"]);
-    sent(
-        &env,
-        fix(json!({"location": "src/ranges.py:9", "description": "Both"})),
+    // One fix that names none answers neither of the two.
+    let both = fix(json!({"location": "src/ranges.py:9", "description": "Both"}));
+    assert_eq!(
+        refused(&env, &[], both).codes(),
+        ["finding.open", "finding.open"]
     );
+    // As many fixes as are left need no name.
+    let fixes = json!([
+        {"location": "a.py:1", "finding": "F3", "description": "Zero rows"},
+        {"location": "src/ranges.py:9", "description": "Removed"},
+    ]);
+    sent(&env, json_of(FIX, &[("/fixes_applied", fixes)]));
     assert_eq!(findings(&env)[2..], ["F3 answered", "F4 answered"]);
+    let shown = run(&env, "status 87").stdout;
+    assert!(shown.contains("answered by 87.8: Removed"), "{shown}");
     env.assert_sound();
+}
+
+/// What answers one finding is no answer to another, with or without a location.
+#[test]
+fn an_answer_to_one_finding_answers_no_other() {
+    let env = TestEnvironment::with_repository();
+    let init = ["init", "--protocol", "review", "--evidence", "off"];
+    env.handoff(&init).success();
+    let finding =
+        |text: &str, at: &str| format!(r#"findings={{"severity":"blocking","text":"{text}"{at}}}"#);
+    let at = r#","location":"a:1""#;
+    let [first, second, third] = [
+        finding("first", at),
+        finding("second", ""),
+        finding("third", ""),
+    ];
+    hand(
+        &env,
+        "maintainer",
+        "coder",
+        &["summary=s", &first, &second, &third],
+    )
+    .success();
+    env.claim("7", "coder").success();
+    for answered in ["F1", "F2"] {
+        let answer = format!(r#"findings={{"text":"done","finding":"{answered}"}}"#);
+        let set = ["branch=one", "commits=1a2b3c4", "summary=s", &answer];
+        let ran = hand(&env, "coder", "reviewer", &set).exits(4);
+        ran.says("F3 (blocking), raised in 7.1, is not answered");
+    }
+    assert_eq!(findings_of(&env, "7"), ["F1 open", "F2 open", "F3 open"]);
 }
 
 #[test]

@@ -202,8 +202,8 @@ fn dispute(finding: &mut ReviewFinding, said: String, id: &HandoffId) {
     }
 }
 
-/// Answers findings: those that an entry names by id or location. Those without a location are all
-/// answered together, unless an entry is about a single one.
+/// Answers findings: those that an entry names by id or location. Those left without a location are
+/// answered by entries that name none, if there are as many, or if answers have no ids here.
 fn answer(
     known: &mut [ReviewFinding],
     fields: &FixFields,
@@ -216,8 +216,8 @@ fn answer(
     // If there are no findings, they were raised before the protocol recorded them.
     let is_any = !known.is_empty();
     let any_unplaced = known.iter().any(unplaced);
-    let mut apart = false;
     let mut answered: Vec<usize> = Vec::new();
+    let mut unnamed = Vec::new();
     for (at, entry) in &fixes {
         let named = text(entry, fields.finding.as_deref());
         let location = text(entry, fields.location.as_deref());
@@ -227,7 +227,7 @@ fn answer(
             (None, Some(location)) => f.state.is_unanswered() && begins_with(&f.text, location),
             (None, None) => false,
         };
-        let places: Vec<usize> = (0..known.len()).filter(|i| meant(&known[*i])).collect();
+        let mut places: Vec<usize> = (0..known.len()).filter(|i| meant(&known[*i])).collect();
         if places.is_empty() {
             let (key, which) = match (&named, &location) {
                 (Some(name), _) => (&fields.finding, quoted(name)),
@@ -237,36 +237,43 @@ fn answer(
             if named.is_some() || is_any && !any_unplaced {
                 let at = format!("{at}{}", key.as_deref().unwrap_or_default());
                 faults.push(unknown(known, &at, &which));
-            }
-            continue;
-        }
-        apart |= places.iter().any(|i| unplaced(&known[*i]));
-        for i in places {
-            let finding = &mut known[i];
-            let said = text(entry, Some(&fields.text));
-            let skipped = fields.skipped.as_deref().and_then(|at| entry.pointer(at));
-            let skipped = skipped.is_some_and(is_true);
-            // Skipping a finding takes a reason.
-            if !finding.state.is_unanswered() || skipped && said.is_none() {
                 continue;
             }
-            answered.push(i);
-            finding.answer = said;
-            finding.commit = text(entry, fields.commit.as_deref());
-            finding.skipped = skipped;
         }
+        let is_about = |i: &usize| known[*i].state.is_unanswered();
+        if named.is_none() && !places.iter().any(is_about) {
+            unnamed.push(*entry);
+        }
+        places.retain(|i| apply(&mut known[*i], fields, entry));
+        answered.extend(places);
     }
-    if !apart && !fixes.is_empty() {
-        for (i, finding) in known.iter_mut().enumerate().filter(|(_, f)| unplaced(f)) {
-            answered.push(i);
-            (finding.answer, finding.commit, finding.skipped) = (None, None, false);
-        }
+    let left = (0..known.len()).filter(|i| unplaced(&known[*i]) && !answered.contains(i));
+    let left: Vec<usize> = left.collect();
+    match (&left[..], &unnamed[..]) {
+        (_, []) => {}
+        ([only], [.., entry]) if !apply(&mut known[*only], fields, entry) => {}
+        _ if unnamed.len() >= left.len() || fields.finding.is_none() => answered.extend(left),
+        _ => {}
     }
     for i in answered {
         known[i].state = FindingState::Answered;
         known[i].answered_by = Some(id.clone());
     }
     faults
+}
+
+/// Notes an entry's answer to a finding; false if it is none.
+fn apply(finding: &mut ReviewFinding, fields: &FixFields, entry: &Value) -> bool {
+    let said = text(entry, Some(&fields.text));
+    let skipped = fields.skipped.as_deref().and_then(|at| entry.pointer(at));
+    let skipped = skipped.is_some_and(is_true);
+    // Skipping a finding takes a reason.
+    let is_answer = finding.state.is_unanswered() && (!skipped || said.is_some());
+    if is_answer {
+        finding.commit = text(entry, fields.commit.as_deref());
+        (finding.answer, finding.skipped) = (said, skipped);
+    }
+    is_answer
 }
 
 /// Skips all unanswered findings, with the reason of the contract as a whole.

@@ -11,7 +11,8 @@ pub struct RaisedFields {
     pub list: String,
     /// What is wrong.
     pub text: String,
-    /// Where; findings without it are answered by id, by their text's beginning, or all together.
+    /// Where; findings without it are answered by id, their text's beginning, or enough nameless
+    /// entries.
     pub location: Option<String>,
     /// How severe it is, or of which kind.
     pub severity: Option<String>,
