@@ -979,3 +979,24 @@ fn a_folder_that_is_named_as_what_is_in_force_is_told_apart() {
         assert!(!folder.stderr.contains(told), "{}", folder.shown);
     }
 }
+
+#[test]
+fn a_folder_that_differs_from_what_has_its_name_is_not_taken_for_it() {
+    let env = TestEnvironment::with_ledger();
+    for (name, is) in [("issue-to-pr", "in force here"), ("review", "built in")] {
+        env.handoff(&["protocol", "copy", name, name]).success();
+        let path = env.repo().join(name).join("protocol.json");
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text.replacen("\"to\": \"", "\"to\": \"x", 1)).unwrap();
+        for verb in ["check", "test", "add", "update"] {
+            env.handoff(&["protocol", verb, name])
+                .exits(2)
+                .says(&format!(
+                    "{name} is {is}, and the folder ./{name} differs from it"
+                ))
+                .says(&format!("`git handoff protocol {verb} ./{name}`"));
+        }
+        env.handoff(&["protocol", "check", &format!("./{name}")])
+            .exits(1);
+    }
+}

@@ -13,7 +13,7 @@ use handoff::base::text::{counted, one_line, plain, quoted, word};
 use handoff::ledger::{KeptSetting, ProtocolChange, ProtocolError, PutMode, open_issues};
 use handoff::model::{Assignment, NO_CLAIMS, SETTINGS, check_protocol};
 use handoff::protocol::{Definition, Policy, Protocol, SIGNERS, Signer, Signers, Style};
-use handoff::templates::{BUILT_IN, built_in};
+use handoff::templates::{BUILT_IN, Folder, built_in};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -187,34 +187,61 @@ impl Arguments {
     }
 }
 
+/// A protocol's files, by their paths.
+type Files = Vec<(String, Vec<u8>)>;
+
 /// The files of a protocol in force, a built-in one or a folder.
-fn files(
-    context: &Context,
-    output: &mut Output,
-    name: &str,
-) -> Result<Vec<(String, Vec<u8>)>, Failure> {
-    let mut say = |is: &str| {
-        if Path::new(name).is_dir() {
-            output.say(&format!(
-                "{name} is {is}, and that is meant; the folder is ./{name}"
-            ));
-        }
+fn files(context: &Context, output: &mut Output, name: &str) -> Result<Files, Failure> {
+    let Some((files, is)) = named_files(context, name)? else {
+        return Ok(protocols::folder(name)?.into_files());
     };
+    if Path::new(name).is_dir() {
+        output.say(&format!(
+            "{name} is {is}, and that is meant; the folder is ./{name}"
+        ));
+    }
+    Ok(files)
+}
+
+/// The files of a protocol in force or a built-in one, and which it is.
+fn named_files(context: &Context, name: &str) -> Result<Option<(Files, &'static str)>, Failure> {
     if let Ok(repository) = context.repository() {
         let ledger = context.ledger(&repository)?;
         if ledger.tip_id()?.is_some() {
             let tip = ledger.tip()?;
             if tip.protocols()?.iter().any(|known| known == name) {
-                say("in force here");
-                return Ok(tip.rules(name)?.files()?);
+                return Ok(Some((tip.rules(name)?.files()?, "in force here")));
             }
         }
     }
-    let folder = protocols::folder(name)?;
-    if BUILT_IN.contains(&name) {
-        say("built in");
+    Ok(built_in(name).map(|folder| (folder.into_files(), "built in")))
+}
+
+/// Refuses a name that is a folder's as well, if the two differ: a verdict on one would be taken
+/// for one on the other.
+fn ensure_one_meaning(context: &Context, verb: &str, name: &str) -> Result<(), Failure> {
+    let path = Path::new(name);
+    if !path.join("protocol.json").is_file() {
+        return Ok(());
     }
-    Ok(folder.into_files())
+    let Some((mut named, is)) = named_files(context, name)? else {
+        return Ok(());
+    };
+    named.sort();
+    let is_same = Folder::read(path).is_ok_and(|folder| {
+        let mut files = folder.into_files();
+        files.sort();
+        files == named
+    });
+    if is_same {
+        return Ok(());
+    }
+    let text = format!("{name} is {is}, and the folder ./{name} differs from it");
+    Err(Failure::usage(text).hint(hint!(
+        "for the folder: `git handoff protocol {} ./{}`",
+        verb,
+        name
+    )))
 }
 
 fn list(context: &Context, page: &PageArgs, output: &mut Output) -> Result<(), Failure> {
@@ -648,6 +675,7 @@ fn contract_types(definition: &Definition) -> Vec<Vec<String>> {
 }
 
 fn check(context: &Context, output: &mut Output, name: &str) -> Result<(), Failure> {
+    ensure_one_meaning(context, "check", name)?;
     let files = files(context, output, name)?;
     let findings = check_protocol(&files);
     let count = findings.iter().filter(|f| f.is_error()).count();
@@ -741,6 +769,12 @@ fn put(
     change: PutMode,
     weaker: bool,
 ) -> Result<(), Failure> {
+    let verb = if change == PutMode::Add {
+        "add"
+    } else {
+        "update"
+    };
+    ensure_one_meaning(context, verb, name)?;
     let folder = protocols::folder(name)?;
     let files = folder.clone().into_files();
     let repository = context.repository()?;

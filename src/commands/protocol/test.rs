@@ -8,7 +8,7 @@ use handoff_graph::Graph;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::files;
+use super::{ensure_one_meaning, files};
 use crate::commands::graph::drawn;
 use crate::context::Context;
 use crate::exit;
@@ -41,6 +41,7 @@ pub(super) struct Test {
 
 impl Test {
     pub(super) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
+        ensure_one_meaning(context, "test", &self.name)?;
         let files = files(context, output, &self.name)?;
         let findings = check_protocol(&files);
         if findings.iter().any(Finding::is_error) {
