@@ -63,6 +63,50 @@ fn a_branch_and_its_commits_are_pushed_as_they_are_handed_on() {
 }
 
 #[test]
+fn what_is_refused_pushes_nothing() {
+    let desk = shared();
+    let [first, _] = desk.work();
+    let contract = desk.implemented(2, &[&first, "deadbeefdeadbeef"]);
+    desk.env.send(contract).exits(3).says("evidence.commits");
+    let origin = desk.env.root().join("origin.git");
+    assert_eq!(desk.env.git(&origin, &["branch", "--list", BRANCH]), "");
+}
+
+#[test]
+fn a_branch_is_pushed_wherever_it_is_checked_out() {
+    let desk = Desk::new("warn");
+    desk.git(&["init", "-q", "--bare", "../origin.git"]);
+    desk.git(&["remote", "add", "origin", "../origin.git"]);
+    desk.git(&["push", "-q", "origin", "main"]);
+    desk.env.handoff(&["init", "--remote", "origin"]).success();
+    desk.env.handoff(&["protocol", "add", "review"]).success();
+    for (issue, branch, is_elsewhere) in [("601", "wip", false), ("602", "wip2", true)] {
+        desk.git(&["branch", branch, "main"]);
+        desk.commit(branch, &[(branch, "x\n")], branch);
+        desk.git(&["checkout", "-q", "main"]);
+        if is_elsewhere {
+            desk.git(&["worktree", "add", "-q", "../other", branch]);
+        }
+        let set = format!("branch={branch}");
+        let send = [
+            "send",
+            "--protocol",
+            "review",
+            "--issue",
+            issue,
+            "--to",
+            "reviewer",
+        ];
+        let more = ["--as", "coder", "--set", &set, "--set", "summary=s"];
+        let sent = desk.env.handoff(&[&send[..], &more].concat()).success();
+        sent.says(&format!("  pushed {branch} to origin\n"));
+        let origin = desk.env.root().join("origin.git");
+        let there = desk.env.git(&origin, &["rev-parse", branch]);
+        assert_eq!(there.trim(), desk.git(&["rev-parse", branch]));
+    }
+}
+
+#[test]
 fn a_merge_must_be_on_the_remote() {
     let desk = shared();
     let [first, second] = desk.work();
@@ -138,10 +182,18 @@ fn what_is_fixed_is_pushed_under_warn_too_but_no_branch_of_somebody_else() {
     desk.env.claim("88.1", "prep-agent").success();
     desk.git(&["branch", "notes", BRANCH]);
     desk.git(&["checkout", "-q", "main"]);
-    // Named after nothing, and checked out nowhere.
+    // In a run of `work`, an agent may name any branch; elsewhere, one that is named after another issue.
     let other = prepared(88).replace("enhancement/88-csv-export", "notes");
-    let refused = desk.env.send(other).exits(3);
+    let mut in_run = desk.env.program(&["send", "-"]);
+    in_run.env("GIT_HANDOFF_RUN", "mark");
+    let refused = desk
+        .env
+        .run(in_run, &["send", "-"], Some(other.as_bytes()))
+        .exits(3);
     refused.says("push it: `git push origin notes`");
+    let another = prepared(88).replace("enhancement/88-csv-export", BRANCH);
+    let refused = desk.env.send(another).exits(3);
+    refused.says(&format!("push it: `git push origin {BRANCH}`"));
     desk.env
         .send(&contract)
         .success()

@@ -21,6 +21,7 @@ use handoff::ledger::{Clock, Session};
 use handoff::model::{Host, NoTraceParent, TraceParent};
 
 use crate::failure::{ErrorCode, Failure, chain};
+use crate::process::MARK;
 
 /// The project folder that a harness sets.
 pub fn project_of_harness() -> Option<PathBuf> {
@@ -226,6 +227,7 @@ pub fn reader() -> Result<Session, Failure> {
     Ok(Session {
         patience: Duration::ZERO,
         quarantined: is_set(&QUARANTINE),
+        is_run: env::var_os(MARK).is_some(),
         ..Session::new(clock, ("", ""), SystemTime::now, jitter)
     })
 }

@@ -95,6 +95,8 @@ struct PreparedContract<'r, 'o> {
     gathered: Gathered,
     /// The results of its checks, with their subject.
     known: Option<(Subject, Judged)>,
+    /// Why its code branch could not be pushed.
+    unpushable: Option<String>,
 }
 
 impl<'r> Ledger<'r> {
@@ -144,13 +146,19 @@ impl<'r> Ledger<'r> {
     ) -> Result<Done, LedgerError> {
         let mut sent = None;
         let mut done = self.publish(session, |ledger, tip, at| {
-            let mut prepared = ledger.prepared(tip, session, offer, origin)?;
-            prepared.known = sent
-                .take()
-                .and_then(|before: PreparedContract<'_, '_>| before.known);
-            let decided = ledger.decide(&mut prepared, tip, at);
-            sent = Some(prepared);
-            decided
+            let known = |before: PreparedContract<'_, '_>| before.known;
+            let (mut known, mut unpushable) = (sent.take().and_then(known), None);
+            loop {
+                let mut prepared = ledger.prepared(tip, session, offer, origin)?;
+                (prepared.known, prepared.unpushable) = (known.take(), unpushable.take());
+                let decided = ledger.decide(&mut prepared, tip, at)?;
+                // Last, so that a contract which is refused pushes nothing.
+                unpushable = ledger.push_code(&mut prepared).err();
+                if unpushable.is_none() {
+                    sent = Some(prepared);
+                    return Ok(decided);
+                }
+            }
         })?;
         if let Some(sent) = sent {
             done.pushed = sent.known.and_then(|(_, judged)| judged.pushed);
@@ -201,6 +209,7 @@ impl<'r> Ledger<'r> {
             branch: None,
             gathered: Gathered::default(),
             known: None,
+            unpushable: None,
         };
         self.gather(&mut prepared, tip)?;
         Ok(prepared)
@@ -554,8 +563,7 @@ impl<'r> Ledger<'r> {
         };
         let mut judged = judge.judge(demanded)?;
         let remote = judge.ground.remote.as_ref();
-        let pushed = remote.filter(|remote| remote.is_pushed);
-        judged.pushed = pushed.and_then(|_| judge.ground.branch.clone());
+        judged.to_push = remote.and_then(|remote| remote.to_push.clone());
         let policy = |check| protocol.policy(check, tip.manifest().evidence);
         judged.refuse(judge.misnamed(policy)?);
         // An outside event is about a commit that its host has.
@@ -602,8 +610,8 @@ impl<'r> Ledger<'r> {
 
     /// The state of the code on `origin`, if the ledger is shared and this clone has an `origin`.
     /// The remote is asked about the branch that is sent, because it may have been deleted or
-    /// rewritten. Unpushed commits of the issue's own branch are pushed. `check` does not use the
-    /// network.
+    /// rewritten. Commits that `send` pushes after all checks count as there. `check` does not use
+    /// the network.
     fn on_remote(
         &self,
         prepared: &PreparedContract<'_, '_>,
@@ -620,7 +628,7 @@ impl<'r> Ledger<'r> {
             branch: at(prepared.branch.as_deref()),
             base: at(base),
             is_out_of_reach: prepared.session.offline || self.out_of_reach().is_some(),
-            is_pushed: false,
+            to_push: None,
             refused: None,
         };
         let of_code = |(check, _): &(Check, Policy)| {
@@ -651,21 +659,33 @@ impl<'r> Ledger<'r> {
         if let Some((agent, commit)) = self.to_push(prepared, snapshot, base, &known)?
             && goes_on
         {
-            let done = if is_rehearsed {
-                Ok(())
-            } else {
-                push(repository, (branch, commit), agent)
-            };
-            match done {
-                Ok(()) => (known.branch, known.is_pushed) = (Some(commit), !is_rehearsed),
-                Err(why) => known.refused = Some(why),
+            known.refused.clone_from(&prepared.unpushable);
+            if known.refused.is_none() {
+                (known.branch, known.to_push) = (Some(commit), Some((agent.clone(), commit)));
             }
         }
         Ok(Some(known))
     }
 
+    /// Pushes the code branch of a contract that passed its checks, if `origin` lacks it.
+    ///
+    /// # Errors
+    /// Why `origin`, or a hook, refused it.
+    fn push_code(&self, prepared: &mut PreparedContract<'_, '_>) -> Result<(), String> {
+        let (Some((_, judged)), Some(branch)) = (&mut prepared.known, &prepared.branch) else {
+            return Ok(());
+        };
+        let to_push = judged.to_push.take().filter(|_| !self.is_rehearsed());
+        if let Some((agent, commit)) = to_push {
+            push(self.repository(), (branch, commit), &agent)?;
+            judged.pushed = Some(branch.clone());
+        }
+        Ok(())
+    }
+
     /// The commit of the branch to push, if `origin` lacks it and agents may write to the branch:
-    /// it is named after the issue, or checked out in this working tree.
+    /// it is checked out in this working tree, or not named after another issue. In a run of `work`,
+    /// an agent could name a branch of the user, so there it must be named after the issue.
     fn to_push<'p>(
         &self,
         prepared: &'p PreparedContract<'_, '_>,
@@ -696,7 +716,8 @@ impl<'r> Ledger<'r> {
             default_branch: default.as_deref(),
             base,
             patterns: &patterns,
-            made_here: repository.current_branch().as_ref() == Some(&code.branch),
+            made_here: repository.current_branch().as_ref() == Some(&code.branch)
+                || !prepared.session.is_run && patterns.issue(&code.branch).is_none(),
         };
         let goes_on = known
             .branch

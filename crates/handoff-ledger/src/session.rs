@@ -56,6 +56,8 @@ pub struct Session {
     pub delivery: Option<Delivery>,
     /// Whether this runs in a hook that receives a push.
     pub quarantined: bool,
+    /// Whether this belongs to a run of `work`, whose agent may name any branch.
+    pub is_run: bool,
     /// Counts the progress of long operations.
     pub tally: Arc<Tally>,
 }
@@ -108,6 +110,7 @@ impl Session {
             usage: Vec::new(),
             delivery: None,
             quarantined: false,
+            is_run: false,
             tally: Arc::default(),
         }
     }

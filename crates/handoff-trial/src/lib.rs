@@ -187,6 +187,7 @@ fn session(clock: Rc<SetClock>) -> Session {
         usage: Vec::new(),
         delivery: None,
         quarantined: false,
+        is_run: false,
         tally: Arc::default(),
     }
 }

@@ -2,6 +2,7 @@
 
 use handoff_base::ObjectId;
 use handoff_base::finding::{Finding, Severity};
+use handoff_base::ids::AgentName;
 use handoff_base::text::{counted, counted_as, one_line, quoted, word};
 use handoff_git::{FactError, GitError, Repository};
 use handoff_model::evidence::{
@@ -46,8 +47,8 @@ pub(crate) struct OnRemote {
     pub(crate) base: Option<ObjectId>,
     /// Whether it can't be pushed to now: the caller is offline, or the remote is unreachable.
     pub(crate) is_out_of_reach: bool,
-    /// Whether the branch was pushed for this contract.
-    pub(crate) is_pushed: bool,
+    /// The commit of the branch that is pushed if nothing refuses the contract, and for whom.
+    pub(crate) to_push: Option<(AgentName, ObjectId)>,
     /// Why it refused the push.
     pub(crate) refused: Option<String>,
 }
@@ -71,6 +72,8 @@ pub(crate) struct Judged {
     pub(crate) evidence: Vec<Evidence>,
     /// Every contradiction: an error if it is enforced, else a warning.
     pub(crate) findings: Vec<Finding>,
+    /// The commit of the branch to push for it, and for whom.
+    pub(crate) to_push: Option<(AgentName, ObjectId)>,
     /// The branch that was pushed for it.
     pub(crate) pushed: Option<String>,
 }
