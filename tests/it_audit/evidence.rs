@@ -794,3 +794,18 @@ fn claims_are_judged_on_the_branch_whose_code_was_read() {
     );
     desk.env.assert_sound();
 }
+
+#[test]
+fn work_on_the_base_goes_to_a_branch() {
+    let env = TestEnvironment::with_repository();
+    let repo = env.repo();
+    env.handoff(&["init", "--protocol", "review"]).success();
+    let base = env.git(&repo, &["branch", "--show-current"]);
+    let set = format!("branch={}", base.trim());
+    let send = ["send", "--issue", "1", "--to", "reviewer", "--as", "coder"];
+    let more = ["--set", &set, "--set", "summary=x"];
+    env.handoff(&[&send[..], &more].concat())
+        .exits(3)
+        .says("is the base")
+        .says("git switch -c NAME");
+}

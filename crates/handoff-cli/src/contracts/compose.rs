@@ -6,6 +6,7 @@ use handoff::base::pointer::{escaped_part, parts};
 use handoff::base::text::word;
 use handoff::git::Repository;
 use handoff::ledger::{DEFAULT_BRANCH, Overview, OverviewLimits, Rules, Snapshot, overview};
+use handoff::model::branches::short_name;
 use handoff::model::planner::Holder;
 use handoff::model::{LeaseRefusal, View, not_held_in};
 use handoff::protocol::Protocol;
@@ -251,12 +252,24 @@ impl<'a> Composer<'a> {
         }
         let Some(base) = &self.known.base else {
             let names = OF_THE_WORK;
+            let is_base = self.repository.base_branch().as_deref() == Some(short_name(branch));
+            let (why, fix) = if is_base {
+                (
+                    format!("{branch} is the base, which work is merged into"),
+                    "put the work on a branch: `git switch -c NAME`, and name it with --set branch=NAME",
+                )
+            } else {
+                (
+                    format!(
+                        "the branch that {branch} is merged into is not known here: there is no origin/HEAD, main or master"
+                    ),
+                    "name it: `git config init.defaultBranch BRANCH`",
+                )
+            };
             return Ok(Some(NotTold {
                 pointers: self.wanted.places_of(&self.rules, &self.known, &names)?,
-                why: format!(
-                    "the branch that {branch} is merged into is not known here: there is no origin/HEAD, main or master"
-                ),
-                fix: "name it: `git config init.defaultBranch BRANCH`".to_owned(),
+                why,
+                fix: fix.to_owned(),
             }));
         };
         if self.known.get(COMMITS).is_some() {
