@@ -3,8 +3,8 @@ use handoff::base::ObjectId;
 use handoff::base::ids::IssueKey;
 use handoff::base::text::continued;
 use handoff::ledger::attention::of_folder;
-use handoff::ledger::{Ledger, OtherProtocol, Snapshot, judge_gate};
-use handoff::model::{Answered, IssueStatus, IssueSummary, Remedy, View, person};
+use handoff::ledger::{Ledger, LedgerError, OtherProtocol, Rules, Snapshot, judge_gate};
+use handoff::model::{Answered, IssueStatus, IssueSummary, Record, Remedy, View, person};
 use handoff::protocol::{Identity, PERSON, Protocol};
 use handoff_cli::output::annotations::{Annotation, Weight};
 use schemars::JsonSchema;
@@ -85,7 +85,7 @@ impl Arguments {
         let view = GateView {
             issue: IssueSummary::from(&issue),
             other_protocol: tip.other_protocol(&issue.protocol)?,
-            policy: render::in_force(&tip, issue.protocol.as_str())?,
+            policy: policy((&tip, &rules), &folder.records()?)?,
             passed: judgement.passes(),
             head: judgement.head,
             requirements: judgement.requirements,
@@ -157,6 +157,18 @@ fn doubt(
         return Ok(None);
     }
     Ok(ledger.doubt(tip, key, environment::system_time())?)
+}
+
+/// The policy in force for contradicted statements, and another one under which an issue's were checked.
+fn policy(
+    (tip, rules): (&Snapshot<'_>, &Rules<'_>),
+    records: &[Record],
+) -> Result<String, LedgerError> {
+    let (protocol, ledger) = (rules.protocol(), tip.manifest().evidence);
+    let mut checked = records.iter().flat_map(|record| &record.evidence);
+    let earlier = checked.find(|one| one.policy != protocol.policy(one.check, ledger));
+    let earlier = earlier.map(|one| format!("; this issue's, before: {}", one.policy.as_str()));
+    Ok(render::in_force(tip, protocol.name())? + &earlier.unwrap_or_default())
 }
 
 /// Whose turn it is, or how an issue that is over goes on.

@@ -320,13 +320,19 @@ impl<'a> Turn<'a> {
     ) -> Result<Self, Failure> {
         let id = next.and_then(|next| next.id.as_ref());
         let record = id.map(|id| folder.record(id.number())).transpose()?;
+        let record = record.flatten();
         let now = now()?;
+        let mut why = next.map_or("nothing is open", |next| &next.why).to_owned();
+        let contradicted = record.as_ref().map(Record::contradicted);
+        for one in contradicted.unwrap_or_default() {
+            why += &format!("; contradicted: {one}");
+        }
         Ok(Self {
             issue: IssueSummary::from(issue),
             action: next.map(|next| next.action),
             agent: next.map(|next| &next.agent),
-            handoff: record.flatten().map(|record| Handoff::new(&record, now)),
-            why: next.map_or("nothing is open", |next| &next.why).to_owned(),
+            handoff: record.map(|record| Handoff::new(&record, now)),
+            why,
         })
     }
 

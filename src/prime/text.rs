@@ -498,6 +498,7 @@ fn brief(facts: &Facts<'_>, page: &mut Page) {
     };
     let findings = brief.findings.iter().map(ReviewFinding::line);
     let asked = brief.asked.iter().map(Said::line);
+    tell("contradicted", work.contradicted());
     tell("findings", findings.chain(asked).collect());
     for (name, value) in &brief.facts {
         let values = match value {

@@ -796,6 +796,41 @@ fn claims_are_judged_on_the_branch_whose_code_was_read() {
 }
 
 #[test]
+fn who_receives_work_sees_what_is_contradicted() {
+    let env = TestEnvironment::with_repository();
+    let repo = env.repo();
+    env.git(&repo, &["switch", "-q", "-c", "fix"]);
+    std::fs::write(repo.join("x"), "x\n").unwrap();
+    env.git(&repo, &["add", "x"]);
+    env.git(&repo, &["commit", "-q", "-m", "x"]);
+    let init = ["init", "--protocol", "review", "--evidence", "warn"];
+    env.handoff(&init).success();
+    let send = "send --issue 1 --to reviewer --as coder --set branch=fix --set summary=s --set commits=deadbeefdeadbeef";
+    let words: Vec<&str> = send.split_whitespace().collect();
+    env.handoff(&words).success();
+    let told = "contradicted: commits: \"deadbeefdeadbeef\" is no commit of this repository";
+    let claim = ["claim", "--next", "--as", "reviewer"];
+    for command in [&["next", "1"][..], &claim, &["status", "1"]] {
+        let shown = env.handoff(command).success().stdout;
+        assert!(shown.contains(told), "{shown}");
+    }
+    let page = env.handoff(&["prime", "--as", "reviewer"]).success();
+    assert!(page.stdout.contains("contradicted:"), "{}", page.stdout);
+    assert!(page.stdout.contains("deadbeefdeadbeef"), "{}", page.stdout);
+    let end = "send --issue 1 --to end --as reviewer --set summary=ok";
+    let words: Vec<&str> = end.split_whitespace().collect();
+    env.handoff(&words).success();
+    let gate = env.handoff(&["gate", "1"]).success();
+    let told = "contradicted: 1.1 commits: \"deadbeefdeadbeef\"";
+    assert!(gate.stdout.contains(told), "{}", gate.stdout);
+    let set = ["protocol", "set", "review", "evidence", "enforce"];
+    env.handoff(&set).success();
+    env.handoff(&["gate", "1"])
+        .success()
+        .says("are checked: enforce; this issue's, before: warn");
+}
+
+#[test]
 fn work_on_the_base_goes_to_a_branch() {
     let env = TestEnvironment::with_repository();
     let repo = env.repo();

@@ -230,11 +230,36 @@ pub fn judge_gate(
             (one.met, one.why) = (met, format!("{}; {why}", one.why));
         }
     }
+    for one in requirements.iter_mut().filter(|one| one.met) {
+        if let Some(contradicted) = contradicted(folder, one)? {
+            one.why += &format!("; contradicted: {contradicted}");
+            break;
+        }
+    }
     if let Some(damage) = &request.damage {
         let sound = Judgement::single(head, "sound", false, damage.clone());
         requirements.extend(sound.requirements);
     }
     Ok(Judgement { head, requirements })
+}
+
+/// The contradicted statements about the commit with which a requirement was met, if any.
+fn contradicted(folder: &IssueFolder<'_>, met: &Answered) -> Result<Option<String>, LedgerError> {
+    let (Some(by), records) = (&met.by, folder.records()?) else {
+        return Ok(None);
+    };
+    let commit = |record: &Record| record.code.as_ref().map(|code| code.commit.clone());
+    let judged = records.iter().find(|record| record.id == *by);
+    let judged = judged.and_then(commit);
+    let about = records
+        .iter()
+        .filter(|one| judged.is_some() && commit(one) == judged && !one.is_turned_down());
+    let said = about.flat_map(|record| {
+        let each = record.contradicted().into_iter();
+        each.map(|one| format!("{} {one}", record.id))
+    });
+    let said = said.collect::<Vec<_>>().join("; ");
+    Ok((!said.is_empty()).then_some(said))
 }
 
 /// The base branch that was noted when a requirement was met, if it differs from `into`. If none

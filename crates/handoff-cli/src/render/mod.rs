@@ -326,6 +326,8 @@ fn work_text(work: &WorkBrief, record: &Record, contract: &str) -> String {
             lines.extend(fact_lines(&work.told(name), value));
         }
     }
+    let contradicted = record.contradicted().into_iter();
+    lines.extend(contradicted.map(|one| format!("contradicted: {one}")));
     let findings = work.findings.iter().map(ReviewFinding::line);
     lines.extend(finding_lines(
         findings.chain(work.asked.iter().map(Said::line)),
@@ -742,6 +744,12 @@ pub fn issue_text<'a>(
     }
     text += &refusals_text(&issue.refusals, look);
     text += &notes_text(&issue.annotations);
+    let handoffs: Vec<&Record> = handoffs.collect();
+    for record in handoffs.iter().filter(|record| !record.is_turned_down()) {
+        for one in record.contradicted() {
+            text += &format!("  {} contradicted: {}\n", record.id, continued(&one));
+        }
+    }
     look.sentences(&text)
         + &attention_text(
             &report.attention,

@@ -247,6 +247,18 @@ impl Record {
         self.transitions.first().map(|t| t.at)
     }
 
+    /// Its contradicted statements: by the repository, or by rules that only warn.
+    pub fn contradicted(&self) -> Vec<String> {
+        let checks = self.evidence.iter();
+        let checks = checks.filter(|one| one.result == Verdict::Contradicted);
+        let checks = checks.map(|one| {
+            let why = one.reason.as_deref().unwrap_or("not so in the repository");
+            format!("{}: {why}", one.check.as_str())
+        });
+        let rules = self.contradictions.iter().map(|one| one.message.clone());
+        checks.chain(rules).collect()
+    }
+
     /// Its sender's role violation, in one sentence.
     pub fn violation(&self) -> Option<String> {
         let done = &self.violations;
