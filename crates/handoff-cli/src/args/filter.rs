@@ -153,9 +153,53 @@ impl FromStr for Query {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let all = text.split(" and ").map(|one| condition(one.trim()));
-        all.collect::<Result<_, _>>().map(Self)
+        let (mut all, mut one, mut at) = (Vec::new(), String::new(), 0);
+        for part in text.split_inclusive(char::is_whitespace) {
+            let (word, rest) = (part.trim(), &text[at..]);
+            let place = text[..at].chars().count() + 1;
+            at += part.len();
+            if is_in_quotes(&one) {
+                one += part;
+            } else if word.eq_ignore_ascii_case("and") {
+                all.push(condition(one.trim())?);
+                one.clear();
+            } else if word.eq_ignore_ascii_case("or") {
+                return Err(format!(
+                    "{} at character {place} joins no conditions; a field can have several values: state=failed|dead",
+                    quoted(word)
+                ));
+            } else if !one.trim().is_empty() && begins_condition(rest) {
+                return Err(format!(
+                    "`and` is missing before {} at character {place}",
+                    quoted(word)
+                ));
+            } else {
+                one += part;
+            }
+        }
+        all.push(condition(one.trim())?);
+        Ok(Self(all))
     }
+}
+
+/// Whether a condition's value began with a quotation mark that is still open.
+fn is_in_quotes(text: &str) -> bool {
+    let value = text.trim_start_matches(|c: char| !"=~".contains(c));
+    let value = value.trim_start_matches(['=', '~']).trim();
+    let mark = value.chars().next().filter(|c| "'\"".contains(*c));
+    mark.is_some_and(|mark| value.len() == 1 || !value.ends_with(mark))
+}
+
+/// Whether a field and an operator stand here.
+fn begins_condition(text: &str) -> bool {
+    let known = Field::ALL.iter();
+    let mut after = known.filter_map(|(name, _)| text.strip_prefix(name));
+    after.any(|rest| {
+        let sign = rest.trim_start();
+        sign.strip_prefix('!')
+            .unwrap_or(sign)
+            .starts_with(['=', '~'])
+    })
 }
 
 fn condition(text: &str) -> Result<Condition, String> {
@@ -174,7 +218,7 @@ fn condition(text: &str) -> Result<Condition, String> {
     let part = rest.strip_prefix('~');
     let value = part.or_else(|| rest.strip_prefix('='));
     let values = value.map_or("", str::trim).trim_matches(['\'', '"']);
-    if values.is_empty() {
+    if values.split('|').any(|value| value.trim().is_empty()) {
         return Err(format!(
             "{}: write {name}=VALUE or {name}~PART",
             quoted(text)
