@@ -139,6 +139,17 @@ pub fn set(contract: &mut Value, schema: &Value, all: &[Setting]) -> Result<(), 
             given.add(place(contract, &template, &path), path, entry, setting);
         } else {
             given.ensure_new(&path, setting)?;
+            let mut others = all.iter().filter(|one| one.field == setting.field);
+            if let Some(other) = others.find(|one| one.value != setting.value && !one.is_by_send())
+            {
+                let (field, one, other) = (&setting.field, &setting.value, &other.value);
+                let text = format!(
+                    "{field} is given twice: {} and {}",
+                    quoted(one),
+                    quoted(other)
+                );
+                return Err(Failure::usage(text).hint("nothing was written; give it once"));
+            }
             *place(contract, &template, &path) = known(typed(text, kinds).map_err(wrong)?, kinds)?;
             given.forget(&path);
             given.parts.push(placed(contract, path));
