@@ -40,10 +40,13 @@ impl Context {
         is_found
     }
 
-    /// If a command failed because no issue has a key in its arguments, but one has it in other case:
-    /// sets the hint to that key.
+    /// If a command failed because there is no issue with a key in its arguments: sets the hint to
+    /// the key that differs in case only, or to the list of issues.
     pub fn may_have_other_case(&self, failure: &mut Failure, arguments: &[OsString]) {
-        if failure.code != Some(ErrorCode::NoIssue) {
+        if !matches!(
+            failure.code,
+            Some(ErrorCode::NoIssue | ErrorCode::NoHandoff)
+        ) {
             return;
         }
         let found = || {
@@ -56,10 +59,15 @@ impl Context {
             let mut named = arguments.iter().skip(2).filter_map(|word| word.to_str());
             named.find_map(|word| {
                 let (key, number) = word.split_once('.').unwrap_or((word, ""));
-                let is_alike = |one: &&IssueKey| {
-                    one.as_str() != key && one.as_str().eq_ignore_ascii_case(key)
+                let is_named = |one: &&IssueKey| one.as_str() == key;
+                let is_alike = |one: &&IssueKey| one.as_str().eq_ignore_ascii_case(key);
+                if keys.iter().any(|one| is_named(&one)) {
+                    return None;
+                }
+                let Some(one) = keys.iter().find(is_alike) else {
+                    let is_id = number.parse::<u32>().is_ok();
+                    return is_id.then(|| "`git handoff list` shows every issue".to_owned());
                 };
-                let one = keys.iter().find(is_alike)?;
                 let dot = if number.is_empty() { "" } else { "." };
                 Some(format!("case counts in keys: write {one}{dot}{number}; `git handoff status {one}` shows it"))
             })

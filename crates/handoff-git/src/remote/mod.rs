@@ -178,7 +178,8 @@ impl Remote {
             }
             tries += 1;
             if messages::is_rewritten(&lines) {
-                return Err(RemoteError::Rewritten);
+                let branch = self.refname.trim_start_matches("refs/heads/").to_owned();
+                return Err(RemoteError::Rewritten { branch });
             }
             if !messages::is_missing(&self.refname, &lines) {
                 return Err(messages::of_contact(&lines));

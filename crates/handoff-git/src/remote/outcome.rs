@@ -40,7 +40,10 @@ pub enum RemoteError {
     },
     /// The branch no longer descends from what was last fetched.
     #[error("the remote's branch was rewritten")]
-    Rewritten,
+    Rewritten {
+        /// The branch.
+        branch: String,
+    },
     /// It is a shallow clone, from which this repository can't continue.
     #[error("the remote is a shallow clone: it has only the end of the branch's history")]
     Shallow,
@@ -87,9 +90,11 @@ impl RemoteError {
                     .hint("nothing was written; fix what the hook reports, then run the command again. If it refused a step made offline, `git handoff sync --set-aside` sets that step aside and continues with the rest")
                     .findings(&message.iter().map(line).collect::<Vec<_>>())
             }
-            Self::Rewritten => ErrorCode::RemoteRewritten.hint(
-                "nothing was written here or there; find out who rewrote it. If it was only reset to an older commit, `git push REMOTE BRANCH` restores this clone's copy; `git handoff help remotes.md` covers other cases",
-            ),
+            Self::Rewritten { branch } => ErrorCode::RemoteRewritten.hint(hint!(
+                "nothing was written here or there; find out who rewrote it. If it was only reset to an older commit, `git push {} {}` restores this clone's copy; `git handoff help remotes.md` covers other cases",
+                remote,
+                branch
+            )),
             Self::Shallow => ErrorCode::RemoteShallow.hint(
                 "nothing was written; complete the remote where it is, with `git fetch --unshallow`, or use the repository that it was cloned from",
             ),

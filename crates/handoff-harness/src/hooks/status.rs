@@ -191,7 +191,13 @@ fn called_by(
             "hand"
         }
         Ok(None) => {
-            let manager = Manager::of(path, &bytes)?;
+            let Some(manager) = Manager::of(path, &bytes) else {
+                // `hooks install` would refuse to add to it.
+                if around.version < configured::SINCE && !file::is_executable(&metadata) {
+                    findings.push(not_executable(path));
+                }
+                return None;
+            };
             if !manager.calls(root, hook) {
                 findings.push(managed(manager, hook, path));
                 return None;

@@ -123,7 +123,8 @@ impl Upstream<'_> {
         }
         if self.is_behind(tip, known)? {
             // The remote's branch moved back, so there is nothing to fetch.
-            return Err(self.refused(RemoteError::Rewritten));
+            let branch = self.branch.clone();
+            return Err(self.refused(RemoteError::Rewritten { branch }));
         }
         self.look(session, Depth::Missing)?;
         Ok(self.trouble())
