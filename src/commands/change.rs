@@ -17,6 +17,7 @@ use crate::commands::approve;
 use crate::commands::each::{Target, Where, each, found, issues, of};
 use crate::commands::fail::KeptArgs;
 use crate::commands::send::deliver;
+use crate::commands::set::ensure_linkable;
 use crate::context::left_for_worker::BLOCKED;
 use crate::context::writer::catch_up;
 use crate::context::{Context, handoff_id};
@@ -473,7 +474,7 @@ impl Cancel {
                     targets.push(of(&open.id, cancel));
                 }
                 let end = given_up(&key, reason.clone())?;
-                targets.push((format!("issue {key}"), key, end));
+                targets.push((format!("issue {key}"), key, Ok(end)));
             }
             Ok(targets)
         })
@@ -487,9 +488,7 @@ fn duplicate(
     other: &IssueKey,
     reason: Option<&str>,
 ) -> Result<[Target; 2], Failure> {
-    if key == other || tip.issue(other)?.issue()?.is_none() {
-        return Err(Refusal::no_issue(other).into());
-    }
+    ensure_linkable(tip, key, "duplicate_of", other)?;
     let facts = [("duplicate_of".to_owned(), other.as_str().into())];
     let set = Update::Set {
         facts: facts.into_iter().collect(),
@@ -497,7 +496,7 @@ fn duplicate(
         after: None,
         assignee: None,
     };
-    let about = |key: &IssueKey, update| (format!("issue {key}"), key.clone(), update);
+    let about = |key: &IssueKey, update| (format!("issue {key}"), key.clone(), Ok(update));
     let said = format!("issue {key} is a duplicate of this one");
     Ok([about(key, set), about(other, Update::note(said))])
 }

@@ -359,8 +359,10 @@ fn work(
         );
         found.add(Weight::Warning, "work", what, format!("`{}`", one.next));
     }
-    for (key, paused) in tip.paused_among(records.iter().map(|record| record.id.issue()))? {
-        let cure = format!("`{}`", commands::resume(&key, &paused.by, "WHY"));
+    let paused = tip.paused_among(records.iter().map(|record| record.id.issue()))?;
+    // An order is no fault.
+    for (key, paused) in paused.iter().filter(|(_, paused)| paused.after.is_empty()) {
+        let cure = format!("`{}`", commands::resume(key, paused, "WHY"));
         found.add(
             Weight::Warning,
             "work",

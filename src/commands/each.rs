@@ -29,8 +29,8 @@ pub(super) struct Where {
     pub(super) query: Option<Query>,
 }
 
-/// The name of a target, its issue, and its update.
-pub(super) type Target = (String, IssueKey, Update);
+/// The name of a target, its issue, and its update, or why it is refused.
+pub(super) type Target = (String, IssueKey, Result<Update, Failure>);
 
 /// The changes.
 #[derive(Serialize, JsonSchema)]
@@ -109,6 +109,7 @@ impl SetTo {
                 let order = after.as_deref().map(order);
                 each.chain(order).chain(given).collect()
             }
+            Update::Pause { .. } if before.is_some() => vec![order(&[])],
             _ => Vec::new(),
         })
     }
@@ -138,6 +139,14 @@ struct Refused {
     about: String,
     /// why
     why: String,
+}
+
+impl Refused {
+    fn of(about: String, failure: &Failure, output: &Output) -> Self {
+        let next = output.sentence(failure.next());
+        let why = format!("{}; {next}", failure.message);
+        Self { about, why }
+    }
 }
 
 impl Answer for EachView {
@@ -191,9 +200,16 @@ pub(super) fn each(
     };
     let mut is_refused = false;
     for (about, issue, update) in targets {
-        if is_refused && matches!(update, Update::Annotate { .. }) {
+        if is_refused && matches!(update, Ok(Update::Annotate { .. })) {
             continue;
         }
+        let update = match update {
+            Ok(update) => update,
+            Err(failure) => {
+                view.refused.push(Refused::of(about, &failure, output));
+                continue;
+            }
+        };
         let is_set = matches!(update, Update::Set { .. });
         is_refused &= !is_set;
         let set = SetTo::all(&ledger.tip()?, &issue, &update)?;
@@ -206,9 +222,7 @@ pub(super) fn each(
             }),
             Err(error) => {
                 let failure = Failure::from(error);
-                let next = output.sentence(failure.next());
-                let why = format!("{}; {next}", failure.message);
-                view.refused.push(Refused { about, why });
+                view.refused.push(Refused::of(about, &failure, output));
                 is_refused |= is_set;
             }
         }
@@ -249,5 +263,5 @@ pub(super) fn issues(tip: &Snapshot<'_>, query: &Query) -> Result<BTreeSet<Issue
 
 /// The target for an update of a handoff.
 pub(super) fn of(id: &HandoffId, update: Update) -> Target {
-    (id.to_string(), id.issue().clone(), update)
+    (id.to_string(), id.issue().clone(), Ok(update))
 }

@@ -8,7 +8,7 @@ use handoff::model::planner::Sending;
 use handoff::model::view::commands::{RESUMED, answer, commands, resume};
 use handoff::model::{
     Advice, Decision, Handoff, Issue, IssueStatus, IssueSummary, Limit, Paused, Question, Record,
-    Refusal, Update, View, decider, issue_folder, turn,
+    Refusal, Update, View, issue_folder, turn,
 };
 use handoff::protocol::{Action, Protocol, State};
 use schemars::JsonSchema;
@@ -89,9 +89,7 @@ impl Arguments {
             if let Some(paused) = &issue.paused
                 && !goes_on(&issue, &attention)
             {
-                let first = folder.record(1)?.ok_or_else(|| Refusal::no_issue(&key))?;
-                let lead = decider(protocol, &first.from);
-                return self.paused((&folder, &issue), paused, lead, (fresh, output));
+                return self.paused((&folder, &issue), paused, (fresh, output));
             }
             if self.apply {
                 return Err(nothing_to_apply(&key, attention.first()));
@@ -144,11 +142,10 @@ impl Arguments {
         &self,
         (folder, issue): (&IssueFolder<'_>, &Issue),
         paused: &Paused,
-        lead: &AgentName,
         (fresh, output): (Option<Fresh>, &mut Output),
     ) -> Result<(), Failure> {
         let key = &issue.issue;
-        let mut command = resume(key, lead, RESUMED);
+        let mut command = resume(key, paused, RESUMED);
         for before in paused.after.iter().rev() {
             if folder.ended(before)? != Some(true) {
                 command = format!("git handoff next {before}");
@@ -162,7 +159,7 @@ impl Arguments {
         let turn = Turn {
             issue: IssueSummary::from(issue),
             action: None,
-            agent: Some(lead),
+            agent: Some(&paused.by),
             handoff: None,
             why,
         };

@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     which: Where,
     #[command(flatten)]
     scope: ScopeArgs,
-    /// Also end what workers run, and give its work back
+    /// Also end what workers run, and give its work back; not of a single issue
     #[arg(long)]
     now: bool,
     /// Agents that go on all the same
@@ -131,10 +131,7 @@ impl ScopeArgs {
             said,
         })?;
         if pauses.is_some() {
-            let command = format!(
-                "git handoff resume {} --as {by} --reason WHY",
-                scope.option()
-            );
+            let command = scope.resume(by);
             output.say(&format!("to resume it: {}", output.command(&command)));
         }
         Ok(())
@@ -153,7 +150,7 @@ impl Arguments {
             return each(context, output, |tip, _| {
                 let keys = issues(tip, query)?.into_iter();
                 Ok(keys
-                    .map(|key| (format!("issue {key}"), key, pause.clone()))
+                    .map(|key| (format!("issue {key}"), key, Ok(pause.clone())))
                     .collect())
             });
         }
@@ -170,19 +167,26 @@ impl Arguments {
         };
         let agent = context.acting_agent(&repository)?;
         let (mut ledger, session) = context.writer(&repository, output)?;
+        let before = ledger.tip()?.paused(&issue)?;
         let done = ledger.update(&session, &agent, &issue, &pause)?;
         output.follow(&ledger);
         let text = match done.commit {
             Some(commit) => {
-                paused_text(&done.receipt.issue) + &format!("  commit {}\n", commit.short())
+                let order = before.iter().filter(|before| !before.after.is_empty());
+                let order = order.map(|before| format!("it was {before}; that ends\n"));
+                let order: String = order.collect();
+                paused_text(&done.receipt.issue)
+                    + &order
+                    + &format!("  commit {}\n", commit.short())
             }
             None => {
                 format!("issue {issue} is paused for this reason already; nothing was written\n")
             }
         };
-        let next = resume(&issue, &agent, RESUMED);
-        let receipt = ReceiptView::new(&done, output)?.with_text(text);
-        let receipt = receipt.held_back(&next, output);
+        let mut receipt = ReceiptView::new(&done, output)?.with_text(text);
+        if let Some(paused) = &done.receipt.issue.paused {
+            receipt = receipt.held_back(&resume(&issue, paused, RESUMED), output);
+        }
         output.answer(&receipt)?;
         receipt.say_next(output);
         Ok(())

@@ -1,7 +1,8 @@
 use clap::Args;
 use handoff::base::ids::IssueKey;
 use handoff::ledger::attention::of_folder;
-use handoff::model::Update;
+use handoff::model::view::commands::resume;
+use handoff::model::{Paused, Update};
 
 use crate::args::text::{self, Reason};
 use crate::context::Context;
@@ -48,6 +49,21 @@ pub(super) fn reopen(
         said_at: None,
     };
     let (mut ledger, session) = context.writer(&repository, output)?;
+    if let Some(paused) = ledger.tip()?.paused(&issue)?
+        && !paused.after.is_empty()
+    {
+        let command = resume(
+            &issue,
+            &Paused {
+                by: agent,
+                ..paused.clone()
+            },
+            "WHY",
+        );
+        let text = format!("issue {issue} is {paused}");
+        let failure = Failure::new(ErrorCode::IssuePaused, text);
+        return Err(failure.hint(format!("`{command}` takes the order back")));
+    }
     let done = ledger.update(&session, &agent, &issue, &reopen);
     let done = done.map_err(|error| {
         let failure = Failure::from(error);
@@ -55,12 +71,7 @@ pub(super) fn reopen(
         let halt = tip.and_then(|tip| tip.manifest().paused.first().cloned());
         match (failure.code, halt) {
             (Some(ErrorCode::NotCompleted), Some(halt)) => {
-                let (scope, why) = (&halt.scope, halt.to_string());
-                let resume = format!(
-                    "git handoff resume {} --as {agent} --reason WHY",
-                    scope.option()
-                );
-                failure.hint(format!("{why}: `{resume}`"))
+                failure.hint(format!("{halt}: `{}`", halt.scope.resume(&agent)))
             }
             _ => failure,
         }

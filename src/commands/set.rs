@@ -2,7 +2,7 @@ use clap::Args;
 use handoff::base::ids::{AgentName, HandoffId, IssueKey};
 use handoff::base::text::quoted;
 use handoff::ledger::Snapshot;
-use handoff::model::{EventArgs, Update, View};
+use handoff::model::{EventArgs, Refusal, Update, View};
 use handoff::protocol::Event;
 use serde_json::{Map, Value, json};
 
@@ -43,6 +43,13 @@ impl Arguments {
             return Err(Failure::usage(text)
                 .hint("such as `git handoff set 12 labels=urgent --reason WHY`"));
         }
+        let mut set: Vec<_> = set.iter().filter_map(|word| word.split_once('=')).collect();
+        set.sort_unstable();
+        set.dedup();
+        if let Some(twice) = set.windows(2).find(|two| two[0].0 == two[1].0) {
+            let text = format!("{} is given two values", quoted(twice[0].0));
+            return Err(Failure::usage(text).hint("nothing was written; give one of them"));
+        }
         let reason = text::kept(&self.why.reason)?;
         let named = named.iter().map(|issue| Ok(issue.parse()?));
         let named: Vec<IssueKey> = named.collect::<Result<_, Failure>>()?;
@@ -51,39 +58,50 @@ impl Arguments {
                 Some(query) => issues(tip, query)?.into_iter().collect(),
                 None => named,
             };
-            let mut targets = Vec::new();
-            for key in &keys {
-                let (mut facts, mut after, first) = (Map::new(), None, targets.len());
-                let mut assignee = None;
-                for (name, value) in set.iter().filter_map(|word| word.split_once('=')) {
-                    let set = (&mut facts, &mut after, &mut assignee);
-                    targets.extend(change(tip, key, (name, value, &reason), set)?);
-                }
-                let reason = reason.clone();
-                let target = match assignee {
-                    Some((number, receiver)) if facts.is_empty() && after.is_none() => {
-                        let args = EventArgs {
-                            receiver: Some(receiver),
-                            ..EventArgs::because(&reason)
-                        };
-                        let update = Update::change(number, Event::Reassign, args);
-                        of(&HandoffId::new(key.clone(), number), update)
-                    }
-                    _ => {
-                        let update = Update::Set {
-                            facts,
-                            reason,
-                            after,
-                            assignee,
-                        };
-                        (format!("issue {key}"), key.clone(), update)
-                    }
-                };
-                targets.insert(first, target);
-            }
-            Ok(targets)
+            let targets = keys.iter().flat_map(|key| {
+                targets(tip, key, (&set, &reason)).unwrap_or_else(|failure| {
+                    vec![(format!("issue {key}"), key.clone(), Err(failure))]
+                })
+            });
+            Ok(targets.collect())
         })
     }
+}
+
+/// The updates that make these settings of an issue.
+fn targets(
+    tip: &Snapshot<'_>,
+    key: &IssueKey,
+    (set, reason): (&[(&str, &str)], &str),
+) -> Result<Vec<Target>, Failure> {
+    let (mut facts, mut after, mut assignee) = (Map::new(), None, None);
+    let mut targets = Vec::new();
+    for (name, value) in set {
+        let set = (&mut facts, &mut after, &mut assignee);
+        targets.extend(change(tip, key, (name, value, reason), set)?);
+    }
+    let reason = reason.to_owned();
+    let target = match assignee {
+        Some((number, receiver)) if facts.is_empty() && after.is_none() => {
+            let args = EventArgs {
+                receiver: Some(receiver),
+                ..EventArgs::because(&reason)
+            };
+            let update = Update::change(number, Event::Reassign, args);
+            of(&HandoffId::new(key.clone(), number), update)
+        }
+        _ => {
+            let update = Update::Set {
+                facts,
+                reason,
+                after,
+                assignee,
+            };
+            (format!("issue {key}"), key.clone(), Ok(update))
+        }
+    };
+    targets.insert(0, target);
+    Ok(targets)
 }
 
 /// An issue's facts, the issues it comes after, and who gets a handoff.
@@ -100,20 +118,9 @@ fn change(
     (name, value, reason): (&str, &str, &str),
     (facts, comes_after, assignee): Set<'_>,
 ) -> Result<Vec<Target>, Failure> {
-    let other = || -> Result<IssueKey, Failure> {
-        let other: IssueKey = value.parse()?;
-        if other == *key {
-            let text = format!("{name}={other} of issue {key} names the issue itself");
-            return Err(Failure::usage(text).hint("nothing was written; name another issue"));
-        }
-        if tip.issue(&other)?.issue()?.is_none() {
-            return Err(handoff::model::Refusal::no_issue(&other).into());
-        }
-        Ok(other)
-    };
     let note = |other: IssueKey, note: String| {
         let note = Update::note(format!("{note}: {reason}"));
-        vec![(format!("issue {other}"), other, note)]
+        vec![(format!("issue {other}"), other, Ok(note))]
     };
     Ok(match name {
         "assignee" => {
@@ -143,13 +150,28 @@ fn change(
             Vec::new()
         }
         "duplicate_of" | "split_from" => {
-            let other = other()?;
-            facts.insert(name.to_owned(), other.as_str().into());
-            let what = match name {
-                "split_from" => format!("issue {key} was split from this one"),
-                _ => format!("issue {key} is a duplicate of this one"),
+            let before = link(tip, key, name)?;
+            let is_none = ["", "none"].contains(&value);
+            let other = if is_none {
+                facts.insert(name.to_owned(), Value::Null);
+                before
+            } else {
+                let other = value.parse()?;
+                ensure_linkable(tip, key, name, &other)?;
+                facts.insert(name.to_owned(), other.as_str().into());
+                Some(other)
             };
-            note(other, what)
+            let no_longer = if is_none { "no longer " } else { "" };
+            let what = match name {
+                "split_from" => format!("issue {key} was {no_longer}split from this one"),
+                _ => format!("issue {key} is {no_longer}a duplicate of this one"),
+            };
+            other.map_or_else(Vec::new, |other| note(other, what))
+        }
+        "split_into" => {
+            let text = "split_into can't be set: it is told by the other issue";
+            let hint = format!("such as `git handoff set {value} split_from={key} --reason WHY`");
+            return Err(Failure::usage(text).hint(hint));
         }
         // The planner validates the words.
         _ => {
@@ -157,6 +179,42 @@ fn change(
             Vec::new()
         }
     })
+}
+
+/// The issue that an issue has this link to, if any.
+fn link(tip: &Snapshot<'_>, key: &IssueKey, name: &str) -> Result<Option<IssueKey>, Failure> {
+    let Some(issue) = tip.issue(key)?.issue()? else {
+        return Ok(None);
+    };
+    let rules = tip.rules(issue.protocol.as_str())?;
+    let known = issue.fact(rules.protocol().definition(), name);
+    Ok(known.and_then(|known| known.value.as_str()?.parse().ok()))
+}
+
+/// Refuses a link to an unknown issue, and one that leads back to the issue itself.
+pub(super) fn ensure_linkable(
+    tip: &Snapshot<'_>,
+    key: &IssueKey,
+    name: &str,
+    other: &IssueKey,
+) -> Result<(), Failure> {
+    if other == key {
+        let text = format!("{name}={other} of issue {key} names the issue itself");
+        return Err(Failure::usage(text).hint("nothing was written; name another issue"));
+    }
+    if tip.issue(other)?.issue()?.is_none() {
+        return Err(Refusal::no_issue(other).into());
+    }
+    let (mut next, mut seen) = (Some(other.clone()), Vec::new());
+    while let Some(one) = next.filter(|one| !seen.contains(one)) {
+        if one == *key {
+            let text = format!("{name} of issue {key} would lead back to itself, by {other}");
+            return Err(Failure::usage(text).hint("nothing was written; name another issue"));
+        }
+        next = link(tip, &one, name)?;
+        seen.push(one);
+    }
+    Ok(())
 }
 
 /// Refuses an issue that would come after itself.

@@ -328,7 +328,7 @@ impl Answer for StatusView<'_> {
             + &rows::table(self.handoffs.iter().map(ListedHandoff::record), look);
         let mut more = String::new();
         for (key, paused) in &self.paused {
-            let resume = commands::resume(key, &paused.by, "WHY");
+            let resume = commands::resume(key, paused, "WHY");
             more += &format!("issue {key} is {paused}: `{resume}`\n");
         }
         if self.expired > 0 {

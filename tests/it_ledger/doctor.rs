@@ -68,7 +68,7 @@ fn ten_wrongs_at_once_are_on_one_screen_each_with_its_cure() {
             "work of fixer-agent is paused",
             "git handoff resume --agent fixer-agent",
         ),
-        ("issue 6 is paused", "git handoff reopen 6 "),
+        ("issue 6 is paused", "git handoff resume 6 "),
         ("step.none", "git handoff verify"),
         ("ran out", "git handoff reap"),
         ("2.1 failed", "git handoff next 2"),

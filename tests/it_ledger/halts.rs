@@ -86,12 +86,12 @@ fn nobody_is_handed_any_work_until_all_is_resumed() {
     $ git handoff claim --next --as prep-agent
     --- stderr
     error: nothing waits for prep-agent: all work is paused since 2026-03-02 09:07:00Z by orchestrator: the provider is down
-    hint: `git handoff wait --inbox --as prep-agent` waits until it goes on; an orchestrator or a person runs `git handoff resume --all --reason WHY`
+    hint: `git handoff wait --inbox --as prep-agent` waits until it goes on; who paused it can run `git handoff resume --all --as orchestrator --reason WHY`
     --- exit 6
     $ git handoff claim --next --as orchestrator
     --- stderr
     error: nothing waits for orchestrator: all work is paused since 2026-03-02 09:07:00Z by orchestrator: the provider is down
-    hint: `git handoff wait --inbox --as orchestrator` waits until it goes on; an orchestrator or a person runs `git handoff resume --all --reason WHY`
+    hint: `git handoff wait --inbox --as orchestrator` waits until it goes on; who paused it can run `git handoff resume --all --as orchestrator --reason WHY`
     --- exit 6
     $ git handoff inbox --as prep-agent
     all work is paused since 2026-03-02 09:07:00Z by orchestrator: the provider is down

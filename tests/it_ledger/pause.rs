@@ -79,11 +79,11 @@ fn nobody_is_handed_the_work_of_a_paused_issue() {
     issue 7 is paused: its work can't be claimed
       commit [commit]
     --- stderr
-    to resume it: git handoff reopen 7 --as orchestrator --reason 'the work goes on'
+    to resume it: git handoff resume 7 --as orchestrator --reason 'the work goes on'
     $ git handoff pause 7 --as orchestrator --reason 'closed on GitHub'
     issue 7 is paused for this reason already; nothing was written
     --- stderr
-    to resume it: git handoff reopen 7 --as orchestrator --reason 'the work goes on'
+    to resume it: git handoff resume 7 --as orchestrator --reason 'the work goes on'
     $ git handoff claim 7.1 --as prep-agent
     --- stderr
     error: issue 7 is paused since 2026-03-02 09:07:00Z by orchestrator: closed on GitHub
@@ -99,11 +99,11 @@ fn nobody_is_handed_the_work_of_a_paused_issue() {
     $ git handoff next 7
     orchestrator: issue 7 is paused since 2026-03-02 09:07:00Z by orchestrator: closed on GitHub
     --- stderr
-    next: git handoff reopen 7 --as orchestrator --reason 'the work goes on'
+    next: git handoff resume 7 --as orchestrator --reason 'the work goes on'
     $ git handoff next 7 --apply --as orchestrator
     --- stderr
     error: issue 7 is paused since 2026-03-02 09:07:00Z by orchestrator: closed on GitHub
-    hint: run `git handoff reopen 7 --as orchestrator --reason 'the work goes on'`
+    hint: run `git handoff resume 7 --as orchestrator --reason 'the work goes on'`
     --- exit 4
     $ git handoff status 7
     issue 7: open, paused (issue-to-pr, 1 handoff, since 2026-03-02 09:05:00Z)
@@ -122,7 +122,7 @@ fn nobody_is_handed_the_work_of_a_paused_issue() {
     $ git handoff status
     ledger handoffs at [commit]: 1 pending
     7.1  pending  issue-manager → prep-agent  medium  10 minutes ago  Export delivery history as CSV
-    issue 7 is paused since 2026-03-02 09:07:00Z by orchestrator: closed on GitHub: `git handoff reopen 7 --as orchestrator --reason WHY`
+    issue 7 is paused since 2026-03-02 09:07:00Z by orchestrator: closed on GitHub: `git handoff resume 7 --as orchestrator --reason WHY`
     $ git handoff show 7.1
     7.1 issue-manager → prep-agent: pending
       summary   Dispatchers ask for their delivery history as a file
@@ -274,7 +274,7 @@ fn what_is_held_goes_on_and_what_is_sent_waits() {
     env.git_any(&env.repo(), &branch);
     let sent = env.send(prepared(7)).success();
     assert!(
-        sent.stderr.contains("git handoff reopen 7"),
+        sent.stderr.contains("git handoff resume 7"),
         "{}",
         sent.shown
     );

@@ -1,10 +1,10 @@
 //! Setting what the queue goes by, for one issue or for all that meet a query; issues that come after
 //! others, end together, or are about the same.
 
-use test_support::TestEnvironment;
 use test_support::contracts::opening;
 use test_support::team::with_protocol;
 use test_support::time::{RESEARCH, TRACE, WRITER, asks, traced};
+use test_support::{Ran, TestEnvironment};
 
 const WHY: [&str; 4] = ["--as", "orchestrator", "--reason", "the customer waits"];
 
@@ -18,6 +18,10 @@ fn with_three() -> TestEnvironment {
 
 fn with(args: &[&'static str]) -> Vec<&'static str> {
     [args, &WHY[..]].concat()
+}
+
+fn lacks(ran: &Ran, text: &str) {
+    assert!(!ran.shown.contains(text), "{}", ran.shown);
 }
 
 #[test]
@@ -102,9 +106,9 @@ fn a_protocol_without_priorities_says_what_can_be_set() {
         set(what).exits(1).says(told).says(known);
     }
     set("duplicate_of=7")
-        .exits(2)
+        .exits(1)
         .says("names the issue itself");
-    let unknown = set("duplicate_of=9").exits(6);
+    let unknown = set("duplicate_of=9").exits(1);
     assert!(!unknown.shown.contains("case counts"), "{}", unknown.shown);
     set("labels=urgent").success();
 }
@@ -114,11 +118,19 @@ fn an_issue_that_comes_after_another_is_handed_out_once_that_has_ended() {
     let env = with_three();
     env.handoff(&with(&["set", "8", "after=7,10"])).success();
     env.handoff(&with(&["set", "7", "after=8"]))
-        .exits(2)
+        .exits(1)
         .says("after itself");
+    lacks(&env.handoff(&["doctor"]), "issue 8");
+    // Resuming drops no order.
+    env.handoff(&with(&["resume", "8"]))
+        .exits(4)
+        .says("git handoff set 8 after=none --as orchestrator");
+    env.handoff(&with(&["resume", "--where", "issue=8"]))
+        .success()
+        .says("nothing meets these conditions");
     env.handoff(&["claim", "8.1", "--as", "prep-agent"])
         .exits(4)
-        .says("until issue 7, 10 has ended");
+        .says("until issues 7, 10 have ended");
     // What is next is in the issue that it waits for.
     let next = |told: &str| {
         let ran = env.handoff(&["next", "8"]).success().says(told);
@@ -134,6 +146,7 @@ fn an_issue_that_comes_after_another_is_handed_out_once_that_has_ended() {
     next("git handoff next 10");
     env.handoff(&with(&["cancel", "10", "--all"])).success();
     next("prep-agent with 8.1");
+    lacks(&env.handoff(&["status", "8"]).success(), "paused");
     env.handoff(&["claim", "--next", "--as", "prep-agent"])
         .success();
     let issue = env.data(&["status", "8"]);
@@ -305,4 +318,98 @@ fn workers_are_shown_with_what_they_hold() {
     assert_eq!(workers["workers"][0]["holds"], "7.1");
     assert_eq!(workers["workers"][0]["lost"], true);
     env.handoff(&["workers"]).says("lost");
+}
+
+#[test]
+fn a_query_that_is_not_understood_is_refused_with_its_place() {
+    let env = with_three();
+    let list = |query: &str| env.handoff(&["list", "--where", query]);
+    list("state=pending or state=failed")
+        .exits(2)
+        .says("\"or\" at character 15 joins no conditions");
+    list("state=pending issue=7")
+        .exits(2)
+        .says("`and` is missing before \"issue=7\" at character 15");
+    list("title~csv issue != 7")
+        .exits(2)
+        .says("`and` is missing before \"issue\" at character 11");
+    list("issue=7||8").exits(2).says("write issue=VALUE");
+    for (query, found) in [
+        ("state=pending AND issue=7|8", 2),
+        ("title~'csv or state=x and' and issue=7", 0),
+        ("title~CSV   and state=pending", 3),
+    ] {
+        let list = env.data(&["list", "--where", query]);
+        assert_eq!(list["total"], found, "{query}");
+    }
+}
+
+#[test]
+fn a_pause_that_takes_an_order_s_place_says_so() {
+    let env = with_three();
+    env.handoff(&with(&["set", "8", "after=7"])).success();
+    env.handoff(&with(&["pause", "8"]))
+        .success()
+        .says("until issue 7 has ended: the customer waits; that ends")
+        .says("git handoff resume 8 --as orchestrator");
+    env.handoff(&["status"]).says("`git handoff resume 8");
+    env.handoff(&with(&["pause", "10"])).success();
+    env.handoff(&with(&["resume", "--where", "issue=8|10"]))
+        .success()
+        .says("issue 8: done")
+        .says("issue 10: done");
+    env.handoff(&["verify"]).success();
+}
+
+#[test]
+fn a_link_to_itself_is_refused_and_one_is_taken_back() {
+    let env = with_three();
+    let set = |words: &[&'static str]| env.handoff(&with(&[&["set"], words].concat()));
+    set(&["8", "duplicate_of=8"])
+        .exits(1)
+        .says("duplicate_of=8 of issue 8 names the issue itself");
+    let unknown = set(&["8", "split_from=77"]).exits(1);
+    lacks(&unknown.says("there is no issue 77"), "case counts");
+    set(&["8", "split_into=7"])
+        .exits(1)
+        .says("git handoff set 7 split_from=8");
+    set(&["8", "duplicate_of=7"]).success();
+    set(&["7", "duplicate_of=8"]).exits(1).says("lead back");
+    set(&["8", "duplicate_of=none"])
+        .success()
+        .says("issue 8: done, duplicate_of 7 → none  commit ");
+    env.handoff(&["status", "7"])
+        .says("issue 8 is no longer a duplicate of this one");
+    let issue = env.data(&["status", "8"]);
+    assert!(issue["known"]["duplicate_of"].is_null(), "{issue:#}");
+    set(&["8", "duplicate_of=none"])
+        .success()
+        .says("issue 8: unchanged, duplicate_of is none");
+    set(&["7", "duplicate_of=8"]).success();
+    set(&["7", "priority=high", "priority=low"])
+        .exits(2)
+        .says("\"priority\" is given two values");
+    let why = ["--as", "implementer-agent", "--reason", "so"];
+    env.handoff(&[&["set", "7", "priority=low"][..], &why].concat())
+        .exits(1)
+        .says("implementer-agent cannot set priority of issue 7");
+    env.handoff(&["verify"]).success();
+}
+
+#[test]
+fn the_command_that_resumes_an_agent_can_be_typed() {
+    let env = with_three();
+    env.handoff(&with(&["pause", "--agent", "prep-agent"]))
+        .success();
+    env.handoff(&["claim", "--next", "--as", "prep-agent"])
+        .says("`git handoff resume --agent prep-agent --as orchestrator --reason WHY`");
+    env.handoff(&["show", "99.1"])
+        .exits(6)
+        .says("`git handoff list`");
+    env.handoff(&["show", "8.7"])
+        .exits(6)
+        .says("`git handoff status 8`");
+    env.handoff(&["set", "8", "--as", "orchestrator", "--reason", "x"])
+        .exits(2)
+        .says("labels=urgent --reason WHY");
 }

@@ -386,7 +386,7 @@ fn an_issue_that_its_merge_closed_is_validated_and_closed() {
     // Who reads the event knows who can go on, and how.
     env.handoff(&["next", "12"])
         .success()
-        .says("git handoff reopen 12");
+        .says("git handoff resume 12");
 
     // What the ledger completed stays so.
     let env = test_support::workflow::completed(|_| Format::Xml);

@@ -51,7 +51,7 @@ fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
         "cancel", "reassign", "retry" => ReceiptView, commands::each::EachView, ReplayedView;
         "set" => commands::each::EachView, ReplayedView;
         "pause" => ReceiptView, commands::pause::PausesView, commands::each::EachView, ReplayedView;
-        "resume" => ReceiptView, commands::pause::PausesView, ReplayedView;
+        "resume" => ReceiptView, commands::pause::PausesView, commands::each::EachView, ReplayedView;
          "block", "fail", "send" => ReceiptView, ReplayedView, LeftView;
         "archive" => commands::archive::ArchiveView, ReplayedView;
         "check" => commands::check::CheckView;

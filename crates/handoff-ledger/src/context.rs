@@ -38,11 +38,17 @@ impl IssueReport {
     /// # Errors
     /// [`LedgerError`] if something can't be read.
     pub fn new(
-        issue: Issue,
+        mut issue: Issue,
         folder: &IssueFolder<'_>,
         rules: &Rules<'_>,
         now: Moment,
     ) -> Result<Self, LedgerError> {
+        // A pause that is over stays on record until the next claim.
+        if let Some(paused) = &issue.paused
+            && !folder.lasts(paused)?
+        {
+            issue.paused = None;
+        }
         let definition = rules.protocol().definition();
         let known = issue.known(definition);
         let sources = Told::of(issue.known_facts(definition), definition);

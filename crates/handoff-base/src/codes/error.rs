@@ -253,7 +253,7 @@ codes! {
 
         /// - cause: the issue is paused, and this agent is not handed its work
         /// - example: `git handoff claim 123.2` after `git handoff pause 123 --reason WHY`, or once the issue was closed on GitHub
-        /// - cure: go on with something else; an orchestrator, a person or the sender of the first handoff can run `git handoff reopen ISSUE --reason WHY`
+        /// - cure: go on with something else; an orchestrator, a person or the sender of the first handoff can run `git handoff resume ISSUE --reason WHY`
         IssuePaused = "issue_paused", PROTOCOL;
 
         /// - cause: all work, an agent's or a protocol's is paused

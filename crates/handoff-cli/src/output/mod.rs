@@ -321,8 +321,7 @@ impl Output {
     /// A line for each pause beyond single issues, with the command that ends it.
     fn halts_text(&self) -> String {
         let each = self.halts.iter().map(|halt| {
-            let (scope, by) = (halt.scope.option(), &halt.by);
-            let command = format!("git handoff resume {scope} --as {by} --reason WHY");
+            let command = halt.scope.resume(&halt.by);
             format!("{halt}\n  to resume it: {}\n", self.command(&command))
         });
         each.collect()

@@ -6,7 +6,7 @@ use handoff::base::finding::Finding;
 use handoff::base::text::continued;
 use handoff::base::{ObjectId, short_id};
 use handoff::ledger::Done;
-use handoff::model::view::commands::{is_held_back, next_steps};
+use handoff::model::view::commands::{held_back, next_steps};
 use handoff::model::{
     Artifact, Change, Evidence, FailureContext, Handoff, IssueStatus, IssueSummary, NotApplicable,
     Receipt, Verdict, issue_folder,
@@ -139,7 +139,7 @@ impl<'a> WrittenView<'a> {
             next,
             warnings: &done.warnings,
             pushed: done.pushed.as_deref(),
-            is_held_back: is_held_back(&done.receipt),
+            is_held_back: held_back(&done.receipt).is_some(),
             receipt,
             instead: None,
         }

@@ -402,10 +402,7 @@ impl<'r> Snapshot<'r> {
         let Some(paused) = self.recorded_pause(key)? else {
             return Ok(None);
         };
-        let mut lasts = paused.after.is_empty();
-        for before in &paused.after {
-            lasts |= self.issue(key)?.ended(before)? != Some(true);
-        }
+        let lasts = self.issue(key)?.lasts(&paused)?;
         Ok(Some(paused).filter(|_| lasts))
     }
 
@@ -762,6 +759,15 @@ impl Parsed {
 }
 
 impl<'r> IssueFolder<'r> {
+    /// Whether a pause lasts: one until other issues end is over once they have.
+    pub(crate) fn lasts(&self, paused: &Paused) -> Result<bool, LedgerError> {
+        let mut lasts = paused.after.is_empty();
+        for before in &paused.after {
+            lasts |= self.ended(before)? != Some(true);
+        }
+        Ok(lasts)
+    }
+
     /// Opens an issue's folder in a ledger's tree.
     ///
     /// # Errors

@@ -13,6 +13,8 @@ use crate::record::{self, Halt, Issue, Paused, Record, Resumed, VERSION, View};
 use crate::refusal::{Refusal, RoleRefusal, StateRefusal};
 use crate::step::{FileChanges, Planned, StepEvent, Stop};
 
+const PAUSE: &str = "pause or resume";
+
 impl<E, V: View<E>> Planner<'_, E, V> {
     /// Pauses an open issue, except for some agents. A new pause replaces the old one.
     pub(super) fn pause(
@@ -82,7 +84,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             return Ok(None);
         }
         self.ensure_open(issue)?;
-        self.ensure_may_pause(about)?;
+        self.ensure_may_pause(about, PAUSE)?;
         self.ensure_newest(said_at, issue.goes_on_since(), "reopened")?;
         self.ensure_newest(said_at, issue.paused.as_ref().map(Paused::since), "paused")?;
         let stored = record::write(&paused);
@@ -99,7 +101,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         said_at: Moment,
     ) -> Result<Planned, Stop<E>> {
         let record = self.record(&self.id(issue.handoffs))?;
-        self.ensure_may_pause(&record)?;
+        self.ensure_may_pause(&record, PAUSE)?;
         let is_known = |since: Moment| said_at.timestamp() <= since.timestamp();
         if issue.goes_on_since().is_some_and(is_known) {
             return Err(StateRefusal::NotCompleted(self.key.clone()).into());
@@ -136,7 +138,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         said_at: Option<Moment>,
     ) -> Result<Planned, Stop<E>> {
         let about = self.record(&self.id(issue.handoffs))?;
-        self.ensure_may_pause(&about)?;
+        self.ensure_may_pause(&about, PAUSE)?;
         self.ensure_newest(said_at, Some(paused.since()), "paused")?;
         let waiting = self.held_back(&issue, &paused)?;
         self.resumed(&mut issue, Some(paused), reason, said_at);
@@ -319,7 +321,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         }
     }
 
-    pub(super) fn ensure_may_pause(&self, last: &Record) -> Result<(), Stop<E>> {
+    /// Refuses an agent that may not do this to the issue.
+    pub(super) fn ensure_may_pause(&self, last: &Record, done: &str) -> Result<(), Stop<E>> {
         let first = match last.id.number() {
             1 => last.clone(),
             _ => self.record(&self.id(1))?,
@@ -328,6 +331,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             return Ok(());
         }
         Err(RoleRefusal::NotPausedBy {
+            done: done.into(),
             issue: self.key.clone(),
             agent: self.step.by.clone(),
             sender: first.from,

@@ -43,7 +43,11 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let about = self.record(&self.id(issue.handoffs))?;
         let priority = self.settable(facts)?;
         self.ensure_open(&issue)?;
-        self.ensure_may_pause(&about)?;
+        let names = facts.keys().map(String::as_str);
+        let order = after.map(|_| "after");
+        let names = names.chain(order).chain(assignee.map(|_| "assignee"));
+        let names = names.collect::<Vec<_>>().join(", ");
+        self.ensure_may_pause(&about, &format!("set {names} of"))?;
         let given = assignee.map(|one| self.reassigned(&mut issue, one, reason));
         let mut given = given.transpose()?.flatten();
         let mut moved = match priority {
@@ -52,9 +56,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         };
         let definition = self.protocol.definition();
         let is_known = |(name, value): (&String, &Value)| {
-            issue
-                .fact(definition, name)
-                .is_some_and(|known| known.value == value)
+            let known = issue.fact(definition, name).map(|known| known.value);
+            known.unwrap_or(&Value::Null) == value
         };
         let is_known = facts.iter().all(is_known);
         let paused = match after {
@@ -78,6 +81,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.add_note(&mut issue, note).map_err(Refusal::from)?;
         let each = facts.iter().map(|(name, value)| match value {
             Value::String(text) => format!("{name}={}", quoted(text)),
+            Value::Null => format!("{name}=none"),
             other => format!("{name}={other}"),
         });
         let after = after.filter(|_| paused.is_some()).map(|after| {

@@ -78,6 +78,7 @@ impl Annotation {
     pub fn text(&self) -> String {
         let fact = |(name, value): (&String, &Value)| match value {
             Value::String(text) => format!("{name} {text}"),
+            Value::Null => format!("{name} none"),
             other => format!("{name} {other}"),
         };
         let facts: Vec<String> = self.facts.iter().map(fact).collect();

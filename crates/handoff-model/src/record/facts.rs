@@ -152,7 +152,8 @@ impl Issue {
             self.is_current(note).then_some((note, value))
         });
         match note {
-            Some((note, value)) => Some(KnownFact {
+            // A note without a value takes the fact back.
+            Some((note, value)) => (!value.is_null()).then_some(KnownFact {
                 value,
                 note: Some(note),
             }),

@@ -104,6 +104,14 @@ impl HaltScope {
             named => named.join(" "),
         }
     }
+
+    /// The command that ends the pause.
+    pub fn resume(&self, by: &AgentName) -> String {
+        format!(
+            "git handoff resume {} --as {by} --reason WHY",
+            self.option()
+        )
+    }
 }
 
 impl std::fmt::Display for HaltScope {

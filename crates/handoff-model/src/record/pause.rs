@@ -55,7 +55,11 @@ impl std::fmt::Display for Paused {
         }
         if !self.after.is_empty() {
             let keys: Vec<&str> = self.after.iter().map(IssueKey::as_str).collect();
-            write!(f, " until issue {} has ended", keys.join(", "))?;
+            let (s, have) = match keys[..] {
+                [_] => ("", "has"),
+                _ => ("s", "have"),
+            };
+            write!(f, " until issue{s} {} {have} ended", keys.join(", "))?;
         }
         write!(f, ": {reason}")
     }

@@ -39,11 +39,10 @@ impl Explained for QueueRefusal {
     fn explanation(&self) -> Explanation {
         match self {
             Self::NothingToClaim { found, .. } if found.halt.is_some() => {
-                let scope = found.halt.as_ref().map(|halt| halt.scope.option());
-                let scope = scope.unwrap_or_default();
-                ErrorCode::NothingToClaim.hint(hint!(
-                    "`git handoff wait --inbox` waits until it goes on; an orchestrator or a person runs `git handoff resume {} --reason WHY`",
-                    scope
+                let resume = found.halt.iter().map(|halt| halt.scope.resume(&halt.by));
+                let resume: String = resume.collect();
+                ErrorCode::NothingToClaim.hint(format!(
+                    "`git handoff wait --inbox` waits until it goes on; who paused it can run `{resume}`"
                 ))
             }
             Self::NothingToClaim { found, .. } => {

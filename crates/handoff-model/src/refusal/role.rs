@@ -40,8 +40,10 @@ pub enum RoleRefusal {
         sender: AgentName,
     },
     /// Another agent may pause and resume the issue.
-    #[error("{agent} cannot pause or resume issue {issue}, which {sender} opened")]
+    #[error("{agent} cannot {done} issue {issue}, which {sender} opened")]
     NotPausedBy {
+        /// `pause or resume`, or `set priority of`.
+        done: Box<str>,
         issue: IssueKey,
         agent: AgentName,
         sender: AgentName,

@@ -9,6 +9,7 @@ use handoff_protocol::{Event, IllegalEvent, State};
 
 use crate::record::{Halt, HaltScope, Paused};
 use crate::refusal::{listed, see_issue, time};
+use crate::view::commands;
 
 /// Events that no command causes.
 const NOT_COMMANDS: [Event; 2] = [Event::Exhaust, Event::Expire];
@@ -120,12 +121,13 @@ impl Explained for StateRefusal {
                 issue,
                 agent,
                 may_resume: true,
-                ..
-            } => ErrorCode::IssuePaused.hint(hint!(
-                "run `git handoff reopen {} --as {} --reason WHY`",
-                issue,
-                agent
-            )),
+                paused,
+            } => {
+                let by = agent.clone();
+                let paused = Paused { by, ..(**paused).clone() };
+                let resume = commands::resume(issue, &paused, "WHY");
+                ErrorCode::IssuePaused.hint(format!("run `{resume}`"))
+            }
             Self::Paused { issue, .. } => ErrorCode::IssuePaused
                 .hint(hint!("`git handoff next {}` says who can resume it", issue)),
             Self::Halted {
@@ -133,11 +135,7 @@ impl Explained for StateRefusal {
                 may_resume,
                 halt,
             } => ErrorCode::WorkPaused.hint(if *may_resume {
-                hint!(
-                    "run `git handoff resume {} --as {} --reason WHY`",
-                    halt.scope.option(),
-                    agent
-                )
+                format!("run `{}`", halt.scope.resume(agent)).into()
             } else {
                 hint!(
                     "wait: `git handoff wait --inbox` ends once it goes on; {} or a person resumes it",

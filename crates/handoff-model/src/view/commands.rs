@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::decision::{Advice, Choice, decider};
-use crate::record::{IssueStatus, OpenHandoff, Question, Record, View};
+use crate::record::{IssueStatus, OpenHandoff, Paused, Question, Record, View};
 use crate::step::Receipt;
 use crate::view::{choices, stuck_advice};
 
@@ -202,22 +202,23 @@ pub(crate) fn give_up(issue: &IssueKey, by: &AgentName) -> String {
     format!("git handoff cancel {issue} --as {by} --reason WHY")
 }
 
-/// The command that resumes a paused issue.
-pub fn resume(issue: &IssueKey, agent: &AgentName, why: &str) -> String {
-    format!(
-        "git handoff reopen {issue} --as {agent} --reason {}",
-        word(why)
-    )
+/// The command that ends an issue's pause, for who paused it.
+pub fn resume(issue: &IssueKey, paused: &Paused, why: &str) -> String {
+    let (by, why) = (&paused.by, word(why));
+    if paused.after.is_empty() {
+        return format!("git handoff resume {issue} --as {by} --reason {why}");
+    }
+    format!("git handoff set {issue} after=none --as {by} --reason {why}")
 }
 
 /// The default reason of a resumption.
 pub const RESUMED: &str = "the work goes on";
 
-/// Whether a receipt's handoff is held back because its issue is paused.
-pub fn is_held_back(receipt: &Receipt) -> bool {
+/// The pause of its issue that holds a receipt's handoff back, if any.
+pub fn held_back(receipt: &Receipt) -> Option<&Paused> {
     let (record, issue) = (&receipt.record, &receipt.issue);
     let goes_on = matches!(record.state, State::InProgress | State::Completed);
-    !goes_on && issue.held_back(&record.to).is_some()
+    issue.held_back(&record.to).filter(|_| !goes_on)
 }
 
 /// The commands that can come after a step.
@@ -227,9 +228,8 @@ pub fn next_steps(receipt: &Receipt) -> Vec<String> {
     if issue.status != IssueStatus::Open {
         return Vec::new();
     }
-    if is_held_back(receipt) {
-        let lead = receipt.lead.as_ref().unwrap_or(from);
-        return vec![resume(key, lead, RESUMED)];
+    if let Some(paused) = held_back(receipt) {
+        return vec![resume(key, paused, RESUMED)];
     }
     let contracts = |from: &AgentName, targets: &[(AgentName, Option<String>)]| {
         let one = |(to, kind): &(AgentName, Option<String>)| {
