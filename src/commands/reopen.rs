@@ -81,14 +81,15 @@ pub(super) fn reopen(
         Some(commit) => format!("issue {issue} is open again\n  commit {}\n", commit.short()),
         None => format!("issue {issue} was already reopened; nothing was written\n"),
     };
+    let mut needed = Vec::new();
     let mut receipt = ReceiptView::new(&done, output)?.with_text(text);
     if done.receipt.issue.open.is_empty() {
         // Nothing waits: an agent has to send, as every other view says.
         let (tip, key) = (ledger.tip()?, &done.receipt.issue.issue);
         let rules = tip.rules(done.receipt.issue.protocol.as_str())?;
-        let needed = of_folder(&tip.issue(key)?, rules.protocol(), now()?)?;
+        needed = of_folder(&tip.issue(key)?, rules.protocol(), now()?)?;
         if let Some(first) = needed.first() {
-            receipt = receipt.with_next(&first.next, output);
+            receipt = receipt.with_next(&first.next, &first.turn, output);
         }
     }
     output.answer(&receipt)?;

@@ -407,7 +407,7 @@ pub(super) fn deliver(
     let mut receipt = ReceiptView::new(&done, output)?;
     let unapproved = unapproved(ledger, &done.receipt.issue)?;
     if let Some(needed) = &unapproved {
-        receipt = receipt.with_next(&needed.next, output);
+        receipt = receipt.with_next(&needed.next, &needed.turn, output);
     }
     output.answer(&receipt)?;
     if let Some(needed) = &unapproved {

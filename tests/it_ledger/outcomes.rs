@@ -282,7 +282,9 @@ fn the_receipt_of_a_failure_names_who_decides() {
     let next = after_failure(&env, id, "@dotnet-specialist");
     assert_eq!(
         next,
-        format!("next: git handoff retry {id} --as @backend-specialist --reason WHY")
+        format!(
+            "next, for @backend-specialist: git handoff retry {id} --as @backend-specialist --reason WHY"
+        )
     );
     // The person, once no attempt is left, as `next` says.
     let env = with_protocol("task-breakdown");
@@ -308,7 +310,7 @@ fn the_receipt_of_a_failure_names_who_decides() {
     }
     assert_eq!(
         next,
-        format!("next: git handoff retry {id} --as operator --reason WHY")
+        format!("next, for operator: git handoff retry {id} --as operator --reason WHY")
     );
     run(&env, &format!("next {issue}")).says("--as operator");
 }

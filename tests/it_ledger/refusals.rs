@@ -458,7 +458,7 @@ fn what_was_rejected_or_cancelled_may_be_sent_again() {
     87.2 prep-agent → implementer-agent: rejected
       commit [commit]
     --- stderr
-    next: git handoff new --issue 87 --from prep-agent --to implementer-agent
+    next, for prep-agent: git handoff new --issue 87 --from prep-agent --to implementer-agent
     $ git handoff claim 87.2 --as implementer-agent
     --- stderr
     error: 87.2 is rejected: `claim` is not possible

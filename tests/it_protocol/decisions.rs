@@ -1000,7 +1000,7 @@ fn a_decision_to_ask_says_that_the_handoff_stays_blocked() {
     env.handoff(&block).success();
     env.handoff(&["next", "87", "--apply", "--as", "orchestrator"])
         .success()
-        .says("87.1 stays blocked until it is answered\nnext: git handoff answer 87.1 port=VALUE --as orchestrator\n");
+        .says("87.1 stays blocked until it is answered\nnext, for orchestrator: git handoff answer 87.1 port=VALUE --as orchestrator\n");
 }
 
 #[test]

@@ -3,10 +3,11 @@
 use std::ops::Deref;
 
 use handoff::base::finding::Finding;
+use handoff::base::ids::AgentName;
 use handoff::base::text::continued;
 use handoff::base::{ObjectId, short_id};
 use handoff::ledger::Done;
-use handoff::model::view::commands::{held_back, next_steps};
+use handoff::model::view::commands::{held_back, next_agent, next_steps};
 use handoff::model::{
     Artifact, Change, Evidence, FailureContext, Handoff, IssueStatus, IssueSummary, NotApplicable,
     Receipt, Verdict, issue_folder,
@@ -40,6 +41,9 @@ pub struct WrittenView<'a> {
     warnings: &'a [Finding],
     #[serde(skip)]
     pushed: Option<&'a str>,
+    /// Whose turn it is.
+    #[serde(skip)]
+    turn: &'a AgentName,
     /// Whether the next step is to resume the issue.
     #[serde(skip)]
     is_held_back: bool,
@@ -100,8 +104,9 @@ impl<'a> ReceiptView<'a> {
         self
     }
 
-    /// Sets the next command.
-    pub fn with_next(mut self, next: &str, output: &Output) -> Self {
+    /// Sets the next command, and the agent that gives it.
+    pub fn with_next(mut self, next: &str, turn: &'a AgentName, output: &Output) -> Self {
+        self.written.turn = turn;
         self.written.next = vec![output.command(next)];
         self
     }
@@ -109,7 +114,8 @@ impl<'a> ReceiptView<'a> {
     /// Sets the command that resumes what is held back.
     pub fn held_back(mut self, next: &str, output: &Output) -> Self {
         self.written.is_held_back = true;
-        self.with_next(next, output)
+        let turn = self.written.turn;
+        self.with_next(next, turn, output)
     }
 }
 
@@ -139,6 +145,7 @@ impl<'a> WrittenView<'a> {
             next,
             warnings: &done.warnings,
             pushed: done.pushed.as_deref(),
+            turn: next_agent(&done.receipt),
             is_held_back: held_back(&done.receipt).is_some(),
             receipt,
             instead: None,
@@ -161,10 +168,12 @@ impl<'a> WrittenView<'a> {
     /// commands.
     pub fn say_next_contracts(&self, contracts: &[NextContract], output: &mut Output) {
         self.say_warnings(output);
-        // The caller's part is done: another agent makes the next claim.
-        let first = match self.receipt.record.state {
+        let record = &self.receipt.record;
+        let is_own = record.latest().is_some_and(|last| last.by == *self.turn);
+        // The caller's part is done if another agent makes the next step.
+        let first = match record.state {
             _ if self.is_held_back => "to resume it:".to_owned(),
-            State::Pending => format!("next, for {}:", self.receipt.record.to),
+            state if state == State::Pending || !is_own => format!("next, for {}:", self.turn),
             // The agent chooses between outcomes.
             _ if contracts.iter().filter(|c| c.send.is_some()).count() > 1 => {
                 "choose one:".to_owned()

@@ -300,6 +300,18 @@ pub fn next_steps(receipt: &Receipt) -> Vec<String> {
     }
 }
 
+/// The agent whose turn it is after a step: it gives the next commands.
+pub fn next_agent(receipt: &Receipt) -> &AgentName {
+    let record = &receipt.record;
+    let lead = receipt.lead.as_ref().unwrap_or(&record.from);
+    match record.state {
+        State::Dead | State::Blocked | State::Failed => lead,
+        State::Cancelled if is_terminated(receipt) => lead,
+        State::Rejected | State::Cancelled => &record.from,
+        State::Pending | State::InProgress | State::Completed => &record.to,
+    }
+}
+
 /// Whether a handoff was cancelled by a decision to end its issue.
 fn is_terminated(receipt: &Receipt) -> bool {
     let mut decisions = receipt.issue.decisions.iter().rev();
