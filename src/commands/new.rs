@@ -84,7 +84,7 @@ impl Arguments {
         let protocol = rules.protocol();
         let worker = context.worker(&repository)?;
         let by = holder(&from, worker.as_ref());
-        let known = known(&repository, protocol, &folder, by, &to, (branch, now))?;
+        let known = known(&repository, protocol, (&tip, &key), by, &to, (branch, now))?;
         let mut held = issue.iter().flat_map(|issue| issue.held_by(&from));
         let known = if held.next().is_some() {
             before_work(&known, protocol)

@@ -196,7 +196,7 @@ fn what_send_would_write_is_checked_with_the_same_options() {
         "check --issue PROJ-9 --to reviewer --as coder --set branch=nowhere",
     )
     .says("there is no branch \"nowhere\" here")
-    .says("(csv, main, second), or make it: `git switch -c nowhere`");
+    .says("(csv, second), or make it: `git switch -c nowhere`");
     // Without a commit, no other branch can be named or made.
     let empty = env.root().join("empty");
     env.git(env.root(), &["init", "-q", "-b", "main", "empty"]);

@@ -186,7 +186,9 @@ fn a_claim_says_whether_the_branch_is_here() {
     let branch = facts["branch"].as_str().unwrap();
     let page = before_the_contract(&env, "claim 87.2 --as implementer-agent");
     assert!(
-        page.contains(&format!("\n  branch: {branch} is not in this clone\n")),
+        page.contains(&format!(
+            "\n  branch: {branch} is not in this clone (`git fetch`)\n"
+        )),
         "{page}"
     );
     env.git(&env.repo(), &["branch", branch]);

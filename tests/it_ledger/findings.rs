@@ -731,3 +731,107 @@ fn an_answer_is_given_member_by_member() {
     answer("findings.0.text=It has one").success();
     env.assert_sound();
 }
+
+/// What is checked out may be another issue's: then its branch is not filled in, and it is said why.
+#[test]
+fn the_branch_of_another_issue_is_not_filled_in() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init", "--protocol", "review"]).success();
+    env.git(&env.repo(), &["switch", "-q", "-c", "csv"]);
+    commit(&env, "The parcels as CSV");
+    hand(&env, "coder", "reviewer", &["branch=csv", "summary=Done"]).success();
+    let opens = "send --issue 8 --to coder --as maintainer --set summary=Wanted";
+    let words = opens.split(' ').chain(["--set", HEADER]);
+    let words: Vec<&str> = words.collect();
+    let (more, answer) = (
+        ["--issue", "8", "--to", "reviewer", "--as", "coder"],
+        r#"findings={"finding":"F1","text":"There"}"#,
+    );
+    env.handoff(&words).success();
+    env.claim("8", "coder").success();
+    let others = |issue: &str| {
+        let shown = run(&env, "prime --as coder").success().stdout;
+        assert!(shown.contains("branch: "), "{shown}");
+        let send = ["--set", "summary=Done", "--set", answer];
+        let ran = env
+            .handoff(&[&["send"], &more[..], &send].concat())
+            .exits(3);
+        ran.says(&format!(
+            "which is checked out here, is the branch of issue {issue}"
+        ))
+        .says("check out the branch of issue 8, or name it with --set branch=NAME");
+    };
+    others("7");
+    // Also if the other issue has ended, or has given the branch its name only.
+    env.claim("7", "reviewer").success();
+    hand(&env, "reviewer", "end", &["summary=Good"]).success();
+    others("7");
+    env.git(&env.repo(), &["switch", "-q", "-c", "fix/7-more"]);
+    others("7");
+    env.git(&env.repo(), &["switch", "-q", "-c", "fix/8-header", "main"]);
+    commit(&env, "The header");
+    let send = ["--set", "summary=Done", "--set", answer];
+    env.handoff(&[&["send"], &more[..], &send].concat())
+        .success();
+    env.assert_sound();
+}
+
+/// Issue 87, whose implementer is at work on a branch that prep-agent named.
+fn in_work() -> TestEnvironment {
+    let env = TestEnvironment::with_ledger();
+    env.send(sample("issue-manager-to-prep-agent", Format::Xml, 87))
+        .success();
+    env.claim("87", "prep-agent").success();
+    env.send(sample("prep-agent-to-implementer-agent", Format::Xml, 87))
+        .success();
+    env.claim("87", "implementer-agent").success();
+    env
+}
+
+/// Work on another branch than the issue's goes on it, and a branch may have to be fetched.
+#[test]
+fn work_on_another_branch_has_a_way_on() {
+    let env = in_work();
+    let git = |args: &[&str]| env.git(&env.repo(), args);
+    let send = "send --issue 87 --to reviewer-agent --as implementer-agent --set summary=s --set tests_added=1 \
+        --set coverage=80% --set pr_number=5 --set pr_url=https://github.com/quayside/parcel-desk/pull/5";
+    let send: Vec<&str> = send.split_whitespace().collect();
+    let branch = "enhancement/87-csv-export";
+    git(&["remote", "add", "origin", "nowhere"]);
+    env.handoff(&send)
+        .exits(3)
+        .says("there is no branch \"enhancement/87-csv-export\" here, or where origin was fetched last")
+        .says("fetch it: `git fetch origin`; if nobody pushed it, make it: `git switch -c");
+    git(&["remote", "remove", "origin"]);
+    git(&["branch", branch]);
+    git(&["switch", "-q", "-c", "mine"]);
+    commit(&env, "The export");
+    let way = format!("what is on mine comes with `git switch {branch}` and `git merge mine`");
+    env.handoff(&send).exits(3).says(&way);
+    git(&["switch", "-q", branch]);
+    git(&["merge", "-q", "mine"]);
+    env.handoff(&send).success();
+    env.assert_sound();
+}
+
+/// If an earlier contract named the wrong branch, its agent asks a person, who notes the right one.
+#[test]
+fn a_fact_that_only_a_person_corrects_is_asked_about() {
+    let env = in_work();
+    let name = "implementer-agent-to-reviewer-agent";
+    let contract = || json_of(name, &[("/branch", json!("mine"))]);
+    let wrong = refused(&env, &[], contract());
+    assert_eq!(wrong.says(), (4, "inconsistent"));
+    let ask = "git handoff block 87.2 --as implementer-agent --reason";
+    assert!(wrong.hint.contains(ask), "{}", wrong.hint);
+    run(&env, &format!("{} mine", &ask["git handoff ".len()..]))
+        .says("next, for orchestrator: git handoff answer 87.2 ANSWER --as orchestrator");
+    run(
+        &env,
+        "annotate 87 --as maintainer --fact branch=mine --note right",
+    );
+    run(&env, "answer 87.2 noted --as maintainer");
+    env.claim("87", "implementer-agent").success();
+    sent(&env, contract());
+    env.assert_sound();
+}

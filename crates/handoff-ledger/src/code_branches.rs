@@ -5,13 +5,74 @@ use std::collections::BTreeSet;
 use handoff_base::Moment;
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_model::{BranchPatterns, Issue, IssueStatus, OpenHandoff};
-use handoff_protocol::State;
+use handoff_model::{BranchPatterns, Issue, IssueStatus, OpenHandoff, View};
+use handoff_protocol::{BRANCH, State};
 
 use super::error::LedgerError;
 use super::snapshot::Snapshot;
 
+/// The maximum number of issues searched for a branch.
+const LOOK_THROUGH: usize = 2000;
+
 impl Snapshot<'_> {
+    /// The open issues with a code branch; if there is none, those that ended and were not
+    /// cancelled.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if an issue can't be read.
+    pub fn issues_on(&self, branch: &str) -> Result<Vec<IssueKey>, LedgerError> {
+        let found = self.having(branch, self.open()?.iter().map(open_issue))?;
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        let all = self.issues_within(LOOK_THROUGH).unwrap_or_default();
+        self.having(branch, all.into_iter())
+    }
+
+    /// The issues besides this one that have a code branch, or that it is named after.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if an issue can't be read.
+    pub fn others_on(&self, branch: &str, key: &IssueKey) -> Result<Vec<IssueKey>, LedgerError> {
+        let mut found = self.issues_on(branch)?;
+        let patterns = self.branch_patterns()?;
+        let named = patterns.issue(branch);
+        let named = named.filter(|_| !patterns.is_named_after(branch, key));
+        if let Some(named) = named.filter(|named| !found.contains(named))
+            && self.issue(&named)?.issue()?.is_some()
+        {
+            found.push(named);
+        }
+        found.retain(|other| other != key);
+        Ok(found)
+    }
+
+    /// Which of these issues have a branch: by their facts, or by the name `handoff/ISSUE` that
+    /// `work` uses.
+    fn having(
+        &self,
+        branch: &str,
+        keys: impl Iterator<Item = IssueKey>,
+    ) -> Result<Vec<IssueKey>, LedgerError> {
+        let by_name = branch.strip_prefix("handoff/");
+        let keys: BTreeSet<IssueKey> = keys.take(LOOK_THROUGH).collect();
+        let mut found = Vec::new();
+        for key in keys {
+            let Some(issue) = self.issue(&key)?.issue()? else {
+                continue;
+            };
+            let rules = self.rules(issue.protocol.as_str())?;
+            let is_it = match issue.fact(rules.protocol().definition(), BRANCH) {
+                Some(known) => known.value.as_str() == Some(branch),
+                None => by_name == Some(key.as_str()),
+            };
+            if is_it && issue.status != IssueStatus::Cancelled {
+                found.push(key);
+            }
+        }
+        Ok(found)
+    }
+
     /// The patterns of the ledger's protocols for branches named after issues.
     ///
     /// # Errors

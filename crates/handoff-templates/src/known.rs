@@ -2,12 +2,12 @@
 
 use chrono::TimeDelta;
 use handoff_base::Moment;
-use handoff_base::ids::AgentName;
+use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::pointer::parts;
 use handoff_base::text::counted;
 use handoff_contract::FILL;
 use handoff_git::Repository;
-use handoff_ledger::{IssueFolder, LedgerError, base_branch};
+use handoff_ledger::{IssueFolder, LedgerError, Snapshot, base_branch};
 use handoff_model::planner::{Holder, shown_commit};
 use handoff_model::{Filled, Issue, Question, Record, ReviewFinding, Task, TaskName, View};
 use handoff_protocol::{BASE, FixFields, GivenFields, Protocol, TaskState};
@@ -32,18 +32,19 @@ const COMMITS: usize = 1000;
 pub fn known(
     repository: &Repository,
     protocol: &Protocol,
-    folder: &IssueFolder<'_>,
+    (tip, key): (&Snapshot<'_>, &IssueKey),
     from: Holder<'_>,
     to: &AgentName,
     (branch, now): (Option<&str>, Moment),
 ) -> Result<Known, LedgerError> {
+    let folder = &tip.issue(key)?;
     let issue = folder.issue()?;
     let parties = (from, to);
     let mut known = known_at_tip(repository, protocol, folder, issue.as_ref(), parties, now)?;
     if let Some(branch) = branch {
         known.insert("branch".to_owned(), json!(branch));
     }
-    let known = with_current_branch(repository, known);
+    let known = with_current_branch(repository, (tip, key), known)?;
     let mut known = with_workspace(repository, known);
     let branch = known.get("branch").and_then(Value::as_str);
     let of_issue = issue.as_ref().map(|issue| (issue, protocol.definition()));
@@ -64,16 +65,26 @@ pub fn known(
     Ok(known)
 }
 
-/// Adds the current branch as the code branch, if none is known.
-pub fn with_current_branch(repository: &Repository, mut known: Known) -> Known {
+/// Adds the current branch as the code branch, if none is known and it is not another issue's.
+///
+/// # Errors
+/// [`LedgerError`] when the issues can't be read.
+pub fn with_current_branch(
+    repository: &Repository,
+    (tip, key): (&Snapshot<'_>, &IssueKey),
+    mut known: Known,
+) -> Result<Known, LedgerError> {
     if known.get("branch").is_none()
         && let Some(current) = repository.current_branch()
         && known.get(BASE).and_then(Value::as_str) != Some(&*current)
         && repository.base_branch().is_some_and(|base| base != current)
     {
-        known.insert_new(Filled::Branch, json!(current));
+        known.others = tip.others_on(&current, key)?;
+        if known.others.is_empty() {
+            known.insert_new(Filled::Branch, json!(current));
+        }
     }
-    known
+    Ok(known)
 }
 
 /// Adds the worktree in which the code branch is checked out, if none is known.

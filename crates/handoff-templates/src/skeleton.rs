@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use handoff_base::ids::IssueKey;
 use handoff_contract::{BY_SEND, FILL};
 use handoff_model::Filled;
 use serde_json::Value;
@@ -17,6 +18,8 @@ pub struct Known {
     by_send: BTreeSet<String>,
     /// The base branch; without it, the repository reveals nothing about the work.
     pub base: Option<String>,
+    /// The other issues that the current branch belongs to, so that it was not filled in.
+    pub others: Vec<IssueKey>,
     /// The commit under review, for a review by this sender.
     pub reviewed: Option<String>,
 }
@@ -69,6 +72,7 @@ impl Known {
             answered: all(self.answered),
             by_send: self.by_send,
             base: self.base,
+            others: self.others,
             reviewed: self.reviewed,
         }
     }

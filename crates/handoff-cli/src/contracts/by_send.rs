@@ -98,13 +98,12 @@ pub fn filled(
     let branch = open
         .probe("/branch")
         .filter(|branch| !branch.contains(FILL));
-    let folder = tip.issue(&issue)?;
     let at = (branch.as_deref(), now()?);
     let by = Holder {
         agent: &from,
         worker,
     };
-    let known = known(repository, protocol, &folder, by, &to, at)?;
+    let known = known(repository, protocol, (tip, &issue), by, &to, at)?;
     let told = skeleton(&open.rules, kind, &known)?;
     let value = |pointer: &str| {
         let value = told.pointer(pointer)?;

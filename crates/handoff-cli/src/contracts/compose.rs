@@ -9,7 +9,7 @@ use handoff::ledger::{DEFAULT_BRANCH, Overview, OverviewLimits, Rules, Snapshot,
 use handoff::model::branches::short_name;
 use handoff::model::planner::Holder;
 use handoff::model::{LeaseRefusal, View, not_held_in};
-use handoff::protocol::Protocol;
+use handoff::protocol::{BRANCH, Protocol};
 use handoff::templates::{Known, known};
 use serde_json::Value;
 
@@ -124,6 +124,8 @@ pub struct Composer<'a> {
     known: Known,
     wanted: Wanted<'a>,
     issue: &'a IssueKey,
+    /// Whether the issue has a code branch.
+    is_branch_known: bool,
     /// Why the sender may not send, if it certainly does not hold the handoff.
     not_held: Option<LeaseRefusal>,
 }
@@ -149,7 +151,7 @@ impl<'a> Composer<'a> {
         let known = known(
             repository,
             protocol,
-            &folder,
+            (tip, issue),
             Holder {
                 agent: wanted.from,
                 worker,
@@ -157,8 +159,14 @@ impl<'a> Composer<'a> {
             wanted.to,
             when,
         )?;
+        let definition = protocol.definition();
+        let fact = state
+            .as_ref()
+            .and_then(|issue| issue.fact(definition, BRANCH));
+        let is_branch_known = fact.is_some();
         let not_held = state.and_then(|issue| not_held_in(&issue, protocol, wanted.from));
         Ok(Self {
+            is_branch_known,
             not_held,
             repository,
             rules,
@@ -230,12 +238,15 @@ impl<'a> Composer<'a> {
     /// code branch has no commits.
     fn not_told(&self) -> Result<Option<NotTold>, Failure> {
         let Some(branch) = self.known.get("branch").and_then(Value::as_str) else {
-            return Ok(None);
+            return self.branch_of_others();
         };
         if self.repository.code(branch).is_none() {
             let mut here = self.repository.local_branches(MOST_BRANCHES);
-            here.retain(|name| name != DEFAULT_BRANCH);
+            let base = self.known.base.as_deref();
+            here.retain(|name| name != DEFAULT_BRANCH && Some(name.as_str()) != base);
             let make = format!("make it: `git switch -c {}`", word(branch));
+            let fetch = "fetch it: `git fetch origin`; if nobody pushed it, ";
+            let fetch = self.repository.remote_url("origin").map_or("", |_| fetch);
             let names = OF_THE_WORK;
             return Ok(Some(NotTold {
                 pointers: self.wanted.places_of(&self.rules, &self.known, &names)?,
@@ -243,10 +254,12 @@ impl<'a> Composer<'a> {
                 fix: if self.repository.is_without_commits() {
                     "make the first: `git commit`".to_owned()
                 } else if here.is_empty() {
-                    make
+                    format!("{fetch}{make}")
                 } else {
                     let here = here.join(", ");
-                    format!("name one that is there with --set branch=NAME ({here}), or {make}")
+                    format!(
+                        "{fetch}name one that is there with --set branch=NAME ({here}), or {make}"
+                    )
                 },
             }));
         }
@@ -284,8 +297,44 @@ impl<'a> Composer<'a> {
                 .wanted
                 .places_of(&self.rules, &self.known, &[COMMITS, "commit_ids"])?,
             why: format!("branch {branch} has no commits of its own yet"),
-            fix: "commit the work on it first, or name the right branch with --set branch=NAME"
-                .to_owned(),
+            fix: match self
+                .repository
+                .current_branch()
+                .filter(|here| here != branch)
+            {
+                Some(here) if self.is_branch_known => format!(
+                    "commit the work on it first; what is on {here} comes with `git switch {}` and `git merge {}`",
+                    word(branch),
+                    word(&here)
+                ),
+                _ => "commit the work on it first, or name the right branch with --set branch=NAME"
+                    .to_owned(),
+            },
+        }))
+    }
+
+    /// Why the current branch is not filled in, if it belongs to other issues.
+    fn branch_of_others(&self) -> Result<Option<NotTold>, Failure> {
+        let others: Vec<&str> = self.known.others.iter().map(IssueKey::as_str).collect();
+        let Some(current) = self
+            .repository
+            .current_branch()
+            .filter(|_| !others.is_empty())
+        else {
+            return Ok(None);
+        };
+        Ok(Some(NotTold {
+            pointers: self
+                .wanted
+                .places_of(&self.rules, &self.known, &OF_THE_WORK)?,
+            why: format!(
+                "{current}, which is checked out here, is the branch of issue {}",
+                others.join(", ")
+            ),
+            fix: format!(
+                "check out the branch of issue {}, or name it with --set branch=NAME",
+                self.issue
+            ),
         }))
     }
 

@@ -262,7 +262,7 @@ impl Onward<'_, '_> {
         work: Option<&Record>,
     ) -> Result<(), Failure> {
         let (key, known) = self.known(next, agent, work)?;
-        let known = with_current_branch(self.repository, known);
+        let known = with_current_branch(self.repository, (self.tip, &key), known)?;
         let known = with_workspace(self.repository, known);
         let wanted = Wanted {
             kind: Some(next.contract_type.as_str()).filter(|_| next.names_type),

@@ -376,9 +376,11 @@ pub fn branch_text(branch: &WorkBranch) -> String {
         (Some(here), _) => format!("branch: {name} at {}", short_id(here)),
         (None, Some(sent)) => {
             let sent = short_id(sent);
-            format!("branch: {name} is not in this clone; it was at {sent} when this was sent")
+            format!(
+                "branch: {name} is not in this clone (`git fetch`); it was at {sent} when this was sent"
+            )
         }
-        (None, None) => format!("branch: {name} is not in this clone"),
+        (None, None) => format!("branch: {name} is not in this clone (`git fetch`)"),
     }
 }
 

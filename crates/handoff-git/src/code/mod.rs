@@ -59,8 +59,8 @@ impl Repository {
         if self.is_without_commits() {
             return format!("there is no branch {branch}: the repository has no commit yet");
         }
-        let origin = self.remote_url("origin").map(|_| ", here or on origin");
-        let origin = origin.unwrap_or(" here");
+        let origin = self.remote_url("origin");
+        let origin = origin.map_or(" here", |_| " here, or where origin was fetched last");
         format!("there is no branch {branch}{origin}")
     }
 

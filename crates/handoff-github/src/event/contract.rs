@@ -423,7 +423,8 @@ impl Work<'_, '_, '_> {
             agent: from,
             worker: None,
         };
-        let mut known = known(ledger.repository(), protocol, &folder, by, to, branch)?;
+        let of = (&tip, &self.key);
+        let mut known = known(ledger.repository(), protocol, of, by, to, branch)?;
         // This program does not run in the agent's workspace.
         known.remove("workspace_path");
         if let Some(issue) = folder.issue()? {

@@ -67,6 +67,15 @@ impl Broken<'_> {
         let terms = self.rule.compare.terms().into_iter();
         terms.filter_map(Term::place).map(first_place)
     }
+
+    /// The facts that the rule compares.
+    pub(crate) fn facts(&self) -> impl Iterator<Item = &str> {
+        let terms = self.rule.compare.terms().into_iter();
+        terms.filter_map(|term| match term.subject() {
+            Subject::Fact(name, _) => Some(name.as_str()),
+            _ => None,
+        })
+    }
 }
 
 /// The rules that a contract breaks by itself, without its issue.

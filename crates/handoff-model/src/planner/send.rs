@@ -458,8 +458,16 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let known = consistency::known(self.protocol, kind, value, &ground);
         let broken = known.map_err(Stop::Unreadable)?;
         if broken.iter().any(|broken| broken.finding.is_error()) {
+            let by = &self.step.by;
+            let may = |fact: &str| ground.definition.may_note(fact, by, ground.is_proved);
+            let is_others = broken
+                .iter()
+                .flat_map(consistency::Broken::facts)
+                .any(|fact| !may(fact));
+            let held = held.filter(|_| is_others);
             return Err(ContractRefusal::Inconsistent {
                 issue: self.key.clone(),
+                asks: held.map(|held| Box::new((held.id.clone(), by.clone()))),
                 findings: broken.into_iter().map(|broken| broken.finding).collect(),
             }
             .into());

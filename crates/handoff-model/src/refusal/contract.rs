@@ -53,6 +53,8 @@ pub enum ContractRefusal {
     Inconsistent {
         issue: IssueKey,
         findings: Vec<Finding>,
+        /// The handoff that the sender holds, and the sender, if only others may correct a fact.
+        asks: Option<Box<(HandoffId, AgentName)>>,
     },
     /// The status of the sender's work does not allow the decision.
     #[error("`{field}` cannot be {value} after {id}, whose status is {status}")]
@@ -114,7 +116,20 @@ impl Explained for ContractRefusal {
                     issue
                 ))
                 .findings(findings),
-            Self::Inconsistent { issue, findings } => ErrorCode::Inconsistent
+            Self::Inconsistent {
+                findings,
+                asks: Some(asks),
+                ..
+            } => ErrorCode::Inconsistent
+                .hint(hint!(
+                    "correct the contract; if what is known is wrong, ask a person to note that: `git handoff block {} --as {} --reason 'WHAT IS RIGHT, AND WHY'`",
+                    asks.0,
+                    asks.1
+                ))
+                .findings(findings),
+            Self::Inconsistent {
+                issue, findings, ..
+            } => ErrorCode::Inconsistent
                 .hint(hint!(
                     "correct the contract; if the issue has changed, say so first: `git handoff annotate {} --fact NAME=VALUE --note 'WHY'`",
                     issue
