@@ -128,6 +128,40 @@ fn a_merge_must_be_on_the_remote() {
     desk.env.assert_sound();
 }
 
+/// Whatever the policy: a merge that lacks the work, or that only this clone has, is refused.
+#[test]
+fn a_false_merge_is_refused_where_contradictions_are_warnings() {
+    let desk = shared_under("warn");
+    let [first, second] = desk.work();
+    desk.git(&["push", "-q", "origin", BRANCH]);
+    desk.approved(&[&first, &second]);
+    let root = desk.git(&["rev-parse", "main"]);
+    for (strategy, why) in [
+        ("merge", "it is the first commit of all"),
+        ("squash", "it is the first commit of all"),
+        ("rebase", "it is the first commit of all"),
+    ] {
+        desk.env
+            .send(merged(root.trim(), strategy))
+            .exits(3)
+            .says("does not have the work of")
+            .says(why);
+    }
+    desk.git(&["checkout", "-q", "main"]);
+    desk.git(&["merge", "-q", "--no-ff", "--no-edit", BRANCH]);
+    let merge = desk.git(&["rev-parse", "HEAD"]);
+    desk.env
+        .send(merged(merge.trim(), "merge"))
+        .exits(3)
+        .says("is only here: it is not on origin's \"main\"");
+    desk.git(&["push", "-q", "origin", "main"]);
+    desk.env.send(merged(merge.trim(), "squash")).success();
+    assert!(desk.check("87.5", "merge").starts_with("contradicted"));
+    let gate = ["gate", "87", "--require", "validated"];
+    desk.env.handoff(&gate).success();
+    desk.env.assert_sound();
+}
+
 #[test]
 fn offline_what_the_remote_has_is_not_known() {
     let desk = shared();
@@ -309,4 +343,20 @@ fn an_invented_merge_passes_no_gate_where_nothing_is_checked() {
         "{}",
         closed.shown
     );
+}
+
+/// What a contract said that was cancelled is no longer known.
+#[test]
+fn a_cancelled_contract_contradicts_no_later_one() {
+    let desk = Desk::new("off");
+    let [first, second] = desk.work();
+    desk.approved(&[&first, &second]);
+    let wrong = "1234567890123456789012345678901234567890";
+    desk.env.send(merged(wrong, "squash")).success();
+    let by = ["cancel", "87.5", "--as", "validator-agent"];
+    let cancel = [&by[..], &["--reason", "the wrong commit"]].concat();
+    desk.env.handoff(&cancel).success();
+    let right = "2345678901234567890123456789012345678901";
+    desk.env.send(merged(right, "squash")).success();
+    desk.env.assert_sound();
 }

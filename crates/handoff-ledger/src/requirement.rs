@@ -323,6 +323,13 @@ fn place(
             commit: commit.to_ascii_lowercase(),
             tree: None,
         });
+        if let Some((merged, own)) = code.as_ref().zip(record.code.as_ref())
+            && lacks_work(repository, &record, merged, own)
+        {
+            let (merged, own) = (short_id(&merged.commit), short_id(&own.commit));
+            let why = format!("commit {merged} does not have the work, commit {own}");
+            return Ok(Some((false, why)));
+        }
         let base = base_branch(repository, known, None, None);
         return Ok(code.zip(base).and_then(|(code, base)| {
             let is_there = is_on(repository, &code, &base);
@@ -354,6 +361,18 @@ fn place(
         }
     };
     Ok(missing.map(|why| (false, why)))
+}
+
+/// Whether a merge that the record contradicts lacks the work, as far as this clone knows.
+fn lacks_work(repository: &Repository, record: &Record, merged: &Code, own: &Code) -> bool {
+    let is_false =
+        |one: &Evidence| one.check == Check::Merge && one.result == Verdict::Contradicted;
+    let (Ok(Named::Commit(merged)), Ok(own)) =
+        (repository.named(&merged.commit), own.commit.parse())
+    else {
+        return false;
+    };
+    record.evidence.iter().any(is_false) && !repository.has_work(merged, own).unwrap_or(true)
 }
 
 /// Whether a commit, by an abbreviated id, is on a branch, here or on `origin`.

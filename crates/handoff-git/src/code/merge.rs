@@ -10,6 +10,9 @@ use crate::objects::{ToOid, blob_id, object_id};
 use crate::repository::Repository;
 use crate::tree::{EntryKind, Tree};
 
+/// Why a root commit merged nothing.
+const FIRST: &str = "it is the first commit of all";
+
 struct Brief {
     parents: Vec<Oid>,
     message: Vec<u8>,
@@ -37,7 +40,10 @@ impl Repository {
     ) -> Result<Option<String>, FactError> {
         let parents = self.known(self.brief(merge.oid()))?.parents;
         let Some((first, others)) = parents.split_first().filter(|(_, o)| !o.is_empty()) else {
-            return Ok(Some("it has one parent, and a merge has two".to_owned()));
+            return Ok(Some(match parents[..] {
+                [] => FIRST.to_owned(),
+                _ => "it has one parent, and a merge has two".to_owned(),
+            }));
         };
         let Some(tip) = tip else { return Ok(None) };
         if self.has_commit(object_id(*first), tip)? {
@@ -53,6 +59,17 @@ impl Repository {
         ))
     }
 
+    /// Whether a commit has the work of a branch: its commits, or what a squash or a rebase of them
+    /// gives.
+    ///
+    /// # Errors
+    /// [`FactError`] when history is missing or can't be read.
+    pub fn has_work(&self, merge: ObjectId, tip: ObjectId) -> Result<bool, FactError> {
+        Ok(self.has_commit(merge, tip)?
+            || self.not_a_squash(merge, Some(tip))?.is_none()
+            || self.not_a_rebase(merge, Some(tip))?.is_none())
+    }
+
     /// Why a commit is not the squash of a branch; `None` if it is.
     ///
     /// # Errors
@@ -64,9 +81,10 @@ impl Repository {
     ) -> Result<Option<String>, FactError> {
         let parents = self.known(self.brief(merge.oid()))?.parents;
         let [parent] = parents[..] else {
-            return Ok(Some(
-                "it has several parents, and a squashed commit has one".to_owned(),
-            ));
+            return Ok(Some(match parents[..] {
+                [] => FIRST.to_owned(),
+                _ => "it has several parents, and a squashed commit has one".to_owned(),
+            }));
         };
         let Some(tip) = tip else { return Ok(None) };
         let before = object_id(parent);
@@ -111,7 +129,7 @@ impl Repository {
             return Ok(None);
         }
         let Some(&parent) = last.parents.first() else {
-            return Ok(Some("it is the first commit of all".to_owned()));
+            return Ok(Some(FIRST.to_owned()));
         };
         // A rebase drops commits that the base already contains.
         let added = self.added(object_id(parent), tip)?;

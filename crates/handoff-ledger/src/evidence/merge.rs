@@ -40,14 +40,8 @@ impl Judge<'_> {
             );
             return Ok(Found::because(self.not_merged(claim, text, &why)));
         }
-        match self.pushed(self.ground.base_branch.as_deref(), commit)? {
-            Pushed::Yes => {}
-            Pushed::Unknown(why) => return Ok(Found::Skipped(why)),
-            Pushed::No { why, fix } => {
-                let text = format!("{} {why}", quoted(text));
-                let finding = Finding::error(Check::Merge.code(), &claim.commit, text);
-                return Ok(Found::because(finding.fix(fix)));
-            }
+        if let Err(found) = self.merge_pushed(claim, text, commit)? {
+            return Ok(found);
         }
         *tip = match self.ground.merged {
             Merged::At(merged) => Some(merged),
@@ -75,7 +69,26 @@ impl Judge<'_> {
         Ok(Err(self.not_merged(claim, text, &why)))
     }
 
-    fn not_merged(&self, claim: &MergeClaim, text: &str, why: &str) -> Finding {
+    /// Whether `origin` has the merge, or what is found otherwise.
+    pub(super) fn merge_pushed(
+        &self,
+        claim: &MergeClaim,
+        text: &str,
+        commit: ObjectId,
+    ) -> Result<Result<(), Found>, FactError> {
+        let base = self.ground.base_branch.as_deref();
+        Ok(match self.pushed(base, commit)? {
+            Pushed::Yes => Ok(()),
+            Pushed::Unknown(why) => Err(Found::Skipped(why)),
+            Pushed::No { why, fix } => {
+                let text = format!("{} {why}", quoted(text));
+                let finding = Finding::error(Check::Merge.code(), &claim.commit, text);
+                Err(Found::because(finding.fix(fix)))
+            }
+        })
+    }
+
+    pub(super) fn not_merged(&self, claim: &MergeClaim, text: &str, why: &str) -> Finding {
         let text = format!("{} {why}", quoted(text));
         let base = self.named_base();
         Finding::error(Check::Merge.code(), &claim.commit, text).fix(format!(

@@ -5,9 +5,10 @@ use handoff_base::ObjectId;
 use handoff_base::finding::{Finding, Severity};
 use handoff_base::text::{quoted, word};
 use handoff_git::{FactError, GitError, Named};
+use handoff_model::evidence::Found;
 use handoff_protocol::{Check, Policy};
 
-use super::judge::Judge;
+use super::judge::{Judge, Merged};
 
 impl Judge<'_> {
     /// The findings about the commits that a contract names, if evidence is checked at all. They
@@ -22,7 +23,7 @@ impl Judge<'_> {
             findings.extend(known(self.off_branch())?);
         }
         if is_on(Check::Merge) {
-            findings.extend(known(self.off_base())?);
+            findings.extend(known(self.false_merge())?);
         }
         let policy = policy(Check::CommitsAdded);
         if policy != Policy::Off {
@@ -145,16 +146,30 @@ impl Judge<'_> {
         Ok(findings)
     }
 
-    /// The commit named as a merge, if it is not on the base branch.
-    fn off_base(&self) -> Result<Vec<Finding>, FactError> {
+    /// The commit named as a merge, if it is not on the base branch, nor pushed there, or does not
+    /// have the branch's work.
+    fn false_merge(&self) -> Result<Vec<Finding>, FactError> {
         let claim = self.claimed.kind.claims.as_ref();
         let claim = claim.and_then(|claims| claims.merge.as_ref());
         let (Some(claim), Some(text), Some(base)) = (claim, self.claimed.merge(), self.ground.base)
         else {
             return Ok(Vec::new());
         };
-        let found = self.merged_commit(claim, text, base)?;
-        Ok(found.err().into_iter().collect())
+        let commit = match self.merged_commit(claim, text, base)? {
+            Ok(commit) => commit,
+            Err(finding) => return Ok(vec![finding]),
+        };
+        if let Err(Found::Contradicted(findings)) = self.merge_pushed(claim, text, commit)? {
+            return Ok(findings);
+        }
+        match self.ground.merged {
+            Merged::At(tip) if !self.repository.has_work(commit, tip)? => {
+                let branch = self.named_branch();
+                let why = format!("does not have the work of {branch}, commit {}", tip.short());
+                Ok(vec![self.not_merged(claim, text, &why)])
+            }
+            _ => Ok(Vec::new()),
+        }
     }
 }
 

@@ -304,8 +304,8 @@ impl<V> Ground<'_, V> {
     }
 
     /// Adds the source of a fact to its name. Returns `false` if the fact no longer counts: it was
-    /// stated before the issue was reopened, by the contract that this one corrects, or by an agent
-    /// whom an event now contradicts.
+    /// stated before the issue was reopened, by the contract that this one corrects, by one that was
+    /// rejected or cancelled, or by an agent whom an event now contradicts.
     fn find_source<E>(&self, protocol: &Protocol, operand: &mut Operand<'_>) -> Result<bool, E>
     where
         V: View<E>,
@@ -331,12 +331,17 @@ impl<V> Ground<'_, V> {
             // Such a fact comes from several contracts.
             _ => return Ok(true),
         };
+        let mut is_withdrawn = false;
         for number in (1..=issue.handoffs).rev() {
             let Some(record) = self.view.record(number)? else {
                 continue;
             };
             let bytes = self.view.contract(&record)?;
             if states(protocol, &bytes, places) {
+                if record.is_turned_down() {
+                    is_withdrawn = true;
+                    continue;
+                }
                 operand.known_as += &format!(", by {} from {},", record.id, record.from);
                 let is_corrected = self.replaces == Some(number);
                 return Ok(!is_corrected
@@ -346,7 +351,7 @@ impl<V> Ground<'_, V> {
                         .is_none_or(|last| number > last.handoffs));
             }
         }
-        Ok(true)
+        Ok(!is_withdrawn)
     }
 }
 
