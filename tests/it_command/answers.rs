@@ -296,3 +296,18 @@ fn a_rejection_of_pending_code_outlives_its_handoff() {
     run(&env, "gate 7 --require approved,approved-by-person").success();
     env.assert_sound();
 }
+
+/// Whoever worked on it when it was cancelled is told by the next command, who did it and why.
+#[test]
+fn a_cancellation_is_told_at_the_next_command() {
+    let env = in_review();
+    run(&env, "cancel 7.1 --as maintainer --reason obsolete").success();
+    let why = "7.1 was cancelled by maintainer: \"obsolete\"";
+    let send = "send --to coder --as reviewer --set summary=No";
+    let failed = run(&env, send).exits(2);
+    failed.says(&format!("error: reviewer holds nothing here: {why}"));
+    let env = in_review();
+    run(&env, "cancel 7.1 --as maintainer --reason obsolete").success();
+    hand(&env, "reviewer", "end", &["summary=Good"]).says(why);
+    run(&env, send).exits(2);
+}

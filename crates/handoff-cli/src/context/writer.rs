@@ -1,11 +1,12 @@
 //! Opens the ledger for writing, synchronized with its remote.
 
 use handoff::base::Moment;
-use handoff::base::text::continued;
+use handoff::base::text::{continued, quoted};
 use handoff::git::{Repository, Scratch};
 use handoff::ledger::{Ledger, Rejected, Renamed, Session, Synced, UpstreamError};
 use handoff::model::view::news;
-use handoff::model::{Lease, View};
+use handoff::model::{Lease, Record, View};
+use handoff::protocol::Event;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -140,7 +141,7 @@ pub fn catch_up(
     Err(not_as_it_was(&synced))
 }
 
-/// Tells the acting agent others' new remarks on what it holds. If the command `writes`, they count
+/// Tells the acting agent others' new remarks on what it holds, and what was cancelled under it. If the command `writes`, they count
 /// as told. Skipped in a partial clone, which would have to fetch them.
 ///
 /// # Errors
@@ -179,12 +180,38 @@ pub fn tell_news(ledger: &Ledger<'_>, writes: bool, output: &mut Output) -> Resu
             last = last.max(Some(said.at));
         }
     }
+    for record in tip.cancelled_under(&agent)? {
+        let mut newest = record.transitions.iter().rev();
+        let claim = newest.find(|t| t.event == Some(Event::Claim));
+        let is_own = claim.is_some_and(|claim| claim.worker.as_ref() == Some(&worker));
+        let at = record.latest().map(|cancel| cancel.at);
+        if is_own && at > told {
+            output.say(&cancelled(&record));
+            last = last.max(at);
+        }
+    }
     if writes && last != told {
         let bytes = serde_json::to_vec(&last).unwrap_or_default();
         // If the note can't be written, the agent is told again next time.
         let _ = note.write(&bytes);
     }
     Ok(())
+}
+
+/// Who cancelled a handoff, and why.
+pub fn cancelled(record: &Record) -> String {
+    let Some(cancel) = record.latest() else {
+        return String::new();
+    };
+    let why = cancel
+        .reason
+        .as_ref()
+        .map(|why| format!(": {}", quoted(why)));
+    let why = why.unwrap_or_default();
+    continued(&format!(
+        "{} was cancelled by {}{why}",
+        record.id, cancel.by
+    ))
 }
 
 /// The failure of a write because its synchronization renamed or refused offline steps, which the

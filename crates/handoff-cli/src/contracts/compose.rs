@@ -19,6 +19,7 @@ use super::settings::{NotTold, dotted, expected, shape_of};
 use super::skeleton::{OF_THE_WORK, Wanted, before_work};
 use crate::context::Context;
 use crate::context::worker::holder;
+use crate::context::writer::cancelled;
 use crate::environment::now;
 use crate::failure::{ErrorCode, Failure, hint};
 
@@ -50,6 +51,10 @@ pub fn issue_held(
             let text =
                 format!("{name} holds nothing here, so say which issue the contract is about");
             let claim = format!("`git handoff claim --next --as {name}` takes up what waits");
+            if let Some(record) = tip.cancelled_under(&name)?.last() {
+                let text = format!("{name} holds nothing here: {}", cancelled(record));
+                return Err(Failure::usage(text).hint(claim));
+            }
             let issue = "add --issue N";
             // The contract is most likely about the waiting handoff.
             Err(Failure::usage(text).hint(match found.waiting.count {

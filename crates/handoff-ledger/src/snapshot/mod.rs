@@ -512,6 +512,19 @@ impl<'r> Snapshot<'r> {
         records.filter(is_held).collect()
     }
 
+    /// The handoffs that others cancelled while an agent worked on them, until it acts in their issue.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if they can't be read.
+    pub fn cancelled_under(&self, agent: &AgentName) -> Result<Vec<Record>, LedgerError> {
+        let listed = self.listed_with(layout::AWAITING, agent)?;
+        let records: Result<Vec<Record>, _> =
+            listed.iter().map(|entry| self.open_record(entry)).collect();
+        let mut records = records?;
+        records.retain(|record| record.cancelled_under() == Some(agent));
+        Ok(records)
+    }
+
     /// The open handoffs that are with an agent.
     pub(super) fn open_with(&self, agent: &AgentName) -> Result<OpenFolder<'r>, LedgerError> {
         let path = format!("{}/{agent}", layout::OPEN);
