@@ -1,11 +1,16 @@
 use clap::Args;
 use handoff::base::ObjectId;
 use handoff::base::ids::IssueKey;
-use handoff::base::text::continued;
+use handoff::base::text::{continued, word};
+use handoff::git::Repository;
 use handoff::ledger::attention::of_folder;
-use handoff::ledger::{Ledger, LedgerError, OtherProtocol, Rules, Snapshot, judge_gate};
-use handoff::model::{Answered, IssueStatus, IssueSummary, Record, Remedy, View, person};
-use handoff::protocol::{Identity, PERSON, Protocol};
+use handoff::ledger::{
+    IssueFolder, Ledger, LedgerError, OtherProtocol, Rules, Snapshot, judge_gate,
+};
+use handoff::model::{
+    Answered, Issue, IssueStatus, IssueSummary, Record, Refusal, Remedy, View, person,
+};
+use handoff::protocol::{BRANCH, Definition, Identity, PERSON, Protocol};
 use handoff_cli::output::annotations::{Annotation, Weight};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,6 +26,7 @@ use crate::failure::{ErrorCode, Failure};
 use crate::output::annotations::Format;
 use crate::output::{Answer, Output, annotations};
 use crate::render;
+use crate::render::stored::to_read;
 use crate::view::Look;
 
 /// Check whether an issue meets the requirements of a merge
@@ -70,9 +76,7 @@ impl Arguments {
         };
         let folder = tip.issue(&key)?;
         let Some(issue) = folder.issue()? else {
-            let text = format!("there is no issue {key} in the ledger");
-            return Err(Failure::new(ErrorCode::GateClosed, text)
-                .hint("`git handoff list` shows every issue"));
+            return Err(Refusal::no_issue(&key).into());
         };
         let rules = tip.rules(issue.protocol.as_str())?;
         let mut request = self.gate.read(context, (&ledger, &tip), &key)?;
@@ -81,6 +85,11 @@ impl Arguments {
             request.damage = doubt((&ledger, &tip), fresh.as_ref(), &key)?;
         }
         let judgement = judge_gate(&tip, &folder, &issue, &rules, &request)?;
+        let known = rules.protocol().definition();
+        if request.head.is_none() {
+            let unjudged = unjudged(&repository, (&issue, known), judgement.head);
+            unjudged.iter().for_each(|text| output.say(text));
+        }
         let now = now()?;
         let view = GateView {
             issue: IssueSummary::from(&issue),
@@ -127,7 +136,7 @@ impl Arguments {
                 issue.protocol
             )),
             None => match person_asked(rules.protocol(), &view) {
-                Some(hint) => failure.hint(hint),
+                Some(hint) => failure.hint(hint + &code_asked((&repository, &folder), (&issue, known), &view)?),
                 None => failure.hint(turn(&view.issue, rules.protocol())),
             },
         };
@@ -169,6 +178,38 @@ fn policy(
     let earlier = checked.find(|one| one.policy != protocol.policy(one.check, ledger));
     let earlier = earlier.map(|one| format!("; this issue's, before: {}", one.policy.as_str()));
     Ok(render::in_force(tip, protocol.name())? + &earlier.unwrap_or_default())
+}
+
+/// What says that the branch has newer commits here than the judged one.
+fn unjudged(
+    repository: &Repository,
+    (issue, definition): (&Issue, &Definition),
+    head: Option<ObjectId>,
+) -> Option<String> {
+    let branch = issue.fact(definition, BRANCH)?.value.as_str()?;
+    let (head, here) = (head?, repository.local_branch(branch)?);
+    let is_newer = here != head && repository.is_in_history(head, here).unwrap_or_default();
+    let (branch, head) = (word(branch), head.short());
+    is_newer.then(|| {
+        format!("{branch} has newer commits here, which are not judged: {head} is; `git push origin {branch}`")
+    })
+}
+
+/// How to read the code that a person is asked to approve.
+fn code_asked(
+    (repository, folder): (&Repository, &IssueFolder<'_>),
+    issue: (&Issue, &Definition),
+    view: &GateView,
+) -> Result<String, Failure> {
+    let mut missing = view.requirements.iter().filter(|one| !one.met);
+    let asked = missing.find_map(|one| match &one.remedy {
+        Remedy::Approve(id, _) => Some(id.number()),
+        _ => None,
+    });
+    let record = asked.map(|number| folder.record(number)).transpose()?;
+    let code = record.flatten().and_then(|record| record.code);
+    let read = code.map(|code| to_read(repository, issue, &code));
+    Ok(read.transpose()?.unwrap_or_default())
 }
 
 /// Whose turn it is, or how an issue that is over goes on.

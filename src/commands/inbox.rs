@@ -17,6 +17,7 @@ use crate::output::page::{Page, PageArgs};
 use crate::output::{Answer, Output};
 use crate::render::attention::attention_text;
 use crate::render::rows::{self, ListedHandoff};
+use crate::render::stored::say_how_to_read;
 use crate::view::Look;
 
 /// List what you hold, what waits for you, and what came back to you
@@ -87,7 +88,8 @@ impl Arguments {
         output.paged();
         let repository = context.repository()?;
         let agent = context.acting_agent(&repository)?;
-        let Reading { tip, fresh, .. } = context.fresh(&repository, self.asks.offline, output)?;
+        let reading = context.fresh(&repository, self.asks.offline, output)?;
+        let Reading { ledger, tip, fresh } = reading;
         let mut protocols = Vec::new();
         for name in tip.protocols()? {
             protocols.push(tip.rules(&name)?.protocol().clone());
@@ -114,6 +116,9 @@ impl Arguments {
         output.complete(&mut found.attention);
         let attention_total = found.attention.len();
         found.attention.truncate(self.page.most_before(most));
+        for one in &mut found.attention {
+            say_how_to_read(&ledger, &tip, one)?;
+        }
         let buckets = [
             found.held,
             found.held_by_others,

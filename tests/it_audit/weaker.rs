@@ -418,7 +418,7 @@ fn a_policy_outside_the_ledger_says_all_that_counts() {
     ");
     assert_snapshot!(asked(&json!({"format": 1, "require": ["validated"]})), @"
     $ git handoff gate 7 --policy [root]/policy.json
-    ✗ not validated: nobody has validated 7.4 (reviewer-agent-to-validator-agent) yet; it waits for validator-agent
+    ✗ not validated: validator-agent has not validated 7.4 (reviewer-agent-to-validator-agent) yet; it waits for validator-agent
       contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
     --- stderr
     error: issue 7 is not validated

@@ -236,7 +236,7 @@ fn what_cannot_be_asked_is_said() {
     env.send(sample("issue-manager-to-prep-agent", Format::Xml, 87))
         .success();
     for (args, code) in [
-        (&["--issue", "99"][..], 1),
+        (&["--issue", "99"][..], 6),
         (&["--issue", "87", "--require", "blessed"], 2),
         (&["--issue", "87", "--head", "0000000"], 6),
         (&["--issue", "87", "--head", "::error::x"], 6),
@@ -373,7 +373,7 @@ fn a_person_other_than_who_wrote_the_code_approves_it() {
     ✗ not approved-by-person: nobody approved it since 87.3 (implementer-agent-to-reviewer-agent) was sent
     --- stderr
     error: issue 87 is not approved-by-person
-    hint: a person approves it: `git handoff approve 87.4 --as maintainer`
+    hint: a person approves it: `git handoff approve 87.4 --as maintainer`; read it first: `git diff [commit] [commit]`
     --- exit 1
     ");
     // No agent is a person.

@@ -270,7 +270,7 @@ fn a_comment_names_open_findings_and_the_cost() {
     With `fixer-agent`. Next: **advance**, by `fixer-agent` with 87.4: `it is the only one with something to do`.
 
     - 87.4 for `fixer-agent`: `Review asks for changes`
-    - Required of a merge (no commit of an open pull request is known): ✗ not `approved`: `nobody has approved 87.4 (reviewer-agent-to-fixer-agent) yet; it waits for fixer-agent`
+    - Required of a merge (no commit of an open pull request is known): ✗ not `approved`: `87.4 (reviewer-agent-to-fixer-agent) by reviewer-agent asks for changes; it waits for fixer-agent`
     - 2 open findings: `F1 (critical, src/export/csv.py:58): A cell that begins with = is run as a formula by spreadsheets`, `F2 (important, src/history/views.py:133): The whole result is held in memory`
 
     4 handoffs, 0.42 USD, 1,500 tokens, protocol `issue-to-pr`, ledger at `[commit]`.

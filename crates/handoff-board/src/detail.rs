@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use std::io::Read;
 use std::process::{Command, Stdio};
 
+use handoff::base::ObjectId;
 use handoff::base::ids::HandoffId;
-use handoff::base::text::{continued, plain, quoted};
-use handoff::git::Repository;
-use handoff::ledger::{base_branch, past_work_in_full};
+use handoff::base::text::{continued, plain};
+use handoff::ledger::{changes_of, past_work_in_full};
 use handoff::model::Record;
 
 use handoff_cli::context::{Context, Global};
@@ -71,14 +71,10 @@ fn read(global: Global, id: &HandoffId, look: Look) -> Result<Detail, Failure> {
     let definition = rules.protocol().definition();
     let branch = stored.issue.fact(definition, "branch");
     let branch = branch.and_then(|known| known.value.as_str());
-    let branch = branch.or(record.code.as_ref().map(|code| code.branch.as_str()));
-    let diff = match branch {
-        Some(branch) => {
-            let issue = Some((&stored.issue, definition));
-            let base = base_branch(&repository, issue, Some(branch), None);
-            difference(&repository, branch, base.as_deref())?
-        }
-        None => "no branch is known".to_owned(),
+    let here = || branch.and_then(|branch| repository.code(branch));
+    let diff = match record.code.clone().or_else(here) {
+        Some(code) => difference(changes_of(&repository, (&stored.issue, definition), &code)?),
+        None => "no code is known".to_owned(),
     };
     let view = stored.view(&ledger, &tip)?;
     let failures = match failures.trim_start_matches('\n') {
@@ -99,18 +95,11 @@ fn read(global: Global, id: &HandoffId, look: Look) -> Result<Detail, Failure> {
     })
 }
 
-/// The diff of a branch from its fork point, by git.
-fn difference(
-    repository: &Repository,
-    branch: &str,
-    base: Option<&str>,
-) -> Result<String, Failure> {
-    let Some(base) = base else {
-        return Ok("no base branch is known to compare with".to_owned());
-    };
-    let range = repository.added_range(base, branch);
-    let Some((from, to)) = range.map_err(handoff::ledger::LedgerError::from)? else {
-        return Ok(format!("branch {} is not in this clone", quoted(branch)));
+/// The diff of the recorded code from its fork point, by git.
+fn difference(range: Result<(ObjectId, ObjectId), String>) -> String {
+    let (from, to) = match range {
+        Ok(range) => range,
+        Err(why) => return why,
     };
     let options = [
         "--no-color",
@@ -135,7 +124,7 @@ fn difference(
         // Writing to a `String` can't fail.
         let _ = write!(shown, "\n... the rest is not shown: git diff {from} {to}");
     }
-    Ok(shown)
+    shown
 }
 
 /// The start of a command's output, and whether it was truncated.

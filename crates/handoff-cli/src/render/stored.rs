@@ -2,14 +2,17 @@
 
 use std::rc::Rc;
 
+use handoff::base::Code;
 use handoff::base::ids::HandoffId;
 use handoff::base::text::{fenced, plain};
+use handoff::git::Repository;
 use handoff::ledger::attention::{Attention, of_record};
-use handoff::ledger::{ContractText, Ledger, OtherProtocol, Snapshot};
+use handoff::ledger::{ContractText, Ledger, OtherProtocol, Snapshot, changes_of};
 use handoff::model::view::commands::{ActionOption, options};
 use handoff::model::{
     Annotation, Detail, Handoff, Issue, IssueSummary, Record, Refusal, RefusedContract, View,
 };
+use handoff::protocol::{Definition, Need};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -66,7 +69,10 @@ impl Stored {
         let options = options(rules.protocol(), &folder, &record, now)?;
         let mut awaiting = issue.awaiting.iter().filter(|one| one.id == record.id);
         let awaited = awaiting.next().map(|one| &one.agent);
-        let attention = of_record(tip, &record, awaited, rules.protocol(), now)?;
+        let mut attention = of_record(tip, &record, awaited, rules.protocol(), now)?;
+        attention
+            .iter_mut()
+            .try_for_each(|one| say_how_to_read(ledger, tip, one))?;
         let summary = IssueSummary::from(&issue);
         // Refused attempts of its agents since it was sent.
         let mut refusals = issue.refusals;
@@ -92,6 +98,45 @@ impl Stored {
             record: Detail(record),
         })
     }
+}
+
+/// The command that shows a handoff's code, as an addition to what asks for its approval.
+///
+/// # Errors
+/// A [`Failure`] if history can't be read.
+pub fn to_read(
+    repository: &Repository,
+    issue: (&Issue, &Definition),
+    code: &Code,
+) -> Result<String, Failure> {
+    Ok(match changes_of(repository, issue, code)? {
+        Ok((from, to)) => format!(
+            "; read it first: `git diff {} {}`",
+            from.short(),
+            to.short()
+        ),
+        Err(why) => format!("; {why}"),
+    })
+}
+
+/// Adds the command that shows the code, if this asks for its approval.
+///
+/// # Errors
+/// A [`Failure`] if something can't be read.
+pub fn say_how_to_read(
+    ledger: &Ledger<'_>,
+    tip: &Snapshot<'_>,
+    asked: &mut Attention,
+) -> Result<(), Failure> {
+    if asked.need == Need::Unapproved {
+        let Stored { issue, record, .. } = Stored::read(tip, &asked.id)?;
+        let rules = tip.rules(record.protocol.as_str())?;
+        if let Some(code) = &record.code {
+            let issue = (&issue, rules.protocol().definition());
+            asked.why += &to_read(ledger.repository(), issue, code)?;
+        }
+    }
+    Ok(())
 }
 
 /// A handoff.

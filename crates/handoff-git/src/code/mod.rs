@@ -157,10 +157,17 @@ impl Repository {
 
     /// The commits that a branch added to its base; `None` if unknown in this clone.
     fn added_by(&self, base: &str, branch: &str) -> Result<Option<Added>, GitError> {
-        let (Some(base), Some(tip)) = (self.find_base(base)?, self.find_code_branch(branch)) else {
+        let Some(tip) = self.find_code_branch(branch) else {
             return Ok(None);
         };
-        if_known(self.added(object_id(base), object_id(tip)))
+        self.added_until(base, object_id(tip))
+    }
+
+    fn added_until(&self, base: &str, tip: ObjectId) -> Result<Option<Added>, GitError> {
+        match self.find_base(base)? {
+            Some(base) => if_known(self.added(object_id(base), tip)),
+            None => Ok(None),
+        }
     }
 
     /// The first `limit` commits that are not merges, in reverse order.
@@ -198,18 +205,12 @@ impl Repository {
         Ok(parsed(&id).filter(known))
     }
 
-    /// A branch's fork point and tip, if both are in this clone.
+    /// The commit at which the work up to `tip` left the base branch, if this clone has both.
     ///
     /// # Errors
     /// [`GitError`] when history can't be read.
-    pub fn added_range(
-        &self,
-        base: &str,
-        branch: &str,
-    ) -> Result<Option<(ObjectId, ObjectId)>, GitError> {
-        let added = self.added_by(base, branch)?;
-        let tip = self.find_code_branch(branch).map(object_id);
-        Ok(added.map(|added| added.fork).zip(tip))
+    pub fn fork_of(&self, base: &str, tip: ObjectId) -> Result<Option<ObjectId>, GitError> {
+        Ok(self.added_until(base, tip)?.map(|added| added.fork))
     }
 
     /// Counts the files that a branch changed since its fork point.
@@ -217,10 +218,13 @@ impl Repository {
     /// # Errors
     /// [`GitError`] when history can't be read.
     pub fn files_changed(&self, base: &str, branch: &str) -> Result<Option<usize>, GitError> {
-        let Some((fork, tip)) = self.added_range(base, branch)? else {
+        let (Some(tip), Some(added)) =
+            (self.find_code_branch(branch), self.added_by(base, branch)?)
+        else {
             return Ok(None);
         };
-        if_known(self.differences(fork, tip).map(|changed| changed.len()))
+        let changed = self.differences(added.fork, object_id(tip));
+        if_known(changed.map(|changed| changed.len()))
     }
 
     /// The newest commit of the base branch that contains a branch's work up to `tip`: a merge,

@@ -120,7 +120,12 @@ pub fn required<E>(
             && let Some(one) =
                 disapproval(view, protocol, requirement, record, code).map_err(Stop::Unreadable)?
         {
-            (met, why) = (false, one.to_string());
+            why = if met {
+                one.to_string()
+            } else {
+                format!("{why}; {one}")
+            };
+            met = false;
             remedy = Remedy::Approve(record.id.clone(), Some(one.by));
         }
         if let Some(record) = deciding.as_ref().filter(|_| met)
@@ -697,19 +702,32 @@ fn weigh(
 ) -> (bool, String) {
     let said = format!("{} ({})", record.id, record.contract_type);
     if !requirement.shown_by.contains(&record.contract_type) {
-        // `approved` and `validated` are participles; other names may not be.
-        let done = if name.ends_with("ed") {
-            name
-        } else {
-            "shown it for"
-        };
         let with = match record.state {
             State::Pending => format!("waits for {}", record.to),
             state => {
                 turned_down(record).unwrap_or_else(|| format!("is {state} with {}", record.to))
             }
         };
-        return (false, format!("nobody has {done} {said} yet; it {with}"));
+        let kind = protocol.contract_type(&record.contract_type);
+        if kind.is_some_and(|kind| kind.raises.is_some()) {
+            return (
+                false,
+                format!("{said} by {} asks for changes; it {with}", record.from),
+            );
+        }
+        // `approved` and `validated` are participles; other names may not be.
+        let done = if name.ends_with("ed") {
+            name
+        } else {
+            "shown it for"
+        };
+        let routes = protocol.definition().routes.iter();
+        let shows = |kind: &String| requirement.shown_by.contains(kind);
+        let mut from = routes.filter(|route| route.contracts.iter().any(shows));
+        let sender = from.next().map(|route| route.from.as_str());
+        let sender = sender.filter(|one| *one != "*" && from.all(|route| route.from == **one));
+        let not = sender.map_or_else(|| "nobody has".to_owned(), |one| format!("{one} has not"));
+        return (false, format!("{not} {done} {said} yet; it {with}"));
     }
     let word = record.status.as_deref();
     let state = word.and_then(|word| protocol.definition().words.status.get(word));
