@@ -298,6 +298,11 @@ pub(super) fn cure(finding: &Finding, ledger: &Ledger<'_>) -> Option<Hint> {
     let commit: ObjectId = finding.commit.as_deref()?.parse().ok()?;
     let parents = ledger.repository().commit(commit).ok()?.parents;
     parents.first()?;
+    let now = environment::system_time();
+    ledger
+        .is_stray(commit, now)
+        .ok()
+        .filter(|is_stray| *is_stray)?;
     let person = signer(ledger).unwrap_or("PERSON".to_owned());
     Some(hint!(
         "compare with another clone; `git handoff verify --quarantine {} --as {} --reason WHY` takes what is not a step back, on record",

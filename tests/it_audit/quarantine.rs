@@ -2,7 +2,7 @@
 //! then on.
 
 use serde_json::Value;
-use test_support::tamper::{Ledger, folder, remove, set};
+use test_support::tamper::{BRANCH, Ledger, folder, remove, set};
 
 const WHY: [&str; 2] = ["--reason", "committed by hand"];
 
@@ -141,4 +141,29 @@ fn nobody_forges_a_quarantine() {
             );
         }
     }
+}
+
+#[test]
+fn the_hint_names_the_commit_that_can_be_quarantined() {
+    let ledger = Ledger::new();
+    let issue = format!("{}/issue.json", folder(89));
+    let altered = ledger.file(&issue).replace("medium", "low");
+    ledger.add(&[set(&issue, altered.as_str()), set("ledger.md", "1")]);
+    let stray = ledger.tip().id;
+    ledger.handoff(21, &["claim", "88.2", "--as", "implementer-agent"], "");
+    let innocent = ledger.tip().id;
+    let (code, answer) = ledger.verify(&[]);
+    assert_eq!(code, 10, "{answer}");
+    let hint = answer["error"]["hint"].as_str().unwrap();
+    assert!(hint.contains(&stray[..10]), "{hint}");
+    assert!(!hint.contains(&innocent[..10]), "{hint}");
+    // `doctor` says the same.
+    let doctor = "alias.d=!git-handoff doctor --offline || true";
+    let doctor = ledger.git(&["-c", doctor, "d"]);
+    assert!(
+        doctor.contains(&format!("--quarantine {}", &stray[..10])),
+        "{doctor}"
+    );
+    let innocent = format!("--quarantine {}", &innocent[..10]);
+    assert!(!doctor.contains(&innocent), "{doctor}");
 }

@@ -104,7 +104,7 @@ impl Ledger<'_> {
                 undone: Vec::new(),
             };
             let (step, later) = quarantine_step(ledger.repository(), tip.commit(), &scar)?;
-            if step.is_some() && Auditor::faults(ledger.repository(), commit, at)?.is_empty() {
+            if step.is_some() && !ledger.is_stray(commit, at)? {
                 return Err(WriteError::NoStray(commit.short()).into());
             }
             if !later.is_empty() && !request.with_later {
@@ -119,6 +119,14 @@ impl Ledger<'_> {
         });
         self.mend(None)?;
         written
+    }
+
+    /// Whether a commit is not a step, so that it can be quarantined.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if it can't be read.
+    pub fn is_stray(&self, commit: ObjectId, now: Moment) -> Result<bool, LedgerError> {
+        Ok(!Auditor::faults(self.repository(), commit, now)?.is_empty())
     }
 
     /// Findings about the newest commits since the last one that this clone knows: that one is not
