@@ -167,3 +167,15 @@ fn the_hint_names_the_commit_that_can_be_quarantined() {
     let innocent = format!("--quarantine {}", &innocent[..10]);
     assert!(!doctor.contains(&innocent), "{doctor}");
 }
+
+#[test]
+fn damage_that_was_taken_out_is_over() {
+    let ledger = Ledger::new();
+    let sound = ledger.tip().id;
+    ledger.add(&[set("stray.txt", "1")]);
+    assert_eq!(ledger.verify(&[]).0, 10);
+    let status = || ledger.git(&["-c", "alias.s=!git-handoff status --offline", "s"]);
+    assert!(status().contains("the ledger is damaged"), "{}", status());
+    ledger.git(&["update-ref", BRANCH, &sound]);
+    assert!(!status().contains("damaged"), "{}", status());
+}

@@ -207,10 +207,14 @@ impl Ledger<'_> {
     /// or from its last audit.
     pub fn damage(&self, tip: &Snapshot<'_>, now: Moment) -> Option<Audited> {
         let scars = &tip.manifest().quarantined;
+        let is_there = |commit| self.repository().is_in_history(commit, tip.commit());
         let is_over = |known: &Audited| {
-            scars
-                .iter()
-                .any(|scar| scar.commit.to_string() == known.commit)
+            let mut scars = scars.iter();
+            scars.any(|scar| scar.commit.to_string() == known.commit)
+                || known
+                    .commit
+                    .parse()
+                    .is_ok_and(|id| matches!(is_there(id), Ok(false)))
         };
         let known = || {
             self.audited()
