@@ -81,7 +81,7 @@ pub(super) fn reopen(
         Some(commit) => format!("issue {issue} is open again\n  commit {}\n", commit.short()),
         None => format!("issue {issue} was already reopened; nothing was written\n"),
     };
-    let mut needed = Vec::new();
+    let needed;
     let mut receipt = ReceiptView::new(&done, output)?.with_text(text);
     if done.receipt.issue.open.is_empty() {
         // Nothing waits: an agent has to send, as every other view says.

@@ -65,6 +65,8 @@ pub fn programs(repository: &Repository, ssh: &str, askpass: &str) -> Result<Pin
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::programs;
     use crate::process::{pin, pinned, pinned_pack};
     use crate::repository::Repository;

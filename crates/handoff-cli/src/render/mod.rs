@@ -668,6 +668,16 @@ pub fn issue_usage<'a>(handoffs: impl IntoIterator<Item = &'a Record>) -> String
     format!("  took {sum}\n{}", each.collect::<String>())
 }
 
+/// The contradicted statements of work that was not turned down.
+fn contradicted_text(handoffs: &[&Record]) -> String {
+    let counted = handoffs.iter().filter(|record| !record.is_turned_down());
+    let lines = counted.flat_map(|record| {
+        let each = record.contradicted().into_iter();
+        each.map(|one| format!("  {} contradicted: {}\n", record.id, continued(&one)))
+    });
+    lines.collect()
+}
+
 /// An issue with its facts.
 pub fn issue_text<'a>(
     report: &IssueReport,
@@ -734,11 +744,8 @@ pub fn issue_text<'a>(
         text += &format!("  {id} is completed, and waits to be sent on\n");
     }
     for decision in &issue.decisions {
-        let (at, by, why) = (
-            look.moment(decision.at),
-            &decision.by,
-            continued(&decision.why),
-        );
+        let (at, by) = (look.moment(decision.at), &decision.by);
+        let why = continued(&decision.why);
         text += &format!(
             "  {at} {by} decided to {}: {why}\n",
             decision.action.as_str()
@@ -747,11 +754,7 @@ pub fn issue_text<'a>(
     text += &refusals_text(&issue.refusals, look);
     text += &notes_text(&issue.annotations);
     let handoffs: Vec<&Record> = handoffs.collect();
-    for record in handoffs.iter().filter(|record| !record.is_turned_down()) {
-        for one in record.contradicted() {
-            text += &format!("  {} contradicted: {}\n", record.id, continued(&one));
-        }
-    }
+    text += &contradicted_text(&handoffs);
     look.sentences(&text)
         + &attention_text(
             &report.attention,
