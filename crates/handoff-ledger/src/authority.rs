@@ -39,8 +39,9 @@ fn authority(tip: &Snapshot<'_>) -> Result<Option<Rc<Signers>>, LedgerError> {
 /// The trailer that lists the checks that are weaker than in the default protocol.
 pub(super) const WEAKER: &str = "Weaker";
 
-/// Puts the recorded `Weaker` keys into a derived message, if they only add `consistency.` keys:
-/// early versions counted every changed policy of a rule as weaker.
+/// Puts the recorded `Weaker` keys into a derived message, if they only differ in what early
+/// versions counted otherwise: every changed policy of a rule and every changed limit was weaker,
+/// no alert or decision was.
 pub(super) fn with_recorded_policies(message: String, recorded: &[u8]) -> String {
     let keys = |text: &str| -> Vec<String> {
         let mut trailers = trailers(text).into_iter();
@@ -49,8 +50,10 @@ pub(super) fn with_recorded_policies(message: String, recorded: &[u8]) -> String
         listed.unwrap_or_default()
     };
     let (own, told) = (keys(&message), keys(&String::from_utf8_lossy(recorded)));
-    let is_known = |key: &String| own.contains(key) || key.starts_with("consistency.");
-    if !told.iter().all(is_known) || !own.iter().all(|key| told.contains(key)) {
+    let is_early = |key: &str| key.starts_with("consistency.") || key.starts_with("limits.");
+    let is_known = |key: &String| own.contains(key) || is_early(key);
+    let is_told = |key: &String| told.contains(key) || ["alerts", "decisions"].contains(&&**key);
+    if !told.iter().all(is_known) || !own.iter().all(is_told) {
         return message;
     }
     let (rest, _) = message
@@ -74,7 +77,7 @@ pub(super) struct Authorized {
     /// The checks that are weaker than in the default protocol, or than in its version in force.
     weaknesses: Vec<Weakness>,
     /// For a protocol other than the default: the checks that are weaker than in its version in
-    /// force.
+    /// force, or, if it is new and for the same issues, than in the default one.
     than_before: Vec<Weakness>,
 }
 
@@ -120,9 +123,23 @@ impl Authorized {
             Some(than) => compared(than, is_default)?,
             None => Vec::new(),
         };
-        let than_before = match known.filter(|_| !is_default) {
+        let than_before = match known {
+            _ if is_default => Vec::new(),
             Some(known) => compared(known, true)?,
-            None => Vec::new(),
+            // What takes the same opening contracts would be followed in the default one's stead.
+            None => {
+                let than = tip.rules(manifest.default_protocol.as_str())?;
+                let opens = |protocol: &Protocol| -> BTreeSet<String> {
+                    let routes = protocol.definition().routes.iter();
+                    let opening = routes.filter(|route| route.opens);
+                    opening.flat_map(|route| route.contracts.clone()).collect()
+                };
+                if opens(protocol).is_disjoint(&opens(than.protocol())) {
+                    Vec::new()
+                } else {
+                    compared(&than, true)?
+                }
+            }
         };
         let Some(signers) = authority else {
             return Ok(Self {

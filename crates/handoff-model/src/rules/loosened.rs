@@ -16,16 +16,7 @@ use crate::layout::DEFINITION;
 pub const ADDED_SIGNER: &str = "signers.added";
 
 /// The keys of `protocol.json` that do not affect refusals: names, texts, views and traces.
-const SAYS: [&str; 8] = [
-    "alerts",
-    "decisions",
-    "format",
-    "name",
-    "priorities",
-    "title",
-    "traces",
-    "version",
-];
+const SAYS: [&str; 6] = ["format", "name", "priorities", "title", "traces", "version"];
 
 /// The keys that are compared more precisely elsewhere.
 const ELSEWHERE: [&str; 2] = ["evidence", "secrets"];
@@ -34,7 +25,7 @@ const ELSEWHERE: [&str; 2] = ["evidence", "secrets"];
 const LIMITS: [&str; 2] = ["cooldown_seconds", "deadline_seconds"];
 
 /// The members of rules that are for people or do not affect refusals.
-const TEXTS: [&str; 12] = [
+const TEXTS: [&str; 13] = [
     "aliases",
     "archive_after_seconds",
     "description",
@@ -47,6 +38,7 @@ const TEXTS: [&str; 12] = [
     "summary",
     "template",
     "title",
+    "why",
 ];
 
 /// The annotation keywords of JSON Schema.
@@ -280,18 +272,22 @@ fn part(key: &str, is: Option<&Value>, was: Option<&Value>, found: &mut BTreeSet
                 }
             }
         }
-        // An additional limit makes a protocol stricter.
+        // An additional limit makes a protocol stricter, and so does a longer wait.
         "limits" => {
             for (name, was) in named(was).filter(|(name, _)| *name != "on_record") {
-                let is = is.and_then(|is| is.get(name));
-                if !is.is_some_and(|is| name == "loops" || is_kept(is, was)) {
+                if !is
+                    .and_then(|is| is.get(name))
+                    .is_some_and(|is| keeps_limit(name, is, was))
+                {
                     add(Some(name));
                 }
             }
         }
+        "alerts" if !is_subset(was, is) => add(None),
+        "decisions" if !calls_as_much(is, was) => add(None),
         "routes" if !is_subset(each_route(is).as_ref(), each_route(was).as_ref()) => add(None),
         "forbidden" if !is_subset(each_route(was).as_ref(), each_route(is).as_ref()) => add(None),
-        "routes" | "forbidden" => {}
+        "alerts" | "decisions" | "routes" | "forbidden" => {}
         _ => {
             let same = match (is, was) {
                 (Some(is), Some(was)) => is_kept(is, was),
@@ -301,6 +297,28 @@ fn part(key: &str, is: Option<&Value>, was: Option<&Value>, found: &mut BTreeSet
                 add(None);
             }
         }
+    }
+}
+
+/// Whether decisions are the same, apart from more that call a person: the first rule that applies
+/// counts.
+fn calls_as_much(is: Option<&Value>, was: Option<&Value>) -> bool {
+    let (is, was) = (entries(is), entries(was));
+    let mut left = was.iter().peekable();
+    let calls = |rule: &Value| ["escalate", "fall_back"].contains(&text(rule, "action"));
+    let mut kept = is
+        .iter()
+        .map(|rule| left.next_if_eq(&rule).is_some() || calls(rule));
+    kept.all(|is_kept| is_kept) && left.next().is_none()
+}
+
+/// Whether a limit is as strict.
+fn keeps_limit(name: &str, is: &Value, was: &Value) -> bool {
+    match name {
+        "loops" => true,
+        "handoffs" | "deadline_seconds" => is_at_most(is, was),
+        "cooldown_seconds" => is_at_most(was, is),
+        _ => is_kept(is, was),
     }
 }
 
@@ -356,12 +374,14 @@ fn text<'v>(value: &'v Value, key: &str) -> &'v str {
 
 /// Whether each entry of a list is also in another list, ignoring texts.
 fn is_subset(part: Option<&Value>, of: Option<&Value>) -> bool {
-    let list = |value: Option<&Value>| -> Vec<Value> {
-        let entries = value.and_then(Value::as_array).into_iter().flatten();
-        entries.map(without_texts).collect()
-    };
-    let all = list(of);
-    list(part).iter().all(|entry| all.contains(entry))
+    let all = entries(of);
+    entries(part).iter().all(|entry| all.contains(entry))
+}
+
+/// The entries of a list, without texts.
+fn entries(list: Option<&Value>) -> Vec<Value> {
+    let entries = list.and_then(Value::as_array).into_iter().flatten();
+    entries.map(without_texts).collect()
 }
 
 fn without_texts(value: &Value) -> Value {
@@ -396,6 +416,7 @@ fn is_kept(is: &Value, was: &Value) -> bool {
                     "seconds",
                     "lease_seconds",
                     "max_retries",
+                    "handoffs",
                 ];
                 more.next().is_none()
                     && was.iter().all(|(name, was)| match is.get(name) {
