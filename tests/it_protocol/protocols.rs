@@ -214,6 +214,108 @@ fn a_policy_is_set_with_one_command_and_one_commit() {
 }
 
 #[test]
+fn an_agent_takes_out_no_alert_decision_or_limit_of_a_copy() {
+    let env = with_protocol("issue-to-pr");
+    let folder = Folder::copy(&env, "issue-to-pr", "own");
+    let path = folder.path();
+    let update = ["protocol", "update", &path, "--as", "issue-manager"];
+    let whole = folder.read("protocol.json");
+    type Change = fn(&mut Value);
+    let weaker: [(&str, Change); 3] = [
+        ("alerts", |d| {
+            drop(d["alerts"].as_array_mut().unwrap().pop())
+        }),
+        ("decisions", |d| {
+            drop(d.as_object_mut().unwrap().shift_remove("decisions"))
+        }),
+        ("decisions", |d| {
+            let skip = json!({"when": {"state": "failed"}, "action": "skip", "why": "never mind"});
+            d["decisions"].as_array_mut().unwrap().insert(0, skip);
+        }),
+    ];
+    for (key, change) in weaker {
+        let mut definition = whole.clone();
+        change(&mut definition);
+        definition["version"] = json!("1.10.0");
+        folder.write("protocol.json", definition.to_string());
+        env.handoff(&update)
+            .exits(4)
+            .says(&format!("`{key}` may let pass"));
+    }
+    // What calls a person sooner, and a lower limit, weaken nothing.
+    let mut definition = whole.clone();
+    definition["version"] = json!("1.10.0");
+    definition["limits"]["handoffs"] = json!(20);
+    let call = json!({"when": {"state": "failed"}, "action": "escalate", "why": "look at it"});
+    definition["decisions"]
+        .as_array_mut()
+        .unwrap()
+        .insert(0, call);
+    folder.write("protocol.json", definition.to_string());
+    let updated = env.handoff(&update).success();
+    assert!(!updated.shown.contains("checks less"), "{}", updated.shown);
+    // A copy would take the issues of the default one.
+    let mut copy = whole.clone();
+    copy["name"] = json!("copy");
+    copy["limits"]["rounds"]["failed validations"]["most"] = json!(9);
+    folder.write("protocol.json", copy.to_string());
+    env.handoff(&["protocol", "add", &path, "--as", "issue-manager"])
+        .exits(4)
+        .says("`limits.rounds` may let pass");
+    env.handoff(&["protocol", "add", "delegation", "--as", "issue-manager"])
+        .success();
+    // A person does all of it, on record.
+    let mut definition = whole;
+    definition["version"] = json!("1.11.0");
+    weaker[0].1(&mut definition);
+    weaker[1].1(&mut definition);
+    folder.write("protocol.json", definition.to_string());
+    env.handoff(&["protocol", "update", &path])
+        .success()
+        .says("checks less, on record: alerts, decisions, limits.handoffs");
+    env.assert_sound();
+}
+
+#[test]
+fn default_takes_a_setting_back_to_what_the_file_says() {
+    let env = with_protocol("issue-to-pr");
+    let file = ["show", "handoffs:protocols/issue-to-pr/protocol.json"];
+    let before = env.git(&env.repo(), &file);
+    for (key, value) in [
+        ("limits.handoffs", "60"),
+        ("limits.handoffs", "70"),
+        ("limits.rounds.failed validations", "9"),
+        ("time.lease_seconds", "90"),
+    ] {
+        env.handoff(&["protocol", "set", "issue-to-pr", key, value])
+            .success();
+    }
+    for key in [
+        "limits.handoffs",
+        "limits.rounds.failed validations",
+        "time.lease_seconds",
+    ] {
+        env.handoff(&["protocol", "set", "issue-to-pr", key, "default"])
+            .success();
+        let again = ["protocol", "set", "issue-to-pr", key, "default"];
+        env.handoff(&again).success().says("nothing changed");
+    }
+    let after = env.git(&env.repo(), &file);
+    assert_eq!(after.replace("1.9.0+7", "1.9.0"), before);
+    // An update takes what its author says about them.
+    let folder = Folder::copy(&env, "issue-to-pr", "own");
+    folder.define(|d| {
+        d["version"] = json!("2.0.0");
+        d["limits"]["handoffs"] = json!(33);
+    });
+    let updated = folder.put("update").success();
+    assert!(!updated.shown.contains("still set"), "{}", updated.shown);
+    let after: Value = serde_json::from_str(&env.git(&env.repo(), &file)).unwrap();
+    assert_eq!(after["limits"]["handoffs"], 33);
+    env.assert_sound();
+}
+
+#[test]
 fn what_can_be_set_is_listed_and_anything_else_is_refused() {
     let env = with_protocol("delegation");
     insta::assert_snapshot!(run(&env, "protocol set delegation").stdout, @"
@@ -224,21 +326,21 @@ fn what_can_be_set_is_listed_and_anything_else_is_refused() {
     consistency.resolved-leaves-nothing   default  enforce, warn, off or default                                                      what happens to contracts that break this rule
     consistency.partial-leaves-something  default  enforce, warn, off or default                                                      what happens to contracts that break this rule
     consistency.handled-lacks-nothing     default  enforce, warn, off or default                                                      what happens to contracts that break this rule
-    time.lease_seconds                    30       a whole number                                                                     how long a claim holds, in seconds
+    time.lease_seconds                    30       a whole number or default                                                          how long a claim holds, in seconds
     time.longest_run_seconds              default  a whole number or default                                                          how long a worker lets an agent run for one claim
     time.person_lease_seconds             86400    a whole number or default                                                          how long a claim of a person holds, in seconds
     time.acknowledge_seconds              30       a whole number or default                                                          in how many seconds an agent must claim what it gets
     retry                                 2        a whole number or default                                                          how many attempts may follow the first
     limits.retry.runs.*                   default  now, later, never, person or default                                               whether another attempt helps when a run ended so
     limits.handoffs                       10       a whole number or default                                                          how many handoffs an issue may have
-    limits.item                           3        a whole number                                                                     how many handoffs may be about one item
+    limits.item                           3        a whole number or default                                                          how many handoffs may be about one item
     limits.deadline_seconds               default  a whole number or default                                                          how long after its start an issue may be handed on
     limits.cooldown_seconds               5        a whole number or default                                                          how long a sender waits between two handoffs to one receiver
-    limits.rounds.*                       default  a whole number                                                                     how many rounds of this name an issue may have
-    limits.budgets.cost.*                 default  a sum of money                                                                     what this budget allows in money
-    limits.budgets.tokens.*               default  a whole number                                                                     how many tokens this budget allows
-    limits.budgets.attempts.*             default  a whole number                                                                     how many claims this budget allows
-    limits.budgets.seconds.*              default  a whole number                                                                     for how long this budget lets work be held, in seconds
+    limits.rounds.*                       default  a whole number or default                                                          how many rounds of this name an issue may have
+    limits.budgets.cost.*                 default  a sum of money or default                                                          what this budget allows in money
+    limits.budgets.tokens.*               default  a whole number or default                                                          how many tokens this budget allows
+    limits.budgets.attempts.*             default  a whole number or default                                                          how many claims this budget allows
+    limits.budgets.seconds.*              default  a whole number or default                                                          for how long this budget lets work be held, in seconds
     limits.on_record                      default  limits, cycles, refused_contracts, or some of them with commas between or default  the kinds of refused contracts that are kept on record
     time.archive_after_seconds            default  a whole number or default                                                          how long after its end an issue is archived, in seconds
     in force: off
@@ -249,7 +351,6 @@ fn what_can_be_set_is_listed_and_anything_else_is_refused() {
         "protocol set delegation agents 3",
         "protocol set delegation evidence on",
         "protocol set delegation evidence.weather off",
-        "protocol set delegation time.lease_seconds default",
         "protocol set delegation limits.retry.runs.EXIT sometimes",
         "protocol set delegation limits.retry.runs.WEATHER now",
         "protocol set delegation limits.rounds.none 3",
@@ -277,11 +378,6 @@ fn what_can_be_set_is_listed_and_anything_else_is_refused() {
       140:15 /evidence/checks protocol.syntax unknown variant `weather`, expected one of `branch`, `commits`, `files_changed`, `commits_added`, `merge`, `artifacts`, `paths`, `tests`, `tests_added`, `coverage`
     hint: fix it until `git handoff protocol check FOLDER` finds nothing
     --- exit 3
-    $ git handoff protocol set delegation time.lease_seconds default
-    --- stderr
-    error: protocol delegation was not changed: time.lease_seconds takes a whole number, not "default"
-    hint: `git handoff protocol set delegation` lists what can be set
-    --- exit 2
     $ git handoff protocol set delegation limits.retry.runs.EXIT sometimes
     --- stderr
     error: protocol delegation was not changed: limits.retry.runs.EXIT takes now, later, never, person or default, not "sometimes"

@@ -126,6 +126,14 @@ impl<'r> Ledger<'r> {
         let by = session.agent.as_ref();
         let (mut done, commit) = self.write(session, |_, tip, _| {
             let rules = tip.named_rules(name)?;
+            let mut assignment = assignment.clone();
+            if assignment.is_default() {
+                let cut_off = || ProtocolError::CutOff {
+                    name: name.to_owned(),
+                };
+                let (_, author) = tip.set_in(name)?.ok_or_else(cut_off)?;
+                assignment = assignment.or_as_in(&author);
+            }
             let mut files = rules.files()?;
             for (_, bytes) in files.iter_mut().filter(|(path, _)| path == DEFINITION) {
                 let refused = |source| {
@@ -270,8 +278,8 @@ fn keep_set(
     if !has_settings(&rules.protocol().definition().version) {
         return Ok(Vec::new());
     }
-    let keys = tip.set_in(name)?;
-    let keys = keys.ok_or(ProtocolError::CutOff {
+    let set = tip.set_in(name)?;
+    let (keys, _) = set.ok_or(ProtocolError::CutOff {
         name: name.to_owned(),
     })?;
     let files = rules.files()?;

@@ -62,7 +62,7 @@ pub use refusal::{
 pub use rules::{
     ADDED_SIGNER, Assignment, Exemption, Filled, GatePolicy, NO_CLAIMS, ProtocolFiles,
     ProtocolScope, SETTINGS, Setting, SettingError, Strictness, Weakness, beyond_cost,
-    check_protocol, check_protocol_for, has_settings, is_earlier, keep_settings, loosened,
+    check_protocol, check_protocol_for, has_settings, is_earlier, is_set, keep_settings, loosened,
     only_setting_changed, weaker,
 };
 pub use step::answers::read as read_answer;

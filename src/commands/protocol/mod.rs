@@ -138,7 +138,7 @@ enum Action {
         /// What to set
         #[arg(value_name = "KEY", requires = "value")]
         key: Option<String>,
-        /// Its value; `default` leaves it out
+        /// Its value; `default` takes it back
         #[arg(value_name = "VALUE")]
         value: Option<String>,
         /// It may check less strictly than the ledger's default protocol; what it checks less is

@@ -56,6 +56,12 @@ fn checked(protocol: &Protocol, ledger: Policy) -> String {
     format!("{}{others}", usual.as_str())
 }
 
+/// How often settings were changed: one that was changed twice counts twice.
+fn changes(made: &str) -> String {
+    let times = if made == "1" { "change" } else { "changes" };
+    format!("{made} {times}")
+}
+
 /// The settings in which a built-in protocol in force differs from the shipped one, except evidence
 /// policies; for other protocols, the number of changes.
 fn set_here(rules: &Rules<'_>) -> Result<Vec<String>, LedgerError> {
@@ -67,15 +73,12 @@ fn set_here(rules: &Rules<'_>) -> Result<Vec<String>, LedgerError> {
         built_in(definition.name.as_str()).zip(definition.version.rsplit_once('+'))
     else {
         let made = definition.version.rsplit_once('+').map(|(_, made)| made);
-        return Ok(made
-            .map(|made| format!("{made} of its settings"))
-            .into_iter()
-            .collect());
+        return Ok(made.into_iter().map(changes).collect());
     };
     let read = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap_or_default();
     let shipped = read(shipped.file(DEFINITION).unwrap_or_default());
     if shipped["version"] != *base {
-        return Ok(vec![format!("{made} of its settings")]);
+        return Ok(vec![changes(made)]);
     }
     let own = read(&rules.bytes(DEFINITION)?);
     let others = SETTINGS

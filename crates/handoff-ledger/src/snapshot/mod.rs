@@ -20,7 +20,7 @@ use handoff_model::layout::DEFINITION;
 use handoff_model::open_entry::id_in;
 use handoff_model::{
     ArchivedIssue, DaySpending, FileChanges, Halt, Issue, IssueStatus, Manifest, OpenEntry, Paused,
-    Record, Schemas, View, has_settings, layout, only_setting_changed, record,
+    Record, Schemas, View, has_settings, is_set, layout, only_setting_changed, record,
 };
 use handoff_protocol::{Protocol, SIGNERS, Signers};
 
@@ -590,35 +590,49 @@ impl<'r> Snapshot<'r> {
         Ok(Some(own.clone()))
     }
 
-    /// The keys that were set in a protocol since its author's version. Reads history back to the
-    /// commit that put that version in force; `None` if the clone is too shallow.
+    /// The keys that were set in a protocol since its author's version, without those that were
+    /// taken back, and that version's definition. Reads history back to the commit that put it in
+    /// force; `None` if the clone is too shallow.
     ///
     /// # Errors
     /// [`LedgerError`] if a commit or a definition can't be read.
-    pub(crate) fn set_in(&self, protocol: &str) -> Result<Option<BTreeSet<String>>, LedgerError> {
+    pub(crate) fn set_in(
+        &self,
+        protocol: &str,
+    ) -> Result<Option<(BTreeSet<String>, String)>, LedgerError> {
         let path = layout::protocol_file(protocol, DEFINITION);
         let mut keys = BTreeSet::new();
+        let mut newest = String::new();
         let mut newer: Option<(ObjectId, String)> = None;
+        let mut is_whole = false;
         for id in self.repository.first_parents(self.commit) {
             let commit = self.repository.commit(id?)?;
             let entry = Tree::new(self.repository, commit.tree).entry(&path)?;
             let Some((_, id)) = entry else {
-                return Ok(Some(keys));
+                is_whole = true;
+                break;
             };
             if newer.as_ref().is_some_and(|(known, _)| *known == id) {
                 continue;
             }
             let blob = self.repository.blob(id)?;
             let text = String::from_utf8_lossy(&blob).into_owned();
-            let set = newer.and_then(|(_, after)| only_setting_changed(&text, &after));
-            keys.extend(set.map(|(key, _)| key));
-            if !Protocol::load(&blob).is_ok_and(|p| has_settings(&p.definition().version)) {
-                return Ok(Some(keys));
+            match &newer {
+                Some((_, after)) => {
+                    keys.extend(only_setting_changed(&text, after).map(|(key, _)| key));
+                }
+                None => newest.clone_from(&text),
             }
             newer = Some((id, text));
+            if !Protocol::load(&blob).is_ok_and(|p| has_settings(&p.definition().version)) {
+                is_whole = true;
+                break;
+            }
         }
-        let is_whole = !self.repository.is_cut_off(self.commit)?;
-        Ok(is_whole.then_some(keys))
+        let author = newer.map(|(_, text)| text).unwrap_or_default();
+        keys.retain(|key| is_set(key, &author, &newest));
+        let is_whole = is_whole || !self.repository.is_cut_off(self.commit)?;
+        Ok(is_whole.then_some((keys, author)))
     }
 
     /// The name under which an agent receives handoffs.

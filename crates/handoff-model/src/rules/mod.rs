@@ -15,7 +15,7 @@ pub use protocol_check::{
     NO_CLAIMS, ProtocolFiles, ProtocolScope, beyond_cost, check_protocol, check_protocol_for,
 };
 pub use setting::{
-    Assignment, SETTINGS, Setting, SettingError, has_settings, is_earlier, keep_settings,
+    Assignment, SETTINGS, Setting, SettingError, has_settings, is_earlier, is_set, keep_settings,
     only_setting_changed,
 };
 pub use strictness::{Strictness, Weakness, weaker};

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// The placeholder for a name in a key or a path.
 const NAME: &str = "*";
 
-/// The word that removes a setting, so that the default applies.
+/// The word that takes a setting back to what the protocol's author wrote, if anything.
 const DEFAULT: &str = "default";
 
 /// A setting of `protocol.json` for `git handoff protocol set`.
@@ -22,8 +22,6 @@ pub struct Setting {
     /// Its path in `protocol.json`.
     path: &'static str,
     takes: Takes,
-    /// Whether it can be removed.
-    optional: bool,
     /// A short description.
     pub about: &'static str,
 }
@@ -43,56 +41,56 @@ enum Takes {
     AnotherTry,
 }
 
-/// Defines the settings: key and path, kind of value, whether it is optional, description.
+/// Defines the settings: key and path, kind of value, description.
 macro_rules! settings {
-    ($($key:literal at $path:literal: $takes:ident, $optional:literal, $about:literal;)+) => {
+    ($($key:literal at $path:literal: $takes:ident, $about:literal;)+) => {
         /// Every setting.
         pub const SETTINGS: [Setting; [$($key),+].len()] = [$(Setting {
-            key: $key, path: $path, takes: Takes::$takes, optional: $optional, about: $about,
+            key: $key, path: $path, takes: Takes::$takes, about: $about,
         }),+];
     };
 }
 
 settings! {
-    "evidence" at "evidence/policy": Policy, true,
+    "evidence" at "evidence/policy": Policy,
         "what happens to statements that the repository contradicts";
-    "evidence.*" at "evidence/checks/*": Policy, true,
+    "evidence.*" at "evidence/checks/*": Policy,
         "the same for one check, such as evidence.coverage";
-    "consistency.*" at "consistency/*/policy": Policy, true,
+    "consistency.*" at "consistency/*/policy": Policy,
         "what happens to contracts that break this rule";
-    "time.lease_seconds" at "limits/lease_seconds": Count, false,
+    "time.lease_seconds" at "limits/lease_seconds": Count,
         "how long a claim holds, in seconds";
-    "time.longest_run_seconds" at "limits/longest_run_seconds": Count, true,
+    "time.longest_run_seconds" at "limits/longest_run_seconds": Count,
         "how long a worker lets an agent run for one claim";
-    "time.person_lease_seconds" at "limits/person_lease_seconds": Count, true,
+    "time.person_lease_seconds" at "limits/person_lease_seconds": Count,
         "how long a claim of a person holds, in seconds";
-    "time.acknowledge_seconds" at "limits/acknowledge_seconds": Count, true,
+    "time.acknowledge_seconds" at "limits/acknowledge_seconds": Count,
         "in how many seconds an agent must claim what it gets";
-    "retry" at "limits/retry/max_retries": Count, true,
+    "retry" at "limits/retry/max_retries": Count,
         "how many attempts may follow the first";
-    "limits.retry.runs.*" at "limits/retry/runs/*": AnotherTry, true,
+    "limits.retry.runs.*" at "limits/retry/runs/*": AnotherTry,
         "whether another attempt helps when a run ended so";
-    "limits.handoffs" at "limits/handoffs": Count, true,
+    "limits.handoffs" at "limits/handoffs": Count,
         "how many handoffs an issue may have";
-    "limits.item" at "limits/item/handoffs": Count, false,
+    "limits.item" at "limits/item/handoffs": Count,
         "how many handoffs may be about one item";
-    "limits.deadline_seconds" at "limits/deadline_seconds": Count, true,
+    "limits.deadline_seconds" at "limits/deadline_seconds": Count,
         "how long after its start an issue may be handed on";
-    "limits.cooldown_seconds" at "limits/cooldown_seconds": Count, true,
+    "limits.cooldown_seconds" at "limits/cooldown_seconds": Count,
         "how long a sender waits between two handoffs to one receiver";
-    "limits.rounds.*" at "limits/rounds/*/most": Count, false,
+    "limits.rounds.*" at "limits/rounds/*/most": Count,
         "how many rounds of this name an issue may have";
-    "limits.budgets.cost.*" at "limits/budgets/*/cost": Money, false,
+    "limits.budgets.cost.*" at "limits/budgets/*/cost": Money,
         "what this budget allows in money";
-    "limits.budgets.tokens.*" at "limits/budgets/*/tokens": Count, false,
+    "limits.budgets.tokens.*" at "limits/budgets/*/tokens": Count,
         "how many tokens this budget allows";
-    "limits.budgets.attempts.*" at "limits/budgets/*/attempts": Count, false,
+    "limits.budgets.attempts.*" at "limits/budgets/*/attempts": Count,
         "how many claims this budget allows";
-    "limits.budgets.seconds.*" at "limits/budgets/*/seconds": Count, false,
+    "limits.budgets.seconds.*" at "limits/budgets/*/seconds": Count,
         "for how long this budget lets work be held, in seconds";
-    "limits.on_record" at "limits/on_record": Kinds, true,
+    "limits.on_record" at "limits/on_record": Kinds,
         "the kinds of refused contracts that are kept on record";
-    "time.archive_after_seconds" at "limits/archive_after_seconds": Count, true,
+    "time.archive_after_seconds" at "limits/archive_after_seconds": Count,
         "how long after its end an issue is archived, in seconds";
 }
 
@@ -138,19 +136,14 @@ impl Setting {
     /// The accepted values, in words.
     pub fn takes(&self) -> String {
         let kinds = OnRecord::ALL.map(OnRecord::as_str).join(", ");
-        let takes = match (&self.takes, self.optional) {
-            (Takes::Policy, true) => "enforce, warn, off".to_owned(),
-            (Takes::Policy, false) => "enforce, warn or off".to_owned(),
-            (Takes::Count, _) => "a whole number".to_owned(),
-            (Takes::Money, _) => "a sum of money".to_owned(),
-            (Takes::AnotherTry, _) => AnotherTry::ALL.map(AnotherTry::as_str).join(", "),
-            (Takes::Kinds, _) => format!("{kinds}, or some of them with commas between"),
+        let takes = match &self.takes {
+            Takes::Policy => "enforce, warn, off".to_owned(),
+            Takes::Count => "a whole number".to_owned(),
+            Takes::Money => "a sum of money".to_owned(),
+            Takes::AnotherTry => AnotherTry::ALL.map(AnotherTry::as_str).join(", "),
+            Takes::Kinds => format!("{kinds}, or some of them with commas between"),
         };
-        if self.optional {
-            format!("{takes} or {DEFAULT}")
-        } else {
-            takes
-        }
+        format!("{takes} or {DEFAULT}")
     }
 
     /// The keys of this setting in a definition, with their values; if there is no name for `*`,
@@ -250,7 +243,7 @@ impl Assignment {
         let found = settings.find_map(|setting| Some((setting, setting.path_of(key)?)));
         let (setting, path) = found.ok_or_else(|| SettingError::Key(key.to_owned()))?;
         let value = match setting.value(word) {
-            None if setting.optional && word == DEFAULT => None,
+            None if word == DEFAULT => None,
             None => {
                 return Err(SettingError::Value {
                     key: key.to_owned(),
@@ -264,6 +257,22 @@ impl Assignment {
             value,
             ..setting.assignment(key, path)
         })
+    }
+
+    /// Whether it has no value.
+    pub fn is_default(&self) -> bool {
+        self.value.is_none()
+    }
+
+    /// Takes a setting without a value back to what the author's definition says.
+    #[must_use]
+    pub fn or_as_in(mut self, author: &str) -> Self {
+        if self.value.is_none() {
+            self.value = edit::read(author)
+                .ok()
+                .and_then(|author| written(&self.key, &author).cloned());
+        }
+        self
     }
 
     /// The definition with this value and the next version; `None` if the value is unchanged. All
@@ -332,6 +341,18 @@ pub fn only_setting_changed(before: &str, after: &str) -> Option<(String, String
     is_all.then(|| (only.key, shown(only.value.as_ref())))
 }
 
+/// Whether a setting has another value in one definition than in another one.
+pub fn is_set(key: &str, before: &str, after: &str) -> bool {
+    let [before, after] = [before, after].map(|text| edit::read(text).unwrap_or_default());
+    written(key, &before) != written(key, &after)
+}
+
+/// The value of a setting's key in a definition.
+fn written<'v>(key: &str, definition: &'v Value) -> Option<&'v Value> {
+    let path = SETTINGS.iter().find_map(|setting| setting.path_of(key))?;
+    at(definition, &placed(path, key, &[definition]))
+}
+
 /// A new definition with the settings that were changed in the one in force, and the keys and
 /// values of these settings.
 ///
@@ -345,10 +366,7 @@ pub fn keep_settings(
     let before = edit::read(in_force).map_err(SettingError::Edit)?;
     let (mut text, mut kept) = (new.to_owned(), Vec::new());
     for key in keys {
-        let mut settings = SETTINGS.iter();
-        let path = settings.find_map(|setting| setting.path_of(key));
-        let path = path.map(|path| placed(path, key, &[&before]));
-        let value = shown(path.and_then(|path| at(&before, &path)));
+        let value = shown(written(key, &before));
         if let Some(changed) = Assignment::new(key, &value)?.applied(&text)? {
             text = changed;
             kept.push((key.clone(), value));
@@ -567,15 +585,14 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_may_be_left_out_can_be_taken_back() {
+    fn a_setting_is_taken_back_to_what_its_author_wrote() {
         let with = set(BEFORE, "evidence", "warn").unwrap_or_default();
         let without = set(&with, "evidence", "default").unwrap_or_default();
         assert_eq!(without, BEFORE.replace("1.2.0", "1.2.0+2"));
-        let error = Assignment::new("time.lease_seconds", "default").map(drop);
-        assert!(
-            matches!(error, Err(SettingError::Value { .. })),
-            "a lease has a length"
-        );
+        let set = set(BEFORE, "limits.rounds.of review", "9").unwrap_or_default();
+        let back = Assignment::new("limits.rounds.of review", "default");
+        let back = back.map(|back| back.or_as_in(BEFORE).applied(&set));
+        assert_eq!(back, Ok(Ok(Some(BEFORE.replace("1.2.0", "1.2.0+2")))));
     }
 
     #[test]
