@@ -7,7 +7,6 @@ use handoff::base::finding::{Finding, FindingCode};
 use handoff::base::text::{continued, word};
 use handoff::git::{Obstacle, Repository};
 use handoff::ledger::{AuditScope, Ledger, LedgerError, Snapshot, WriteError};
-use handoff::model::view::commands;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -362,7 +361,7 @@ fn work(
     let paused = tip.paused_among(records.iter().map(|record| record.id.issue()))?;
     // An order is no fault.
     for (key, paused) in paused.iter().filter(|(_, paused)| paused.after.is_empty()) {
-        let cure = format!("`{}`", commands::resume(key, paused, "WHY"));
+        let cure = format!("`{}`", paused.resume(key, "WHY"));
         found.add(
             Weight::Warning,
             "work",

@@ -5,7 +5,7 @@ use handoff::base::text::{continued, quoted, set_off};
 use handoff::ledger::IssueFolder;
 use handoff::ledger::attention::{Attention, NextTurn, next_turn, of_folder};
 use handoff::model::planner::Sending;
-use handoff::model::view::commands::{RESUMED, answer, commands, resume};
+use handoff::model::view::commands::{RESUMED, answer, commands};
 use handoff::model::{
     Advice, Decision, Handoff, Issue, IssueStatus, IssueSummary, Limit, Paused, Question, Record,
     Refusal, Update, View, issue_folder, turn,
@@ -145,7 +145,7 @@ impl Arguments {
         (fresh, output): (Option<Fresh>, &mut Output),
     ) -> Result<(), Failure> {
         let key = &issue.issue;
-        let mut command = resume(key, paused, RESUMED);
+        let mut command = paused.resume(key, RESUMED);
         for before in paused.after.iter().rev() {
             if folder.ended(before)? != Some(true) {
                 command = format!("git handoff next {before}");
@@ -322,7 +322,10 @@ impl<'a> Turn<'a> {
         let mut why = next.map_or("nothing is open", |next| &next.why).to_owned();
         let contradicted = record.as_ref().map(Record::contradicted);
         for one in contradicted.unwrap_or_default() {
-            why += &format!("; contradicted: {one}");
+            let said = one.split_once(": ").map_or(&*one, |(_, what)| what);
+            if !why.contains(said) {
+                why += &format!("; contradicted: {one}");
+            }
         }
         Ok(Self {
             issue: IssueSummary::from(issue),

@@ -2,7 +2,7 @@ use clap::Args;
 use handoff::base::ids::{AgentName, IssueKey};
 use handoff::base::{Moment, ObjectId};
 use handoff::ledger::HaltChange;
-use handoff::model::view::commands::{RESUMED, resume};
+use handoff::model::view::commands::RESUMED;
 use handoff::model::{Halt, HaltScope, Issue, Update};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -185,7 +185,7 @@ impl Arguments {
         };
         let mut receipt = ReceiptView::new(&done, output)?.with_text(text);
         if let Some(paused) = &done.receipt.issue.paused {
-            receipt = receipt.held_back(&resume(&issue, paused, RESUMED), output);
+            receipt = receipt.held_back(&paused.resume(&issue, RESUMED), output);
         }
         output.answer(&receipt)?;
         receipt.say_next(output);

@@ -1,7 +1,6 @@
 use clap::Args;
 use handoff::base::ids::IssueKey;
 use handoff::ledger::attention::of_folder;
-use handoff::model::view::commands::resume;
 use handoff::model::{Paused, Update};
 
 use crate::args::text::{self, Reason};
@@ -52,14 +51,11 @@ pub(super) fn reopen(
     if let Some(paused) = ledger.tip()?.paused(&issue)?
         && !paused.after.is_empty()
     {
-        let command = resume(
-            &issue,
-            &Paused {
-                by: agent,
-                ..paused.clone()
-            },
-            "WHY",
-        );
+        let paused = Paused {
+            by: agent,
+            ..paused.clone()
+        };
+        let command = paused.resume(&issue, "WHY");
         let text = format!("issue {issue} is {paused}");
         let failure = Failure::new(ErrorCode::IssuePaused, text);
         return Err(failure.hint(format!("`{command}` takes the order back")));

@@ -9,7 +9,6 @@ use handoff::ledger::{
     Audited, IssueReport, IssueSurvey, Ledger, LedgerError, Rejected, RemoteDistance, Snapshot,
     UnpushedCode,
 };
-use handoff::model::view::commands;
 use handoff::model::{IssueStatus, IssueSummary, Paused, Record, Refusal, View};
 use handoff::protocol::State;
 use schemars::JsonSchema;
@@ -328,7 +327,7 @@ impl Answer for StatusView<'_> {
             + &rows::table(self.handoffs.iter().map(ListedHandoff::record), look);
         let mut more = String::new();
         for (key, paused) in &self.paused {
-            let resume = commands::resume(key, paused, "WHY");
+            let resume = paused.resume(key, "WHY");
             more += &format!("issue {key} is {paused}: `{resume}`\n");
         }
         if self.expired > 0 {

@@ -73,7 +73,7 @@ fn a_file_that_changed_before_it_was_taken_up_is_named() {
                 error: a delivered file was changed or removed
                   docs/report.md artifact.changed 87.3 delivered it with the sha256 [sha256], and now it has [sha256]
                       bring back the file that implementer-agent delivered, or reject the handoff
-                hint: nothing was written; restore what was delivered, or reject the handoff with `git handoff reject ID --reason WHY`
+                hint: nothing was written; restore what was delivered, or reject the handoff with `git handoff reject ID --reason WHY --as reviewer-agent`
                 --- exit 3
                 ");
                 assert_eq!(desk.env.tip(), tip, "nothing is written");

@@ -270,7 +270,7 @@ fn the_whole_workflow_ends_completed() {
         text += &env.handoff(args).success().shown;
         text += "\n";
     }
-    insta::assert_snapshot!(text, @"
+    insta::assert_snapshot!(text, @r#"
     $ git handoff status
     ledger handoffs at [commit]: no handoff is open, 1 issue is completed
 
@@ -302,6 +302,10 @@ fn the_whole_workflow_ends_completed() {
         - F2 (important, src/history/views.py:133): The whole result is held in memory; resolved by 87.7; answered by 87.6: Rows are read and sent in batches of 500
         - F3 (test): tests/test_export.py::test_empty_range returned 500; resolved by 87.10; answered by 87.9
         - F4 (lint): src/export/csv.py:12 imports io without using it; resolved by 87.10; answered by 87.9
+      87.12 contradicted: `metrics/review_iterations` is 2, and fact `review_iterations` of issue 87 is 3 (rule `review-iterations`)
+      87.12 contradicted: `metrics/total_commits` is 5, and fact `total_commits` of issue 87 is 7 (rule `total-commits`)
+      87.12 contradicted: `metrics/tests_added` is 17, and fact `tests_added` of issue 87 is 15 (rule `tests-added`)
+      87.12 contradicted: `cycle_time` is "1 day 6 hours", and issue 87 has been open for 1500 s (rule `cycle-time`)
     87.1   completed  issue-manager → prep-agent          medium  25 minutes ago  Dispatchers ask for their delivery history as a file
     87.2   completed  prep-agent → implementer-agent      medium  18 minutes ago  Workspace ready, attempt 2
     87.3   completed  implementer-agent → orchestrator    medium  20 minutes ago  The package registry does not answer
@@ -376,7 +380,7 @@ fn the_whole_workflow_ends_completed() {
     the ledger is sound: 27 commits, 12 handoffs, up to [commit]
       audited: only issue 87, and the rules; branch handoffs, from the first commit to the last, recorded 2026-03-02 09:30 +0000
       every step was legal under the rules of its time, and nothing was changed since
-    ");
+    "#);
     env.assert_sound();
 }
 

@@ -535,7 +535,7 @@ fn an_ended_issue_lacks_the_approval_of_its_person() {
     send("reviewer", "end", &[])
         .says("issue 7 is complete")
         .says("7.2 is not approved by a person yet")
-        .says(&format!("next: {due}"));
+        .says(&format!("next, for maintainer: {due}"));
     let next = env.handoff(&["next", "7"]).success();
     next.says("not approved by a person yet").says(due);
     let status = env.handoff(&["status", "7"]).success();

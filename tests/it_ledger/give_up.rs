@@ -92,7 +92,7 @@ fn an_issue_with_nothing_open_is_given_up_and_nobody_is_told() {
     $ git handoff cancel 7 --as issue-manager
     --- stderr
     error: giving up issue 7 takes a reason
-    hint: `git handoff cancel 7 --all --reason WHY`
+    hint: `git handoff cancel 7 --all --reason WHY --as issue-manager`
     --- exit 2
     $ git handoff cancel 7 --as issue-manager --reason 'no longer needed'
     issue 7 is cancelled

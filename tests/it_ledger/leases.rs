@@ -1101,7 +1101,7 @@ fn a_claim_says_how_long_its_run_may_take() {
         &env,
         "protocol set issue-to-pr time.longest_run_seconds default",
     );
-    assert_eq!(claimed("89.1"), Value::Null);
+    assert_eq!(claimed("89.1"), 14_400);
     denied(
         &env,
         "protocol set issue-to-pr time.longest_run_seconds 0",

@@ -339,7 +339,7 @@ fn what_is_spent_is_dead_and_keeps_everything() {
     assert_eq!(contract, opening(87));
     assert_eq!(env.data(&["status"])["open"]["dead"], 1);
     let inbox = env.data(&["inbox", "--as", "orchestrator"]);
-    assert_eq!(inbox["handoffs"][0]["state"], "dead");
+    assert_eq!(inbox["attention"][0]["need"], "dead");
     let refused = refused_command(&env, "retry 87.1 --as orchestrator");
     assert_eq!(refused.says(), (4, "retries_spent"));
     assert!(

@@ -172,7 +172,9 @@ fn a_person_learns_from_every_view_that_a_budget_is_spent() {
 
 #[test]
 fn nothing_is_offered_that_a_limit_refuses() {
-    let env = opened(|p| p["limits"]["handoffs"] = json!(2));
+    let env = opened(|p| p["limits"]["handoffs"] = json!(50));
+    let limit = ["protocol", "set", "issue-to-pr", "limits.handoffs", "2"];
+    env.handoff(&limit).success();
     let offered = |id: &str, agent: &str| {
         let claimed = env.data(&["claim", id, "--as", agent]);
         let offered = claimed["contracts"].as_array().unwrap().iter();

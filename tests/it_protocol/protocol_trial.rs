@@ -132,7 +132,7 @@ fn examples_stand_every_scenario() {
         ];
         env.handoff(&fail)
             .success()
-            .says(&format!("next: git handoff {next}"));
+            .says(&format!(": git handoff {next}"));
         let other = [
             "reassign", "w-1.1", "--to", "oven-2", "--as", "counter", "--reason", "x",
         ];

@@ -164,6 +164,10 @@ impl Judge<'_> {
         }
         match self.ground.merged {
             Merged::At(tip) if !self.repository.has_work(commit, tip)? => {
+                // What is said of the strategy says more.
+                if let Found::Contradicted(findings) = self.merge(&mut None)? {
+                    return Ok(findings);
+                }
                 let branch = self.named_branch();
                 let why = format!("does not have the work of {branch}, commit {}", tip.short());
                 Ok(vec![self.not_merged(claim, text, &why)])

@@ -2,7 +2,7 @@
 
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, IssueKey};
-use handoff_base::text::continued;
+use handoff_base::text::{continued, word};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -36,6 +36,15 @@ impl Paused {
     /// Whether it holds an agent's work back.
     pub fn holds_back(&self, agent: &AgentName) -> bool {
         !self.except.contains(agent)
+    }
+
+    /// The command that ends it, for who paused the issue.
+    pub fn resume(&self, issue: &IssueKey, why: &str) -> String {
+        let (by, why) = (&self.by, word(why));
+        if self.after.is_empty() {
+            return format!("git handoff resume {issue} --as {by} --reason {why}");
+        }
+        format!("git handoff set {issue} after=none --as {by} --reason {why}")
     }
 
     /// When it began, as said elsewhere or recorded.

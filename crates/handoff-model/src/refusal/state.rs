@@ -9,7 +9,6 @@ use handoff_protocol::{Event, IllegalEvent, State};
 
 use crate::record::{Halt, HaltScope, Paused};
 use crate::refusal::{listed, see_issue, time};
-use crate::view::commands;
 
 /// Events that no command causes.
 const NOT_COMMANDS: [Event; 2] = [Event::Exhaust, Event::Expire];
@@ -125,7 +124,7 @@ impl Explained for StateRefusal {
             } => {
                 let by = agent.clone();
                 let paused = Paused { by, ..(**paused).clone() };
-                let resume = commands::resume(issue, &paused, "WHY");
+                let resume = paused.resume(issue, "WHY");
                 ErrorCode::IssuePaused.hint(format!("run `{resume}`"))
             }
             Self::Paused { issue, .. } => ErrorCode::IssuePaused

@@ -202,15 +202,6 @@ pub(crate) fn give_up(issue: &IssueKey, by: &AgentName) -> String {
     format!("git handoff cancel {issue} --as {by} --reason WHY")
 }
 
-/// The command that ends an issue's pause, for who paused it.
-pub fn resume(issue: &IssueKey, paused: &Paused, why: &str) -> String {
-    let (by, why) = (&paused.by, word(why));
-    if paused.after.is_empty() {
-        return format!("git handoff resume {issue} --as {by} --reason {why}");
-    }
-    format!("git handoff set {issue} after=none --as {by} --reason {why}")
-}
-
 /// The default reason of a resumption.
 pub const RESUMED: &str = "the work goes on";
 
@@ -229,7 +220,7 @@ pub fn next_steps(receipt: &Receipt) -> Vec<String> {
         return Vec::new();
     }
     if let Some(paused) = held_back(receipt) {
-        return vec![resume(key, paused, RESUMED)];
+        return vec![paused.resume(key, RESUMED)];
     }
     let contracts = |from: &AgentName, targets: &[(AgentName, Option<String>)]| {
         let one = |(to, kind): &(AgentName, Option<String>)| {

@@ -115,7 +115,7 @@ pub fn of_issue<E>(
 }
 
 /// Whether a decision about a handoff may be up to another agent than its own: it is stuck, or has
-/// an entry for the person from whom one is [`due`].
+/// an entry for the person from whom one is `due`.
 pub fn may_wait_for_decision(
     protocol: &Protocol,
     handoff: &HandoffSurvey<'_>,
