@@ -71,8 +71,14 @@ impl<'r> Memory<'r> {
 
     /// The last commit of the branch that was written or found valid here.
     pub(super) fn seen(&self) -> Option<ObjectId> {
-        let bytes = self.seen.read()?;
-        String::from_utf8(bytes).ok()?.trim_end().parse().ok()
+        Some(self.seen_and_sound()?.0)
+    }
+
+    /// That commit, and whether all up to it is sound: found so, or written here since.
+    fn seen_and_sound(&self) -> Option<(ObjectId, bool)> {
+        let text = String::from_utf8(self.seen.read()?).ok()?;
+        let mut lines = text.lines();
+        Some((lines.next()?.parse().ok()?, lines.next() == Some(PROGRAM)))
     }
 
     /// Notes a commit that was written on this parent. An earlier note stays as evidence if its
@@ -88,7 +94,8 @@ impl<'r> Memory<'r> {
             (Some(_), None) => false,
         };
         if follows {
-            self.saw(commit);
+            let is_sound = parent.is_none() || self.verified() == parent;
+            self.note_seen(commit, is_sound);
         }
     }
 
@@ -96,21 +103,38 @@ impl<'r> Memory<'r> {
     /// goes without it.
     pub(super) fn saw(&self, commit: ObjectId) {
         if self.seen() != Some(commit) {
-            let _ = self.seen.write_over(format!("{commit}\n").as_bytes());
+            self.note_seen(commit, false);
         }
     }
 
-    /// The commit up to which this program audited the ledger.
+    fn note_seen(&self, commit: ObjectId, is_sound: bool) {
+        // The place from which an audit can continue is kept.
+        if let (false, Some((sound, true))) = (is_sound, self.seen_and_sound()) {
+            self.note_verified(sound);
+        }
+        let program = if is_sound { PROGRAM } else { "" };
+        let _ = self
+            .seen
+            .write_over(format!("{commit}\n{program}\n").as_bytes());
+    }
+
+    /// The commit up to which this program found the ledger sound, or wrote it on what it found so.
     pub(super) fn verified(&self) -> Option<ObjectId> {
+        if let Some((sound, true)) = self.seen_and_sound() {
+            return Some(sound);
+        }
         let noted: Verified = serde_json::from_slice(&self.verified.read()?).ok()?;
         (noted.program == PROGRAM).then(|| noted.commit.parse().ok())?
     }
 
     /// Notes how far the ledger was audited.
     pub(super) fn found_sound(&self, commit: ObjectId) {
-        if self.verified() == Some(commit) {
-            return;
+        if self.verified() != Some(commit) {
+            self.note_verified(commit);
         }
+    }
+
+    fn note_verified(&self, commit: ObjectId) {
         let noted = Verified {
             commit: commit.to_string(),
             program: PROGRAM.to_owned(),

@@ -234,13 +234,22 @@ impl Ledger<'_> {
         key: &IssueKey,
         now: Moment,
     ) -> Result<Option<String>, LedgerError> {
-        let scope = AuditScope {
-            issue: Some(key),
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        let mut scope = AuditScope {
             since: self.verified(),
             ..AuditScope::whole(now)
         };
-        let threads = thread::available_parallelism().map_or(1, NonZero::get);
-        let audit = self.audit(scope, threads, false)?;
+        // What continues an audit is remembered, so each step is audited once. From the beginning,
+        // those of one issue take a quarter of the time.
+        let mut audit = Audit::default();
+        let is_clean = scope.since.is_some() && {
+            audit = self.audit(scope, threads, false)?;
+            audit.is_clean()
+        };
+        if !is_clean {
+            scope.issue = Some(key);
+            audit = self.audit(scope, threads, false)?;
+        }
         let changed = tip.changed_artifacts(Some(key))?;
         let mut faults = audit.findings.iter().chain(&changed);
         Ok(faults.find(|finding| finding.is_error()).map(|first| {
