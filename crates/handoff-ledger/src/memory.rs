@@ -71,19 +71,45 @@ impl<'r> Memory<'r> {
 
     /// The last commit of the branch that was written or found valid here.
     pub(super) fn seen(&self) -> Option<ObjectId> {
-        Some(self.seen_and_sound()?.0)
+        Some(self.noted()?.0)
     }
 
-    /// That commit, and whether all up to it is sound: found so, or written here since.
-    fn seen_and_sound(&self) -> Option<(ObjectId, bool)> {
+    /// The commit up to which the ledger is sound by this program: an audit found it so, or it was
+    /// written here on what is.
+    pub(super) fn sound(&self) -> Option<ObjectId> {
+        self.noted()
+            .and_then(|(_, sound)| sound)
+            .or_else(|| self.verified())
+    }
+
+    /// What was seen, in the first line of the note, and what is sound, in the second.
+    fn noted(&self) -> Option<(ObjectId, Option<ObjectId>)> {
         let text = String::from_utf8(self.seen.read()?).ok()?;
-        let mut lines = text.lines();
-        Some((lines.next()?.parse().ok()?, lines.next() == Some(PROGRAM)))
+        let (seen, rest) = text.split_once('\n')?;
+        let sound = rest.trim_end().strip_suffix(PROGRAM);
+        let sound = sound.and_then(|sound| sound.trim_end().parse().ok());
+        Some((seen.parse().ok()?, sound))
     }
 
-    /// Notes a commit that was written on this parent. An earlier note stays as evidence if its
-    /// commit is not an ancestor.
+    /// Notes a commit that was written here, as the branch moved to it from this one.
     pub(super) fn wrote(&self, parent: Option<ObjectId>, commit: ObjectId) {
+        let sound = self.sound();
+        // Steps of others may stand between them.
+        let is_next = |from| {
+            let before = self.repository.first_parents(commit).nth(1);
+            sound == Some(from) && matches!(before, Some(Ok(id)) if id == from)
+        };
+        let extends = parent.is_none_or(is_next);
+        self.follow(parent, commit, if extends { Some(commit) } else { sound });
+    }
+
+    /// Notes where the branch moved from this commit, with steps of others.
+    pub(super) fn moved(&self, from: Option<ObjectId>, commit: ObjectId) {
+        self.follow(from, commit, self.sound());
+    }
+
+    /// An earlier note stays as evidence if its commit is not an ancestor.
+    fn follow(&self, parent: Option<ObjectId>, commit: ObjectId, sound: Option<ObjectId>) {
         let follows = match (self.seen(), parent) {
             (None, _) => true,
             (Some(seen), Some(parent)) if seen == parent => true,
@@ -94,8 +120,7 @@ impl<'r> Memory<'r> {
             (Some(_), None) => false,
         };
         if follows {
-            let is_sound = parent.is_none() || self.verified() == parent;
-            self.note_seen(commit, is_sound);
+            self.note(commit, sound);
         }
     }
 
@@ -103,38 +128,34 @@ impl<'r> Memory<'r> {
     /// goes without it.
     pub(super) fn saw(&self, commit: ObjectId) {
         if self.seen() != Some(commit) {
-            self.note_seen(commit, false);
+            self.note(commit, self.sound());
         }
     }
 
-    fn note_seen(&self, commit: ObjectId, is_sound: bool) {
-        // The place from which an audit can continue is kept.
-        if let (false, Some((sound, true))) = (is_sound, self.seen_and_sound()) {
-            self.note_verified(sound);
+    /// Notes that the ledger is sound up to its tip.
+    pub(super) fn sound_to(&self, tip: ObjectId) {
+        if self.sound() != Some(tip) {
+            self.note(tip, Some(tip));
         }
-        let program = if is_sound { PROGRAM } else { "" };
-        let _ = self
-            .seen
-            .write_over(format!("{commit}\n{program}\n").as_bytes());
     }
 
-    /// The commit up to which this program found the ledger sound, or wrote it on what it found so.
+    fn note(&self, seen: ObjectId, sound: Option<ObjectId>) {
+        let sound = sound.map(|sound| format!("{sound} {PROGRAM}"));
+        let text = format!("{seen}\n{}\n", sound.unwrap_or_default());
+        let _ = self.seen.write_over(text.as_bytes());
+    }
+
+    /// The commit up to which this program audited the ledger.
     pub(super) fn verified(&self) -> Option<ObjectId> {
-        if let Some((sound, true)) = self.seen_and_sound() {
-            return Some(sound);
-        }
         let noted: Verified = serde_json::from_slice(&self.verified.read()?).ok()?;
         (noted.program == PROGRAM).then(|| noted.commit.parse().ok())?
     }
 
     /// Notes how far the ledger was audited.
     pub(super) fn found_sound(&self, commit: ObjectId) {
-        if self.verified() != Some(commit) {
-            self.note_verified(commit);
+        if self.verified() == Some(commit) {
+            return;
         }
-    }
-
-    fn note_verified(&self, commit: ObjectId) {
         let noted = Verified {
             commit: commit.to_string(),
             program: PROGRAM.to_owned(),

@@ -410,7 +410,7 @@ impl Ledger<'_> {
             }
         }
         match self.move_branch(session, Some(here), tip, "handoff: retry") {
-            Ok(()) => self.memory().wrote(Some(here), tip),
+            Ok(()) => self.memory().moved(Some(here), tip),
             Err(PublishError::Moved) => {
                 // Another process here recorded a step offline.
                 if is_reached {
@@ -465,7 +465,7 @@ impl Ledger<'_> {
         match self.move_branch(session, here, there, "handoff: fetch") {
             Ok(()) => {
                 self.notice_strays(session.now());
-                self.memory().wrote(here, there);
+                self.memory().moved(here, there);
                 synced.brought += new;
                 Ok(false)
             }

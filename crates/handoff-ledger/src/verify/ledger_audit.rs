@@ -55,6 +55,7 @@ impl Ledger<'_> {
             let covers_all = scope.since.is_none() || scope.since == memory.verified();
             if covers_all && !audit.cut_off {
                 memory.found_sound(tip);
+                memory.sound_to(tip);
             }
         }
         Ok(audit)
@@ -234,30 +235,35 @@ impl Ledger<'_> {
         key: &IssueKey,
         now: Moment,
     ) -> Result<Option<String>, LedgerError> {
+        let seen = self.memory().seen();
+        if let Some(lost) = seen.map(|seen| self.lost(seen)).transpose()?.flatten() {
+            return Ok(Some(damaged(&lost, key)));
+        }
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        let audit = |scope| Audit::run(self.repository(), tip.commit(), scope, threads);
         let mut scope = AuditScope {
-            since: self.verified(),
+            since: self.memory().sound(),
             ..AuditScope::whole(now)
         };
         // What continues an audit is remembered, so each step is audited once. From the beginning,
         // those of one issue take a quarter of the time.
-        let mut audit = Audit::default();
-        let is_clean = scope.since.is_some() && {
-            audit = self.audit(scope, threads, false)?;
-            audit.is_clean()
+        let continued = scope.since.map(|_| audit(scope)).transpose()?;
+        let audit = match continued.filter(Audit::is_clean) {
+            Some(clean) => {
+                if self.existing()? == tip.commit() {
+                    self.memory().sound_to(tip.commit());
+                }
+                clean
+            }
+            None => {
+                scope.issue = Some(key);
+                audit(scope)?
+            }
         };
-        if !is_clean {
-            scope.issue = Some(key);
-            audit = self.audit(scope, threads, false)?;
-        }
         let changed = tip.changed_artifacts(Some(key))?;
         let mut faults = audit.findings.iter().chain(&changed);
-        Ok(faults.find(|finding| finding.is_error()).map(|first| {
-            format!(
-                "the ledger is damaged: {}; see `git handoff verify {key}`",
-                first.message
-            )
-        }))
+        let first = faults.find(|finding| finding.is_error());
+        Ok(first.map(|first| damaged(first, key)))
     }
 
     /// Whether the tip lost a commit that this clone saw. In a shallow clone, missing commits don't
@@ -337,6 +343,11 @@ impl Ledger<'_> {
         };
         Ok(self.at(id).ok().map(|_| id))
     }
+}
+
+fn damaged(finding: &Finding, key: &IssueKey) -> String {
+    let message = &finding.message;
+    format!("the ledger is damaged: {message}; see `git handoff verify {key}`")
 }
 
 impl Audited {
