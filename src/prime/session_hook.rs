@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::environment::{is_set, project_of_harness};
 use crate::failure::Failure;
 use crate::output::Output;
-use handoff_cli::process::MARK;
+use handoff_cli::environment::MARK;
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum When {

@@ -21,7 +21,6 @@ use handoff::ledger::{Clock, Session};
 use handoff::model::{Host, NoTraceParent, TraceParent};
 
 use crate::failure::{ErrorCode, Failure, chain};
-use crate::process::MARK;
 
 /// The project folder that a harness sets.
 pub fn project_of_harness() -> Option<PathBuf> {
@@ -155,6 +154,9 @@ pub fn worker() -> Option<String> {
         .ok()
         .filter(|id| !id.is_empty())
 }
+
+/// The environment variable that marks an agent's processes.
+pub const MARK: &str = "GIT_HANDOFF_RUN";
 
 /// The run of `work` that this process belongs to.
 pub struct Run {

@@ -13,10 +13,7 @@ use handoff::git::SharedModes;
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, wait};
 use serde::{Deserialize, Serialize};
 
-use crate::environment;
-
-/// The environment variable that marks an agent's processes.
-pub const MARK: &str = "GIT_HANDOFF_RUN";
+use crate::environment::{self, MARK};
 
 /// How long the system may take to end a killed process.
 const KILLED: Duration = Duration::from_secs(5);

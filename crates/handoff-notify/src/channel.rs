@@ -16,8 +16,9 @@ use serde_json::{Value, json};
 use super::notice::{Kind, Notice};
 use super::told::Known;
 use handoff_cli::environment;
+use handoff_cli::environment::MARK;
 use handoff_cli::failure::Failure;
-use handoff_cli::process::{Adoption, MARK, ProcessGroup};
+use handoff_cli::process::{Adoption, ProcessGroup};
 use handoff_http::webhook::{Webhook, WebhookError};
 
 /// The time limit of a command for a notice.

@@ -14,8 +14,9 @@ use serde_json::Value;
 
 use super::checkout::Checkout;
 use handoff_cli::environment;
+use handoff_cli::environment::MARK;
 use handoff_cli::failure::ErrorCode;
-use handoff_cli::process::{MARK, ProcessGroup};
+use handoff_cli::process::ProcessGroup;
 
 /// The variables that point git to another repository than that of the current folder.
 const LEADING: [&str; 8] = [

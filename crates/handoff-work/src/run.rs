@@ -22,7 +22,8 @@ use super::run_output::{RunFolder, RunOutput, of_killed};
 use super::share::Share;
 use super::usage::{self, UsageRule, UsageSoFar};
 use handoff_cli::environment;
-use handoff_cli::process::{MARK, ProcessGroup};
+use handoff_cli::environment::MARK;
+use handoff_cli::process::ProcessGroup;
 
 /// The variable with the file for a usage report.
 const USAGE: &str = "GIT_HANDOFF_USAGE";
