@@ -279,7 +279,9 @@ fn what_was_committed_by_hand_opens_nothing() {
         &env.repo(),
         &["update-ref", "refs/heads/handoffs", forged.trim()],
     );
-    env.handoff(&["gate", "--issue", "87"]).success();
+    env.handoff(&["gate", "--issue", "87"])
+        .exits(1)
+        .says("the ledger is damaged");
     gate.fails("issue-87", "", "the ledger is damaged");
 }
 

@@ -567,11 +567,11 @@ fn findings_become_annotations() {
     ");
     let none = env
         .handoff(&["gate", "--issue", "88", "--format", "github"])
-        .exits(1);
+        .exits(6);
     insta::assert_snapshot!(none.shown, @"
     $ git handoff gate --issue 88 --format github
-    ::error title=gate_closed::there is no issue 88 in the ledger%0A`git handoff list` shows every issue
-    --- exit 1
+    ::error title=no_issue::there is no issue 88%0A`git handoff list` shows every issue
+    --- exit 6
     ");
     let sound = env.handoff(&["verify", "--format", "github"]).success();
     assert!(!sound.stdout.contains("::") && sound.stdout.contains("is sound"));

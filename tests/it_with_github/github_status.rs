@@ -442,7 +442,7 @@ fn only_what_changed_is_set_for_each_open_pull_request() {
     let dry = desk.handoff(&["github", "status", "--dry-run"]).success();
     insta::assert_snapshot!(desk.env().filtered(&dry.stdout), @r#"
     [commit] success, would be set
-      ✓ pull request 7, issue 87: approved: 87.4 (reviewer-agent-to-validator-agent) by reviewer-agent, of commit [commit]
+      ✓ pull request 7, issue 87: approved: 87.4 (reviewer-agent-to-validator-agent) by reviewer-agent, of commit [commit]; contradicted: 87.3 commits: "9c41e07" is no commit of this repository; "b27d5aa3" is no commit of this repository; "[commit]" is no commit of this repository; 87.3 files_changed: the contract says 7 files, and 1 is changed
     [commit] failure, would be set
       ✗ pull request 8: not about an issue: it names no issue: write "Closes #12" into the description, or name its branch after the issue (issue-12)
     [commit] failure, would be set

@@ -8,7 +8,7 @@ use handoff_git::{FactError, GitError, Named};
 use handoff_model::evidence::Found;
 use handoff_protocol::{Check, Policy};
 
-use super::judge::{Judge, Merged};
+use super::judge::Judge;
 
 impl Judge<'_> {
     /// The findings about the commits that a contract names, if evidence is checked at all. They
@@ -146,8 +146,7 @@ impl Judge<'_> {
         Ok(findings)
     }
 
-    /// The commit named as a merge, if it is not on the base branch, nor pushed there, or does not
-    /// have the branch's work.
+    /// The commit named as a merge, if it is not on the base branch, or not pushed there.
     fn false_merge(&self) -> Result<Vec<Finding>, FactError> {
         let claim = self.claimed.kind.claims.as_ref();
         let claim = claim.and_then(|claims| claims.merge.as_ref());
@@ -162,18 +161,7 @@ impl Judge<'_> {
         if let Err(Found::Contradicted(findings)) = self.merge_pushed(claim, text, commit)? {
             return Ok(findings);
         }
-        match self.ground.merged {
-            Merged::At(tip) if !self.repository.has_work(commit, tip)? => {
-                // What is said of the strategy says more.
-                if let Found::Contradicted(findings) = self.merge(&mut None)? {
-                    return Ok(findings);
-                }
-                let branch = self.named_branch();
-                let why = format!("does not have the work of {branch}, commit {}", tip.short());
-                Ok(vec![self.not_merged(claim, text, &why)])
-            }
-            _ => Ok(Vec::new()),
-        }
+        Ok(Vec::new())
     }
 }
 
