@@ -128,13 +128,20 @@ fn a_merge_must_be_on_the_remote() {
     desk.env.assert_sound();
 }
 
-/// Whatever the policy: a merge that only this clone has is refused.
+/// Whatever the policy: a merge that lacks the work, or that only this clone has, is refused.
 #[test]
 fn a_false_merge_is_refused_where_contradictions_are_warnings() {
     let desk = shared_under("warn");
     let [first, second] = desk.work();
     desk.git(&["push", "-q", "origin", BRANCH]);
     desk.approved(&[&first, &second]);
+    let root = desk.git(&["rev-parse", "main"]);
+    for strategy in ["merge", "squash", "rebase"] {
+        desk.env
+            .send(merged(root.trim(), strategy))
+            .exits(3)
+            .says("it is the first commit of all");
+    }
     desk.git(&["checkout", "-q", "main"]);
     desk.git(&["merge", "-q", "--no-ff", "--no-edit", BRANCH]);
     let merge = desk.git(&["rev-parse", "HEAD"]);

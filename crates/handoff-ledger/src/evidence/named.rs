@@ -8,7 +8,7 @@ use handoff_git::{FactError, GitError, Named};
 use handoff_model::evidence::Found;
 use handoff_protocol::{Check, Policy};
 
-use super::judge::Judge;
+use super::judge::{Judge, Merged};
 
 impl Judge<'_> {
     /// The findings about the commits that a contract names, if evidence is checked at all. They
@@ -146,7 +146,8 @@ impl Judge<'_> {
         Ok(findings)
     }
 
-    /// The commit named as a merge, if it is not on the base branch, or not pushed there.
+    /// The commit named as a merge, if it is not on the base branch, not pushed there, or lacks the
+    /// work.
     fn false_merge(&self) -> Result<Vec<Finding>, FactError> {
         let claim = self.claimed.kind.claims.as_ref();
         let claim = claim.and_then(|claims| claims.merge.as_ref());
@@ -161,7 +162,33 @@ impl Judge<'_> {
         if let Err(Found::Contradicted(findings)) = self.merge_pushed(claim, text, commit)? {
             return Ok(findings);
         }
-        Ok(Vec::new())
+        if !self.lacks_work(commit)? {
+            return Ok(Vec::new());
+        }
+        // What is said of the strategy says more.
+        if let Found::Contradicted(findings) = self.merge(&mut None)? {
+            return Ok(findings);
+        }
+        let why = format!("does not have the work of {}", self.named_branch());
+        Ok(vec![self.not_merged(claim, text, &why)])
+    }
+
+    /// Whether a merge has neither the work that was handed over to the sender nor what the branch
+    /// has now. Once the branch is gone, it may have been rebased before.
+    fn lacks_work(&self, merge: ObjectId) -> Result<bool, FactError> {
+        let Some(tip) = self.ground.tip else {
+            return Ok(false);
+        };
+        let merged = match self.ground.merged {
+            Merged::At(merged) => Some(merged),
+            Merged::Unknown | Merged::Elsewhere(_) => None,
+        };
+        for work in [Some(tip), merged, self.ground.since].into_iter().flatten() {
+            if self.repository.has_work(merge, work)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 
