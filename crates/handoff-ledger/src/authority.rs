@@ -39,9 +39,8 @@ fn authority(tip: &Snapshot<'_>) -> Result<Option<Rc<Signers>>, LedgerError> {
 /// The trailer that lists the checks that are weaker than in the default protocol.
 pub(super) const WEAKER: &str = "Weaker";
 
-/// Puts the recorded `Weaker` keys into a derived message, if they only differ in what early
-/// versions counted otherwise: every changed policy of a rule and every changed limit was weaker,
-/// no alert or decision was.
+/// Puts the recorded `Weaker` keys into a derived message, if they only add what early versions
+/// counted as weaker: every changed policy of a rule, and every changed limit.
 pub(super) fn with_recorded_policies(message: String, recorded: &[u8]) -> String {
     let keys = |text: &str| -> Vec<String> {
         let mut trailers = trailers(text).into_iter();
@@ -52,8 +51,7 @@ pub(super) fn with_recorded_policies(message: String, recorded: &[u8]) -> String
     let (own, told) = (keys(&message), keys(&String::from_utf8_lossy(recorded)));
     let is_early = |key: &str| key.starts_with("consistency.") || key.starts_with("limits.");
     let is_known = |key: &String| own.contains(key) || is_early(key);
-    let is_told = |key: &String| told.contains(key) || ["alerts", "decisions"].contains(&&**key);
-    if !told.iter().all(is_known) || !own.iter().all(is_told) {
+    if !told.iter().all(is_known) || !own.iter().all(|key| told.contains(key)) {
         return message;
     }
     let (rest, _) = message
