@@ -194,9 +194,23 @@ fn a_ledger_that_was_rewritten_is_an_alert() {
     env.handoff_in(&a, &["alerts", "--offline"]).success();
 }
 
-/// Who approves has the commit: where it is not here, it is fetched first.
-#[test]
-fn an_approval_is_of_a_commit_that_is_here() {
+/// What ends the review of issue 7.
+const DONE: [&str; 11] = [
+    "send",
+    "--as",
+    "reviewer",
+    "--to",
+    "end",
+    "--set",
+    "summary=Done",
+    "--issue",
+    "7",
+    "--worker",
+    "w",
+];
+
+/// Two clones of a remote; in the first, a reviewer holds work on the branch `csv`.
+fn in_review() -> (TestEnvironment, PathBuf, [PathBuf; 2]) {
     let env = TestEnvironment::with_repository();
     let origin = bare(&env, "origin.git");
     let address = origin.to_str().unwrap().to_owned();
@@ -204,24 +218,25 @@ fn an_approval_is_of_a_commit_that_is_here() {
     let [a, b] = ["a", "b"].map(|name| clone(&env, &address, name));
     let init = ["init", "--remote", "origin", "--protocol", "review"];
     env.handoff_in(&a, &init).success();
-    env.handoff_in(&b, &["init", "--remote", "origin"])
-        .success();
     env.git(&a, &["switch", "-q", "-c", "csv"]);
     let work = ["commit", "-q", "--allow-empty", "-m", "Work"];
     env.git(&a, &work);
-    env.git(&a, &["push", "-q", "origin", "csv"]);
-    let done = ["--set", "summary=Done", "--issue", "7", "--worker", "w"];
-    let sent = ["send", "--as", "coder", "--to", "reviewer"];
-    let branch = ["--set", "branch=csv"];
-    env.handoff_in(&a, &[&sent[..], &done, &branch].concat())
-        .success();
+    let sent = "send --as coder --to reviewer --issue 7 --set branch=csv --set summary=Done";
+    let sent: Vec<&str> = sent.split(' ').collect();
+    env.handoff_in(&a, &sent).success();
     let claim = ["claim", "7", "--as", "reviewer", "--worker", "w"];
     env.handoff_in(&a, &claim).success();
+    (env, origin, [a, b])
+}
 
+/// Who approves has the commit: where it is not here, it is fetched first.
+#[test]
+fn an_approval_is_of_a_commit_that_is_here() {
+    let (env, _, [_, b]) = in_review();
+    env.handoff_in(&b, &["init", "--remote", "origin"])
+        .success();
     let approve = ["approve", "7.1", "--as", "maintainer"];
-    let sent = ["send", "--as", "reviewer", "--to", "end"];
-    let sent = [&sent[..], &done].concat();
-    for (command, exit) in [(&approve[..], 6), (&sent, 3)] {
+    for (command, exit) in [(&approve[..], 6), (&DONE, 3)] {
         env.handoff_in(&b, command)
             .exits(exit)
             .says("which this approves, is not here")
@@ -229,31 +244,14 @@ fn an_approval_is_of_a_commit_that_is_here() {
     }
     env.git(&b, &["fetch", "-q", "origin", "csv"]);
     env.handoff_in(&b, &approve).success();
-    env.handoff_in(&b, &sent).success();
+    env.handoff_in(&b, &DONE).success();
 }
 
 /// What another clone forged, or what the remote can't be asked about, opens no gate.
 #[test]
 fn the_gate_trusts_neither_forged_steps_nor_an_old_copy() {
-    let env = TestEnvironment::with_repository();
-    let origin = bare(&env, "origin.git");
-    let address = origin.to_str().unwrap().to_owned();
-    env.git(&env.repo(), &["push", "-q", &address, "HEAD:main"]);
-    let [a, b] = ["a", "b"].map(|name| clone(&env, &address, name));
-    let init = ["init", "--remote", "origin", "--protocol", "review"];
-    env.handoff_in(&a, &init).success();
-    env.git(&a, &["switch", "-q", "-c", "csv"]);
-    let work = ["commit", "-q", "--allow-empty", "-m", "Work"];
-    env.git(&a, &work);
-    let done = ["--set", "summary=Done", "--issue", "7"];
-    let sent = ["send", "--as", "coder", "--to", "reviewer"];
-    let branch = ["--set", "branch=csv"];
-    env.handoff_in(&a, &[&sent[..], &done, &branch].concat())
-        .success();
-    env.handoff_in(&a, &["claim", "7", "--as", "reviewer"])
-        .success();
-    let sent = ["send", "--as", "reviewer", "--to", "end"];
-    env.handoff_in(&a, &[&sent[..], &done].concat()).success();
+    let (env, origin, [a, b]) = in_review();
+    env.handoff_in(&a, &DONE).success();
     env.handoff_in(&a, &["gate", "7"]).success();
 
     // A clone without this program replaces the approved commit, in each record.
@@ -287,7 +285,7 @@ fn the_gate_trusts_neither_forged_steps_nor_an_old_copy() {
     }
 
     // The remote goes back: what is here continues it no more.
-    let c = clone(&env, &address, "c");
+    let c = clone(&env, origin.to_str().unwrap(), "c");
     env.git(&origin, &["update-ref", "refs/heads/handoffs", sound]);
     env.handoff_in(&c, &["init", "--remote", "origin"])
         .success();

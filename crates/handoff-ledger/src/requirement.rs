@@ -412,7 +412,8 @@ pub fn judge_any(
 
 /// The objection to a contract before a merge, in words. If it reports a merge: a requirement of
 /// the merge that is unmet, and that it does not meet itself. If it would meet such a requirement,
-/// or hands in code for it: a person's objection to its code, which refuses no code.
+/// or hands in code for it: a person's objection to its code. With it, whether it only hands in
+/// code, which is not refused for that.
 ///
 /// # Errors
 /// [`LedgerError`] if something can't be read.

@@ -15,8 +15,7 @@ use serde_json::{Value, json};
 
 use super::notice::{Kind, Notice};
 use super::told::Known;
-use handoff_cli::environment;
-use handoff_cli::environment::MARK;
+use handoff_cli::environment::{self, MARK};
 use handoff_cli::failure::Failure;
 use handoff_cli::process::{Adoption, ProcessGroup};
 use handoff_http::webhook::{Webhook, WebhookError};

@@ -13,8 +13,7 @@ use handoff::git::{Repository, ensure_addresses, pinned_pack};
 use serde_json::Value;
 
 use super::checkout::Checkout;
-use handoff_cli::environment;
-use handoff_cli::environment::MARK;
+use handoff_cli::environment::{self, MARK};
 use handoff_cli::failure::ErrorCode;
 use handoff_cli::process::ProcessGroup;
 

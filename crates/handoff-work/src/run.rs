@@ -21,8 +21,7 @@ use super::roles::{Given, PromptBy, Role};
 use super::run_output::{RunFolder, RunOutput, of_killed};
 use super::share::Share;
 use super::usage::{self, UsageRule, UsageSoFar};
-use handoff_cli::environment;
-use handoff_cli::environment::MARK;
+use handoff_cli::environment::{self, MARK};
 use handoff_cli::process::ProcessGroup;
 
 /// The variable with the file for a usage report.
