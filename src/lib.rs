@@ -4,8 +4,8 @@
 //! (`environment`). One command is one file in `commands`: its arguments' comments are its help,
 //! and it has no Git logic. `args` has values that many commands take, `context` opens what they
 //! need, `contracts` reads and writes contracts, `failure` has all errors, `view` formats for a
-//! terminal, `output` prints, and `render` makes text and JSON of records. `prime`, `hook`, `mcp`,
-//! `http` and `board` are for agents, git, tools, browsers and people at a terminal. `work` runs
+//! terminal, `output` prints, and `render` makes text and JSON of records. `hook`, `mcp`, `http` and
+//! `board` are for git, tools, browsers and people at a terminal. `work` runs
 //! agents, and `notify` notifies persons. `readers` is for tests only.
 
 mod args;
@@ -15,7 +15,6 @@ mod hook;
 mod judging;
 #[cfg(feature = "report")]
 mod local;
-mod prime;
 #[cfg(feature = "all")]
 #[doc(hidden)]
 pub mod readers;
@@ -248,12 +247,20 @@ fn misused(error: &clap::Error, arguments: &[OsString]) -> u8 {
     exit::DONE
 }
 
-/// The question for a handoff's id if it is missing.
+/// The question for a handoff's id if it is missing, and how `set` takes what was given as an option.
 fn which(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
+    #[cfg(feature = "agents")]
     if let Some(which) = commands::agents::which(error, arguments) {
         return Some(which);
     }
     let missing = error.get(ContextKind::InvalidArg);
+    if let Some(ContextValue::String(option)) = missing
+        && let Some(name) = commands::set::setting(option)
+        && arguments.iter().any(|argument| argument == "set")
+        && error.kind() == ErrorKind::UnknownArgument
+    {
+        return Some(format!("`set` takes `{name}=VALUE`, without dashes"));
+    }
     let is_id =
         |missing: &ContextValue| matches!(missing, ContextValue::Strings(all) if all == &["<ID>"]);
     if error.kind() != ErrorKind::MissingRequiredArgument || !missing.is_some_and(is_id) {

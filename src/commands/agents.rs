@@ -1,5 +1,5 @@
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
@@ -9,19 +9,18 @@ use handoff::base::finding::Finding;
 use handoff::base::ids::AgentName;
 use handoff::base::text::{continued, plain};
 use handoff::git::{Program, Queue, Repository};
-use handoff_harness::agents::{
+use handoff_agents::harness::{
     Action, Acts, Change, HARNESSES, Harness, Plan, Surroundings, examine, is_installed,
 };
+use handoff_agents::prime::session_hook::{self, When};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::context::Context;
+use crate::context::{Context, worktree};
 use crate::environment::{found_by_shell, home, own_version, version_of, version_text};
 use crate::exit;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::{Answer, Output, counted, render};
-use crate::prime::session_hook;
-use crate::prime::session_hook::When;
 use crate::view::{Look, columns};
 
 /// Install what agent harnesses read from the repository, and check whether it would run
@@ -171,8 +170,9 @@ impl Arguments {
                 let plan = Plan::install(&root, &harnesses, &acts, *mcp)?;
                 finish(plan, *dry_run, output)?;
                 if let Some(agent) = &acts.agent {
+                    let set = repository.setting_command("handoff.agent AGENT");
                     output.say(&format!(
-                        "these files name {agent}: whoever gets them with a commit acts as it; without --as, GIT_HANDOFF_AGENT or `git config handoff.agent` says who a session is"
+                        "these files name {agent}: whoever gets them with a commit acts as it; without --as, GIT_HANDOFF_AGENT or `{set}` says who a session is"
                     ));
                 }
                 for harness in harnesses {
@@ -216,12 +216,12 @@ fn turn(repository: &Repository, dry_run: bool) -> Result<Option<Queue>, Failure
     Ok(turn)
 }
 
-/// Installs what some harnesses read, or all of them; returns each file.
+/// Installs what some harnesses read, or all of them; returns each changed file, with what was done.
 pub(super) fn install(
     context: &Context,
     repository: &Repository,
     names: &[String],
-) -> Result<Vec<AgentFileChange>, Failure> {
+) -> Result<Vec<String>, Failure> {
     // Shared files name no agent unless one was requested.
     let acts = Acts {
         agent: None,
@@ -239,16 +239,20 @@ pub(super) fn install(
     carried_out(plan)
 }
 
-/// Removes what any harness reads; returns each file.
-pub(super) fn uninstall(repository: &Repository) -> Result<Vec<AgentFileChange>, Failure> {
+/// Removes what any harness reads; returns each changed file, with what was done.
+pub(super) fn uninstall(repository: &Repository) -> Result<Vec<String>, Failure> {
+    if repository.workdir().is_none() {
+        return Ok(Vec::new());
+    }
     let _turn = turn(repository, false)?;
     let root = worktree(repository)?;
     let plan = Plan::uninstall(&root, &installed(&root))?;
     carried_out(plan)
 }
 
-/// The changed files, each with its action.
-pub(super) fn changed_files(files: &[AgentFileChange]) -> Vec<String> {
+fn carried_out(plan: Plan) -> Result<Vec<String>, Failure> {
+    let files = files(&plan);
+    plan.carry_out()?;
     let changed = files.iter().filter(|file| file.action != Action::Keep);
     let line = |file: &AgentFileChange| {
         let done = match file.action {
@@ -258,24 +262,7 @@ pub(super) fn changed_files(files: &[AgentFileChange]) -> Vec<String> {
         };
         format!("{}: {done}", file.path)
     };
-    changed.map(line).collect()
-}
-
-fn carried_out(plan: Plan) -> Result<Vec<AgentFileChange>, Failure> {
-    let files = files(&plan);
-    plan.carry_out()?;
-    Ok(files)
-}
-
-/// The worktree's folder.
-pub(super) fn worktree(repository: &Repository) -> Result<PathBuf, Failure> {
-    let root = repository
-        .workdir()
-        .and_then(|root| root.canonicalize().ok());
-    root.ok_or_else(|| {
-        let text = "a bare repository has no files that a harness reads";
-        Failure::new(ErrorCode::Bare, text).hint("run it in a clone or a worktree")
-    })
+    Ok(changed.map(line).collect())
 }
 
 fn list(output: &mut Output) -> Result<(), Failure> {
@@ -356,11 +343,11 @@ pub(crate) struct AgentsChangeView {
 
 /// The change to a file.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct AgentFileChange {
+struct AgentFileChange {
     /// its path
-    pub(super) path: String,
+    path: String,
     /// what is done about it
-    pub(super) action: Action,
+    action: Action,
     /// What changes, in lines that begin with `+` or `-`.
     #[serde(skip)]
     difference: String,

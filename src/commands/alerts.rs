@@ -24,7 +24,7 @@ use crate::exit;
 use crate::failure::{ErrorCode, Failure};
 use crate::local::local;
 use crate::output::annotations::Format;
-use crate::output::{Answer, Output, annotations, counted, counted_as};
+use crate::output::{Answer, Output, annotations, counted_as};
 use crate::view::Look;
 
 /// Report crossed thresholds: since when, by what, and what to do
@@ -183,8 +183,8 @@ impl Answer for AlertsView<'_> {
             text += &format!("{}: `git handoff fetch` says more\n", continued(fault));
         }
         if self.unpublished > 0 {
-            let commits = counted(self.unpublished, "commit");
-            text += &format!("{commits} of the ledger only here: `git handoff sync`\n");
+            let steps = counted_as(self.unpublished, "step", [" is", "s are"]);
+            text += &format!("{steps} only here, and not on the remote: `git handoff sync`\n");
         }
         text += &unpushed_text(&self.unpushed);
         look.sentences(&text)

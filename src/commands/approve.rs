@@ -1,22 +1,24 @@
 use clap::Args;
 use handoff::base::Code;
-use handoff::base::ids::{AgentName, HandoffId};
-use handoff::base::text::continued;
-use handoff::ledger::{Done, Session, Snapshot};
-use handoff::model::{Annotation, Approval, Record, Refusal, Update, View};
-use handoff::protocol::Identity;
+use handoff::base::ids::AgentName;
+use handoff::base::text::{continued, word};
+use handoff::ledger::{Done, Snapshot, merge_left};
+use handoff::model::{
+    Annotation, Approval, Record, Refusal, Stop, Update, View, kept_apart, required, said_by_worker,
+};
 
 use crate::args::text;
 use crate::context::{Context, commit_id, handoff_id, one_commit};
 use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
-use crate::render::receipt::ReceiptView;
+use crate::render::receipt::{ReceiptView, merge_is_left};
 
 /// Approve what a handoff hands on, as a person
 ///
 /// Only an agent of kind `human` can approve. No state changes: a requirement with `approved_by` asks
 /// for it, and `git handoff gate` checks that; with `merge` reported merges, too. The approval is of the commit that the handoff
-/// is about, or of the one that --head names. `git handoff reject` takes it back, and tells why.
+/// is about, or of the one that --head names. `git handoff reject` takes it back, and tells why. To
+/// overrule findings, `reject` the review, or `cancel` it once it is claimed.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff approve 123.4 --as maintainer
@@ -84,40 +86,57 @@ impl Arguments {
                 code,
             }),
         };
+        let before = merge_met(&tip, &record)?;
         let done = ledger.update(&session, &agent, id.issue(), &approve)?;
         output.follow(&ledger);
         let mut text = said(&done, &agent).unwrap_or_default();
-        if let Some((requirement, sent)) = kept_apart(&ledger.tip()?, &record, &session)? {
+        let rules = tip.rules(record.protocol.as_str())?;
+        let requirements = rules.protocol().definition().requirements.iter();
+        let mut asks = requirements.filter(|(_, one)| !one.approved_by.is_empty());
+        if asks.clone().all(|(_, one)| !one.merge) && before == merge_met(&ledger.tip()?, &record)?
+        {
+            text += "  recorded, but no merge under its protocol asks for it";
+            let key = id.issue();
+            text += &asks.next().map_or_else(String::new, |(name, _)| {
+                format!(
+                    "; this does: git handoff gate {key} --require {}\n  \
+                     for all merges: git handoff protocol set {} {} true",
+                    word(name),
+                    rules.protocol().definition().name,
+                    word(&format!("requirements.{name}")),
+                )
+            });
+            text += "\n";
+        }
+        let own = session.worker.as_ref();
+        let apart = own.map(|own| kept_apart(&folder, rules.protocol(), own));
+        if let Some((requirement, sent)) = apart.transpose()?.flatten() {
             text = format!(
                 "recorded; does not count: for {requirement}, the same worker sent {sent}\n{text}  a person is a worker of their own: \
                  git handoff approve {id} --as {agent} --worker NAME\n"
             );
         }
+        let tip = ledger.tip()?;
+        let is_last = before.contains(&false) && !merge_met(&tip, &record)?.contains(&false);
+        if is_last
+            && merge_left(&tip, &tip.issue(id.issue())?, &done.receipt.issue, &rules)?.is_some()
+        {
+            text += &format!("  {}\n", merge_is_left(id.issue()));
+        }
         output.answer(&ReceiptView::new(&done, output)?.with_text(text))
     }
 }
 
-/// The requirement for which an approval by this session's worker does not count, and the handoff
-/// that the worker sent.
-fn kept_apart(
-    tip: &Snapshot<'_>,
-    approved: &Record,
-    session: &Session,
-) -> Result<Option<(String, HandoffId)>, Failure> {
-    let rules = tip.rules(approved.protocol.as_str())?;
-    let records = tip.issue(approved.id.issue())?.records()?;
-    let of_worker = |record: &&Record| {
-        let sent = record.transitions.first();
-        sent.is_some_and(|sent| sent.worker.is_some() && sent.worker == session.worker)
-    };
-    let asked = rules.protocol().definition().requirements.iter();
-    let mut asked =
-        asked.filter(|(_, one)| !one.approved_by.is_empty() && one.apart_by == Identity::Worker);
-    Ok(asked.find_map(|(name, one)| {
-        let mut own = records.iter().filter(of_worker);
-        let sent = own.find(|record| one.apart_from.contains(&record.contract_type))?;
-        Some((name.clone(), sent.id.clone()))
-    }))
+/// Which requirements of a merge are met.
+fn merge_met(tip: &Snapshot<'_>, record: &Record) -> Result<Vec<bool>, Failure> {
+    let (key, folder) = (record.id.issue(), tip.issue(record.id.issue())?);
+    let rules = tip.rules(record.protocol.as_str())?;
+    let all = required(&folder, key, rules.protocol(), &[], None, said_by_worker);
+    match all {
+        Ok(all) => Ok(all.iter().map(|one| one.met).collect()),
+        Err(Stop::Unreadable(error)) => Err(error.into()),
+        Err(Stop::Refused(refusal)) => Err(refusal.into()),
+    }
 }
 
 /// The code branch of a handoff.

@@ -89,7 +89,7 @@ impl Arguments {
     /// The moment before which issues are archived, if one is given.
     fn before(&self, now: Moment) -> Result<Option<Moment>, Failure> {
         if let Some(before) = self.before.filter(|before| *before > now) {
-            let text = format!("{} is in the future", before.rfc3339());
+            let text = format!("{before} is in the future");
             return Err(Failure::usage(text).hint("say a time that has passed"));
         }
         Ok(self.before.or(self.older.map(|older| earlier(now, older))))
@@ -142,7 +142,7 @@ fn nothing(requests: &[ArchiveRequest]) -> Failure {
     let text = match requests {
         [one] if !one.issues.is_empty() => "these issues are archived already".to_owned(),
         [one] => {
-            let before = one.before.rfc3339();
+            let before = one.before;
             format!("no issue in the ledger's newest state ended before {before}")
         }
         _ => "no issue in the ledger's newest state ended as long ago as its protocol says"
@@ -198,7 +198,7 @@ impl Answer for ArchiveView {
         for step in &self.steps {
             if let Some(commit) = step.commit {
                 let here = counted(step.issues.len(), "issue");
-                let before = step.before.rfc3339();
+                let before = step.before;
                 text += &format!(
                     "  commit {}: {here} that ended before {before}\n",
                     commit.short()

@@ -4,6 +4,7 @@ use clap::Args;
 use handoff::base::ids::{AgentName, HandoffId, IssueKey};
 use handoff::base::text::quoted;
 use handoff::contract::{Allowance, Input};
+use handoff::ledger::attention::turn_in;
 use handoff::ledger::{Ledger, Offer, Session, Snapshot};
 use handoff::model::{
     EventArgs, Issue, IssueStatus, ModelUsage, Question, Record, Refusal, SendOptions, Update,
@@ -119,7 +120,8 @@ pub(crate) struct Release {
 /// does not retry. It gets new attempts, and its whole history is kept; this takes a reason.
 ///
 /// With --with, its sender corrects the contract: a new handoff takes the place of what failed. It
-/// keeps the contract's own id, goes on counting the attempts, and names what it replaces.
+/// keeps the contract's own id, goes on counting the attempts, and names what it replaces. A reason
+/// becomes a note on that.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff retry 123.2 --as orchestrator \\
@@ -140,7 +142,7 @@ pub(crate) struct Retry {
     #[command(flatten)]
     why: OptionalReason,
     /// The corrected contract; - reads standard input
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["reason", "query"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "query")]
     with: Option<String>,
     /// Accept text that a rule takes for a secret
     #[arg(long, value_name = "RULE[@PLACE]", requires = "with")]
@@ -300,7 +302,7 @@ impl Retry {
             });
         };
         if let Some(file) = &self.with {
-            return self.corrected(context, output, (id, file));
+            return self.corrected(context, output, (id, file), reason);
         }
         let repository = context.repository()?;
         let writer = context.requester(&repository, output)?;
@@ -310,16 +312,20 @@ impl Retry {
         })
     }
 
-    /// Sends the corrected contract.
+    /// Sends the corrected contract. A reason is noted on the handoff that it replaces.
     fn corrected(
         &self,
         context: &Context,
         output: &mut Output,
         (id, file): (&str, &str),
+        reason: Option<String>,
     ) -> Result<(), Failure> {
         let repository = context.repository()?;
         let (mut ledger, session) = context.writer(&repository, output)?;
-        let agent = context.agent(&repository)?;
+        let agent = match &reason {
+            Some(_) => Some(context.acting_agent(&repository)?),
+            None => context.agent(&repository)?,
+        };
         let bytes = input::contract(context, file)?;
         let id = handoff_id(&ledger.tip()?, id, agent.as_ref())?;
         let offer = Offer {
@@ -334,7 +340,19 @@ impl Retry {
             },
             reports: None,
         };
-        deliver(&mut ledger, &session, &offer, None, output)
+        deliver(&mut ledger, &session, &offer, None, output)?;
+        if let (Some(note), Some(agent)) = (reason, &agent) {
+            let annotate = Update::Annotate {
+                handoff: Some(id.number()),
+                note,
+                facts: serde_json::Map::new(),
+                approval: None,
+            };
+            ledger.update(&session, agent, id.issue(), &annotate)?;
+            output.follow(&ledger);
+            output.say(&format!("the reason is noted on {id}"));
+        }
+        Ok(())
     }
 }
 
@@ -679,7 +697,18 @@ pub(super) fn act(
     let receipt = ReceiptView::new(&done, output)?;
     // A person rejects work that was claimed already.
     if event == Event::Reject && done.receipt.record.state != State::Rejected {
-        return output.answer(&receipt.with_text(approve::said(&done, &agent).unwrap_or_default()));
+        let mut receipt = receipt.with_text(approve::said(&done, &agent).unwrap_or_default());
+        let tip = ledger.tip()?;
+        let rules = tip.rules(done.receipt.issue.protocol.as_str())?;
+        let (_, next) = turn_in(&tip.issue(id.issue())?, rules.protocol(), now()?)?;
+        let is_ended = done.receipt.issue.status != IssueStatus::Open;
+        let next = next.as_ref().filter(|_| is_ended);
+        if let Some((next, command)) = next.and_then(|next| Some((next, next.commands.first()?))) {
+            receipt = receipt.with_next(command, &next.agent, output);
+        }
+        output.answer(&receipt)?;
+        receipt.say_next(output);
+        return Ok(());
     }
     output.answer(&receipt)?;
     receipt.say_next(output);

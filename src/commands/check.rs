@@ -7,8 +7,9 @@ use handoff::base::ids::{AgentName, HandoffId, IssueKey};
 use handoff::base::text::continued;
 use handoff::contract::Input;
 use handoff::git::Repository;
-use handoff::ledger::{ContractError, Ledger, LedgerError, Offer, Session};
-use handoff::model::Review;
+use handoff::ledger::{ContractError, ContractMatch, Ledger, LedgerError, Offer, Session};
+use handoff::model::{Refusal, Review};
+use handoff::protocol::Check;
 use handoff_cli::output::annotations::{Annotation, Weight, commands};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -101,6 +102,9 @@ struct FileView {
     /// Why it would be refused.
     #[serde(skip)]
     refusal: Option<Failure>,
+    /// What the refusal came before.
+    #[serde(skip)]
+    unjudged: Option<&'static str>,
 }
 
 /// How a contract is judged.
@@ -118,6 +122,7 @@ struct Verdict {
     handoff: Option<HandoffId>,
     findings: Vec<Finding>,
     refusal: Option<Failure>,
+    unjudged: Option<&'static str>,
 }
 
 impl Arguments {
@@ -278,13 +283,16 @@ impl Judge<'_> {
                     issue: Some(record.id.issue().clone()),
                     handoff: Some(record.id),
                     findings: done.warnings,
-                    refusal: None,
+                    ..Verdict::default()
                 }
             }
             Err(error) => {
-                let review = ledger.tip()?.match_contract(offer)?.review;
+                let found = ledger.tip()?.match_contract(offer)?;
+                let unjudged = unjudged(&error, &found, offer)?;
+                let review = found.review;
                 let mut failure = Failure::from(error);
                 Verdict {
+                    unjudged,
                     kind: review.kind,
                     issue: review.contract.map(|contract| contract.issue),
                     handoff: None,
@@ -303,8 +311,8 @@ impl Verdict {
             refusal: (!review.is_complete()).then(|| Failure::from(refused())),
             kind: review.kind,
             issue: review.contract.map(|contract| contract.issue),
-            handoff: None,
             findings: review.findings,
+            ..Self::default()
         }
     }
 
@@ -348,6 +356,7 @@ impl CheckView {
             id: verdict.handoff,
             found: start..self.findings.len(),
             refusal: verdict.refusal,
+            unjudged: verdict.unjudged,
         });
     }
 }
@@ -367,7 +376,11 @@ impl Answer for CheckView {
                 (Some(_), faults) => (counted(faults, "fault"), String::new()),
             };
             let findings: String = findings.iter().map(render).collect();
-            format!("{name}: {verdict} ({kind})\n{why}{findings}")
+            let more = file
+                .unjudged
+                .map(|what| format!("  more may follow: {what} was not judged yet\n"));
+            let more = more.unwrap_or_default();
+            format!("{name}: {verdict} ({kind})\n{why}{findings}{more}")
         };
         let mut text: String = self.files.iter().map(of_file).collect();
         if self.contract_only {
@@ -375,6 +388,41 @@ impl Answer for CheckView {
         }
         text
     }
+}
+
+/// The layers that lack what they need to judge a contract: whether it may be sent now, and what the
+/// repository says.
+fn unjudged(
+    error: &LedgerError,
+    found: &ContractMatch<'_>,
+    offer: &Offer<'_>,
+) -> Result<Option<&'static str>, LedgerError> {
+    const STEP: &str = "whether it may be sent now";
+    const CODE: &str = "what the repository says of it";
+    const BOTH: &str = "whether it may be sent now, and what the repository says of it,";
+    let of_refusal = |refusal: &Refusal| refusal.is_before_work().then_some(CODE);
+    let error = match error {
+        LedgerError::Contract(error) => error,
+        LedgerError::Refused(refusal) => return Ok(of_refusal(refusal)),
+        _ => return Ok(None),
+    };
+    Ok(match error {
+        ContractError::Evidence(_) | ContractError::Delivered(_) => None,
+        ContractError::Gate { refusal, .. } => of_refusal(refusal),
+        ContractError::Invalid(faults) => {
+            let of_code = |f: &&Finding| Check::ALL.iter().any(|check| check.code() == f.code);
+            let own: Vec<Finding> = faults.iter().filter(|f| !of_code(f)).cloned().collect();
+            let sound = found.soundness(offer.input, &own)?;
+            let is_refused = faults.iter().any(|f| f.code == FindingCode::StepRefused);
+            match (sound.step, sound.code && !is_refused) {
+                (true, true) => None,
+                (true, false) => Some(CODE),
+                (false, true) => Some(STEP),
+                (false, false) => Some(BOTH),
+            }
+        }
+        _ => Some(BOTH),
+    })
 }
 
 fn errors(findings: &[Finding]) -> usize {

@@ -1,8 +1,10 @@
 use clap::Args;
 use handoff::base::ids::{AgentName, HandoffId};
 use handoff::base::text::continued;
+use handoff::ledger::attention::{NextTurn, limit_to_send};
 use handoff::ledger::{
-    Briefing, Ledger, OtherProtocol, OverviewLimits, Target, briefing, overview,
+    Briefing, IssueFolder, Ledger, OtherProtocol, OverviewLimits, Target, briefing, overview,
+    unsent_commits,
 };
 use handoff::model::{Detail, EventArgs, Handoff, IssueSummary, Record, View};
 use handoff::protocol::{Event, Protocol, State};
@@ -120,13 +122,18 @@ impl Arguments {
         let is_held = record.state == State::InProgress && !only_notes(&rules, record);
         // For a handoff that was claimed already, print it despite a fault of a template or schema.
         let next = is_held.then(|| onward.contracts(&record.to, Some(record)).ok());
-        let contracts = next.flatten().unwrap_or_default();
+        let mut contracts = next.flatten().unwrap_or_default();
+        let mut written = WrittenView::new(&done, output);
+        let at_limit = at_limit(&folder, rules.protocol(), record, &mut contracts)?;
+        if let Some(limit) = &at_limit {
+            written = written.with_commands(&limit.commands, output);
+        }
         let time = rules.protocol().definition().limits.as_ref();
         let party = rules.protocol().agent(record.to.as_str());
         let claimed = ClaimView {
             handoff: Handoff::new(record, now()?),
             issue: IssueSummary::from(&done.receipt.issue),
-            written: WrittenView::new(&done, output),
+            written,
             record: Detail(record.clone()),
             role: party.map(|party| party.role.as_str()),
             other_protocol: tip.other_protocol(&record.protocol)?,
@@ -135,9 +142,35 @@ impl Arguments {
             contracts: &contracts,
         };
         output.answer(&claimed)?;
+        let unsent = issue.map(|issue| unsent_commits(&tip, &folder, &issue, &rules));
+        let unsent = unsent.transpose()?.flatten();
+        unsent.iter().for_each(|told| output.say(&continued(told)));
+        let told = at_limit.iter().map(|limit| continued(&limit.why));
+        told.for_each(|told| output.say(&told));
         claimed.written.say_next_contracts(&contracts, output);
         Ok(())
     }
+}
+
+/// What an agent may do at a limit with the handoff that it claimed. Drops the contracts that it
+/// can't send there.
+fn at_limit(
+    folder: &IssueFolder<'_>,
+    protocol: &Protocol,
+    record: &Record,
+    contracts: &mut Vec<NextContract>,
+) -> Result<Option<NextTurn>, Failure> {
+    let Some(issue) = folder
+        .current_issue()?
+        .filter(|_| record.state == State::InProgress)
+    else {
+        return Ok(None);
+    };
+    let of = (protocol, &issue);
+    let at = now()?;
+    contracts
+        .retain(|one| limit_to_send(of, (&record.to, &one.to), &one.contract_type, at).is_none());
+    Ok(NextTurn::at_limit(folder, of, record, at)?)
 }
 
 impl Arguments {
@@ -212,19 +245,17 @@ pub(crate) struct ClaimView<'a> {
 
 impl Answer for ClaimView<'_> {
     fn text(&self, look: &Look) -> String {
-        // The history, with failures and answers, matters to an agent that resumes a handoff.
         let record = &self.record.0;
-        let outcome = if record.transitions.len() > 2 {
-            render::record_text(record, look)
-        } else {
-            self.written.outcome()
-        };
+        // The history matters to an agent that resumes a handoff.
+        let history = (record.transitions.len() > 2)
+            .then(|| format!("\nwhat happened\n{}", render::history_text(record, look)));
         let role = self
             .role
             .map(|role| format!("  your part: {}\n", continued(role)));
-        outcome
+        self.written.outcome()
             + &role.unwrap_or_default()
             + &render::other_protocol(self.other_protocol.as_ref())
             + &render::briefing_text(self.briefing, record)
+            + &history.unwrap_or_default()
     }
 }

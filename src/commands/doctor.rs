@@ -11,7 +11,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::args::remote::AskArgs;
-use crate::commands::{agents, hooks, status, verify};
+#[cfg(feature = "agents")]
+use crate::commands::agents;
+use crate::commands::{hooks, status, verify};
 use crate::context::Context;
 use crate::environment::{self, now};
 use crate::exit;
@@ -196,6 +198,7 @@ impl Arguments {
             }
             Err(failure) => found.failed("hooks", &failure),
         }
+        #[cfg(feature = "agents")]
         if repository.workdir().is_some() {
             match agents::faults(context, &repository) {
                 Ok(faults) => found.findings("harness", &faults, |finding| {

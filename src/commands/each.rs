@@ -38,7 +38,7 @@ pub(super) type Target = (String, IssueKey, Result<Update, Failure>);
 pub(crate) struct EachView {
     /// each handoff or issue that was changed, or needed no change
     changed: Vec<Changed>,
-    /// each that was refused: exit 1 if there are any
+    /// each that was refused: their exit if nothing else was changed and they have one, else 1
     refused: Vec<Refused>,
 }
 
@@ -55,6 +55,9 @@ struct Changed {
     /// who held it, and is told
     #[serde(skip_serializing_if = "Option::is_none")]
     told: Option<String>,
+    /// What was noted of an issue that is only mentioned.
+    #[serde(skip)]
+    noted: Option<String>,
 }
 
 /// What was set.
@@ -161,11 +164,11 @@ impl Answer for EachView {
                 Some(commit) => {
                     let told = one.told.iter().map(|told| format!("  {told}\n"));
                     let told: String = told.collect();
-                    format!(
-                        "{}: done{set}  commit {}\n{told}",
-                        one.about,
-                        commit.short()
-                    )
+                    let done = match &one.noted {
+                        Some(note) => format!("noted that {}", continued(note)),
+                        None => format!("done{set}"),
+                    };
+                    format!("{}: {done}  commit {}\n{told}", one.about, commit.short())
                 }
                 None => format!("{}: unchanged{set}\n", one.about),
             }
@@ -198,7 +201,7 @@ pub(super) fn each(
         changed: Vec::new(),
         refused: Vec::new(),
     };
-    let mut is_refused = false;
+    let (mut is_refused, mut failures) = (false, Vec::new());
     for (about, issue, update) in targets {
         if is_refused && matches!(update, Ok(Update::Annotate { .. })) {
             continue;
@@ -206,33 +209,46 @@ pub(super) fn each(
         let update = match update {
             Ok(update) => update,
             Err(failure) => {
-                view.refused.push(Refused::of(about, &failure, output));
+                failures.push((about, failure));
                 continue;
             }
         };
         let is_set = matches!(update, Update::Set { .. });
         is_refused &= !is_set;
         let set = SetTo::all(&ledger.tip()?, &issue, &update)?;
+        let noted = match &update {
+            Update::Annotate { note, .. } => Some(note.clone()),
+            _ => None,
+        };
         match ledger.update(&session, &agent, &issue, &update) {
             Ok(done) => view.changed.push(Changed {
                 about,
                 commit: done.commit,
                 set,
                 told: taken_from(&done.receipt),
+                noted,
             }),
             Err(error) => {
-                let failure = Failure::from(error);
-                view.refused.push(Refused::of(about, &failure, output));
+                failures.push((about, error.into()));
                 is_refused |= is_set;
             }
         }
     }
     output.follow(&ledger);
-    output.answer(&view)?;
-    match view.refused.len() {
-        0 => Ok(()),
-        _ => Err(Failure::reported(exit::NO)),
+    let is_alone = view.changed.is_empty() && failures.len() == 1;
+    if let Some((_, failure)) = failures.pop_if(|_| is_alone) {
+        return Err(failure);
     }
+    let mut exits = failures.iter().map(|(_, failure)| failure.exit);
+    let exit = exits.next().map(|first| {
+        let is_same = view.changed.is_empty() && exits.all(|exit| exit == first);
+        if is_same { first } else { exit::NO }
+    });
+    let refused = failures.into_iter();
+    let refused = refused.map(|(about, failure)| Refused::of(about, &failure, output));
+    view.refused = refused.collect();
+    output.answer(&view)?;
+    exit.map_or(Ok(()), |exit| Err(Failure::reported(exit)))
 }
 
 /// The open handoffs that meet the conditions and are in one of these states; in any state if none

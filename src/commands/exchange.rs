@@ -5,9 +5,9 @@ use std::time::Duration;
 use clap::Args;
 use handoff::base::finding::Finding;
 use handoff::base::text::continued;
-use handoff::ledger::{Exchanger, Import, Item};
 use handoff::protocol::Protocol;
 use handoff::templates::{BUILT_IN, built_in};
+use handoff_exchange::{Exchanger, Import, Item};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 //! The names of the formats, for `export` and `import`.
 
 use clap::ValueEnum;
-use handoff::ledger::Layout;
+use handoff_exchange::Layout;
 
 /// How a folder of handoffs is laid out.
 #[derive(Clone, Copy, ValueEnum)]

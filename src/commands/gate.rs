@@ -1,14 +1,16 @@
 use clap::Args;
-use handoff::base::ObjectId;
-use handoff::base::ids::IssueKey;
+use handoff::base::ids::{AgentName, IssueKey};
 use handoff::base::text::{continued, word};
+use handoff::base::{Moment, ObjectId};
 use handoff::git::Repository;
-use handoff::ledger::attention::of_folder;
+use handoff::ledger::attention::{NextTurn, turn_in};
 use handoff::ledger::{
-    IssueFolder, Ledger, LedgerError, OtherProtocol, Rules, Snapshot, judge_gate,
+    IssueFolder, Ledger, LedgerError, OtherProtocol, Rules, Snapshot, judge_gate, merge_left,
+    unreported_merge, unsent_commits,
 };
 use handoff::model::{
-    Answered, Issue, IssueStatus, IssueSummary, Record, Refusal, Remedy, View, person,
+    Answered, Issue, IssueStatus, IssueSummary, Record, Refusal, Remedy, View, approve_command,
+    person, send_again,
 };
 use handoff::protocol::{BRANCH, Definition, Identity, PERSON, Protocol};
 use handoff_cli::output::annotations::{Annotation, Weight};
@@ -100,8 +102,10 @@ impl Arguments {
             requirements: judgement.requirements,
             fresh,
         };
+        // The hint of a closed gate says it where the remote was asked in vain.
         let told = view.fresh.as_ref();
-        fresh::say(told.filter(|one| view.passed || !one.is_missed()), output);
+        let is_hinted = |one: &&Fresh| one.is_missed() && !view.passed && !is_github;
+        fresh::say(told.filter(|one| !is_hinted(one)), output);
         if is_github {
             let remarks: Vec<Annotation> = view.requirements.iter().map(remark).collect();
             annotations::show(output, &remarks, &view.text(&output.look(now)))?;
@@ -112,7 +116,11 @@ impl Arguments {
             };
         }
         if view.passed {
-            return output.answer(&view);
+            output.answer(&view)?;
+            let left = merge_left(&tip, &folder, &issue, &rules)?;
+            left.iter()
+                .for_each(|left| output.say(&format!("next: {}", continued(&left.merge()))));
+            return Ok(());
         }
         let missing = view.requirements.iter().filter(|one| !one.met);
         let missing: Vec<&str> = missing.map(|one| one.requirement.as_str()).collect();
@@ -120,30 +128,21 @@ impl Arguments {
             ["protocol"] => format!("issue {key} follows another protocol, {}", issue.protocol),
             _ => format!("issue {key} is not {}", missing.join(", not ")),
         };
-        let needs = of_folder(&folder, rules.protocol(), now)?.into_iter();
-        let failure = Failure::new(ErrorCode::GateClosed, message);
-        let is_other = matches!(missing[..], ["protocol"]);
-        let failure = match needs.filter(|_| !is_other).min_by_key(|one| one.need) {
-            Some(one) => failure.hint(format!(
-                "{} {}, {}'s turn: `{}`",
-                one.id,
-                one.need.title(),
-                one.turn,
-                one.next
-            )),
-            None if is_other => failure.hint(format!(
-                "find out who opened it under {0}: `git handoff log {key}`; a gate for that protocol has `--protocol {0}`",
-                issue.protocol
-            )),
-            None => match person_asked(rules.protocol(), &view) {
-                Some(hint) => failure.hint(hint + &code_asked((&repository, &folder), (&issue, known), &view)?),
-                None => failure.hint(turn(&view.issue, rules.protocol())),
-            },
-        };
+        let unsent = unsent_commits(&tip, &folder, &issue, &rules)?;
+        let hint = way_on(
+            (&repository, &folder),
+            (&issue, rules.protocol()),
+            &missing,
+            unsent.as_deref(),
+            (&view, now),
+        )?;
+        let failure = Failure::new(ErrorCode::GateClosed, message).hint(hint);
         if output.is_json() {
             return Err(failure.data(&view));
         }
         output.answer(&view)?;
+        let merged = unreported_merge(&tip, &folder, &issue, &rules)?;
+        merged.iter().for_each(|told| output.say(&continued(told)));
         Err(failure)
     }
 }
@@ -156,16 +155,88 @@ fn doubt(
     key: &IssueKey,
 ) -> Result<Option<String>, Failure> {
     if let Some(fresh) = fresh.filter(|fresh| fresh.is_missed()) {
-        let text = fresh.text().unwrap_or_default();
-        return Ok(Some(format!(
-            "{text}; `git handoff gate {key} --offline` judges by what is here"
-        )));
+        let remote = continued(fresh.remote());
+        return Ok(Some(format!("what {remote} has now could not be read")));
     }
     let repository = tip.repository();
     if repository.is_partial() || repository.is_cut_off(tip.commit())? {
         return Ok(None);
     }
     Ok(ledger.doubt(tip, key, environment::system_time())?)
+}
+
+/// What helps where all that is missing are signatures.
+const UNSIGNED: &str = "what is recorded can't be signed any more: do it again in a new issue, each step signed \
+                        with a listed key; `git handoff help signatures.md` sets that up";
+
+/// What opens the gate of an issue that does not meet these requirements.
+fn way_on(
+    (repository, folder): (&Repository, &IssueFolder<'_>),
+    (issue, protocol): (&Issue, &Protocol),
+    missing: &[&str],
+    unsent: Option<&str>,
+    (view, now): (&GateView, Moment),
+) -> Result<String, Failure> {
+    let key = &view.issue.key;
+    match missing {
+        ["sound"] if view.fresh.as_ref().is_some_and(Fresh::is_missed) => {
+            return Ok(format!(
+                "`git handoff gate {key} --offline` judges by what is here"
+            ));
+        }
+        ["sound"] => {
+            return Ok("`git handoff verify` says what is wrong, and what helps".to_owned());
+        }
+        ["signed"] => return Ok(UNSIGNED.to_owned()),
+        ["protocol"] => {
+            return Ok(format!(
+                "find out who opened it under {0}: `git handoff log {key}`; a gate for that protocol has `--protocol {0}`",
+                issue.protocol
+            ));
+        }
+        _ => {}
+    }
+    if let Some(hint) = sent_by_another(folder, protocol, view)? {
+        return Ok(hint);
+    }
+    let code = || code_asked((repository, folder), (issue, protocol.definition()), view);
+    let (needs, next) = turn_in(folder, protocol, now)?;
+    let is_needed = issue.status != IssueStatus::Open || !needs.is_empty();
+    if let Some(next) = next.as_ref().filter(|_| is_needed) {
+        return Ok(turn(next) + &code()?);
+    }
+    // A person's approval opens no gate whose contract is missing.
+    let mut missing = view.requirements.iter().filter(|one| !one.met);
+    if missing.all(|one| one.remedy != Remedy::None)
+        && let Some(hint) = person_asked(folder, protocol, view)?
+    {
+        return Ok(hint + &code()?);
+    }
+    Ok(match (&next, unsent) {
+        (Some(next), _) => turn(next),
+        (None, Some(unsent)) => continued(unsent),
+        (None, None) => ended(&view.issue, protocol),
+    })
+}
+
+/// How a contract is sent again that does not count because of who sent it, as long as that is
+/// possible: the next one claims it else.
+fn sent_by_another(
+    folder: &IssueFolder<'_>,
+    protocol: &Protocol,
+    view: &GateView,
+) -> Result<Option<String>, LedgerError> {
+    let missing = view.requirements.iter().filter(|one| !one.met);
+    for one in missing {
+        let asked = protocol.definition().requirements.get(&one.requirement);
+        if let (Remedy::Again(id), Some(asked)) = (&one.remedy, asked)
+            && let Some(record) = folder.record(id.number())?
+            && let Some(again) = send_again(&record, asked.apart_by)
+        {
+            return Ok(Some(again));
+        }
+    }
+    Ok(None)
 }
 
 /// The policy in force for contradicted statements, and another one under which an issue's were checked.
@@ -212,13 +283,23 @@ fn code_asked(
     Ok(read.transpose()?.unwrap_or_default())
 }
 
-/// Whose turn it is, or how an issue that is over goes on.
-fn turn(issue: &IssueSummary, protocol: &Protocol) -> String {
+/// Whose turn it is, and the command.
+fn turn(next: &NextTurn) -> String {
+    let (agent, why) = (&next.agent, continued(&next.why));
+    let id = next.id.as_ref();
+    let id = id.map(|id| format!(" with {id}")).unwrap_or_default();
+    let mut commands = next.commands.iter().take(2);
+    let first = commands.next().map(|one| format!(": `{one}`"));
+    let other = commands.next().map(|one| format!(", or `{one}`"));
+    let (first, other) = (first.unwrap_or_default(), other.unwrap_or_default());
+    format!("{agent}'s turn{id}, {why}{first}{other}")
+}
+
+/// How an issue that is over goes on.
+pub(super) fn ended(issue: &IssueSummary, protocol: &Protocol) -> String {
     let key = &issue.key;
     let what = match issue.status {
-        IssueStatus::Open => {
-            return format!("see `git handoff status {key}` for whose turn it is");
-        }
+        IssueStatus::Open => return format!("`git handoff status {key}` shows what came last"),
         IssueStatus::Completed => "is completed; for new work",
         IssueStatus::Cancelled => "was cancelled; to go on with it",
     };
@@ -227,38 +308,48 @@ fn turn(issue: &IssueSummary, protocol: &Protocol) -> String {
 }
 
 /// The command for a person, for the first requirement that lacks an approval.
-fn person_asked(protocol: &Protocol, view: &GateView) -> Option<String> {
+fn person_asked(
+    folder: &IssueFolder<'_>,
+    protocol: &Protocol,
+    view: &GateView,
+) -> Result<Option<String>, LedgerError> {
     let definition = protocol.definition();
     let mut missing = view.requirements.iter().filter(|one| !one.met);
-    let one = missing.find(|one| one.remedy != Remedy::None)?;
-    let asked = definition.requirements.get(&one.requirement)?;
-    let named = asked.approved_by.first().map_or(PERSON, String::as_str);
-    let person = match named {
-        PERSON => protocol.definition().people().next()?.as_str(),
-        named => named,
+    let Some(one) = missing.find(|one| one.remedy != Remedy::None) else {
+        return Ok(None);
     };
-    Some(match (&one.remedy, view.head) {
-        (Remedy::ApproveCode(id, by), Some(head)) => {
-            format!(
-                "if that commit is right too: `git handoff approve {id} --as {by} --head {head}`"
-            )
+    let Some(asked) = definition.requirements.get(&one.requirement) else {
+        return Ok(None);
+    };
+    let named = asked.approved_by.first().map_or(PERSON, String::as_str);
+    let named = (named != PERSON).then_some(named);
+    let person = named.or(definition.people().next().map(AgentName::as_str));
+    let approve = |id, by: &str| approve_command(folder, protocol, (id, by));
+    Ok(match (&one.remedy, view.head, person) {
+        (Remedy::ApproveCode(id, by), Some(head), _) => {
+            let approve = approve(id, by.as_str())?;
+            Some(format!(
+                "if that commit is right too: `{approve} --head {head}`"
+            ))
         }
-        (Remedy::Another, _) if asked.apart_by == Identity::Worker => format!(
-            "a person is a worker of their own: `git handoff approve {} --as {person} --worker NAME`",
-            one.by.as_ref()?
-        ),
-        (Remedy::Another, _) => format!(
-            "another {} than the code's has to approve: `git handoff show {}`",
-            asked.apart_by.as_str(),
-            one.by.as_ref()?
-        ),
-        (Remedy::Approve(id, Some(by)) | Remedy::ApproveCode(id, by), _) => {
-            format!("{by} ends that by an approval: `git handoff approve {id} --as {by}`")
+        (Remedy::Another(id), _, Some(person)) if asked.apart_by == Identity::Worker => {
+            Some(format!(
+                "a person is a worker of their own: `git handoff approve {id} --as {person} --worker NAME`"
+            ))
         }
-        (Remedy::Approve(id, None), _) => {
-            format!("a person approves it: `git handoff approve {id} --as {person}`")
+        (Remedy::Another(id), _, _) => Some(format!(
+            "another {} than the code's has to approve: `git handoff show {id}`",
+            asked.apart_by.as_str()
+        )),
+        (Remedy::Approve(id, Some(by)) | Remedy::ApproveCode(id, by), _, _) => {
+            let approve = approve(id, by.as_str())?;
+            Some(format!("{by} ends that by an approval: `{approve}`"))
         }
-        (Remedy::None, _) => return None,
+        (Remedy::Approve(id, None), _, Some(person)) => {
+            let approve = approve(id, person)?;
+            Some(format!("a person approves it: `{approve}`"))
+        }
+        (Remedy::Approve(_, None) | Remedy::Again(_) | Remedy::None, _, _) => None,
     })
 }
 

@@ -37,26 +37,37 @@ macro_rules! pages {
     };
 }
 
-/// Every page.
+/// Every page for users: `decisions` is the record of those who develop the program.
 const PAGES: &[(&str, &str)] = pages! {
-    "agents" "architecture" "built-in" "codes" "commands" "decisions" "evidence" "exchange"
+    "agents" "architecture" "built-in" "codes" "commands" "evidence" "exchange"
     "failures" "gate" "github" "guarantees" "hooks" "housekeeping" "install" "introduction" "json"
     "markdown" "mcp" "metrics" "observability" "own-protocol" "performance" "protocol-keys"
     "protocols" "recovery" "reliability" "remotes" "repositories" "rules" "scale" "security"
     "signatures" "tutorial" "work"
 };
 
-/// Topics that are a page, or the section of one under this heading.
-const TOPICS: [(&str, &str, &str); 2] = [
+/// Topics that are a page, or sections of pages under these headings.
+const TOPICS: [(&str, &str, &str); 3] = [
     ("keys", "protocol-keys", ""),
     ("findings", "built-in", "## review"),
+    ("findings", "own-protocol", "## Findings of reviews"),
 ];
 
 /// The text of a page: by its file, by its name, or by a topic.
 fn page(topic: &str) -> Option<String> {
     let file = topic.trim_start_matches("docs/").trim_end_matches(".md");
-    let known = TOPICS.iter().find(|(name, ..)| *name == topic);
-    let (name, heading) = known.map_or((file, ""), |(_, page, heading)| (*page, *heading));
+    let known = TOPICS.iter().filter(|(name, ..)| *name == topic);
+    let sections: Vec<String> = known
+        .filter_map(|(_, page, heading)| section(page, heading))
+        .collect();
+    match &sections[..] {
+        [] => section(file, ""),
+        sections => Some(sections.join("\n")),
+    }
+}
+
+/// A page, or its section under a heading.
+fn section(name: &str, heading: &str) -> Option<String> {
     let (_, text) = PAGES.iter().find(|(page, _)| *page == name)?;
     // A generated page begins with a comment.
     let text = &text[text.find("# ")?..];

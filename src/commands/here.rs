@@ -1,28 +1,42 @@
 //! The output without a command: the current state, and the next command.
 
-use handoff::base::ids::{AgentName, HandoffId};
+use std::collections::BTreeMap;
+
+use handoff::base::ids::{AgentName, HandoffId, IssueKey};
 use handoff::base::text::{continued, word};
 use handoff::git::{OpenError, Repository, masked};
 use handoff::ledger::attention::Attention;
-use handoff::ledger::{BranchError, Ledger, LedgerError, OverviewLimits, RemoteDistance, overview};
-use handoff::model::Record;
+use handoff::ledger::{
+    BranchError, Ledger, LedgerError, OverviewLimits, RemoteDistance, Snapshot, merge_left_here,
+    overview,
+};
+use handoff::model::{Paused, Record};
 use handoff::protocol::Protocol;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::next::gate_command;
 use super::status;
-use crate::context::Context;
 use crate::context::elsewhere::taken_over;
+use crate::context::fresh::{Fresh, Reading};
 use crate::context::worker::holder;
+use crate::context::{Context, fresh};
+use crate::contracts::skeleton::opening_command;
 use crate::environment::{now, own_version};
 use crate::failure::Failure;
-use crate::output::{Answer, Output, counted, counted_as};
+use crate::output::{Answer, BEGIN, Output, counted, counted_as};
 use crate::render::attention::attention_text;
 use crate::render::rows;
 use crate::view::Look;
 
 /// The command that shows a whole workflow.
 const DEMO: &str = "git handoff demo      (a whole workflow in a scratch repository)";
+
+/// The commands that start a ledger, one for each protocol that a new one is likely to follow.
+const STARTS: [&str; 2] = [
+    "git handoff init --protocol review      (a coder, a reviewer and a person)",
+    "git handoff init --protocol issue-to-pr      (seven agents, from an issue to its merged pull request)",
+];
 
 /// Limits on reading, for speed.
 const LOOK: OverviewLimits<'_> = OverviewLimits {
@@ -63,17 +77,35 @@ pub(crate) struct HereView {
     waits: usize,
     /// how many things need it
     needs: usize,
-    /// what needs the agent, or if none is set somebody, the three most urgent; for the latter empty
-    /// where more than 400 handoffs are open
+    /// what needs the agent, or if it has no work or none is set, somebody: the three most urgent; for
+    /// the latter empty where more than 400 handoffs are open
     attention: Vec<Attention>,
     /// how much that is in all
     attention_total: usize,
-    /// What waits for the agent, or if none is set what is open and needs nobody, the first three.
+    /// What waits for the agent, or otherwise what is open and needs nobody, the first three.
     #[serde(skip)]
     waiting: Vec<Record>,
+    /// How many more of these there are.
+    #[serde(skip)]
+    unlisted: usize,
+    /// The pauses of their issues.
+    #[serde(skip)]
+    paused: BTreeMap<IssueKey, Paused>,
+    /// The command that lists all of them, and all that needs somebody.
+    #[serde(skip)]
+    all: String,
+    /// Whether the remote was asked first.
+    #[serde(skip)]
+    fresh: Option<Fresh>,
     /// How the ledger compares with its remote's as last seen.
     #[serde(skip)]
     distance: Option<RemoteDistance>,
+    /// The command that sets who acts in this working tree.
+    #[serde(skip)]
+    setting: String,
+    /// That the merge of the completed issue whose branch is checked out is left.
+    #[serde(skip)]
+    left: Option<String>,
     /// the next command, then others
     next: Vec<String>,
 }
@@ -81,8 +113,12 @@ pub(crate) struct HereView {
 impl Answer for HereView {
     fn text(&self, look: &Look) -> String {
         let (shown, total) = (self.attention.len(), self.attention_total);
-        let needs = attention_text(&self.attention, (shown, total), look);
-        let waiting = rows::table(self.waiting.iter(), look);
+        let needs = attention_text(&self.attention, (shown, total, &self.all), look);
+        let mut waiting = rows::table(self.waiting.iter(), look);
+        if self.unlisted > 0 {
+            waiting += &format!("  and {} more ({} lists all)\n", self.unlisted, self.all);
+        }
+        waiting += &look.sentences(&status::paused_text(&self.paused));
         let listed = needs.lines().chain(waiting.lines());
         let listed = listed.filter(|line| !line.is_empty());
         let mut lines: Vec<String> = listed.map(str::to_owned).collect();
@@ -101,7 +137,10 @@ impl Answer for HereView {
                 ));
                 let distance = self.distance.iter();
                 let distance = distance.filter(|one| one.unpublished > 0 || one.behind > 0);
-                lines.extend(distance.map(|one| status::remote_text(one, false).trim_end().into()));
+                let is_asked = self.fresh.as_ref().is_some_and(Fresh::is_answered);
+                lines.extend(
+                    distance.map(|one| status::remote_text(one, is_asked).trim_end().into()),
+                );
                 lines.push(self.agent_text());
             }
             _ if self.in_repository => {
@@ -118,6 +157,7 @@ impl Answer for HereView {
             }
             _ => lines.push("here: not in a Git repository".to_owned()),
         }
+        lines.extend(self.left.as_deref().map(continued));
         let before = std::iter::once("next").chain(std::iter::repeat("  or"));
         let commands = before.zip(&self.next);
         lines.extend(commands.map(|(word, command)| format!("{word}: {command}")));
@@ -134,10 +174,52 @@ impl HereView {
         self.attention = attention;
     }
 
+    /// Sets what there is for whoever runs it, with the command that opens the first issue.
+    fn without_agent(
+        &mut self,
+        tip: &Snapshot<'_>,
+        opens: Option<String>,
+        output: &Output,
+    ) -> Result<(), Failure> {
+        if self.open <= LOOK.records {
+            self.whoever(tip, output)?;
+        }
+        let begin = format!("git handoff {BEGIN} --as AGENT      (what an agent needs to begin)");
+        let first = opens.unwrap_or_else(|| "git handoff status".to_owned());
+        self.next = vec![first, begin];
+        if self.open == 0
+            && let Some((key, left)) = merge_left_here(tip)?
+        {
+            self.left = Some(left);
+            self.next.insert(0, gate_command(&key));
+        }
+        Ok(())
+    }
+
+    /// Sets what needs anybody, what needs persons first, and what else is open.
+    fn whoever(&mut self, tip: &Snapshot<'_>, output: &Output) -> Result<(), Failure> {
+        "git handoff status".clone_into(&mut self.all);
+        let (mut open, mut attention, protocols) = status::needs(tip, now()?)?;
+        output.complete(&mut attention);
+        // Mostly persons run it without an agent.
+        let is_person = |one: &Attention| {
+            let mut all = protocols.values();
+            all.any(|protocol| protocol.is_person(one.turn.as_str()))
+        };
+        attention.sort_by_key(|one| !is_person(one));
+        open.retain(|record| attention.iter().all(|one| one.id != record.id));
+        self.unlisted = open.len().saturating_sub(LOOK.each);
+        open.truncate(LOOK.each);
+        self.paused = tip.paused_among(open.iter().map(|record| record.id.issue()))?;
+        self.waiting = open;
+        self.needing(attention);
+        Ok(())
+    }
+
     fn agent_text(&self) -> String {
         let Some(agent) = &self.agent else {
-            return "you: no agent is set (--as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`)"
-                .to_owned();
+            let set = &self.setting;
+            return format!("you: no agent is set (--as AGENT, GIT_HANDOFF_AGENT, or `{set}`)");
         };
         if !self.agent_known {
             return format!("you: {agent}, which no protocol here lists");
@@ -180,7 +262,9 @@ pub(crate) fn run(context: &Context, output: &mut Output) -> Result<(), Failure>
         here.in_repository = true;
         look(context, &*context.repository()?, &mut here, output)?;
     }
-    output.answer(&here)
+    output.answer(&here)?;
+    fresh::say(here.fresh.as_ref().filter(|f| !f.is_answered()), output);
+    Ok(())
 }
 
 /// Reads the ledger of a repository.
@@ -192,31 +276,27 @@ fn look(
 ) -> Result<(), Failure> {
     let mut ledger = context.ledger(repository)?;
     here.agent = context.agent(repository)?;
+    here.setting = repository.setting_command("handoff.agent AGENT");
     if ledger.tip_id()?.is_none() {
         without_ledger(repository, &mut ledger, here);
         return Ok(());
     }
-    let tip = ledger.tip()?;
-    output.tell_pauses(&tip);
+    let Reading { ledger, tip, fresh } = context.fresh(repository, false, output)?;
+    here.fresh = fresh;
+    here.all = "git handoff status".to_owned();
     here.branch = Some(ledger.branch().to_owned());
     here.protocol = Some(tip.manifest().default_protocol.clone());
     here.remote = context.remote(repository)?.map(|remote| masked(&remote));
     here.distance = ledger.beside_remote()?;
     here.open = tip.open()?.len();
+    let is_empty = tip.issues_within(0).is_ok() && !tip.has_archived()?;
+    let rules = tip.default_rules()?;
+    let opens = |by: Option<&AgentName>| {
+        let opening = is_empty.then(|| opening_command(&rules, by, ""));
+        opening.transpose().map(Option::flatten)
+    };
     let Some(agent) = here.agent.clone() else {
-        if here.open <= LOOK.records {
-            let (mut open, mut attention, _) = status::needs(&tip, now()?)?;
-            output.complete(&mut attention);
-            open.retain(|record| attention.iter().all(|one| one.id != record.id));
-            open.truncate(LOOK.each);
-            here.waiting = open;
-            here.needing(attention);
-        }
-        here.next = vec![
-            "git handoff status".to_owned(),
-            "git handoff prime --as AGENT      (what an agent needs to begin)".to_owned(),
-        ];
-        return Ok(());
+        return here.without_agent(&tip, opens(None)?, output);
     };
     let mut protocols = Vec::new();
     for name in tip.protocols()? {
@@ -239,31 +319,40 @@ fn look(
     let carried = context.carried_at(repository, &tip);
     let command = |line: String| carried.command(&line);
     here.held = found.held.count;
-    here.holds = found
-        .held
-        .first
-        .iter()
-        .map(|record: &Record| record.id.clone())
-        .collect();
+    let held = found.held.first.iter();
+    here.holds = held.map(|record: &Record| record.id.clone()).collect();
     here.waits = found.waiting.count;
     let is_new = |record: &Record| found.attention.iter().all(|one| one.id != record.id);
     let waiting = found.waiting.first.iter().filter(|record| is_new(record));
     here.waiting = waiting.cloned().collect();
+    here.unlisted = found.waiting.count.saturating_sub(LOOK.each);
+    here.all = command(format!("git handoff inbox --as {}", known.id));
     here.needs = found.attention.len();
     here.needing(found.attention);
     let name = &known.id;
     here.next = if found.held.count > 0 {
-        vec![command(format!("git handoff prime --as {name}"))]
+        vec![command(format!("git handoff {BEGIN} --as {name}"))]
     } else if here.needs > 0 {
-        vec![command(format!("git handoff inbox --as {name}"))]
+        vec![here.all.clone()]
     } else if here.waits > 0 {
         vec![command(format!("git handoff claim --next --as {name}"))]
+    } else if let Some((key, left)) = merge_left_here(&tip)? {
+        here.left = Some(left);
+        vec![command(gate_command(&key))]
     } else {
-        vec![
-            command(format!("git handoff wait --inbox --as {name}")),
-            "git handoff status".to_owned(),
-        ]
+        let wait = command(format!("git handoff wait --inbox --as {name}"));
+        let is_person = knowing.iter().any(|p| p.is_person(name.as_str()));
+        match opens(Some(name))? {
+            Some(open) => vec![open, wait],
+            None => match opens(None)?.filter(|_| is_person) {
+                Some(open) => vec![open, wait],
+                None => vec![wait, "git handoff status".to_owned()],
+            },
+        }
     };
+    if [here.held, here.needs, here.waits] == [0; 3] && here.open <= LOOK.records {
+        here.whoever(&tip, output)?;
+    }
     Ok(())
 }
 
@@ -281,12 +370,12 @@ fn without_ledger(repository: &Repository, ledger: &mut Ledger<'_>, here: &mut H
         here.gone = Some(branch);
         return;
     }
-    let start = match taken_over(repository, ledger, false) {
+    here.next = match taken_over(repository, ledger, false) {
         Some((remote, command)) => {
             here.elsewhere = Some(remote);
-            command
+            vec![command]
         }
-        None => "git handoff init".to_owned(),
+        None => STARTS.map(str::to_owned).to_vec(),
     };
-    here.next = vec![start, DEMO.to_owned()];
+    here.next.push(DEMO.to_owned());
 }

@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use handoff::base::finding::{Finding, FindingCode};
 use handoff::base::text::{continued, plain};
 use handoff::git::{Program, Repository};
-use handoff_harness::hooks::{
+use handoff_cli::hooks::{
     Action, CarryOutError, Hook, HooksFolder, HooksPath, InstallMethod, Plan, PlanError, Report,
     State, Surroundings, WriteError,
 };

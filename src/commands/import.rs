@@ -6,8 +6,9 @@ use handoff::base::finding::{Finding, FindingCode};
 use handoff::base::ids::{AgentName, IssueKey};
 use handoff::base::text::{continued, counted, counted_as};
 use handoff::contract::{Input, MAX_BYTES};
-use handoff::ledger::{Import, Item, Offer, Refused, Snapshot, Source};
+use handoff::ledger::{Offer, Snapshot};
 use handoff::model::SendOptions;
+use handoff_exchange::{Import, Item, Refused, Source};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -105,7 +106,7 @@ impl Arguments {
             agent: context.agent(&repository)?,
             profile: self.profile.clone(),
         };
-        let imported = || handoff::ledger::import(&mut alone, session.clone(), &self.path, wanted);
+        let imported = || handoff_exchange::import(&mut alone, session.clone(), &self.path, wanted);
         let done = output.during(&session.tally, imported)?;
         if !self.dry_run {
             // Push at once.

@@ -1,8 +1,10 @@
+use std::collections::BTreeMap;
+
 use clap::Args;
-use handoff::base::ids::AgentName;
-use handoff::ledger::attention::Attention;
+use handoff::base::ids::{AgentName, IssueKey};
+use handoff::ledger::attention::{Attention, another_attempt};
 use handoff::ledger::{OverviewLimits, Snapshot, overview};
-use handoff::model::{Claimable, Record, Refusal, View};
+use handoff::model::{Claimable, Paused, Record, Refusal, View};
 use handoff::protocol::Protocol;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -16,6 +18,7 @@ use crate::failure::Failure;
 use crate::output::page::{Page, PageArgs};
 use crate::output::{Answer, Output};
 use crate::render::attention::attention_text;
+use crate::render::pauses_text;
 use crate::render::rows::{self, ListedHandoff};
 use crate::render::stored::say_how_to_read;
 use crate::view::Look;
@@ -53,6 +56,9 @@ pub(crate) struct InboxView {
     /// what it holds, then what waits for it, then what failed or is blocked; within each, the most
     /// urgent first, then the oldest
     handoffs: Vec<ListedHandoff>,
+    /// the pauses of their issues
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    paused: BTreeMap<IssueKey, Paused>,
     #[serde(flatten)]
     page: Page,
     /// whether the remote was asked first; null if the ledger has no remote
@@ -77,8 +83,10 @@ impl Answer for InboxView {
         let handoffs = self.handoffs.iter().zip(wanted);
         let handoffs = handoffs.filter(|(handoff, _)| is_new(handoff));
         let handoffs = handoffs.map(|(handoff, wanted)| (handoff.record(), wanted));
-        attention_text(&self.attention, (self.printed, self.attention_total), look)
+        let count = (self.printed, self.attention_total, "--limit 0");
+        attention_text(&self.attention, count, look)
             + &rows::wanted_table(handoffs, look)
+            + &pauses_text(&self.paused)
             + self.page.text()
     }
 }
@@ -135,8 +143,16 @@ impl Arguments {
         let cursor = last.filter(|_| skipped + records.len() < total);
         let page = Page::new(Some(total), records.len(), cursor, output);
         let wanted = records.iter().map(|r| wanted(&tip, &knowing, &agent, r));
+        let wanted = wanted.collect::<Result<_, _>>()?;
+        let mut again = Vec::new();
+        for record in records.iter().filter(|record| record.to == agent) {
+            let command = another_attempt(&tip, &knowing, record, now)?;
+            again.extend(command.map(|command| output.command(&command)));
+        }
+        let paused = tip.paused_among(records.iter().map(|record| record.id.issue()))?;
         let view = InboxView {
-            wanted: wanted.collect::<Result<_, _>>()?,
+            paused,
+            wanted,
             agent,
             attention: found.attention,
             attention_total,
@@ -146,6 +162,9 @@ impl Arguments {
             fresh,
         };
         output.answer(&view)?;
+        for command in again {
+            output.say(&format!("keep your work, its time ran out: {command}"));
+        }
         fresh::say(view.fresh.as_ref(), output);
         Ok(())
     }

@@ -3,19 +3,23 @@ use std::io::{IsTerminal, stderr, stdin};
 use clap::{Args, ValueEnum};
 use handoff::base::ObjectId;
 use handoff::base::finding::Finding;
-use handoff::base::github_host::{host_of, is_cloud};
 use handoff::base::ids::AgentName;
 use handoff::base::text::{continued, one_line, word};
 use handoff::git::{Repository, masked};
-use handoff::ledger::{DEFAULT_BRANCH, Founding, Ledger, ProtocolError, Rules, Session, Synced};
+use handoff::ledger::{
+    DEFAULT_BRANCH, Founding, Ledger, ProtocolError, RemoteLook, Rules, Session, Snapshot, Synced,
+};
 use handoff::model::{Assignment, check_protocol};
 use handoff::protocol::{Policy, Protocol};
 use handoff::templates::{BUILT_IN, SMALL};
-use handoff_harness::workflows::{self, WorkflowFile};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{agents, hooks};
+#[cfg(feature = "agents")]
+use super::agents;
+#[cfg(feature = "github")]
+use super::github::workflows;
+use super::hooks;
 use crate::args::protocols;
 use crate::context::elsewhere::{Elsewhere, elsewhere, takeover};
 use crate::context::writer::say_synced;
@@ -23,7 +27,7 @@ use crate::context::{Context, remote_named};
 use crate::contracts::asking::choice;
 use crate::contracts::skeleton::opening_command;
 use crate::failure::{ErrorCode, Failure, hint};
-use crate::output::{Answer, Output, counted};
+use crate::output::{Answer, BEGIN, Output, counted};
 use crate::render::REFUSED_ANYWAY;
 use crate::view::Look;
 
@@ -67,12 +71,15 @@ pub(crate) struct Arguments {
     /// Also write the GitHub workflows, which use the action at OWNER/REPOSITORY/action@COMMIT, and
     /// rulesets, for the ledger's branch; in what is there already, another action is replaced, and all
     /// else stays
+    #[cfg(feature = "github")]
     #[arg(long, value_name = "ACTION", num_args = 0..=1)]
     github: Option<Option<String>>,
     /// With --github: also the workflow that runs agents
+    #[cfg(feature = "github")]
     #[arg(long, requires = "github")]
     github_agents: bool,
     /// Also install what harnesses of agents read; by default all that are known
+    #[cfg(feature = "agents")]
     #[arg(long, value_name = "NAME,…", num_args = 0.., value_delimiter = ',', value_parser = agents::names())]
     agents: Option<Vec<String>>,
 }
@@ -106,11 +113,8 @@ impl Arguments {
         let repository = context.repository()?;
         let (named, policy) = self.chosen(context, &repository, output)?;
         let (protocol, files) = sound(&named)?;
-        let named_remote = self
-            .remote
-            .clone()
-            .map(|name| remote_named(&repository, name));
-        let named_remote = named_remote.transpose()?;
+        let remote_of = |name: String| remote_named(&repository, name);
+        let named_remote = self.remote.clone().map(remote_of).transpose()?;
         let remote = match &named_remote {
             Some(name) => Some(name.clone()),
             None => context.remote(&repository)?,
@@ -120,6 +124,12 @@ impl Arguments {
         if (remote.is_none() || session.offline) && ledger.tip_id()?.is_none() {
             let offline = session.offline || remote.is_some();
             not_twice(&repository, &ledger, offline, output)?;
+        }
+        // What an existing ledger refuses is decided before anything is taken over or pushed.
+        if self.protocol.is_some() || self.evidence.is_some() {
+            let known = existing(context, &repository, named_remote.as_deref(), &session)?;
+            let agrees = |tip| self.ensure_agrees(&tip, &protocol.definition().name, &named);
+            known.map_or(Ok(()), agrees)?;
         }
         let synced = ledger.catch_up(&session)?;
         let founding = Founding {
@@ -149,15 +159,10 @@ impl Arguments {
         let protocol = &tip.manifest().default_protocol;
         let rules = tip.rules(protocol.as_str())?;
         let evidence = rules.protocol().usual_policy(tip.manifest().evidence);
-        if self.protocol.is_some() && *protocol != founding.protocol {
-            return Err(other_protocol(protocol, &named));
-        }
+        // Another process may have started it in the meantime.
+        self.ensure_agrees(&tip, &founding.protocol, &named)?;
         if commit.is_none() && !BUILT_IN.contains(&&*named) {
             say_other_files(&rules, &founding.files, &named, output)?;
-        }
-        let given = self.evidence.map(Policy::from);
-        if let Some(wanted) = given.filter(|wanted| *wanted != evidence) {
-            return Err(other_evidence(protocol, evidence, wanted));
         }
         if let Some(name) = &named_remote {
             repository.set_config("handoff.remote", name)?;
@@ -170,6 +175,7 @@ impl Arguments {
             evidence,
             created: commit.is_some(),
             remote: remote.as_deref().map(masked),
+            to_share: to_share(&repository),
             commit: tip.commit(),
             installed,
             synced: &synced,
@@ -177,11 +183,37 @@ impl Arguments {
         if let Some(before) = before {
             say_before(branch, before, output);
         }
+        #[cfg(feature = "github")]
         if self.github.is_some() {
-            say_action(&repository, branch, output)?;
+            workflows::say_action(&repository, branch, output)?;
         }
         if commit.is_some() {
-            say_next(&tip.default_rules()?, output);
+            say_next(&tip.default_rules()?, output)?;
+        } else if named_remote.is_some() && synced.brought > 0 {
+            say_next_here(output);
+        }
+        Ok(())
+    }
+
+    /// Refuses a protocol or a policy that an existing ledger does not have.
+    fn ensure_agrees(
+        &self,
+        tip: &Snapshot<'_>,
+        wanted: &AgentName,
+        named: &str,
+    ) -> Result<(), Failure> {
+        let manifest = tip.manifest();
+        let protocol = &manifest.default_protocol;
+        if self.protocol.is_some() && protocol != wanted {
+            return Err(other_protocol(protocol, named));
+        }
+        let Some(policy) = self.evidence.map(Policy::from) else {
+            return Ok(());
+        };
+        let rules = tip.rules(protocol.as_str())?;
+        let evidence = rules.protocol().usual_policy(manifest.evidence);
+        if policy != evidence {
+            return Err(other_evidence(protocol, evidence, policy));
         }
         Ok(())
     }
@@ -206,7 +238,7 @@ impl Arguments {
         }
         let offered = [SMALL, BUILT_IN[0]];
         let titled = offered.map(|name| {
-            let protocol = protocols::load(&protocols::folder(name)?)?;
+            let protocol = protocols::load(name, &protocols::folder(name)?)?;
             Ok::<_, Failure>(format!("{name}: {}", protocol.definition().title))
         });
         let [small, usual] = titled;
@@ -243,6 +275,10 @@ impl Arguments {
     }
 
     /// Installs what else was requested, and lists each changed hook and file.
+    #[cfg_attr(
+        not(all(feature = "agents", feature = "github")),
+        allow(unused_variables, reason = "what they are for is a room's")
+    )]
     fn install(
         &self,
         context: &Context,
@@ -253,64 +289,68 @@ impl Arguments {
         if self.hooks {
             installed.extend(hooks::install(repository)?);
         }
+        #[cfg(feature = "github")]
         if let Some(action) = &self.github {
-            let root = agents::worktree(repository)?;
-            let written = workflows::install(
-                &root,
-                action.as_deref(),
-                branch,
-                self.github_agents,
-                remote_host(repository).is_some_and(|host| !is_cloud(&host)),
-            )?;
-            for file in written.iter().filter(|file| file.changed) {
-                let created = file.replaced.is_empty().then_some("created");
-                let lines = file.replaced.iter();
-                let lines = lines.map(|(old, new)| format!("{old} → {new}"));
-                let done =
-                    created.map_or_else(|| lines.collect::<Vec<_>>().join("; "), str::to_owned);
-                installed.push(format!("{}: {done}", file.path));
-            }
+            let action = action.as_deref();
+            let files = workflows::install(repository, action, branch, self.github_agents)?;
+            installed.extend(files);
         }
+        #[cfg(feature = "agents")]
         if let Some(names) = &self.agents {
-            let files = agents::install(context, repository, names)?;
-            installed.extend(agents::changed_files(&files));
+            installed.extend(agents::install(context, repository, names)?);
         }
         Ok(())
     }
 }
 
-/// The host of the ledger's remote, if it has a host's name.
-pub(super) fn remote_host(repository: &Repository) -> Option<String> {
-    let name = repository.config("handoff.remote");
-    host_of(&repository.remote_url(name.as_deref().unwrap_or("origin"))?)
-}
-
-/// The workflows that were changed, each with what was done.
-pub(super) fn changed_files(files: &[WorkflowFile], done: &str) -> Vec<String> {
-    let changed = files.iter().filter(|file| file.changed);
-    changed
-        .map(|file| format!("{}: {done}", file.path))
-        .collect()
-}
-
-/// Prints what to replace in workflows that were written without an action.
-fn say_action(repository: &Repository, branch: &str, output: &mut Output) -> Result<(), Failure> {
-    let files = workflows::without_action(&agents::worktree(repository)?, branch)?;
-    if !files.is_empty() {
-        output.say(&format!(
-            "replace `{}` in {}: OWNER/git-handoff by git-handoff's repository on GitHub, the zeros by the full id of a commit in it",
-            workflows::ACTION,
-            files.join(", ")
-        ));
+/// The newest state of the ledger, here or at the remote, if there is one. Moves no branch.
+fn existing<'r>(
+    context: &Context,
+    repository: &'r Repository,
+    remote: Option<&str>,
+    session: &Session,
+) -> Result<Option<Snapshot<'r>>, Failure> {
+    let mut ledger = context.ledger(repository)?;
+    if let Some(remote) = remote {
+        ledger = ledger.shared_through(remote);
     }
-    Ok(())
+    if ledger.tip_id()?.is_some() {
+        return Ok(Some(ledger.newest()?));
+    }
+    if !ledger.is_shared() || session.offline {
+        return Ok(None);
+    }
+    match ledger.ask(session) {
+        Ok(RemoteLook::Seen { tip: Some(tip), .. }) => Ok(Some(ledger.at(tip)?)),
+        // Catching up reports what is wrong with the remote.
+        _ => Ok(None),
+    }
+}
+
+/// What comes first in a clone that took a ledger over.
+fn say_next_here(output: &mut Output) {
+    let next = if output.is_on_terminal() {
+        "git handoff".to_owned()
+    } else {
+        format!("git handoff {BEGIN} --as AGENT")
+    };
+    output.say(&format!("next: {next}"));
+}
+
+/// The remote through which a ledger could be shared: the only one, else a placeholder.
+fn to_share(repository: &Repository) -> String {
+    match &repository.remotes()[..] {
+        [only] => word(only).into_owned(),
+        _ => "NAME".to_owned(),
+    }
 }
 
 /// Prints how to open the first issue.
-fn say_next(rules: &Rules<'_>, output: &mut Output) {
-    if let Some(command) = opening_command(rules.protocol(), "") {
-        output.say(&format!("next: {command}      (says what to --set)"));
+fn say_next(rules: &Rules<'_>, output: &mut Output) -> Result<(), Failure> {
+    if let Some(command) = opening_command(rules, None, "")? {
+        output.say(&format!("next: {command}"));
     }
+    Ok(())
 }
 
 /// The ledger of a repository.
@@ -327,6 +367,9 @@ pub(crate) struct InitView<'a> {
     created: bool,
     /// the remote through which the ledger is shared
     remote: Option<String>,
+    /// The remote to share it through, as far as it is known.
+    #[serde(skip)]
+    to_share: String,
     /// where the branch is now
     commit: ObjectId,
     /// each hook and file that was installed in this step, with what was done
@@ -345,14 +388,21 @@ impl Answer for InitView<'_> {
         let mut text = if self.created {
             let commit = self.commit.short();
             let shared = match remote.as_str() {
-                "" => "kept in this repository alone (share it: git handoff init --remote NAME)"
-                    .to_owned(),
-                remote => format!("shared through {remote}"),
+                "" => format!(
+                    "kept in this repository alone (share it: git handoff init --remote {})",
+                    self.to_share
+                ),
+                remote => format!("shared through {remote}; {}", elsewhere_too(remote)),
+            };
+            let anyway = if remote.is_empty() {
+                "a false merge is refused anyway"
+            } else {
+                REFUSED_ANYWAY
             };
             let stricter = match self.evidence {
                 Policy::Warn => {
                     format!(
-                        "; {REFUSED_ANYWAY} (refuse all: git handoff protocol set {protocol} evidence enforce)"
+                        "; {anyway} (refuse all: git handoff protocol set {protocol} evidence enforce)"
                     )
                 }
                 _ => String::new(),
@@ -365,7 +415,10 @@ impl Answer for InitView<'_> {
             format!("took over the ledger of {remote} on branch {branch}, protocol {protocol}\n")
         } else if sent > 0 {
             let sent = counted(sent, "commit");
-            format!("the ledger on branch {branch} is shared through {remote}: sent {sent}\n")
+            let others = elsewhere_too(&remote);
+            format!(
+                "the ledger on branch {branch} is shared through {remote}: sent {sent}\n  {others}\n"
+            )
         } else {
             let same = if self.installed.is_empty() {
                 "; nothing changed"
@@ -379,6 +432,14 @@ impl Answer for InitView<'_> {
         }
         text
     }
+}
+
+/// What a clone does that is to have a shared ledger, too.
+fn elsewhere_too(remote: &str) -> String {
+    format!(
+        "in every other clone: git handoff init --remote {}",
+        word(remote)
+    )
 }
 
 fn other_protocol(protocol: &AgentName, wanted: &str) -> Failure {
@@ -435,11 +496,14 @@ type Whole = (Protocol, Vec<(String, Vec<u8>)>);
 /// A protocol that has no fault.
 fn sound(name: &str) -> Result<Whole, Failure> {
     let folder = protocols::folder(name)?;
-    let protocol = protocols::load(&folder);
+    let protocol = protocols::load(name, &folder);
     let files = folder.into_files();
     let findings = check_protocol(&files);
     if findings.iter().any(Finding::is_error) {
-        return Err(ProtocolError::Refused(findings).into());
+        return Err(protocols::given(
+            name,
+            ProtocolError::Refused(findings).into(),
+        ));
     }
     Ok((protocol?, files))
 }

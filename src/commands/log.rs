@@ -19,12 +19,13 @@ use crate::context::{Context, fresh};
 use crate::failure::{ErrorCode, Failure};
 use crate::output::page::{Page, PageArgs};
 use crate::output::{Answer, Output};
+use crate::render::rows::WORKER;
 use crate::view::Look;
 
 /// Show the audit trail: every step, newest first
 ///
-/// A line has the commit, when the step was made, by which agent, how long the handoff waited or was
-/// held, and what happened and why. This is the branch's history; the equivalent git command is
+/// A line has the commit, when the step was made, by which agent and which worker of it, how long the
+/// handoff waited or was held, and what happened and why. This is the branch's history; the equivalent git command is
 /// printed below it. The ledger's remote is asked first. All filters must match.
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -252,6 +253,8 @@ struct StepView {
     at: Moment,
     /// the agent; for the ledger's first commit, the person who started it
     author: String,
+    /// the worker that made it: of an approval, the person's; null if the step has none
+    worker: Option<String>,
     /// who ran the program
     committer: String,
     /// the first line of the commit's message
@@ -310,6 +313,7 @@ impl StepView {
             pull_request: value("Pull-Request"),
             findings: value("Findings"),
             weaker: value("Weaker"),
+            worker: value("Worker"),
             author: commit.author.name,
             committer: commit.committer.name,
         }
@@ -328,15 +332,23 @@ impl StepView {
         } else {
             (short, continued(&self.author))
         };
+        // Persons act under one agent's name.
+        let worker = self.worker.as_ref();
+        let worker = worker.map(|worker| format!(" ({})", look.cut(&look.cell(worker), WORKER)));
+        let who = author + &worker.unwrap_or_default();
         let mut subject = self.subject.clone();
         if let Some(weaker) = &self.weaker {
             subject += &format!("; checks less: {weaker}");
+        }
+        // The subject of a step about more than one issue lacks it.
+        if let Some(reason) = self.reason.as_ref().filter(|_| self.issue.is_none()) {
+            subject += &format!(": {reason}");
         }
         let subject = look.cell(&subject);
         if oneline {
             return vec![commit, subject];
         }
-        vec![commit, look.time(self.at), author, self.took(), subject]
+        vec![commit, look.time(self.at), who, self.took(), subject]
     }
 
     /// How long the handoff waited, or was held.

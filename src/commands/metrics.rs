@@ -358,6 +358,7 @@ fn figures(metrics: &Metrics) -> Vec<Vec<String>> {
         ("violations", figures.violations, "action"),
         ("cycles blocked here", figures.cycles_blocked, "contract"),
         ("refused here", figures.contracts_refused, "contract"),
+        ("  contradicted", figures.contracts_contradicted, "contract"),
     ] {
         row(name, count.to_string(), &unit(count, noun));
     }

@@ -2,6 +2,7 @@
 //! the output without a command, `words` has aliases, and `formats` is shared by `export` and
 //! `import`.
 
+#[cfg(feature = "agents")]
 pub(crate) mod agents;
 #[cfg(feature = "report")]
 pub(crate) mod alerts;
@@ -20,12 +21,15 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod document;
 pub(crate) mod each;
+#[cfg(feature = "exchange")]
 pub(crate) mod exchange;
 pub(crate) mod explain;
+#[cfg(any(feature = "exchange", feature = "report"))]
 pub(crate) mod export;
 mod extend;
 mod fail;
 pub(crate) mod fetch;
+#[cfg(feature = "exchange")]
 mod formats;
 pub(crate) mod gate;
 #[cfg(feature = "github")]
@@ -36,6 +40,7 @@ pub(crate) mod help;
 pub(crate) mod here;
 pub(crate) mod hook;
 pub(crate) mod hooks;
+#[cfg(feature = "exchange")]
 pub(crate) mod import;
 pub(crate) mod inbox;
 pub(crate) mod init;
@@ -53,6 +58,7 @@ mod notify;
 #[cfg(feature = "report")]
 pub(crate) mod otlp;
 pub(crate) mod pause;
+#[cfg(feature = "agents")]
 mod prime;
 pub(crate) mod protocol;
 pub(crate) mod reap;
@@ -65,7 +71,7 @@ mod resume;
 mod send;
 #[cfg(feature = "report")]
 pub(crate) mod serve;
-mod set;
+pub(crate) mod set;
 pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod sync;
@@ -117,6 +123,7 @@ macro_rules! commands {
 
             /// Whether the command changes nothing.
             pub(crate) fn only_reads(&self) -> bool {
+                #[cfg(feature = "agents")]
                 if let Self::Agents(agents) = self {
                     return agents.only_reads();
                 }
@@ -161,11 +168,13 @@ commands! {
         works "demo" Demo(demo::Arguments),
         sends "protocol" Protocol(Write<protocol::Arguments>),
         works "hooks" Hooks(hooks::Arguments),
+        #[cfg(feature = "agents")]
         works "agents" Agents(agents::Arguments),
         works "uninstall" Uninstall(uninstall::Arguments),
         reads "help" Help(help::Arguments),
     }
     "Hand work on" {
+        #[cfg(feature = "agents")]
         reads "prime" Prime(prime::Arguments),
         reads "inbox" Inbox(inbox::Arguments),
         sends "claim" Claim(Write<claim::Arguments>),
@@ -232,8 +241,11 @@ commands! {
         sends "refused" Refused(Write<refused::Arguments>),
         sends "document" Document(Write<document::Arguments>),
         sends "archive" Archive(Write<archive::Arguments>),
+        #[cfg(any(feature = "exchange", feature = "report"))]
         works "export" Export(export::Arguments),
+        #[cfg(feature = "exchange")]
         sends "import" Import(Write<import::Arguments>),
+        #[cfg(feature = "exchange")]
         sends "exchange" Exchange(Write<exchange::Arguments>),
     }
     "For machines" {
@@ -250,6 +262,10 @@ commands! {
 impl Command {
     /// Whether a harness's hook runs the command: such a command must not fail.
     pub(crate) fn is_harness_hook(&self) -> bool {
-        matches!(self, Self::Agents(agents) if agents.is_hook())
+        #[cfg(feature = "agents")]
+        if let Self::Agents(agents) = self {
+            return agents.is_hook();
+        }
+        false
     }
 }

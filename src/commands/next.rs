@@ -1,20 +1,19 @@
 use clap::Args;
-use handoff::base::Moment;
 use handoff::base::ids::{AgentName, IssueKey};
 use handoff::base::text::{continued, quoted, set_off};
-use handoff::ledger::IssueFolder;
-use handoff::ledger::attention::{Attention, NextTurn, next_turn, of_folder};
-use handoff::model::planner::Sending;
-use handoff::model::view::commands::{RESUMED, answer, commands};
+use handoff::ledger::attention::{Attention, NextTurn, another_attempt, turn_in};
+use handoff::ledger::{
+    IssueFolder, LedgerError, Rules, Snapshot, merge_left, unreported_merge, unsent_commits,
+};
 use handoff::model::{
-    Advice, Decision, Handoff, Issue, IssueStatus, IssueSummary, Limit, Paused, Question, Record,
-    Refusal, Update, View, issue_folder, turn,
+    Advice, Decision, Handoff, Issue, IssueStatus, IssueSummary, Question, Record, Refusal, Update,
+    View, answer_command, issue_folder, turn,
 };
 use handoff::protocol::{Action, Protocol, State};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
+use super::gate::ended;
 use crate::context::fresh::{Fresh, Reading};
 use crate::context::{Context, fresh};
 use crate::environment::{drawn, now};
@@ -69,46 +68,45 @@ impl Arguments {
         };
         let key = context.issue_or_here(self.issue.as_deref(), &repository, &tip)?;
         let folder = tip.issue(&key)?;
-        let mut issue = folder.issue()?.ok_or_else(|| Refusal::no_issue(&key))?;
-        // A pause ends with its issues, but stays on record until the next claim.
-        issue.paused = tip.paused(&key)?;
+        let issue = folder.current_issue()?;
+        let issue = issue.ok_or_else(|| Refusal::no_issue(&key))?;
         let rules = tip.rules(issue.protocol.as_str())?;
         let protocol = rules.protocol();
+        let code = CodeState::read(&tip, &folder, &issue, &rules)?;
+        code.say(output);
         let asks_for_turn = self.task.is_some() || !self.between.is_empty();
         let between = context.all_named(&repository, &self.between)?;
-        let mut attention = of_folder(&folder, protocol, now()?)?;
+        let (mut attention, next) = turn_in(&folder, protocol, now()?)?;
         output.complete(&mut attention);
         if asks_for_turn {
             let about = (&folder, &issue);
             return self.turn(about, &between, attention, protocol, (fresh, output));
         }
-        let next = next_turn(&folder, &issue, protocol, &attention, now()?)?;
-        let turn = Turn::of(next.as_ref(), &folder, &issue)?;
+        let turn = Turn::of(next.as_ref(), code.left.as_deref(), (&folder, &issue))?;
+        let commands = code.commands(next.as_ref(), &key).into_iter();
+        let mut commands: Vec<String> = commands.map(|command| output.command(&command)).collect();
         let advice = next.as_ref().and_then(|next| next.advice.as_ref());
         let Some((advice, record)) = advice else {
-            if let Some(paused) = &issue.paused
-                && !goes_on(&issue, &attention)
-            {
-                return self.paused((&folder, &issue), paused, (fresh, output));
-            }
             if self.apply {
-                return Err(nothing_to_apply(&key, attention.first()));
+                return Err(nothing_to_apply(&key, next.as_ref(), attention.first()));
             }
-            let mut turn = turn;
-            let raise = turn.name_limit(protocol, &issue)?;
-            let command = next.as_ref().and_then(|next| next.command.clone());
-            let command = command.or(raise).map(|command| output.command(&command));
-            return answer_turn(turn, attention, command.as_ref(), (fresh, output));
+            answer_turn(turn, attention, commands, (fresh, output))?;
+            if next.is_none() && code.left.is_none() && issue.status != IssueStatus::Open {
+                output.say(&ended(&IssueSummary::from(&issue), protocol));
+            }
+            return Ok(());
         };
-        let commands = commands((advice, record), &folder, protocol, now()?)?;
+        if context.agent(&repository)?.as_ref() == Some(&record.to) {
+            let own = another_attempt(&tip, &[protocol], record, now()?)?;
+            commands.splice(..0, own.map(|own| output.command(&own)));
+        }
         let mut view = NextView::of_advice(turn, (advice, record), commands);
         view.attention = attention;
-        let shown = view.commands.iter_mut().flatten();
-        shown.for_each(|command| *command = output.command(command));
         view.fresh = fresh;
         if let Some(session) = &session {
             let agent = context.acting_agent(&repository)?;
-            ensure_decides((advice, record), protocol, &agent)?;
+            let choices = view.commands.as_deref().unwrap_or_default();
+            ensure_decides((advice, record), protocol, &agent, choices)?;
             let update = advice.update(drawn());
             let mut done = ledger.update(session, &agent, advice.id.issue(), &update)?;
             let (state, issue) = (done.receipt.record.state, &done.receipt.issue);
@@ -137,35 +135,6 @@ impl Arguments {
         Ok(())
     }
 
-    /// Prints why the work of a paused issue is not offered, and how to resume it.
-    fn paused(
-        &self,
-        (folder, issue): (&IssueFolder<'_>, &Issue),
-        paused: &Paused,
-        (fresh, output): (Option<Fresh>, &mut Output),
-    ) -> Result<(), Failure> {
-        let key = &issue.issue;
-        let mut command = paused.resume(key, RESUMED);
-        for before in paused.after.iter().rev() {
-            if folder.ended(before)? != Some(true) {
-                command = format!("git handoff next {before}");
-            }
-        }
-        let command = output.command(&command);
-        let why = format!("issue {key} is {paused}");
-        if self.apply {
-            return Err(Failure::new(ErrorCode::IssuePaused, why).hint(format!("run `{command}`")));
-        }
-        let turn = Turn {
-            issue: IssueSummary::from(issue),
-            action: None,
-            agent: Some(&paused.by),
-            handoff: None,
-            why,
-        };
-        answer_turn(turn, Vec::new(), Some(&command), (fresh, output))
-    }
-
     /// Prints whose turn it is, if nothing needs attention.
     fn turn(
         &self,
@@ -189,62 +158,59 @@ impl Arguments {
                 .hint(hint!("`git handoff status {}` lists its tasks", key)));
         }
         if self.apply {
-            return Err(nothing_to_apply(key, attention.first()));
+            return Err(nothing_to_apply(key, None, attention.first()));
         }
-        let next = turn(protocol, issue, self.task.as_deref(), between).map(NextTurn::from);
-        let turn = Turn::of(next.as_ref(), folder, issue)?;
-        answer_turn(turn, attention, None, (fresh, output))
+        let halts = folder.halts()?;
+        let next = turn(protocol, issue, &halts, (self.task.as_deref(), between));
+        let of =
+            |turn| NextTurn::of(turn, folder, (protocol, issue), now()?).map_err(Failure::from);
+        let next = next.map(of).transpose()?;
+        let turn = Turn::of(next.as_ref(), None, (folder, issue))?;
+        answer_turn(turn, attention, Vec::new(), (fresh, output))
     }
 }
 
-/// Refuses to record, for a person, that the handoff waits for a person's answer: they know.
+/// Refuses to record, for a person, that the handoff waits for a person's answer or choice: they know.
 fn ensure_decides(
     (advice, record): (&Advice, &Record),
     protocol: &Protocol,
     agent: &AgentName,
+    choices: &[String],
 ) -> Result<(), Failure> {
-    let asks = advice.action == Action::Ask && record.state == State::Blocked;
-    if !asks || !protocol.is_person(agent.as_str()) {
+    if !protocol.is_person(agent.as_str()) {
+        return Ok(());
+    }
+    let is_own = protocol.is_person(advice.agent.as_str()) && advice.to.is_none();
+    if is_own && advice.action.is_with_person() && record.state.is_stuck() {
+        let (person, why) = (&advice.agent, &advice.why);
+        let text = format!("nothing to apply, {person} has to choose: {why}");
+        let choices = choices.iter().map(|one| format!("`{one}`"));
+        let choices: Vec<String> = choices.collect();
+        let hint = format!("choose: {}", choices.join(" or "));
+        return Err(Failure::new(ErrorCode::NothingToDecide, text).hint(hint));
+    }
+    if advice.action != Action::Ask || record.state != State::Blocked {
         return Ok(());
     }
     let text = format!("nothing to apply: {} waits for an answer", record.id);
-    let answer = answer(record, agent);
+    let answer = answer_command(record, agent);
     Err(Failure::new(ErrorCode::NothingToDecide, text).hint(format!("run `{answer}`")))
-}
-
-/// The limit, if one is reached, that keeps an agent from sending a contract in an issue.
-fn next_limit(protocol: &Protocol, issue: &Issue, agent: &AgentName, at: Moment) -> Option<Limit> {
-    protocol.routes_from(agent.as_str()).find_map(|route| {
-        let to = &protocol.agent(route.to.as_str())?.id;
-        route.contracts.iter().find_map(|kind| {
-            let sending = Sending {
-                protocol,
-                issue,
-                kind,
-                value: &Value::Null,
-                from: agent,
-                to,
-                at,
-            };
-            sending.exceeds()
-        })
-    })
-}
-
-/// Whether an agent can act in a paused issue: it holds work, or is exempt.
-fn goes_on(issue: &Issue, attention: &[Attention]) -> bool {
-    !attention.is_empty() || issue.open.iter().any(|open| issue.goes_on(open))
 }
 
 /// The failure if there is nothing to apply: nothing needs attention, or an agent has to send a
 /// contract or make another step.
-fn nothing_to_apply(key: &IssueKey, first: Option<&Attention>) -> Failure {
+fn nothing_to_apply(key: &IssueKey, next: Option<&NextTurn>, first: Option<&Attention>) -> Failure {
+    if let Some(paused) = next.filter(|next| next.is_paused) {
+        let command = paused.commands.join(" or ");
+        let failure = Failure::new(ErrorCode::IssuePaused, paused.why.clone());
+        return failure.hint(format!("run `{command}`"));
+    }
     let Some(one) = first else {
         let text = format!("nothing in issue {key} needs attention: its agents can continue");
         return Failure::new(ErrorCode::NothingToDecide, text)
             .hint(hint!("`git handoff next {}` shows whose turn it is", key));
     };
-    let (id, need, turn) = (&one.id, one.need.title(), &one.turn);
+    let (id, need, turn) = (&one.id, one.what(), &one.turn);
     let text = format!(
         "nothing to apply in issue {key}: {id} needs {turn}, not a decision ({need}: {})",
         continued(&one.why)
@@ -252,23 +218,21 @@ fn nothing_to_apply(key: &IssueKey, first: Option<&Attention>) -> Failure {
     Failure::new(ErrorCode::NothingToDecide, text).hint(format!("run `{}`", one.next))
 }
 
-/// Prints whose turn it is, and the command for it.
+/// Prints whose turn it is, and the commands for it.
 fn answer_turn(
     turn: Turn<'_>,
     attention: Vec<Attention>,
-    next: Option<&String>,
+    commands: Vec<String>,
     (fresh, output): (Option<Fresh>, &mut Output),
 ) -> Result<(), Failure> {
     let view = NextView {
-        commands: next.map(|next| vec![next.clone()]),
+        commands: Some(commands).filter(|commands| !commands.is_empty()),
         attention,
         fresh,
         ..NextView::of_turn(turn)
     };
     output.answer(&view)?;
-    if let Some(next) = next {
-        output.say(&format!("next: {next}"));
-    }
+    view.say_commands(output);
     fresh::say(view.fresh.as_ref(), output);
     Ok(())
 }
@@ -310,16 +274,18 @@ struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
+    /// Whose turn it is, else the merge that is left.
     fn of(
         next: Option<&'a NextTurn>,
-        folder: &IssueFolder<'_>,
-        issue: &Issue,
+        left: Option<&str>,
+        (folder, issue): (&IssueFolder<'_>, &Issue),
     ) -> Result<Self, Failure> {
         let id = next.and_then(|next| next.id.as_ref());
         let record = id.map(|id| folder.record(id.number())).transpose()?;
         let record = record.flatten();
         let now = now()?;
-        let mut why = next.map_or("nothing is open", |next| &next.why).to_owned();
+        let nobody = left.unwrap_or("nothing is open");
+        let mut why = next.map_or(nobody, |next| &next.why).to_owned();
         let contradicted = record.as_ref().map(Record::contradicted);
         for one in contradicted.unwrap_or_default() {
             let said = one.split_once(": ").map_or(&*one, |(_, what)| what);
@@ -329,28 +295,11 @@ impl<'a> Turn<'a> {
         }
         Ok(Self {
             issue: IssueSummary::from(issue),
-            action: next.map(|next| next.action),
+            action: next.filter(|next| !next.is_paused).map(|next| next.action),
             agent: next.map(|next| &next.agent),
             handoff: record.map(|record| Handoff::new(&record, now)),
             why,
         })
-    }
-
-    /// Names the limit that the agent has reached, if it has; returns the command that raises it.
-    fn name_limit(
-        &mut self,
-        protocol: &Protocol,
-        issue: &Issue,
-    ) -> Result<Option<String>, Failure> {
-        let at = now()?;
-        let limit = self
-            .agent
-            .and_then(|agent| next_limit(protocol, issue, agent, at));
-        let Some(limit) = limit else {
-            return Ok(None);
-        };
-        self.why += &format!("; the issue has reached a limit: {limit}");
-        Ok(limit.raise(protocol.name()))
     }
 }
 
@@ -479,4 +428,72 @@ fn kept(record: &Record) -> Vec<String> {
         .chain(failure.map(|context| &context.folder))
         .map(|name| format!("{folder}/{name}"))
         .collect()
+}
+
+/// What this clone knows of an issue's code beside what its steps say.
+pub(super) struct CodeState {
+    /// Its merge, which no step reports, with the command.
+    merged: Option<String>,
+    /// Commits that were not handed on.
+    unsent: Option<String>,
+    /// That the merge of an approved and completed issue is left.
+    pub(super) left: Option<String>,
+}
+
+impl CodeState {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if something can't be read.
+    pub(super) fn read(
+        tip: &Snapshot<'_>,
+        folder: &IssueFolder<'_>,
+        issue: &Issue,
+        rules: &Rules<'_>,
+    ) -> Result<Self, LedgerError> {
+        let merged = unreported_merge(tip, folder, issue, rules)?;
+        let unsent = unsent_commits(tip, folder, issue, rules)?;
+        let left = match unsent {
+            None => merge_left(tip, folder, issue, rules)?.map(|left| left.to_string()),
+            Some(_) => None,
+        };
+        let gate = gate_command(&issue.issue);
+        Ok(Self {
+            merged: merged.map(|merged| format!("{merged}: `{gate}`")),
+            unsent,
+            left,
+        })
+    }
+
+    /// The commands for whose turn it is, else for the merge that is left.
+    fn commands(&self, next: Option<&NextTurn>, key: &IssueKey) -> Vec<String> {
+        let left = self.left.iter().map(|_| gate_command(key));
+        next.map_or_else(|| left.collect(), |next| next.commands.clone())
+    }
+
+    /// Says what somebody did outside the ledger.
+    pub(super) fn say(&self, output: &mut Output) {
+        let told = self.merged.iter().chain(&self.unsent);
+        told.for_each(|told| output.say(&continued(told)));
+    }
+}
+
+/// The command that checks whether an issue's code can be merged.
+pub(super) fn gate_command(key: &IssueKey) -> String {
+    format!("git handoff gate {key}")
+}
+
+/// Says whose turn it is in an issue and the command for it, unless an entry says it already.
+pub(super) fn say_turn(next: Option<&NextTurn>, attention: &[Attention], output: &mut Output) {
+    let Some(next) = next else { return };
+    let Some(command) = next.commands.first().map(|command| output.command(command)) else {
+        return;
+    };
+    if attention.iter().all(|one| one.next != command) {
+        output.say(&format!("next, for {}: {command}", next.agent));
+    }
+    if let Some((person, command)) = &next.raise {
+        let command = output.command(command);
+        output.say(&format!("or, for {person}: {command}"));
+    }
 }

@@ -6,7 +6,7 @@ use crate::context::{Context, fresh};
 use crate::exit;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::Output;
-use crate::prime::prime;
+use handoff_agents::prime::prime;
 
 /// Print everything an agent needs to start: its role, its work, its next steps
 ///

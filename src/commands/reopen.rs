@@ -86,6 +86,9 @@ pub(super) fn reopen(
         needed = of_folder(&tip.issue(key)?, rules.protocol(), now()?)?;
         if let Some(first) = needed.first() {
             receipt = receipt.with_next(&first.next, &first.turn, output);
+            if first.turn != agent {
+                receipt = receipt.for_another();
+            }
         }
     }
     output.answer(&receipt)?;

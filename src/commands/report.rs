@@ -22,7 +22,7 @@ use crate::exit;
 use crate::failure::{ErrorCode, Failure, chain};
 use crate::output::replace::replace_with;
 use crate::output::{Answer, Output, counted, counted_as};
-use crate::render::{in_force, policy_line};
+use crate::render::{policies, policies_text, policy_line};
 use crate::view::Look;
 
 /// The default file name.
@@ -233,7 +233,7 @@ pub(super) fn write(
         &wanted,
         now()?,
     );
-    let policy = in_force(tip, tip.manifest().default_protocol.as_str())?;
+    let policy = policies_text(&policies(tip)?);
     let halts = tip
         .manifest()
         .paused

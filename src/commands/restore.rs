@@ -120,7 +120,7 @@ impl Arguments {
         contents: &Contents,
         work: &Restored,
     ) -> Result<Vec<String>, Failure> {
-        let mut next = Vec::new();
+        let (mut next, mut back) = (Vec::new(), None);
         let Some(dir) = &self.worktree else {
             return Ok(next);
         };
@@ -132,12 +132,22 @@ impl Arguments {
             let refname = format!("refs/heads/{branch}");
             let tip = repository.resolve(&refname)?;
             let goes_on = tip.map(|tip| repository.is_in_history(tip, work.commit));
-            let is_taken = repository.checked_out_at(&refname).is_some();
-            next.push(if is_taken || goes_on.transpose()? == Some(false) {
-                format!("git -C {dir} switch -c NEW-BRANCH")
+            let taken_at = repository.checked_out_at(&refname);
+            if taken_at.is_some() || goes_on.transpose()? == Some(false) {
+                next.push(format!("git -C {dir} switch -c NEW-BRANCH"));
+                back = Some(match taken_at {
+                    Some(tree) => {
+                        let tree = tree.to_string_lossy().into_owned();
+                        format!("git -C {} merge NEW-BRANCH", word(&tree))
+                    }
+                    None => {
+                        let branch = word(branch);
+                        format!("git -C {dir} switch {branch} && git -C {dir} merge NEW-BRANCH")
+                    }
+                });
             } else {
-                format!("git -C {dir} switch -C {}", word(branch))
-            });
+                next.push(format!("git -C {dir} switch -C {}", word(branch)));
+            }
         }
         let carried = context.carried(repository);
         let lease = record.lease.as_ref();
@@ -149,6 +159,8 @@ impl Arguments {
             let prime = carried.command(&format!("git handoff prime --as {}", lease.holder));
             next.push(format!("cd {dir} && {prime}"));
         }
+        // Before it is sent: `send` hands on the branch.
+        next.extend(back.map(|back| format!("{back}      (once the work is committed there)")));
         Ok(next)
     }
 

@@ -7,7 +7,7 @@ use handoff::contract::Input;
 use handoff::git::Repository;
 use handoff::ledger::attention::{Attention, of_folder};
 use handoff::ledger::{
-    ContractError, Ledger, LedgerError, Offer, RefusalReason, Session, Snapshot,
+    ContractError, Ledger, LedgerError, Offer, RefusalReason, Session, Snapshot, approved_merge,
 };
 use handoff::model::{Issue, IssueStatus};
 use handoff::protocol::Need;
@@ -405,6 +405,9 @@ pub(super) fn deliver(
     }
     output.follow(ledger);
     let mut receipt = ReceiptView::new(&done, output)?;
+    if done.receipt.approves_merge {
+        receipt.merged_into(merged_into(ledger, &done.receipt.issue)?);
+    }
     let unapproved = unapproved(ledger, &done.receipt.issue)?;
     if let Some(needed) = &unapproved {
         receipt = receipt.with_next(&needed.next, &needed.turn, output);
@@ -415,6 +418,14 @@ pub(super) fn deliver(
     }
     receipt.say_next(output);
     Ok(())
+}
+
+/// The branch that an issue's approved code is merged into already, if this step completed it.
+fn merged_into(ledger: &mut Ledger<'_>, issue: &Issue) -> Result<Option<String>, Failure> {
+    let tip = ledger.tip()?;
+    let rules = tip.rules(issue.protocol.as_str())?;
+    let approved = approved_merge(&tip, &tip.issue(&issue.issue)?, issue, &rules)?;
+    Ok(approved.and_then(|(merge, is_merged)| is_merged.then_some(merge.base)))
 }
 
 /// The approval by a person that an issue lacks which this step completed, if it needs one.

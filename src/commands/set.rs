@@ -2,6 +2,7 @@ use clap::Args;
 use handoff::base::ids::{AgentName, HandoffId, IssueKey};
 use handoff::base::text::quoted;
 use handoff::ledger::Snapshot;
+use handoff::model::planner::ISSUE_SETTINGS;
 use handoff::model::{EventArgs, Refusal, Update, View};
 use handoff::protocol::Event;
 use serde_json::{Map, Value, json};
@@ -14,7 +15,7 @@ use crate::output::Output;
 
 /// Set the priority, the assignee or the labels of issues, and how they relate to others
 ///
-/// One command, one step an issue. The priority is that of all that is open in the issue and of what follows; the queue goes by it at once.
+/// One command, one step an issue. The priority, one of the protocol's `priorities`, is that of all that is open in the issue and of what follows; the queue goes by it at once.
 /// `assignee` gives the open handoff to another agent. What has `after` is handed to nobody before those issues have ended.
 /// `duplicate_of` and `split_from` are links, which both issues show. An orchestrator, a person and who opened the issue can set them.
 #[derive(Args)]
@@ -33,6 +34,13 @@ pub(crate) struct Arguments {
     which: Where,
     #[command(flatten)]
     why: Reason,
+}
+
+/// The setting that an option of this name means, such as `--priority`.
+pub(crate) fn setting(option: &str) -> Option<String> {
+    let name = option.trim_start_matches('-').split('=').next()?;
+    let name = name.replace('-', "_");
+    ISSUE_SETTINGS.contains(&&*name).then_some(name)
 }
 
 impl Arguments {
@@ -64,7 +72,16 @@ impl Arguments {
                 })
             });
             Ok(targets.collect())
-        })
+        })?;
+        // Whoever sets this often means the other.
+        let duplicates = set.iter().find(|(name, _)| *name == "duplicate_of");
+        if let Some((_, other)) = duplicates.filter(|(_, other)| !["", "none"].contains(other)) {
+            let end = output.command(&format!("git handoff cancel ISSUE --duplicate-of {other}"));
+            output.say(&format!(
+                "that is a link: the issue stays open; to end it: {end}"
+            ));
+        }
+        Ok(())
     }
 }
 

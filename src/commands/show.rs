@@ -1,6 +1,11 @@
 use clap::Args;
+use handoff::ledger::attention::turn_in;
 
-use crate::context::{Context, handoff_id};
+use super::next::say_turn;
+use crate::args::remote::AskArgs;
+use crate::context::fresh::Reading;
+use crate::context::{Context, fresh, handoff_id};
+use crate::environment::now;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::render::stored::Stored;
@@ -17,26 +22,28 @@ pub(crate) struct Arguments {
     /// Print only the contract, byte for byte
     #[arg(long, conflicts_with = "json")]
     contract: bool,
-    /// No other way: it asks no remote
-    #[arg(long = "offline", hide = true)]
-    _offline: bool,
+    #[command(flatten)]
+    asks: AskArgs,
 }
 
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         output.paged();
         let repository = context.repository()?;
-        let ledger = context.ledger(&repository)?;
-        let tip = ledger.tip()?;
+        let reading = context.fresh(&repository, self.asks.offline, output)?;
+        let Reading { ledger, tip, fresh } = reading;
         let id = handoff_id(&tip, &self.id, context.agent(&repository)?.as_ref())?;
-        output.tell_pauses(&tip);
         let stored = Stored::read(&tip, &id)?;
         if self.contract {
             return output.raw(&stored.contract);
         }
-        output.carry(context.carried_at(&repository, &tip));
+        let rules = tip.rules(stored.record.protocol.as_str())?;
+        let (_, next) = turn_in(&tip.issue(id.issue())?, rules.protocol(), now()?)?;
         let mut view = stored.view(&ledger, &tip)?;
         view.complete(output);
-        output.answer(&view)
+        output.answer(&view)?;
+        say_turn(next.as_ref(), &[], output);
+        fresh::say(fresh.as_ref(), output);
+        Ok(())
     }
 }

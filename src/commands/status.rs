@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use clap::Args;
 use handoff::base::ids::{AgentName, IssueKey};
@@ -6,14 +6,14 @@ use handoff::base::text::{continued, word};
 use handoff::base::{Moment, ObjectId, short_id};
 use handoff::ledger::attention::{self, Attention};
 use handoff::ledger::{
-    Audited, IssueReport, IssueSurvey, Ledger, LedgerError, Rejected, RemoteDistance, Snapshot,
-    UnpushedCode,
+    Audited, IssueReport, IssueSurvey, Ledger, Rejected, RemoteDistance, Snapshot, UnpushedCode,
 };
 use handoff::model::{IssueStatus, IssueSummary, Paused, Record, Refusal, View};
 use handoff::protocol::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::next::{CodeState, gate_command, say_turn};
 use crate::args::remote::AskArgs;
 use crate::context::fresh::{Fresh, Reading};
 use crate::context::{Context, fresh};
@@ -57,7 +57,7 @@ impl Arguments {
         if let Some(issue) = &self.issue {
             return self.issue(issue, &tip, fresh, output);
         }
-        let (records, mut attention, protocols) = needs(&tip, now)?;
+        let (records, mut attention, _) = needs(&tip, now)?;
         output.complete(&mut attention);
         let open_states = State::ALL.into_iter().filter(|s| !s.is_terminal());
         let count = |state| records.iter().filter(|r| r.state == state).count();
@@ -104,7 +104,7 @@ impl Arguments {
             branch: ledger.branch(),
             commit: tip.commit(),
             protocol: &tip.manifest().default_protocol,
-            policies: policies(&protocols, &tip)?,
+            policies: render::policies(&tip)?,
             open,
             expired,
             paused,
@@ -136,8 +136,10 @@ impl Arguments {
         let now = now()?;
         let key: IssueKey = issue.parse()?;
         let folder = tip.issue(&key)?;
-        let issue = folder.issue()?.ok_or_else(|| Refusal::no_issue(&key))?;
+        let issue = folder.current_issue()?;
+        let issue = issue.ok_or_else(|| Refusal::no_issue(&key))?;
         let rules = tip.rules(issue.protocol.as_str())?;
+        let code = CodeState::read(tip, &folder, &issue, &rules)?;
         let mut report = IssueReport::new(issue, &folder, &rules, now)?;
         output.complete(&mut report.attention);
         let mut records = folder.records()?;
@@ -151,6 +153,13 @@ impl Arguments {
             fresh,
         };
         output.answer(&view)?;
+        code.say(output);
+        let next = view.report.turn.as_ref();
+        if let Some(left) = code.left.filter(|_| next.is_none()) {
+            let gate = output.command(&gate_command(&key));
+            output.say(&format!("{}: `{gate}`", continued(&left)));
+        }
+        say_turn(next, &view.report.attention, output);
         fresh::say(view.fresh.as_ref(), output);
         Ok(())
     }
@@ -168,16 +177,6 @@ pub(super) fn needs(
     let protocols = attention::protocols(tip, now)?;
     let attention = attention::of_tip(tip, &records, &protocols, now)?;
     Ok((records, attention, protocols))
-}
-
-/// The policy of each protocol in force.
-fn policies(
-    protocols: &attention::Protocols,
-    tip: &Snapshot<'_>,
-) -> Result<BTreeMap<AgentName, String>, LedgerError> {
-    let each = protocols.keys();
-    each.map(|name| Ok((name.clone(), render::in_force(tip, name.as_str())?)))
-        .collect()
 }
 
 /// The maximum number of folders read to count the completed issues.
@@ -222,7 +221,8 @@ pub(crate) struct StatusView<'a> {
     protocol: &'a AgentName,
     /// how each protocol in force treats statements that the repository contradicts: `enforce`, `warn` or `off`, and the checks for which
     /// it says otherwise
-    policies: BTreeMap<AgentName, String>,
+    #[schemars(with = "BTreeMap<AgentName, String>")]
+    policies: BTreeMap<String, String>,
     /// how many handoffs are `pending`, `in_progress`, `blocked`, `failed` and `dead`; each is
     /// present, even if 0
     #[serde(serialize_with = "as_object")]
@@ -307,29 +307,19 @@ impl Answer for StatusView<'_> {
             self.branch,
             self.commit.short()
         );
-        let all: BTreeSet<&String> = self.policies.values().collect();
-        let checked = match all.first() {
-            Some(one) if all.len() == 1 => (*one).clone(),
-            _ => {
-                let one = |(name, policy)| format!("{name} {policy}");
-                self.policies.iter().map(one).collect::<Vec<_>>().join("; ")
-            }
-        };
-        head += &render::policy_line(&checked);
+        head += &render::policy_line(&render::policies_text(&self.policies));
         if let Some(damage) = &self.damage {
             let (commit, codes) = (short_id(&damage.commit), damage.codes.join(", "));
             head += &format!(
                 "the ledger is damaged: {codes} at {commit}: `git handoff verify` says what cures it\n"
             );
         }
+        let count = (self.printed, self.attention_total, "--limit 0");
         let table = look.sentences(&head)
-            + &attention_text(&self.attention, (self.printed, self.attention_total), look)
+            + &attention_text(&self.attention, count, look)
             + &rows::table(self.handoffs.iter().map(ListedHandoff::record), look);
         let mut more = String::new();
-        for (key, paused) in &self.paused {
-            let resume = paused.resume(key, "WHY");
-            more += &format!("issue {key} is {paused}: `{resume}`\n");
-        }
+        more += &paused_text(&self.paused);
         if self.expired > 0 {
             let expired = self.expired;
             more += &format!("{expired} whose time ran out: `git handoff reap` records it\n");
@@ -351,6 +341,15 @@ impl Answer for StatusView<'_> {
         more += self.page.text();
         table + &look.sentences(&more)
     }
+}
+
+/// Pauses of issues, and what ends them.
+pub(super) fn paused_text(all: &BTreeMap<IssueKey, Paused>) -> String {
+    let line = |(key, paused): (&IssueKey, &Paused)| {
+        let resume = paused.resume(key, "WHY");
+        format!("issue {key} is {paused}: `{resume}`\n")
+    };
+    all.iter().map(line).collect()
 }
 
 pub(super) fn unpushed_text(all: &[UnpushedCode]) -> String {
@@ -375,21 +374,18 @@ pub(super) fn unpushed(one: &UnpushedCode) -> (String, String) {
 pub(super) fn remote_text(distance: &RemoteDistance, is_asked: bool) -> String {
     let remote = continued(&distance.remote);
     let seen = if is_asked { "" } else { " as last seen" };
+    let here = |steps| counted_as(steps, "step", [" here is", "s here are"]);
     match (distance.seen, distance.unpublished, distance.behind) {
         (false, ..) => format!("{remote} has not been reached yet: `git handoff sync`\n"),
         (true, 0, 0) => format!("up to date with {remote}{seen}\n"),
-        (true, own, 0) => format!(
-            "{} not on {remote}: `git handoff sync`\n",
-            counted(own, "commit")
-        ),
+        (true, own, 0) => format!("{} not on {remote} yet: `git handoff sync`\n", here(own)),
         (true, 0, theirs) => format!(
-            "{} on {remote} but not on the branch here: `git handoff fetch`\n",
-            counted(theirs, "commit")
+            "{remote} has {} not here: `git handoff fetch`\n",
+            counted_as(theirs, "step", [" that is", "s that are"])
         ),
         (true, own, theirs) => format!(
-            "{} not on {remote}, {} on it but not on the branch here: `git handoff sync`\n",
-            counted(own, "commit"),
-            counted(theirs, "commit")
+            "{} not on {remote} yet, and {theirs} there not here: `git handoff sync`\n",
+            here(own)
         ),
     }
 }

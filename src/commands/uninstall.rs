@@ -2,12 +2,14 @@ use std::fs;
 
 use clap::Args;
 use handoff::base::text::{continued, word};
-use handoff_harness::workflows;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::init::changed_files;
-use super::{agents, hooks};
+#[cfg(feature = "agents")]
+use super::agents;
+#[cfg(feature = "github")]
+use super::github::workflows;
+use super::hooks;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Answer, Output};
@@ -25,15 +27,14 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
         let ledger = context.ledger(&repository)?;
-        let mut removed = hooks::uninstall(&repository)?;
-        if repository.workdir().is_some() {
-            let root = agents::worktree(&repository)?;
-            removed.extend(changed_files(
-                &workflows::uninstall(&root, ledger.branch())?,
-                "removed",
-            ));
-            removed.extend(agents::changed_files(&agents::uninstall(&repository)?));
-        }
+        let removed = [
+            hooks::uninstall(&repository)?,
+            #[cfg(feature = "github")]
+            workflows::uninstall(&repository, ledger.branch())?,
+            #[cfg(feature = "agents")]
+            agents::uninstall(&repository)?,
+        ];
+        let removed = removed.concat();
         let branch = ledger.tip_id()?.map(|_| ledger.branch().to_owned());
         let folder = repository.common_dir().join("handoff/work/worktrees");
         let has_worktrees = fs::read_dir(folder).is_ok_and(|mut all| all.next().is_some());

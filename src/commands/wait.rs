@@ -494,7 +494,7 @@ impl Inbox {
             }
             (None, Some(one)) => {
                 let why = continued(&one.why);
-                let text = format!("{} {}: {why}\n", one.id, one.need.title());
+                let text = format!("{} {}: {why}\n", one.id, one.what());
                 (text, one.next.clone(), Some(one.id.clone()))
             }
             (None, None) => (String::new(), String::new(), None),

@@ -167,6 +167,7 @@ const FIRST: (&str, &[&str]) = (
     &[
         "init",
         "demo",
+        #[cfg(feature = "agents")]
         "prime",
         "inbox",
         "claim",

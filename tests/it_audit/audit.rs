@@ -148,6 +148,31 @@ fn commits_that_are_cut_off_the_end_are_found_by_a_clone_that_saw_them() {
 }
 
 #[test]
+fn nothing_is_written_on_a_branch_that_was_set_back() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let before = env.tip();
+    env.claim("87.1", "prep-agent").success();
+    let tip = env.tip();
+    let set_back = || env.git(&env.repo(), &["update-ref", BRANCH, &before]);
+    set_back();
+    let refused = env.claim("87.1", "prep-agent").exits(10);
+    let back = format!("`git update-ref {BRANCH} {tip} {before}`");
+    assert!(refused.stderr.contains(&back), "{}", refused.shown);
+    assert!(refused.stderr.contains("was set back to commit"));
+    assert_eq!(env.tip(), before);
+    let back: Vec<&str> = back.trim_matches('`').split(' ').skip(1).collect();
+    env.git(&env.repo(), &back);
+    let progress = ["extend", "87.1", "--as", "prep-agent", "--progress", "half"];
+    env.handoff(&progress).success();
+    // Where it is meant, it goes on from there.
+    set_back();
+    env.handoff(&["verify", "--accept-rewritten"]).success();
+    env.claim("87.1", "prep-agent").success();
+    env.assert_sound();
+}
+
+#[test]
 fn a_branch_that_is_written_anew_is_found_until_that_is_accepted() {
     let ledger = Ledger::new();
     ledger.assert_sound(&[]);
@@ -160,9 +185,9 @@ fn a_branch_that_is_written_anew_is_found_until_that_is_accepted() {
     ledger.assert_sound(&[]);
     moved(&ledger, &anew);
     assert_eq!(ledger.damage(&[]), ["9 history.rewritten"]);
-    // A step on top does not hide it.
+    // A step on top does not hide it, and is not named for it.
     ledger.handoff(30, &["claim", "89.1", "--as", "prep-agent"], "");
-    assert_eq!(ledger.damage(&[]), ["10 history.rewritten"]);
+    assert_eq!(ledger.damage(&[]), ["9 history.rewritten"]);
     assert_eq!(ledger.damage(&["--since", &tip]), ["10 history.rewritten"]);
     ledger.assert_sound(&["--accept-rewritten"]);
     ledger.assert_sound(&[]);
@@ -242,7 +267,7 @@ fn the_report_can_be_read_by_people() {
     assert_snapshot!(env.handoff(&["verify"]).success().shown, @"
     $ git handoff verify
     the ledger is sound: 3 commits, 1 handoff, up to [commit]
-      audited: branch handoffs, from the first commit to the last, recorded 2026-03-02 09:06 +0000
+      audited: branch handoffs, from the first commit to the last, recorded 2026-03-02 09:06:00Z
       every step was legal under the rules of its time, and nothing was changed since
     ");
     let tree = env.root().join("ledger");
@@ -259,10 +284,10 @@ fn the_report_can_be_read_by_people() {
     assert_snapshot!(env.handoff(&["verify"]).exits(10).shown, @r#"
     $ git handoff verify
     the ledger is damaged: 3 findings in 4 commits, 1 handoff, up to [commit]
-      audited: branch handoffs, from the first commit to the last, recorded 2026-03-02 09:10 +0000
+      audited: branch handoffs, from the first commit to the last, recorded 2026-03-02 09:10:00Z
 
     1. commit [commit] "By hand"
-       in the name of Robin Doe, recorded by Robin Doe on 2026-03-02 09:10 +0000
+       in the name of Robin Doe, recorded by Robin Doe on 2026-03-02 09:10:00Z
        A contract is not what its sender handed over.
        A file lies in the ledger that no step put there.
        The description of the step does not tell what the step did.

@@ -186,9 +186,9 @@ fn under_warn_a_lie_is_accepted_recorded_and_shown() {
       commit [commit]
     --- stderr
       10:3 /handoff/files_changed warning evidence.files_changed the contract says 9 files, and 2 are changed
-          see `git diff --name-only main...enhancement/87-csv-export`; `git handoff protocol set issue-to-pr evidence.files_changed enforce` refuses it
+          accepted already: what you make good now, tell with `git handoff annotate 87.3 --as implementer-agent --note TEXT`; see `git diff --name-only main...enhancement/87-csv-export`; `git handoff protocol set issue-to-pr evidence.files_changed enforce` refuses it
       13:[column] /handoff/commits/commit[2]/@sha warning evidence.commits "1234567" is no commit of this repository
-          list commits that `git log main..enhancement/87-csv-export` shows; `git handoff protocol set issue-to-pr evidence.commits enforce` refuses it
+          accepted already: what you make good now, tell with `git handoff annotate 87.3 --as implementer-agent --note TEXT`; list commits that `git log main..enhancement/87-csv-export` shows; `git handoff protocol set issue-to-pr evidence.commits enforce` refuses it
     next, for reviewer-agent: git handoff claim 87.3 --as reviewer-agent
     "#);
     let shown = desk.env.handoff(&["show", "87.3"]).success();
@@ -281,10 +281,11 @@ fn a_check_goes_before_the_protocol_and_the_protocol_before_the_ledger() {
         .split_once("statements about the repository\n")
         .unwrap();
     assert_snapshot!(rules, @"
-    all            warn
-    commits        enforce
-    files_changed  off
-    contracts' statements are checked: warn (enforce for commits) (off for files_changed); an unpushed branch or a false merge is refused anyway
+      all            warn
+      commits        enforce
+      files_changed  off
+      contracts' statements are checked: warn (enforce for commits) (off for files_changed); a false merge is refused anyway, and so is a branch that `send` can't push to the remote
+    new issues follow it, unless another one is named
     ");
     desk.env.assert_sound();
 }
@@ -684,15 +685,22 @@ fn a_new_ledger_warns_and_says_so() {
     $ git handoff init
     started the ledger on branch handoffs, protocol issue-to-pr
       commit [commit]; kept in this repository alone (share it: git handoff init --remote NAME)
-      statements that the repository contradicts: warn; an unpushed branch or a false merge is refused anyway (refuse all: git handoff protocol set issue-to-pr evidence enforce)
+      statements that the repository contradicts: warn; a false merge is refused anyway (refuse all: git handoff protocol set issue-to-pr evidence enforce)
     --- stderr
     next: git handoff send --issue N --to prep-agent --as issue-manager      (says what to --set)
     ");
     assert_eq!(env.data(&["status"])["policies"]["issue-to-pr"], "warn");
+    // The one remote there is is named as the one to share it through.
+    env.git(&env.repo(), &["remote", "add", "origin", "../nowhere"]);
     for policy in ["enforce", "off"] {
         let args = ["init", "--branch", policy, "--evidence", policy];
         let begun = env.handoff(&args).success();
         assert!(!begun.shown.contains("evidence is"), "{}", begun.shown);
+        assert!(
+            begun.shown.contains("init --remote origin)"),
+            "{}",
+            begun.shown
+        );
     }
 }
 
@@ -795,6 +803,7 @@ fn claims_are_judged_on_the_branch_whose_code_was_read() {
     desk.env.assert_sound();
 }
 
+#[cfg(feature = "agents")]
 #[test]
 fn who_receives_work_sees_what_is_contradicted() {
     let env = TestEnvironment::with_repository();

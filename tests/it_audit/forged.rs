@@ -5,8 +5,8 @@ use std::fs;
 use crate::desk::{BRANCH, Desk, fixed, implemented, merged};
 use crate::keys::{self, put, raw};
 use serde_json::{Value, json};
+use test_support::TestEnvironment;
 use test_support::contracts::opening;
-use test_support::{TestEnvironment, stored};
 
 /// Rewrites the newest commit of the ledger: the records that it wrote are changed, in both places.
 fn forge(desk: &Desk, id: &str, change: impl FnOnce(&mut Value)) {
@@ -268,6 +268,7 @@ fn a_step_without_the_checks_that_are_demanded_is_no_step() {
     );
 }
 
+#[cfg(feature = "exchange")]
 #[test]
 fn what_was_found_goes_with_an_export_and_foreign_contracts_are_not_checked() {
     let desk = Desk::new("warn");
@@ -278,12 +279,12 @@ fn what_was_found_goes_with_an_export_and_foreign_contracts_are_not_checked() {
     desk.env
         .handoff(&["export", "--format", "files", out])
         .success();
-    let record = stored(&desk.env.data(&["show", "87.3"]));
+    let record = test_support::stored(&desk.env.data(&["show", "87.3"]));
     for (policy, from, to) in [("warn", "contradicted", "contradicted"), ("off", "", "")] {
         let other = TestEnvironment::with_repository();
         other.handoff(&["init", "--evidence", policy]).success();
         other.handoff(&["import", out]).success();
-        let again = stored(&other.data(&["show", "87.3"]));
+        let again = test_support::stored(&other.data(&["show", "87.3"]));
         if policy == "warn" {
             assert_eq!(again["evidence"], record["evidence"], "{from} {to}");
         } else {

@@ -32,9 +32,9 @@ fn by_rebase(desk: &Desk) -> String {
     desk.git(&["rev-parse", "HEAD"])
 }
 
-type Merging = fn(&Desk) -> String;
+pub(crate) type Merging = fn(&Desk) -> String;
 
-const WAYS: [(&str, Merging); 3] = [
+pub(crate) const WAYS: [(&str, Merging); 3] = [
     ("merge", by_merge),
     ("squash", by_squash),
     ("rebase", by_rebase),

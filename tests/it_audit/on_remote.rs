@@ -8,6 +8,7 @@ use test_support::contracts::{Format, prepared, sample};
 use test_support::remote::hook;
 
 use crate::desk::{BRANCH, Desk, fixed, merged};
+use crate::merges::{Merging, WAYS};
 
 /// A desk whose ledger and main branch are shared through `origin`.
 fn shared() -> Desk {
@@ -271,15 +272,18 @@ fn a_branch_that_the_remote_lost_or_rewrote_is_not_what_this_clone_knows() {
 }
 
 #[test]
-fn a_branch_without_commits_of_its_own_needs_no_push() {
+fn a_new_branch_without_commits_is_pushed_for_the_next_agent() {
     let desk = shared();
     desk.env
         .send(test_support::contracts::opening(88))
         .success();
     desk.env.claim("88.1", "prep-agent").success();
-    desk.git(&["branch", "enhancement/88-csv-export", "main"]);
+    let branch = "enhancement/88-csv-export";
+    desk.git(&["branch", branch, "main"]);
     desk.env.send(prepared(88)).success();
     assert_eq!(desk.check("88.2", "branch"), "passed");
+    let origin = desk.env.root().join("origin.git");
+    desk.env.git(&origin, &["rev-parse", branch]);
 }
 
 #[test]
@@ -320,6 +324,51 @@ fn a_gate_that_is_asked_for_no_commit_judges_only_one_that_the_remote_has() {
     for command in ["status", "alerts"] {
         let shown = desk.env.handoff(&[command]).stdout;
         assert!(shown.contains(&only_here), "{shown}");
+    }
+}
+
+#[test]
+fn other_lines_at_the_place_of_the_work_are_no_merge_of_it() {
+    let desk = shared();
+    let [first, second] = desk.work();
+    desk.approved(&[&first, &second]);
+    let other = [("src/export.py", "tabs\n"), ("src/history.py", "form\n")];
+    desk.commit("main", &other, "Tabs");
+    desk.git(&["push", "-q", "origin", "main"]);
+    let next = desk.env.handoff(&["next", "87"]).success();
+    assert!(!next.shown.contains("is merged"), "{}", next.shown);
+    desk.git(&["branch", "-q", "-D", BRANCH]);
+    desk.git(&["push", "-q", "origin", "--delete", BRANCH]);
+    let gate = desk.env.handoff(&["gate", "87"]).exits(1);
+    assert!(!gate.shown.contains("is merged"), "{}", gate.shown);
+}
+
+#[test]
+fn a_merge_by_hand_that_no_step_reports_is_told() {
+    let told = "is merged into main, and no step of issue 87 says so: `git handoff gate 87`";
+    let fast_forward: Merging = |desk| desk.git(&["merge", "-q", "--ff-only", BRANCH]);
+    for (way, merge) in WAYS.into_iter().chain([("fast-forward", fast_forward)]) {
+        let desk = shared();
+        let [first, second] = desk.work();
+        desk.approved(&[&first, &second]);
+        let tells = |tells: bool| {
+            for view in ["status", "next"] {
+                let shown = desk.env.handoff(&[view, "87"]).success().stderr;
+                assert_eq!(shown.contains(told), tells, "{way}, {view}: {shown}");
+            }
+        };
+        tells(false);
+        desk.git(&["checkout", "-q", "main"]);
+        merge(&desk);
+        desk.git(&["push", "-q", "origin", "main"]);
+        tells(true);
+        desk.git(&["branch", "-q", "-D", BRANCH]);
+        desk.git(&["push", "-q", "origin", "--delete", BRANCH]);
+        tells(true);
+        desk.env
+            .handoff(&["gate", "87"])
+            .success()
+            .says("; it is merged into main");
     }
 }
 

@@ -192,7 +192,7 @@ fn a_key_that_ran_out_signed_what_it_signed_before() {
         .success();
     in_time(&env);
     let found = findings(ring.verify(&env), 10, "ledger_damaged");
-    assert_snapshot!(found.replace(&key, "KEY"), @"signature.not_valid the step is issue-manager's, and its key KEY expired at 2026-03-03T09:04:00Z");
+    assert_snapshot!(found.replace(&key, "KEY"), @"signature.not_valid the step is issue-manager's, and its key KEY expired at 2026-03-03 09:04:00Z");
     put(&env, &step);
     ring.verify(&env).success();
 }
@@ -236,6 +236,6 @@ fn both_kinds_of_keys_stand_in_one_list() {
     let folder = protocol(&env, "1.1.0", &lines);
     crate::keys::with_key(&env, "prep", &["protocol", "update", &folder], "").success();
     let late = ring.run(&env, "manager", &["send", "-", "--json"], &opening(2));
-    assert_snapshot!(findings(late, 4, "signature_refused").replace(&key, "KEY"), @"signature.not_valid the step is issue-manager's, and is dated 2026-03-02T09:16:00Z; its key KEY is valid until 2026-03-01T00:00:00Z");
+    assert_snapshot!(findings(late, 4, "signature_refused").replace(&key, "KEY"), @"signature.not_valid the step is issue-manager's, and is dated 2026-03-02 09:16:00Z; its key KEY is valid until 2026-03-01 00:00:00Z");
     ring.verify(&env).success();
 }

@@ -115,6 +115,7 @@ fn an_export_that_is_imported_keeps_it() {
     test_support::time::assert_goes_there_and_back(&env, "issue-to-pr");
 }
 
+#[cfg(feature = "exchange")]
 #[test]
 fn who_imports_lends_what_is_imported_no_trace() {
     let env = TestEnvironment::with_ledger();

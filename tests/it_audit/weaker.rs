@@ -78,6 +78,23 @@ fn no_protocol_is_added_to_a_signed_ledger_without_a_listed_persons_key() {
     Weaker: signers
     ");
     env.assert_sound();
+    // Nor does it become the default one without that.
+    let choose = ["protocol", "use", "lax", "--weaker", "--json"];
+    let none = env.handoff(&choose);
+    assert!(findings(none, 4, "signature_refused").starts_with("signature.missing"));
+    with_key(&env, "robin", &choose[..3], "")
+        .exits(4)
+        .says("protocol lax is weaker than issue-to-pr, the ledger's default");
+    with_key(&env, "robin", &choose, "").success();
+    assert!(
+        message(&env).ends_with("Protocol: lax\nWeaker: signers\n\n"),
+        "{}",
+        message(&env)
+    );
+    env.assert_sound();
+    let back = ["protocol", "use", "issue-to-pr"];
+    env.handoff(&back).exits(4).says("signature.missing");
+    with_key(&env, "robin", &back, "").success();
     // So is an update of one that has no list of its own.
     let set = [
         "protocol",
@@ -166,7 +183,7 @@ fn a_gate_asks_for_the_ledgers_own_protocol_and_views_name_another() {
     $ git handoff gate 7 --require approved
     ✗ not protocol: the issue follows lax, which is unsigned, not issue-to-pr
       protocol lax, not issue-to-pr: unsigned
-      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
+      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
     --- stderr
     error: issue 7 follows another protocol, lax
     hint: find out who opened it under lax: `git handoff log 7`; a gate for that protocol has `--protocol lax`
@@ -176,23 +193,23 @@ fn a_gate_asks_for_the_ledgers_own_protocol_and_views_name_another() {
     $ git handoff gate 7 --require approved --protocol lax
     ✓ approved: 7.4 (reviewer-agent-to-validator-agent) by reviewer-agent
       protocol lax, not issue-to-pr: unsigned
-      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
+      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
     ");
     assert_snapshot!(shown(&["gate", "7", "--require", "approved", "--protocol", "lax", "--signed"]), @"
     $ git handoff gate 7 --require approved --protocol lax --signed
     ✓ approved: 7.4 (reviewer-agent-to-validator-agent) by reviewer-agent
     ✗ not signed: lax listed no keys at the step [commit]
       protocol lax, not issue-to-pr: unsigned
-      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
+      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
     --- stderr
     error: issue 7 is not signed
-    hint: see `git handoff status 7` for whose turn it is
+    hint: what is recorded can't be signed any more: do it again in a new issue, each step signed with a listed key; `git handoff help signatures.md` sets that up
     --- exit 1
     ");
     assert_snapshot!(shown(&["verify", "7"]), @"
     $ git handoff verify 7
     the ledger is sound: 9 commits, 4 handoffs, up to [commit]
-      audited: only issue 7, and the rules; branch handoffs, from the first commit to the last, recorded 2026-03-02 09:17 +0000
+      audited: only issue 7, and the rules; branch handoffs, from the first commit to the last, recorded 2026-03-02 09:17:00Z
       every step was legal under the rules of its time, and nothing was changed since
       protocol lax, not issue-to-pr: unsigned
     ");
@@ -404,31 +421,31 @@ fn a_policy_outside_the_ledger_says_all_that_counts() {
     $ git handoff gate 7 --policy [root]/policy.json
     ✓ approved: 7.4 (reviewer-agent-to-validator-agent) by reviewer-agent
     ✓ signed: each step of the issue is signed with a listed key
-      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
+      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
     ");
     assert_snapshot!(asked(&policy(&stranger)), @"
     $ git handoff gate 7 --policy [root]/policy.json
     ✓ approved: 7.4 (reviewer-agent-to-validator-agent) by reviewer-agent
     ✗ not signed: the step [commit]: the step is reviewer-agent's, and is signed with SHA256:…, which is nobody's key
-      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
+      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
     --- stderr
     error: issue 7 is not signed
-    hint: see `git handoff status 7` for whose turn it is
+    hint: what is recorded can't be signed any more: do it again in a new issue, each step signed with a listed key; `git handoff help signatures.md` sets that up
     --- exit 1
     ");
     assert_snapshot!(asked(&json!({"format": 1, "require": ["validated"]})), @"
     $ git handoff gate 7 --policy [root]/policy.json
     ✗ not validated: validator-agent has not validated 7.4 (reviewer-agent-to-validator-agent) yet; it waits for validator-agent
-      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
+      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
     --- stderr
     error: issue 7 is not validated
-    hint: see `git handoff status 7` for whose turn it is
+    hint: validator-agent's turn with 7.4, it is the only one with something to do: `git handoff claim 7.4 --as validator-agent`
     --- exit 1
     ");
     assert_snapshot!(asked(&json!({"format": 1, "protocol": "lax"})), @"
     $ git handoff gate 7 --policy [root]/policy.json
     ✗ not protocol: the issue follows issue-to-pr, not lax
-      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
+      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
     --- stderr
     error: issue 7 follows another protocol, issue-to-pr
     hint: find out who opened it under issue-to-pr: `git handoff log 7`; a gate for that protocol has `--protocol issue-to-pr`
@@ -566,6 +583,10 @@ fn only_a_person_raises_a_limit() {
         }
         assert_eq!(env.tip(), tip);
         env.handoff(&[&set[..], &[person]].concat()).success();
+        // It is recorded as theirs, like other decisions.
+        assert!(message(&env).contains(&format!("From: {person}\n")));
+        let log = env.data(&["log", "--limit", "1"]);
+        assert_eq!(log["steps"][0]["author"], person);
     }
     // What is stricter is anybody's to say, and a person at a terminal needs no name.
     let fewer = ["protocol", "set", "issue-to-pr", rounds, "2"];

@@ -68,7 +68,7 @@ fn a_reopened_issue_is_for_whoever_completed_it() {
         .says("`git handoff reopen 7 --as maintainer --reason WHY` reopens it");
     run(&env, "reopen 7 --as maintainer --reason untested")
         .success()
-        .says("next: git handoff new --issue 7 --from reviewer --to coder\n");
+        .says("next, for reviewer: git handoff new --issue 7 --from reviewer --to coder\n");
     for view in [
         "prime --as reviewer",
         "inbox --as reviewer",
@@ -113,11 +113,19 @@ fn after_the_last_round_next_names_the_limit_and_what_raises_it() {
         hand(&env, "coder", "reviewer", &["summary=Yes", &fixed]).success();
         env.claim("7", "reviewer").success();
     }
-    let raise = "git handoff protocol set review 'limits.rounds.rounds of changes'";
+    let raise = "git handoff protocol set review 'limits.rounds.rounds of changes' NUMBER";
+    // Only a person raises it; the reviewer can approve, or end its work.
+    let raise = format!("{raise} --as maintainer");
+    let fail = "git handoff fail 7.9 --as reviewer --code CODE --message WHY";
     run(&env, "next 7")
         .success()
         .says("the issue has reached a limit: 4 rounds of changes")
-        .says(&format!("next: {raise} NUMBER"));
+        .says("next: git handoff prime --as reviewer\n")
+        .says(fail)
+        .says(&raise);
+    run(&env, "status 7")
+        .says("next, for reviewer: git handoff prime --as reviewer\n")
+        .says(&format!("or, for maintainer: {raise}\n"));
     let set = [
         "protocol",
         "set",
@@ -130,6 +138,79 @@ fn after_the_last_round_next_names_the_limit_and_what_raises_it() {
     assert!(!next.stdout.contains("limit"), "{}", next.shown);
 }
 
+/// Only what a reviewer sends back is a round.
+#[test]
+fn what_a_person_asks_for_first_is_no_round_of_changes() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init", "--protocol", "review"]).success();
+    let most = ["limits.rounds.rounds of changes", "1", "--as", "maintainer"];
+    let set = ["protocol", "set", "review"];
+    env.handoff(&[&set[..], &most].concat()).success();
+    env.git(&env.repo(), &["switch", "-q", "-c", "csv"]);
+    let asked = ["summary=Rows", "findings.0.text=No rows"];
+    hand(&env, "maintainer", "coder", &asked).success();
+    for (round, exit) in [(1, 0), (2, 4)] {
+        env.claim("7", "coder").success();
+        commit(&env);
+        let fixed = format!(r#"findings={{"finding":"F{round}","text":"Made"}}"#);
+        let work = ["branch=csv", "summary=Made", &fixed];
+        hand(&env, "coder", "reviewer", &work).success();
+        env.claim("7", "reviewer").success();
+        let finding = format!(r#"findings={{"severity":"blocking","text":"No header {round}"}}"#);
+        hand(&env, "reviewer", "coder", &["summary=No", &finding]).exits(exit);
+    }
+    env.assert_sound();
+}
+
+#[test]
+fn work_that_can_be_claimed_later_is_waited_for() {
+    let env = in_review();
+    run(&env, "release 7.1 --as reviewer --after 10m --reason busy").success();
+    let wait = "git handoff wait --inbox --as reviewer";
+    run(&env, "status 7").says(&format!("next, for reviewer: {wait}\n"));
+    let sent = hand(&env, "reviewer", "end", &["summary=Good"]).exits(4);
+    sent.says("reviewer has not claimed 7.1")
+        .says("hint: it can be claimed from 2026-")
+        .says(&format!("Z: `{wait}` waits for it"));
+    env.wait(601);
+    run(&env, "status 7").says("next, for reviewer: git handoff claim 7.1 --as reviewer");
+}
+
+#[test]
+fn after_the_approval_the_merge_is_what_is_left() {
+    let env = in_review();
+    hand(&env, "reviewer", "end", &["summary=Good"])
+        .success()
+        .says("issue 7 is complete: the merge is left, once `git handoff gate 7` exits 0\n");
+}
+
+#[test]
+fn a_person_has_every_merge_wait_for_a_persons_approval() {
+    let env = in_review();
+    hand(&env, "reviewer", "end", &["summary=Good"]).success();
+    run(&env, "gate 7").success();
+    let set = "protocol set review requirements.approved-by-person";
+    run(&env, &format!("{set} true --as maintainer")).success();
+    run(&env, "gate 7")
+        .exits(1)
+        .says("✗ not approved-by-person");
+    run(&env, &format!("{set} default --as coder"))
+        .exits(4)
+        .says("maintainer");
+    run(&env, "approve 7.2 --as maintainer --worker me").success();
+    run(&env, "gate 7").success();
+}
+
+#[test]
+fn the_base_is_no_branch_for_the_work() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init", "--protocol", "review"]).success();
+    hand(&env, "coder", "reviewer", &["branch=main", "summary=Done"])
+        .exits(3)
+        .says("main is the base, which work is merged into\n")
+        .says("put the work on a branch: `git switch -c NAME`, and name it with --set branch=NAME");
+}
+
 #[test]
 fn after_a_failure_prime_names_the_command_that_restores_what_was_kept() {
     let env = in_review();
@@ -137,7 +218,7 @@ fn after_a_failure_prime_names_the_command_that_restores_what_was_kept() {
     std::fs::write(env.repo().join("notes.txt"), "half done").unwrap();
     let fail = "fail 7.1 --as reviewer --message Ill --recoverable --snapshot";
     run(&env, fail).success();
-    let restore = "has kept work (`git handoff restore 7.1 --attempt 1`)";
+    let restore = "has kept work (`git handoff restore 7.1 --attempt 1 --worktree DIR`)";
     run(&env, "prime --as reviewer").says(restore);
     run(&env, "retry 7.1 --as maintainer --reason Well").success();
     run(&env, "prime --as reviewer").says(restore);
@@ -228,7 +309,7 @@ fn what_a_claim_that_was_given_back_left_is_restored_by_the_printed_command() {
     let env = in_review();
     std::fs::write(env.repo().join("notes.txt"), "half done").unwrap();
     run(&env, "release 7.1 --as reviewer -m later --snapshot").success();
-    run(&env, "prime --as reviewer").says("(`git handoff restore 7.1 --claim 1`)");
+    run(&env, "prime --as reviewer").says("(`git handoff restore 7.1 --claim 1 --worktree DIR`)");
     run(&env, "restore 7.1 --claim 1").success();
 }
 
@@ -279,18 +360,18 @@ fn a_rejection_of_pending_code_outlives_its_handoff() {
     let work = || hand(&env, "coder", "reviewer", &["branch=csv", "summary=Done"]);
     work().success();
     run(&env, "reject 7.1 --as maintainer --reason never").success();
-    work()
-        .success()
-        .says("warning evidence.approval 7.1 rejected at [commit] by maintainer: \"never\"");
+    work().success().says(
+        "warning evidence.approval 7.1 (work) was rejected at [commit] by maintainer: \"never\"",
+    );
     env.claim("7", "reviewer").success();
     let end = || hand(&env, "reviewer", "end", &["summary=Good"]);
     end()
         .exits(3)
-        .says("7.1 rejected at [commit] by maintainer: \"never\"");
+        .says("7.1 (work) was rejected at [commit] by maintainer: \"never\"");
     run(&env, "gate 7 --require approved-by-person")
         .exits(1)
-        .says("7.1 rejected at [commit] by maintainer: \"never\"")
-        .says("`git handoff approve 7.2 --as maintainer`");
+        .says("7.1 (work) was rejected at [commit] by maintainer: \"never\"")
+        .says("`git handoff approve 7.2 --as maintainer --worker NAME`");
     run(&env, "approve 7.2 --as maintainer --worker robin").success();
     end().success();
     run(&env, "gate 7 --require approved,approved-by-person").success();

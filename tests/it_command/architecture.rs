@@ -23,6 +23,7 @@ impl Source {
     fn is_command_line(&self) -> bool {
         let folders = [
             "src/",
+            "crates/handoff-agents/src/prime/",
             "crates/handoff-board/src/",
             "crates/handoff-cli/src/",
             "crates/handoff-http/src/",
@@ -236,7 +237,7 @@ const MAY_NAME_STATES: [(&str, &str); 22] = [
         "the issues that a contract can be about",
     ),
     (
-        "crates/handoff-ledger/src/exchange/",
+        "crates/handoff-exchange/src/",
         "the states of other programs' files",
     ),
     (
@@ -260,7 +261,7 @@ const MAY_NAME_STATES: [(&str, &str); 22] = [
         "crates/handoff-mcp/src/tasks.rs",
         "the states of another kind of task",
     ),
-    ("src/prime/", "words"),
+    ("crates/handoff-agents/src/prime/", "words"),
     ("crates/handoff-cli/src/render/", "words"),
     ("crates/handoff-trial/src/", "a played agent's own work"),
     ("crates/handoff-cli/src/view/", "symbols and colours"),
@@ -310,7 +311,8 @@ fn who_is_a_person_is_decided_once() {
 }
 
 /// The crates in which no top-level modules use each other in a circle.
-const LAYERED: [&str; 4] = [
+const LAYERED: [&str; 5] = [
+    "handoff-exchange",
     "handoff-git",
     "handoff-ledger",
     "handoff-model",
@@ -319,6 +321,35 @@ const LAYERED: [&str; 4] = [
 
 /// The top-level modules of a crate that each of them uses, and where: a file and the path in it.
 type Uses = BTreeMap<String, BTreeMap<String, String>>;
+
+/// The form of a time in a text is decided in `moment.rs`; the others are days, and the report's page.
+#[test]
+fn times_in_texts_have_one_form() {
+    let own_forms = [
+        "crates/handoff-base/src/moment.rs",
+        // Days.
+        "crates/handoff-cli/src/view/ago.rs",
+        "crates/handoff-model/src/record/spending.rs",
+        // A commit's subject is short.
+        "crates/handoff-model/src/planner/trail.rs",
+        // For programs.
+        "crates/handoff-git/src/commits/signed_commit.rs",
+        "crates/handoff-notify/src/notice.rs",
+        // The page.
+        "crates/handoff-report/src/report/charts.rs",
+        "crates/handoff-report/src/report/timeline.rs",
+        "crates/handoff-report/src/report/words.rs",
+    ];
+    let with_form = |source: &&Source| {
+        source.code.contains(".format(\"%") || source.code.contains(".format(form)")
+    };
+    let sources = sources();
+    let found = sources.iter().filter(with_form);
+    let found: Vec<&str> = found.map(|source| source.path.as_str()).collect();
+    let mut own_forms = own_forms.to_vec();
+    own_forms.sort_unstable();
+    assert_eq!(found, own_forms);
+}
 
 fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'

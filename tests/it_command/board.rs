@@ -1,5 +1,7 @@
 //! The board, on a real terminal.
 
+use std::fs;
+
 use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -63,6 +65,43 @@ fn it_shows_what_is_open_in_any_size() {
     live.shows("blocked, which carriers?");
     let raw = close(live);
     assert!(raw.contains("\\e[38;5;1;"), "it has no colour: {raw}");
+}
+
+/// The header, `status` and the report say how each protocol treats statements.
+#[test]
+fn policies_are_named_by_protocol() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init", "--protocol", "review"]).success();
+    let policies = |says: &str| {
+        let status = env.handoff(&["status"]).success();
+        status.says(&format!("statements are checked: {says}"));
+        let live = Terminal::new(&env, 120).rows(24).start(&["board"]);
+        live.shows(&format!("statements: {says}"));
+        close(live);
+        env.handoff(&["report"]).success();
+        let page = fs::read_to_string(env.repo().join("handoff-report.html")).unwrap();
+        assert!(
+            page.contains(&format!("statements are checked: {says}<")),
+            "{says}"
+        );
+    };
+    policies("enforce");
+    env.handoff(&["protocol", "add", "issue-to-pr"]).success();
+    policies("issue-to-pr warn; review enforce");
+}
+
+#[test]
+fn a_pause_says_what_ends_it() {
+    let env = TestEnvironment::with_ledger();
+    for issue in [7, 8] {
+        env.send(opening(issue)).success();
+    }
+    let set = ["set", "7", "after=8", "--as", "orchestrator"];
+    env.handoff(&[&set[..], &["--reason", "it needs 8"]].concat())
+        .success();
+    let live = Terminal::new(&env, 160).rows(24).start(&["board"]);
+    live.shows("paused until issue 8 has ended, pending");
+    close(live);
 }
 
 #[test]

@@ -212,12 +212,11 @@ fn a_request_is_answered_and_its_issue_is_complete() {
       statement tests skipped: no test report was given
       statement coverage skipped: no coverage report was given
       2026-03-02 09:07:00Z send by @react-specialist → completed
-      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
+      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
     $ git handoff status loan-list-21
     issue loan-list-21: completed (orchestrator-specialist, 2 handoffs, since 2026-03-02 09:05:00Z)
       title: react-components
       completed 2026-03-02 09:07:00Z
-      artifact_type: react-components
       expected_output:
         - artifact_type: react-components
         - schema: react-specialist.output.schema.json
@@ -235,9 +234,9 @@ fn a_request_is_answered_and_its_issue_is_complete() {
     loan-list-21.1  completed  @frontend-specialist → @react-specialist  normal  3 minutes ago  react-components
     loan-list-21.2  completed  @react-specialist → @frontend-specialist          3 minutes ago  artifacts/react/loan-list-[commit].json
     $ git handoff log loan-list-21
-    [commit]  2026-03-02 09:07:00Z  @react-specialist     held 1m    loan-list-21.1 completed: artifacts/react/loan-list-[commit].json
-    [commit]  2026-03-02 09:06:00Z  @react-specialist     waited 1m  loan-list-21.1 claimed, until 09:21
-    [commit]  2026-03-02 09:05:00Z  @frontend-specialist             loan-list-21.1 sent to @react-specialist: react-components
+    [commit]  2026-03-02 09:07:00Z  @react-specialist (repo)     held 1m    loan-list-21.1 completed: artifacts/react/loan-list-[commit].json
+    [commit]  2026-03-02 09:06:00Z  @react-specialist (repo)     waited 1m  loan-list-21.1 claimed, until 09:21
+    [commit]  2026-03-02 09:05:00Z  @frontend-specialist (repo)             loan-list-21.1 sent to @react-specialist: react-components
     --- stderr
     the same with git: git log handoffs -- issues/21/t-/loan-list-21
     $ git handoff inbox --as @frontend-specialist
@@ -1170,10 +1169,12 @@ fn a_failed_request_is_corrected_under_its_own_id() {
         "{hint}"
     );
 
+    let why = ["--reason", "it named no schema", "--as", FRONTEND];
     let done = env
-        .handoff(&["retry", "loans.1", "--with", &file])
+        .handoff(&[&["retry", "loans.1", "--with", &file][..], &why].concat())
         .success();
-    done.says("loans.3");
+    done.says("loans.3")
+        .says("the reason is noted on loans.1\n");
     let failed = record(&env, "loans.1");
     assert_eq!(failed["state"], "cancelled");
     let last = failed["transitions"].as_array().unwrap().last().unwrap();
@@ -1193,8 +1194,9 @@ fn a_failed_request_is_corrected_under_its_own_id() {
             &json!("loans")
         )
     );
-    let subject = env.git(&env.repo(), &["log", "-1", "--format=%s", "handoffs"]);
+    let subject = env.git(&env.repo(), &["log", "-1", "--format=%s", "handoffs~1"]);
     env.claim("loans", REACT).success();
+    env.handoff(&["show", "loans.1"]).says("it named no schema");
     assert!(
         subject.starts_with("loans.3 sent to @react-specialist, corrected, attempt 2"),
         "{subject}"

@@ -344,17 +344,17 @@ fn damage_to_a_record_is_found_and_stays_where_it_is() {
     insta::assert_snapshot!(damaged.shown, @r#"
     $ git handoff verify 87
     the ledger is damaged: 5 findings in 4 commits, 1 handoff, up to [commit]
-      audited: only issue 87, and the rules; branch handoffs, from the first commit to the last, recorded 2026-03-02 09:15 +0000
+      audited: only issue 87, and the rules; branch handoffs, from the first commit to the last, recorded 2026-03-02 09:15:00Z
 
     1. commit [commit] "By hand"
-       in the name of Robin Doe, recorded by Robin Doe on 2026-03-02 09:09 +0000
+       in the name of Robin Doe, recorded by Robin Doe on 2026-03-02 09:09:00Z
        The record of a handoff does not follow from its steps.
        The description of the step does not tell what the step did.
          issues/87/00/87/0001.json record.altered the step has no business with this file
           commit.message the message does not tell a step: it has no trailer Event
 
     2. commit [commit] "By hand"
-       in the name of Robin Doe, recorded by Robin Doe on 2026-03-02 09:15 +0000
+       in the name of Robin Doe, recorded by Robin Doe on 2026-03-02 09:15:00Z
        The record of a handoff does not follow from its steps.
        The description of the step does not tell what the step did.
        A file of the ledger can't be understood.

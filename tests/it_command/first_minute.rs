@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 use test_support::contracts::{Format, opening, prepared, sample};
 use test_support::remote::bare;
 use test_support::terminal::Terminal;
@@ -73,12 +73,23 @@ fn alone_it_says_where_one_is_and_the_next_command() {
     assert_eq!(next_command(&env, &[]), "git init && git handoff init");
     let env = TestEnvironment::with_repository();
     let alone = |args: &[&str]| next_command(&env, args);
-    assert_eq!(alone(&[]), "git handoff init");
+    // Whoever starts a ledger chooses between two protocols.
+    assert!(alone(&[]).starts_with("git handoff init --protocol review  "));
+    let shown = env.handoff(&[]).success().stdout;
+    assert!(
+        shown.contains("review      (a coder, a reviewer and a person)\n")
+            && shown.contains("git handoff init --protocol issue-to-pr      ("),
+        "{shown}"
+    );
     env.handoff(&["init"]).success();
-    assert_eq!(alone(&[]), "git handoff status");
+    let open = "git handoff send --issue N --to prep-agent --as issue-manager";
+    for person in [&[][..], &["--as", "maintainer"], &["--as", "issue-manager"]] {
+        assert!(alone(person).starts_with(open));
+    }
     let as_prep = ["--as", "prep-agent"];
     assert!(alone(&as_prep).starts_with("git handoff wait --inbox"));
     env.send(opening(87)).success();
+    assert_eq!(alone(&[]), "git handoff status");
     assert!(alone(&as_prep).starts_with("git handoff claim --next"));
     env.wait_minutes(3);
     for args in [&as_prep[..], &[]] {
@@ -166,6 +177,10 @@ fn the_first_help_is_short_and_the_whole_one_has_every_command_once() {
         ("lease_lost", "lease_lost  (error, exit 5)"),
         ("keys", "# Keys of protocol.json"),
         ("findings", "--set findings='{\"finding\": \"F1\", "),
+        (
+            "findings",
+            "A person overrules so:\n  `git handoff reject 123.4",
+        ),
         ("gate.md", "# A gate for merges on GitHub"),
         ("docs/work.md", "# Run agents"),
     ] {
@@ -178,6 +193,11 @@ fn the_first_help_is_short_and_the_whole_one_has_every_command_once() {
     unknown
         .says("no help is about \"weather\"")
         .says("share, machines");
+    // What was decided about the program is no help in using it.
+    env.handoff(&["help", "decisions"]).exits(2);
+    let option = ["set", "7", "--priority", "high"];
+    let option = env.handoff(&option).exits(2).stderr;
+    assert!(option.contains("`set` takes `priority=VALUE`"), "{option}");
 }
 
 #[test]
@@ -272,7 +292,7 @@ fn a_step_is_two_commands() {
     .exits(3);
     insta::assert_snapshot!(missing.stderr, @"
     error: the contract is not complete; nothing was written
-      /port field.unfilled port of the development server; leave it out if dev_server says n/a
+      /port field.unfilled port of the development server; leave it out if dev_server says `n/a: ` and why
       /validation/build field.unfilled outcome of the first build and test run
       /validation/dev_server field.unfilled outcome of starting the development server, or `n/a: ` and why there is none
     hint: give --set port, --set validation.build, --set validation.dev_server; see `git handoff explain contract_refused`
@@ -330,7 +350,9 @@ fn fields_are_named_and_typed() {
         "prep-agent",
         &["send", "--to", "implementer-agent", "--issue", "88"],
     )
-    .exits(3);
+    .exits(4)
+    .says("issue 88 has not been opened yet")
+    .says("`git handoff send --issue 88 --to prep-agent --as issue-manager`");
     let made = act(
         &env,
         "prep-agent",
@@ -825,14 +847,14 @@ fn what_send_lacks_is_named_with_what_is_expected() {
         "tests_added=2",
         "coverage=87.5%",
     ];
-    let none = "branch issue-87 has no commits of its own yet: commit the work on it first";
+    let none = "commit the work on it first";
     act(
         &env,
         "implementer-agent",
         &sending("reviewer-agent", &built),
     )
     .exits(3)
-    .says("/commits field.unfilled branch issue-87 has no commits of its own yet")
+    .says("/commits field.unfilled branch issue-87 has no commits of its own yet\n")
     .says(&format!("hint: give --set summary; {none}"));
     let built = [&built[..], &["summary=Built"]].concat();
     let refused = act(
@@ -853,6 +875,32 @@ fn what_send_lacks_is_named_with_what_is_expected() {
         &sending("reviewer-agent", &built),
     )
     .success();
+}
+
+#[test]
+fn what_is_missing_and_what_is_wrong_is_told_at_once() {
+    let env = TestEnvironment::with_ledger();
+    let opens = |more: &[&str]| {
+        let set = [
+            "issue_title=A file",
+            "summary=A file",
+            "requirements=One row",
+        ];
+        let set = [&set[..], &["priority=normal", "type=bugfix"], more].concat();
+        let opens = [&sending("prep-agent", &set)[..], &["--issue", "3"]].concat();
+        act(&env, "issue-manager", &opens).exits(3).stderr
+    };
+    insta::assert_snapshot!(opens(&[]), @"
+    error: the contract is not complete; nothing was written
+      /issue_url field.unfilled web address of the issue, taken from an origin on a forge; without a forge, such as https://none.invalid/me/repo/issues/7
+      /type field.value `bugfix` is not one of `feature`, `bug`, `enhancement`, `refactor`, `chore`
+          Kind of work: feature, bug, enhancement, refactor or chore
+      /priority field.value `normal` is not one of `critical`, `high`, `medium`, `low`
+          How urgent the work is: critical, high, medium or low
+    hint: give --set issue_url; give other values with --set FIELD=VALUE; `git handoff protocol show issue-to-pr --type issue-manager-to-prep-agent` lists the fields
+    ");
+    let given = opens(&["issue_url=https://github.com/octo/parcels/issues/3"]);
+    assert!(!given.contains("issue_url"), "{given}");
 }
 
 #[test]
@@ -943,7 +991,7 @@ fn what_send_wrote_is_told_of_by_field() {
     let sent = act(&env, "prep-agent", &sending("implementer-agent", &set)).success();
     insta::assert_snapshot!(sent.stderr, @r#"
       /branch warning evidence.branch there is no branch "issue-87" here
-          create or fetch the branch, or name the right one; `git handoff protocol set issue-to-pr evidence.branch enforce` refuses it
+          accepted already: what you make good now, tell with `git handoff annotate 87.2 --as prep-agent --note TEXT`; create or fetch the branch, or name the right one; `git handoff protocol set issue-to-pr evidence.branch enforce` refuses it
     next, for implementer-agent: git handoff claim 87.2 --as implementer-agent
     "#);
 }
@@ -1107,4 +1155,181 @@ fn the_command_that_uninstall_prints_leaves_nothing_of_the_ledger() {
     assert!(!config.contains("[handoff"), "{config}");
     assert_eq!(env.git(&repo, &["worktree", "list"]).lines().count(), 1);
     assert_eq!(env.git(&repo, &["status", "--porcelain"]), "");
+}
+
+/// What `init` refuses writes nothing: not here, not at the remote, not into the configuration.
+#[test]
+fn a_refused_init_writes_nothing_anywhere() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init"]).success();
+    let origin = bare(&env, "server.git");
+    let address = origin.to_str().unwrap();
+    env.git(&env.repo(), &["remote", "add", "origin", address]);
+    let refs = |dir: &Path| env.git(dir, &["for-each-ref", "--format=%(refname)"]);
+    let configured = |dir: &Path| {
+        let ran = env.git_any(dir, &["config", "handoff.remote"]);
+        ran.stdout.trim().to_owned()
+    };
+    let init = ["init", "--remote", "origin"];
+    let others = [
+        (["--protocol", "review"], "with protocol issue-to-pr"),
+        (["--evidence", "enforce"], "with --evidence warn"),
+    ];
+    for (other, why) in others {
+        env.handoff(&[&init[..], &other].concat())
+            .exits(4)
+            .says(&format!("error: the ledger already exists, {why}\n"));
+        assert_eq!(refs(&origin), "");
+        assert_eq!(configured(&env.repo()), "");
+    }
+    // Nor is a ledger taken over that is at the remote only.
+    env.handoff(&init)
+        .success()
+        .says("\n  in every other clone: git handoff init --remote origin\n");
+    let clone = env.root().join("clone");
+    env.git(env.root(), &["clone", "-q", address, "clone"]);
+    for (other, why) in others {
+        env.handoff_in(&clone, &[&init[..], &other].concat())
+            .exits(4)
+            .says(why);
+        let heads = env.git(&clone, &["for-each-ref", "refs/heads"]);
+        assert_eq!(heads, "", "{why}");
+        assert_eq!(configured(&clone), "");
+    }
+    env.handoff_in(
+        &clone,
+        &[&init[..], &["--protocol", "issue-to-pr"]].concat(),
+    )
+    .success()
+    .says("took over the ledger of origin");
+}
+
+/// A check that an earlier fault ends says what it has not come to.
+#[test]
+fn check_says_what_it_has_not_judged_yet() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init", "--evidence", "enforce"]).success();
+    env.send(opening(87)).success();
+    let file = |text: &str| env.file("contract.xml", text);
+    let wrong = prepared(87).replace("<port>4187", "<port>many");
+    let later = "more may follow: ";
+    let check = |text: &str| {
+        let name = file(text);
+        env.handoff(&["check", &name, "--as", "prep-agent"])
+    };
+    // What can be judged is: the step.
+    check(&wrong)
+        .exits(3)
+        .says("  step.refused ")
+        .says("more may follow: what the repository says of it was not judged yet\n");
+    check(&wrong.replace("<status>ready", "<status>soon"))
+        .exits(3)
+        .says("more may follow: whether it may be sent now was not judged yet\n");
+    check(&wrong.replace("<dependencies>", "<dependency>"))
+        .exits(3)
+        .says("more may follow: whether it may be sent now, and what the repository says of it, was not judged yet\n");
+    let unclaimed = check(&prepared(87)).exits(4);
+    assert!(
+        unclaimed
+            .stdout
+            .ends_with("more may follow: what the repository says of it was not judged yet\n"),
+        "{}",
+        unclaimed.shown
+    );
+    env.claim("87.1", "prep-agent").success();
+    for text in [&prepared(87), &wrong] {
+        let judged = check(text);
+        assert!(!judged.shown.contains(later), "{}", judged.shown);
+    }
+}
+
+/// The author gets all faults at once: of the document, of the step, and of the statements.
+#[test]
+fn a_refusal_has_the_faults_of_every_layer() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init", "--protocol", "review"]).success();
+    let contract = |to: &str, branch: &str| {
+        format!(
+            r#"{{"issue": "7", "from": "coder", "to": "{to}", "branch": "{branch}", "commits": ["{}"],
+            "summary": "", "findings": []}}"#,
+            "d".repeat(40)
+        )
+    };
+    let codes = |command: &str, contract: &str| {
+        let ran = env.handoff_with(&[command, "-", "--as", "coder", "--json"], contract);
+        let ran = ran.exits(3).json();
+        let findings = ran["error"]["findings"].as_array().unwrap().clone();
+        let code = |found: &Value| found["code"].as_str().unwrap().to_owned();
+        findings.iter().map(code).collect::<Vec<_>>().join(" ")
+    };
+    for command in ["check", "send"] {
+        let found = codes(command, &contract("reviewer", "nowhere"));
+        assert_eq!(found, "evidence.branch field.pattern", "{command}");
+        // What the branch is, nobody knows.
+        let found = codes(command, &contract("reviewer", ""));
+        assert_eq!(found, "field.length field.pattern", "{command}");
+    }
+    // The step is refused as well: nobody has opened the issue, and a review opens none.
+    let review =
+        r#"{"issue": "8", "from": "reviewer", "to": "coder", "summary": "", "findings": []}"#;
+    let check = ["check", "-", "--as", "reviewer"];
+    env.handoff_with(&check, review)
+        .exits(3)
+        .says("step.refused issue 8 has not been opened yet")
+        .says("field.pattern");
+}
+
+/// The id of a merge is not asked for before there is one.
+#[test]
+fn work_that_is_not_merged_is_said_not_to_be() {
+    let env = TestEnvironment::with_ledger();
+    let branch = "enhancement/87-csv-export";
+    env.git(&env.repo(), &["switch", "-q", "-c", branch]);
+    let work = ["commit", "-q", "--allow-empty", "-m", "Work"];
+    env.git(&env.repo(), &work);
+    let contract = |kind: &str| sample(kind, Format::Xml, 87);
+    env.send(contract("issue-manager-to-prep-agent")).success();
+    for (agent, kind) in [
+        ("prep-agent", "prep-agent-to-implementer-agent"),
+        ("implementer-agent", "implementer-agent-to-reviewer-agent"),
+        ("reviewer-agent", "reviewer-agent-to-validator-agent"),
+    ] {
+        env.claim("87", agent).success();
+        env.send(contract(kind)).success();
+    }
+    env.claim("87", "validator-agent").success();
+    let send = || act(&env, "validator-agent", &sending("closer-agent", &[]));
+    let why = format!("{branch} is not merged into main here yet");
+    let early = send()
+        .exits(3)
+        .says(&format!("/merge_sha field.unfilled {why}\n"))
+        .says("; `git handoff gate 87`; if it exits 0, merge the commit that it approves: `git merge --no-ff COMMIT` on main");
+    assert!(!early.stderr.contains("--set merge_sha"), "{}", early.shown);
+    env.git(&env.repo(), &["switch", "-q", "main"]);
+    env.git(&env.repo(), &["merge", "-q", "--no-ff", branch]);
+    let merged = send();
+    assert!(!merged.stderr.contains("merge_sha"), "{}", merged.shown);
+}
+
+/// Who may open an issue and has nothing to do may stop: an issue is no duty.
+#[cfg(feature = "agents")]
+#[test]
+fn who_may_open_an_issue_may_stop_too() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init", "--protocol", "review"]).success();
+    env.git(&env.repo(), &["switch", "-q", "-c", "csv"]);
+    let work = ["commit", "-q", "--allow-empty", "-m", "Work"];
+    env.git(&env.repo(), &work);
+    let sent = sending("reviewer", &["branch=csv", "summary=Done"]);
+    act(&env, "coder", &[&sent[..], &["--issue", "7"]].concat()).success();
+    let page = act(&env, "coder", &["prime"]).success().stdout;
+    assert!(
+        page.contains("nothing waits for you: you may stop, or open an issue.\n"),
+        "{page}"
+    );
+    assert!(
+        page.contains("\n   git handoff send --issue ISSUE"),
+        "{page}"
+    );
+    assert!(!page.contains("1. git handoff send"), "{page}");
 }

@@ -167,7 +167,8 @@ fn a_locale_without_unicode_gets_ascii() {
       | Export delivery history as CSV: the export runs out o...
     ");
     assert_snapshot!(terminal.handoff(&["log", "87", "-n", "1", "--no-pager"]).screen, @"
-    [commit]  1 day ago  implementer-agent  held 1m  87.2 failed: the export ru...
+    [commit]  1 day ago  implementer-agent (repo)  held 1m
+      | 87.2 failed: the export runs out of memory at 48,000 rows, before the sec...
     1 shown; the rest: git handoff log 87 -n 1 --no-pager --after [commit]
     the same with git: git log -n 1 handoffs -- issues/87/00/87
     ");
@@ -434,7 +435,10 @@ fn status_names_first_what_needs_someone() {
     };
     let before = ["87.2 failed maintainer", "90.1 blocked orchestrator"];
     assert_eq!(told(&data), before);
-    assert_eq!(data["attention"][0]["next"], "git handoff next 87");
+    assert_eq!(
+        data["attention"][0]["next"],
+        "git handoff retry 87.2 --as maintainer --reason WHY"
+    );
     // The lease of 89.1 ends, and 88.1 waits for longer than one would have lasted.
     env.wait_minutes(4 * 60);
     let after = [

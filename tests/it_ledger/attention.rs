@@ -38,7 +38,8 @@ fn work_ends_with_its_lease_whoever_records_that_and_when() {
     let found = stuck(&env);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0]["need"], "lease_ran_out");
-    assert_eq!(found[0]["next"], "git handoff reap");
+    let retry = "git handoff retry 7.1 --as orchestrator --reason WHY";
+    assert_eq!(found[0]["next"], retry);
     let since = found[0]["since"].clone();
     let (working, failed) = spent(&env, "prep-agent");
     assert_eq!(working, 45 * 60);
@@ -287,6 +288,7 @@ fn an_error_that_is_not_recoverable_reaches_the_person() {
         };
         for args in [
             &["inbox", "--as", "maintainer"][..],
+            #[cfg(feature = "agents")]
             &["prime", "--as", "maintainer"],
             &["wait", "--inbox", "--as", "maintainer", "--timeout", "5s"],
             &["status"],
@@ -309,7 +311,7 @@ fn an_error_that_is_not_recoverable_reaches_the_person() {
     env.handoff(&["notify", "--once", "--exec", "cat", "--json"])
         .success()
         .says("maintainer");
-    env.handoff(&["next", "7", "--apply", "--as", "maintainer"])
+    env.handoff(&["next", "7", "--apply", "--as", "orchestrator"])
         .success();
     reaches("waits for a person");
     env.handoff(&[

@@ -85,7 +85,15 @@ fn an_answer_is_part_of_what_later_agents_get() {
         claimed.contains("for 7.1, which asked: two values are missing\n"),
         "{claimed}"
     );
-    run(&env, "prime --as prep-agent").says("  answer: \"port=8080\"; \"host=quay\"\n");
+    // It has the parts of any claim, with the answer at the top of the work.
+    assert!(claimed.contains("\n  your part: "), "{claimed}");
+    assert!(
+        claimed.contains("\nthe work\n  answered by orchestrator"),
+        "{claimed}"
+    );
+    assert!(!claimed.contains("\n  sha256 "), "{claimed}");
+    run(&env, "prime --as prep-agent")
+        .says("  answer to \"two values are missing\": \"port=8080\"; \"host=quay\"\n");
     run(&env, "context 7").says("    - host: quay\n");
 
     // What a contract states later is newer than the answer.
@@ -198,6 +206,78 @@ fn a_claim_says_whether_the_branch_is_here() {
     assert_eq!(work["facts"]["requirements"][1], REQUIREMENT);
     assert_eq!(work["branch"]["name"], branch);
     assert_eq!(work["branch"]["commit"], head.trim());
+}
+
+#[test]
+fn a_branch_that_only_lacks_commits_here_is_said_to_be_behind() {
+    let env = TestEnvironment::with_ledger();
+    let (repo, name) = (env.repo(), "enhancement/87-csv-export");
+    let git = |args: &[&str]| env.git(&repo, args).trim().to_owned();
+    env.send(opening(87)).success();
+    env.claim("87.1", "prep-agent").success();
+    git(&["switch", "-q", "-c", name]);
+    git(&["commit", "-q", "--allow-empty", "-m", "Work"]);
+    env.send(prepared(87)).success();
+    let sent = git(&["rev-parse", "--short=12", name]);
+    git(&["reset", "-q", "--hard", "HEAD~1"]);
+    let page = env.handoff(&["claim", "87.2", "--as", "implementer-agent"]);
+    assert!(
+        page.success()
+            .says("[commit] here, behind [commit], where it was when this was sent (`git switch ")
+            .stdout
+            .contains("and `git merge --ff-only ")
+    );
+    git(&["merge", "-q", "--ff-only", &sent]);
+    run(&env, "prime --as implementer-agent").says(&format!("  branch: {name} at [commit]\n"));
+}
+
+#[test]
+fn a_page_has_the_question_the_title_what_was_checked_and_no_work_that_is_here() {
+    let env = TestEnvironment::with_repository();
+    run(&env, "init --protocol review");
+    let open = "--to coder --as maintainer --set summary=Lines --set findings.0.text=Wish";
+    run(&env, &format!("send --issue 5 {open}"));
+    run(&env, "claim 5.1 --as coder");
+    run(&env, "block 5.1 --as coder --reason Which?");
+    run(&env, "answer 5.1 comma --as maintainer");
+    run(&env, "claim 5.1 --as coder");
+    let answered = "  answer to \"Which?\": \"comma\"\n";
+    run(&env, "prime --as coder").says(answered);
+    env.git(&env.repo(), &["switch", "-q", "-c", "b"]);
+    env.git(
+        &env.repo(),
+        &["commit", "-q", "--allow-empty", "-m", "Work"],
+    );
+    let work = "--to reviewer --as coder --set summary=Done --set branch=b";
+    let answer = "--set findings.0.text=did --set findings.0.finding=F1";
+    run(&env, &format!("send --issue 5 {work} {answer}"));
+    run(&env, "claim 5.2 --as reviewer");
+    run(&env, "prime --as reviewer").says("  statements checked: \"branch, commits\"\n");
+    let fault = "--set summary=Ends --set findings.0.text=Lost";
+    run(
+        &env,
+        &format!("send --issue 5 --to coder --as reviewer {fault}"),
+    );
+    run(&env, "claim 5.3 --as coder");
+    run(&env, "prime --as coder").says(": \"Lines\", \"Ends\"\n");
+    // One file, though it is staged, too.
+    env.file("repo/half.txt", "half\n");
+    env.git(&env.repo(), &["add", "half.txt"]);
+    run(
+        &env,
+        "fail 5.3 --as coder --message lost --recoverable --snapshot",
+    )
+    .says("with 1 file of 5 bytes");
+    run(&env, "retry 5.3 --as maintainer --reason again");
+    run(&env, "claim 5.3 --as coder").says("unfinished work: 1 file, 0 deleted, 1 staged");
+    run(&env, "prime --as coder").says("; what it left: `git handoff restore 5.3 ");
+    run(&env, "restore 5.3 --worktree ../tree");
+    let worker = test_support::worker_of(&env.repo());
+    let tree = env.root().join("tree");
+    let prime = ["prime", "--as", "coder", "--worker", &worker];
+    let page = env.handoff_in(&tree, &prime).success().stdout;
+    assert!(page.contains("; what it left: restored here\n"), "{page}");
+    assert!(!page.contains("git handoff restore"), "{page}");
 }
 
 #[test]

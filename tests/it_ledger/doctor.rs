@@ -71,9 +71,9 @@ fn ten_wrongs_at_once_are_on_one_screen_each_with_its_cure() {
         ("issue 6 is paused", "git handoff resume 6 "),
         ("step.none", "git handoff verify"),
         ("ran out", "git handoff reap"),
-        ("2.1 failed", "git handoff next 2"),
+        ("2.1 failed", "git handoff retry 2.1 --as maintainer"),
         ("3.1 ", "git handoff answer 3.1 ANSWER"),
-        ("5.1 ", "git handoff next 5"),
+        ("5.1 ", "git handoff retry 5.1 --as maintainer"),
         ("out of reach", "git handoff sync"),
         ("not on origin", "git handoff sync"),
     ];
@@ -95,6 +95,7 @@ fn ten_other_wrongs_are_named_each_with_a_cure_that_runs() {
     let origin = remote::origin(&env);
     env.handoff(&["init", "--remote", "origin"]).success();
     env.handoff(&["hooks", "install"]).success();
+    #[cfg(feature = "agents")]
     env.handoff(&["agents", "install", "claude-code"]).success();
     for issue in 1..=4 {
         env.send(opening(issue)).success();
@@ -151,11 +152,15 @@ fn ten_other_wrongs_are_named_each_with_a_cure_that_runs() {
             "2.1 blocked",
             "`git handoff answer 2.1 ANSWER --as orchestrator`",
         ),
-        ("3.1 dead", "`git handoff next 3`"),
+        (
+            "3.1 dead",
+            "`git handoff retry 3.1 --as maintainer --reason WHY`",
+        ),
         ("s after this machine's clock", "`git handoff log 4`"),
         ("not on origin", "`git handoff sync`"),
         ("the remote's branch was rewritten", "`git handoff fetch`"),
         ("hook.missing", "`git handoff hooks install pre-push`"),
+        #[cfg(feature = "agents")]
         ("agents.", "`git handoff agents doctor`"),
         ("step.none", "`git handoff verify --quarantine "),
         ("object.unreadable", "`git handoff fetch --repair`"),

@@ -775,6 +775,7 @@ fn secrets_in_unfinished_work_do_not_enter() {
     env.assert_sound();
 }
 
+#[cfg(feature = "exchange")]
 #[test]
 fn what_was_kept_goes_out_and_comes_in_with_the_ledger() {
     let env = held();

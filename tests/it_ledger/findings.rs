@@ -3,7 +3,6 @@
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use test_support::contracts::{Format, sample, value};
-use test_support::exchange::fresh;
 use test_support::team::{Folder, Refused, refused, run, sent};
 use test_support::{Ran, TestEnvironment};
 
@@ -81,6 +80,7 @@ fn lines(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+#[cfg(feature = "agents")]
 #[test]
 fn a_finding_is_raised_answered_and_resolved() {
     let env = in_review();
@@ -450,13 +450,14 @@ fn an_answer_to_one_finding_answers_no_other() {
     assert_eq!(findings_of(&env, "7"), ["F1 open", "F2 open", "F3 open"]);
 }
 
+#[cfg(feature = "exchange")]
 #[test]
 fn findings_go_to_another_ledger() {
     let env = in_second_review();
     let known = env.data(&["status", "87"])["record"]["findings"].take();
     let log = env.root().join("log");
     run(&env, &format!("export --format log {}", log.display()));
-    let there = fresh(&env, "there", "issue-to-pr");
+    let there = test_support::exchange::fresh(&env, "there", "issue-to-pr");
     let log = log.to_str().unwrap();
     env.handoff_in(&there, &["import", log]).success();
     let shown = env.handoff_in(&there, &["status", "87", "--json"]);
@@ -510,7 +511,7 @@ fn an_own_protocol_says_where_its_findings_are() {
 
     protocol.findings /contracts/5/fixes: nothing says which finding an entry answers: `location` or `finding`
 
-    protocol.unknown_field /contracts/3/raises/text: `/blocking_issues/0/words` is a field that the schema does not have
+    protocol.unknown_field /contracts/3/raises/text: `/blocking_issues/0/words` is a field that schemas/reviewer-agent-to-fixer-agent.schema.json does not have
 
     protocol.findings /contracts/3/reviews: nothing says which commit it is: `commit` or `fact`
     ");
@@ -732,7 +733,41 @@ fn an_answer_is_given_member_by_member() {
     env.assert_sound();
 }
 
+/// Work on a branch of its own that is checked out is not left behind unsaid.
+#[test]
+fn work_on_another_branch_than_the_issues_is_not_left_behind() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init", "--protocol", "review"]).success();
+    env.git(&env.repo(), &["switch", "-q", "-c", "csv"]);
+    commit(&env, "The parcels as CSV");
+    hand(&env, "coder", "reviewer", &["branch=csv", "summary=Done"]).success();
+    env.claim("7", "reviewer").success();
+    hand(&env, "reviewer", "coder", &["summary=No", HEADER]).success();
+    env.claim("7", "coder").success();
+    commit(&env, "The tests");
+    env.git(&env.repo(), &["switch", "-q", "-c", "header"]);
+    let fixed = [
+        "summary=Fixed",
+        r#"findings={"finding":"F1","text":"There"}"#,
+    ];
+    commit(&env, "The header");
+    let tip = env.tip();
+    hand(&env, "coder", "reviewer", &fixed)
+        .exits(3)
+        .says("header, which is checked out here, has 1 commit that csv, the branch of issue 7, lacks")
+        .says("`git switch csv` and `git merge header` take them over; without them, add `--set branch=csv`");
+    assert_eq!(env.tip(), tip);
+    // Where another working tree has the branch, git refuses to switch to it.
+    env.git(&env.repo(), &["worktree", "add", "-q", "../tree", "csv"]);
+    hand(&env, "coder", "reviewer", &fixed)
+        .exits(3)
+        .says("written; `git -C [root]/tree merge header` takes them over; without them");
+    env.git(&env.repo(), &["-C", "../tree", "merge", "-q", "header"]);
+    hand(&env, "coder", "reviewer", &fixed).success();
+}
+
 /// What is checked out may be another issue's: then its branch is not filled in, and it is said why.
+#[cfg(feature = "agents")]
 #[test]
 fn the_branch_of_another_issue_is_not_filled_in() {
     let env = TestEnvironment::with_repository();

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 use test_support::TestEnvironment;
-use test_support::contracts::{Format, implementer_error, opening, prepared, sample};
+#[cfg(feature = "agents")]
+use test_support::contracts::implementer_error;
+use test_support::contracts::{Format, opening, prepared, sample};
 use test_support::workflow::{completed, run, workflow};
 
 #[test]
@@ -64,7 +66,7 @@ fn a_step_prints_its_receipt_and_the_next_command() {
         branch: code branch of the work
         workspace_path: path of the workspace
         workspace_type: worktree, in-place or cloud
-        port: port of the development server; leave it out if dev_server says n/a
+        port: port of the development server; leave it out if dev_server says `n/a: ` and why
         validation.dependencies: outcome of installing the dependencies, or why there are none
         validation.build: outcome of the first build and test run
         validation.dev_server: outcome of starting the development server, or `n/a: ` and why there is none
@@ -87,7 +89,6 @@ fn a_step_prints_its_receipt_and_the_next_command() {
     $ git handoff status 87
     issue 87: open (issue-to-pr, 2 handoffs, since 2026-03-02 09:06:00Z)
       title: Export delivery history as CSV
-      issue_title: Export delivery history as CSV
       issue_url: https://github.com/quayside/parcel-desk/issues/87
       priority: medium
       requirements:
@@ -102,6 +103,8 @@ fn a_step_prints_its_receipt_and_the_next_command() {
       87.2 is pending with implementer-agent
     87.1  completed  issue-manager → prep-agent      medium  3 minutes ago  Dispatchers ask for their delivery history as a file
     87.2  pending    prep-agent → implementer-agent  medium  3 minutes ago  Workspace ready
+    --- stderr
+    next, for implementer-agent: git handoff claim 87.2 --as implementer-agent
 
     $ git handoff show 87.1
     87.1 issue-manager → prep-agent: completed
@@ -130,9 +133,13 @@ fn a_step_prints_its_receipt_and_the_next_command() {
       </requirements>
     </handoff>
     ```
+    --- stderr
+    next, for implementer-agent: git handoff claim 87.2 --as implementer-agent
     ");
 }
 
+// The core alone names `inbox` in place of `prime`.
+#[cfg(feature = "agents")]
 #[test]
 fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
     let env = TestEnvironment::with_ledger();
@@ -157,7 +164,6 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
     $ git handoff status 87
     issue 87: open (issue-to-pr, 3 handoffs, since 2026-03-02 09:05:00Z)
       title: Export delivery history as CSV
-      issue_title: Export delivery history as CSV
       issue_url: https://github.com/quayside/parcel-desk/issues/87
       priority: medium
       requirements:
@@ -175,7 +181,7 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
     ! 87.2 failed, orchestrator's turn, 1 minute ago
         | Export delivery history as CSV
         | The package registry does not answer
-        next: git handoff next 87
+        next: git handoff retry 87.2 --as orchestrator --reason WHY
 
     87.1  completed  issue-manager → prep-agent        medium  3 minutes ago  Dispatchers ask for their delivery history as a file
     87.2  failed     prep-agent → implementer-agent    medium  1 minute ago   Workspace ready: The package registry does not answer
@@ -183,17 +189,16 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
     $ git handoff send -
     --- stderr
     error: implementer-agent is not working on 87.2, which is failed
-    hint: run `git handoff retry 87.2` first; then implementer-agent can claim it
+    hint: `git handoff next 87` says who can give it another attempt; then implementer-agent can claim it
     --- exit 4
     $ git handoff claim 87.2 --as implementer-agent
     --- stderr
     error: 87.2 is failed: `claim` is not possible
-    hint: possible now: cancel, retry, reassign; see `git handoff explain illegal_transition`
+    hint: `git handoff next 87` says who decides about another attempt, and with which command
     --- exit 4
     $ git handoff status 87
     issue 87: open (issue-to-pr, 3 handoffs, since 2026-03-02 09:05:00Z)
       title: Export delivery history as CSV
-      issue_title: Export delivery history as CSV
       issue_url: https://github.com/quayside/parcel-desk/issues/87
       priority: medium
       requirements:
@@ -209,6 +214,8 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
     87.1  completed    issue-manager → prep-agent        medium  10 minutes ago  Dispatchers ask for their delivery history as a file
     87.2  in_progress  prep-agent → implementer-agent    medium  1 minute ago    worker repo: Workspace ready, attempt 2
     87.3  completed    implementer-agent → orchestrator  medium  2 minutes ago   The package registry does not answer
+    --- stderr
+    next, for implementer-agent: git handoff prime --as implementer-agent
     $ git handoff show 87.2
     87.2 prep-agent → implementer-agent: in_progress
       summary   Workspace ready
@@ -246,6 +253,8 @@ fn an_error_fails_what_its_sender_held_and_a_retry_gives_it_back() {
       </validation>
     </handoff>
     ```
+    --- stderr
+    next, for implementer-agent: git handoff prime --as implementer-agent
     ");
     env.send(&onward).success();
     env.assert_sound();
@@ -278,7 +287,6 @@ fn the_whole_workflow_ends_completed() {
     issue 87: completed (issue-to-pr, 12 handoffs, since 2026-03-02 09:05:00Z)
       title: Export delivery history as CSV
       completed 2026-03-02 09:30:00Z
-      issue_title: Export delivery history as CSV
       issue_url: https://github.com/quayside/parcel-desk/issues/87
       priority: medium
       requirements:
@@ -335,50 +343,50 @@ fn the_whole_workflow_ends_completed() {
     no handoff matches
 
     $ git handoff log 87
-    [commit]  2026-03-02 09:30:00Z  closer-agent       held 1m    87.12 sent to workflow-complete: Delivery history can be downloaded as CSV
-    [commit]  2026-03-02 09:29:00Z  closer-agent       waited 1m  87.11 claimed, until 13:29
-    [commit]  2026-03-02 09:28:00Z  validator-agent    held 1m    87.11 sent to closer-agent: Export delivery history as CSV
-    [commit]  2026-03-02 09:27:00Z  validator-agent    waited 1m  87.10 claimed, until 13:27
-    [commit]  2026-03-02 09:26:00Z  reviewer-agent     held 1m    87.10 sent to validator-agent: Both findings are answered; nothing else blocks
-    [commit]  2026-03-02 09:25:00Z  reviewer-agent     waited 1m  87.9 claimed, until 13:25
-    [commit]  2026-03-02 09:24:00Z  fixer-agent        held 1m    87.9 sent to reviewer-agent: Export delivery history as CSV
-    [commit]  2026-03-02 09:23:00Z  fixer-agent        waited 1m  87.8 claimed, until 13:23
-    [commit]  2026-03-02 09:22:00Z  validator-agent    held 1m    87.8 sent to fixer-agent: failures=2
-    [commit]  2026-03-02 09:21:00Z  validator-agent    waited 1m  87.7 claimed, until 13:21
-    [commit]  2026-03-02 09:20:00Z  reviewer-agent     held 1m    87.7 sent to validator-agent: Both findings are answered; nothing else blocks
-    [commit]  2026-03-02 09:19:00Z  reviewer-agent     waited 1m  87.6 claimed, until 13:19
-    [commit]  2026-03-02 09:18:00Z  fixer-agent        held 1m    87.6 sent to reviewer-agent: Export delivery history as CSV
-    [commit]  2026-03-02 09:17:00Z  fixer-agent        waited 1m  87.5 claimed, until 13:17
-    [commit]  2026-03-02 09:16:00Z  reviewer-agent     held 1m    87.5 sent to fixer-agent: critical=1, important=1, suggestion=5
-    [commit]  2026-03-02 09:15:00Z  reviewer-agent     waited 1m  87.4 claimed, until 13:15
-    [commit]  2026-03-02 09:14:00Z  implementer-agent  held 1m    87.4 sent to reviewer-agent: The history page streams its rows as CSV
-    [commit]  2026-03-02 09:13:00Z  implementer-agent  waited 2m  87.2 claimed, until 13:13
-    [commit]  2026-03-02 09:12:00Z  orchestrator       held 2m    87.3 completed: retried
-    [commit]  2026-03-02 09:11:00Z  orchestrator                  87.2 retried, attempt 2: the registry is back
-    [commit]  2026-03-02 09:10:00Z  orchestrator       waited 1m  87.3 claimed, until 13:10
-    [commit]  2026-03-02 09:09:00Z  implementer-agent  held 1m    87.2 failed: RegistryUnreachable: The package registry does not answer
-    [commit]  2026-03-02 09:08:00Z  implementer-agent  waited 1m  87.2 claimed, until 13:08
-    [commit]  2026-03-02 09:07:00Z  prep-agent         held 1m    87.2 sent to implementer-agent: Export delivery history as CSV
-    [commit]  2026-03-02 09:06:00Z  prep-agent         waited 1m  87.1 claimed, until 13:06
-    [commit]  2026-03-02 09:05:00Z  issue-manager                 87.1 sent to prep-agent: Dispatchers ask for their delivery history as a file
+    [commit]  2026-03-02 09:30:00Z  closer-agent (repo)       held 1m    87.12 sent to workflow-complete: Delivery history can be downloaded as CSV
+    [commit]  2026-03-02 09:29:00Z  closer-agent (repo)       waited 1m  87.11 claimed, until 13:29
+    [commit]  2026-03-02 09:28:00Z  validator-agent (repo)    held 1m    87.11 sent to closer-agent: Export delivery history as CSV
+    [commit]  2026-03-02 09:27:00Z  validator-agent (repo)    waited 1m  87.10 claimed, until 13:27
+    [commit]  2026-03-02 09:26:00Z  reviewer-agent (repo)     held 1m    87.10 sent to validator-agent: Both findings are answered; nothing else blocks
+    [commit]  2026-03-02 09:25:00Z  reviewer-agent (repo)     waited 1m  87.9 claimed, until 13:25
+    [commit]  2026-03-02 09:24:00Z  fixer-agent (repo)        held 1m    87.9 sent to reviewer-agent: Export delivery history as CSV
+    [commit]  2026-03-02 09:23:00Z  fixer-agent (repo)        waited 1m  87.8 claimed, until 13:23
+    [commit]  2026-03-02 09:22:00Z  validator-agent (repo)    held 1m    87.8 sent to fixer-agent: failures=2
+    [commit]  2026-03-02 09:21:00Z  validator-agent (repo)    waited 1m  87.7 claimed, until 13:21
+    [commit]  2026-03-02 09:20:00Z  reviewer-agent (repo)     held 1m    87.7 sent to validator-agent: Both findings are answered; nothing else blocks
+    [commit]  2026-03-02 09:19:00Z  reviewer-agent (repo)     waited 1m  87.6 claimed, until 13:19
+    [commit]  2026-03-02 09:18:00Z  fixer-agent (repo)        held 1m    87.6 sent to reviewer-agent: Export delivery history as CSV
+    [commit]  2026-03-02 09:17:00Z  fixer-agent (repo)        waited 1m  87.5 claimed, until 13:17
+    [commit]  2026-03-02 09:16:00Z  reviewer-agent (repo)     held 1m    87.5 sent to fixer-agent: critical=1, important=1, suggestion=5
+    [commit]  2026-03-02 09:15:00Z  reviewer-agent (repo)     waited 1m  87.4 claimed, until 13:15
+    [commit]  2026-03-02 09:14:00Z  implementer-agent (repo)  held 1m    87.4 sent to reviewer-agent: The history page streams its rows as CSV
+    [commit]  2026-03-02 09:13:00Z  implementer-agent (repo)  waited 2m  87.2 claimed, until 13:13
+    [commit]  2026-03-02 09:12:00Z  orchestrator (repo)       held 2m    87.3 completed: retried
+    [commit]  2026-03-02 09:11:00Z  orchestrator (repo)                  87.2 retried, attempt 2: the registry is back
+    [commit]  2026-03-02 09:10:00Z  orchestrator (repo)       waited 1m  87.3 claimed, until 13:10
+    [commit]  2026-03-02 09:09:00Z  implementer-agent (repo)  held 1m    87.2 failed: RegistryUnreachable: The package registry does not answer
+    [commit]  2026-03-02 09:08:00Z  implementer-agent (repo)  waited 1m  87.2 claimed, until 13:08
+    [commit]  2026-03-02 09:07:00Z  prep-agent (repo)         held 1m    87.2 sent to implementer-agent: Export delivery history as CSV
+    [commit]  2026-03-02 09:06:00Z  prep-agent (repo)         waited 1m  87.1 claimed, until 13:06
+    [commit]  2026-03-02 09:05:00Z  issue-manager (repo)                 87.1 sent to prep-agent: Dispatchers ask for their delivery history as a file
     --- stderr
     the same with git: git log handoffs -- issues/87/00/87
 
     $ git handoff log -n 2
-    [commit]  2026-03-02 09:30:00Z  closer-agent  held 1m    87.12 sent to workflow-complete: Delivery history can be downloaded as CSV
-    [commit]  2026-03-02 09:29:00Z  closer-agent  waited 1m  87.11 claimed, until 13:29
+    [commit]  2026-03-02 09:30:00Z  closer-agent (repo)  held 1m    87.12 sent to workflow-complete: Delivery history can be downloaded as CSV
+    [commit]  2026-03-02 09:29:00Z  closer-agent (repo)  waited 1m  87.11 claimed, until 13:29
     2 shown; the rest: git handoff log -n 2 --after [commit]
     --- stderr
     the same with git: git log -n 2 handoffs
 
     $ git handoff verify
     the ledger is sound: 27 commits, 12 handoffs, up to [commit]
-      audited: branch handoffs, from the first commit to the last, recorded 2026-03-02 09:30 +0000
+      audited: branch handoffs, from the first commit to the last, recorded 2026-03-02 09:30:00Z
       every step was legal under the rules of its time, and nothing was changed since
 
     $ git handoff verify 87
     the ledger is sound: 27 commits, 12 handoffs, up to [commit]
-      audited: only issue 87, and the rules; branch handoffs, from the first commit to the last, recorded 2026-03-02 09:30 +0000
+      audited: only issue 87, and the rules; branch handoffs, from the first commit to the last, recorded 2026-03-02 09:30:00Z
       every step was legal under the rules of its time, and nothing was changed since
     "#);
     env.assert_sound();
@@ -507,7 +515,7 @@ fn nothing_is_added_after_completion_unless_reopened_with_a_reason() {
     $ git handoff cancel 87.12 --as closer-agent
     --- stderr
     error: 87.12 is completed: `cancel` is not possible
-    hint: completed is final; see `git handoff show 87.12`
+    hint: completed is final; `git handoff next 87` says how the work goes on
     --- exit 4
     $ git handoff reopen 87 --as closer-agent
     --- stderr
@@ -538,7 +546,7 @@ fn nothing_is_added_after_completion_unless_reopened_with_a_reason() {
     --- stderr
     next: git handoff new --issue 87 --from closer-agent --to workflow-complete
     $ git handoff log 87 -n 1
-    [commit]  2026-03-02 09:39:00Z  closer-agent    87 reopened: the fix was reverted
+    [commit]  2026-03-02 09:39:00Z  closer-agent (repo)    87 reopened: the fix was reverted
     1 shown; the rest: git handoff log 87 -n 1 --after [commit]
     --- stderr
     the same with git: git log -n 1 handoffs -- issues/87/00/87

@@ -58,6 +58,7 @@ fn an_issue_of_which_only_the_open_handoff_was_cancelled_is_ended_as_it_says() {
     assert!(!one.shown.contains("itself"), "{}", one.shown);
 }
 
+#[cfg(feature = "agents")]
 #[test]
 fn an_issue_with_nothing_open_is_given_up_and_nobody_is_told() {
     let env = turned_down();
@@ -108,7 +109,6 @@ fn an_issue_with_nothing_open_is_given_up_and_nobody_is_told() {
     issue 7: cancelled (issue-to-pr, 1 handoff, since 2026-03-02 09:05:00Z)
       title: Export delivery history as CSV
       2026-03-02 09:10:00Z issue-manager gave it up: no longer needed
-      issue_title: Export delivery history as CSV
       issue_url: https://github.com/quayside/parcel-desk/issues/7
       priority: medium
       requirements:
@@ -129,7 +129,7 @@ fn an_issue_with_nothing_open_is_given_up_and_nobody_is_told() {
     hint: the issue was cancelled; to go on with it: `git handoff reopen 7 --as maintainer --reason WHY`
     --- exit 1
     $ git handoff log --event give_up
-    [commit]  2026-03-02 09:10:00Z  issue-manager    7 given up: no longer needed
+    [commit]  2026-03-02 09:10:00Z  issue-manager (repo)    7 given up: no longer needed
     --- stderr
     the same with git: git log --grep='^Event: give_up$' handoffs
     ");
@@ -223,6 +223,7 @@ fn a_cancel_that_is_repeated_does_not_give_up_the_issue() {
     env.assert_sound();
 }
 
+#[cfg(feature = "exchange")]
 #[test]
 fn an_import_gives_up_only_an_issue_with_nothing_open() {
     let env = turned_down();

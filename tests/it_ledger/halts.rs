@@ -59,7 +59,10 @@ fn nobody_is_handed_any_work_until_all_is_resumed() {
             &run.shown
         };
     }
-    for (event, subject) in [("pause", "Pause all"), ("reopen", "Resume all")] {
+    for (event, subject) in [
+        ("pause", "Pause all work: the provider is down"),
+        ("reopen", "Resume all work: "),
+    ] {
         let log = ["log", "--event", event, "--oneline"];
         env.handoff(&log).success().says(subject);
     }
@@ -108,7 +111,7 @@ fn nobody_is_handed_any_work_until_all_is_resumed() {
     7.1  pending  issue-manager → prep-agent  medium  9 minutes ago  Export delivery history as CSV
     $ git handoff verify
     the ledger is sound: 3 commits, 1 handoff, up to [commit]
-      audited: branch handoffs, from the first commit to the last, recorded 2026-03-02 09:07 +0000
+      audited: branch handoffs, from the first commit to the last, recorded 2026-03-02 09:07:00Z
       every step was legal under the rules of its time, and nothing was changed since
     $ git handoff resume --agent prep-agent --as maintainer --reason x
     --- stderr
@@ -122,7 +125,7 @@ fn nobody_is_handed_any_work_until_all_is_resumed() {
     all work was resumed already; nothing was written
     $ git handoff verify
     the ledger is sound: 5 commits, 1 handoff, up to [commit]
-      audited: branch handoffs, from the first commit to the last, recorded 2026-03-02 09:19 +0000
+      audited: branch handoffs, from the first commit to the last, recorded 2026-03-02 09:19:00Z
       every step was legal under the rules of its time, and nothing was changed since
     ");
     let held = env.data(&["show", "7.1"]);

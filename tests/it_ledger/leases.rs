@@ -332,6 +332,45 @@ fn a_claim_returns_a_token_that_fences() {
 }
 
 #[test]
+fn an_agent_whose_lease_ran_out_is_told_how_to_go_on() {
+    let again = "git handoff retry 87.1 --as prep-agent";
+    for is_recorded in [false, true] {
+        let env = overdue();
+        if is_recorded {
+            done(&env, "reap");
+        }
+        for line in [
+            #[cfg(feature = "agents")]
+            "prime",
+            "inbox",
+            "next 87",
+        ] {
+            let ran = done(&env, &format!("{line} --as prep-agent")).says(again);
+            assert!(!ran.shown.contains("you may stop"), "{}", ran.shown);
+        }
+        #[cfg(feature = "agents")]
+        {
+            let first = env.data(&["prime", "--as", "prep-agent"])["commands"][0].take();
+            assert_eq!(first, again);
+        }
+        done(&env, &again["git handoff ".len()..]);
+        done(&env, "claim 87.1 --as prep-agent");
+        env.assert_sound();
+    }
+    // It is the agent's own step, if it has an attempt left.
+    let ran = done(&overdue(), "next 87 --as orchestrator");
+    assert!(!ran.shown.contains(again), "{}", ran.shown);
+    let env = own("issue-to-pr", |p| {
+        p["limits"]["retry"]["max_retries"] = json!(0)
+    });
+    env.send(opening(87)).success();
+    done(&env, "claim 87.1 --as prep-agent --lease 10m");
+    env.wait_minutes(10);
+    let ran = done(&env, "inbox --as prep-agent");
+    assert!(!ran.shown.contains(again), "{}", ran.shown);
+}
+
+#[test]
 fn readers_show_an_expired_lease_and_write_nothing() {
     let env = overdue();
     let before = env.tip();
@@ -354,14 +393,13 @@ fn readers_show_an_expired_lease_and_write_nothing() {
     ! 87.1 lease ran out, orchestrator's turn, 2 minutes ago
         | Export delivery history as CSV
         | Dispatchers ask for their delivery history as a file
-        next: git handoff reap
+        next: git handoff retry 87.1 --as orchestrator --reason WHY
 
     87.1  in_progress, lease ran out  issue-manager → prep-agent  medium  12 minutes ago  worker repo: Export delivery history as CSV
     1 whose time ran out: `git handoff reap` records it
     $ git handoff status 87
     issue 87: open (issue-to-pr, 1 handoff, since 2026-03-02 09:05:00Z)
       title: Export delivery history as CSV
-      issue_title: Export delivery history as CSV
       issue_url: https://github.com/quayside/parcel-desk/issues/87
       priority: medium
       requirements:
@@ -374,17 +412,20 @@ fn readers_show_an_expired_lease_and_write_nothing() {
     ! 87.1 lease ran out, orchestrator's turn, 3 minutes ago
         | Export delivery history as CSV
         | Dispatchers ask for their delivery history as a file
-        next: git handoff reap
+        next: git handoff retry 87.1 --as orchestrator --reason WHY
 
     87.1  in_progress, lease ran out  issue-manager → prep-agent  medium  13 minutes ago  worker repo: Dispatchers ask for their delivery history as a file
     $ git handoff inbox --as prep-agent
     87.1  in_progress, lease ran out  issue-manager → prep-agent  medium  14 minutes ago  worker repo: Issue written up: Dispatchers ask for t…: Export delivery history as CSV
+    --- stderr
+    keep your work, its time ran out: git handoff retry 87.1 --as prep-agent
     $ git handoff list --issue 87
     87.1  in_progress, lease ran out  issue-manager → prep-agent  medium  15 minutes ago  worker repo: Dispatchers ask for their delivery history as a file
     $ git handoff next 87
     retry: 87.1 is failed (TIMEOUT): its agent was not done in time
     --- stderr
-    next: git handoff next 87 --apply --as orchestrator
+    next: git handoff retry 87.1 --as orchestrator --reason WHY
+      or: git handoff next 87 --apply --as orchestrator
     $ git handoff show 87.1
     87.1 issue-manager → prep-agent: in_progress
       summary   Dispatchers ask for their delivery history as a file
@@ -423,7 +464,7 @@ fn readers_show_an_expired_lease_and_write_nothing() {
     env.assert_sound();
 }
 
-const EXPIRED: &str = "prep-agent: 87.1 timed out: prep-agent was not done in time: its lease ran out at 2026-03-02T09:16:00Z";
+const EXPIRED: &str = "prep-agent: 87.1 timed out: prep-agent was not done in time: its lease ran out at 2026-03-02 09:16:00Z";
 
 /// A lease is over when the time of a step and that of its recording say so.
 #[test]
@@ -530,7 +571,7 @@ fn the_next_write_records_what_is_overdue_first() {
         let message = expired["failure"]["message"].as_str().unwrap();
         assert_eq!(
             message,
-            "prep-agent was not done in time: its lease ran out at 2026-03-02T09:16:00Z"
+            "prep-agent was not done in time: its lease ran out at 2026-03-02 09:16:00Z"
         );
         env.assert_sound();
     }
@@ -696,11 +737,11 @@ fn a_late_holder_is_refused_whatever_became_of_its_work() {
     assert_eq!(env.tip(), before);
     env.assert_sound();
     insta::assert_snapshot!(hints.join("\n"), @"
-    prep-agent no longer holds 87.1: its lease ran out, recorded at 2026-03-02T09:17:00Z
+    prep-agent no longer holds 87.1: its lease ran out, recorded at 2026-03-02 09:17:00Z
       nothing was recorded, so keep your work; `git handoff next 87` says who can give it another attempt
-    prep-agent no longer holds 87.1: its lease ran out, recorded at 2026-03-02T09:17:00Z
+    prep-agent no longer holds 87.1: its lease ran out, recorded at 2026-03-02 09:17:00Z
       nothing was recorded, so keep your work; claim it again: `git handoff claim 87.1`
-    prep-agent no longer holds 87.1: its lease ran out, recorded at 2026-03-02T09:18:00Z
+    prep-agent no longer holds 87.1: its lease ran out, recorded at 2026-03-02 09:18:00Z
       nothing was recorded, so keep your work; `git handoff next 87` says who can give it another attempt
     ");
     // Taken over under the same name: only the token tells the two apart.

@@ -1,7 +1,6 @@
 //! When enough was handed over: limits of an item and of a run, deadlines, cooldowns, cycles, rounds.
 
 use serde_json::{Value, json};
-use test_support::TestEnvironment;
 use test_support::contracts::{Format, opening, sample as pull_request};
 use test_support::tamper::{Ledger, folder, set};
 use test_support::team::{Folder, Refused, refused, states, with_protocol};
@@ -9,6 +8,7 @@ use test_support::time::{
     RESEARCH, TRACE, WRITER, answers, asks, assert_goes_there_and_back, done, limit, own, sample,
     traced,
 };
+use test_support::{Ran, TestEnvironment};
 
 /// The reasons that a request can have.
 const REASONS: [&str; 5] = [
@@ -244,8 +244,8 @@ fn a_run_has_a_deadline() {
     let late = refused(&env, &[], asks(WRITER, "human", &[]));
     assert_eq!(late.says(), (4, "limit_reached"));
     insta::assert_snapshot!(told(&late), @"
-    issue TRACE has reached a limit: its deadline was 2026-03-02T09:15:00Z
-      use another route of the protocol (`git handoff protocol show`), or continue with the open work (`git handoff status TRACE`); a person can raise the limit with `git handoff protocol set delegation limits.deadline_seconds NUMBER`
+    issue TRACE has reached a limit: its deadline was 2026-03-02 09:15:00Z
+      the deadline has passed, so that nothing can be sent but what ends the issue; human gives it more time, `git handoff protocol set delegation limits.deadline_seconds NUMBER`, or ends it: `git handoff cancel TRACE --all --as human --reason WHY`
     ");
     // What is open can still be ended.
     done(&env, &format!("claim {} --as validator", traced(2)));
@@ -287,13 +287,19 @@ fn reviews_go_round_so_often() {
         env.claim("87", "fixer-agent").success();
         env.send(round("fixer-agent-to-reviewer-agent", number))
             .success();
-        env.claim("87", "reviewer-agent").success();
+        // What is nearly used up is told to who begins the work.
+        let used = format!("rounds of changes: {} of 5", number + 1);
+        let next = env.handoff(&["next", "87"]).success();
+        let claimed = env.claim("87", "reviewer-agent").success();
+        let said = |ran: &Ran| ran.stdout.contains(&used);
+        assert_eq!(said(&next), number == 3, "{}", next.shown);
+        assert_eq!(said(&claimed), number >= 3, "{}", claimed.shown);
     }
     let full = refused(&env, &[], round("reviewer-agent-to-fixer-agent", 5));
     assert_eq!(full.says(), (4, "limit_reached"));
     insta::assert_snapshot!(told(&full), @"
     issue 87 has reached a limit: 5 rounds of changes
-      use another route of the protocol (`git handoff protocol show`), or end 87.13, which you hold: `git handoff fail 87.13 --code CODE --message WHY`; then `git handoff next 87` says what follows; a person can raise the limit with `git handoff protocol set issue-to-pr 'limits.rounds.rounds of changes' NUMBER`
+      use another route of the protocol (`git handoff protocol show issue-to-pr`), or end 87.13, which you hold: `git handoff fail 87.13 --code CODE --message WHY`; then `git handoff next 87` says what follows; a person can raise the limit with `git handoff protocol set issue-to-pr 'limits.rounds.rounds of changes' NUMBER`
     ");
     // The other way is open. Failed validations are rounds of their own.
     for number in 0..5 {

@@ -10,13 +10,16 @@ mod acknowledgment;
 mod annotate;
 mod archive;
 mod attention;
+#[cfg(feature = "agents")]
 mod briefing;
 mod checking;
 mod doctor;
+#[cfg(feature = "exchange")]
 mod exchange;
 #[cfg(unix)]
 mod failure_context;
 mod findings;
+mod first_words;
 mod flow;
 mod gate;
 mod gate_changes;
@@ -30,8 +33,10 @@ mod milliseconds;
 mod named_worktree;
 mod on_record;
 mod one_shape;
+mod one_turn;
 mod outcomes;
 mod own_needs;
+#[cfg(feature = "exchange")]
 mod pages;
 mod pause;
 mod people;

@@ -127,6 +127,7 @@ fn every_answer_about_a_handoff_or_an_issue_has_the_same_of_it() {
         ("status", "/handoffs"),
         ("context 90", "/handoffs/0"),
         ("inbox --as prep-agent", "/handoffs"),
+        #[cfg(feature = "agents")]
         ("prime --as prep-agent", "/holds/first/0"),
     ] {
         let words: Vec<&str> = line.split(' ').chain(["--json"]).collect();
@@ -186,5 +187,6 @@ fn every_answer_about_a_handoff_or_an_issue_has_the_same_of_it() {
     assert_eq!(data["handoff"]["to"], "orchestrator");
     let mut known = by_schema();
     known.retain(|name| cfg!(feature = "github") || name != "github comment");
+    known.retain(|name| cfg!(feature = "agents") || name != "prime");
     assert_eq!(asked, known);
 }

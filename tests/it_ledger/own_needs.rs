@@ -84,6 +84,20 @@ fn one_branch_of_several_issues_is_named_and_a_closed_issue_needs_nothing() {
 }
 
 #[test]
+fn the_base_as_an_issues_branch_is_told_and_another_one_can_be_noted() {
+    let env = two();
+    let named = prepared(87).replace("enhancement/87-csv-export", "main");
+    let told = "warning contract.shared main is the base, which work is merged into";
+    let cure = "git handoff annotate 87 --as maintainer --fact branch=VALUE --note WHY";
+    env.handoff_with(&["check", "-"], &named).says(told);
+    env.send(named).success().says(told).says(cure);
+    let note = "annotate 87 --fact branch=csv --note Own --as maintainer";
+    let note: Vec<&str> = note.split(' ').collect();
+    env.handoff(&note).success();
+    env.claim("87.2", "implementer-agent").success().says("csv");
+}
+
+#[test]
 fn a_protocol_that_wants_no_such_warning_gives_none() {
     let env = test_support::time::own("issue-to-pr", |protocol| {
         for fact in ["workspace_path", "port", "branch"] {
@@ -100,6 +114,7 @@ fn a_protocol_that_wants_no_such_warning_gives_none() {
     assert!(!sent.shown.contains("contract.shared"), "{}", sent.shown);
 }
 
+#[cfg(feature = "agents")]
 #[test]
 fn what_does_not_apply_is_counted_and_shown_with_its_reason() {
     let env = two();
@@ -157,7 +172,7 @@ fn a_server_that_ran_has_a_port() {
     $ git handoff send -
     --- stderr
     error: the contract was refused
-      9:3 /handoff/port field.pattern `n/a` must match ^n/a: [^ \\t\\n\\r]
+      9:3 /handoff/port field.pattern `n/a` must be a whole number, or match ^n/a: [^ \\t\\n\\r]
           Port of the development server, from 1 to 65535, or `n/a: ` and the reason; optional if `dev_server` says that there is none
     hint: fix the contract (see `git handoff check FILE`) and send it again
     --- exit 3

@@ -4,7 +4,7 @@ use std::thread;
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
-use test_support::contracts::{opening, prepared};
+use test_support::contracts::opening;
 use test_support::team::with_protocol;
 use test_support::time::sample;
 use test_support::{TestEnvironment, stored_issue};
@@ -109,7 +109,6 @@ fn nobody_is_handed_the_work_of_a_paused_issue() {
     issue 7: open, paused (issue-to-pr, 1 handoff, since 2026-03-02 09:05:00Z)
       title: Export delivery history as CSV
       paused since 2026-03-02 09:07:00Z by orchestrator: closed on GitHub
-      issue_title: Export delivery history as CSV
       issue_url: https://github.com/quayside/parcel-desk/issues/7
       priority: medium
       requirements:
@@ -119,6 +118,8 @@ fn nobody_is_handed_the_work_of_a_paused_issue() {
       type: enhancement
       7.1 is pending with prep-agent
     7.1  pending  issue-manager → prep-agent  medium  9 minutes ago  Dispatchers ask for their delivery history as a file
+    --- stderr
+    next, for orchestrator: git handoff resume 7 --as orchestrator --reason 'the work goes on'
     $ git handoff status
     ledger handoffs at [commit]: 1 pending
     7.1  pending  issue-manager → prep-agent  medium  10 minutes ago  Export delivery history as CSV
@@ -149,11 +150,13 @@ fn nobody_is_handed_the_work_of_a_paused_issue() {
       </requirements>
     </handoff>
     ```
+    --- stderr
+    next, for orchestrator: git handoff resume 7 --as orchestrator --reason 'the work goes on'
     $ git handoff list
     7.1  pending  issue-manager → prep-agent  medium  12 minutes ago  Export delivery history as CSV
     issue 7 is paused since 2026-03-02 09:07:00Z by orchestrator: closed on GitHub
     $ git handoff log --event pause
-    [commit]  2026-03-02 09:07:00Z  orchestrator    7 paused: closed on GitHub
+    [commit]  2026-03-02 09:07:00Z  orchestrator (repo)    7 paused: closed on GitHub
     --- stderr
     the same with git: git log --grep='^Event: pause$' handoffs
     $ git handoff reopen 7 --as prep-agent --reason mine
@@ -198,7 +201,7 @@ fn nobody_is_handed_the_work_of_a_paused_issue() {
         branch: code branch of the work
         workspace_path: path of the workspace
         workspace_type: worktree, in-place or cloud
-        port: port of the development server; leave it out if dev_server says n/a
+        port: port of the development server; leave it out if dev_server says `n/a: ` and why
         validation.dependencies: outcome of installing the dependencies, or why there are none
         validation.build: outcome of the first build and test run
         validation.dev_server: outcome of starting the development server, or `n/a: ` and why there is none
@@ -226,7 +229,12 @@ fn nothing_of_a_paused_issue_needs_anybody() {
     env.handoff(&PAUSE).success();
     assert_eq!(needs(), Some(0));
     for agent in ["prep-agent", "orchestrator", "issue-manager", "maintainer"] {
-        for verb in ["prime", "inbox"] {
+        let verbs = [
+            #[cfg(feature = "agents")]
+            "prime",
+            "inbox",
+        ];
+        for verb in verbs {
             let told = env.handoff(&[verb, "--as", agent]).success().stdout;
             assert!(!told.contains("7.1"), "{verb} {agent}: {told}");
         }
@@ -248,6 +256,7 @@ fn nothing_of_a_paused_issue_needs_anybody() {
     env.assert_sound();
 }
 
+#[cfg(feature = "agents")]
 #[test]
 fn what_is_held_goes_on_and_what_is_sent_waits() {
     let env = with_opening();
@@ -272,7 +281,7 @@ fn what_is_held_goes_on_and_what_is_sent_waits() {
     );
     let branch = ["branch", "-q", "feature/7-export-history"];
     env.git_any(&env.repo(), &branch);
-    let sent = env.send(prepared(7)).success();
+    let sent = env.send(test_support::contracts::prepared(7)).success();
     assert!(
         sent.stderr.contains("git handoff resume 7"),
         "{}",
@@ -390,5 +399,44 @@ fn a_pause_and_a_claim_are_decided_one_after_the_other() {
             }
         }
         env.assert_sound();
+    }
+}
+
+#[test]
+fn a_pause_that_ends_with_another_issue_says_so_in_every_view() {
+    let env = with_opening();
+    for issue in [8, 9] {
+        env.send(opening(issue)).success();
+    }
+    env.claim("7.1", "prep-agent").success();
+    for issue in ["7", "9"] {
+        let set = ["set", issue, "after=8", "--as", "orchestrator"];
+        env.handoff(&[&set[..], &["--reason", "it needs 8"]].concat())
+            .success();
+    }
+    let until = "by orchestrator until issue 8 has ended";
+    for args in [
+        &["status"][..],
+        &["status", "7"],
+        &["list"],
+        &["inbox", "--as", "prep-agent"],
+        #[cfg(feature = "agents")]
+        &["prime", "--as", "prep-agent"],
+        &["show", "7.1"],
+        &["next", "9"],
+        &["claim", "9", "--as", "prep-agent"],
+        &[],
+    ] {
+        env.handoff(args).says(until);
+    }
+    assert_eq!(
+        env.data(&["inbox", "--as", "prep-agent"])["paused"]["7"]["after"],
+        json!(["8"])
+    );
+    #[cfg(feature = "report")]
+    {
+        env.handoff(&["report"]).success();
+        let page = std::fs::read_to_string(env.repo().join("handoff-report.html")).unwrap();
+        assert!(page.contains(until), "{page}");
     }
 }

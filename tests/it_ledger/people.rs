@@ -5,6 +5,7 @@ use test_support::contracts::opening;
 use test_support::exchange::sample;
 use test_support::team::with_protocol;
 
+#[cfg(feature = "agents")]
 #[test]
 fn who_works_is_told_once_of_what_others_change_meanwhile() {
     let env = TestEnvironment::with_ledger();
@@ -79,7 +80,13 @@ fn a_person_is_offered_commands_in_its_own_name() {
         let shown = env.handoff(command).shown;
         assert!(!shown.contains("--as orchestrator"), "{shown}");
     }
-    for command in [&["next", "7"][..], &["inbox"], &["status"], &["prime"]] {
+    for command in [
+        &["next", "7"][..],
+        &["inbox"],
+        &["status"],
+        #[cfg(feature = "agents")]
+        &["prime"],
+    ] {
         let shown = env.handoff(command).shown;
         assert!(
             shown.contains("git handoff answer 7.1 ANSWER --as maintainer"),
@@ -89,6 +96,31 @@ fn a_person_is_offered_commands_in_its_own_name() {
     }
     env.handoff(&["answer", "7.1", "the second", "--as", "maintainer"])
         .success();
+}
+
+#[test]
+fn a_person_who_wants_an_agents_work_is_told_how_to_take_it() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(7)).success();
+    env.git(&env.repo(), &["config", "handoff.agent", "maintainer"]);
+    let reason = ["--reason", "it is stuck"];
+    let take_over = ["claim", "7.1", "--take-over", "--reason", "it is stuck"];
+    for command in [&["claim", "7.1"][..], &take_over] {
+        let refused = env.handoff(command).exits(4);
+        let hint = refused.stderr.split('`').nth(1).unwrap();
+        let command: Vec<&str> = hint.split(' ').skip(2).collect();
+        let command = command
+            .iter()
+            .filter(|word| !["--reason", "WHY"].contains(word));
+        let mut command: Vec<&str> = command.copied().collect();
+        if command.contains(&"--take-over") {
+            command.extend(reason);
+        }
+        command.extend(["--worker", if command.len() > 4 { "robin" } else { "desk" }]);
+        env.handoff(&command).success();
+    }
+    env.handoff(&["show", "7.1"]).success().says("worker robin");
+    env.assert_sound();
 }
 
 #[test]
@@ -137,12 +169,10 @@ fn a_pause_of_all_is_told_to_who_holds_nothing_and_to_who_resumes_one_issue() {
     let lead = ["--as", "orchestrator", "--reason", "a freeze"];
     env.handoff(&[&["pause", "--all"][..], &lead].concat())
         .success();
-    for command in [
-        &["prime", "--as", "fixer-agent"][..],
-        &["--as", "fixer-agent"],
-    ] {
-        env.handoff(command).success().says("all work is paused");
-    }
+    let told = |command: &[&str]| drop(env.handoff(command).success().says("all work is paused"));
+    told(&["--as", "fixer-agent"]);
+    #[cfg(feature = "agents")]
+    told(&["prime", "--as", "fixer-agent"]);
     env.handoff(&[&["resume", "7"][..], &lead].concat())
         .exits(4)
         .says("git handoff resume --all --as orchestrator");
@@ -150,4 +180,36 @@ fn a_pause_of_all_is_told_to_who_holds_nothing_and_to_who_resumes_one_issue() {
     env.handoff(&[&after[..], &lead].concat())
         .success()
         .says("issue 7: unchanged, after is none");
+}
+
+/// Persons act under one agent's name: the worker tells them apart.
+#[test]
+fn the_log_says_who_approved() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init", "--protocol", "review"]).success();
+    env.git(&env.repo(), &["switch", "-q", "-c", "csv"]);
+    let work = ["commit", "-q", "--allow-empty", "-m", "Work"];
+    env.git(&env.repo(), &work);
+    let send = ["send", "--issue", "7", "--to", "reviewer", "--as", "coder"];
+    let set = ["--set", "branch=csv", "--set", "summary=Prints CSV"];
+    env.handoff(&[&send[..], &set].concat()).success();
+    for person in ["ada", "bob"] {
+        let approve = ["approve", "7", "--as", "maintainer", "--worker", person];
+        env.handoff(&approve).success();
+    }
+    let log = ["log", "7", "--event", "approve"];
+    let shown = env.handoff(&log).success().stdout;
+    let lines: Vec<&str> = shown.lines().collect();
+    assert_eq!(lines.len(), 2, "{shown}");
+    for (line, person) in lines.iter().zip(["bob", "ada"]) {
+        assert!(
+            line.contains(&format!("  maintainer ({person})  ")),
+            "{shown}"
+        );
+    }
+    let steps = env.data(&log)["steps"].clone();
+    assert_eq!(
+        (&steps[0]["worker"], &steps[1]["worker"]),
+        (&"bob".into(), &"ada".into())
+    );
 }

@@ -35,7 +35,7 @@ fn a_sender_must_hold_what_it_hands_on() {
     $ git handoff send -
     --- stderr
     error: issue 88 has not been opened yet
-    hint: the first contract of an issue goes from issue-manager to prep-agent; see `git handoff explain not_opened`
+    hint: the first contract of an issue goes from issue-manager to prep-agent: `git handoff send --issue 88 --to prep-agent --as issue-manager`
     --- exit 4
     ");
     assert_eq!(env.tip(), tip);
@@ -229,7 +229,7 @@ fn claiming() {
     --- exit 2
     $ git handoff claim 87.1 --as prep-agent --worker elsewhere
     --- stderr
-    error: 87.1 has been claimed by prep-agent (worker repo) since 2026-03-02T09:13:00Z, until 2026-03-02T13:13:00Z
+    error: 87.1 has been claimed by prep-agent (worker repo) since 2026-03-02 09:13:00Z, until 2026-03-02 13:13:00Z
     hint: claim another: `git handoff claim --next --as prep-agent --worker elsewhere`; only if that worker is gone, take it over: `git handoff claim 87.1 --take-over --reason WHY --as prep-agent --worker elsewhere`
     --- exit 5
     ");
@@ -390,7 +390,7 @@ fn each_change_of_state_is_one_commit_with_its_reason() {
           BuildError: a module is missing (recoverable)
           | serde
           | publish it
-          kept in issues/87/00/87/0001-failure/1: see `git handoff restore 87.1 --attempt 1`
+          kept in issues/87/00/87/0001-failure/1; nothing of the work was kept
       2026-03-02 09:36:00Z retry by prep-agent → pending
           | published
       2026-03-02 09:43:00Z claim by prep-agent → in_progress
@@ -462,7 +462,7 @@ fn what_was_rejected_or_cancelled_may_be_sent_again() {
     $ git handoff claim 87.2 --as implementer-agent
     --- stderr
     error: 87.2 is rejected: `claim` is not possible
-    hint: rejected is final; see `git handoff show 87.2`
+    hint: rejected is final; `git handoff next 87` says how the work goes on
     --- exit 4
     $ git handoff send -
     87.3 prep-agent → implementer-agent: pending
@@ -487,7 +487,6 @@ fn what_was_rejected_or_cancelled_may_be_sent_again() {
     $ git handoff status 87
     issue 87: open (issue-to-pr, 4 handoffs, since 2026-03-02 09:05:00Z)
       title: Export delivery history as CSV
-      issue_title: Export delivery history as CSV
       issue_url: https://github.com/quayside/parcel-desk/issues/87
       priority: medium
       requirements:
@@ -504,6 +503,8 @@ fn what_was_rejected_or_cancelled_may_be_sent_again() {
     87.2  rejected   prep-agent → implementer-agent  medium  6 minutes ago  Workspace ready: no commits on the branch
     87.3  cancelled  prep-agent → implementer-agent  medium  2 minutes ago  Workspace ready: wrong port
     87.4  pending    prep-agent → implementer-agent  medium  1 minute ago   Workspace ready
+    --- stderr
+    next, for implementer-agent: git handoff claim 87.4 --as implementer-agent
     ");
     env.assert_sound();
 }

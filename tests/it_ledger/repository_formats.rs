@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use test_support::contracts::opening;
+#[cfg(feature = "exchange")]
 use test_support::exchange::{exported, import, lived, refused};
 use test_support::remote::assert_whole;
 use test_support::team::at_once;
@@ -20,6 +21,7 @@ fn repository(env: &TestEnvironment, name: &str, format: &str) -> PathBuf {
     repo
 }
 
+#[cfg(feature = "exchange")]
 /// Every line of every file of issues, with its path.
 fn lines(env: &TestEnvironment, repo: &Path) -> String {
     env.git(repo, &["grep", "", "handoffs", "--", "issues", "open"])
@@ -101,6 +103,7 @@ fn a_ledger_of_sha256_is_shared_audited_and_packed() {
     );
 }
 
+#[cfg(feature = "exchange")]
 #[test]
 fn a_ledger_goes_from_one_format_to_the_other_and_back() {
     let env = TestEnvironment::new();
@@ -130,6 +133,7 @@ fn a_ledger_goes_from_one_format_to_the_other_and_back() {
     }
 }
 
+#[cfg(feature = "exchange")]
 #[test]
 fn what_was_kept_of_a_failure_does_not_come_into_another_format() {
     let env = lived("issue-to-pr");

@@ -7,6 +7,7 @@ use std::path::Path;
 use test_support::TestEnvironment;
 use test_support::failure::*;
 use test_support::files::{chmod, write};
+#[cfg(feature = "agents")]
 use test_support::time::assert_goes_there_and_back;
 
 #[test]
@@ -695,6 +696,7 @@ fn a_restored_worktree_is_one_of_gits_own() {
     env.assert_sound();
 }
 
+#[cfg(feature = "agents")]
 #[test]
 fn work_that_is_given_back_is_kept_for_the_next_claim() {
     let env = held();
@@ -720,7 +722,7 @@ fn work_that_is_given_back_is_kept_for_the_next_claim() {
     release(&["--snapshot", "--progress", "3 of 7 tests pass"]).success();
     assert_eq!(env.tip(), tip, "the same again writes nothing");
     env.handoff(&["prime", "--as", AGENT])
-        .says("has kept work (`git handoff restore 87.1 --claim 3`)");
+        .says("has kept work (`git handoff restore 87.1 --claim 3 --worktree DIR`)");
     claim()
         .says("87.1, claim 3 was given back: the context is full")
         .says("work.txt (6 bytes)")
@@ -742,7 +744,7 @@ fn work_that_is_given_back_is_kept_for_the_next_claim() {
     fail(&env, &["--code", "FAILED"]).success();
     retry();
     env.handoff(&["prime", "--as", AGENT])
-        .says("attempt 1 failed: \"out of time\"; what it left: `git handoff restore 87.1 --attempt 1`")
+        .says("attempt 1 failed: \"out of time\"; what it left: `git handoff restore 87.1 --attempt 1 --worktree DIR`")
         .says("attempt 2 failed");
     env.handoff(&["show", "87.1"])
         .says("`git handoff restore 87.1 --claim 4`")
@@ -757,7 +759,7 @@ fn work_that_is_given_back_is_kept_for_the_next_claim() {
                 "next: git -C [root]/{name} switch -c NEW-BRANCH\n"
             ))
             .says(&format!(
-                "next: cd [root]/{name} && git handoff prime --as {AGENT} --worker repo\n"
+                "next: cd [root]/{name} && git handoff prime --as {AGENT} --worker repo\nnext: git -C [root]/repo merge NEW-BRANCH      (once the work is committed there)\n"
             ));
         fs::read_to_string(dir.join("work.txt")).unwrap()
     };

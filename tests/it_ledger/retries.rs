@@ -148,7 +148,7 @@ fn a_delay_is_counted_from_the_failure() {
     insta::assert_snapshot!(early.shown, @"
     $ git handoff claim 87.1 --as prep-agent
     --- stderr
-    error: 87.1 cannot be claimed before 2026-03-02T09:06:40Z
+    error: 87.1 cannot be claimed before 2026-03-02 09:06:40Z
     hint: try again then; `git handoff show 87.1` shows what went wrong
     --- exit 4
     ");
@@ -366,28 +366,28 @@ fn what_is_spent_is_dead_and_keeps_everything() {
       2026-03-02 09:06:00Z claim by prep-agent → in_progress
       2026-03-02 09:08:00Z fail by prep-agent → failed
           FAILED: attempt-0 (recoverable)
-          kept in issues/87/00/87/0001-failure/1: see `git handoff restore 87.1 --attempt 1`
+          kept in issues/87/00/87/0001-failure/1; nothing of the work was kept
       2026-03-02 09:09:00Z retry by orchestrator → pending
       2026-03-02 09:10:00Z claim by prep-agent → in_progress
       2026-03-02 09:12:00Z fail by prep-agent → failed
           FAILED: attempt-1 (recoverable)
-          kept in issues/87/00/87/0001-failure/2: see `git handoff restore 87.1 --attempt 2`
+          kept in issues/87/00/87/0001-failure/2; nothing of the work was kept
       2026-03-02 09:13:00Z retry by orchestrator → pending
       2026-03-02 09:14:00Z claim by prep-agent → in_progress
       2026-03-02 09:16:00Z fail by prep-agent → failed
           FAILED: attempt-2 (recoverable)
-          kept in issues/87/00/87/0001-failure/3: see `git handoff restore 87.1 --attempt 3`
+          kept in issues/87/00/87/0001-failure/3; nothing of the work was kept
       2026-03-02 09:17:00Z retry by orchestrator → pending
       2026-03-02 09:18:00Z claim by prep-agent → in_progress
       2026-03-02 09:20:00Z fail by prep-agent → failed
           FAILED: attempt-3 (recoverable)
-          kept in issues/87/00/87/0001-failure/4: see `git handoff restore 87.1 --attempt 4`
+          kept in issues/87/00/87/0001-failure/4; nothing of the work was kept
       2026-03-02 09:20:00Z exhaust by prep-agent → dead
           | it was retried 3 times, as often as it may be
 
     options
-      retry     git handoff retry 87.1 --as orchestrator --reason WHY
-      terminate git handoff cancel 87.1 --as orchestrator --reason WHY
+      retry     git handoff retry 87.1 --as maintainer --reason WHY
+      terminate git handoff cancel 87.1 --as maintainer --reason WHY
     ");
     env.assert_sound();
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use test_support::{Ran, TestEnvironment};
+use test_support::TestEnvironment;
 
 const PATH: &str = "src/rates.txt";
 
@@ -31,7 +31,8 @@ fn open(env: &TestEnvironment, issue: u32, asks: &str) {
     env.handoff(&args).success();
 }
 
-fn claim(env: &TestEnvironment, issue: u32) -> Ran {
+#[cfg(feature = "agents")]
+fn claim(env: &TestEnvironment, issue: u32) -> test_support::Ran {
     env.claim(&format!("{issue}.1"), "prep-agent").success()
 }
 
@@ -75,13 +76,15 @@ fn an_agent_of_the_same_name_in_another_issue_is_told() {
     env.assert_sound();
 }
 
+#[cfg(feature = "agents")]
 #[test]
 fn who_begins_an_issue_is_told_of_open_ones_that_touch_its_files() {
     let env = TestEnvironment::with_ledger();
     let repo = env.repo();
     fs::create_dir(repo.join("src")).unwrap();
     commit(&env, "rates");
-    let untold = |ran: &Ran| assert!(!ran.shown.contains("claim.same_files"), "{}", ran.shown);
+    let untold =
+        |ran: &test_support::Ran| assert!(!ran.shown.contains("claim.same_files"), "{}", ran.shown);
 
     // Named by its contract.
     open(&env, 7, "Round what src/rates.txt has.");

@@ -40,11 +40,11 @@ fn the_queue_goes_by_a_priority_that_was_set() {
         .success()
         .says("issue 10: unchanged, priority is critical\n");
     env.handoff(&with(&["set", "7", "priority=soon"]))
-        .exits(1)
+        .exits(2)
         .says(
             "known are: critical, high, medium, low; such as `git handoff set 7 priority=critical ",
         );
-    env.handoff(&with(&["set", "7", "colour=red"])).exits(1);
+    env.handoff(&with(&["set", "7", "colour=red"])).exits(2);
     env.handoff(&[
         "set",
         "7",
@@ -54,7 +54,7 @@ fn the_queue_goes_by_a_priority_that_was_set() {
         "--reason",
         "x",
     ])
-    .exits(1);
+    .exits(4);
     let args = [
         "annotate",
         "7",
@@ -83,8 +83,10 @@ fn the_queue_goes_by_a_priority_that_was_set() {
 /// Each refusal names what can be set, and a command that is accepted.
 #[test]
 fn a_protocol_without_priorities_says_what_can_be_set() {
-    let env = TestEnvironment::with_repository();
-    env.handoff(&["init", "--protocol", "review"]).success();
+    let env = test_support::time::own("review", |protocol| {
+        protocol["name"] = "hurry".into();
+        protocol.as_object_mut().unwrap().remove("words");
+    });
     let work = ["send", "--issue", "7", "--to", "reviewer", "--as", "coder"];
     env.git(&env.repo(), &["switch", "-q", "-c", "csv"]);
     env.git(&env.repo(), &["commit", "-q", "--allow-empty", "-m", "CSV"]);
@@ -99,16 +101,16 @@ fn a_protocol_without_priorities_says_what_can_be_set() {
     for (what, told) in [
         (
             "priority=high",
-            "\"high\", of which protocol review has none,",
+            "\"high\", of which protocol hurry has none,",
         ),
         ("branch=x", "\"branch\" can't be set"),
     ] {
-        set(what).exits(1).says(told).says(known);
+        set(what).exits(2).says(told).says(known);
     }
     set("duplicate_of=7")
-        .exits(1)
+        .exits(2)
         .says("names the issue itself");
-    let unknown = set("duplicate_of=9").exits(1);
+    let unknown = set("duplicate_of=9").exits(6);
     assert!(!unknown.shown.contains("case counts"), "{}", unknown.shown);
     set("labels=urgent").success();
 }
@@ -118,7 +120,7 @@ fn an_issue_that_comes_after_another_is_handed_out_once_that_has_ended() {
     let env = with_three();
     env.handoff(&with(&["set", "8", "after=7,10"])).success();
     env.handoff(&with(&["set", "7", "after=8"]))
-        .exits(1)
+        .exits(2)
         .says("after itself");
     lacks(&env.handoff(&["doctor"]), "issue 8");
     // Resuming drops no order.
@@ -169,7 +171,7 @@ fn an_order_that_is_taken_back_lifts_no_other_pause_and_reopens_nothing() {
     none("10").success().says("unchanged");
     env.handoff(&["status", "10"]).says("paused");
     env.handoff(&with(&["cancel", "7", "--all"])).success();
-    none("7").exits(1);
+    none("7").exits(4);
     env.handoff(&["status", "7"]).says("issue 7: cancelled");
 }
 
@@ -193,7 +195,7 @@ fn what_is_set_of_an_issue_is_one_step() {
         .exits(4)
         .says("until issue 7 has ended");
     let set = ["set", "8", "priority=low", "after=99"];
-    env.handoff(&with(&set)).exits(1).says("no issue 99");
+    env.handoff(&with(&set)).exits(6).says("no issue 99");
     assert_eq!(env.data(&["show", "8.1"])["handoff"]["priority"], "high");
     env.handoff(&with(&["cancel", "7", "--all"])).success();
     env.handoff(&["claim", "8.1", "--as", "prep-agent"])
@@ -277,12 +279,37 @@ fn a_running_issue_ends_as_a_duplicate_in_one_command() {
     let why = ["--as", "implementer-agent", "--reason", "so"];
     for link in ["duplicate_of=7", "split_from=7"] {
         let set = ["set", "10", link];
-        env.handoff(&[&set[..], &why].concat()).exits(1);
+        env.handoff(&[&set[..], &why].concat()).exits(4);
     }
     let cancel = ["cancel", "10", "--duplicate-of", "7"];
-    env.handoff(&[&cancel[..], &why].concat()).exits(1);
+    env.handoff(&[&cancel[..], &why].concat()).exits(4);
     assert_eq!(env.tip(), tip);
     env.handoff(&["verify"]).success();
+}
+
+/// Also while nothing is open in it.
+#[test]
+fn a_priority_that_is_set_stays_and_several_refusals_have_one_exit() {
+    let env = with_three();
+    env.handoff(&["cancel", "7.1", "--as", "issue-manager", "--reason", "no"])
+        .success();
+    env.handoff(&with(&["set", "7", "priority=low"]))
+        .success()
+        .says("issue 7: done, priority medium → low");
+    env.handoff(&with(&["set", "7", "priority=low"]))
+        .says("issue 7: unchanged, priority is low");
+    assert_eq!(env.data(&["status", "7"])["known"]["priority"], "low");
+    env.handoff(&with(&["set", "7", "8", "priority=soon"]))
+        .exits(2)
+        .says("2 of 2 changes refused");
+    let link = env.handoff(&with(&["set", "8", "10", "duplicate_of=7"]));
+    link.success()
+        .says("issue 7: noted that issue 8 is a duplicate of this one")
+        .says("git handoff cancel ISSUE --duplicate-of 7");
+    env.handoff(&with(&["set", "8", "99", "labels=csv"]))
+        .exits(1)
+        .says("1 of 2 changes refused");
+    env.assert_sound();
 }
 
 #[test]
@@ -366,15 +393,15 @@ fn a_link_to_itself_is_refused_and_one_is_taken_back() {
     let env = with_three();
     let set = |words: &[&'static str]| env.handoff(&with(&[&["set"], words].concat()));
     set(&["8", "duplicate_of=8"])
-        .exits(1)
+        .exits(2)
         .says("duplicate_of=8 of issue 8 names the issue itself");
-    let unknown = set(&["8", "split_from=77"]).exits(1);
+    let unknown = set(&["8", "split_from=77"]).exits(6);
     lacks(&unknown.says("there is no issue 77"), "case counts");
     set(&["8", "split_into=7"])
-        .exits(1)
+        .exits(2)
         .says("git handoff set 7 split_from=8");
     set(&["8", "duplicate_of=7"]).success();
-    set(&["7", "duplicate_of=8"]).exits(1).says("lead back");
+    set(&["7", "duplicate_of=8"]).exits(2).says("lead back");
     set(&["8", "duplicate_of=none"])
         .success()
         .says("issue 8: done, duplicate_of 7 → none  commit ");
@@ -391,7 +418,7 @@ fn a_link_to_itself_is_refused_and_one_is_taken_back() {
         .says("\"priority\" is given two values");
     let why = ["--as", "implementer-agent", "--reason", "so"];
     env.handoff(&[&["set", "7", "priority=low"][..], &why].concat())
-        .exits(1)
+        .exits(4)
         .says("implementer-agent cannot set priority of issue 7");
     env.handoff(&["verify"]).success();
 }

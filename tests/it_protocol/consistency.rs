@@ -226,3 +226,80 @@ fn a_rule_is_enforced_or_off_as_the_protocol_says() {
         env.assert_sound();
     }
 }
+
+/// A constant on either side of a comparison: the finding begins with the contract's own field.
+#[test]
+fn a_finding_about_a_constant_names_the_field() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["protocol", "new", "pair", "--agents", "a,b"])
+        .success();
+    let folder = test_support::team::Folder::new(&env, "repo/pair");
+    folder.edit("schemas/a-to-b.schema.json", |schema| {
+        schema["properties"]["score"] = json!({"type": "integer"});
+        schema["properties"]["findings"] = json!({"type": "array", "items": {"type": "string"}});
+    });
+    folder.define(|definition| {
+        let compared = [
+            json!({"at_most": [3, "/score"]}),
+            json!({"at_most": ["/score", 1]}),
+            json!({"at_most": [4, "/findings/*|count"]}),
+            json!({"same": ["/score", 9]}),
+            json!({"subset_of": ["/findings", "text:none"]}),
+            json!({"subset_of": ["text:all", "/findings"]}),
+            json!({"distinct": ["text:one", "/findings"]}),
+        ];
+        let rules = compared.iter().enumerate().map(|(i, compare)| {
+            json!({"name": format!("rule-{i}"), "policy": "warn", "of": ["a-to-b"], "compare": compare})
+        });
+        definition["consistency"] = rules.collect();
+    });
+    env.handoff(&["init", "--protocol", "./pair"]).success();
+    let contract = json!({"issue": "7", "from": "a", "to": "b", "status": "success", "summary": "x", "score": 2,
+        "findings": ["one", "two"]});
+    let sent = env.handoff_with(&["send", "-", "--json"], contract.to_string());
+    let warnings = sent.success().json()["data"]["warnings"].take();
+    let told = warnings.as_array().unwrap().iter();
+    let told: Vec<&str> = told.map(|one| one["message"].as_str().unwrap()).collect();
+    insta::assert_snapshot!(told.join("\n"), @r#"
+    `score` is 2, and must be at least 3 (rule `rule-0`)
+    `score` is 2, and must be at most 1 (rule `rule-1`)
+    `findings/*` (count) is 2, and must be at least 4 (rule `rule-2`)
+    `score` is 2, and must be 9 here (rule `rule-3`)
+    `findings` has "one", "two", and must have only "none" (rule `rule-4`)
+    `findings` is ["one","two"], and must have "all" (rule `rule-5`)
+    `findings` is "one" (rule `rule-6`)
+    "#);
+}
+
+/// A count is compared although an item is wrong, unless the item may explain it.
+#[test]
+fn a_wrong_item_hides_no_wrong_count() {
+    let env = TestEnvironment::with_ledger();
+    sent(&env, &[OPENING, PREPARED, BUILT]);
+    let severity = ("/blocking_issues/0/severity", json!("fatal"));
+    for (count, is_told) in [(0, false), (1, false), (2, true)] {
+        let count = ("/critical_count", json!(count));
+        let said: Refused = refused(&env, &[], contract(CHANGES, &[count, severity.clone()]));
+        let told = said
+            .findings
+            .iter()
+            .any(|found| found.contains("`critical-findings`"));
+        assert_eq!(told, is_told, "{:?}", said.findings);
+        assert!(
+            said.findings.iter().any(|found| found.contains("fatal")),
+            "{:?}",
+            said.findings
+        );
+        assert_eq!(
+            said.findings.len(),
+            1 + usize::from(is_told),
+            "{:?}",
+            said.findings
+        );
+    }
+    // Another fault of an item does not change how many there are.
+    let text = ("/blocking_issues/0/description", json!(""));
+    let count = ("/critical_count", json!(0));
+    let said: Refused = refused(&env, &[], contract(CHANGES, &[count, text]));
+    assert_eq!(said.findings.len(), 2, "{:?}", said.findings);
+}

@@ -216,8 +216,9 @@ fn each_action_is_advised_with_its_reason() {
         issues/87/00/87/0001-issue-manager-to-prep-agent.xml
         issues/87/00/87/0001-failure/4
     --- stderr
-    next: git handoff show 87.1
-      or: git handoff next 87 --apply --as maintainer
+    next: git handoff retry 87.1 --as maintainer --reason WHY
+      or: git handoff cancel 87.1 --as maintainer --reason WHY
+      or: git handoff show 87.1
     $ git handoff next 87
     escalate: 87.1 is failed (FAILED): its agent does not say that another attempt may succeed
       prep-agent: broken
@@ -225,8 +226,9 @@ fn each_action_is_advised_with_its_reason() {
         issues/87/00/87/0001-issue-manager-to-prep-agent.xml
         issues/87/00/87/0001-failure/1
     --- stderr
-    next: git handoff show 87.1
-      or: git handoff next 87 --apply --as maintainer
+    next: git handoff retry 87.1 --as maintainer --reason WHY
+      or: git handoff cancel 87.1 --as maintainer --reason WHY
+      or: git handoff show 87.1
     $ git handoff next weir
     terminate: weir.1 is dead (FAILED): the work failed as often as it may
       MetaGPT: unreadable

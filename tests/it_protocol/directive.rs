@@ -315,14 +315,19 @@ fn a_person_sees_what_is_asked_and_the_answer_goes_back_to_the_agent_that_lacked
     sent(&env, blocked.to_string());
     run(&env, "claim ferry-71.3 --as MetaGPT");
     sent(&env, decision("design-1", "USER", "ask").to_string());
-    for line in ["inbox --as USER", "prime --as USER"] {
+    let lines = [
+        "inbox --as USER",
+        #[cfg(feature = "agents")]
+        "prime --as USER",
+    ];
+    for line in lines {
         let shown = run(&env, line).stdout;
         assert!(shown.contains(QUESTION), "{line}: {shown}");
     }
     let claimed = run(&env, "claim --next --as USER").stdout;
     assert!(claimed.contains(QUESTION), "{claimed}");
-    let held = run(&env, "prime --as USER").stdout;
-    assert!(held.contains(QUESTION), "{held}");
+    #[cfg(feature = "agents")]
+    run(&env, "prime --as USER").says(QUESTION);
 
     sent(&env, answer("design-1").to_string());
     run(&env, "claim --next --as MetaGPT");
@@ -471,6 +476,7 @@ fn after_the_third_retry_no_other_is_offered() {
         "status",
         "show",
         "inbox --as MetaGPT",
+        #[cfg(feature = "agents")]
         "prime --as MetaGPT",
     ] {
         let line = match view {
@@ -561,10 +567,6 @@ fn a_claim_brings_everything_to_begin_with() {
       held until 2026-03-02 13:08:00Z, token 1, worker repo
       commit [commit]
       your part: Writes architecture, patterns and specifications
-
-    the work
-      assumptions:
-        - assumption: The pier floats; validated: false; risk: high
 
     ```json
     {"handoff_id":"research-1","from_agent":"MetaGPT","to_agent":"DesignGPT","timestamp":"2026-03-02T08:10:00Z","decision":"advance","rationale":"research-1 was read: advance","session_id":"meta-1"}

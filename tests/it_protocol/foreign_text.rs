@@ -97,11 +97,14 @@ fn no_view_shows_foreign_lines_or_hides_text() {
         #[cfg(feature = "report")]
         "report --output report.html",
         "verify",
+        #[cfg(feature = "agents")]
         "prime --as implementer-agent",
+        #[cfg(feature = "agents")]
         "prime --as orchestrator",
         "restore 7.2",
         "claim 7.2 --as implementer-agent",
         "status 7",
+        #[cfg(feature = "agents")]
         "prime --as implementer-agent",
         "block 7.2 --as implementer-agent --reason @ --needs key",
         "status",

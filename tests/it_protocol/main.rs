@@ -20,7 +20,7 @@ mod foreign_text;
 mod loosened;
 mod mutations;
 mod new_protocol;
-#[cfg(feature = "report")]
+#[cfg(all(feature = "agents", feature = "report"))]
 mod one_view;
 mod other_names;
 #[cfg(unix)]
@@ -28,7 +28,7 @@ mod own_protocol;
 mod printed_commands;
 mod protocol_claims;
 mod protocol_faults;
-#[cfg(feature = "trial")]
+#[cfg(all(feature = "agents", feature = "trial"))]
 mod protocol_trial;
 mod protocols;
 mod recognition;

@@ -293,8 +293,11 @@ fn what_cannot_be_made_is_refused_with_a_way_on() {
     --- stderr
     error: own would not be sound
       20:14 /contracts/2/type protocol.duplicate contract type `a-to-b-to-c` is defined twice
+          remove one
       27:48 /routes/2/contracts protocol.route a contract of type `a-to-b-to-c` can't name `a-to-b`: schemas/a-to-b-to-c.schema.json lists others at `/from`
+          add `a-to-b` there, or correct the route
       27:48 /routes/2/contracts protocol.route a contract of type `a-to-b-to-c` can't name `c`: schemas/a-to-b-to-c.schema.json lists others at `/to`
+          add `c` there, or correct the route
     hint: nothing was written; use other names, or `git handoff protocol copy` and an editor
     --- exit 1
     "#);

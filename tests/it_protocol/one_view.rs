@@ -82,7 +82,8 @@ fn a_person_learns_from_every_view_what_was_escalated() {
         .says("critical needs-person: needs_person is 1, not below 1 (issue-to-pr)");
     // `show` offers what `next` does, to the same person.
     let next = env.data(&["next", "7"]);
-    let commands = &next["commands"].as_array().unwrap()[1..];
+    let (show, commands) = next["commands"].as_array().unwrap().split_last().unwrap();
+    assert_eq!(show, "git handoff show 7.1");
     let show = env.data(&["show", "7.1"]);
     let options = show["options"].as_array().unwrap().iter();
     let options: Vec<&Value> = options.map(|option| &option["command"]).collect();
@@ -246,7 +247,7 @@ fn that_the_base_branch_is_not_known_is_said() {
     let send = "send --issue 7 --to reviewer-agent --as implementer-agent --set summary=s --set tests_added=1 \
         --set coverage=80% --set pr_number=5 --set pr_url=https://github.com/quayside/parcel-desk/pull/5";
     let words: Vec<&str> = send.split_whitespace().collect();
-    let why = format!("the branch that {branch} is merged into is not known here");
+    let why = format!("the base of {branch}, which it is merged into, is not known here");
     env.handoff(&words)
         .exits(3)
         .says(&why)

@@ -33,12 +33,14 @@ fn each_command_takes_an_agents_other_name() {
         broken_down,
         GUARDIAN,
         &[
+            #[cfg(feature = "agents")]
             "prime --as AGENT",
             "inbox --as AGENT",
             "wait --inbox --as AGENT",
             #[cfg(feature = "notify")]
             "notify --for AGENT --exec cat --once",
             "claim --next --as AGENT",
+            #[cfg(feature = "agents")]
             "prime --as AGENT",
             "inbox --as AGENT --json",
             "extend environment.3 --as AGENT",
@@ -105,6 +107,7 @@ fn a_name_that_is_an_agents_own_elsewhere_is_not_another_name() {
     };
     let lines = [
         "claim --next --as AGENT",
+        #[cfg(feature = "agents")]
         "prime --as AGENT",
         "inbox --as AGENT",
         "list --agent AGENT",

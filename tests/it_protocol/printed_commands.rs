@@ -91,7 +91,9 @@ fn no_printed_command_runs_a_name_in_it() {
             &["--branch", name, "status"],
             &["show", "87.2"],
             &["next", "87"],
+            #[cfg(feature = "agents")]
             &["prime", "--as", "implementer-agent"],
+            #[cfg(feature = "agents")]
             &["prime", "--as", "reviewer-agent", "--branch", name],
             &["init", "--protocol", name],
             &["init", "--remote", name],

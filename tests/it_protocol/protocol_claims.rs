@@ -101,11 +101,11 @@ fn each_fault_is_told_with_its_place() {
     /contracts/2/claims = {"files_changed":"files_changed"}
       protocol.pointer /contracts/2/claims/files_changed: `files_changed` is not a JSON Pointer to a field, such as /from
     /contracts/2/claims = {"files_changed":"/files"}
-      protocol.unknown_field /contracts/2/claims/files_changed: `/files` is a field that the schema does not have
+      protocol.unknown_field /contracts/2/claims/files_changed: `/files` is a field that schemas/implementer-agent-to-reviewer-agent.schema.json does not have
     /contracts/2/claims = {"files_changed":"/summary"}
       protocol.field_type /contracts/2/claims/files_changed: `/summary` is not of the type integer or number or array
     /contracts/2/claims = {"commits":{"list":"/commits","id":"/id"}}
-      protocol.unknown_field /contracts/2/claims/commits/id: `/commits/0/id` is a field that the schema does not have
+      protocol.unknown_field /contracts/2/claims/commits/id: `/commits/0/id` is a field that schemas/implementer-agent-to-reviewer-agent.schema.json does not have
     /contracts/2/claims = {"commits":{"list":"/branch"}}
       protocol.field_type /contracts/2/claims/commits/list: `/branch` is not of the type array
     /contracts/2/claims = {"tests":{}}
@@ -129,7 +129,7 @@ fn each_fault_is_told_with_its_place() {
     /agents/2/paths = ["src/[ab"]
       protocol.paths /agents/2/paths/0: `src/[ab` is not a path pattern: invalid range pattern
     /agents/2/paths = "src"
-      protocol.syntax /agents/2/paths: invalid type: string "src", expected a sequence
+      protocol.syntax /agents/2/paths: invalid type: string "src", expected a list, in brackets
     "#);
 }
 

@@ -436,7 +436,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
     issue-to-pr /contracts/0/fields = {"at":"when"}
       protocol.pointer /contracts/0/fields/at: `when` is not a JSON Pointer to a field, such as /from
     issue-to-pr /agents/1/id = "issue-manager"
-      protocol.duplicate /agents/1/id: agent `issue-manager` is defined twice
+      protocol.duplicate /agents/1/id: `issue-manager` is another agent's name or alias already
       protocol.unknown_agent /routes/0/to: no agent is called `prep-agent`
       protocol.unknown_agent /routes/1/from: no agent is called `prep-agent`
       protocol.unknown_agent /github/rules/2/do/send/to: no agent is called `prep-agent`
@@ -449,13 +449,13 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
     issue-to-pr /contracts/1/type = "error"
       protocol.duplicate /contracts/8/type: contract type `error` is defined twice
       protocol.unknown_type /routes/1/contracts/0: no contract type is called `prep-agent-to-implementer-agent`
-      protocol.unknown_field /consistency/10: no schema has a field `/validation/build`
-      protocol.unknown_field /consistency/11: no schema has a field `/validation/dev_server`
-      protocol.unknown_field /consistency/9: no schema has a field `/validation/dependencies`
+      protocol.unknown_field /consistency/10/compare/same/0: no schema has a field `/validation/build`
+      protocol.unknown_field /consistency/11/compare/same/0: no schema has a field `/validation/dev_server`
+      protocol.unknown_field /consistency/9/compare/same/0: no schema has a field `/validation/dependencies`
       protocol.unknown_field /facts/port/last/0: no schema has a field `/port`
       protocol.unknown_field /facts/workspace_path/last/0: no schema has a field `/workspace_path`
       protocol.unknown_field /facts/workspace_type/last/0: no schema has a field `/workspace_type`
-      protocol.unreachable_state /contracts/1/outcome: no contract of type `error` can have the status `skipped`
+      protocol.unreachable_state /contracts/1/outcome/skipped: no contract of type `error` can have the status `skipped`
       protocol.unreachable_state /words/status/ready: no contract can have the status `ready`, so that completed is not reached by it
       protocol.unknown_type /requirements/approved-by-person/shown_by/1: no contract type is called `prep-agent-to-implementer-agent`
     issue-to-pr /contracts/0/root = "hand off"
@@ -481,7 +481,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.unknown_agent /contracts/9/implied_to: no agent is called `nobody`
     issue-to-pr /contracts/8/outcome = {"gone":"fail"}
       protocol.unknown_status /contracts/8/outcome: `gone` is not a word in `words.status`
-      protocol.unreachable_state /contracts/8/outcome: no contract of type `error` can have the status `gone`
+      protocol.unreachable_state /contracts/8/outcome/gone: no contract of type `error` can have the status `gone`
     issue-to-pr /requirements/approved/shown_by = []
       protocol.requirement /requirements/approved/shown_by: neither a contract nor an approval can show it
     issue-to-pr /requirements/approved/status = ["fine"]
@@ -571,39 +571,37 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
     issue-to-pr /fields/branch = "/bough"
       protocol.unknown_field /fields/branch: no schema has a field `/bough`
     issue-to-pr /contracts/0/fields = {"at":"/moment"}
-      protocol.unknown_field /contracts/0/fields/at: `/moment` is a field that the schema does not have
+      protocol.unknown_field /contracts/0/fields/at: `/moment` is a field that schemas/issue-manager-to-prep-agent.schema.json does not have
     issue-to-pr /contracts/0/when = {"/colour":"red"}
-      protocol.unknown_field /contracts/0/when: `/colour` is a field that the schema does not have
+      protocol.unknown_field /contracts/0/when: `/colour` is a field that schemas/issue-manager-to-prep-agent.schema.json does not have
     issue-to-pr /contracts/8/summary = "/error/text"
-      protocol.unknown_field /contracts/8/summary: `/error/text` is a field that the schema does not have
+      protocol.unknown_field /contracts/8/summary: `/error/text` is a field that schemas/error.schema.json does not have
     issue-to-pr /contracts/8/failure/code = "/error/code"
-      protocol.unknown_field /contracts/8/failure: `/error/code` is a field that the schema does not have
+      protocol.unknown_field /contracts/8/failure: `/error/code` is a field that schemas/error.schema.json does not have
     issue-to-pr /facts/branch = {"last":["/branch","/bough"]}
       protocol.unknown_field /facts/branch/last/1: no schema has a field `/bough`
     issue-to-pr /contracts/8/outcome = {"ready":"fail"}
-      protocol.unreachable_state /contracts/8/outcome: no contract of type `error` can have the status `ready`
+      protocol.unreachable_state /contracts/8/outcome/ready: no contract of type `error` can have the status `ready`
     issue-to-pr /words/status/parked = "blocked"
       protocol.unreachable_state /words/status/parked: no contract can have the status `parked`, so that blocked is not reached by it
     issue-to-pr /contracts/0/fields = {"from":"/sender"}
-      protocol.unknown_field /contracts/0/fields/from: `/sender` is a field that the schema does not have
+      protocol.unknown_field /contracts/0/fields/from: `/sender` is a field that schemas/issue-manager-to-prep-agent.schema.json does not have
     orchestrator-specialist /contracts/0/named_schemas/0/data = "data"
       protocol.pointer /contracts/0/named_schemas/0/data: `data` is not a JSON Pointer to a field, such as /from
     orchestrator-specialist /contracts/0/named_schemas/0/schema = "/input/form"
-      protocol.unknown_field /contracts/0/named_schemas/0/schema: `/input/form` is a field that the schema does not have
+      protocol.unknown_field /contracts/0/named_schemas/0/schema: `/input/form` is a field that schemas/request.schema.json does not have
     orchestrator-specialist /contracts/0/expects/artifact_type = "type"
       protocol.pointer /contracts/0/expects/artifact_type: `type` is not a JSON Pointer to a field, such as /from
     orchestrator-specialist /contracts/0/expects/destination = "/expected_output/place"
-      protocol.unknown_field /contracts/0/expects/destination: `/expected_output/place` is a field that the schema does not have
+      protocol.unknown_field /contracts/0/expects/destination: `/expected_output/place` is a field that schemas/request.schema.json does not have
     orchestrator-specialist /contracts/1/artifacts/path = "path"
       protocol.pointer /contracts/1/artifacts/path: `path` is not a JSON Pointer to a field, such as /from
     orchestrator-specialist /contracts/1/artifacts/list = "/outputs"
-      protocol.unknown_field /contracts/1/artifacts/list: `/outputs` is a field that the schema does not have
-      protocol.unknown_field /contracts/1/artifacts/path: `/outputs/0/output/artifact_path` is a field that the schema does not have
-      protocol.unknown_field /contracts/1/artifacts/type: `/outputs/0/output/artifact_type` is a field that the schema does not have
+      protocol.unknown_field /contracts/1/artifacts/list: `/outputs` is a field that schemas/response.schema.json does not have
     orchestrator-specialist /contracts/0/max_retries = "retries"
       protocol.pointer /contracts/0/max_retries: `retries` is not a JSON Pointer to a field, such as /from
     orchestrator-specialist /contracts/0/max_retries = "/retry_policy/most"
-      protocol.unknown_field /contracts/0/max_retries: `/retry_policy/most` is a field that the schema does not have
+      protocol.unknown_field /contracts/0/max_retries: `/retry_policy/most` is a field that schemas/request.schema.json does not have
     orchestrator-specialist /words/errors/VALIDATION_FAILED/runs = ["SIGNAL"]
       protocol.duplicate /words/errors/VALIDATION_FAILED/runs/0: `SIGNAL` has a code already
     orchestrator-specialist /limits/longest_run_seconds = 0
@@ -617,30 +615,30 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
     task-breakdown /contracts/1/tasks/groups = "groups"
       protocol.pointer /contracts/1/tasks/groups: `groups` is not a JSON Pointer to a field, such as /from
     task-breakdown /contracts/1/tasks/parent = "/data/parent"
-      protocol.unknown_field /contracts/1/tasks/parent: `/data/parent` is a field that the schema does not have
+      protocol.unknown_field /contracts/1/tasks/parent: `/data/parent` is a field that schemas/planning-to-execution.schema.json does not have
     task-breakdown /fields/new_issue = "/data/none"
       protocol.unknown_field /fields/new_issue: no schema has a field `/data/none`
     delegation /contracts/1/critical_inputs/at = "open"
       protocol.pointer /contracts/1/critical_inputs/at: `open` is not a JSON Pointer to a field, such as /from
     delegation /contracts/1/critical_inputs/at = "/open"
-      protocol.unknown_field /contracts/1/critical_inputs/at: `/open` is a field that the schema does not have
+      protocol.unknown_field /contracts/1/critical_inputs/at: `/open` is a field that schemas/response.schema.json does not have
     delegation /contracts/2/agents = ["who"]
       protocol.pointer /contracts/2/agents/0: `who` is not a JSON Pointer to a field, such as /from
     delegation /contracts/2/agents = ["/who"]
-      protocol.unknown_field /contracts/2/agents/0: `/who` is a field that the schema does not have
+      protocol.unknown_field /contracts/2/agents/0: `/who` is a field that schemas/decision.schema.json does not have
     delegation /contracts/1/answers = ["letter"]
       protocol.unknown_type /contracts/1/answers/0: no contract type is called `letter`
     directive /contracts/0/actions = "actions"
       protocol.pointer /contracts/0/actions: `actions` is not a JSON Pointer to a field, such as /from
     directive /contracts/0/actions = "/deeds"
-      protocol.unknown_field /contracts/0/actions: `/deeds` is a field that the schema does not have
+      protocol.unknown_field /contracts/0/actions: `/deeds` is a field that schemas/handoff.schema.json does not have
     directive /contracts/1/after = {"/verdict":{}}
-      protocol.unknown_field /contracts/1/after: `/verdict` is a field that the schema does not have
+      protocol.unknown_field /contracts/1/after: `/verdict` is a field that schemas/evaluation.schema.json does not have
     directive /agents/3/kind = "specialist"
       protocol.action /contracts/0/actions: no agent is of the kind to whom work goes after a violation
       protocol.route /routes/0/via: `MetaGPT` is of kind `specialist`: only an orchestrator has to decide first, and there is none
     directive /contracts/0/artifacts/path = "/where"
-      protocol.unknown_field /contracts/0/artifacts/path: `/produced_artifacts/0/where` is a field that the schema does not have
+      protocol.unknown_field /contracts/0/artifacts/path: `/produced_artifacts/0/where` is a field that schemas/handoff.schema.json does not have
     "#);
 }
 
@@ -686,9 +684,9 @@ fn every_fault_of_a_protocols_files_is_told() {
     schemas/request.schema.json = nothing: 1 protocol_faults
       protocol.missing_file /contracts/0/schema: no file schemas/request.schema.json describes it
     schemas/request.schema.json = {: 1 protocol_faults
-      protocol.schema schemas/request.schema.json: it is not JSON: EOF while parsing an object at line 1 column 1
+      protocol.schema schemas/request.schema.json: it is not JSON: EOF while parsing an object
     schemas/request.schema.json = {"type": "thing"}: 1 protocol_faults
-      protocol.schema schemas/request.schema.json: the schema is not valid at `/type`: value is not valid under any of the schemas listed in the 'a…
+      protocol.schema schemas/request.schema.json: `thing` is not a type of JSON Schema
     schemas/request.schema.json = {"$ref": "#/$defs/gone"}: 1 protocol_faults
       protocol.schema schemas/request.schema.json: the schema cannot be followed: the reference `#/$defs/gone` does not lead to a place in this schema
     schemas/tech-stack.schema.json = nothing: 1 protocol_faults
@@ -696,11 +694,11 @@ fn every_fault_of_a_protocols_files_is_told() {
     schemas/tech-stack.schema.json = []: 1 protocol_faults
       protocol.schema schemas/tech-stack.schema.json: a schema is a JSON object
     schemas/react-specialist.input.schema.json = no: 1 protocol_faults
-      protocol.schema schemas/react-specialist.input.schema.json: it is not JSON: expected ident at line 1 column 2
+      protocol.schema schemas/react-specialist.input.schema.json: it is not JSON: expected ident
     templates/request.json = nothing: 1 protocol_faults
       protocol.missing_file /contracts/0/template: there is no file templates/request.json
     templates/request.json = {: 1 protocol_faults
-      protocol.template templates/request.json: it is not JSON: EOF while parsing an object at line 1 column 1
+      protocol.template templates/request.json: it is not JSON: EOF while parsing an object
     protocol.json = {"format": 1, "name": "x"}: 1 protocol_faults
       protocol.syntax: missing field `version`
       protocol.syntax: missing field `title`
@@ -715,13 +713,17 @@ fn every_fault_of_a_protocols_files_is_told() {
     folder.remove("schemas/error.xsd");
     folder.remove("templates/error.json");
     let told = env.handoff(&["protocol", "check", &folder.path()]).exits(1);
-    insta::assert_snapshot!(told.shown, @"
+    insta::assert_snapshot!(told.shown, @r#"
     $ git handoff protocol check [root]/xml
     [root]/xml: 2 faults
       46:5 /contracts/8/template protocol.missing_file there is no file templates/error.json
+          write the contract there as JSON, with "{{fill: what belongs here}}" for each field
       46:276 /contracts/8/xsd protocol.missing_file there is no file schemas/error.xsd
+          add the file
+    --- stderr
+    next: correct it, then git handoff protocol check [root]/xml
     --- exit 1
-    ");
+    "#);
 }
 
 /// "Define output handoff schemas (success, failure, blocked)" of an agent that is added: one whose error
@@ -788,7 +790,7 @@ fn faults_of_every_kind_are_told_in_one_run() {
     protocol.syntax /colour: unknown field `colour`
     protocol.unknown_agent /routes/1/to: no agent is called `nobody`
     protocol.missing_file /contracts/8/schema: no file schemas/error.schema.json describes it
-    protocol.schema schemas/workflow-complete.schema.json: it is not JSON: EOF while parsing an object at line 1 column 1
+    protocol.schema schemas/workflow-complete.schema.json: it is not JSON: EOF while parsing an object
     protocol.missing_file /contracts/9/template: there is no file templates/workflow-complete.json
     "#);
     // Its place in the file is told, too.
@@ -817,10 +819,51 @@ fn faults_of_files_are_told_without_a_definition() {
     let args = ["protocol", "check", &folder.path(), "--json"];
     let findings = Refused::of(&env.handoff(&args)).findings;
     insta::assert_snapshot!(findings.join("\n"), @"
-    protocol.syntax: EOF while parsing an object
-    protocol.schema schemas/request.schema.json: it is not JSON: trailing characters at line 1 column 3
+    protocol.syntax protocol.json: it is not JSON: EOF while parsing an object
+    protocol.schema schemas/request.schema.json: it is not JSON: trailing characters
     protocol.template templates/request.json: it is not an object
     ");
+}
+
+/// A pointer that is relative to an entry of a list: what the entries have is offered.
+#[test]
+fn an_unknown_field_of_an_entry_is_told_with_those_of_the_entries() {
+    let env = TestEnvironment::new();
+    let folder = Folder::copy(&env, "issue-to-pr", "raised");
+    let definition = folder.read("protocol.json");
+    let types = definition["contracts"].as_array().unwrap();
+    let i = types.iter().position(|kind| kind["raises"].is_object());
+    let at = format!("/contracts/{}/raises/severity", i.unwrap());
+    folder.define(|definition| change(definition, &at, &json!("/weight")));
+    env.handoff(&["protocol", "check", &folder.path()])
+        .exits(1)
+        .says(&format!("{at} protocol.unknown_field"))
+        .says("use one of `");
+}
+
+/// One file, and several keywords with values of a wrong type.
+#[test]
+fn every_fault_of_a_schema_is_told() {
+    let env = TestEnvironment::new();
+    let folder = Folder::copy(&env, "delegation", "broken");
+    let schema = r#"{
+  "type": "objekt",
+  "required": "issue",
+  "properties": [],
+  "allOf": [{"minLength": -1}]
+}"#;
+    folder.write("schemas/request.schema.json", schema);
+    let checked = env.handoff(&["protocol", "check", &folder.path()]).exits(1);
+    let told = checked
+        .shown
+        .lines()
+        .filter(|line| line.contains("protocol.schema"));
+    insta::assert_snapshot!(told.collect::<Vec<_>>().join("\n"), @r#"
+    2:11 schemas/request.schema.json protocol.schema `objekt` is not a type of JSON Schema
+    3:15 schemas/request.schema.json protocol.schema the schema is not valid at `/required`: value is not of type "array"
+    4:17 schemas/request.schema.json protocol.schema the schema is not valid at `/properties`: value is not of type "object"
+    5:27 schemas/request.schema.json protocol.schema the schema is not valid at `/allOf/0/minLength`: value is less than the minimum of 0
+    "#);
 }
 
 /// A pattern that takes any time, and roles that could look like the program's own lines.
@@ -887,7 +930,7 @@ fn rules_that_contradict_each_other_are_told_with_both_places() {
         vec!["init", "--protocol", &path],
     ] {
         env.handoff(&args).says("protocol.contradiction rule `resolved-leaves-something` contradicts another, so that no `/unresolved/*|count` in a contract of type `response` obeys both: `resolved-leaves-nothing`, in line ")
-            .says("git handoff protocol test FOLDER");
+            .says("change what it says, or where it applies");
     }
 }
 
@@ -937,6 +980,58 @@ fn mistakes_of_an_author_are_told_with_what_is_meant() {
     env.handoff(&["protocol", "check", &folder.path()])
         .exits(1)
         .says("/consistency/0/compare/same/1 protocol.unknown_field `/commits` is a field that no contract of type review has, so that rule `one` never applies");
+}
+
+/// What a new author gets wrong first, in one protocol.
+#[test]
+fn what_nobody_can_send_or_meet_is_a_fault() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["protocol", "new", "pair", "--agents", "a,b"])
+        .success();
+    let folder = Folder::new(&env, "repo/pair");
+    let check = ["protocol", "check", "./pair"];
+    folder.define(|definition| {
+        definition["words"]["status"]["wanted"] = json!("pending");
+        definition["requirements"] = json!({"done": {"title": "It was done",
+            "shown_by": ["b-to-edn"], "undone_by": ["a-to-v"]}});
+        let mut other = definition["contracts"][0].clone();
+        (other["type"], other["when"]) = (json!("again"), json!({"/status": "wanted"}));
+        definition["contracts"].as_array_mut().unwrap().push(other);
+        let kinds = definition["routes"][0]["contracts"].as_array_mut().unwrap();
+        kinds.push(json!("again"));
+    });
+    for file in ["schemas/a-to-b.schema.json", "templates/a-to-b.json"] {
+        folder.write(
+            &file.replace("a-to-b", "again"),
+            folder.read(file).to_string(),
+        );
+    }
+    env.handoff(&check)
+        .exits(1)
+        .says("protocol.ambiguous `a-to-b` and `again` can go between the same agents, and no field in `when` tells them apart")
+        .says("give `when` of both types one field, with different values");
+    folder.define(|definition| definition["contracts"][0]["when"] = json!({"/status": "success"}));
+    folder.edit("schemas/again.schema.json", |schema| {
+        schema["properties"]["status"] = json!({"const": "wanted"});
+    });
+    folder.edit("templates/again.json", |template| {
+        template["status"] = json!("wanted");
+    });
+    env.handoff(&check)
+        .exits(1)
+        .says("/words/status/wanted protocol.unreachable_state every contract of type `again` would be refused: its status `wanted` is pending, which says that its sender is still at work")
+        .says("make it `completed`: who sends the contract has done its part")
+        .says("/requirements/done/shown_by/0 protocol.unknown_type no contract type is called `b-to-edn`")
+        .says("did you mean `b-to-end`?")
+        .says("/requirements/done/undone_by/0 protocol.unknown_type no contract type is called `a-to-v`");
+    folder.define(|definition| {
+        definition["words"]["status"]["wanted"] = json!("completed");
+        definition["requirements"]["done"] =
+            json!({"title": "It was done", "shown_by": ["b-to-end"], "undone_by": ["a-to-b"]});
+    });
+    env.handoff(&check).success();
+    env.handoff(&["protocol", "test", "./pair", "--issues", "2"])
+        .success();
 }
 
 #[test]

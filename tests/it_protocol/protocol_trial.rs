@@ -226,7 +226,8 @@ fn what_is_unexpected_is_told() {
     let folder = Folder::new(&env, "repo/pair");
     // No value is known for this.
     folder.edit("schemas/a-to-b.schema.json", |schema| {
-        schema["properties"]["summary"] = json!({"type": "string", "pattern": "^Ticket [A-Z]{3}$"});
+        schema["properties"]["summary"] = json!({"type": "string", "pattern": "^Ticket [A-Z]{3}$",
+            "not": {"pattern": "A$"}});
     });
     let ran = env.handoff(&["protocol", "test", "pair"]).exits(1);
     ran.says("UNEXPECTED")
@@ -245,6 +246,83 @@ fn what_is_unexpected_is_told() {
     played(&env, "pair");
 }
 
+/// A field that decides the receiver, and rules about the entries of a list: values are found, or
+/// the field that decides is named.
+#[test]
+fn values_that_conditions_and_rules_ask_for_are_found() {
+    let env = TestEnvironment::with_repository();
+    let args = [
+        "protocol",
+        "new",
+        "press",
+        "--agents",
+        "writer,editor,printer",
+    ];
+    env.handoff(&args).success();
+    let folder = Folder::new(&env, "repo/press");
+    folder.edit("schemas/writer-to-editor.schema.json", |schema| {
+        schema["properties"]["pages"] =
+            json!({"type": "array", "minItems": 1, "items": {"type": "string"}});
+        schema["required"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!("pages"));
+    });
+    folder.edit("templates/writer-to-editor.json", |template| {
+        template["pages"] = json!(["{{fill: a page}}"]);
+    });
+    folder.edit("schemas/editor-to-printer.schema.json", |schema| {
+        let properties = &mut schema["properties"];
+        properties["to"] = json!({"enum": ["printer", "writer"]});
+        properties["a_grade"] = json!({"enum": ["x", "y", "z"]});
+        properties["verdict"] = json!({"enum": ["print", "again"]});
+        properties["score"] = json!({"type": "integer", "minimum": 1, "maximum": 9});
+        properties["faults"] = json!({"type": "array", "items": {"type": "object",
+            "required": ["page", "weight"], "properties": {
+            "page": {"type": "string"}, "weight": {"enum": ["high", "low"]}}}});
+        let needed = ["a_grade", "verdict", "score", "faults"].map(Value::from);
+        schema["required"].as_array_mut().unwrap().extend(needed);
+        schema["if"] = json!({"properties": {"verdict": {"const": "print"}}});
+        schema["then"] = json!({"properties": {"to": {"const": "printer"}}});
+        schema["else"] = json!({"properties": {"to": {"const": "writer"}}});
+    });
+    folder.edit("templates/editor-to-printer.json", |template| {
+        template["to"] = json!("{{to: who gets it}}");
+        for field in ["a_grade", "verdict", "score"] {
+            template[field] = json!("{{fill: it}}");
+        }
+        template["faults"] = json!([{"page": "{{fill: its page}}", "weight": "{{fill: it}}"}]);
+    });
+    folder.define(|definition| {
+        let back = json!({"from": "editor", "to": "writer", "contracts": ["editor-to-printer"]});
+        definition["routes"].as_array_mut().unwrap().push(back);
+        definition["facts"]["pages"] = json!({"last": ["/pages"]});
+        definition["limits"]["rounds"] =
+            json!({"DRAFTS": {"contracts": ["writer-to-editor"], "most": 3}});
+        let (of, print) = (json!(["editor-to-printer"]), json!({"/verdict": "print"}));
+        definition["consistency"] = json!([
+            {"name": "nothing-high", "of": of, "when": print,
+             "compare": {"same": ["/faults/*/weight|is high|count", 0]}},
+            {"name": "scores-seven", "of": of, "when": print, "compare": {"at_most": [7, "/score"]}},
+            {"name": "known-pages", "of": of, "compare": {"subset_of": ["/faults/*/page", "fact:pages"]}}
+        ]);
+    });
+    let data = played(&env, "press");
+    let told = told(&data);
+    assert!(told.contains("writer → editor → printer → end"), "{told}");
+    assert!(
+        told.contains("DRAFTS are limited to 3: limit_reached"),
+        "{told}"
+    );
+    folder.edit("schemas/editor-to-printer.schema.json", |schema| {
+        schema["then"] = schema["else"].clone();
+    });
+    env.handoff(&["protocol", "test", "press"])
+        .exits(1)
+        .says("no value was found for /to of editor-to-printer from editor to printer: ")
+        .says("; /verdict decides it: give that `examples`, or change the condition, in schemas/editor-to-printer.schema.json");
+}
+
 /// Keys of issues have a pattern: the field at fault is named, once.
 #[test]
 fn a_field_at_fault_is_named_however_issues_are_called() {
@@ -255,12 +333,13 @@ fn a_field_at_fault_is_named_however_issues_are_called() {
     folder.edit("schemas/a-to-b.schema.json", |schema| {
         schema["properties"]["issue"] =
             json!({"type": "string", "pattern": "^art-[0-9]+$", "examples": ["art-12"]});
-        schema["properties"]["summary"] = json!({"type": "string", "pattern": "^Ticket [A-Z]{3}$"});
+        schema["properties"]["summary"] = json!({"type": "string", "pattern": "^Ticket [A-Z]{3}$",
+            "not": {"pattern": "A$"}});
     });
     let ran = env.handoff(&["protocol", "test", "pair", "--json"]);
     insta::assert_snapshot!(told(&ran.exits(1).json()["data"]), @"
     the usual way: contract_refused: no value was found for /summary of a-to-b from a to b: `example-1` must match ^Ticket [A-Z]{3}$; give it `examples` in schemas/a-to-b.schema.json
-    everything else: not played: no issue can be opened
+    everything else: no issue can be opened
     ");
     folder.edit("schemas/a-to-b.schema.json", |schema| {
         schema["properties"]["summary"]["examples"] = json!(["Ticket ABC"]);
@@ -271,6 +350,36 @@ fn a_field_at_fault_is_named_however_issues_are_called() {
         });
     }
     played(&env, "pair");
+}
+
+/// A key and a text with a pattern of their own need no `examples`; a list of keys may be too short.
+#[test]
+fn keys_and_texts_are_made_from_their_patterns() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["protocol", "new", "pair", "--agents", "a,b"])
+        .success();
+    let folder = Folder::new(&env, "repo/pair");
+    let schemas = ["a-to-b", "b-to-end", "error"].map(|name| format!("schemas/{name}.schema.json"));
+    let of_keys = |key: Value| {
+        for schema in &schemas {
+            folder.edit(schema, |schema| schema["properties"]["issue"] = key.clone());
+        }
+    };
+    folder.edit(&schemas[0], |schema| {
+        schema["properties"]["summary"] = json!({"type": "string", "pattern": "^Ticket [A-Z]{3}$"});
+    });
+    for (pattern, examples) in [
+        ("^[a-z]{3,20}$", json!(["tides"])),
+        ("^[a-z]{3,20}$", json!([])),
+        ("^[A-Z]{2}-[0-9]{4}$", json!(["AB-0001"])),
+    ] {
+        of_keys(json!({"type": "string", "pattern": pattern, "examples": examples}));
+        played(&env, "pair");
+    }
+    of_keys(json!({"enum": ["tides", "moon"]}));
+    env.handoff(&["protocol", "test", "pair"])
+        .exits(1)
+        .says("its schema allows no more issue keys than `moon`, `tides`");
 }
 
 /// A limit of one attempt at the work that opens an issue, next to rounds of the same agents.
@@ -335,7 +444,8 @@ fn a_limit_of_attempts_is_played() {
     ");
     // The only one of the route's types that opens an issue is the usual one.
     let started = env.handoff(&["init", "--protocol", "pair"]).success();
-    started.says("next: git handoff send --issue N --to b --type a-to-b --as a  ");
+    started
+        .says("next: git handoff send --issue N --to b --type a-to-b --as a --set summary=TEXT\n");
     let prime = env.handoff(&["prime", "--as", "a"]).success().stdout;
     assert!(!prime.contains("again"), "{prime}");
     let send = ["send", "--issue", "7", "--to", "b", "--as", "a"];
@@ -373,6 +483,63 @@ fn work_that_never_ends_is_told() {
     env.handoff(&["protocol", "test", "pair"])
         .exits(1)
         .says("after a → b, the issue does not end: nothing in it is open");
+}
+
+/// What is refused for another reason than the one that a scenario is about was not played; what the
+/// protocol has nothing of was not either, and is no fault.
+#[test]
+fn what_is_refused_for_another_reason_was_not_played() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&[
+        "protocol",
+        "new",
+        "press",
+        "--agents",
+        "writer,editor,printer",
+    ])
+    .success();
+    let folder = Folder::new(&env, "repo/press");
+    let text = env
+        .handoff(&["protocol", "test", "press", "--issues", "1"])
+        .success()
+        .stdout;
+    let line = |text: &str, about: &str| -> String {
+        let mut lines = text.lines().filter(|line| line.contains(about));
+        let words = lines.next().unwrap().split_whitespace();
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let round = line(&text, "goes round");
+    assert_eq!(
+        round,
+        "not played work that goes round reaches a limit no way leads back"
+    );
+    folder.edit("schemas/editor-to-printer.schema.json", |schema| {
+        schema["properties"]["summary"] = json!({"type": "string", "pattern": "^[a-z]{4}$"});
+        schema["properties"]["details"] = json!({"type": "integer", "minimum": 1});
+        let required = schema["required"].as_array_mut().unwrap();
+        required.push(json!("details"));
+    });
+    folder.define(|definition| {
+        definition["consistency"] = json!([{"name": "odd", "of": ["editor-to-printer"],
+            "compare": {"same": ["/summary", "/details"]}}]);
+    });
+    folder.edit("templates/editor-to-printer.json", |template| {
+        template["details"] = json!("{{fill: a number}}");
+    });
+    env.handoff(&["protocol", "check", "press"]).success().says(
+        "rule `odd` can hardly hold: `/summary` is a text that is no number, and `/details` a number",
+    );
+    folder.define(|definition| {
+        definition["consistency"][0]["of"] = json!(["writer-to-editor", "editor-to-printer"]);
+    });
+    let ran = env
+        .handoff(&["protocol", "test", "press", "--json"])
+        .exits(1);
+    let scenarios = ran.json()["data"]["scenarios"].clone();
+    for scenario in scenarios.as_array().unwrap() {
+        let refused = scenario["about"].as_str().unwrap().contains("`odd`");
+        assert!(!refused || scenario["ok"] == false, "{scenario:#}");
+    }
 }
 
 #[test]

@@ -50,7 +50,10 @@ fn a_ledger_starts_with_any_protocol() {
     let folder = Folder::copy(&env, "delegation", "broken");
     folder.remove("schemas/decision.schema.json");
     let broken = env.handoff(&["init", "--protocol", &folder.path(), "--json"]);
-    assert_eq!(Refused::of(&broken).says(), (3, "protocol_refused"));
+    let broken = Refused::of(&broken);
+    assert_eq!(broken.says(), (3, "protocol_refused"));
+    let check = format!("git handoff protocol check {}`", folder.path());
+    assert!(broken.hint.contains(&check), "{broken:?}");
     assert_eq!(env.tip(), "");
 }
 
@@ -76,7 +79,7 @@ fn what_is_in_force_is_listed_and_shown() {
     issue-to-pr              1.9.0  built in  From a GitHub issue to a merged pull request
     orchestrator-specialist  1.4.0  built in  Orchestrators call technology specialists
     delegation               1.4.0  built in  Agents that delegate what they cannot handle
-    review                   1.1.0  built in  A coder, a reviewer and a person
+    review                   1.3.0  built in  A coder, a reviewer and a person
     $ git handoff protocol show directive
     directive 1.4.0: Specialists whose every handoff is evaluated first
       relay: sending on completes the handoff that the sender held
@@ -111,6 +114,29 @@ fn what_is_in_force_is_listed_and_shown() {
       handoff     Work handed over for evaluation
       evaluation  Decision about a contract
       user-input  Missing inputs given
+
+    rules
+      success-lacks-nothing    /missing_inputs/*/blocking|is true|count is 0           if /status is success
+      blocked-lacks-something  /missing_inputs/*/blocking|is true|count is at least 1  if /status is blocked
+
+    decisions: the first that applies
+      to_decide true, status success, recommends USER                ask to USER                the work came to a good end, and its sender recommends the user
+      to_decide true, status success                                 advance                    the work came to a good end
+      to_decide true, status answered                                advance                    what was asked is answered, and the agent that lacked it can go on
+      to_decide true, status blocked                                 ask to USER                inputs are missing that the user can give
+      to_decide true, status failed, reached retries of failed work  terminate to workflow-end  the work was retried as often as it may be
+      to_decide true, status failed                                  retry                      the work failed, and may be tried again with adjusted instructions
+      state blocked                                                  ask                        inputs are missing that the user can give
+      state failed, status success or answered, retries_left true    retry                      a success arrived, and is read before anything is ended
+      state dead, status success or answered                         fall_back to USER          a success arrived, and no attempt has read it
+      state failed, reached retries of failed work                   terminate                  the work was retried as often as it may be
+      state failed, retries_left true                                retry                      the work failed, and may be tried again with adjusted instructions
+      state dead                                                     terminate                  the work failed as often as it may
+
+    limits, by the keys of protocol set
+      time.lease_seconds                    14400  how long a claim holds, in seconds
+      retry                                 3      how many attempts may follow the first
+      limits.rounds.retries of failed work  3      how many rounds of this name an issue may have
     $ git handoff protocol check directive
     directive: sound (10 files)
     $ git handoff protocol add directive
@@ -137,6 +163,18 @@ fn what_is_in_force_is_listed_and_shown() {
           give the new one another version
     hint: raise `version` in its protocol.json and update again; `git handoff protocol show directive` shows what is in force
     ");
+    // Nor has it an earlier one's, unless its files are those.
+    let first = std::fs::read_to_string(&file).unwrap();
+    let version = r#""version": "1.4.0""#;
+    let second = first.replacen(version, r#""version": "2.0.0""#, 1);
+    std::fs::write(&file, second).unwrap();
+    env.handoff(&["protocol", "update", "./ours"]).success();
+    std::fs::write(&file, &first).unwrap();
+    let again = env.handoff(&["protocol", "update", "./ours"]).exits(3);
+    again
+        .says("version 1.4.0 was in force, with other files")
+        .says("give the new one another version");
+    env.handoff(&["protocol", "update", "directive"]).success();
     let none = refused_command(&env, "protocol show waterfall");
     assert_eq!(none.says(), (6, "no_protocol"));
     let none = refused_command(&env, "protocol update delegation");
@@ -214,6 +252,312 @@ fn a_policy_is_set_with_one_command_and_one_commit() {
 }
 
 #[test]
+fn a_protocol_shows_its_decisions_and_every_limit_by_its_key() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["protocol", "new", "press", "--agents", "writer,editor"])
+        .success();
+    Folder::new(&env, "repo/press").define(|definition| {
+        definition["routes"][0]["acknowledge_seconds"] = json!(60);
+    });
+    let shown = env.handoff(&["protocol", "show", "./press"]).success();
+    let shown = shown
+        .says("decisions: the first that applies\n  state blocked ")
+        .says("opens an issue; to be claimed in 60 s\n")
+        .says("limits, by the keys of protocol set\n");
+    let fixed = shown
+        .shown
+        .lines()
+        .find(|line| line.contains("limits.longest_lease_seconds"));
+    assert!(
+        fixed.unwrap().ends_with("86400  in protocol.json only"),
+        "{}",
+        shown.shown
+    );
+}
+
+/// A protocol beside the default one, for which nobody has to sign.
+#[test]
+fn an_update_says_what_it_checks_less_and_what_it_requires() {
+    let env = with_protocol("delegation");
+    env.handoff(&["protocol", "new", "press", "--agents", "writer,editor"])
+        .success();
+    let folder = Folder::new(&env, "repo/press");
+    folder.define(|definition| {
+        definition["requirements"] = json!({"edited": {"title": "It was edited",
+            "shown_by": ["editor-to-end"], "status": ["success"]}});
+        definition["consistency"] = json!([{"name": "new-words", "of": ["editor-to-end"],
+            "compare": {"distinct": ["/summary", "fact:details"]}}]);
+    });
+    env.handoff(&["protocol", "add", "./press"]).success();
+    let send = [
+        "send",
+        "--issue",
+        "7",
+        "--as",
+        "writer",
+        "--to",
+        "editor",
+        "--protocol",
+        "press",
+    ];
+    let set = ["--set", "summary=x", "--set", "details=y"];
+    env.handoff(&[&send[..], &set].concat()).success();
+    folder.define(|definition| {
+        definition["version"] = json!("1.1.0");
+        definition["requirements"].take();
+        definition
+            .as_object_mut()
+            .unwrap()
+            .shift_remove("requirements");
+        definition["consistency"] = json!([]);
+    });
+    folder.edit("schemas/editor-to-end.schema.json", |schema| {
+        schema["required"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!("details"));
+    });
+    let updated = env.handoff(&["protocol", "update", "./press"]).success();
+    let commit = updated
+        .shown
+        .lines()
+        .position(|line| line.starts_with("  commit"));
+    let told: Vec<&str> = updated.shown.lines().skip(commit.unwrap() + 1).collect();
+    insta::assert_snapshot!(told.join("\n"), @"
+    checks less than before: consistency.new-words, requirements.edited
+    editor-to-end now requires /details
+    1 open issue follows it
+    ");
+    env.assert_sound();
+}
+
+/// What a new version checks more is told, and what it does to open issues; one that leaves an issue
+/// nothing to send is refused, unless it is meant.
+#[test]
+fn an_update_says_what_is_stricter_and_strands_no_issue_unasked() {
+    let env = TestEnvironment::with_repository();
+    let agents = "writer,editor,printer";
+    env.handoff(&["protocol", "new", "press", "--agents", agents])
+        .success();
+    let folder = Folder::new(&env, "repo/press");
+    folder.define(|definition| {
+        let chief = json!({"id": "chief", "role": "Steps in", "kind": "human"});
+        definition["agents"].as_array_mut().unwrap().push(chief);
+        definition["limits"]["retry"]["never"] = json!(["LIBEL"]);
+        definition["words"]["errors"] =
+            json!({"LIBEL": {"meaning": "Not with us", "recovery": "cancel it"}});
+    });
+    env.handoff(&["init", "--protocol", "./press"]).success();
+    env.handoff(&["protocol", "show", "press"])
+        .success()
+        .says("limits.retry.never");
+    let send = |to: &str, from: &str| {
+        let words = format!("send --issue moon --to {to} --as {from} --set summary=S");
+        run(&env, &words);
+    };
+    send("editor", "writer");
+    run(&env, "claim --next --as editor");
+    let update = |minor: u32, limits: Value, more: &[&str]| {
+        folder.define(|definition| {
+            definition["version"] = json!(format!("1.{minor}.0"));
+            for (key, value) in limits.as_object().unwrap() {
+                definition["limits"][key] = value.clone();
+            }
+        });
+        env.handoff(&[&["protocol", "update", "./press"], more].concat())
+    };
+    let tip = env.tip();
+    update(1, json!({"deadline_seconds": 1, "handoffs": 4}), &[])
+        .exits(4)
+        .says("nothing could be sent in issue moon: its deadline was")
+        .says("if it is meant: --past-limits");
+    assert_eq!(env.tip(), tip);
+    let told = update(1, json!({}), &["--past-limits"]).success();
+    told.says(
+        "checks more than before: limits.deadline_seconds (1), limits.handoffs (50 before, now 4)",
+    )
+    .says("issue moon is beyond a limit, and nothing can be sent in it: its deadline was");
+    // Both screens say the same.
+    let passed = "the deadline has passed, so that nothing can be sent but what ends the issue";
+    let send_on = [
+        "send",
+        "--issue",
+        "moon",
+        "--to",
+        "printer",
+        "--as",
+        "editor",
+        "--set",
+        "summary=S",
+    ];
+    env.handoff(&send_on)
+        .exits(4)
+        .says(passed)
+        .says("chief gives it more time, `git handoff protocol set press limits.deadline_seconds NUMBER`, or ends it: `git handoff cancel moon --all --as chief --reason WHY`");
+    env.handoff(&["inbox", "--as", "chief"])
+        .success()
+        .says(passed);
+    env.handoff(&[
+        "protocol",
+        "set",
+        "press",
+        "limits.deadline_seconds",
+        "604800",
+    ])
+    .success();
+    send("printer", "editor");
+    run(&env, "claim --next --as printer");
+    // The last agent can still end the issue.
+    let told = update(
+        2,
+        json!({"deadline_seconds": 604_800, "handoffs": 2}),
+        &["--drop-settings"],
+    );
+    told.success()
+        .says("issue moon is beyond a limit, and not all can be sent in it: 2 handoffs");
+    send("end", "printer");
+    env.assert_sound();
+}
+
+/// A field that a closed schema has and requires now is stricter; one that is optional, or that a rule
+/// read before, lets pass what was refused.
+#[test]
+fn a_new_required_field_of_a_closed_schema_is_stricter() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["protocol", "new", "press", "--agents", "writer,editor"])
+        .success();
+    let folder = Folder::new(&env, "repo/press");
+    folder.define(|definition| {
+        definition["facts"]["grade"] = json!({"last": ["/grade"]});
+    });
+    folder.edit("schemas/editor-to-end.schema.json", |schema| {
+        schema["properties"]["grade"] = json!({"type": "integer"});
+    });
+    env.handoff(&["init", "--protocol", "./press"]).success();
+    let mut minor = 0;
+    let mut update = |field: &str, is_required: bool| {
+        minor += 1;
+        folder.define(|definition| definition["version"] = json!(format!("1.{minor}.0")));
+        folder.edit("schemas/writer-to-editor.schema.json", |schema| {
+            schema["properties"][field] = json!({"type": "integer"});
+            if is_required {
+                let required = schema["required"].as_array_mut().unwrap();
+                required.push(json!(field));
+            }
+        });
+        folder.edit("templates/writer-to-editor.json", |template| {
+            template[field] = json!("{{fill: a number}}");
+        });
+        env.handoff(&["protocol", "update", "./press", "--as", "editor"])
+    };
+    update("pages", true)
+        .success()
+        .says("writer-to-editor now requires /pages");
+    let weaker = "`schema.writer-to-editor` may let pass what the version in force refuses";
+    update("lines", false).exits(4).says(weaker);
+    env.handoff(&["protocol", "update", "./press"])
+        .success()
+        .says("checks less, on record: schema.writer-to-editor");
+    // Editors alone stated the fact.
+    update("grade", true).exits(4).says(weaker);
+    env.assert_sound();
+}
+
+/// Screens of an author's own protocol: no XML where there is none, no number twice, every value that
+/// is left, one fault for one wrong place.
+#[test]
+fn screens_of_an_own_protocol_say_what_is_so() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["protocol", "new", "press", "--agents", "writer,editor"])
+        .success();
+    let folder = Folder::new(&env, "repo/press");
+    let xml = "in XML, some fields are attributes";
+    let show = ["protocol", "show", "./press", "--type", "writer-to-editor"];
+    env.handoff(&show).success().says(xml);
+    let schema = "schemas/writer-to-editor.schema.json";
+    folder.edit(schema, |schema| {
+        schema["properties"]["max_words"] =
+            json!({"description": "At most so many", "type": "integer"});
+        schema["properties"]["code"] = json!({"type": "string", "pattern": "^$a"});
+        schema["required"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!("max_words"));
+    });
+    folder.define(|definition| {
+        definition["formats"] = json!(["json"]);
+        definition["facts"]["max_words"] = json!({"last": ["/max_words"], "briefing": 1});
+        definition["limits"]["cooldown_seconds"] = json!(600);
+        definition["limits"]["deadline_seconds"] = json!(60);
+        definition["requirements"] = json!({"edited": {"title": "It was edited",
+            "shown_by": ["editor-to-end"], "apart_from": ["editor-to-end"]}});
+    });
+    folder.edit("templates/writer-to-editor.json", |template| {
+        template["details"] = json!("{{sumary: more}}");
+    });
+    let shown = env.handoff(&show).success();
+    assert!(!shown.stdout.contains(xml), "{}", shown.shown);
+    let checked = env.handoff(&["protocol", "check", "./press"]).success();
+    let checked = checked
+        .says("templates/writer-to-editor.json warning protocol.template it lacks `/max_words`")
+        .says("no text was found that the pattern `^$a` matches")
+        .says("between two contracts of the same agents 600 s must pass, and an issue has 60 s")
+        .says("`editor-to-end` meets requirement `edited`, and is set apart from itself")
+        .says("nothing is known as `sumary`");
+    for line in checked
+        .stdout
+        .lines()
+        .filter(|line| line.contains("templates/"))
+    {
+        let start = line.trim_start().starts_with(|c: char| c.is_ascii_digit());
+        assert!(start, "{line}");
+    }
+    folder.define(|definition| {
+        let limits = definition["limits"].as_object_mut().unwrap();
+        limits.retain(|key, _| !["cooldown_seconds", "deadline_seconds"].contains(&key.as_str()));
+        let kind = definition["contracts"][0].as_object_mut().unwrap();
+        let raised = json!({"list": "/findigs", "text": "/text", "location": "/line", "severity": "/weight"});
+        kind.insert("raises".to_owned(), raised);
+        definition["contracts"][1]["fixes"] = json!({"list": "/summary", "text": "", "location": ""});
+    });
+    let faults = env.handoff(&["protocol", "check", "./press"]).exits(1);
+    let of_raises = |line: &&str| line.contains("/contracts/0/raises");
+    assert_eq!(
+        faults.stdout.lines().filter(of_raises).count(),
+        1,
+        "{}",
+        faults.shown
+    );
+    folder.define(|definition| {
+        for i in 0..2 {
+            let kind = definition["contracts"][i].as_object_mut().unwrap();
+            kind.retain(|key, _| !["raises", "fixes"].contains(&key.as_str()));
+        }
+    });
+    env.handoff(&["init", "--protocol", "./press"]).success();
+    run(&env, "new --issue 7 --from writer --to editor")
+        .says("At most so many")
+        .says("3 values are left to fill in");
+    let send = ["send", "--issue", "7", "--to", "editor", "--as", "writer"];
+    let set = [
+        "--set",
+        "summary=S",
+        "--set",
+        "details=D",
+        "--set",
+        "max_words=800",
+    ];
+    env.handoff(&[send.as_slice(), &set].concat()).success();
+    let claimed = run(&env, "claim 7 --as editor");
+    assert_eq!(
+        claimed.stdout.matches("800").count(),
+        1,
+        "{}",
+        claimed.shown
+    );
+}
+
+#[test]
 fn an_agent_takes_out_no_alert_decision_or_limit_of_a_copy() {
     let env = with_protocol("issue-to-pr");
     let folder = Folder::copy(&env, "issue-to-pr", "own");
@@ -277,6 +621,30 @@ fn an_agent_takes_out_no_alert_decision_or_limit_of_a_copy() {
 }
 
 #[test]
+fn a_version_of_changed_settings_is_never_that_of_other_ones() {
+    let env = with_protocol("issue-to-pr");
+    let first = Folder::copy(&env, "issue-to-pr", "first");
+    let second = Folder::copy(&env, "issue-to-pr", "second");
+    second.define(|d| d["version"] = json!("2.0.0"));
+    let set = |key, value| {
+        env.handoff(&["protocol", "set", "issue-to-pr", key, value])
+            .success()
+            .shown
+    };
+    let shown = set("limits.handoffs", "60");
+    assert!(shown.contains("1.9.0+1"), "{shown}");
+    set("limits.handoffs", "default");
+    second.put("update").success();
+    first.put("update").success();
+    let shown = set("limits.handoffs", "70");
+    assert!(shown.contains("1.9.0+3"), "{shown}");
+    // It is a changed setting still, which an update keeps and `default` takes back.
+    let shown = set("limits.handoffs", "default");
+    assert!(shown.contains("1.9.0+4"), "{shown}");
+    env.handoff(&["verify"]).success();
+}
+
+#[test]
 fn default_takes_a_setting_back_to_what_the_file_says() {
     let env = with_protocol("issue-to-pr");
     let file = ["show", "handoffs:protocols/issue-to-pr/protocol.json"];
@@ -326,6 +694,7 @@ fn what_can_be_set_is_listed_and_anything_else_is_refused() {
     consistency.resolved-leaves-nothing   default  enforce, warn, off or default                                                      what happens to contracts that break this rule
     consistency.partial-leaves-something  default  enforce, warn, off or default                                                      what happens to contracts that break this rule
     consistency.handled-lacks-nothing     default  enforce, warn, off or default                                                      what happens to contracts that break this rule
+    requirements.*                        default  true, false or default                                                             whether each merge has to meet this requirement
     time.lease_seconds                    30       a whole number or default                                                          how long a claim holds, in seconds
     time.longest_run_seconds              default  a whole number or default                                                          how long a worker lets an agent run for one claim
     time.person_lease_seconds             86400    a whole number or default                                                          how long a claim of a person holds, in seconds
@@ -376,7 +745,8 @@ fn what_can_be_set_is_listed_and_anything_else_is_refused() {
     --- stderr
     error: the protocol is invalid
       140:15 /evidence/checks protocol.syntax unknown variant `weather`, expected one of `branch`, `commits`, `files_changed`, `commits_added`, `merge`, `artifacts`, `paths`, `tests`, `tests_added`, `coverage`
-    hint: fix it until `git handoff protocol check FOLDER` finds nothing
+          use one of these
+    hint: `git handoff protocol set delegation` lists what can be set
     --- exit 3
     $ git handoff protocol set delegation limits.retry.runs.EXIT sometimes
     --- stderr
@@ -387,7 +757,8 @@ fn what_can_be_set_is_listed_and_anything_else_is_refused() {
     --- stderr
     error: the protocol is invalid
       107:182 /limits/retry/runs protocol.syntax unknown variant `WEATHER`, expected one of `NO_WORKTREE`, `AGENT_FAILED`, `NOT_STARTED`, `WORKER_LOST`, `CONTRACT_REFUSED`, `TIME_SPENT`, `BUDGET_SPENT`, `NOT_ENDED`, `SIGNAL`, `NOTHING_HANDED_ON`, `EXIT`, `BRANCH_REFUSED`, `WORKERS_LOST`, `NOT_READY`, `UNAVAILABLE`, `NEEDS_PERSON`
-    hint: fix it until `git handoff protocol check FOLDER` finds nothing
+          use one of these
+    hint: `git handoff protocol set delegation` lists what can be set
     --- exit 3
     $ git handoff protocol set delegation limits.rounds.none 3
     --- stderr
@@ -521,6 +892,53 @@ fn two_protocols_are_in_force_and_each_issue_follows_one() {
     let nobody = refused_command(&env, "inbox --as postman");
     assert_eq!(nobody.says(), (4, "unknown_agent"));
     env.assert_sound();
+}
+
+#[test]
+fn new_issues_follow_the_protocol_in_force_that_was_chosen_last() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let before = env.tip();
+    let none = refused_command(&env, "protocol use review");
+    assert_eq!(none.says(), (6, "no_protocol"));
+    assert_eq!(env.tip(), before, "nothing was written");
+    run(&env, "protocol add review");
+    let chosen = env.handoff(&["protocol", "use", "review"]).success();
+    assert_eq!(
+        chosen.stdout.lines().next(),
+        Some("new issues follow review, not issue-to-pr")
+    );
+    assert_eq!(trailers(&env, "Protocol"), ["review"]);
+    let after = env.tip();
+    run(&env, "protocol use review");
+    assert_eq!(env.tip(), after, "it is so already");
+    env.handoff(&["protocol", "list"]).success();
+    let data = env.data(&["protocol", "list"]);
+    let listed = data["protocols"].as_array().unwrap();
+    let default = |name: &str| {
+        let mut found = listed.iter().filter(|one| one["name"] == name);
+        found.next().unwrap()["default"].clone()
+    };
+    assert_eq!(
+        (default("review"), default("issue-to-pr")),
+        (json!(true), json!(false))
+    );
+    let line = "new issues follow it, unless another one is named\n";
+    env.handoff(&["protocol", "show"]).success().says(line);
+    let other = env.handoff(&["protocol", "show", "issue-to-pr"]).success();
+    assert!(!other.stdout.contains(line), "{}", other.shown);
+    let skeleton = run(&env, "new --issue 88 --from coder --to reviewer").stdout;
+    assert!(skeleton.contains("\"coder\""), "{skeleton}");
+    // Issues keep their protocol.
+    run(&env, "claim 87.1 --as prep-agent");
+    assert_eq!(record(&env, "87.1")["protocol"], "issue-to-pr");
+    env.assert_sound();
+    // A change by hand that no such step makes is found.
+    let manifest = env.git(&env.repo(), &["show", "handoffs:ledger.json"]);
+    let manifest = manifest.replace("\"review\"", "\"issue-to-pr\"");
+    let edits = [("ledger.json", Some(manifest.as_bytes()))];
+    tamper(&env, "Use it\n\nProtocol: issue-to-pr\n", &edits);
+    assert!(damage(&env).contains("commit.message"), "{}", damage(&env));
 }
 
 #[test]
@@ -658,6 +1076,7 @@ fn an_update_leaves_no_open_handoff_behind() {
         }
         folder.define(|d| {
             d["facts"] = json!({});
+            d["requirements"] = json!({});
             d["consistency"] = json!([]);
             d.as_object_mut().unwrap().remove("traces");
             d["github"] = json!({"rules": []});
@@ -732,6 +1151,7 @@ fn an_update_leaves_no_open_handoff_behind() {
     let folder = Folder::copy(&env, "issue-to-pr", "later");
     folder.define(|d| {
         d["facts"] = json!({});
+        d["requirements"] = json!({});
         d["consistency"] = json!([]);
         d.as_object_mut().unwrap().remove("traces");
         d["github"] = json!({"rules": []});
@@ -871,6 +1291,11 @@ fn an_agent_is_added_by_data_alone() {
         let counted = json!(["reviewer-agent-to-fixer-agent", "reviewer-agent-to-security-auditor"]);
         d["facts"]["review_iterations"] = json!({"count": counted});
         d["facts"]["packages_audited"] = json!({"last": ["/audited"]});
+        let approvals = d["requirements"].to_string().replace(
+            "reviewer-agent-to-validator-agent",
+            "reviewer-agent-to-security-auditor",
+        );
+        d["requirements"] = serde_json::from_str(&approvals).unwrap();
     });
     let path = folder.path();
     run(&env, &format!("protocol check {path}"));

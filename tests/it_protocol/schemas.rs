@@ -340,7 +340,7 @@ fn each_fault_of_a_protocol_is_told_with_its_place() {
     protocol.pointer /fields/status: `` is not a JSON Pointer to a field, such as /from
     protocol.pointer /fields/at: `/a~2b` is not a JSON Pointer to a field, such as /from
     protocol.duplicate /words/priorities/1: priority `critical` is listed twice
-    protocol.duplicate /agents/1/id: agent `issue-manager` is defined twice
+    protocol.duplicate /agents/1/id: `issue-manager` is another agent's name or alias already
     protocol.unknown_agent /routes/0/to: no agent is called `prep-agent`
     protocol.unknown_agent /routes/1/from: no agent is called `prep-agent`
     protocol.unknown_agent /github/rules/2/do/send/to: no agent is called `prep-agent`

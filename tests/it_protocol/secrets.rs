@@ -8,7 +8,7 @@ use std::process::Command;
 use handoff::contract::{Allowance, Input, Secrets};
 use serde_json::{Value, json};
 use test_support::contracts::{Format, opening, sample};
-use test_support::{Ran, TestEnvironment, stored};
+use test_support::{Ran, TestEnvironment};
 
 /// Random characters, the same in every run.
 struct Lot(u64);
@@ -467,6 +467,7 @@ fn base() -> &'static str {
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 }
 
+#[cfg(feature = "exchange")]
 #[test]
 fn what_is_allowed_is_kept_and_recorded() {
     let env = TestEnvironment::with_ledger();
@@ -485,7 +486,7 @@ fn what_is_allowed_is_kept_and_recorded() {
     env.handoff(&["show", "7.1"])
         .success()
         .says("allowed although it looks like a secret: github-pat@/summary");
-    let record = stored(&env.data(&["show", "7.1"]));
+    let record = test_support::stored(&env.data(&["show", "7.1"]));
     let first = &record["transitions"][0];
     assert_eq!(first["by"], "issue-manager");
     let allowed = json!([{"rule": "github-pat", "place": "/summary"}]);
@@ -500,10 +501,11 @@ fn what_is_allowed_is_kept_and_recorded() {
     let elsewhere = TestEnvironment::with_ledger();
     elsewhere.handoff(&["import", folder]).success();
     elsewhere.handoff(&["verify"]).success();
-    let again = stored(&elsewhere.data(&["show", "7.1"]));
+    let again = test_support::stored(&elsewhere.data(&["show", "7.1"]));
     assert_eq!(again, record);
 }
 
+#[cfg(feature = "exchange")]
 #[test]
 fn an_export_whose_allowance_was_taken_out_is_refused() {
     let env = TestEnvironment::with_ledger();
@@ -542,6 +544,7 @@ fn an_allowance_that_nothing_needs_is_refused() {
     assert!("github-pat@/a/b".parse::<Allowance>().is_ok());
 }
 
+#[cfg(feature = "exchange")]
 #[test]
 fn what_goes_with_a_change_is_screened_too() {
     let env = TestEnvironment::with_ledger();

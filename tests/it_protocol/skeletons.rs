@@ -122,7 +122,14 @@ fn every_route_has_a_skeleton_that_is_refused_until_it_is_filled() {
             let unfilled = findings.as_array().unwrap().iter();
             let unfilled = unfilled.filter(|f| f["code"] == "field.unfilled").count();
             assert_eq!(unfilled, marks, "{from} to {to}: {findings:#}\n{text}");
-            assert_eq!(findings.as_array().unwrap().len(), marks, "{findings:#}");
+            // That it may not be sent now is told beside.
+            let codes = findings.as_array().unwrap().iter().map(|f| &f["code"]);
+            let others = codes.filter(|code| {
+                !["field.unfilled", "step.refused"]
+                    .iter()
+                    .any(|c| *code == c)
+            });
+            assert_eq!(others.count(), 0, "{findings:#}");
             let before = env.tip();
             env.send(&text).exits(3).says("field.unfilled");
             assert_eq!(env.tip(), before);
@@ -176,6 +183,7 @@ fn every_type_of_every_protocol_has_a_skeleton() {
                     let errors: Vec<&str> = findings
                         .iter()
                         .filter(|f| f["severity"] == "error" && f["code"] != "gate.required_fields")
+                        .filter(|f| f["code"] != "step.refused")
                         .map(|f| f["code"].as_str().unwrap())
                         .collect();
                     assert_eq!(

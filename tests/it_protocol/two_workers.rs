@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
-use test_support::team::{run, sent, with_protocol};
+use test_support::team::{Folder, run, sent, with_protocol};
 
 const GUARDIAN: &str = "execution-guardian";
 
@@ -56,6 +56,7 @@ fn begun(parts: &[&str]) -> (TestEnvironment, PathBuf) {
 /// What the five commands tell the guardian in a worktree.
 fn told(env: &TestEnvironment, folder: &Path) -> Vec<(String, String)> {
     let lines = [
+        #[cfg(feature = "agents")]
         "prime --as execution-guardian",
         "new --issue environment --to task-orchestrator --as execution-guardian",
         "status --as execution-guardian",
@@ -154,5 +155,62 @@ fn each_of_two_guardians_sends_its_own_part() {
         let shown = env.handoff(&["show", id]).success().stdout;
         assert!(shown.contains(task), "{shown}");
         assert_eq!(env.data(&["show", own])["handoff"]["state"], "completed");
+    }
+}
+
+/// An approval by the worker that wrote what it is about does not count: its `send` says so, and the
+/// gate has it sent again by another worker, as long as nobody claimed it and after.
+#[test]
+fn an_approval_that_cannot_count_is_told_and_sent_again() {
+    let env = TestEnvironment::with_repository();
+    let agents = "writer,editor,printer";
+    env.handoff(&["protocol", "new", "press", "--agents", agents])
+        .success();
+    let folder = Folder::new(&env, "repo/press");
+    folder.define(|definition| {
+        definition["requirements"] = json!({"edited": {"title": "Another one edited it",
+            "shown_by": ["editor-to-printer"], "undone_by": ["writer-to-editor"],
+            "apart_from": ["writer-to-editor"], "merge": true}});
+    });
+    env.handoff(&["init", "--protocol", "./press"]).success();
+    let send = |issue: &str, to: &str, from: &str, worker: &str| {
+        let line =
+            format!("send --issue {issue} --to {to} --as {from} --set summary=S --worker {worker}");
+        run(&env, &line)
+    };
+    for (issue, is_claimed, end) in [
+        (
+            "moon",
+            false,
+            "git handoff reject moon.2 --as printer --reason WHY",
+        ),
+        (
+            "tides",
+            true,
+            "git handoff cancel tides.2 --as editor --reason WHY",
+        ),
+    ] {
+        send(issue, "editor", "writer", "w1");
+        run(&env, &format!("claim {issue} --as editor --worker w1"));
+        let again = format!(
+            "`{end}`; then another worker sends it again: `git handoff send --issue {issue} --to printer --as editor --worker NAME`"
+        );
+        let why = format!("worker w1 sent both {issue}.1 and {issue}.2");
+        let sent = send(issue, "printer", "editor", "w1");
+        sent.says(&format!("this does not count for `edited`: {why}"));
+        if is_claimed {
+            run(&env, &format!("claim {issue} --as printer --worker w3"));
+        }
+        let gate = ["gate", "--issue", issue];
+        env.handoff(&gate).exits(1).says(&why).says(&again);
+        run(
+            &env,
+            &end.strip_prefix("git handoff ")
+                .unwrap()
+                .replace("WHY", "same"),
+        );
+        let sent = send(issue, "printer", "editor", "w2");
+        assert!(!sent.shown.contains("does not count"), "{}", sent.shown);
+        env.handoff(&gate).success();
     }
 }

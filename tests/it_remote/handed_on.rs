@@ -107,7 +107,7 @@ fn an_idle_worker_publishes_what_was_recorded_while_the_remote_was_away() {
     let claim = ["claim", "87.1", "--as", "prep-agent"];
     env.handoff_in(&a, &claim).exits(8);
     let alerts = env.handoff_in(&a, &["alerts"]).success().stdout;
-    let only_here = "1 commit of the ledger only here: `git handoff sync`";
+    let only_here = "1 step is only here, and not on the remote: `git handoff sync`";
     assert!(alerts.contains(only_here), "{alerts}");
     let there = || env.git(&gone, &["rev-parse", "handoffs"]);
     let before = there();
@@ -296,7 +296,7 @@ fn the_gate_trusts_neither_forged_steps_nor_an_old_copy() {
     );
     env.handoff_in(&c, &["gate", "7"])
         .exits(1)
-        .says("✗ not sound: as of")
+        .says("✗ not sound: what origin has now could not be read")
         .says("the remote's branch was rewritten");
     std::fs::rename(&origin, env.root().join("gone.git")).unwrap();
     env.handoff_in(&c, &["gate", "7"])
@@ -304,4 +304,44 @@ fn the_gate_trusts_neither_forged_steps_nor_an_old_copy() {
         .says("is out of reach")
         .says("`git handoff gate 7 --offline` judges by what is here");
     env.handoff_in(&c, &["gate", "7", "--offline"]).success();
+}
+
+/// What `send` fills in, it accepts, though the branch here is behind the remote's.
+#[test]
+fn a_clone_that_is_behind_is_told_so_and_sends_what_the_remote_has() {
+    let (env, _, [a, b]) = two();
+    let run = |dir: &Path, line: &str| {
+        let args: Vec<&str> = line.split(' ').collect();
+        env.handoff_in(dir, &args).success()
+    };
+    let prepared = "--to implementer-agent --as prep-agent --set branch=feature/87 --set port=3000 \
+         --set workspace_type=worktree --set workspace_path=. --set dependencies=installed \
+         --set build=passed --set dev_server=started";
+    env.git(&a, &["switch", "-q", "-c", "feature/87"]);
+    run(&a, "claim 87.1 --as prep-agent");
+    run(&a, &format!("send --issue 87 {prepared}"));
+    env.git(&b, &["fetch", "-q"]);
+    env.git(&b, &["switch", "-q", "feature/87"]);
+    run(&a, "claim 87.2 --as implementer-agent");
+    env.git(&a, &["commit", "-q", "--allow-empty", "-m", "Work"]);
+    run(&a, &format!("send --as implementer-agent {IMPLEMENTED}"));
+    let merge = "`git switch feature/87` and `git merge --ff-only [commit]`";
+    run(&b, "claim 87.3 --as reviewer-agent").says(merge);
+    let approve = "send --issue 87 --to validator-agent --as reviewer-agent --set summary=fine";
+    run(&b, approve).says(merge);
+    // The merge is found by what the remote has, too.
+    env.git(&a, &["switch", "-q", "main"]);
+    env.git(
+        &a,
+        &["merge", "-q", "--no-ff", "-m", "Merged", "feature/87"],
+    );
+    env.git(&a, &["push", "-q", "origin", "main"]);
+    env.git(&b, &["fetch", "-q", "origin", "main"]);
+    run(&b, "claim 87.4 --as validator-agent");
+    let merged = "send --issue 87 --to closer-agent --as validator-agent --set merge_strategy=merge \
+         --set tests=passed --set coverage=90% --set lint=clean --set type_check=clean --set security=clean";
+    run(&b, merged);
+    let contract = env.handoff_in(&b, &["show", "87.5"]).success().stdout;
+    let commit = env.git(&a, &["rev-parse", "main"]);
+    assert!(contract.contains(commit.trim()), "{contract}");
 }

@@ -14,6 +14,7 @@ mod faults;
 #[cfg(all(target_os = "linux", feature = "work"))]
 mod fleet;
 #[cfg(unix)]
+#[cfg(feature = "agents")]
 mod fresh;
 #[cfg(all(target_os = "linux", feature = "work"))]
 mod handed_on;
@@ -43,6 +44,7 @@ mod torture;
 mod torture_field;
 #[cfg(unix)]
 mod wait_remote;
+#[cfg(feature = "agents")]
 mod workers;
 mod worktrees_remote;
 #[cfg(target_os = "linux")]

@@ -66,6 +66,11 @@ fn paused(clones: &Clones) {
     );
 }
 
+fn two_protocols(clones: &Clones) {
+    empty(clones);
+    done(clones, &["protocol add delegation"]);
+}
+
 fn claimed(clones: &Clones) {
     ledger(clones, "issue-to-pr", &[OPEN, CLAIM]);
 }
@@ -147,7 +152,7 @@ const fn verb(
 const REQUEST: &str = "3f6e0a58-94c1-4d27-8a3b-5e1d7c90b264.1";
 
 /// Every command that writes. `{…}` is replaced before it runs.
-const VERBS: [Verb; 30] = [
+const VERBS: &[Verb] = &[
     verb("init", nothing, "init --remote origin", "branch"),
     verb("send", claimed, "send ../prepared.xml", "handoff"),
     verb("claim", opened, CLAIM, "record"),
@@ -259,13 +264,21 @@ const VERBS: [Verb; 30] = [
         "version",
     ),
     verb(
+        "protocol use",
+        two_protocols,
+        "protocol use delegation --weaker",
+        "before",
+    ),
+    verb(
         "document set",
         specialists,
         "document set tech-stack ../stack.json --as @frontend-specialist",
         "document",
     ),
     verb("archive", completed, "archive 87", "count"),
+    #[cfg(feature = "exchange")]
     verb("import", empty, "import ../exported", "imported"),
+    #[cfg(feature = "exchange")]
     verb("exchange", specialists, "exchange ../desk", "imported"),
     verb(
         "refused retry",
@@ -587,6 +600,7 @@ fn looking_touches_nothing_of_the_users_either() {
         "watch --once --all --offline",
         "inbox --as prep-agent",
         "inbox --as prep-agent --offline",
+        #[cfg(feature = "agents")]
         "prime --as prep-agent",
         "next 87",
     ] {

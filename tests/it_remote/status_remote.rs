@@ -25,6 +25,7 @@ fn lies(data: &Value) -> Value {
     ])
 }
 
+#[cfg(feature = "agents")]
 #[test]
 fn status_says_how_the_clone_lies_to_its_remote() {
     let clones = Clones::new();
@@ -32,7 +33,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: no handoff is open
-      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
+      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
     up to date with origin
     ");
     let same = json!(["origin", true, 0, 0]);
@@ -43,13 +44,13 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert!(
         stale
             .stdout
-            .contains("no handoff is open\n  contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway\nup to date with origin as last seen\n")
+            .contains("no handoff is open\n  contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote\nup to date with origin as last seen\n")
     );
     let (text, data) = status(&clones);
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 pending
-      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
+      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
     87.1  pending  issue-manager → prep-agent  medium  3 minutes ago  Export delivery history as CSV
     up to date with origin
     ");
@@ -62,9 +63,9 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 in_progress
-      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
+      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
     87.1  in_progress  issue-manager → prep-agent  medium  2 minutes ago  worker other: Export delivery history as CSV
-    1 commit not on origin: `git handoff sync`
+    1 step here is not on origin yet: `git handoff sync`
     ");
     assert_eq!(data["fresh"]["unpublished"], 1);
 
@@ -86,9 +87,9 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 in_progress
-      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
+      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
     87.1  in_progress  issue-manager → prep-agent  medium  7 minutes ago  worker other: Export delivery history as CSV
-    1 commit not on origin, 2 commits on it but not on the branch here: `git handoff sync`
+    1 step here is not on origin yet, and 2 there not here: `git handoff sync`
     ");
     let apart = json!(["origin", true, 1, 2]);
     assert_eq!(lies(&data), apart);
@@ -98,7 +99,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 blocked
-      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
+      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
     needs attention
     ! 87.1 waits for an answer, orchestrator's turn, 6 minutes ago
         | Export delivery history as CSV
@@ -152,7 +153,7 @@ fn status_does_without_a_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: no handoff is open
-      contracts' statements are checked: warn; an unpushed branch or a false merge is refused anyway
+      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
     origin has not been reached yet: `git handoff sync`
     ");
     assert_eq!(data["remote"]["seen"], false);
@@ -175,7 +176,7 @@ fn a_clone_without_a_ledger_is_led_to_the_remotes() {
     clones
         .env
         .git(&clones.other, &["config", "handoff.remote", "origin"]);
-    shown += &clones.there(&["show", "87.1"]).exits(9).shown;
+    shown += &clones.there(&["context", "87"]).exits(9).shown;
     shown += &clones
         .there(&["inbox", "--as", "fixer-agent"])
         .success()
@@ -192,7 +193,7 @@ fn a_clone_without_a_ledger_is_led_to_the_remotes() {
     error: origin has a ledger on branch handoffs, but this clone has none yet
     hint: nothing was written; `git handoff init --remote origin` takes it over
     --- exit 5
-    $ git handoff show 87.1
+    $ git handoff context 87
     --- stderr
     error: the repository has no ledger: there is no branch handoffs
     hint: origin has one: `git handoff fetch` takes it over

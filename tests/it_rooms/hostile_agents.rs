@@ -235,6 +235,31 @@ fn what_it_names_in_the_repositorys_configuration_is_not_run_for_a_push() {
 }
 
 #[test]
+fn what_it_hides_from_git_is_told() {
+    let env = opened();
+    let text = format!(
+        "echo made > made.txt; echo seen > seen.txt\n\
+         printf 'made.txt\\n' >> $(git rev-parse --git-common-dir)/info/exclude\n\
+         git handoff new {PREPARED} > .git-handoff/contract"
+    );
+    let command = agent(&env, &text);
+    let roles = env.file(
+        "roles.toml",
+        format!(
+            "[[role]]\nagent = \"prep-agent\"\ncommit = \"worker\"\ncommand = [\"{}\"]\n",
+            command.display()
+        ),
+    );
+    let ran = work(&env, &["--file", &roles, "--once"]).success();
+    ran.says("info/exclude has got new lines, and what they match is in no commit: \"made.txt\"");
+    let files = env.git(&env.repo(), &["ls-tree", "-r", "--name-only", "handoff/87"]);
+    assert!(
+        files.contains("seen.txt") && !files.contains("made.txt"),
+        "{files}"
+    );
+}
+
+#[test]
 fn no_remote_is_contacted_whose_address_it_changed() {
     let env = to_code();
     let own = env.root().join("own.git");

@@ -82,7 +82,7 @@ fn the_tools_are_the_verbs() {
     handoff_reopen (writes): issue! reason! offline:boolean as
     handoff_annotate (writes): id! note fact[] offline:boolean as
     handoff_restore (writes): id! attempt:integer claim:integer worktree new_branch attachments as
-    handoff_status (reads): issue idle:boolean limit:integer after offline:boolean as
+    handoff_status (reads): issue idle:boolean limit:integer after as
     handoff_show (reads): id! as
     handoff_context (reads): issue limit:integer after as
     handoff_list (reads): issue since until agent state[] type limit:integer after as

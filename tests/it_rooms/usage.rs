@@ -119,7 +119,7 @@ fn each_claim_has_its_own_totals_and_a_later_report_replaces_them() {
       took 2.05 USD, 1,470 tokens
         issue-manager 0.25 USD, 1,000 tokens
         prep-agent 1.80 USD, 470 tokens
-      issue_title: Export delivery history as CSV
+      issue_url: https://github.com/quayside/parcel-desk/issues/87
     "#);
     insta::assert_snapshot!(done(&env, "metrics").stdout.split("\nusage").nth(1).unwrap(), @r#"
                   input  cached  output  turns  cost

@@ -387,6 +387,76 @@ fn what_needs_no_mind_is_decided() {
 }
 
 #[test]
+fn what_has_to_be_corrected_is_not_retried_as_it_is() {
+    let env = with_protocol("orchestrator-specialist");
+    let request = sample("orchestrator-specialist", "request", &[]);
+    env.send(request.to_string()).success();
+    env.claim("loan-list-21", "@react-specialist").success();
+    let fail = ["fail", "loan-list-21.1", "--as", "@react-specialist"];
+    let why = [
+        "--code",
+        "SCHEMA_VALIDATION_FAILED",
+        "--message",
+        "no",
+        "--recoverable",
+    ];
+    env.handoff(&[&fail[..], &why].concat()).success();
+    let tip = env.tip();
+    let ran = test_support::agents::now(&env, &["work", "--decide", "--until-idle", "--json"]);
+    let data = env.run(ran, &[], None).success().json()["data"].take();
+    let why = data["undecided"][0]["why"].as_str().unwrap();
+    assert!(
+        why.contains("git handoff retry loan-list-21.1 --with FILE"),
+        "{data}"
+    );
+    assert_eq!(env.tip(), tip);
+}
+
+/// Without an orchestrator, the person who opened an issue decides about it, not the worker.
+#[test]
+fn nothing_is_decided_in_the_name_of_a_person() {
+    let env = with_protocol("review");
+    let send = [
+        "send",
+        "--issue",
+        "7",
+        "--to",
+        "coder",
+        "--as",
+        "maintainer",
+    ];
+    let send = [
+        &send[..],
+        &[
+            "--set",
+            "summary=Do it",
+            "--set",
+            "findings.0.text=It fails",
+        ],
+    ]
+    .concat();
+    env.handoff(&send).success();
+    env.handoff(&["claim", "7", "--as", "coder"]).success();
+    let fail = [
+        "fail",
+        "7",
+        "--as",
+        "coder",
+        "--message",
+        "no",
+        "--recoverable",
+    ];
+    env.handoff(&fail).success();
+    let tip = env.tip();
+    let ran = test_support::agents::now(&env, &["work", "--decide", "--until-idle", "--json"]);
+    let data = env.run(ran, &[], None).success().json()["data"].take();
+    assert_eq!(data["decided"], 0, "{data}");
+    let why = data["undecided"][0]["why"].as_str().unwrap();
+    assert!(why.contains("it is for maintainer to decide"), "{data}");
+    assert_eq!(env.tip(), tip);
+}
+
+#[test]
 fn what_can_not_be_run_is_refused_before_anything_is_claimed() {
     let env = opened();
     let agent = agent(&env, "exit 0");
@@ -751,7 +821,7 @@ fn a_report_that_can_not_be_read_when_a_run_has_ended_counts_as_spent() {
     assert_eq!(came_of_it, "failed", "{why}");
     assert!(
         why.starts_with(
-            "its usage report can't be read, so the rest of the budget counts as spent: "
+            "its usage report can't be read, so the rest of the budget counts as used: "
         ),
         "{why}"
     );

@@ -101,11 +101,11 @@ fn a_summary_tells_how_an_issue_stands() {
 
     | Handoff | What | Whose turn | Since | Why | Command |
     |---|---|---|---|---|---|
-    | 87.2 | ! failed | `orchestrator` | 2026-03-02 09:09Z | `no space left` | `git handoff next 87` |
+    | 87.2 | ! failed | `orchestrator` | 2026-03-02 09:09:00Z | `no space left` | `git handoff retry 87.2 --as orchestrator --reason WHY` |
 
     ### Failures
 
-    - 87.2, attempt 1, 2026-03-02 09:09Z, `implementer-agent`: `BuildError` `no space left`
+    - 87.2, attempt 1, 2026-03-02 09:09:00Z, `implementer-agent`: `BuildError` `no space left`
       <details><summary>Details</summary>
 
       ```text
@@ -135,8 +135,8 @@ fn a_summary_tells_how_an_issue_stands() {
 
     | Handoff | From | To | Contract | State | Sent | Waited | Worked | About |
     |---|---|---|---|---|---|---|---|---|
-    | 87.2 | `prep-agent` | `implementer-agent` | `prep-agent-to-implementer-agent` | ✗ failed | 2026-03-02 09:07Z | 1m | 1m | `Workspace ready` |
-    | 87.1 | `issue-manager` | `prep-agent` | `issue-manager-to-prep-agent` | ✓ completed | 2026-03-02 09:05Z | 1m | 1m | `Dispatchers ask for their delivery history as a file` |
+    | 87.2 | `prep-agent` | `implementer-agent` | `prep-agent-to-implementer-agent` | ✗ failed | 2026-03-02 09:07:00Z | 1m | 1m | `Workspace ready` |
+    | 87.1 | `issue-manager` | `prep-agent` | `issue-manager-to-prep-agent` | ✓ completed | 2026-03-02 09:05:00Z | 1m | 1m | `Dispatchers ask for their delivery history as a file` |
     "#);
     let ledger = env
         .handoff(&["github", "summary", "--output", "-"])
@@ -150,13 +150,13 @@ fn a_summary_tells_how_an_issue_stands() {
 
     | Handoff | What | Whose turn | Since | Why | Command |
     |---|---|---|---|---|---|
-    | 87.2 | ! failed | `orchestrator` | 2026-03-02 09:09Z | `no space left` | `git handoff next 87` |
+    | 87.2 | ! failed | `orchestrator` | 2026-03-02 09:09:00Z | `no space left` | `git handoff retry 87.2 --as orchestrator --reason WHY` |
 
     ### Open
 
     | Handoff | From | To | State | Sent | About |
     |---|---|---|---|---|---|
-    | 87.2 | `prep-agent` | `implementer-agent` | ✗ failed | 2026-03-02 09:07Z | `Workspace ready` |
+    | 87.2 | `prep-agent` | `implementer-agent` | ✗ failed | 2026-03-02 09:07:00Z | `Workspace ready` |
     ");
     let none = env
         .handoff(&["github", "summary", "88", "--output", "-"])

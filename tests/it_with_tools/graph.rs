@@ -147,10 +147,23 @@ fn an_issue_reads_like_a_story() {
       │  │  │  │  │  │  ├──▶  │   11 ✓ Merged                   waited 7m, worked 7m
       │  │  │  │  │  │  │  ├──▶   12 ✓ Delivery history can be downloaded as CSV
 
-      ↻ 1 round: reviewer-agent → fixer-agent → reviewer-agent (5–6)
-      ↻ 1 round: reviewer-agent → validator-agent → fixer-agent → reviewer-agent
+      ↻ 1 loop: reviewer-agent → fixer-agent → reviewer-agent (5–6)
+      ↻ 1 loop: reviewer-agent → validator-agent → fixer-agent → reviewer-agent
         (7–9)
+      failed validations: 1
+      rounds of changes: 1
     ");
+    // One definition of a round.
+    let rounds = env.data(&["graph", "87"])["rounds"].clone();
+    assert_eq!(
+        rounds,
+        json!({"failed validations": 1, "rounds of changes": 1})
+    );
+    let counted = env.data(&["metrics"])["rounds"].clone();
+    for round in counted.as_array().unwrap() {
+        let own = &rounds[round["name"].as_str().unwrap()];
+        assert_eq!(own.as_u64().unwrap_or(0), round["most"], "{round}");
+    }
     assert_snapshot!(drawn(&env, &["87", "--format", "mermaid"]), @r#"
     ---
     title: "issue 87 (issue-to-pr): completed, 12 handoffs"
@@ -175,7 +188,7 @@ fn an_issue_reads_like_a_story() {
       n6 -->|"8 ✓<br/>waited 7m, worked 7m"| n5
       n6 -->|"11 ✓<br/>waited 7m, worked 7m"| n7
       n7 -->|"12 ✓"| n8
-      remarks["↻ 1 round#58; reviewer-agent → fixer-agent → reviewer-agent<br/>↻ 1 round#58; reviewer-agent → validator-agent → fixer-agent → reviewer-agent"]
+      remarks["↻ 1 loop#58; reviewer-agent → fixer-agent → reviewer-agent<br/>↻ 1 loop#58; reviewer-agent → validator-agent → fixer-agent → reviewer-agent<br/>failed validations#58; 1<br/>rounds of changes#58; 1"]
       style remarks fill:none,stroke:none
     "#);
 }
@@ -659,6 +672,7 @@ fn a_long_issue_is_still_a_picture() {
         steps: 1000,
         reopened: 0,
         counts_after: 0,
+        why_reopened: None,
         rounds: Vec::new(),
         unfollowed: vec![1000],
         awaiting: vec![(1000, other.clone())],
@@ -683,7 +697,7 @@ fn a_long_issue_is_still_a_picture() {
       n1["reviewer-agent"]
       n0 -->|"1, 3 … 999 ×500 ✓<br/>waited 2h 46m, worked 5h 33m"| n1
       n1 -->|"2, 4 … 1000 ×500 ✓<br/>waited 2h 46m, worked 5h 33m"| n0
-      remarks["↻ 500 rounds#58; fixer-agent → reviewer-agent → fixer-agent"]
+      remarks["↻ 500 loops#58; fixer-agent → reviewer-agent → fixer-agent"]
       style remarks fill:none,stroke:none
       classDef ready fill:#fff8c5,stroke:#9a6700,color:#1f2328
       class n0 ready
@@ -701,7 +715,7 @@ fn a_long_issue_is_still_a_picture() {
     ◀───┤    1000 ✓ Round 1000                              waited 20s, worked 40s
     ◆   │    here: fixer-agent: may send on from 1000
 
-    ↻ 500 rounds: fixer-agent → reviewer-agent → fixer-agent (1–2, 3–4, 5–6, 7–8,
+    ↻ 500 loops: fixer-agent → reviewer-agent → fixer-agent (1–2, 3–4, 5–6, 7–8,
       …)
 
     fixer-agent → reviewer-agent: 1, 3 … 999 ×500 ✓, waited 2h 46m, worked 5h 33m

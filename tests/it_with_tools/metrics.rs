@@ -74,7 +74,7 @@ fn figures_are_what_was_done() {
     let expected = json!({
         "handoffs": 2, "notes": 0, "states": states,
         "failures": 1, "timeouts": 0, "retries": 1, "escalated": 0, "contradicted": 0,
-        "violations": 0, "cycles_blocked": 0, "contracts_refused": 0,
+        "violations": 0, "cycles_blocked": 0, "contracts_refused": 0, "contracts_contradicted": 0,
         "success_rate": 1.0, "acknowledgment_rate": 1.0,
         "duration_seconds": times(1, &[660]),
         "acknowledgment_seconds": times(2, &[30, 60]),
@@ -359,6 +359,47 @@ fn what_was_refused_is_noted_here_and_nowhere_else() {
     assert_eq!(data["data"]["figures"]["contracts_refused"], 0);
     let none = metrics(&env, &["--since", "1s"]);
     assert_eq!(none["figures"]["contracts_refused"], 0);
+}
+
+#[test]
+fn what_is_refused_as_the_repository_contradicts_it_is_counted() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["init", "--protocol", "review"]).success();
+    let contract = |summary: &str| {
+        let (issue, from, to) = ("7", "coder", "reviewer");
+        let commits = ["d".repeat(40)];
+        json!({
+            "issue": issue, "from": from, "to": to, "branch": "nowhere", "commits": commits,
+            "summary": summary, "findings": [],
+        })
+    };
+    let said = refused(&env, &[], contract("Done").to_string());
+    assert_eq!(said.says(), (3, "evidence_contradicted"));
+    // It is told and counted beside other faults, too.
+    let said = refused(&env, &[], contract("").to_string());
+    assert_eq!(said.says(), (3, "contract_refused"));
+    refused(&env, &[], "{");
+    let figures = metrics(&env, &[])["figures"].clone();
+    assert_eq!(
+        (
+            &figures["contradicted"],
+            &figures["contracts_refused"],
+            &figures["contracts_contradicted"]
+        ),
+        (&json!(0), &json!(3), &json!(2)),
+        "{figures:#}"
+    );
+    let shown = env.handoff(&["metrics"]).success().stdout;
+    let rows: Vec<String> = shown
+        .lines()
+        .skip_while(|line| !line.starts_with("refused here"))
+        .take(2)
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    assert_eq!(
+        rows,
+        ["refused here 3 contracts", "contradicted 2 contracts"]
+    );
 }
 
 #[test]

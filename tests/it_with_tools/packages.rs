@@ -566,7 +566,7 @@ fn every_crate_can_be_packed() {
     for (name, file) in [
         ("handoff-templates", "templates/issue-to-pr/protocol.json"),
         ("handoff-templates", "schemas/directive/handoff.schema.json"),
-        ("handoff-harness", "agents/harnesses.json"),
+        ("handoff-agents", "agents/harnesses.json"),
         ("git-handoff", "docs/codes.md"),
     ] {
         let folder = format!("{name}-{VERSION}");

@@ -183,12 +183,16 @@ fn write_huge_protocol(folder: &Path, rename: impl Fn(&str) -> String) {
     }
     fs::write(&path, protocol.to_string()).unwrap();
     for name in ["handoff", "evaluation"] {
-        let template = folder.join(format!("templates/{name}.json"));
-        let mut skeleton: Value = serde_json::from_slice(&fs::read(&template).unwrap()).unwrap();
+        let part = |kind: &str| folder.join(format!("{kind}.json").replace("NAME", name));
+        let read = |path: &Path| serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+        let (template, schema) = (part("templates/NAME"), part("schemas/NAME.schema"));
+        let (mut skeleton, mut rules): (Value, Value) = (read(&template), read(&schema));
         for n in 0..400 {
             skeleton[format!("f{n}")] = json!(noise(n, 80));
+            rules["properties"][format!("f{n}")] = json!({ "type": "string" });
         }
         fs::write(&template, skeleton.to_string()).unwrap();
+        fs::write(&schema, rules.to_string()).unwrap();
     }
 }
 

@@ -65,7 +65,7 @@ fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
         "explain" => commands::explain::ExplainView;
         "exchange" => commands::exchange::ExchangeView, ReplayedView;
         "export otlp" => commands::otlp::TracesFileView, commands::otlp::TracesPushView;
-        "export" => commands::export::ExportView;
+        "export" => commands::export::folder::ExportView;
         "fetch" => commands::fetch::FetchView, commands::fetch::RepairView;
         "gate" => commands::gate::GateView;
         "github comment" => commands::github::comment::CommentView;
@@ -90,13 +90,14 @@ fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
         "new" => crate::contracts::skeleton::Skeleton;
         "next" => commands::next::NextView, ReplayedView;
         "notify" => handoff_notify::Notice;
-        "prime" => crate::prime::Prime;
+        "prime" => handoff_agents::prime::Prime;
         "protocol add", "protocol update" => handoff::ledger::ProtocolChange, ReplayedView;
         "protocol check" => commands::protocol::ProtocolCheckView;
         "protocol copy" => commands::protocol::ProtocolCopyView;
         "protocol new" => commands::protocol::new::ProtocolNewView;
         "protocol test" => commands::protocol::test::ProtocolTestView;
         "protocol list" => commands::protocol::ProtocolsView;
+        "protocol use" => handoff::ledger::DefaultChange, ReplayedView;
         "protocol set" => handoff::ledger::ProtocolChange, commands::protocol::SettingsView, ReplayedView;
         "protocol show" => commands::protocol::ProtocolView, commands::protocol::ContractTypeView;
         "reap" => commands::reap::ReapView, ReplayedView;

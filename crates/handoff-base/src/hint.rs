@@ -126,6 +126,16 @@ impl Command {
         shlex::split(&self.0).unwrap_or_default()
     }
 
+    /// Replaces a word where it first stands.
+    pub fn replace_word(&mut self, from: &str, to: &str) {
+        self.0 = self.0.replacen(from, to, 1);
+    }
+
+    /// Adds an option without a value.
+    pub fn flag(&mut self, name: &str) {
+        self.0 += &format!(" {name}");
+    }
+
     /// Adds an option with its value.
     pub fn option(&mut self, name: &str, value: &str) {
         self.0 += &format!(" {name} {}", word(value));

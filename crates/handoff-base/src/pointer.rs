@@ -96,6 +96,13 @@ pub fn push_part(pointer: &mut String, part: &str) {
     push_escaped(pointer, part);
 }
 
+/// The pointer to a key or an index at another pointer.
+pub fn under(pointer: &str, part: &str) -> String {
+    let mut place = pointer.to_owned();
+    push_part(&mut place, part);
+    place
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

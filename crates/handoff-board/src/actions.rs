@@ -15,9 +15,10 @@ use handoff::base::codes::exit;
 pub(super) struct Action {
     pub(super) key: char,
     pub(super) command: &'static str,
-    /// The events that it causes; it is offered in states that accept one of them. Without any, it
-    /// records a person's opinion, even of completed work.
+    /// The events that it causes; it is offered in states that accept one of them.
     events: &'static [Event],
+    /// Whether it also records a person's opinion of code, even of completed work.
+    judges_code: bool,
     asks: &'static [Asked],
 }
 
@@ -52,8 +53,8 @@ pub(super) const ACTIONS: &[Action] = &[
         &[Asked::Receiver, Asked::Reason],
     ),
     Action::new('c', "cancel", &[Event::Cancel], &[Asked::Reason]),
-    Action::new('p', "approve", &[], &[Asked::Reason]),
-    Action::new('x', "reject", &[], &[Asked::Why]),
+    Action::new('p', "approve", &[], &[Asked::Reason]).judging_code(),
+    Action::new('x', "reject", &[Event::Reject], &[Asked::Why]).judging_code(),
 ];
 
 impl Action {
@@ -67,16 +68,23 @@ impl Action {
             key,
             command,
             events,
+            judges_code: false,
             asks,
         }
     }
 
-    /// Whether the action is offered in a state.
-    pub(super) fn is_for(&self, state: State) -> bool {
-        if self.events.is_empty() {
-            return !matches!(state, State::Rejected | State::Cancelled);
+    const fn judging_code(self) -> Self {
+        Self {
+            judges_code: true,
+            ..self
         }
-        self.events.iter().any(|event| state.on(*event).is_ok())
+    }
+
+    /// Whether the action is offered in a state, for a handoff with or without code.
+    pub(super) fn is_for(&self, state: State, has_code: bool) -> bool {
+        let judges = self.judges_code && has_code;
+        judges && !matches!(state, State::Rejected | State::Cancelled)
+            || self.events.iter().any(|event| state.on(*event).is_ok())
     }
 }
 
@@ -349,13 +357,18 @@ mod tests {
 
     #[test]
     fn an_action_is_for_the_states_that_accept_its_event() {
-        let keys = |state: State| -> String {
-            let actions = ACTIONS.iter().filter(|action| action.is_for(state));
+        let keys = |state: State, has_code| -> String {
+            let actions = ACTIONS.iter();
+            let actions = actions.filter(|action| action.is_for(state, has_code));
             actions.map(|action| action.key).collect()
         };
         assert_eq!(
-            State::ALL.map(keys),
+            State::ALL.map(|state| keys(state, true)),
             ["scpx", "cpx", "acpx", "rscpx", "rcpx", "px", "", ""]
+        );
+        assert_eq!(
+            State::ALL.map(|state| keys(state, false)),
+            ["scx", "c", "ac", "rsc", "rc", "", "", ""]
         );
     }
 }

@@ -1,12 +1,12 @@
 //! The board's data: a column of handoffs that need attention, and one for each agent with open
 //! handoffs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use handoff::base::ids::{AgentName, IssueKey};
 use handoff::ledger::attention::Attention;
-use handoff::model::Record;
+use handoff::model::{Paused, Record};
 use handoff::protocol::State;
 
 /// The title of the first column.
@@ -35,8 +35,8 @@ pub(super) struct Card {
     pub(super) record: Arc<Record>,
     /// Its need, if it has one.
     pub(super) attention: Option<Arc<Attention>>,
-    /// Whether its issue is paused.
-    pub(super) is_paused: bool,
+    /// The pause of its issue.
+    pub(super) paused: Option<Arc<Paused>>,
 }
 
 /// The data read for a board.
@@ -44,8 +44,8 @@ pub(super) struct Card {
 pub(super) struct Found {
     /// The open handoffs.
     pub(super) open: Vec<Arc<Record>>,
-    /// The paused issues among those of the open handoffs.
-    pub(super) paused: BTreeSet<IssueKey>,
+    /// The pauses of the paused issues among those of the open handoffs.
+    pub(super) paused: BTreeMap<IssueKey, Arc<Paused>>,
     /// The needs, each with whether it is the turn of a person or of the agent acting here.
     pub(super) attention: Vec<(bool, Card)>,
     /// The agents, in the order of their protocols.
@@ -75,7 +75,7 @@ impl Found {
             let attention = needs.get(&record.id).cloned();
             let cards = by_agent.entry(record.to.clone()).or_default();
             cards.push(Card {
-                is_paused: paused.contains(record.id.issue()),
+                paused: paused.get(record.id.issue()).cloned(),
                 record,
                 attention,
             });

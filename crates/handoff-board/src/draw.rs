@@ -268,8 +268,11 @@ fn card_lines(
             let turn = format!("{}'s turn", found.turn);
             vec![found.need.title().to_owned(), turn]
         }
-        _ if card.is_paused => vec![format!("paused, {}", standing(record, now))],
-        _ => vec![standing(record, now)],
+        _ => {
+            let paused = card.paused.as_ref();
+            let paused = paused.map(|paused| format!("paused{}, ", paused.until()));
+            vec![paused.unwrap_or_default() + &standing(record, now)]
+        }
     };
     let subject = [record.subject().to_owned()];
     let lines = subject.into_iter().chain(about);
@@ -365,7 +368,9 @@ fn footer(frame: &mut Frame<'_>, app: &App, paint: Paint, area: Rect) {
 /// The available keys, including actions for the selection, as far as they fit.
 fn keys(app: &App, width: usize) -> String {
     let selected = app.selected();
-    let for_it = |action: &&Action| selected.is_some_and(|r| action.is_for(r.state_at(app.now)));
+    let for_it = |action: &&Action| {
+        selected.is_some_and(|r| action.is_for(r.state_at(app.now), r.code.is_some()))
+    };
     let actions = ACTIONS.iter().filter(for_it);
     let mut text = if app.detail.is_some() {
         "?: help  q: back  left/right: tabs".to_owned()
@@ -519,7 +524,7 @@ mod tests {
 
 
 
-        ?: help  q: quit  Enter: look  /: filter  a: answer  c: cancel  p: approve
+        ?: help  q: quit  Enter: look  /: filter  a: answer  c: cancel
         "#);
     }
 

@@ -24,7 +24,7 @@ use handoff_cli::context::{Context, Global};
 use handoff_cli::environment::now;
 use handoff_cli::failure::Failure;
 use handoff_cli::output::Output;
-use handoff_cli::render::{in_force, policy_line};
+use handoff_cli::render::{policies, policies_text, policy_line};
 
 /// How often the board is read again without a change: handoffs become late as time passes.
 const FRESH: Duration = Duration::from_secs(300);
@@ -188,7 +188,7 @@ impl Reader {
             let card = Card {
                 record,
                 attention,
-                is_paused: false,
+                paused: None,
             };
             (is_own, card)
         });
@@ -197,7 +197,9 @@ impl Reader {
         let until = standing.until.map_or(latest, |end| end.min(latest));
         let found = Found {
             attention: attention.collect(),
-            paused: paused.into_keys().collect(),
+            paused: (paused.into_iter())
+                .map(|(key, paused)| (key, Arc::new(paused)))
+                .collect(),
             open: standing.open,
             agents: agents(tip)?,
         };
@@ -220,9 +222,9 @@ impl Reader {
     }
 }
 
-/// The policy of the default protocol, if it checks anything.
+/// The policy of the protocols in force, if they check anything.
 fn policy(tip: &Snapshot<'_>) -> Result<String, Failure> {
-    let policy = in_force(tip, tip.manifest().default_protocol.as_str())?;
+    let policy = policies_text(&policies(tip)?);
     let is_shown = !policy_line(&policy).is_empty();
     Ok(if is_shown {
         format!(", statements: {policy}")

@@ -1,6 +1,6 @@
 //! Boards for tests.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use handoff::base::Moment;
@@ -56,19 +56,21 @@ pub(super) fn board(records: Vec<Record>, needs: &[(&str, Need)]) -> Board {
             why: String::new(),
             attempt: 1,
             next: String::new(),
+            read: None,
+            by: None,
             takes_nothing: false,
         };
         let card = Card {
             record: Arc::clone(record),
             attention: Some(Arc::new(found)),
-            is_paused: false,
+            paused: None,
         };
         Some((*need == Need::Blocked, card))
     });
     let found = Found {
         attention: attention.collect(),
         open: open.clone(),
-        paused: BTreeSet::new(),
+        paused: BTreeMap::new(),
         agents: vec![agent("writer"), agent("checker")],
     };
     Board {
@@ -96,7 +98,7 @@ pub(super) fn app() -> App {
             "7.2",
             "writer",
             "failed",
-            json!({"transitions": failure, "attempt": 2}),
+            json!({"transitions": failure, "attempt": 2, "code": {"branch": "csv", "commit": "a1"}}),
         ),
         record("8.1", "writer", "blocked", json!({"transitions": asked})),
         record(

@@ -338,7 +338,7 @@ impl App {
             None => (None, Some("no handoff is selected".to_owned())),
             Some(record) => {
                 let state = record.state_at(self.now);
-                if action.is_for(state) {
+                if action.is_for(state, record.code.is_some()) {
                     (Some(Form::new(action, record, &self.acting)), None)
                 } else {
                     let (id, command) = (&record.id, action.command);

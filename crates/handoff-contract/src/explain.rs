@@ -174,7 +174,12 @@ impl Explainer<'_> {
         } else if self.described(pointer).is_some() && pattern.len() > READABLE {
             format!("`{shown}` is not valid here")
         } else {
-            format!("`{shown}` must match {}", text::short(pattern))
+            let or = match self.shape.node(self.node(pointer)) {
+                Node::Leaf(leaf) if leaf.integer => "be a whole number, or ",
+                Node::Leaf(leaf) if leaf.number => "be a number, or ",
+                _ => "",
+            };
+            format!("`{shown}` must {or}match {}", text::short(pattern))
         };
         self.add(FindingCode::FieldPattern, pointer, message, None);
     }

@@ -17,6 +17,7 @@ mod json;
 mod line;
 mod map;
 mod markdown;
+mod matching;
 mod open_places;
 mod outline;
 mod pattern;
@@ -39,6 +40,7 @@ mod tests;
 
 pub use cost::Cost;
 pub use input::Input;
+pub use matching::{matches_nothing, matching};
 pub use open_places::Filled;
 pub use outline::Outline;
 pub use place::Place;

@@ -110,6 +110,14 @@ impl Schema {
         })
     }
 
+    /// Every place at which a schema breaks the 2020-12 meta-schema, as [`SchemaError::Invalid`];
+    /// up to [`MAX_FINDINGS`].
+    pub fn invalid_places(schema: &Value) -> Vec<SchemaError> {
+        let meta = jsonschema::draft202012::meta::validator();
+        let errors = meta.iter_errors(schema).take(MAX_FINDINGS);
+        errors.map(|error| invalid(&error)).collect()
+    }
+
     /// Compiles a schema that passed [`Schema::compile`] when it entered the ledger, without the
     /// meta-schema check, which takes most of the time of a process's first compile.
     ///

@@ -3,7 +3,8 @@
 //! `status` collects what the others render: `annotations` writes commands into a step's log,
 //! `output` values for later steps, `summary` the page of a run and the body of a comment.
 //! `comment` finds that comment, `reply` answers commands in comments, `parts` truncates a page to
-//! GitHub's limits, and `text` escapes foreign text for each place. Nothing here uses the network
+//! GitHub's limits, and `text` escapes foreign text for each place. `workflows`
+//! writes GitHub's workflows into a repository. Nothing here uses the network
 //! or a token.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -18,3 +19,4 @@ pub mod reply;
 pub mod status;
 pub mod summary;
 pub mod text;
+pub mod workflows;

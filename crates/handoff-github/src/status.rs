@@ -2,13 +2,11 @@
 
 use handoff::base::ids::{AgentName, IssueKey};
 use handoff::base::{Moment, ObjectId};
-use handoff::ledger::attention::{Attention, NextTurn, next_turn, of_folder};
+use handoff::ledger::attention::{Attention, NextTurn, turn_in};
 use handoff::ledger::{
     DEFAULT_BRANCH, GateRequest, IssueSurvey, Judgement, LedgerError, Snapshot, judge_any,
 };
-use handoff::model::{
-    BranchContext, IssueStatus, Record, Refusal, View, Witness, branch_for_agents,
-};
+use handoff::model::{BranchContext, Record, Refusal, View, Witness, branch_for_agents};
 use handoff::protocol::{BASE, Command, Effect, Level, Protocol, State};
 use handoff_graph::Graph;
 use serde_json::{Map, Value};
@@ -81,11 +79,7 @@ impl Issue {
         let survey = IssueSurvey::of(&issue, &records);
         let rules = tip.rules(issue.protocol.as_str())?;
         let protocol = rules.protocol();
-        let stuck = of_folder(&folder, protocol, now)?;
-        let next = match issue.status {
-            IssueStatus::Open => next_turn(&folder, &issue, protocol, &stuck, now)?,
-            IssueStatus::Completed | IssueStatus::Cancelled => None,
-        };
+        let (stuck, next) = turn_in(&folder, protocol, now)?;
         let known = issue.known(protocol.definition());
         let text = |name: &str| known.get(name).and_then(Value::as_str);
         let patterns = tip.branch_patterns()?;
@@ -114,7 +108,8 @@ impl Issue {
             records,
             issue,
             stuck,
-            next,
+            // The pause is told beside it.
+            next: next.filter(|next| !next.is_paused),
             now,
         }))
     }

@@ -127,7 +127,10 @@ pub fn of_ledger(standing: &Ledger, most: usize) -> Fitted {
             cell(record.from.as_str(), MOST_CELL),
             cell(record.to.as_str(), MOST_CELL),
             state_text(record.state),
-            record.sent_at().map(minute).unwrap_or_default(),
+            record
+                .sent_at()
+                .map(|at| at.to_string())
+                .unwrap_or_default(),
             cell(&record.summary, MOST_CELL)
         )
     });
@@ -360,9 +363,9 @@ fn attention(stuck: &[Attention], is_of_many: bool) -> Option<Part> {
         let turn = cell(stuck.turn.as_str(), MOST_CELL);
         format!(
             "| {about} | {mark}{} | {} | {} | {} | {} |\n",
-            stuck.need.title(),
+            stuck.what(),
             turn,
-            minute(stuck.since),
+            stuck.since,
             cell(&stuck.why, MOST_CELL),
             cell(&stuck.next, MOST_REASON)
         )
@@ -404,9 +407,7 @@ fn failed(records: &[Record]) -> Option<Part> {
         let by = code(failure.by.as_str(), MOST_CELL);
         let mut text = format!(
             "- {}, attempt {}, {}, {by}",
-            failure.id,
-            failure.attempt,
-            minute(failure.at)
+            failure.id, failure.attempt, failure.at
         );
         let Some(error) = &failure.error else {
             return text + "\n";
@@ -444,7 +445,10 @@ fn row(record: &Record, brief: Option<&HandoffSurvey<'_>>, now: Moment) -> Strin
         cell(record.to.as_str(), MOST_CELL),
         cell(&record.contract_type, MOST_CELL),
         state_text(record.state),
-        record.sent_at().map(minute).unwrap_or_default(),
+        record
+            .sent_at()
+            .map(|at| at.to_string())
+            .unwrap_or_default(),
         time(spent.as_ref().map(|spent| spent.waiting)),
         time(spent.as_ref().map(|spent| spent.working)),
         cell(&record.summary, MOST_CELL)
@@ -476,8 +480,4 @@ fn list(name: &'static str, title: &str, rows: Vec<String>) -> Option<Part> {
 fn state_text(state: State) -> String {
     let mark = handoff_graph::Mark::from(state);
     format!("{} {}", mark.symbol(), state.words())
-}
-
-fn minute(at: Moment) -> String {
-    at.format("%Y-%m-%d %H:%MZ").to_string()
 }

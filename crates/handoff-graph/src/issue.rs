@@ -59,6 +59,9 @@ pub fn issue_graph(issue: &IssueSurvey<'_>, protocol: &Protocol, now: Moment) ->
         edges: builder.edges,
         groups: Vec::new(),
         loops: loops(&legs),
+        rounds: (issue.rounds_by_name().into_iter())
+            .map(|(name, count)| (name.to_owned(), count))
+            .collect(),
         steps,
     }
 }

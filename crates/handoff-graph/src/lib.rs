@@ -22,6 +22,8 @@ pub use tasks::task_graph;
 pub use terminal::{Paint, ascii, terminal};
 pub use text::span;
 
+use std::collections::BTreeMap;
+
 use chrono::TimeDelta;
 use handoff::base::Moment;
 use handoff::base::ids::AgentName;
@@ -62,6 +64,9 @@ pub struct Graph {
     pub(crate) groups: Vec<Group>,
     /// The loops that the work took, the most frequent first.
     pub(crate) loops: Vec<Loop>,
+    /// An issue's rounds, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) rounds: BTreeMap<String, u64>,
     /// For an issue, its handoffs, the oldest first.
     pub steps: Vec<Step>,
 }
@@ -311,7 +316,7 @@ pub(crate) struct Group {
 pub(crate) struct Loop {
     /// The agents on it, the first repeated at the end.
     pub(crate) agents: Vec<NodeId>,
-    /// Each round: the numbers of its first and last handoff.
+    /// Each time that it was taken: the numbers of the first and the last handoff.
     pub(crate) rounds: Vec<(u32, u32)>,
 }
 
@@ -406,7 +411,13 @@ impl Graph {
             .iter()
             .map(|id| self.node(*id).name.as_str())
             .collect();
-        let rounds = counted(around.rounds.len(), "round");
-        format!("{rounds}: {}", names.join(" → "))
+        let loops = counted(around.rounds.len(), "loop");
+        format!("{loops}: {}", names.join(" → "))
+    }
+
+    /// The rounds in words.
+    fn round_texts(&self) -> impl Iterator<Item = String> {
+        let rounds = self.rounds.iter();
+        rounds.map(|(name, count)| format!("{name}: {count}"))
     }
 }

@@ -145,7 +145,7 @@ fn edge_text(graph: &Graph, edge: &Edge, columns: usize) -> String {
     }
 }
 
-/// Remarks about loops and about omitted parts.
+/// Remarks about loops, rounds and omitted parts.
 fn remarks(graph: &Graph, nodes: &[&Node], edges: &[&Edge], columns: usize, text: &mut String) {
     let mut lines: Vec<String> = graph
         .loops
@@ -154,7 +154,8 @@ fn remarks(graph: &Graph, nodes: &[&Node], edges: &[&Edge], columns: usize, text
         .map(|around| format!("↻ {}", graph.loop_text(around)))
         .collect();
     let more = graph.loops.len().saturating_sub(lines.len());
-    lines.extend((more > 0).then(|| format!("{} around", counted(more, "more way"))));
+    lines.extend((more > 0).then(|| counted(more, "other loop")));
+    lines.extend(graph.round_texts());
     let left = graph.nodes.len() - nodes.len();
     lines.extend((left > 0).then(|| format!("{left} of {} not drawn", graph.nodes.len())));
     let all = graph.drawn().len();

@@ -1,6 +1,6 @@
 //! The graph of a protocol's routes, and how a ledger used them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use chrono::TimeDelta;
 use handoff::base::Moment;
@@ -52,6 +52,7 @@ pub fn protocol_graph<'a>(
         edges: builder.edges,
         groups: Vec::new(),
         loops: Vec::new(),
+        rounds: BTreeMap::new(),
         steps: Vec::new(),
     }
 }

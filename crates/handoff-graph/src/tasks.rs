@@ -1,6 +1,6 @@
 //! The graph of an issue's tasks: parents, dependencies, and which are claimable.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use handoff::base::Moment;
 use handoff::ledger::{HandoffSurvey, IssueSurvey};
@@ -82,6 +82,7 @@ pub fn task_graph(issue: &Issue, survey: &IssueSurvey<'_>, now: Moment) -> Graph
         nodes,
         edges,
         loops: Vec::new(),
+        rounds: BTreeMap::new(),
         steps: Vec::new(),
     }
 }

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::{Moment, ObjectId};
 use handoff_model::spending::day;
+use handoff_model::view::commands;
 pub use handoff_model::view::needs::{
-    Attention, NextTurn, deciding, hears_of_others, next_turn, of_issue,
+    Attention, NextTurn, deciding, hears_of_others, limit_to_send, of_issue,
 };
 use handoff_model::view::needs::{
-    Judged, is_limited, may_take_nothing, may_wait_for_decision, sorted,
+    Judged, is_limited, may_take_nothing, may_wait_for_decision, next_turn, sorted,
 };
 use handoff_model::{DaySpending, Record, Spending, View};
 use handoff_protocol::{Per, Protocol};
@@ -76,6 +77,25 @@ pub fn protocols(tip: &Snapshot<'_>, now: Moment) -> Result<Protocols, LedgerErr
     Ok(found)
 }
 
+/// The command by which an agent that ran out of time goes on with its own handoff, if the
+/// protocol allows it.
+///
+/// # Errors
+/// [`LedgerError`] if the handoff's issue can't be read.
+pub fn another_attempt(
+    tip: &Snapshot<'_>,
+    protocols: &[&Protocol],
+    record: &Record,
+    now: Moment,
+) -> Result<Option<String>, LedgerError> {
+    let mut protocols = protocols.iter();
+    let protocol = protocols.find(|protocol| protocol.name() == record.protocol.as_str());
+    let Some(protocol) = protocol.filter(|_| commands::is_late(record, now)) else {
+        return Ok(None);
+    };
+    commands::another_attempt(protocol, &tip.issue(record.id.issue())?, record, now)
+}
+
 /// What was spent today under a protocol, if one of its budgets counts by the day.
 ///
 /// # Errors
@@ -108,11 +128,15 @@ pub fn of_survey(
     now: Moment,
 ) -> Result<Vec<Attention>, LedgerError> {
     let mut found = Vec::new();
-    for issue in survey.issues.active() {
+    for mut issue in survey.issues.active() {
         if let Some(protocol) = protocols.get(&issue.protocol) {
             let today = protocols.spent_today(&issue.protocol);
+            if issue.paused.is_some() && tip.paused(&issue.key)?.is_none() {
+                issue.paused = None;
+            }
             let decides = |number| deciding(&tip.issue(&issue.key)?, protocol, number, now);
-            found.extend(of_issue(&issue, protocol, today, now, decides)?);
+            let pauses = (today, &tip.manifest().paused[..]);
+            found.extend(of_issue(&issue, protocol, pauses, now, decides)?);
         }
     }
     Ok(sorted(found))
@@ -129,12 +153,35 @@ pub fn of_folder(
 ) -> Result<Vec<Attention>, LedgerError> {
     let survey = folder.survey()?;
     let today = spent_today(folder, protocol, now)?;
+    let halts = folder.halts()?;
     let mut found = Vec::new();
-    for issue in survey.iter().flat_map(Issues::iter) {
+    for mut issue in survey.iter().flat_map(Issues::iter) {
+        let current = folder.current_issue()?;
+        if current.is_some_and(|current| current.paused.is_none()) {
+            issue.paused = None;
+        }
         let decides = |number| deciding(folder, protocol, number, now);
-        found.extend(of_issue(&issue, protocol, today.as_ref(), now, decides)?);
+        let pauses = (today.as_ref(), &halts[..]);
+        found.extend(of_issue(&issue, protocol, pauses, now, decides)?);
     }
     Ok(sorted(found))
+}
+
+/// What needs attention in an issue at the tip, and whose turn it is.
+///
+/// # Errors
+/// [`LedgerError`] if a record can't be read.
+pub fn turn_in(
+    folder: &IssueFolder<'_>,
+    protocol: &Protocol,
+    now: Moment,
+) -> Result<(Vec<Attention>, Option<NextTurn>), LedgerError> {
+    let needed = of_folder(folder, protocol, now)?;
+    let next = match folder.current_issue()? {
+        Some(issue) => next_turn(folder, &issue, protocol, &needed, now)?,
+        None => None,
+    };
+    Ok((needed, next))
 }
 
 /// The attention that a handoff at the tip needs, if it needs any and no pause holds it back.
@@ -150,8 +197,8 @@ pub fn of_record(
     now: Moment,
 ) -> Result<Option<Attention>, LedgerError> {
     let (key, agent) = (record.id.issue(), awaited.unwrap_or(&record.to));
-    // A stuck handoff can be decided on during a halt.
-    let is_handed_out = !record.state.is_stuck();
+    // During a halt nothing can be claimed; what else is needed can be done.
+    let is_handed_out = record.is_pending();
     if tip.is_paused_for(key, agent)? || is_handed_out && tip.holds_back(key, agent)? {
         return Ok(None);
     }
@@ -166,8 +213,10 @@ pub fn of_record(
     }
     let (mut issue, mut today, mut decided_by) = (None, None, None);
     let handoff = HandoffSurvey::of(record);
-    let waits_for_decision = may_wait_for_decision(protocol, &handoff, awaited);
-    if waits_for_decision || is_limited(protocol) {
+    let waits_for_decision = may_wait_for_decision(protocol, &handoff, awaited, now);
+    // Why completed work is to be sent on again is known of the issue.
+    let is_done = awaited.is_some() && record.is_completed();
+    if waits_for_decision || is_done || is_limited(protocol) {
         let folder = tip.issue(key)?;
         issue = folder.shared_issue()?;
         today = spent_today(&folder, protocol, now)?;

@@ -40,7 +40,8 @@ fn authority(tip: &Snapshot<'_>) -> Result<Option<Rc<Signers>>, LedgerError> {
 pub(super) const WEAKER: &str = "Weaker";
 
 /// Puts the recorded `Weaker` keys into a derived message, if they only add what early versions
-/// counted as weaker: every changed policy of a rule, and every changed limit.
+/// counted as weaker: every changed policy of a rule, every changed limit, and every new field of a
+/// closed schema.
 pub(super) fn with_recorded_policies(message: String, recorded: &[u8]) -> String {
     let keys = |text: &str| -> Vec<String> {
         let mut trailers = trailers(text).into_iter();
@@ -49,7 +50,8 @@ pub(super) fn with_recorded_policies(message: String, recorded: &[u8]) -> String
         listed.unwrap_or_default()
     };
     let (own, told) = (keys(&message), keys(&String::from_utf8_lossy(recorded)));
-    let is_early = |key: &str| key.starts_with("consistency.") || key.starts_with("limits.");
+    let early = ["consistency.", "limits.", "schema."];
+    let is_early = |key: &str| early.iter().any(|part| key.starts_with(part));
     let is_known = |key: &String| own.contains(key) || is_early(key);
     if !told.iter().all(is_known) || !own.iter().all(|key| told.contains(key)) {
         return message;
@@ -159,6 +161,29 @@ impl Authorized {
         })
     }
 
+    /// Compares a protocol in force that becomes the default one with the one that is.
+    pub(super) fn as_default(
+        tip: &Snapshot<'_>,
+        protocol: &Rules<'_>,
+        than: &Rules<'_>,
+    ) -> Result<Self, LedgerError> {
+        let strictness = |rules| -> Result<Strictness<'_>, LedgerError> {
+            let rules: &Rules<'_> = rules;
+            Ok(Strictness {
+                protocol: rules.protocol(),
+                is_signed: rules.signers()?.is_some(),
+            })
+        };
+        let evidence = tip.manifest().evidence;
+        let weaknesses = weaker(strictness(protocol)?, strictness(than)?, evidence);
+        let authority = authority(tip)?;
+        Ok(Self {
+            demand: authority.map(|signers| Demand::new(signers, By::Committer)),
+            weaknesses,
+            than_before: Vec::new(),
+        })
+    }
+
     /// Refuses an agent that weakens a protocol, for instance by a higher limit. `rules` tells who
     /// is a person.
     ///
@@ -187,6 +212,13 @@ impl Authorized {
         })
     }
 
+    /// The keys of the checks that are weaker than in the version in force, if no trailer has them.
+    pub(super) fn unrecorded_keys(&self) -> Vec<String> {
+        let is_recorded = |key: &str| self.weaknesses.iter().any(|known| known.key == key);
+        let keys = self.than_before.iter().map(|weakness| weakness.key.clone());
+        keys.filter(|key| !is_recorded(key)).collect()
+    }
+
     /// The keys of the weakened checks, for the trailer that records them.
     ///
     /// # Errors
@@ -209,6 +241,34 @@ impl Authorized {
         let keys = self.weaknesses.iter().map(|weakness| weakness.key.clone());
         Ok(keys.collect())
     }
+}
+
+/// What a new version of a protocol checks more than the one in force, and not less.
+pub(super) fn checked_more(
+    tip: &Snapshot<'_>,
+    known: &Rules<'_>,
+    protocol: &Protocol,
+    files: &ProtocolFiles,
+) -> Result<BTreeSet<String>, LedgerError> {
+    let list = files.iter().find(|(path, _)| path == SIGNERS);
+    let was = Strictness {
+        protocol: known.protocol(),
+        is_signed: known.signers()?.is_some(),
+    };
+    let is = Strictness {
+        protocol,
+        is_signed: list.is_some_and(|(_, bytes)| !Signers::parse(bytes).0.is_empty()),
+    };
+    let before = known.files()?;
+    let keys = |one: (Strictness<'_>, &ProtocolFiles), than: (Strictness<'_>, &ProtocolFiles)| {
+        let weaker = weaker(one.0, than.0, tip.manifest().evidence).into_iter();
+        let keys = weaker.map(|weakness| weakness.key);
+        let keys: BTreeSet<String> = keys.chain(loosened(one.1, than.1).into_keys()).collect();
+        keys
+    };
+    let less = keys((is, files), (was, &before));
+    let more = keys((was, &before), (is, files));
+    Ok(more.difference(&less).cloned().collect())
 }
 
 /// The findings about weaknesses. None if only keys were added: a listed person does that to

@@ -81,6 +81,16 @@ pub struct WorkBranch {
     pub commit: Option<String>,
     /// Its commit when the handoff was sent, if it was known.
     pub sent: Option<String>,
+    /// Whether it only lacks commits here: that commit follows on the one here.
+    #[serde(skip)]
+    pub behind: bool,
+}
+
+/// Whether a commit that was sent is here, and follows on another one.
+fn is_behind(repository: &Repository, here: Option<&str>, sent: Option<&str>) -> bool {
+    let parsed = here.zip(sent).filter(|(here, sent)| here != sent);
+    let parsed = parsed.and_then(|(here, sent)| here.parse().ok().zip(sent.parse().ok()));
+    parsed.is_some_and(|(here, sent)| matches!(repository.is_in_history(here, sent), Ok(true)))
 }
 
 impl WorkBrief {
@@ -132,10 +142,13 @@ impl WorkBrief {
         let branch = branch.map(|name| {
             let name = name.trim_start_matches("refs/heads/");
             let sent = code.filter(|code| code.branch == name);
+            let sent = sent.map(|code| code.commit.clone());
+            let here = repository.code(name).map(|here| here.commit);
             WorkBranch {
                 name: name.to_owned(),
-                commit: repository.code(name).map(|here| here.commit),
-                sent: sent.map(|code| code.commit.clone()),
+                behind: is_behind(repository, here.as_deref(), sent.as_deref()),
+                commit: here,
+                sent,
             }
         });
         let named = branch.as_ref().map(|branch| branch.name.as_str());
@@ -182,6 +195,8 @@ pub struct Briefing {
     pub annotations: Vec<Annotation>,
     /// What the protocol's budgets leave for this work.
     pub budget: Vec<Left>,
+    /// The limits of rounds and handoffs that are nearly reached, in words.
+    pub limits: Vec<String>,
     /// The failures of earlier attempts, the oldest first.
     pub failures: Vec<PastFailure>,
     /// The documents that the protocol's issues share.
@@ -240,11 +255,13 @@ pub fn briefing(
     let issue = issue.ok_or_else(|| Refusal::no_issue(folder.key()))?;
     let shared = documents(tip, &rules)?.into_iter();
     let budget = budget_left(&rules, folder, &issue, record)?;
+    let limits = issue.near_limits(rules.protocol());
     let work = WorkBrief::of(tip.repository(), rules.protocol(), &issue, record);
     let mut facts = issue.facts;
     facts.retain(|name, _| !work.facts.contains_key(name));
     Ok(Briefing {
         budget,
+        limits,
         work,
         contract: ContractText {
             text: text(record)?,

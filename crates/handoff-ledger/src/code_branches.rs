@@ -2,17 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use handoff_base::Moment;
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::{Code, Moment, ObjectId};
+use handoff_git::Repository;
 use handoff_model::{BranchPatterns, Issue, IssueStatus, OpenHandoff, View};
 use handoff_protocol::{BRANCH, State};
 
 use super::error::LedgerError;
-use super::snapshot::Snapshot;
+use super::snapshot::{IssueFolder, Snapshot};
 
 /// The maximum number of issues searched for a branch.
 const LOOK_THROUGH: usize = 2000;
+
+/// How many handoffs to read to find the last commit of a branch.
+const LOOK_BACK: usize = 64;
 
 impl Snapshot<'_> {
     /// The open issues with a code branch; if there is none, those that ended and were not
@@ -106,7 +110,8 @@ impl Snapshot<'_> {
             if held.any(|open| open.expires_at.is_none_or(|end| now < end)) {
                 return Ok(Vec::new());
             }
-            findings.push(not_held(branch, &issue, agent, now));
+            let set = self.repository().setting_command("handoff.agent AGENT");
+            findings.push(not_held((branch, &set), &issue, agent, now));
         }
         Ok(findings)
     }
@@ -126,6 +131,36 @@ impl Snapshot<'_> {
         }
         Ok(found)
     }
+}
+
+/// The newest commit of an issue's code branch: the one here or on `origin`, or the one that the
+/// ledger recorded last, if it follows on that or the branch is gone. This clone may be behind.
+///
+/// # Errors
+/// [`LedgerError`] if history or the issue can't be read.
+pub fn newest_code(
+    repository: &Repository,
+    folder: &IssueFolder<'_>,
+    branch: Option<&str>,
+) -> Result<Option<Code>, LedgerError> {
+    let known = branch.map(|branch| repository.base_code(branch));
+    let known = known.transpose()?.flatten();
+    let newest = folder.issue()?.map_or(0, |issue| issue.handoffs);
+    let mut recorded = None;
+    let mut back = (1..=newest).rev().take(LOOK_BACK);
+    while let (None, Some(number)) = (&recorded, back.next()) {
+        let code = folder.record(number)?.and_then(|record| record.code);
+        recorded = code.filter(|code| branch.is_none_or(|branch| code.branch == branch));
+    }
+    let id = |code: &Code| code.commit.parse::<ObjectId>().ok();
+    let follows = match (&known, recorded.as_ref().and_then(id)) {
+        (Some(known), Some(recorded)) if repository.has(recorded) => match id(known) {
+            Some(known) => matches!(repository.is_in_history(known, recorded), Ok(true)),
+            None => false,
+        },
+        (known, _) => known.is_none(),
+    };
+    Ok(if follows { recorded } else { known })
 }
 
 fn open_issue(entry: &super::snapshot::Listed) -> IssueKey {
@@ -150,7 +185,12 @@ fn keys_in(branch: &str) -> impl Iterator<Item = IssueKey> {
     })
 }
 
-fn not_held(branch: &str, issue: &Issue, agent: Option<&AgentName>, now: Moment) -> Finding {
+fn not_held(
+    (branch, set): (&str, &str),
+    issue: &Issue,
+    agent: Option<&AgentName>,
+    now: Moment,
+) -> Finding {
     let key = &issue.issue;
     let who = match agent {
         Some(agent) => format!("{agent} does not hold it"),
@@ -177,10 +217,7 @@ fn not_held(branch: &str, issue: &Issue, agent: Option<&AgentName>, now: Moment)
         |open: &&OpenHandoff| open.state == State::Pending && agent.is_none_or(|a| *a == open.to);
     let id: Option<&HandoffId> = issue.open.iter().find(|open| waits(open)).map(|o| &o.id);
     Finding::error(FindingCode::BranchNotHeld, branch, text).fix(match (agent, id) {
-        (None, _) => {
-            "say which agent you are, with GIT_HANDOFF_AGENT or `git config handoff.agent AGENT`"
-                .to_owned()
-        }
+        (None, _) => format!("say which agent you are, with GIT_HANDOFF_AGENT or `{set}`"),
         (Some(_), Some(id)) => format!("claim it first: `git handoff claim {id}`"),
         (Some(_), None) => format!("see whose turn it is: `git handoff status {key}`"),
     })

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::attention::{Attention, of_folder};
+use super::attention::{Attention, NextTurn, turn_in};
 use super::error::LedgerError;
 use super::external_reviews::Said;
 use super::snapshot::{IssueFolder, Rules};
@@ -30,6 +30,9 @@ pub struct IssueReport {
     pub said: Vec<Said>,
     /// What needs somebody in it, and whom, the most urgent first.
     pub attention: Vec<Attention>,
+    /// Whose turn it is.
+    #[serde(skip)]
+    pub turn: Option<NextTurn>,
 }
 
 impl IssueReport {
@@ -38,17 +41,12 @@ impl IssueReport {
     /// # Errors
     /// [`LedgerError`] if something can't be read.
     pub fn new(
-        mut issue: Issue,
+        issue: Issue,
         folder: &IssueFolder<'_>,
         rules: &Rules<'_>,
         now: Moment,
     ) -> Result<Self, LedgerError> {
-        // A pause that is over stays on record until the next claim.
-        if let Some(paused) = &issue.paused
-            && !folder.lasts(paused)?
-        {
-            issue.paused = None;
-        }
+        let (attention, turn) = turn_in(folder, rules.protocol(), now)?;
         let definition = rules.protocol().definition();
         let known = issue.known(definition);
         let sources = Told::of(issue.known_facts(definition), definition);
@@ -61,7 +59,8 @@ impl IssueReport {
             known,
             sources,
             stated,
-            attention: of_folder(folder, rules.protocol(), now)?,
+            attention,
+            turn,
         })
     }
 }
@@ -104,7 +103,7 @@ pub fn context(
     rules: &Rules<'_>,
     now: Moment,
 ) -> Result<Option<IssueContext>, LedgerError> {
-    let Some(issue) = folder.issue()? else {
+    let Some(issue) = folder.current_issue()? else {
         return Ok(None);
     };
     let mut latest = Map::new();

@@ -3,6 +3,7 @@
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_contract::Input;
+use handoff_model::intake::Soundness;
 use handoff_model::{
     Contract, Opened, Reports, Review, SendOptions, View, first_match, review_imported,
 };
@@ -53,6 +54,27 @@ pub struct ContractMatch<'r> {
 impl AsRef<Review> for ContractMatch<'_> {
     fn as_ref(&self) -> &Review {
         &self.review
+    }
+}
+
+impl ContractMatch<'_> {
+    /// What later layers can judge of a document with these faults.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if a schema can't be read.
+    pub fn soundness(
+        &self,
+        input: &Input<'_>,
+        faults: &[Finding],
+    ) -> Result<Soundness, LedgerError> {
+        let protocol = self.rules.protocol();
+        let kind = self.review.kind.as_deref();
+        match kind.and_then(|kind| protocol.contract_type(kind)) {
+            Some(kind) if self.review.draft.is_some() => {
+                Soundness::of(protocol, &self.rules, kind, input, faults)
+            }
+            _ => Ok(Soundness::NONE),
+        }
     }
 }
 
@@ -168,8 +190,24 @@ impl<'r> Snapshot<'r> {
     }
 }
 
+impl ContractMatch<'_> {
+    /// The issues in which the offer's sender has a handoff in this state.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if an open handoff can't be read.
+    #[doc(hidden)]
+    pub fn issues_of_sender(
+        &self,
+        snapshot: &Snapshot<'_>,
+        offer: &Offer<'_>,
+        state: State,
+    ) -> Result<Vec<IssueKey>, LedgerError> {
+        issues_of(snapshot, &senders(&self.rules, offer), state)
+    }
+}
+
 /// The sender that the contract names, and the agent that sends it.
-pub(super) fn senders(rules: &Rules<'_>, offer: &Offer<'_>) -> Vec<AgentName> {
+fn senders(rules: &Rules<'_>, offer: &Offer<'_>) -> Vec<AgentName> {
     let Ok(source) = offer.input.source() else {
         return Vec::new();
     };
@@ -186,7 +224,7 @@ pub(super) fn senders(rules: &Rules<'_>, offer: &Offer<'_>) -> Vec<AgentName> {
 }
 
 /// The issues in which one of these agents has a handoff in this state.
-pub(super) fn issues_of(
+fn issues_of(
     snapshot: &Snapshot<'_>,
     agents: &[AgentName],
     state: State,
@@ -202,7 +240,11 @@ pub(super) fn issues_of(
 }
 
 /// The contract of a review without errors.
-pub(super) fn accepted(review: Review) -> Result<Contract, LedgerError> {
+///
+/// # Errors
+/// [`ContractError`] with its findings.
+#[doc(hidden)]
+pub fn accepted(review: Review) -> Result<Contract, LedgerError> {
     let holds_secrets = review.holds_secrets();
     let Review {
         mut findings,

@@ -36,7 +36,11 @@ impl<'r> Ledger<'r> {
     }
 
     /// Records that a handoff's deadline passed, unless its agent or another writer was faster.
-    pub(super) fn record_expiry(
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the ledger is then unchanged.
+    #[doc(hidden)]
+    pub fn record_expiry(
         &mut self,
         session: &Session,
         id: &HandoffId,

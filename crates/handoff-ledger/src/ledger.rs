@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use handoff_base::ObjectId;
+use handoff_base::ids::WorkerId;
 use handoff_base::text::quoted;
 use handoff_git::{Prepared, PublishError, Queue, Repository};
 
@@ -30,6 +31,8 @@ pub struct Ledger<'r> {
     /// The offline commit that the next step replaces.
     origin: Option<ObjectId>,
     known: KnownProtocols,
+    /// The worker for whom commands are printed, if it is known.
+    reader: Option<WorkerId>,
     /// The sound commit whose settings are used while the tip's can't be read.
     settings_from: Option<ObjectId>,
     /// The source of objects that this clone lacks.
@@ -45,8 +48,9 @@ struct Chain {
 }
 
 /// Steps that are atomic together.
+#[doc(hidden)]
 #[must_use]
-pub(super) struct Together {
+pub struct Together {
     /// The ledger's commit before them.
     before: ObjectId,
     /// Whether the branch moves at the end; in a rehearsal it does not.
@@ -73,8 +77,16 @@ impl<'r> Ledger<'r> {
             reconcile: None,
             origin: None,
             known: KnownProtocols::default(),
+            reader: None,
             on_demand: None,
         })
+    }
+
+    /// The same ledger, read for this worker.
+    #[must_use]
+    pub fn read_for(mut self, reader: Option<WorkerId>) -> Self {
+        self.reader = reader;
+        self
     }
 
     /// The same ledger as a rehearsal: each step is planned on the result of the steps before it,
@@ -164,6 +176,7 @@ impl<'r> Ledger<'r> {
             reconcile: None,
             origin: None,
             known: Rc::clone(&self.known),
+            reader: self.reader.clone(),
             on_demand: self.on_demand.clone(),
         }
     }
@@ -219,7 +232,8 @@ impl<'r> Ledger<'r> {
     ///
     /// # Errors
     /// [`LedgerError`] if there is no ledger.
-    pub(super) fn begin_together(&mut self) -> Result<Together, LedgerError> {
+    #[doc(hidden)]
+    pub fn begin_together(&mut self) -> Result<Together, LedgerError> {
         let before = self.existing()?;
         // A rehearsal's steps move no branch anyway.
         let moves_branch = self.chain.is_none();
@@ -240,7 +254,8 @@ impl<'r> Ledger<'r> {
     ///
     /// # Errors
     /// [`LedgerError`] if there is no ledger.
-    pub(super) fn begin_batch(&mut self) -> Result<Together, LedgerError> {
+    #[doc(hidden)]
+    pub fn begin_batch(&mut self) -> Result<Together, LedgerError> {
         let together = self.begin_together()?;
         if together.moves_branch {
             self.repository.collect_new_objects();
@@ -249,7 +264,8 @@ impl<'r> Ledger<'r> {
     }
 
     /// Discards the steps since `steps` began.
-    pub(super) fn take_back(&mut self, steps: &Together) {
+    #[doc(hidden)]
+    pub fn take_back(&mut self, steps: &Together) {
         if steps.moves_branch {
             self.chain = None;
         } else {
@@ -259,7 +275,11 @@ impl<'r> Ledger<'r> {
 
     /// Moves the branch to the last of the steps; returns whether it did. If another writer was
     /// faster, it does not, and the steps are lost.
-    pub(super) fn publish_together(
+    ///
+    /// # Errors
+    /// [`LedgerError`] if the objects or the branch can't be written.
+    #[doc(hidden)]
+    pub fn publish_together(
         &mut self,
         session: &Session,
         steps: &Together,
@@ -309,7 +329,9 @@ impl<'r> Ledger<'r> {
         self.origin
     }
 
-    pub(super) fn is_rehearsed(&self) -> bool {
+    /// Whether its steps are only in memory.
+    #[doc(hidden)]
+    pub fn is_rehearsed(&self) -> bool {
         self.chain.as_ref().is_some_and(|chain| chain.in_memory)
     }
 
@@ -366,7 +388,11 @@ impl<'r> Ledger<'r> {
         Ok(tip?)
     }
 
-    pub(super) fn at(&self, commit: ObjectId) -> Result<Snapshot<'r>, LedgerError> {
+    /// The state at a commit of the ledger.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if it can't be read.
+    pub fn at(&self, commit: ObjectId) -> Result<Snapshot<'r>, LedgerError> {
         if let Some(on_demand) = &self.on_demand {
             on_demand.ensure_frame(self.repository, commit)?;
         }
@@ -379,6 +405,7 @@ impl<'r> Ledger<'r> {
         })?;
         Ok(snapshot
             .sharing(&self.known)
+            .read_for(self.reader.as_ref())
             .completed_by(self.on_demand.as_ref()))
     }
 
@@ -419,6 +446,25 @@ impl<'r> Ledger<'r> {
         }
     }
 
+    /// Refuses to write on a branch that was set back to before a commit that this clone saw on it.
+    pub(super) fn ensure_not_set_back(&self) -> Result<(), LedgerError> {
+        // First, because other writers move the branch before they note it.
+        let seen = self.seen();
+        let tip = self.existing()?;
+        let is_after = |seen: &ObjectId| {
+            *seen != tip && matches!(self.repository.is_in_history(tip, *seen), Ok(true))
+        };
+        match seen.filter(is_after) {
+            Some(seen) => Err(BranchError::SetBack {
+                branch: self.branch.clone(),
+                tip,
+                seen,
+            }
+            .into()),
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn memory(&self) -> Memory<'r> {
         Memory::new(self.repository, &self.refname)
     }
@@ -441,7 +487,7 @@ impl<'r> Ledger<'r> {
             queue.leave(None);
             match moved {
                 Err(PublishError::Locked(_)) if start.elapsed() < session.patience => {
-                    back_off(session, attempts);
+                    session.back_off(attempts);
                 }
                 other => return other,
             }
@@ -483,11 +529,4 @@ pub(super) fn in_turn(
     let published = prepared.publish(reflog);
     queue.leave(None);
     published
-}
-
-/// Waits for the lock's holder, longer after each attempt.
-pub(super) fn back_off(session: &Session, attempts: u32) {
-    const LONGEST: u64 = 50_000;
-    let pause = LONGEST.min(1_000 << attempts.min(6));
-    std::thread::sleep(Duration::from_micros(pause + (session.jitter)(pause)));
 }

@@ -13,7 +13,7 @@
 //! - the verbs: `update`, `sending`, `failure`, `expiry`, `archive`, `halt`, `protocol_store`,
 //!   `founding`;
 //! - `recorded_step`: the step that a commit records, for `verify`, which replays all of them, for
-//!   `remote`, which repeats offline steps, and for `exchange`, which exports and imports.
+//!   `remote`, which repeats offline steps, and for exports.
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
@@ -28,10 +28,10 @@ mod claim_queue;
 mod code_branches;
 mod context;
 mod contract_match;
+mod default_protocol;
 mod draft;
 mod error;
 mod evidence;
-mod exchange;
 mod expiry;
 mod external_reviews;
 mod failure;
@@ -45,6 +45,7 @@ mod order;
 mod origin;
 mod origin_code;
 mod overview;
+mod protocol_effects;
 mod protocol_store;
 mod quarantine;
 mod recorded_step;
@@ -57,6 +58,7 @@ mod session;
 mod shared_resources;
 mod signing;
 mod snapshot;
+mod step_kind;
 mod step_plan;
 mod survey;
 mod tally;
@@ -72,36 +74,44 @@ pub use authority::OtherProtocol;
 pub use base_branch::{base_branch, changes_of};
 pub use briefing::{Briefing, ContractText, DecidedOn, WorkBranch, WorkBrief, briefing};
 pub use claim_queue::claimable;
+pub use code_branches::newest_code;
 pub use context::{HandoffContext, IssueContext, IssueReport, context, contract_value};
-pub use contract_match::{ContractMatch, Offer};
+pub use contract_match::{ContractMatch, Offer, accepted};
+pub use default_protocol::DefaultChange;
 pub use error::{
     BranchError, ContractError, DEEPEN, DamageError, LedgerError, ProtocolError, RerunError,
     UpstreamError, WriteError,
-};
-pub use exchange::{
-    ExchangeError, Exchanger, Export, Exported, Fault, Import, Imported, Item, Layout, PutOut,
-    Refused, Source, export, import,
 };
 pub use external_reviews::Said;
 pub use failure::{
     Attached, CAPS, Contents, Keep, Kept, MOST_COMMITS, PastFailure, Place, RestoreFailure,
     Restored, Shown, failures, past_work, past_work_in_full, restore, restore_attachments,
+    restored_here,
 };
 pub use feed::{FollowError, Happening, Kind, commits_after, happenings};
 pub use founding::Founding;
 pub use halt::HaltChange;
 pub use handoff_base::ledger_names::DEFAULT_BRANCH;
-pub use ledger::Ledger;
+pub use ledger::{Ledger, Together};
 pub use memory::Audited;
 pub use origin_code::UnpushedCode;
 pub use overview::{Bucket, Overview, OverviewLimits, overview};
-pub use protocol_store::{KeptSetting, ProtocolChange, PutMode, documents, open_issues};
+pub use protocol_effects::{CheckedMore, LimitedIssue};
+pub use protocol_store::{
+    Consent, KeptSetting, ProtocolChange, PutMode, RequiredFields, documents, open_issues,
+};
 pub use quarantine::Quarantine;
+pub use recorded_step::{RecordedStep, States, StepReader};
 pub use refusals::{RefusalReason, Refused as RefusedContract};
 pub use remote::{Rejected, RejectedStep, RemoteDistance, Renamed, Repaired, Synced};
-pub use requirement::{GateRequest, Judgement, judge_any, judge_gate};
-pub use session::{Clock, Session};
+pub use requirement::{
+    GateRequest, Judgement, MergeLeft, approved_merge, judge_any, judge_gate, merge_left,
+    merge_left_here, unreported_merge, unsent_commits,
+};
+pub use sending::Gathered;
+pub use session::{Clock, Session, SetTime};
 pub use snapshot::{IssueFolder, Listed, Rules, Snapshot};
+pub use step_kind::StepKind;
 pub use survey::{
     ChangeSurvey, DecisionSurvey, HandoffSurvey, IssueSurvey, Issues, PauseSurvey, RoundSurvey,
     Survey, UsageSurvey,

@@ -111,7 +111,8 @@ pub fn overview(
     let mut awaiting = Vec::new();
     for agent in agents {
         for listed in tip.listed_with(layout::AWAITING, &agent)? {
-            if !tip.holds_back(listed.id.issue(), &agent)? {
+            // During a halt nothing can be claimed; what else is needed can be done.
+            if !tip.is_paused_for(listed.id.issue(), &agent)? {
                 awaiting.push(listed);
             }
         }
@@ -170,6 +171,17 @@ impl Overviewer<'_, '_> {
         protocols.any(|protocol| hears_of_others(protocol, self.who.agent))
     }
 
+    /// Whether a pause hides an open handoff; one of more than its issue does not hide what is stuck.
+    fn holds_back(&self, entry: &OpenEntry, agent: &AgentName) -> Result<bool, LedgerError> {
+        let key = entry.id.issue();
+        match entry.standing {
+            Standing::Failed | Standing::Blocked | Standing::Dead => {
+                self.tip.is_paused_for(key, agent)
+            }
+            _ => self.tip.holds_back(key, agent),
+        }
+    }
+
     /// Sorts the agent's own handoffs into the overview's buckets. Returns those that may need
     /// attention.
     fn own(&mut self) -> Result<Vec<Listed>, LedgerError> {
@@ -182,7 +194,7 @@ impl Overviewer<'_, '_> {
         let now = Stamp::of(self.now);
         for entry in self.tip.open_with(self.who.agent)?.from("") {
             let (entry, listed) = entry?;
-            if self.tip.holds_back(entry.id.issue(), self.who.agent)? {
+            if self.holds_back(&entry, self.who.agent)? {
                 // Held work continues; nothing else is listed.
                 if entry.standing == Standing::Held {
                     held.push((entry, listed));
@@ -269,7 +281,7 @@ impl Overviewer<'_, '_> {
         let mut candidates = Vec::new();
         for entry in self.tip.open_with(agent)?.from("") {
             let (entry, listed) = entry?;
-            if !self.tip.holds_back(entry.id.issue(), agent)? && self.may_need(&entry) {
+            if !self.holds_back(&entry, agent)? && self.may_need(&entry) {
                 candidates.push(listed);
             }
         }

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::AgentName;
+use handoff_base::pointer::push_part;
 use handoff_base::text::quoted;
-use handoff_base::{Edit, ObjectId, digest};
+use handoff_base::{Edit, Moment, ObjectId, digest};
 use handoff_contract::{Input, Schema};
 use handoff_model::layout::DEFINITION;
 use handoff_model::screening::{Screen, screen_protocol};
@@ -14,17 +15,18 @@ use handoff_model::semantic::part;
 use handoff_model::{
     Assignment, FileChanges, Issue, IssueStatus, ProtocolFiles, ProtocolScope, Refusal, Schemas,
     SettingError, check_protocol_for, has_settings, is_earlier, keep_settings, layout,
-    only_setting_changed,
+    next_version, only_setting_changed, with_version,
 };
 use handoff_protocol::{AgentKind, ContractType, Protocol, SIGNERS, TaskFields, renewed};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::authority::{Authorized, weaker_trailer};
+use super::authority::{Authorized, checked_more, weaker_trailer};
 use super::draft::{Decided, Draft};
 use super::error::{LedgerError, ProtocolError};
 use super::ledger::Ledger;
+use super::protocol_effects::{CheckedMore, LimitedIssue, limited};
 use super::session::Session;
 use super::signing::{By, Demand};
 use super::snapshot::{Rules, Snapshot};
@@ -42,7 +44,11 @@ pub enum PutMode {
 
 impl PutMode {
     /// The mode for a protocol of this name, as recorded elsewhere.
-    pub(super) fn of(tip: &Snapshot<'_>, name: &str) -> Result<Self, LedgerError> {
+    ///
+    /// # Errors
+    /// [`LedgerError`] if the folder of protocols can't be read.
+    #[doc(hidden)]
+    pub fn of(tip: &Snapshot<'_>, name: &str) -> Result<Self, LedgerError> {
         let known = tip.rules_id(name)?;
         Ok(known.map_or(Self::Add, |_| Self::Replace))
     }
@@ -66,6 +72,39 @@ pub struct ProtocolChange {
     /// What it checks less.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub weaker: Vec<String>,
+    /// What it checks less than before, not on record.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub checks_less: Vec<String>,
+    /// Fields that contracts now require.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub requires: Vec<RequiredFields>,
+    /// What it checks more than before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub checks_more: Vec<CheckedMore>,
+    /// The open issues that are beyond one of its limits, and were not before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub limited: Vec<LimitedIssue>,
+    /// How many open issues follow it, for an update.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_issues: Option<usize>,
+}
+
+/// What a person consents to in a change of a protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Consent {
+    /// It checks less than the default protocol, which is recorded.
+    pub weaker: bool,
+    /// Open issues are beyond its limits, so that nothing can be sent in them.
+    pub past_limits: bool,
+}
+
+/// Fields that a contract type requires since an update.
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RequiredFields {
+    /// The contract type.
+    pub contract: String,
+    /// The fields; `*` stands for every entry of a list.
+    pub fields: Vec<String>,
 }
 
 /// A setting that an update kept.
@@ -78,8 +117,7 @@ pub struct KeptSetting {
 }
 
 impl<'r> Ledger<'r> {
-    /// Puts a protocol in force: adds it, or replaces the one with the same name. `may_be_weaker`
-    /// allows it to check less than the default one, which is recorded.
+    /// Puts a protocol in force: adds it, or replaces the one with the same name.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then unchanged.
@@ -88,9 +126,10 @@ impl<'r> Ledger<'r> {
         session: &Session,
         files: &ProtocolFiles,
         change: PutMode,
-        may_be_weaker: bool,
+        consent: Consent,
     ) -> Result<ProtocolChange, LedgerError> {
         let by = session.agent.as_ref();
+        let now = Moment::from(session.clock.author());
         let (mut done, commit) = self.write(session, |_, tip, _| {
             screen_protocol(files)?;
             let mut files = files.to_vec();
@@ -102,10 +141,20 @@ impl<'r> Ledger<'r> {
                 tip,
                 &files,
                 change,
-                (may_be_weaker, by),
+                (consent.weaker, by),
                 ProtocolScope::Folder,
             )?;
             outcome.kept = kept;
+            if step.is_some() && outcome.before.is_some() {
+                outcome.compare(tip, &files, now)?;
+                outcome.open_issues = Some(open_issues(tip, &outcome.name)?);
+                let stranded = outcome.limited.iter().filter(|one| one.stranded);
+                let findings: Vec<Finding> = stranded.map(LimitedIssue::finding).collect();
+                if !findings.is_empty() && !consent.past_limits {
+                    let name = outcome.name;
+                    return Err(ProtocolError::PastLimits { name, findings }.into());
+                }
+            }
             Ok((step, outcome))
         })?;
         done.commit = commit;
@@ -124,6 +173,7 @@ impl<'r> Ledger<'r> {
         may_be_weaker: bool,
     ) -> Result<ProtocolChange, LedgerError> {
         let by = session.agent.as_ref();
+        let now = Moment::from(session.clock.author());
         let (mut done, commit) = self.write(session, |_, tip, _| {
             let rules = tip.named_rules(name)?;
             let mut assignment = assignment.clone();
@@ -145,13 +195,19 @@ impl<'r> Ledger<'r> {
                     *bytes = changed.into_bytes();
                 }
             }
-            protocol_step(
+            skip_versions(tip, name, &mut files)?;
+            let (step, mut outcome) = protocol_step(
                 tip,
                 &files,
                 PutMode::Replace,
                 (may_be_weaker, by),
                 ProtocolScope::Setting,
-            )
+            )?;
+            if step.is_some() {
+                let (protocol, _) = loaded(&files)?;
+                outcome.limited = limited(tip, [rules.protocol(), &protocol], now)?;
+            }
+            Ok((step, outcome))
         })?;
         done.commit = commit;
         Ok(done)
@@ -181,6 +237,40 @@ impl<'r> Ledger<'r> {
     }
 }
 
+impl ProtocolChange {
+    /// Adds what a new version checks more than the one in force, and the issues that this limits.
+    fn compare(
+        &mut self,
+        tip: &Snapshot<'_>,
+        files: &ProtocolFiles,
+        now: Moment,
+    ) -> Result<(), LedgerError> {
+        let known = tip.rules(&self.name)?;
+        let (_, was) = loaded(&known.files()?)?;
+        let (protocol, is) = loaded(files)?;
+        self.requires = newly_required(&known, files)?;
+        // What `requires` says of a schema is all that most change.
+        let is_said = |key: &String| {
+            let mut said = self.requires.iter();
+            said.any(|one| key.strip_prefix("schema.") == Some(&one.contract))
+        };
+        let keys = checked_more(tip, &known, &protocol, files)?.into_iter();
+        let keys = keys.filter(|key| !is_said(key));
+        self.checks_more = keys.map(|key| CheckedMore::new(key, [&was, &is])).collect();
+        self.limited = limited(tip, [known.protocol(), &protocol], now)?;
+        Ok(())
+    }
+}
+
+/// The protocol in these files, and its definition as JSON.
+fn loaded(files: &ProtocolFiles) -> Result<(Protocol, Value), LedgerError> {
+    let found = files.iter().find(|(path, _)| path == DEFINITION);
+    let bytes = found.map_or(&[][..], |(_, bytes)| bytes);
+    let refused = |findings| LedgerError::from(ProtocolError::Refused(findings));
+    let protocol = Protocol::load(bytes).map_err(refused)?;
+    Ok((protocol, serde_json::from_slice(bytes).unwrap_or_default()))
+}
+
 /// Plans the activation of a protocol. If it is weaker than the default protocol, its message lists
 /// the weakened checks, so that nobody activates it silently. `by` is the acting agent, if named:
 /// only a person may weaken a protocol.
@@ -195,11 +285,10 @@ pub(super) fn protocol_step(
     let definition = definition
         .map(|(_, bytes)| bytes.as_slice())
         .unwrap_or_default();
-    let refused = |findings| LedgerError::from(ProtocolError::Refused(findings));
-    let protocol = Protocol::load(definition).map_err(refused)?;
+    let (protocol, _) = loaded(files)?;
     let findings = check_protocol_for(files, scope);
     if findings.iter().any(Finding::is_error) {
-        return Err(refused(findings));
+        return Err(ProtocolError::Refused(findings).into());
     }
     let name = protocol.name().to_owned();
     let version = protocol.definition().version.clone();
@@ -216,6 +305,11 @@ pub(super) fn protocol_step(
         commit: None,
         kept: Vec::new(),
         weaker: Vec::new(),
+        checks_less: Vec::new(),
+        requires: Vec::new(),
+        checks_more: Vec::new(),
+        limited: Vec::new(),
+        open_issues: None,
     };
     let changes = differences(known.as_ref(), files)?;
     if known.is_some() && (changes.is_empty() || is_renewed(known.as_ref(), &changes, definition)?)
@@ -228,6 +322,9 @@ pub(super) fn protocol_step(
         }
         (Some(before), PutMode::Update | PutMode::Replace) => {
             ensure_succeeds(known.as_ref(), files, (&name, before, &version))?;
+            if scope == ProtocolScope::Folder {
+                ensure_new_version(tip, files, (&name, &version))?;
+            }
             let mut orphans = orphans(tip, &protocol, files)?;
             orphans.extend(misfit_documents(tip, &protocol, files)?);
             if !orphans.is_empty() {
@@ -252,11 +349,65 @@ pub(super) fn protocol_step(
     if let Some(by) = by {
         let rules = known.map_or_else(|| tip.default_rules(), Ok)?;
         authorized.ensure_by_person(rules.protocol(), by, &name)?;
+        message += &format!("From: {by}\n");
     }
     outcome.weaker = authorized.weaker_keys(&name, tip, may_be_weaker)?;
     message += &weaker_trailer(&outcome.weaker);
-    let step = Draft::shared(changes, message, authorized.demand);
+    if outcome.before.is_some() {
+        outcome.checks_less = authorized.unrecorded_keys();
+    }
+    let step = Draft {
+        author: by.cloned(),
+        ..Draft::shared(changes, message, authorized.demand)
+    };
     Ok((Some(step), outcome))
+}
+
+/// The fields that contracts of known types require in these files, and not in the version in force.
+fn newly_required(
+    known: &Rules<'_>,
+    files: &ProtocolFiles,
+) -> Result<Vec<RequiredFields>, LedgerError> {
+    let before = known.files()?;
+    let required = |files: &ProtocolFiles, path: &str| {
+        let file = files.iter().find(|(known, _)| known == path);
+        let schema = file.and_then(|(_, bytes)| serde_json::from_slice(bytes).ok());
+        schema.map(|schema: Value| required_fields(&schema))
+    };
+    let definition = files.iter().find(|(path, _)| path == DEFINITION);
+    let protocol = definition.and_then(|(_, bytes)| Protocol::load(bytes).ok());
+    let kinds = protocol.iter().flat_map(|p| &p.definition().contracts);
+    let found = kinds.filter_map(|kind| {
+        let was = known.protocol().contract_type(&kind.name)?;
+        let was = required(&before, &was.schema)?;
+        let is = required(files, &kind.schema)?;
+        let fields: Vec<String> = is.difference(&was).cloned().collect();
+        let contract = kind.name.clone();
+        (!fields.is_empty()).then_some(RequiredFields { contract, fields })
+    });
+    Ok(found.collect())
+}
+
+/// The required members of a schema and of what it contains. Recursion is bounded by its depth.
+fn required_fields(schema: &Value) -> BTreeSet<String> {
+    fn walk(node: &Value, at: &str, found: &mut BTreeSet<String>) {
+        let under = |name: &str| {
+            let mut at = at.to_owned();
+            push_part(&mut at, name);
+            at
+        };
+        let required = node["required"].as_array().into_iter().flatten();
+        found.extend(required.filter_map(Value::as_str).map(under));
+        for (name, member) in node["properties"].as_object().into_iter().flatten() {
+            walk(member, &under(name), found);
+        }
+        if let Some(items) = node.get("items") {
+            walk(items, &format!("{at}/*"), found);
+        }
+    }
+    let mut found = BTreeSet::new();
+    walk(schema, "", &mut found);
+    found
 }
 
 /// Applies the settings of the protocol in force to a new version of it.
@@ -316,14 +467,59 @@ fn ensure_succeeds(
         return Err(ProtocolError::Refused(vec![finding.fix(fix)]));
     }
     if before == version {
-        let text = format!("version {version} is in force, with other files");
-        let finding = Finding::error(FindingCode::ProtocolVersion, "/version", text);
-        return Err(ProtocolError::SameVersion {
-            name: name.to_owned(),
-            findings: vec![finding.fix("give the new one another version")],
-        });
+        return Err(same_version(name, version, "is"));
     }
     Ok(())
+}
+
+/// Counts on in the version of changed settings, past those that were in force with other files.
+fn skip_versions(
+    tip: &Snapshot<'_>,
+    name: &str,
+    files: &mut ProtocolFiles,
+) -> Result<(), LedgerError> {
+    loop {
+        let definition = files.iter().position(|(path, _)| path == DEFINITION);
+        let Some(at) = definition else { return Ok(()) };
+        let text = String::from_utf8_lossy(&files[at].1).into_owned();
+        let known: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        let version = known["version"].as_str().unwrap_or_default();
+        if !has_settings(version) {
+            return Ok(());
+        }
+        let is_other = match tip.rules_of(name, version)? {
+            Some(rules) => !differences(Some(&rules), files)?.is_empty(),
+            None => false,
+        };
+        let changed = with_version(&text, &next_version(version)).ok().flatten();
+        let Some(changed) = changed.filter(|_| is_other) else {
+            return Ok(());
+        };
+        files[at].1 = changed.into_bytes();
+    }
+}
+
+/// Refuses a version that was in force earlier with other files: its name would mean two things.
+fn ensure_new_version(
+    tip: &Snapshot<'_>,
+    files: &ProtocolFiles,
+    (name, version): (&str, &str),
+) -> Result<(), LedgerError> {
+    match tip.rules_of(name, version)? {
+        Some(rules) if !differences(Some(&rules), files)?.is_empty() => {
+            Err(same_version(name, version, "was").into())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn same_version(name: &str, version: &str, is: &str) -> ProtocolError {
+    let text = format!("version {version} {is} in force, with other files");
+    let finding = Finding::error(FindingCode::ProtocolVersion, "/version", text);
+    ProtocolError::SameVersion {
+        name: name.to_owned(),
+        findings: vec![finding.fix("give the new one another version")],
+    }
 }
 
 /// The message of an update. Names a changed setting, which the version number would not show.

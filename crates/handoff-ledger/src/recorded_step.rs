@@ -22,12 +22,14 @@ use super::error::LedgerError;
 use super::snapshot::{IssueFolder, Parsed, Rules};
 
 /// A step as a commit records it.
-pub(super) struct RecordedStep {
-    pub(super) step: Step,
+#[doc(hidden)]
+pub struct RecordedStep {
+    /// The step.
+    pub step: Step,
     /// The file that defines most of it.
     pub(super) path: String,
     /// The contract that it sent, and the handoff that it started.
-    pub(super) sent: Option<(Contract, Rc<Record>)>,
+    pub sent: Option<(Contract, Rc<Record>)>,
 }
 
 impl RecordedStep {
@@ -44,10 +46,12 @@ impl RecordedStep {
 }
 
 /// An issue before and after a commit.
-pub(super) struct States<'r> {
+#[doc(hidden)]
+pub struct States<'r> {
     /// The issue before, if it existed.
     pub(super) was: Option<Rc<Issue>>,
-    pub(super) is: Rc<Issue>,
+    /// The issue after it.
+    pub is: Rc<Issue>,
     pub(super) before: IssueFolder<'r>,
     pub(super) after: IssueFolder<'r>,
     /// The issue's protocol before the commit.
@@ -59,7 +63,10 @@ type Recorded = Result<RecordedStep, Vec<Finding>>;
 
 impl States<'_> {
     /// The step that a commit with this message records, or why there is none.
-    pub(super) fn recorded_step(&self, message: &str) -> Result<Recorded, LedgerError> {
+    ///
+    /// # Errors
+    /// [`LedgerError`] if a file of the issue can't be read.
+    pub fn recorded_step(&self, message: &str) -> Result<Recorded, LedgerError> {
         let step = match handoff_model::recorded(message) {
             Ok(step) => step,
             Err(why) => {
@@ -90,7 +97,8 @@ impl States<'_> {
         Ok(Ok(RecordedStep { step, path, sent }))
     }
 
-    pub(super) fn handoffs_before(&self) -> u32 {
+    /// The number of handoffs before the commit.
+    pub fn handoffs_before(&self) -> u32 {
         self.was.as_ref().map_or(0, |issue| issue.handoffs)
     }
 
@@ -147,7 +155,8 @@ type SentContract = (Contract, Rc<Record>, String);
 
 /// Reads what steps depend on during a walk through history: issues, protocols and manifests, each
 /// parsed once.
-pub(super) struct StepReader<'r> {
+#[doc(hidden)]
+pub struct StepReader<'r> {
     repository: &'r Repository,
     parsed: Rc<Parsed>,
     protocols: HashMap<ObjectId, Rc<Rules<'r>>>,
@@ -155,7 +164,8 @@ pub(super) struct StepReader<'r> {
 }
 
 impl<'r> StepReader<'r> {
-    pub(super) fn new(repository: &'r Repository) -> Self {
+    /// Reads through this handle.
+    pub fn new(repository: &'r Repository) -> Self {
         Self {
             repository,
             parsed: Rc::new(Parsed::new()),
@@ -166,7 +176,10 @@ impl<'r> StepReader<'r> {
 
     /// An issue before and after a commit with these trees; `None` if its file is missing
     /// afterwards.
-    pub(super) fn states(
+    ///
+    /// # Errors
+    /// [`LedgerError`] if the issue or its protocol can't be read.
+    pub fn states(
         &mut self,
         key: &IssueKey,
         old: Tree<'r>,
@@ -270,7 +283,7 @@ pub(super) fn difference(change: &Change, expected: bool) -> Finding {
 pub(super) enum Shared {
     Protocol(String),
     Document(String, AgentName),
-    /// The halts.
+    /// The halts, or the default protocol.
     Manifest,
 }
 

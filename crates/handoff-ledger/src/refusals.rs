@@ -11,7 +11,7 @@ use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::counted;
 use handoff_git::Scratch;
 use handoff_model::{ContractRefusal, Limit, Opened, Refusal, RequestRefusal, Update, View};
-use handoff_protocol::{Fields, OnRecord};
+use handoff_protocol::{Check, Fields, OnRecord};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -59,6 +59,12 @@ impl Refused {
     /// Whether it was refused because of a cycle.
     pub fn is_cycle(&self) -> bool {
         matches!(self.code.as_str(), "cycle" | "loop")
+    }
+
+    /// Whether the repository contradicts a statement of it.
+    pub fn is_contradicted(&self) -> bool {
+        let is_evidence = |code: &String| Check::ALL.iter().any(|c| c.code().as_str() == code);
+        self.findings.iter().any(is_evidence)
     }
 }
 

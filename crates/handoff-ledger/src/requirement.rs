@@ -2,17 +2,19 @@
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::fmt;
 use std::rc::Rc;
 
-use handoff_base::ids::AgentName;
+use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::word;
 use handoff_base::{Code, ObjectId, short_id};
 use handoff_git::{Named, Repository, Stored, Tree, undone_by_rebase};
 use handoff_model::branches::{nameable, short_name};
 use handoff_model::value::scalar;
 use handoff_model::{
-    Answered, Evidence, GatePolicy, Issue, JudgedCode, LookupRefusal, Record, Refusal, Remedy,
-    Said, StepEvent, Verdict, View, disapproval, layout, said_by_worker, trailers,
+    Annotation, Answered, Evidence, GatePolicy, Issue, IssueStatus, JudgedCode, LookupRefusal,
+    Record, Refusal, Remedy, Said, StepEvent, Verdict, View, disapproval, layout, person,
+    said_by_worker, trailers,
 };
 use handoff_protocol::{
     BASE, BRANCH, Check, Event, HEAD, Identity, PULL_REQUEST_STATE, Requirement, Signers,
@@ -344,7 +346,7 @@ fn place(
     let is_gone = repository.local_branch(&code.branch).is_none();
     if let Some(base) = base
         .as_ref()
-        .filter(|base| is_gone && is_on(repository, code, base))
+        .filter(|base| is_gone && is_merged(repository, code, base))
     {
         return Ok(Some((true, format!("it is merged into {base}"))));
     }
@@ -373,6 +375,258 @@ fn lacks_work(repository: &Repository, record: &Record, merged: &Code, own: &Cod
         return false;
     };
     record.evidence.iter().any(is_false) && !repository.has_work(merged, own).unwrap_or(true)
+}
+
+/// How an open issue's code was merged without a step that reports it: the work that was handed
+/// over is on its base, as far as this clone knows. Runs no git process.
+///
+/// # Errors
+/// [`LedgerError`] if something can't be read.
+pub fn unreported_merge(
+    tip: &Snapshot<'_>,
+    folder: &IssueFolder<'_>,
+    issue: &Issue,
+    rules: &Rules<'_>,
+) -> Result<Option<String>, LedgerError> {
+    let definition = rules.protocol().definition();
+    let known = issue.known(definition);
+    let is_reported = definition
+        .merge_facts()
+        .any(|fact| known.contains_key(fact));
+    if is_reported || issue.status != IssueStatus::Open {
+        return Ok(None);
+    }
+    // A branch without commits of its own is on its base from the start.
+    let is_of_work = |one: &Evidence| matches!(one.check, Check::Commits | Check::CommitsAdded);
+    let work = newest(folder, issue, |record| {
+        record.evidence.iter().any(is_of_work)
+    })?;
+    let passed = |one: &Evidence| is_of_work(one) && one.result == Verdict::Passed;
+    let work = work.filter(|record| record.evidence.iter().any(passed));
+    let Some(code) = work.and_then(|record| record.code) else {
+        return Ok(None);
+    };
+    let known = Some((issue, definition));
+    let base = base_branch(tip.repository(), known, Some(&code.branch), None);
+    let base = base.filter(|base| is_merged(tip.repository(), &code, base));
+    Ok(base.map(|base| {
+        let (key, commit) = (&issue.issue, short_id(&code.commit));
+        let branch = &code.branch;
+        let here = tip.repository().code(branch).map(|here| here.commit);
+        let what = match here.filter(|here| *here != code.commit) {
+            Some(here) => format!(
+                "commit {commit} of {branch}, which is at {} here,",
+                short_id(&here)
+            ),
+            None => format!("{branch}, at {commit},"),
+        };
+        format!("{what} is merged into {base}, and no step of issue {key} says so")
+    }))
+}
+
+/// The newest handoff of an issue that is such a one.
+fn newest(
+    folder: &IssueFolder<'_>,
+    issue: &Issue,
+    is_it: impl Fn(&Record) -> bool,
+) -> Result<Option<Record>, LedgerError> {
+    for number in (1..=issue.handoffs).rev() {
+        if let Some(record) = folder.record(number)?.filter(&is_it) {
+            return Ok(Some(record));
+        }
+    }
+    Ok(None)
+}
+
+/// That the merge of a completed issue's approved code is what is left, as far as this clone knows.
+/// Runs no git process.
+///
+/// # Errors
+/// [`LedgerError`] if something can't be read.
+pub fn merge_left(
+    tip: &Snapshot<'_>,
+    folder: &IssueFolder<'_>,
+    issue: &Issue,
+    rules: &Rules<'_>,
+) -> Result<Option<MergeLeft>, LedgerError> {
+    let approved = approved_merge(tip, folder, issue, rules)?;
+    Ok(approved.and_then(|(left, is_merged)| (!is_merged).then_some(left)))
+}
+
+/// The merge of a completed issue's approved code, and whether its base has it already, as far as
+/// this clone knows.
+///
+/// # Errors
+/// [`LedgerError`] if something can't be read.
+pub fn approved_merge(
+    tip: &Snapshot<'_>,
+    folder: &IssueFolder<'_>,
+    issue: &Issue,
+    rules: &Rules<'_>,
+) -> Result<Option<(MergeLeft, bool)>, LedgerError> {
+    let definition = rules.protocol().definition();
+    let noted = issue.fact(definition, PULL_REQUEST_STATE);
+    let is_noted = noted.is_some_and(|fact| fact.value == "merged");
+    if issue.status != IssueStatus::Completed || is_noted {
+        return Ok(None);
+    }
+    let approval = newest(folder, issue, |record| {
+        record.is_completed() && definition.approves_merge(&record.contract_type)
+    })?;
+    let Some(code) = approval.and_then(|record| record.code) else {
+        return Ok(None);
+    };
+    let repository = tip.repository();
+    // What a squash brought can't be compared in a clone without the branch.
+    if !matches!(repository.named(&code.commit), Ok(Named::Commit(_))) {
+        return Ok(None);
+    }
+    let known = Some((issue, definition));
+    let base = base_branch(repository, known, Some(&code.branch), None);
+    Ok(base.map(|base| {
+        let is_merged = is_merged(repository, &code, &base);
+        let merge = MergeLeft {
+            issue: issue.issue.clone(),
+            is_shared: repository.on_origin(&base).is_some(),
+            code,
+            base,
+        };
+        (merge, is_merged)
+    }))
+}
+
+/// The merge of a completed issue's approved code, which is left.
+pub struct MergeLeft {
+    issue: IssueKey,
+    code: Code,
+    /// The branch that it is merged into.
+    pub base: String,
+    /// Whether others may have merged it without this clone knowing.
+    is_shared: bool,
+}
+
+impl MergeLeft {
+    /// What is left to do.
+    pub fn merge(&self) -> String {
+        let push = if self.is_shared { ", and push it" } else { "" };
+        let (branch, base) = (word(&self.code.branch), word(&self.base));
+        format!("merge {branch} into {base}{push}")
+    }
+}
+
+impl fmt::Display for MergeLeft {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (branch, base, commit) = (&self.code.branch, &self.base, short_id(&self.code.commit));
+        let known = if self.is_shared {
+            ", as far as this clone has fetched"
+        } else {
+            ""
+        };
+        write!(
+            f,
+            "issue {} is completed; the merge is left, once its gate is open: {branch}, at {commit}, is not in {base} yet{known}",
+            self.issue
+        )
+    }
+}
+
+/// What [`merge_left`] says of the issue whose branch is checked out, with the issue.
+///
+/// # Errors
+/// [`LedgerError`] if something can't be read.
+pub fn merge_left_here(tip: &Snapshot<'_>) -> Result<Option<(IssueKey, String)>, LedgerError> {
+    let repository = tip.repository();
+    let branch = repository.current_branch();
+    let branch = branch.filter(|branch| repository.base_branch().as_ref() != Some(branch));
+    let issues = branch.map(|branch| tip.issues_on(&branch)).transpose()?;
+    for key in issues.unwrap_or_default() {
+        let folder = tip.issue(&key)?;
+        let Some(issue) = folder.current_issue()? else {
+            continue;
+        };
+        let rules = tip.rules(issue.protocol.as_str())?;
+        if let Some(left) = merge_left(tip, &folder, &issue, &rules)? {
+            return Ok(Some((key, left.to_string())));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a branch has the work up to a commit, as far as this clone knows: the commit itself, or
+/// what a squash or a rebase made of it.
+fn is_merged(repository: &Repository, code: &Code, base: &str) -> bool {
+    let by_other_commits = || repository.is_merged_into(base, &code.commit);
+    is_on(repository, code, base) || by_other_commits().unwrap_or_default()
+}
+
+/// The commits on an issue's branch that came after the approved work and were not handed on, and
+/// what their agent does. Runs no git process.
+///
+/// # Errors
+/// [`LedgerError`] if something can't be read.
+pub fn unsent_commits(
+    tip: &Snapshot<'_>,
+    folder: &IssueFolder<'_>,
+    issue: &Issue,
+    rules: &Rules<'_>,
+) -> Result<Option<String>, LedgerError> {
+    let protocol = rules.protocol();
+    let definition = protocol.definition();
+    let known = issue.known(definition);
+    let is_merged = definition
+        .merge_facts()
+        .any(|fact| known.contains_key(fact));
+    if is_merged || issue.status == IssueStatus::Cancelled {
+        return Ok(None);
+    }
+    let requirements = || definition.requirements.values();
+    let shows = |kind: &String| requirements().any(|one| one.shown_by.contains(kind));
+    let hands_in = |kind: &String| requirements().any(|one| one.undone_by.contains(kind));
+    let (mut is_approved, mut work) = (false, None);
+    for number in (1..=issue.handoffs).rev() {
+        let record = folder.record(number)?.filter(|one| !one.is_turned_down());
+        let Some(record) = record else { continue };
+        if hands_in(&record.contract_type) && record.code.is_some() {
+            work = Some(record);
+            break;
+        }
+        is_approved |= shows(&record.contract_type);
+    }
+    let Some((work, code)) = work.and_then(|work| work.code.clone().map(|code| (work, code)))
+    else {
+        return Ok(None);
+    };
+    let approves = |note: &Annotation| {
+        let id = note.id.as_ref();
+        let is_of_it = id.is_some_and(|id| id.number() >= work.id.number());
+        is_of_it && note.approval.as_ref().is_some_and(|one| one.approved)
+    };
+    let is_at_work = issue.held_by(&work.from).next().is_some();
+    if is_at_work || !is_approved && !issue.annotations.iter().any(approves) {
+        return Ok(None);
+    }
+    let repository = tip.repository();
+    let newest = repository.base_code(&code.branch).ok().flatten();
+    let Some(newest) = newest.filter(|one| one.commit != code.commit) else {
+        return Ok(None);
+    };
+    if !is_on(repository, &code, &code.branch) {
+        return Ok(None);
+    }
+    let (key, id, from, to) = (&issue.issue, &work.id, &work.from, &work.to);
+    let kind = protocol.named_type(from.as_str(), to.as_str(), &work.contract_type);
+    let kind = kind.map_or_else(String::new, |kind| format!(" --type {}", word(kind)));
+    let by = person(protocol).map_or("AGENT", |person| person.as_str());
+    let reopened = match issue.status {
+        IssueStatus::Open => String::new(),
+        _ => format!(", once it is open again (`git handoff reopen {key} --as {by} --reason WHY`)"),
+    };
+    Ok(Some(format!(
+        "{} is at {}, after {id} at {}, which was approved: {from} hands that on{reopened}: `git handoff new --issue {key} --from {from} --to {to}{kind}`",
+        word(&code.branch),
+        short_id(&newest.commit),
+        short_id(&code.commit),
+    )))
 }
 
 /// Whether a commit, by an abbreviated id, is on a branch, here or on `origin`.
@@ -412,8 +666,8 @@ pub fn judge_any(
 
 /// The objection to a contract before a merge, in words. If it reports a merge: a requirement of
 /// the merge that is unmet, and that it does not meet itself. If it would meet such a requirement,
-/// or hands in code for it: a person's objection to its code. With it, whether it only hands in
-/// code, which is not refused for that.
+/// or hands in code for it: a person's objection to its code, with the command by which that person
+/// ends it. The last is whether it only hands in code, which is not refused for that.
 ///
 /// # Errors
 /// [`LedgerError`] if something can't be read.
@@ -422,7 +676,7 @@ pub(crate) fn hindrance(
     folder: &IssueFolder<'_>,
     rules: &Rules<'_>,
     record: &Record,
-) -> Result<Option<(String, bool)>, LedgerError> {
+) -> Result<Option<(String, Option<String>, bool)>, LedgerError> {
     let (protocol, kind) = (rules.protocol(), &record.contract_type);
     let definition = protocol.definition();
     let kind_of = protocol.contract_type(kind);
@@ -434,7 +688,15 @@ pub(crate) fn hindrance(
     let of_code = others.iter().filter(|(_, of)| hands_in(of));
     for (_, requirement) in meets.iter().chain(of_code) {
         if let Some(one) = disapproval(folder, protocol, requirement, record, None)? {
-            return Ok(Some((one.to_string(), hands_in(requirement))));
+            let own = hands_in(requirement);
+            let about = folder.record(one.id.number())?;
+            let id = match (about, &record.follows) {
+                _ if own => &record.id,
+                (Some(about), Some(held)) if about.is_turned_down() => held,
+                _ => &one.id,
+            };
+            let end = format!("git handoff approve {id} --as {}", one.by);
+            return Ok(Some((one.of_same_code(), Some(end), own)));
         }
     }
     let claims = kind_of.and_then(|kind| kind.claims.as_ref());
@@ -448,7 +710,7 @@ pub(crate) fn hindrance(
     };
     let answered = required(tip, folder, rules, &policy, None)?;
     let unmet = answered.into_iter().find(|one| !one.met);
-    Ok(unmet.map(|one| (format!("not {}: {}", one.requirement, one.why), false)))
+    Ok(unmet.map(|one| (format!("not {}: {}", one.requirement, one.why), None, false)))
 }
 
 fn required(

@@ -1,5 +1,6 @@
 //! Sending a contract: the data gathered for it, and the step that it becomes.
 
+use handoff_base::explained::{Explained, chain};
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::word;
@@ -8,19 +9,21 @@ use handoff_contract::Input;
 use handoff_git::FactError;
 use handoff_model::branches::nameable;
 use handoff_model::evidence::{Claimed, Demanded, demanded};
-use handoff_model::intake::placed;
+use handoff_model::intake::{Soundness, add_later, placed};
 use handoff_model::planner::{Holder, dismissed_before, held, reviewed_commit};
 use handoff_model::{
     Artifact, BranchContext, Contract, ContractRefusal, Contradiction, Evidence, LeaseRefusal,
     Planned, PlannedStep, Receipt, Record, Refusal, Reports, Request, RequestRefusal, RoleRefusal,
-    SendOptions, SendRequest, Step, View, branch_for_agents, plan,
+    SendOptions, SendRequest, Step, View, branch_for_agents, not_held_in, plan, send_again,
+    sent_in_vain,
 };
-use handoff_protocol::{Check, Event, Gate, Policy, Protocol, State};
+use handoff_protocol::{Check, Event, Gate, Identity, Policy, Protocol, State};
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use super::artifacts::gather;
 use super::base_branch::base_branch;
+use super::code_branches::newest_code;
 use super::contract_match::{ContractMatch, Offer, accepted};
 use super::draft::{Decided, Draft};
 use super::error::{ContractError, LedgerError};
@@ -35,22 +38,24 @@ use super::step_plan::canonical;
 use super::write::Done;
 
 /// The data that a contract is sent with.
+#[doc(hidden)]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Gathered {
+pub struct Gathered {
     /// The tip of the code branch.
-    pub(super) code: Option<Code>,
+    pub code: Option<Code>,
+    /// The files that it delivers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) artifacts: Vec<Artifact>,
+    pub artifacts: Vec<Artifact>,
     /// The evidence for its statements.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) evidence: Vec<Evidence>,
+    pub evidence: Vec<Evidence>,
 }
 
 impl Gathered {
     /// The data that a handoff's contract was sent with.
-    pub(super) fn of(record: &Record) -> Self {
+    pub fn of(record: &Record) -> Self {
         Self {
             code: record.code.clone(),
             artifacts: record.artifacts.clone(),
@@ -61,10 +66,10 @@ impl Gathered {
 
 /// The origin of a contract.
 #[derive(Clone, Copy)]
-pub(super) enum Origin<'k> {
+enum Origin<'k> {
     /// This repository: its claims can be checked.
     Here,
-    /// Another system, at an earlier time, to which its claims refer.
+    /// Another system: nothing here is compared with its claims.
     Foreign,
     /// An exported ledger, with the data gathered at that time.
     Export(&'k Gathered),
@@ -72,9 +77,6 @@ pub(super) enum Origin<'k> {
 
 /// Why the claims of an imported contract are not checked.
 const IMPORTED: &str = "imported";
-
-/// How many handoffs to read to find the last commit of a deleted branch.
-const LOOK_BACK: u32 = 64;
 
 /// The subject of checks: the handoff that the contract's sender held, and the code.
 type Subject = (Option<HandoffId>, Option<Code>);
@@ -97,6 +99,22 @@ struct PreparedContract<'r, 'o> {
     known: Option<(Subject, Judged)>,
     /// Why its code branch could not be pushed.
     unpushable: Option<String>,
+    /// Whether it is refused already: what else is wrong is found without the network.
+    is_refused: bool,
+}
+
+/// A contradiction that was accepted, with how what is made good now is told.
+fn made_good(found: Finding, record: &Record) -> Finding {
+    let (id, from) = (&record.id, &record.from);
+    match &found.fix {
+        Some(fix) if Check::ALL.iter().any(|check| check.code() == found.code) => {
+            let fix = format!(
+                "accepted already: what you make good now, tell with `git handoff annotate {id} --as {from} --note TEXT`; {fix}"
+            );
+            found.fix(fix)
+        }
+        _ => found,
+    }
 }
 
 impl<'r> Ledger<'r> {
@@ -117,8 +135,25 @@ impl<'r> Ledger<'r> {
         self.rehearse(|ledger| ledger.send(session, offer))
     }
 
+    /// Sends a contract of another system, at an earlier time, to which its claims refer.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the ledger is then unchanged.
+    #[doc(hidden)]
+    pub fn send_foreign(
+        &mut self,
+        session: &Session,
+        offer: &Offer<'_>,
+    ) -> Result<Done, LedgerError> {
+        self.send_with(session, offer, Origin::Foreign)
+    }
+
     /// Sends the contract of a recorded step again, with the data gathered for it then.
-    pub(super) fn resend(
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the ledger is then unchanged.
+    #[doc(hidden)]
+    pub fn resend(
         &mut self,
         session: &Session,
         key: &IssueKey,
@@ -138,7 +173,7 @@ impl<'r> Ledger<'r> {
     }
 
     /// Sends a contract. Data that was gathered elsewhere is not gathered again.
-    pub(super) fn send_with(
+    fn send_with(
         &mut self,
         session: &Session,
         offer: &Offer<'_>,
@@ -149,7 +184,7 @@ impl<'r> Ledger<'r> {
             let known = |before: PreparedContract<'_, '_>| before.known;
             let (mut known, mut unpushable) = (sent.take().and_then(known), None);
             loop {
-                let mut prepared = ledger.prepared(tip, session, offer, origin)?;
+                let mut prepared = ledger.prepared(tip, session, offer, (origin, at))?;
                 (prepared.known, prepared.unpushable) = (known.take(), unpushable.take());
                 let decided = ledger.decide(&mut prepared, tip, at)?;
                 // Last, so that a contract which is refused pushes nothing.
@@ -162,7 +197,14 @@ impl<'r> Ledger<'r> {
         })?;
         if let Some(sent) = sent {
             done.pushed = sent.known.and_then(|(_, judged)| judged.pushed);
-            done.warnings.extend(sent.warnings);
+            let accepted = sent.warnings.into_iter();
+            if self.is_rehearsed() || !matches!(origin, Origin::Here) {
+                done.warnings.extend(accepted);
+            } else {
+                let record = &done.receipt.record;
+                done.warnings
+                    .extend(accepted.map(|found| made_good(found, record)));
+            }
         }
         Ok(done)
     }
@@ -173,9 +215,12 @@ impl<'r> Ledger<'r> {
         tip: &Snapshot<'r>,
         session: &'o Session,
         offer: &'o Offer<'o>,
-        origin: Origin<'o>,
+        (origin, at): (Origin<'o>, Moment),
     ) -> Result<PreparedContract<'r, 'o>, LedgerError> {
-        let ContractMatch { rules, mut review } = tip.match_contract(offer)?;
+        let found = tip.match_contract(offer)?;
+        let sound = found.soundness(offer.input, &found.review.findings)?;
+        let ContractMatch { rules, mut review } = found;
+        let draft = review.draft.take();
         let unused = review.unused.take();
         // The record keeps the contradictions.
         let warnings = review.findings.iter().filter(|finding| {
@@ -183,8 +228,23 @@ impl<'r> Ledger<'r> {
                 && finding.code != FindingCode::ContractInconsistent
         });
         let warnings: Vec<Finding> = warnings.cloned().collect();
-        let mut contract = accepted(review)?;
         if matches!(origin, Origin::Here)
+            && let Some(refusal) = self.before_faults(tip, &rules, draft.as_ref(), session)?
+        {
+            return Err(refusal.into());
+        }
+        let (mut contract, faults) = match (accepted(review), draft, origin) {
+            (Ok(contract), ..) => (contract, Vec::new()),
+            (
+                Err(LedgerError::Contract(ContractError::Invalid(faults))),
+                Some(draft),
+                Origin::Here,
+            ) => (draft, faults),
+            (Err(error), ..) => return Err(error),
+        };
+        let is_refused = !faults.is_empty();
+        if matches!(origin, Origin::Here)
+            && !is_refused
             && let Some(finding) = self.on_own_branch(&rules, &contract, offer)?
         {
             return Err(ContractError::Invalid(vec![finding]).into());
@@ -194,8 +254,10 @@ impl<'r> Ledger<'r> {
                 let allowed = &offer.options.allowed_secrets;
                 contract.allowed_secrets.clone_from(allowed);
             }
-            (_, Some(allowance)) => return Err(ContractError::UnusedAllowance(allowance).into()),
-            (_, None) => {}
+            (_, Some(allowance)) if !is_refused => {
+                return Err(ContractError::UnusedAllowance(allowance).into());
+            }
+            _ => {}
         }
         let sender = offer.agent.or(contract.from.as_ref());
         let mut prepared = PreparedContract {
@@ -210,9 +272,145 @@ impl<'r> Ledger<'r> {
             gathered: Gathered::default(),
             known: None,
             unpushable: None,
+            is_refused,
         };
+        if is_refused {
+            return Err(self.with_later_faults(&mut prepared, tip, at, (faults, sound)));
+        }
         self.gather(&mut prepared, tip)?;
         Ok(prepared)
+    }
+
+    /// The refusal of a document with faults, and with what the later layers say of it, as far as they
+    /// have what they need: whether it may be sent now, and what the repository says.
+    fn with_later_faults(
+        &self,
+        prepared: &mut PreparedContract<'r, '_>,
+        tip: &Snapshot<'r>,
+        at: Moment,
+        (mut faults, sound): (Vec<Finding>, Soundness),
+    ) -> LedgerError {
+        // What can't be judged is told once the document is sound.
+        if let Ok(later) = self.later_faults(prepared, tip, at, sound) {
+            add_later(&mut faults, later);
+        }
+        ContractError::Invalid(faults).into()
+    }
+
+    fn later_faults(
+        &self,
+        prepared: &mut PreparedContract<'r, '_>,
+        tip: &Snapshot<'r>,
+        at: Moment,
+        sound: Soundness,
+    ) -> Result<Vec<Finding>, LedgerError> {
+        match self.gather(prepared, tip) {
+            Err(LedgerError::Contract(ContractError::Artifact(found))) => return Ok(found),
+            other => other?,
+        }
+        let mut later = Vec::new();
+        if sound.step && prepared.actor.is_some() {
+            let refusal = match self.planned(prepared, tip, at) {
+                Ok(_) => None,
+                Err(LedgerError::Refused(refusal)) => Some(refusal),
+                Err(LedgerError::Contract(ContractError::Gate { refusal, .. })) => Some(*refusal),
+                Err(error) => return Err(error),
+            };
+            if let Some(mut refusal) = refusal {
+                // What a faulty contract would have made is not there.
+                let is_missing = matches!(refusal, Refusal::Lookup(_));
+                match refusal.misfits() {
+                    Some(found) => later.append(found),
+                    None if is_missing => {}
+                    None => later.push(refused_step(&refusal)),
+                }
+                if refusal.is_before_work() {
+                    return Ok(later);
+                }
+            }
+        }
+        if sound.code {
+            later.extend(self.contradicted(prepared, tip)?);
+        }
+        Ok(later)
+    }
+
+    /// What the repository contradicts in a contract that is refused already.
+    fn contradicted(
+        &self,
+        prepared: &mut PreparedContract<'r, '_>,
+        tip: &Snapshot<'r>,
+    ) -> Result<Vec<Finding>, LedgerError> {
+        prepared.is_refused = true;
+        let held = prepared.held(tip)?;
+        let mut demanded = prepared.demanded(tip);
+        // Otherwise it is unknown what its sender changed.
+        if held.is_none() && tip.issue(&prepared.contract.issue)?.issue()?.is_some() {
+            demanded.retain(|(check, _)| *check != Check::Paths);
+        }
+        if demanded.is_empty() && !prepared.names_commits() {
+            return Ok(Vec::new());
+        }
+        let held = held.map(|held| held.id);
+        let judged = self.judge(prepared, tip, &demanded, held.as_ref())?;
+        Ok(judged.findings)
+    }
+
+    /// The refusal of a step, and with it what the repository contradicts.
+    fn with_contradictions(
+        &self,
+        prepared: &mut PreparedContract<'r, '_>,
+        tip: &Snapshot<'r>,
+        error: LedgerError,
+    ) -> LedgerError {
+        let (mut refusal, mut findings) = match error {
+            LedgerError::Refused(refusal) => (refusal, Vec::new()),
+            LedgerError::Contract(ContractError::Gate { refusal, findings }) => {
+                (*refusal, findings)
+            }
+            error => return error,
+        };
+        if matches!(prepared.origin, Origin::Here) && !refusal.is_before_work() {
+            let found = self.contradicted(prepared, tip).unwrap_or_default();
+            let found: Vec<Finding> = found.into_iter().filter(Finding::is_error).collect();
+            if !found.is_empty() {
+                add_later(refusal.misfits().unwrap_or(&mut findings), found);
+            }
+        }
+        if findings.is_empty() {
+            return refusal.into();
+        }
+        let refusal = Box::new(refusal);
+        ContractError::Gate { refusal, findings }.into()
+    }
+
+    /// Why the sender of a contract with faults may not send now: it is told that before what the
+    /// contract lacks. Whoever only checks it is told what it lacks.
+    fn before_faults(
+        &self,
+        tip: &Snapshot<'r>,
+        rules: &Rules<'r>,
+        draft: Option<&Contract>,
+        session: &Session,
+    ) -> Result<Option<Refusal>, LedgerError> {
+        let protocol = rules.protocol();
+        let Some(draft) = draft.filter(|_| !self.is_rehearsed()) else {
+            return Ok(None);
+        };
+        let is_note = protocol.contract_type(&draft.kind);
+        let is_note = is_note.is_none_or(|kind| kind.note);
+        let Some(from) = draft.from.as_ref().filter(|_| !is_note) else {
+            return Ok(None);
+        };
+        let folder = tip.issue(&draft.issue)?;
+        let Some(issue) = folder.issue()? else {
+            return Ok(None);
+        };
+        let now = Moment::from(session.clock.author());
+        let refusal = not_held_in(&folder, (&issue, protocol), from, now)?;
+        // Who has no part in the issue at all may have named the wrong one.
+        let refusal = refusal.filter(|why| !matches!(why, LeaseRefusal::NotHeld { .. }));
+        Ok(refusal.map(Refusal::from))
     }
 
     /// The finding that a contract names the ledger's own branch as a code branch.
@@ -292,13 +490,13 @@ impl<'r> Ledger<'r> {
         }))
     }
 
-    /// The step of a contract on a tip, with evidence from the repository.
-    fn decide(
+    /// The step of a contract on a tip, with its plan, before the repository is asked.
+    fn planned(
         &self,
-        prepared: &mut PreparedContract<'r, '_>,
+        prepared: &PreparedContract<'r, '_>,
         tip: &Snapshot<'r>,
         at: Moment,
-    ) -> Decided<Receipt> {
+    ) -> Result<(Step, Planned), LedgerError> {
         let name = prepared.actor.clone();
         let name = name.ok_or(Refusal::Role(RoleRefusal::NoSender))?;
         let options = SendOptions {
@@ -316,17 +514,28 @@ impl<'r> Ledger<'r> {
             policy: tip.manifest().evidence,
         };
         let planned = plan(protocol, folder.key(), &folder, &step, Some(&request));
-        let mut planned = planned.map_err(|stop| {
+        let planned = planned.map_err(|stop| {
             let error = gated(protocol, stop.into());
             prepared.located(error)
         })?;
+        if let (Planned::Write(step), Origin::Here) = (&planned, prepared.origin) {
+            self.ensure_news(prepared, tip, &step.receipt.record)?;
+        }
+        Ok((step, planned))
+    }
+
+    /// The step of a contract on a tip, with evidence from the repository.
+    fn decide(
+        &self,
+        prepared: &mut PreparedContract<'r, '_>,
+        tip: &Snapshot<'r>,
+        at: Moment,
+    ) -> Decided<Receipt> {
+        let planned = self.planned(prepared, tip, at);
+        let (step, mut planned) =
+            planned.map_err(|error| self.with_contradictions(prepared, tip, error))?;
         match &mut planned {
-            Planned::Write(step) => {
-                if matches!(prepared.origin, Origin::Here) {
-                    self.ensure_news(prepared, tip, &step.receipt.record)?;
-                }
-                self.prove(prepared, tip, step)?;
-            }
+            Planned::Write(step) => self.prove(prepared, tip, step)?,
             Planned::Repeat(receipt)
                 if self.is_rehearsed() && matches!(prepared.origin, Origin::Here) =>
             {
@@ -431,53 +640,77 @@ impl<'r> Ledger<'r> {
                 let Offer { input, .. } = prepared.offer;
                 let sharing = shared_resources(tip, &prepared.rules, &prepared.contract, input)?;
                 prepared.warnings.extend(sharing);
-                let moved = self.branch_moved(prepared, &step.receipt.record);
+                let moved = self.branch_moved(prepared, tip, &step.receipt.record)?;
                 let moved = prepared.placed(moved.into_iter().collect())?;
                 prepared.warnings.extend(moved);
+                let vain = prepared.in_vain(tip, &step.receipt.record)?;
+                prepared.warnings.extend(vain);
                 judged.evidence
             }
         };
         Ok(step.prove(evidence)?)
     }
 
-    /// The warning about an approval whose branch is at another commit here.
+    /// The warning that the branch is behind here, or at another commit than an approval's.
     fn branch_moved(
         &self,
         prepared: &PreparedContract<'r, '_>,
+        tip: &Snapshot<'r>,
         record: &Record,
-    ) -> Option<Finding> {
-        let kind = prepared
-            .rules
-            .protocol()
-            .contract_type(&record.contract_type)?;
-        let reviews = kind.reviews.as_ref().filter(|_| kind.settles)?;
-        let code = prepared.gathered.code.as_ref()?;
-        let (branch, reviewed) = (&code.branch, short_id(&code.commit));
-        let here = self.repository().code(branch)?.commit;
-        if here == code.commit {
-            return None;
+    ) -> Result<Option<Finding>, LedgerError> {
+        let repository = self.repository();
+        let kind = prepared.rules.protocol();
+        let kind = kind.contract_type(&record.contract_type);
+        let (Some(kind), Some(code)) = (kind, &prepared.gathered.code) else {
+            return Ok(None);
+        };
+        let reviews = kind.reviews.as_ref();
+        let at = reviews.and_then(|reviews| reviews.commit.as_deref());
+        let at = at.unwrap_or_default();
+        let branch = &code.branch;
+        let here = repository.code(branch);
+        let Some(here) = here.and_then(|code| code.commit.parse::<ObjectId>().ok()) else {
+            return Ok(None);
+        };
+        let folder = tip.issue(record.id.issue())?;
+        let newest = newest_code(repository, &folder, Some(branch))?;
+        if let Some(newest) = newest.and_then(|code| code.commit.parse::<ObjectId>().ok())
+            && newest != here
+            && matches!(repository.is_in_history(here, newest), Ok(true))
+        {
+            let (here, newest) = (here.short(), newest.short());
+            let text = format!("{branch} is at {here} here, behind {newest}");
+            let branch = word(branch);
+            let fix = format!("`git switch {branch}` and `git merge --ff-only {newest}`");
+            let finding = Finding::warning(FindingCode::EvidenceBranch, at, text);
+            return Ok(Some(finding.fix(fix)));
+        }
+        let here = here.to_string();
+        let reviewed = short_id(&code.commit);
+        if !kind.settles || reviews.is_none() || here == code.commit {
+            return Ok(None);
         }
         let text = format!(
             "{branch} is at {} here, and this approves {reviewed}",
             short_id(&here)
         );
         let commit = code.commit.parse::<ObjectId>();
-        let is_here = commit.is_ok_and(|commit| self.repository().has(commit));
+        let is_here = commit.is_ok_and(|commit| repository.has(commit));
         let fetch = if is_here {
             ""
         } else {
             "after `git fetch origin`, "
         };
-        let name = word(&self.repository().code_name(branch)).into_owned();
+        let name = word(&repository.code_name(branch)).into_owned();
         let mut fix = format!("{fetch}`git diff {reviewed} {name}` shows the difference");
-        if let Some(at) = &reviews.commit {
+        if !at.is_empty() {
             let (id, from, field) = (&record.id, &record.from, at.trim_start_matches('/'));
             fix += &format!(
                 "; if you reviewed that, `git handoff cancel {id} --as {from}`, and send it again with --set {field}={here}"
             );
         }
-        let at = reviews.commit.as_deref().unwrap_or_default();
-        Some(Finding::warning(FindingCode::EvidenceBranch, at, text).fix(fix))
+        let finding = Finding::warning(FindingCode::EvidenceBranch, at, text);
+        Ok(Some(finding.fix(fix)))
     }
 
     /// The results of the demanded checks; those of an earlier attempt are reused if they had the
@@ -488,10 +721,7 @@ impl<'r> Ledger<'r> {
         tip: &Snapshot<'r>,
         step: &PlannedStep,
     ) -> Result<Judged, LedgerError> {
-        let protocol = prepared.rules.protocol();
-        let kind = protocol.contract_type(&prepared.contract.kind);
-        let names = kind.is_some_and(|kind| kind.reviews.is_some() || kind.fixes.is_some());
-        if step.demanded.is_empty() && !names {
+        if step.demanded.is_empty() && !prepared.names_commits() {
             return Ok(Judged::default());
         }
         let held = step.receipt.record.follows.as_ref();
@@ -638,7 +868,7 @@ impl<'r> Ledger<'r> {
         let Some(branch) = prepared.branch.as_deref().filter(|_| asks) else {
             return Ok(Some(known));
         };
-        let is_rehearsed = self.is_rehearsed();
+        let is_rehearsed = self.is_rehearsed() || prepared.is_refused;
         let tracked = known.branch;
         match (!is_rehearsed).then(|| asked(repository, branch)) {
             None => {}
@@ -703,9 +933,22 @@ impl<'r> Ledger<'r> {
             return Ok(None);
         };
         let has = |tip: ObjectId| repository.is_in_history(commit, tip);
-        if known.branch.map(has).transpose()? == Some(true)
-            || known.base.map(has).transpose()? == Some(true)
-        {
+        let is_there = known.branch.map(has).transpose()? == Some(true);
+        let is_in_base = || known.base.map(has).transpose();
+        // The next agent needs a new branch that has no commits yet; a merged one is not restored.
+        let is_new = || {
+            let issue = snapshot.issue(&contract.issue)?.shared_issue()?;
+            let definition = prepared.rules.protocol().definition();
+            let merged = issue.map(|issue| {
+                let facts = issue.known(definition);
+                definition
+                    .merge_facts()
+                    .any(|fact| facts.contains_key(fact))
+            });
+            let reports_merge = kind.and_then(|kind| kind.claims.as_ref()?.merge.as_ref());
+            Ok::<_, LedgerError>(reports_merge.is_none() && merged != Some(true))
+        };
+        if is_there || is_in_base()? == Some(true) && (known.branch.is_some() || !is_new()?) {
             return Ok(None);
         }
         let patterns = snapshot.branch_patterns()?;
@@ -726,21 +969,13 @@ impl<'r> Ledger<'r> {
         Ok((may && goes_on.transpose()? != Some(false)).then_some((agent, commit)))
     }
 
-    /// The commit of a branch when it was merged: its tip, here or on `origin`; if it was deleted,
-    /// the newest commit that the ledger recorded for it.
+    /// The commit of a branch when it was merged.
     fn merged_at(
         &self,
         folder: &IssueFolder<'_>,
         branch: Option<&str>,
     ) -> Result<Merged, LedgerError> {
-        let tip = branch.map(|branch| self.repository().base_code(branch));
-        let mut stood = tip.transpose()?.flatten();
-        let newest = folder.issue()?.map_or(0, |issue| issue.handoffs);
-        let mut back = (1..=newest).rev().take(LOOK_BACK as usize);
-        while let (None, Some(number)) = (&stood, back.next()) {
-            let code = folder.record(number)?.and_then(|record| record.code);
-            stood = code.filter(|code| branch.is_none_or(|branch| code.branch == branch));
-        }
+        let stood = newest_code(self.repository(), folder, branch)?;
         let stood = stood.and_then(|code| code.commit.parse::<ObjectId>().ok());
         Ok(match stood {
             Some(stood) if self.repository().has(stood) => Merged::At(stood),
@@ -781,6 +1016,12 @@ impl PreparedContract<'_, '_> {
         )
     }
 
+    /// Whether contracts of its type name reviewed commits, or fixes.
+    fn names_commits(&self) -> bool {
+        let kind = self.rules.protocol().contract_type(&self.contract.kind);
+        kind.is_some_and(|kind| kind.reviews.is_some() || kind.fixes.is_some())
+    }
+
     fn code_branch(&self, tip: &Snapshot<'_>) -> Option<String> {
         let Self {
             rules, contract, ..
@@ -814,16 +1055,35 @@ impl PreparedContract<'_, '_> {
             Policy::Off => None,
             Policy::Warn | Policy::Enforce => hindrance(tip, &folder, &self.rules, record)?,
         };
-        let found = why.map(|(why, is_of_code)| {
+        let found = why.map(|(why, end, is_of_code)| {
             let finding = Finding::error(FindingCode::EvidenceApproval, "", why);
-            let mut finding = finding.fix(format!(
-                "hand the work back for new code, or let that person approve it: `git handoff gate {}`",
-                self.contract.issue
-            ));
+            let end = end.unwrap_or_else(|| format!("git handoff gate {}", self.contract.issue));
+            let other = if is_of_code {
+                "hand in other code"
+            } else {
+                "hand the work back for new code"
+            };
+            let fix = format!("{other}, or let that person approve it: `{end}`");
+            let mut finding = finding.fix(fix);
             if is_of_code || policy == Policy::Warn {
                 finding.severity = Severity::Warning;
             }
             finding
+        });
+        self.placed(found.into_iter().collect())
+    }
+
+    /// The warning about a contract that meets no requirement, because of the worker that sends it.
+    fn in_vain(&self, tip: &Snapshot<'_>, sent: &Record) -> Result<Vec<Finding>, LedgerError> {
+        let protocol = self.rules.protocol();
+        let folder = tip.issue(&self.contract.issue)?;
+        let found = sent_in_vain(&folder, protocol, sent)?.map(|(name, why)| {
+            let text = format!("this does not count for `{name}`: {why}");
+            let finding = Finding::warning(FindingCode::EvidenceApproval, "", text);
+            match send_again(sent, Identity::Worker) {
+                Some(again) => finding.fix(again),
+                None => finding,
+            }
         });
         self.placed(found.into_iter().collect())
     }
@@ -919,6 +1179,15 @@ impl Snapshot<'_> {
             }
         }
         Ok(findings)
+    }
+}
+
+/// The finding that a step is refused, for a contract that has other faults.
+fn refused_step(refusal: &Refusal) -> Finding {
+    let finding = Finding::error(FindingCode::StepRefused, "", chain(refusal));
+    match refusal.explanation().hint {
+        Some(hint) => finding.fix(hint.to_string()),
+        None => finding,
     }
 }
 

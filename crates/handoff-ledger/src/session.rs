@@ -63,7 +63,8 @@ pub struct Session {
 }
 
 /// A settable time; while it is `None`, the clock runs.
-pub(super) type SetTime = Rc<Cell<Option<DateTime<FixedOffset>>>>;
+#[doc(hidden)]
+pub type SetTime = Rc<Cell<Option<DateTime<FixedOffset>>>>;
 
 /// A clock that can be set back to the time of a step.
 struct StepClock {
@@ -116,7 +117,9 @@ impl Session {
     }
 
     /// The same session with settable step times.
-    pub(super) fn timed(self) -> (Self, SetTime) {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn timed(self) -> (Self, SetTime) {
         let at = SetTime::default();
         let clock = Rc::new(StepClock {
             clock: self.clock,
@@ -127,7 +130,9 @@ impl Session {
 
     /// The same session for a step that replaces another: with that step's worker, trace, usage
     /// report and outside event.
-    pub(super) fn instead_of(&self, step: &Step) -> Self {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn instead_of(&self, step: &Step) -> Self {
         Self {
             worker: step.worker.clone(),
             traceparent: step.traceparent,
@@ -144,6 +149,14 @@ impl Session {
             delivery: Some(delivery),
             ..self.clone()
         }
+    }
+
+    /// Waits for a lock's holder, longer after each attempt.
+    #[doc(hidden)]
+    pub fn back_off(&self, attempts: u32) {
+        const LONGEST: u64 = 50_000;
+        let pause = LONGEST.min(1_000 << attempts.min(6));
+        std::thread::sleep(Duration::from_micros(pause + (self.jitter)(pause)));
     }
 
     /// The step that an agent makes now.
@@ -182,6 +195,12 @@ impl Session {
     pub fn committer(&self) -> Person {
         Person::new(&self.name, &self.email, self.clock.committer())
     }
+}
+
+/// The agent that is the author of a step; `None` for the person who runs the program.
+pub(super) fn agent_of(author: &Person) -> Option<AgentName> {
+    let name = author.email.strip_suffix("@handoff.invalid")?;
+    name.parse().ok().filter(|_| name == author.name)
 }
 
 /// An agent as the author of a step.

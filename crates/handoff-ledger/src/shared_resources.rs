@@ -1,14 +1,17 @@
-//! Finds values that two open issues share although each needs its own: a port, a folder, a branch.
+//! Finds values that two open issues share although each needs its own: a port, a folder, a branch;
+//! and the base, which is no issue's own branch.
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::text::quoted;
 use handoff_contract::Input;
+use handoff_model::branches::short_name;
 use handoff_model::intake::placed;
 use handoff_model::value::scalar;
-use handoff_model::{Contract, IssueStatus, View, not_applicable};
-use handoff_protocol::FactRule;
+use handoff_model::{Contract, IssueStatus, View, not_applicable, note_fact};
+use handoff_protocol::{BRANCH, FactRule};
 use serde_json::Value;
 
+use super::base_branch::base_branch;
 use super::error::LedgerError;
 use super::snapshot::{Rules, Snapshot};
 
@@ -16,7 +19,7 @@ use super::snapshot::{Rules, Snapshot};
 const MOST: usize = 1000;
 
 /// Warns of each fact of a contract that the protocol marks as exclusive and that another open
-/// issue has, too.
+/// issue has, too, and of a branch that is the base.
 pub(super) fn shared_resources(
     snapshot: &Snapshot<'_>,
     rules: &Rules<'_>,
@@ -42,7 +45,8 @@ pub(super) fn shared_resources(
     if stated.is_empty() {
         return Ok(Vec::new());
     }
-    if let Some(issue) = snapshot.issue(&contract.issue)?.issue()? {
+    let issue = snapshot.issue(&contract.issue)?.issue()?;
+    if let Some(issue) = &issue {
         // Facts that the issue had already were compared before.
         let is_new = |name: &str, value: &Value| {
             issue.fact(definition, name).map(|f| f.value) != Some(value)
@@ -79,7 +83,19 @@ pub(super) fn shared_resources(
             "use another {name}, or wait until nobody works on {issues} {others}"
         ))
     });
-    placed(protocol, rules, kind, input, warnings.collect())
+    let known = issue.as_ref().map(|issue| (issue, definition));
+    let base = || base_branch(snapshot.repository(), known, None, None);
+    let mut branch = stated.iter().filter(|(name, ..)| *name == BRANCH);
+    let branch = branch.find_map(|(_, at, value)| Some((*at, short_name(value.as_str()?))));
+    let base = branch.filter(|(_, branch)| base().as_deref() == Some(*branch));
+    let base = base.map(|(at, base)| {
+        let text = format!("{base} is the base, which work is merged into");
+        let note = note_fact(protocol, &contract.issue, BRANCH);
+        Finding::warning(FindingCode::ContractShared, at, text).fix(format!(
+            "put the work on a branch of its own (`git switch -c NAME`), and have it noted: `{note}`"
+        ))
+    });
+    placed(protocol, rules, kind, input, warnings.chain(base).collect())
 }
 
 /// Whether two values are the same branch or folder, in canonical form.

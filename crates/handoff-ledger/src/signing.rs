@@ -186,7 +186,7 @@ impl Demand {
                     FindingCode::SignatureNotValid,
                     format!(
                         "{wanted}, and its key {print} expired at {}",
-                        Moment::from(*end).rfc3339()
+                        Moment::from(*end)
                     ),
                     "sign with a key that has not expired",
                 ),
@@ -208,8 +208,7 @@ impl Demand {
             Verdict::NotValid(line) => (
                 FindingCode::SignatureNotValid,
                 format!(
-                    "{wanted}, and is dated {}; its key {print} is {}",
-                    at.rfc3339(),
+                    "{wanted}, and is dated {at}; its key {print} is {}",
                     validity(line)
                 ),
                 LIST,
@@ -224,10 +223,7 @@ const LIST: &str = "sign with a key that is listed: `git handoff protocol show` 
 
 /// The validity of a key, in words.
 fn validity(line: &Signer) -> String {
-    match (
-        line.valid_after.map(Moment::rfc3339),
-        line.valid_before.map(Moment::rfc3339),
-    ) {
+    match (line.valid_after, line.valid_before) {
         (Some(from), Some(until)) => format!("valid from {from} to {until}"),
         (Some(from), None) => format!("valid from {from}"),
         (None, Some(until)) => format!("valid until {until}"),

@@ -175,10 +175,10 @@ pub const VERBS: &[Verb] = &[
     Verb::writes(&["reopen"]).lead(),
     Verb::writes(&["annotate"]).worker().without(&["usage"]),
     Verb::writes(&["restore"]).lead(),
-    Verb::reads(&["status"]).lead(),
+    Verb::reads(&["status"]).lead().without(&["offline"]),
     Verb::reads(&["show"])
         .worker()
-        .without(&["_offline", "contract"]),
+        .without(&["contract", "offline"]),
     Verb::reads(&["context"]).worker(),
     Verb::reads(&["list"]).lead().without(&[
         "archived", "person", "label", "title", "on", "offline", "priority", "query",

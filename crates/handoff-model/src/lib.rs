@@ -33,8 +33,9 @@ pub use contract::{
 };
 pub use contract::{artifacts, evidence, intake, semantic};
 pub use decision::{
-    Advice, Answered, Choice, JudgedCode, Remedy, Said, acts_as_person, another_attempt, decider,
-    disapproval, person, required, said_by_worker, state_at,
+    Advice, Answered, Choice, JudgedCode, Remedy, Said, acts_as_person, another_attempt,
+    answer as answer_command, approve_command, decider, disapproval, kept_apart, note_fact, person,
+    required, said_by_worker, send_again, sent_in_vain, state_at,
 };
 pub use layout::{issue_folder, kept_option, record_file};
 pub use planner::{may_give_up, plan};
@@ -63,7 +64,7 @@ pub use rules::{
     ADDED_SIGNER, Assignment, Exemption, Filled, GatePolicy, NO_CLAIMS, ProtocolFiles,
     ProtocolScope, SETTINGS, Setting, SettingError, Strictness, Weakness, beyond_cost,
     check_protocol, check_protocol_for, has_settings, is_earlier, is_set, keep_settings, loosened,
-    only_setting_changed, weaker,
+    next_version, only_setting_changed, weaker, why_weaker, with_version,
 };
 pub use step::answers::read as read_answer;
 pub use step::screening::{self, Unscreened};

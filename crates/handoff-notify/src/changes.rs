@@ -67,6 +67,8 @@ mod tests {
             why: why.to_owned(),
             attempt: 1,
             next: "git handoff next 7".to_owned(),
+            read: None,
+            by: None,
             takes_nothing: false,
         }
     }

@@ -38,7 +38,7 @@ pub use moved::{Renewed, renewed};
 pub use partial_protocol::Partial;
 pub use path_pattern::{PathPattern, PatternError};
 pub use pointers::{schema_has, schema_nodes, schema_types, schema_values};
-pub use protocol::Protocol;
+pub use protocol::{Protocol, not_json};
 pub use resolution::{Envelope, Resolved, Unresolved};
 pub use signers::{Signer, Signers, SigningKey, Verdict};
 pub use tasks::TaskPlan;

@@ -118,7 +118,8 @@ impl Partial {
             }
             let text = format!("missing field `{name}`");
             let written = self.original(at);
-            found.push(Finding::error(FindingCode::ProtocolSyntax, written, text));
+            let finding = Finding::error(FindingCode::ProtocolSyntax, written, text);
+            found.push(finding.fix(format!("add `{name}` here")));
             let mut place = at.to_owned();
             push_part(&mut place, &name);
             self.repaired.insert(place);

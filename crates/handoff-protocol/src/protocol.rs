@@ -460,8 +460,38 @@ fn without_rust_types(said: &str) -> String {
             NOT_AN_OBJECT.to_owned()
         }
         Some((found, wanted)) if wanted_object(wanted) => format!("{found}, {NOT_AN_OBJECT}"),
+        Some((found, wanted)) => {
+            let wanted = match wanted {
+                "a boolean" => "true or false",
+                "a sequence" => "a list, in brackets",
+                "a string" => "a text, in quotes",
+                "f64" => "a number",
+                "u32" | "u64" | "usize" => "a whole number of at least 0",
+                _ if wanted.starts_with("tuple variant") => "a list of two terms",
+                other => other,
+            };
+            format!("{found}, expected {wanted}")
+        }
+        // Of a text that is JSON, only a comparison has a fixed number of items.
+        None if said == "trailing characters" => "a comparison has two terms".to_owned(),
         _ => said.to_owned(),
     }
+}
+
+/// The finding about a file that is not JSON, at its place.
+pub fn not_json(code: FindingCode, path: &str, error: &serde_json::Error) -> Finding {
+    let shown = error.to_string();
+    let said = shown.split(" at line ").next().unwrap_or_default();
+    let mut finding = Finding::error(code, path, format!("it is not JSON: {said}"));
+    if error.line() > 0 {
+        finding.line = u32::try_from(error.line()).ok();
+        finding.column = u32::try_from(error.column()).ok();
+    }
+    finding.fix(if said == "trailing comma" {
+        "leave out the comma before this place"
+    } else {
+        "look at the commas, quotes and brackets up to this place"
+    })
 }
 
 /// Parses a value; a fault has its place within the text.
@@ -477,7 +507,23 @@ fn read_part<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Box<Finding>> {
         if said.starts_with("unknown ") {
             let mut names = said.split('`').skip(1).step_by(2);
             let name = names.next().unwrap_or_default();
-            finding.fix = closest(name, names).map(|known| format!("did you mean `{known}`?"));
+            finding.fix = closest(name, names)
+                .map(|known| format!("did you mean `{known}`?"))
+                .or_else(|| {
+                    let is_key = said.starts_with("unknown field");
+                    Some(
+                        if is_key {
+                            "leave it out, or use one of these"
+                        } else {
+                            "use one of these"
+                        }
+                        .to_owned(),
+                    )
+                });
+        } else if let Some(name) = said.strip_prefix("missing field ") {
+            finding.fix = Some(format!("add {name} here"));
+        } else if said.contains(": string \"") && said.ends_with(" number of at least 0") {
+            finding.fix = Some("write it without the quotes".to_owned());
         }
         if error.line() > 0 {
             finding.line = u32::try_from(error.line()).ok();
@@ -490,7 +536,7 @@ fn read_part<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Box<Finding>> {
     }
     // Determining the path is slow, so it is done only after a fault.
     let whole: Result<Value, _> = serde_json::from_slice(bytes);
-    whole.map_err(|e| syntax(String::new(), &e))?;
+    whole.map_err(|e| Box::new(not_json(FindingCode::ProtocolSyntax, "protocol.json", &e)))?;
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let pointer = error

@@ -226,9 +226,26 @@ impl Term {
         }
     }
 
+    /// Whether its filters make texts, whatever the value is.
+    pub fn is_text(&self) -> bool {
+        let mut made = self.filters.iter().rev();
+        let made = made.find(|filter| !matches!(filter, Filter::Is(_)));
+        made.is_some_and(|filter| match filter {
+            Filter::Names | Filter::Key | Filter::After(_) | Filter::Before(_) => true,
+            Filter::End | Filter::Repository => true,
+            Filter::Number | Filter::Count | Filter::Is(_) => false,
+            Filter::Failing | Filter::Vulnerable => false,
+        })
+    }
+
     /// Whether the value is that of one place, without filters.
     pub fn is_whole_place(&self) -> bool {
-        self.filters.is_empty() && self.is_single_place()
+        !self.is_filtered() && self.is_single_place()
+    }
+
+    /// Whether filters change its values.
+    pub fn is_filtered(&self) -> bool {
+        !self.filters.is_empty()
     }
 
     fn is_single_place(&self) -> bool {

@@ -542,9 +542,9 @@ impl<'s> AlertInput<'s> {
                         .handoff(number)
                         .is_some_and(|one| !one.state.is_terminal());
                 let due = awaiting.next().filter(|_| is_due);
-                Ok::<_, Infallible>(due.map(|(_, agent)| (agent.clone(), Need::Unapproved)))
+                Ok::<_, Infallible>(due.map(|(_, agent)| (agent.clone(), Need::Unapproved).into()))
             };
-            let Ok(needed) = of_issue(&issue, self.protocol, self.today, self.now, decides);
+            let Ok(needed) = of_issue(&issue, self.protocol, (self.today, &[]), self.now, decides);
             needed
         });
         let sample = needed

@@ -76,7 +76,7 @@ impl Page<'_> {
                 sample(&mut self.text, name, &labels, number(*count));
             }
         }
-        let counts: [Named<Figures, u64>; 9] = [
+        let counts: [Named<Figures, u64>; 10] = [
             ("notes", "Notes: contracts that nobody claims.", |f| f.notes),
             ("failures", "Attempts that failed.", |f| f.failures),
             (
@@ -105,6 +105,11 @@ impl Page<'_> {
                 "contracts_refused",
                 "Contracts that this clone refused.",
                 |f| f.contracts_refused,
+            ),
+            (
+                "contracts_contradicted",
+                "Refused contracts that the repository contradicts.",
+                |f| f.contracts_contradicted,
             ),
         ];
         for (name, help, count) in counts {

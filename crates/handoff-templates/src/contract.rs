@@ -39,6 +39,11 @@ pub fn skeleton(
         source,
     })?;
     let mut value = fill(&template, known);
+    let schema = rules.bytes(&kind.schema)?;
+    add_required(
+        &mut value,
+        &serde_json::from_slice(&schema).unwrap_or_default(),
+    );
     // A review names the commit that its sender was shown, even if its template has no placeholder
     // for it.
     let reviewed = kind
@@ -51,6 +56,23 @@ pub fn skeleton(
         set_at(&mut value, Some(at), commit.into());
     }
     Ok(value)
+}
+
+/// Adds a placeholder for each field that a schema requires and the skeleton lacks.
+fn add_required(value: &mut Value, schema: &Value) {
+    let (Some(fields), Some(required)) = (value.as_object_mut(), schema["required"].as_array())
+    else {
+        return;
+    };
+    for name in required.iter().filter_map(Value::as_str) {
+        let known = &schema["properties"][name];
+        let about = known["description"].as_str().unwrap_or(name);
+        let mark = || format!("{FILL}: {about}}}}}").into();
+        let own = known.get("const").cloned();
+        fields
+            .entry(name)
+            .or_insert_with(|| own.unwrap_or_else(mark));
+    }
 }
 
 /// The sender's placeholders in a skeleton: each one's JSON Pointer and description.

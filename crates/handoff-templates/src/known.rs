@@ -7,7 +7,7 @@ use handoff_base::pointer::parts;
 use handoff_base::text::counted;
 use handoff_contract::FILL;
 use handoff_git::Repository;
-use handoff_ledger::{IssueFolder, LedgerError, Snapshot, base_branch};
+use handoff_ledger::{IssueFolder, LedgerError, Snapshot, base_branch, newest_code};
 use handoff_model::planner::{Holder, shown_commit};
 use handoff_model::{Filled, Issue, Question, Record, ReviewFinding, Task, TaskName, View};
 use handoff_protocol::{BASE, FixFields, GivenFields, Protocol, TaskState};
@@ -144,15 +144,12 @@ fn merge_of(
     base: &str,
 ) -> Result<Option<String>, LedgerError> {
     let records = folder.records()?;
-    let mut codes = records.iter().filter_map(|record| record.code.as_ref());
-    let Some(first) = codes.next() else {
+    let first = records.iter().find_map(|record| record.code.as_ref());
+    let newest = newest_code(repository, folder, Some(branch))?;
+    let (Some(first), Some(newest)) = (first, newest) else {
         return Ok(None);
     };
-    // For a deleted branch, the last commit that the ledger recorded.
-    let last = codes.next_back().unwrap_or(first);
-    let now = repository.code(branch).map(|now| now.commit);
-    let tip = now.as_ref().unwrap_or(&last.commit);
-    Ok(repository.merge_of(base, &first.commit, tip)?)
+    Ok(repository.merge_of(base, &first.commit, &newest.commit)?)
 }
 
 /// Like [`known`], but without history: only the ledger's tip and the remote's URL.

@@ -240,6 +240,16 @@ fn each_contradiction_is_found_and_what_can_be_obeyed_is_not() {
                 {"name": "other", "of": ["writer-to-editor"], "compare": {"distinct": ["/summary|key", "/details"]}},
             ]}),
         ),
+        // Numbers: a text, and listed values that are all greater.
+        (
+            "issue-to-pr",
+            rule(json!({"at_most": ["/review_status", 3]}), json!({})),
+            "rule `other` compares nothing: `at_most` takes a number, and `/review_status` is never one",
+            rule(
+                json!({"at_most": ["/review_status|names|count", 3]}),
+                json!({}),
+            ),
+        ),
         // Decisions.
         (
             "review",
@@ -324,7 +334,10 @@ fn each_contradiction_is_found_and_what_can_be_obeyed_is_not() {
         assert!(finding.message.starts_with(told), "{finding:#?}");
         assert!(finding.fix.is_some(), "{finding:#?}");
         // Rules that never refuse only cause warnings.
-        let warns = told.starts_with("decision") || told.contains("applies to no contract");
+        let warns = told.starts_with("decision")
+            || ["applies to no contract", "compares nothing"]
+                .iter()
+                .any(|weak| told.contains(weak));
         assert_eq!(finding.is_error(), !warns, "{finding:#?}");
         let line = finding
             .line
@@ -336,4 +349,311 @@ fn each_contradiction_is_found_and_what_can_be_obeyed_is_not() {
         let (found, _) = with(name, &obeyed);
         assert_eq!(found, [], "{name} {obeyed}");
     }
+}
+
+/// A rule that says nothing is told as a warning; one that some contract breaks is not.
+#[test]
+fn a_rule_that_always_holds_is_told() {
+    let response = |compare: &Value| json!({"consistency": [{"name": "other", "of": ["response"], "compare": compare}]});
+    let errors = "/validation/typescript_errors";
+    // Columns: a comparison that always holds, the expected reason, one that may fail.
+    let table = [
+        (
+            json!({"same": [errors, errors]}),
+            "it compares `/validation/typescript_errors` with itself",
+            json!({"same": [errors, 0]}),
+        ),
+        (
+            json!({"at_most": [0, "/validation/status|failing"]}),
+            "every `/validation/status|failing` obeys it",
+            json!({"at_most": [1, "/validation/status|failing"]}),
+        ),
+        (
+            json!({"at_most": [0, errors]}),
+            "every `/validation/typescript_errors` obeys it: its schema allows 0..",
+            json!({"at_most": [errors, 5]}),
+        ),
+    ];
+    for (idle, why, sound) in table {
+        let (found, _) = with("orchestrator-specialist", &response(&idle));
+        let told: Vec<&str> = found.iter().map(|finding| &*finding.message).collect();
+        assert_eq!(found.len(), 1, "{idle}: {told:#?}");
+        assert!(!found[0].is_error() && found[0].path == "/consistency/0");
+        assert!(
+            told[0].starts_with(&format!("rule `other` always holds: {why}")),
+            "{told:#?}"
+        );
+        let (found, _) = with("orchestrator-specialist", &response(&sound));
+        let told: Vec<&str> = found.iter().map(|finding| &*finding.message).collect();
+        assert!(
+            !told.iter().any(|text| text.contains("always holds")),
+            "{told:#?}"
+        );
+    }
+}
+
+/// The findings for the protocol `press` whose contracts to the editor also have these fields, with
+/// these rules.
+fn of_press(fields: &Value, rules: &Value, limits: &Value) -> Vec<Finding> {
+    let agents = ["writer", "editor", "printer"].map(|agent| agent.parse().unwrap());
+    let mut files = relay(&"press".parse().unwrap(), &agents).into_files();
+    for (path, bytes) in &mut files {
+        let mut value: Value = match serde_json::from_slice(bytes) {
+            Ok(value) => value,
+            Err(_) => continue,
+        };
+        if path == "protocol.json" {
+            value["consistency"] = rules.clone();
+            let own = value["limits"].as_object().cloned().unwrap_or_default();
+            let all = own.into_iter().chain(limits.as_object().unwrap().clone());
+            value["limits"] = Value::Object(all.collect());
+        } else if path.starts_with("schemas/") && path.contains("writer-to-editor") {
+            let known = value["properties"].as_object_mut().unwrap();
+            known.extend(fields.as_object().unwrap().clone());
+        } else {
+            continue;
+        }
+        *bytes = serde_json::to_vec_pretty(&value).unwrap();
+    }
+    let mut found = check_protocol(&files);
+    found.retain(|finding| finding.severity != handoff_base::finding::Severity::Note);
+    found
+}
+
+/// A rule about contracts to the editor.
+fn rule(name: &str, when: Value, compare: Value) -> Value {
+    json!({"name": name, "of": ["writer-to-editor"], "when": when, "compare": compare})
+}
+
+fn any() -> Value {
+    json!({})
+}
+
+/// Asserts that three rules contradict each other, if they do, for these fields `a`, `b` and `c`.
+fn assert_together(table: Vec<([&Value; 3], Value, bool)>) {
+    for ([a, b, c], rules, is_contradictory) in table {
+        let found = of_press(&json!({"a": a, "b": b, "c": c}), &rules, &any());
+        if !is_contradictory {
+            assert_eq!(found, [], "{rules}");
+            continue;
+        }
+        let [finding] = &found[..] else {
+            panic!("{rules}: {found:#?}");
+        };
+        let told = "rule `three` contradicts others, so that no contract of type `writer-to-editor` obeys all of them: `one`, in line ";
+        assert!(finding.message.starts_with(told), "{finding:#?}");
+        assert!(
+            finding.message.contains(", and `two`, in line "),
+            "{finding:#?}"
+        );
+        assert!(
+            finding.is_error() && finding.line.is_some() && finding.fix.is_some(),
+            "{finding:#?}"
+        );
+    }
+}
+
+#[test]
+fn rules_that_no_contract_obeys_together_are_found() {
+    let word = json!({"type": "string"});
+    let two = json!({"enum": ["x", "y"]});
+    // Columns: what the fields a, b and c are, the rules, whether they contradict each other.
+    assert_together(vec![
+        // Equal over a third term.
+        (
+            [&word, &word, &word],
+            json!([
+                rule("one", any(), json!({"same": ["/a", "/b"]})),
+                rule("two", any(), json!({"same": ["/b", "/c"]})),
+                rule("three", any(), json!({"distinct": ["/a", "/c"]})),
+            ]),
+            true,
+        ),
+        // Three that all differ, of two values; and of more.
+        (
+            [&two, &two, &two],
+            json!([
+                rule("one", any(), json!({"distinct": ["/a", "/b"]})),
+                rule("two", any(), json!({"distinct": ["/b", "/c"]})),
+                rule("three", any(), json!({"distinct": ["/a", "/c"]})),
+            ]),
+            true,
+        ),
+        (
+            [&two, &two, &word],
+            json!([
+                rule("one", any(), json!({"distinct": ["/a", "/b"]})),
+                rule("two", any(), json!({"distinct": ["/b", "/c"]})),
+                rule("three", any(), json!({"distinct": ["/a", "/c"]})),
+            ]),
+            false,
+        ),
+        // One leads to another.
+        (
+            [&two, &two, &two],
+            json!([
+                rule("one", json!({"/a": "x"}), json!({"same": ["/b", "text:x"]})),
+                rule("two", json!({"/b": "x"}), json!({"same": ["/c", "text:x"]})),
+                rule(
+                    "three",
+                    json!({"/a": "x"}),
+                    json!({"same": ["/c", "text:y"]})
+                ),
+            ]),
+            true,
+        ),
+        (
+            [&two, &two, &two],
+            json!([
+                rule("one", json!({"/a": "x"}), json!({"same": ["/b", "text:x"]})),
+                rule("two", json!({"/b": "x"}), json!({"same": ["/c", "text:x"]})),
+                rule(
+                    "three",
+                    json!({"/a": "y"}),
+                    json!({"same": ["/c", "text:y"]})
+                ),
+            ]),
+            false,
+        ),
+    ]);
+}
+
+#[test]
+fn bounds_of_numbers_are_followed_over_several_rules() {
+    let from_five = json!({"type": "integer", "minimum": 5});
+    let (number, to_seven) = (
+        json!({"type": "integer"}),
+        json!({"type": "integer", "maximum": 7}),
+    );
+    assert_together(vec![
+        // A chain of numbers.
+        (
+            [&from_five, &number, &to_seven],
+            json!([
+                rule("one", any(), json!({"at_most": ["/a", "/b"]})),
+                rule("two", any(), json!({"at_most": ["/b", "/c"]})),
+                rule("three", any(), json!({"at_most": ["/c", 4]})),
+            ]),
+            true,
+        ),
+        (
+            [&from_five, &number, &to_seven],
+            json!([
+                rule("one", any(), json!({"at_most": ["/a", "/b"]})),
+                rule("two", any(), json!({"at_most": ["/b", "/c"]})),
+                rule("three", any(), json!({"at_most": ["/c", 5]})),
+            ]),
+            false,
+        ),
+    ]);
+}
+
+/// Asserts the warning about fields `a` and `b`, rules and limits; an empty one stands for none.
+fn assert_told(table: Vec<([&Value; 2], Value, Value, &str)>) {
+    for ([a, b], rules, limits, told) in table {
+        let found = of_press(&json!({"a": a, "b": b}), &rules, &limits);
+        match &found[..] {
+            [] => assert_eq!(told, "", "{a} {rules} {limits}"),
+            [finding] => {
+                assert!(
+                    !told.is_empty() && finding.message.starts_with(told),
+                    "{finding:#?}"
+                );
+                assert!(
+                    finding.line.is_some() && finding.fix.is_some(),
+                    "{finding:#?}"
+                );
+            }
+            _ => panic!("{found:#?}"),
+        }
+    }
+}
+
+#[test]
+fn limits_and_conditions_that_are_never_reached_are_found() {
+    let same = |when: Value| json!([rule("one", when, json!({"at_most": [1, "/b"]}))]);
+    let number = json!({"type": "integer"});
+    let rounds = |most: u32, when: Value| json!({"handoffs": 20, "rounds": {"again": {"contracts": ["writer-to-editor"], "when": when, "most": most}}});
+    let alternatives = json!({"oneOf": [{"const": "x"}, {"const": "y"}]});
+    let listed = json!({"enum": [4, 5]});
+    let at_most = json!([rule("one", any(), json!({"at_most": ["/b", 3]}))]);
+    // Columns: the fields a and b, the rules, the limits, the expected message.
+    assert_told(vec![
+        (
+            [&json!({"const": "x"}), &number],
+            same(json!({"/a": "y"})),
+            json!({}),
+            "rule `one` applies to no contract",
+        ),
+        (
+            [&alternatives, &number],
+            same(json!({"/a": "z"})),
+            json!({}),
+            "rule `one` applies to no contract",
+        ),
+        (
+            [&alternatives, &number],
+            same(json!({"/a": "y"})),
+            json!({}),
+            "",
+        ),
+        (
+            [&alternatives, &listed],
+            at_most,
+            json!({}),
+            "rule `one` can never hold: no `/b`",
+        ),
+        (
+            [&alternatives, &number],
+            json!([]),
+            rounds(3, json!({"/a": "z"})),
+            "round `again` is never counted",
+        ),
+        (
+            [&alternatives, &number],
+            json!([]),
+            rounds(3, json!({"/a": "x"})),
+            "",
+        ),
+        (
+            [&alternatives, &number],
+            json!([]),
+            rounds(21, json!({})),
+            "the limit of 21 is never reached: an issue has 20 handoffs at most",
+        ),
+        (
+            [&alternatives, &number],
+            json!([]),
+            rounds(20, json!({})),
+            "",
+        ),
+    ]);
+}
+
+#[test]
+fn limits_on_values_of_another_type_are_found() {
+    let number = json!({"type": "integer"});
+    assert_told(vec![
+        (
+            [&json!({"type": "string", "maximum": 3}), &number],
+            json!([]),
+            json!({}),
+            "`maximum` says nothing here: it limits a number, and the type is string",
+        ),
+        (
+            [&json!({"type": "integer", "maxLength": 3}), &number],
+            json!([]),
+            json!({}),
+            "`maxLength` says nothing here",
+        ),
+        (
+            [
+                &json!({"type": ["string", "null"], "maxLength": 3}),
+                &number,
+            ],
+            json!([]),
+            json!({}),
+            "",
+        ),
+    ]);
 }

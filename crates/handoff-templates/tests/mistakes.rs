@@ -53,7 +53,7 @@ const TEMPLATE: &str = "templates/writer-to-editor.json";
 
 /// Mistakes in the relay of writer, editor and printer: a file; a part of it, and what replaces it;
 /// what the finding points at, says and proposes.
-const MISTAKES: [[&str; 6]; 29] = [
+const MISTAKES: [[&str; 6]; 43] = [
     [
         DEFINITION,
         r#""success": "completed","#,
@@ -73,8 +73,8 @@ const MISTAKES: [[&str; 6]; 29] = [
     [
         SCHEMA,
         r#""const": "success""#,
-        r#""const": "success", "const": "failed""#,
-        r#""const": "failed""#,
+        r#""const": "success" , "const": "success""#,
+        r#""const": "success"}"#,
         "`const` stands twice in one object, first in line 13",
         "keep one",
     ],
@@ -219,7 +219,7 @@ const MISTAKES: [[&str; 6]; 29] = [
         r#""code": "/code""#,
         r#""code": "/cod""#,
         r#"{"code": "/cod""#,
-        "`/cod` is a field that the schema does not have",
+        "`/cod` is a field that schemas/error.schema.json does not have",
         "did you mean `/code`?",
     ],
     [
@@ -286,14 +286,122 @@ const MISTAKES: [[&str; 6]; 29] = [
         "no route leads from `orchestrator` to `printer`",
         "add a route from `orchestrator` to `printer`",
     ],
+    [
+        TEMPLATE,
+        r#""status": "success""#,
+        r#""status": "succes""#,
+        r#""succes""#,
+        "`/status` does not fit schemas/writer-to-editor.schema.json: `succes` must be `success`",
+        "write what the schema accepts",
+    ],
+    [
+        TEMPLATE,
+        r#""from": "writer""#,
+        r#""from": "editor""#,
+        r#""editor""#,
+        "`/from` does not fit schemas/writer-to-editor.schema.json: `editor` must be `writer`",
+        "write what the schema accepts",
+    ],
+    [
+        TEMPLATE,
+        r#""{{fill: what was done, in one line}}""#,
+        r#""""#,
+        r#""""#,
+        "`/summary` does not fit schemas/writer-to-editor.schema.json: the text is empty",
+        "write what the schema accepts",
+    ],
+    [
+        TEMPLATE,
+        r#""details": "#,
+        r#""detials": "#,
+        r#""{{fill: anything"#,
+        "`/detials` is a field that schemas/writer-to-editor.schema.json does not have",
+        "did you mean `details`?",
+    ],
+    [
+        SCHEMA,
+        r#""properties": {"#,
+        r#""properties": {"word": {"type": "string", "minLength": 100, "maxLength": 10}, "#,
+        "100,",
+        "no value is valid here: `minLength` is 100, and `maxLength` is 10",
+        "lower `minLength`, or raise `maxLength`",
+    ],
+    [
+        SCHEMA,
+        r#""properties": {"#,
+        r#""properties": {"pages": {"type": "integer", "minimum": 3, "exclusiveMaximum": 3}, "#,
+        "3, ",
+        "no value is valid here: `minimum` is 3, and `exclusiveMaximum` is 3",
+        "lower `minimum`",
+    ],
+    [
+        SCHEMA,
+        r#""properties": {"#,
+        r#""properties": {"list": {"type": "array", "minItems": 3, "maxItems": 2}, "#,
+        "3, ",
+        "no value is valid here: `minItems` is 3, and `maxItems` is 2",
+        "lower `minItems`",
+    ],
+    [
+        SCHEMA,
+        r#""properties": {"#,
+        r#""properties": {"word": {"enum": ["a", "b"], "pattern": "^c"}, "#,
+        r#"["a", "b"]"#,
+        r#"no value is valid here: `pattern` refuses `"a"`"#,
+        "give one that `pattern` accepts",
+    ],
+    [
+        SCHEMA,
+        r#""type": "string", "minLength""#,
+        r#""type": "strng", "minLength""#,
+        r#""strng""#,
+        "`strng` is not a type of JSON Schema",
+        "did you mean `string`?",
+    ],
+    [
+        DEFINITION,
+        r#""facts":"#,
+        r#""consistency": [{"name": "one", "compare": {"same": ["/sumary", "/details"]}}], "facts":"#,
+        r#""/sumary""#,
+        "no schema has a field `/sumary`",
+        "did you mean `/summary`?",
+    ],
+    [
+        DEFINITION,
+        r#""facts":"#,
+        r#""consistency": [{"name": "one", "compare": {"same": ["fact:summary/en", "/details"]}}], "facts":"#,
+        r#""fact:summary/en""#,
+        "no contract states the part `/en` of fact `summary`",
+        "correct it, or compare the whole `fact:summary`",
+    ],
+    [
+        DEFINITION,
+        r#"{"from": "printer""#,
+        r#"{"from": "editor", "to": "printer", "contracts": ["editor-to-printer"]}, {"from": "printer""#,
+        r#"["editor-to-printer"]}, "#,
+        "`editor-to-printer` goes from `editor` to `printer` by another route already",
+        "leave it out here",
+    ],
+    [
+        DEFINITION,
+        r#""handoffs": 50"#,
+        r#""handoffs": "50""#,
+        r#""50""#,
+        r#"invalid type: string "50", expected a whole number"#,
+        "write it without the quotes",
+    ],
+    [
+        DEFINITION,
+        r#""kind": "orchestrator""#,
+        r#""kind": "boss""#,
+        r#""boss""#,
+        "unknown variant `boss`",
+        "use one of these",
+    ],
 ];
 
 /// What only warns: it may be meant, and refuses nothing.
-const WARNED: [&str; 3] = [
-    "`colour`",
-    "no contract type is called `editor-to-prnter`",
-    "no failure",
-];
+const WARNED: [&str; 3] = ["`colour`", "no failure", "`editor-to-printer` goes"];
 
 /// Whether the finding is the only one, at this place in the file.
 fn told(files: &Files, text: &str, [path, at, message, fix]: [&str; 4]) {
@@ -320,7 +428,10 @@ fn told(files: &Files, text: &str, [path, at, message, fix]: [&str; 4]) {
     let line = text.lines().nth(line as usize - 1).unwrap();
     let here: String = line.chars().skip(column as usize - 1).collect();
     assert!(
-        here.starts_with(at) || message.starts_with("unknown "),
+        here.starts_with(at)
+            || ["unknown ", "invalid type"]
+                .iter()
+                .any(|start| message.starts_with(start)),
         "{finding:#?}: {here}"
     );
 }
@@ -348,6 +459,11 @@ fn what_is_on_record_stays_valid() {
             "the example",
             "no failure",
             "no route",
+            "does not fit",
+            "is a field that schemas/writer",
+            "no value is valid",
+            "no contract states",
+            "by another route",
         ];
         if later.iter().any(|text| message.contains(text)) {
             for scope in [ProtocolScope::OnRecord, ProtocolScope::Setting] {
@@ -405,7 +521,9 @@ fn a_limit_below_the_usual_way_is_found() {
             format!("the usual way to the {way} takes {least} handoffs, more than the limit of 2");
         let fix = format!("allow {least} at least");
         told(&files, &text, [DEFINITION, "2", &message, &fix]);
-        assert_eq!(found(&limited(name, least).0), [], "{name}");
+        let enough = found(&limited(name, least).0);
+        let is_told = enough.iter().any(|one| one.message.contains("usual way"));
+        assert!(!is_told, "{name}: {enough:#?}");
         let setting = check_protocol_for(&files, ProtocolScope::Setting);
         assert!(!setting.iter().any(Finding::is_error), "{setting:#?}");
     }
@@ -496,4 +614,94 @@ fn routes_that_lead_round_are_found() {
             "make `orchestrator` the orchestrator",
         ],
     );
+}
+
+/// What is not parsed is told with the place in its own file.
+#[test]
+fn what_is_not_json_is_found_at_its_place() {
+    for (path, from) in [
+        (DEFINITION, "\"name\""),
+        (SCHEMA, "\"xml\""),
+        (TEMPLATE, "\"from\""),
+    ] {
+        let mut files = files("press");
+        let text = replace(&mut files, path, from, &format!(",{from}"));
+        told(
+            &files,
+            &text,
+            [path, "", "it is not JSON: ", "look at the commas"],
+        );
+    }
+}
+
+/// A person finds nothing to do with work that only goes aside.
+#[test]
+fn an_agent_without_a_way_to_the_end_is_found() {
+    let mut files = files("press");
+    replace(
+        &mut files,
+        DEFINITION,
+        r#"{"from": "printer", "to": "end", "contracts": ["printer-to-end"]}"#,
+        r#"{"from": "editor", "to": "end", "contracts": ["printer-to-end"]}"#,
+    );
+    for path in [
+        "schemas/printer-to-end.schema.json",
+        "templates/printer-to-end.json",
+    ] {
+        let file = files.iter_mut().find(|(known, _)| known == path).unwrap();
+        let text = String::from_utf8(file.1.clone()).unwrap();
+        file.1 = text.replace("\"printer\"", "\"editor\"").into_bytes();
+    }
+    let all = found(&files);
+    let [finding] = &all[..] else {
+        panic!("{all:#?}");
+    };
+    assert!(!finding.is_error());
+    assert_eq!(finding.path, "/agents/2");
+    assert_eq!(
+        (finding.message.as_str(), finding.fix.as_deref()),
+        (
+            "nothing that `printer` may send leads to the end of an issue",
+            Some("add a route from `printer`, such as back to `editor`"),
+        )
+    );
+}
+
+#[test]
+fn a_signer_that_is_no_agent_is_found() {
+    let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPo8Xv7Q5r0kqhTYkA7mBl3RSFhkzIpM5dEZ0n1bTqXm";
+    let list = format!("# keys\nwritr,editor {key}\n*,!printer,robin@example.com {key}\n");
+    let mut files = files("press");
+    files.push(("allowed_signers".to_owned(), list.into_bytes()));
+    let all = found(&files);
+    let [finding, others @ ..] = &all[..] else {
+        panic!("nothing was found");
+    };
+    assert_eq!((finding.line, finding.is_error()), (Some(2), false));
+    assert_eq!(finding.fix.as_deref(), Some("did you mean `writer`?"));
+    assert!(
+        others
+            .iter()
+            .all(|one| one.code.to_string() == "signers.no_key")
+    );
+}
+
+/// Whatever is found says what to do.
+#[test]
+fn each_fault_has_a_cure() {
+    for (right, wrong) in [
+        (r#""handoffs": 50"#, r#""handoffs": 0"#),
+        (
+            r#""longest_lease_seconds": 86400"#,
+            r#""longest_lease_seconds": 1"#,
+        ),
+        (r#""name": "press""#, r#""name": "the press""#),
+        (r#", "opens": true"#, ""),
+    ] {
+        let mut files = files("press");
+        replace(&mut files, DEFINITION, right, wrong);
+        let all = check_protocol(&files);
+        assert!(all.iter().any(Finding::is_error));
+        assert!(all.iter().all(|finding| finding.fix.is_some()), "{all:#?}");
+    }
 }

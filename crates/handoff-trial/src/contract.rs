@@ -10,17 +10,23 @@ use handoff::ledger::{Done, LedgerError, Offer};
 use handoff::model::planner::Holder;
 use handoff::model::{ContractRefusal, Record, Refusal, SendOptions, View};
 use handoff::protocol::{
-    ContractType, Outcome, State, TimeField, Unit, schema_nodes, schema_types,
+    ContractType, Outcome, State, Term, TimeField, Unit, schema_nodes, schema_types,
 };
 use handoff::templates::{known_at_tip, left_to_fill, skeleton, usual_format, written};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Trial;
+use super::conditions::{conditions, is_at, named_values, rules};
 use super::values::Values;
-use handoff_cli::failure::Failure;
+use handoff_cli::failure::{ErrorCode, Failure};
 
 /// How often a contract is modified and sent again before it counts as refused.
 const MOST_ATTEMPTS: usize = 60;
+
+/// The maximum number of combinations of values that are tried for the fields named in conditions,
+/// and the maximum number of values of such a field.
+const MOST_CHOICES: usize = 24;
+const FEW: usize = 8;
 
 /// A contract type with sender and receiver.
 pub(super) type Way = (String, AgentName, AgentName);
@@ -66,18 +72,69 @@ struct Draft {
     value: Value,
     slots: BTreeMap<String, Slot>,
     fixed: BTreeSet<String>,
+    /// What is known of the issue.
+    facts: Map<String, Value>,
     /// The handoff that the sender works on.
     held: Option<Record>,
     unique: String,
 }
 
 impl Trial<'_> {
-    /// Sends a contract; while it is refused, changes the invented values.
+    /// Sends a contract; while it is refused, changes the invented values. If no change helps, the
+    /// fields named in conditions get each of their values in turn.
     ///
     /// # Errors
-    /// The last refusal; it names the field for which no value was accepted.
+    /// The first refusal; it names the field for which no value was accepted.
     pub(super) fn send(&mut self, ask: &Ask) -> Result<Sent, Failure> {
-        let mut draft = self.draft(ask)?;
+        let draft = self.draft(ask)?;
+        let choices = self.choices(ask, &draft);
+        let failure = match self.send_draft(ask, draft) {
+            Ok(sent) => return Ok(sent),
+            Err(failure) => failure,
+        };
+        for chosen in choices.iter().filter(|_| value_fault(&failure).is_some()) {
+            let mut draft = self.draft(ask)?;
+            for (at, index) in chosen {
+                self.fill(ask, &mut draft, at, *index);
+                draft.fixed.insert(at.clone());
+            }
+            if let Ok(sent) = self.send_draft(ask, draft) {
+                return Ok(sent);
+            }
+        }
+        Err(self.explained(ask, failure))
+    }
+
+    /// Every combination of the values that the fields named in conditions may have.
+    fn choices(&self, ask: &Ask, draft: &Draft) -> Vec<Choices> {
+        let kind = self.kind(&ask.kind);
+        let Some(schema) = self.schemas.get(&kind.schema) else {
+            return Vec::new();
+        };
+        let reads = conditions(schema).into_iter().flat_map(|one| one.reads);
+        let when = rules(&self.protocol, kind).flat_map(|rule| rule.when.keys().cloned());
+        let mut fields: BTreeSet<String> = reads.chain(when).collect();
+        fields.retain(|at| draft.slots.contains_key(at) && !draft.fixed.contains(at));
+        let mut all = vec![Choices::new()];
+        for at in fields {
+            let values = draft.slots[&at].candidates.len();
+            if values > FEW || values * all.len() > MOST_CHOICES {
+                continue;
+            }
+            let with = |chosen: &Choices, index| {
+                let mut chosen = chosen.clone();
+                chosen.insert(at.clone(), index);
+                chosen
+            };
+            let all_with = |index| all.iter().map(move |chosen| with(chosen, index));
+            all = (0..values).flat_map(all_with).collect();
+        }
+        all.retain(|chosen| !chosen.is_empty());
+        all
+    }
+
+    /// Sends a draft; while it is refused, changes the invented values.
+    fn send_draft(&mut self, ask: &Ask, mut draft: Draft) -> Result<Sent, Failure> {
         let mut attempts = 0;
         loop {
             attempts += 1;
@@ -101,8 +158,8 @@ impl Trial<'_> {
                 continue;
             }
             let failure = Failure::from(error);
-            if attempts >= MOST_ATTEMPTS || !self.change(ask, &mut draft, &failure.findings) {
-                return Err(self.explained(ask, failure));
+            if attempts >= MOST_ATTEMPTS || !self.change(ask, &mut draft, &failure) {
+                return Err(failure);
             }
         }
     }
@@ -168,15 +225,32 @@ impl Trial<'_> {
         }
     }
 
-    /// A refusal, with the field for which no value was accepted.
+    /// A refusal, with the field for which no value was accepted, or the one that decides it.
     fn explained(&self, ask: &Ask, mut failure: Failure) -> Failure {
-        let mut errors = failure.findings.iter().filter(|f| f.is_error());
-        let about_value = |f: &&Finding| !f.code.is_route() && !f.code.is_gate();
-        if let Some(finding) = errors.find(about_value) {
-            let schema = &self.kind(&ask.kind).schema;
+        if let Some(finding) = value_fault(&failure) {
+            let path = &self.kind(&ask.kind).schema;
+            let place = match finding.path.as_str() {
+                "" => "all",
+                place => place,
+            };
+            let schema = self.schemas.get(path).unwrap_or(&Value::Null);
+            let conditions = conditions(schema).into_iter();
+            let deciding = conditions.filter(|one| one.decides(place));
+            let reads: BTreeSet<String> = deciding.flat_map(|one| one.reads).collect();
+            let reads: Vec<String> = reads.into_iter().collect();
+            let advice = match finding.code {
+                FindingCode::ContractInconsistent => {
+                    "change the rule, or give it `examples` that obey it in".to_owned()
+                }
+                _ if reads.is_empty() => "give it `examples` in".to_owned(),
+                _ => format!(
+                    "{} decides it: give that `examples`, or change the condition, in",
+                    reads.join(" or ")
+                ),
+            };
             failure.message = format!(
-                "no value was found for {} of {} from {} to {}: {}; give it `examples` in {schema}",
-                finding.path, ask.kind, ask.from, ask.to, finding.message
+                "no value was found for {place} of {} from {} to {}: {}; {advice} {path}",
+                ask.kind, ask.from, ask.to, finding.message
             );
         }
         failure
@@ -185,7 +259,7 @@ impl Trial<'_> {
     /// A contract with everything filled in.
     fn draft(&mut self, ask: &Ask) -> Result<Draft, Failure> {
         let kind = self.kind(&ask.kind).clone();
-        let (value, held) = {
+        let (value, held, facts) = {
             let tip = self.ledger.tip()?;
             let rules = tip.rules(self.protocol.name())?;
             let folder = tip.issue(&ask.issue)?;
@@ -211,12 +285,15 @@ impl Trial<'_> {
                 Some(open) => folder.record(open.id.number())?,
                 None => None,
             };
-            (skeleton(&rules, &kind, &known)?, held)
+            let facts = issue.iter().map(|issue| issue.known(protocol.definition()));
+            let facts = facts.flatten().collect();
+            (skeleton(&rules, &kind, &known)?, held, facts)
         };
         let mut draft = Draft {
             value,
             slots: BTreeMap::new(),
             fixed: BTreeSet::new(),
+            facts,
             held,
             unique: format!("example-{}", self.steps + 1),
         };
@@ -314,6 +391,9 @@ impl Trial<'_> {
         };
         first.extend(time(&kind.timeout).or(time(&kind.acknowledge)));
         first.extend(self.named_files(ask, kind, at));
+        first.extend(
+            rules(&self.protocol, kind).flat_map(|rule| named_values(rule, at, &draft.facts)),
+        );
         let (schema, within) = self.schema_at(kind, &draft.value, at);
         let values = Values {
             schema,
@@ -370,28 +450,49 @@ impl Trial<'_> {
     }
 
     /// Changes the invented values that the findings are about; returns whether it changed any.
-    fn change(&self, ask: &Ask, draft: &mut Draft, findings: &[Finding]) -> bool {
+    fn change(&self, ask: &Ask, draft: &mut Draft, failure: &Failure) -> bool {
         let mut changed = false;
-        let errors = findings
-            .iter()
-            .filter(|f| f.is_error() && !f.code.is_gate());
-        for finding in errors {
+        let errors = failure.findings.iter();
+        for finding in errors.filter(|f| f.is_error() && !f.code.is_gate()) {
             let at = self.place(ask, finding);
-            if !at.is_empty() && !draft.fixed.contains(&at) {
+            if finding.code == FindingCode::ContractInconsistent
+                && let Some(compared) = self.compared(ask, draft, &at, failure.code)
+            {
+                changed |= compared.iter().any(|at| self.try_next(ask, draft, at));
+            } else if !at.is_empty() && !draft.fixed.contains(&at) {
                 changed |= self.change_at(ask, draft, &at, finding.code);
             }
         }
-        changed || !findings.is_empty() && self.choose_otherwise(ask, draft)
+        changed || !failure.findings.is_empty() && self.choose_otherwise(ask, draft)
+    }
+
+    /// The invented values in a list that its rules compare: rules about the contract alone, or
+    /// with what is known of the issue.
+    fn compared(
+        &self,
+        ask: &Ask,
+        draft: &Draft,
+        at: &str,
+        code: Option<ErrorCode>,
+    ) -> Option<Vec<String>> {
+        let rules = rules(&self.protocol, self.kind(&ask.kind));
+        let rules = rules.filter(|rule| rule.is_own() != (code == Some(ErrorCode::Inconsistent)));
+        let terms = rules.flat_map(|rule| rule.compare.terms());
+        let within = |place: &&str| place.split_once("/*").is_some_and(|(list, _)| list == at);
+        let places: BTreeSet<&str> = terms.filter_map(Term::place).filter(within).collect();
+        let slots = draft.slots.keys().filter(|slot| {
+            !draft.fixed.contains(*slot) && places.iter().any(|place| is_at(place, slot))
+        });
+        let slots: Vec<String> = slots.cloned().collect();
+        (!slots.is_empty()).then_some(slots)
     }
 
     /// Tries the next value at a place with few candidates: a finding elsewhere may depend on it.
     fn choose_otherwise(&self, ask: &Ask, draft: &mut Draft) -> bool {
-        const FEW: usize = 8;
         let has_more = |slot: &&Slot| slot.at + 1 < slot.candidates.len();
-        let choice = draft
-            .slots
-            .iter()
-            .find(|(_, slot)| slot.candidates.len() <= FEW && has_more(slot));
+        let choice = draft.slots.iter().find(|(at, slot)| {
+            !draft.fixed.contains(*at) && slot.candidates.len() <= FEW && has_more(slot)
+        });
         let at = choice.map(|(at, _)| at.clone());
         at.is_some_and(|at| self.try_next(ask, draft, &at))
     }
@@ -459,14 +560,18 @@ impl Trial<'_> {
 
     /// Fills in the next candidate at a place, or leaves it out if it is optional.
     fn try_next(&self, ask: &Ask, draft: &mut Draft, at: &str) -> bool {
-        let Some(slot) = draft.slots.get_mut(at) else {
+        let Some(slot) = draft
+            .slots
+            .get_mut(at)
+            .filter(|_| !draft.fixed.contains(at))
+        else {
             return false;
         };
         if slot.at >= slot.candidates.len() {
             return false;
         }
-        slot.at += 1;
-        if let Some(value) = slot.candidates.get(slot.at) {
+        if let Some(value) = slot.candidates.get(slot.at + 1) {
+            slot.at += 1;
             set(&mut draft.value, at, value.clone());
             return true;
         }
@@ -479,8 +584,18 @@ impl Trial<'_> {
         let mut required = required
             .flat_map(|node| node["required"].as_array())
             .flatten();
-        !required.any(|name| *name == key) && remove(&mut draft.value, at).is_some()
+        if required.any(|name| *name == key) {
+            return false;
+        }
+        slot.at += 1;
+        remove(&mut draft.value, at).is_some()
     }
+}
+
+/// The first error about a value.
+fn value_fault(failure: &Failure) -> Option<&Finding> {
+    let mut errors = failure.findings.iter().filter(|f| f.is_error());
+    errors.find(|f| !f.code.is_route() && !f.code.is_gate())
 }
 
 /// Whether a place equals another one or is below it.

@@ -5,6 +5,7 @@
 //! (`values`), and varies refused ones until they are accepted or no candidates are left. `play`
 //! makes the agents' moves, and `scenarios` plays the situations that a protocol must handle.
 
+mod conditions;
 mod contract;
 mod play;
 mod scenarios;
@@ -21,12 +22,13 @@ use chrono::{DateTime, FixedOffset, TimeDelta};
 use handoff::base::ids::AgentName;
 use handoff::base::{Moment, ObjectFormat};
 use handoff::git::Repository;
-use handoff::ledger::{Clock, DEFAULT_BRANCH, Founding, Ledger, LedgerError, Session};
+use handoff::ledger::{
+    Clock, DEFAULT_BRANCH, Founding, Ledger, LedgerError, ProtocolError, Session,
+};
 use handoff::protocol::{Policy, Protocol, SIGNERS};
 use serde_json::Value;
 
 use contract::{Choices, Way};
-use handoff_cli::args::protocols;
 use handoff_cli::failure::{ErrorCode, Failure};
 use play::KeyForm;
 
@@ -104,7 +106,8 @@ impl<'r> Trial<'r> {
             .map(|(path, bytes)| (path.clone(), without_evidence(path, bytes)))
             .collect();
         let definition = files.iter().find(|(path, _)| path == "protocol.json");
-        let protocol = protocols::parse(definition.map_or(&[][..], |(_, bytes)| bytes))?;
+        let protocol = Protocol::load(definition.map_or(&[][..], |(_, bytes)| bytes))
+            .map_err(|findings| LedgerError::from(ProtocolError::Refused(findings)))?;
         let schemas = files
             .iter()
             .filter(|(path, _)| path.starts_with("schemas/"));

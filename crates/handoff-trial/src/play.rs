@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use handoff::base::ids::{AgentName, IssueKey};
+use handoff::contract::{Schema, matching};
 use handoff::ledger::{LedgerError, Target};
 use handoff::model::{EventArgs, Issue, IssueStatus, Record, Refusal, Update, View};
 use handoff::protocol::{
     AgentKind, Ends, Event, Outcome, Route, State, schema_nodes, schema_values,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Trial;
 use super::contract::{Ask, Sent};
@@ -22,17 +23,27 @@ const MOST_MOVES: usize = 200;
 pub(super) enum KeyForm {
     /// A number with a prefix.
     Numbered(String),
+    /// What a pattern matches, by a number.
+    Matching(String),
+    /// The listed ones.
+    Listed(Vec<String>),
     /// A UUID.
     Uuid,
 }
 
 impl KeyForm {
-    fn key(&self, number: u32) -> Result<IssueKey, Failure> {
-        let text = match self {
-            Self::Numbered(text) => format!("{text}{number}"),
-            Self::Uuid => format!("00000000-0000-4000-8000-{number:012}"),
-        };
-        Ok(text.parse()?)
+    /// The key of an issue; `None` if the form has no more.
+    fn key(&self, number: u32) -> Option<IssueKey> {
+        let before = number.saturating_sub(1);
+        match self {
+            Self::Numbered(text) => format!("{text}{number}").parse().ok(),
+            Self::Matching(pattern) => {
+                let texts = matching(pattern, before.into()).into_iter();
+                texts.filter_map(|text| text.parse().ok()).next()
+            }
+            Self::Listed(keys) => keys.get(usize::try_from(before).ok()?)?.parse().ok(),
+            Self::Uuid => format!("00000000-0000-4000-8000-{number:012}").parse().ok(),
+        }
     }
 }
 
@@ -64,8 +75,12 @@ impl Trial<'_> {
         let (from, to, kind) = self.opening(is_type).ok_or_else(nothing_opens)?;
         let mut refused = None;
         for form in self.key_forms(&kind) {
+            let Some(issue) = form.key(self.issues) else {
+                refused = refused.or(Some(no_key(&form)));
+                continue;
+            };
             let ask = Ask {
-                issue: form.key(self.issues)?,
+                issue,
                 from: from.clone(),
                 to: to.clone(),
                 kind: kind.clone(),
@@ -111,8 +126,13 @@ impl Trial<'_> {
         }
         let kind = self.kind(kind);
         let at = self.protocol.field(kind, |f| &f.issue);
-        let nodes = at.zip(self.schemas.get(&kind.schema));
-        let nodes = nodes.map_or_else(Vec::new, |(at, schema)| schema_nodes(schema, at));
+        let found = at.zip(self.schemas.get(&kind.schema));
+        let nodes = found.map_or_else(Vec::new, |(at, schema)| schema_nodes(schema, at));
+        if let Some(keys) = found.and_then(|(at, schema)| schema_values(schema, at)) {
+            return vec![KeyForm::Listed(keys.into_iter().collect())];
+        }
+        let patterns = nodes.iter().filter_map(|node| node["pattern"].as_str());
+        let matching = patterns.map(|pattern| KeyForm::Matching(pattern.to_owned()));
         let shown = nodes.iter().filter_map(|node| node["examples"].as_array());
         let numbered = shown.flatten().filter_map(|value| {
             let text = value.as_str()?;
@@ -121,11 +141,28 @@ impl Trial<'_> {
         });
         // The form that the author's examples have comes first: if all fail, the first refusal is
         // reported.
-        let mut forms: Vec<KeyForm> = numbered.collect();
+        let mut forms: Vec<KeyForm> = numbered.chain(matching).collect();
         let usual = ["", "example-"].map(|stem| KeyForm::Numbered(stem.to_owned()));
         forms.extend(usual);
         forms.push(KeyForm::Uuid);
+        // A key has to pass the schemas of all types.
+        forms.sort_by_cached_key(|form| form.key(1).is_none_or(|key| !self.is_key(&key)));
         forms
+    }
+
+    /// Whether each contract type that has the issue's key allows this one.
+    fn is_key(&self, key: &IssueKey) -> bool {
+        let mut kinds = self.protocol.definition().contracts.iter();
+        kinds.all(|kind| {
+            let at = self.protocol.field(kind, |f| &f.issue);
+            let found = at.zip(self.schemas.get(&kind.schema));
+            let nodes = found.map_or_else(Vec::new, |(at, schema)| schema_nodes(schema, at));
+            let mut patterns = nodes.iter().filter_map(|node| node.get("pattern"));
+            patterns.all(|pattern| {
+                let schema = Schema::compile(&json!({ "pattern": pattern }));
+                schema.is_ok_and(|schema| schema.accepts(&json!(key)))
+            })
+        })
     }
 
     /// The usual contract type of a route: in the protocol's first format, neither a note nor a
@@ -341,6 +378,17 @@ pub(super) fn ask(held: &Record, to: &AgentName, kind: &str) -> Ask {
         answers: None,
         fixed: Vec::<(String, Value)>::new(),
     }
+}
+
+fn no_key(form: &KeyForm) -> Failure {
+    let text = match form {
+        KeyForm::Listed(keys) => {
+            let keys = keys.join("`, `");
+            format!("its schema allows no more issue keys than `{keys}`")
+        }
+        _ => "no issue key was found that its schema allows".to_owned(),
+    };
+    Failure::new(ErrorCode::ProtocolUnexpected, text)
 }
 
 fn nothing_opens() -> Failure {

@@ -32,6 +32,8 @@ pub struct Scenario {
     pub name: String,
     /// whether everything was as expected
     pub ok: bool,
+    /// whether it was played; it is also false if it failed for another reason than it is about
+    pub played: bool,
     /// what happened; what was unexpected, if `ok` is false
     pub about: String,
 }
@@ -66,25 +68,73 @@ pub struct Played {
 }
 
 /// What happened; `Err` if it was unexpected.
-type Outcome = Result<String, String>;
+type Outcome = Result<Told, Untold>;
+
+/// What happened as expected.
+enum Told {
+    Played(String),
+    /// Nothing in the protocol is of that kind.
+    NothingToPlay(String),
+}
+
+/// What did not happen as expected.
+enum Untold {
+    Unexpected(String),
+    /// It was refused, for another reason than the one that the scenario is about.
+    NotPlayed(String),
+}
+
+impl From<String> for Untold {
+    fn from(text: String) -> Self {
+        Self::Unexpected(text)
+    }
+}
+
+fn played(text: impl Into<String>) -> Outcome {
+    Ok(Told::Played(text.into()))
+}
+
+fn nothing_to_play(text: impl Into<String>) -> Outcome {
+    Ok(Told::NothingToPlay(text.into()))
+}
+
+fn unexpected(text: impl Into<String>) -> Outcome {
+    Err(Untold::Unexpected(text.into()))
+}
+
+/// A refusal, which must have this code.
+fn refused_by(failure: &Failure, code: ErrorCode) -> Outcome {
+    if failure.code == Some(code) {
+        return played(word_of(failure));
+    }
+    Err(Untold::NotPlayed(said(failure)))
+}
 
 impl Trial<'_> {
     /// Plays every scenario.
     pub(super) fn scenarios(&mut self, issues: u32) -> Result<Played, Failure> {
-        let mut played = Vec::new();
+        let mut all = Vec::new();
         let mut add = |name: &str, outcome: Outcome| {
             let name = name.to_owned();
             let ok = outcome.is_ok();
-            let (Ok(about) | Err(about)) = outcome;
-            played.push(Scenario { name, ok, about });
+            let (played, about) = match outcome {
+                Ok(Told::Played(about)) | Err(Untold::Unexpected(about)) => (true, about),
+                Ok(Told::NothingToPlay(about)) | Err(Untold::NotPlayed(about)) => (false, about),
+            };
+            all.push(Scenario {
+                name,
+                ok,
+                played,
+                about,
+            });
             ok
         };
         let ends = add("the usual way", self.usual_way());
         if self.steps == 0 {
-            let text = "not played: no issue can be opened";
-            add("everything else", Err(text.to_owned()));
+            let text = "no issue can be opened".to_owned();
+            add("everything else", Err(Untold::NotPlayed(text)));
             return Ok(Played {
-                scenarios: played,
+                scenarios: all,
                 graph: self.graph()?,
                 load: None,
             });
@@ -107,12 +157,12 @@ impl Trial<'_> {
             let outcome = self.load(issues).map(|done| {
                 let about = format!("{} issues, {} steps", done.issues, done.steps);
                 load = Some(done);
-                about
+                Told::Played(about)
             });
             add("many issues", outcome);
         }
         Ok(Played {
-            scenarios: played,
+            scenarios: all,
             graph,
             load,
         })
@@ -152,20 +202,20 @@ impl Trial<'_> {
                     end.filter(|a| closes && a.kind == AgentKind::End)
                         .map(|a| a.id.clone()),
                 );
-                Ok(path(&way))
+                played(path(&way))
             }
             Ok(issue) => {
                 let open = issue.open.iter();
                 let open =
                     open.map(|open| format!("{} is {} with {}", open.id, open.state, open.to));
                 let open: Vec<String> = open.collect();
-                Err(format!(
+                unexpected(format!(
                     "after {}, the issue does not end: {}",
                     path(&way),
                     listed(&open)
                 ))
             }
-            Err(failure) => Err(format!("after {}: {}", path(&way), said(&failure))),
+            Err(failure) => unexpected(format!("after {}: {}", path(&way), said(&failure))),
         }
     }
 
@@ -184,7 +234,7 @@ impl Trial<'_> {
         let kind = self.kind(&opened.record.contract_type);
         let at = self.protocol.field(kind, |f| &f.to).map(str::to_owned);
         let Some((other, at)) = others.next().cloned().zip(at) else {
-            return Ok(format!("{from} may send to every agent"));
+            return nothing_to_play(format!("{from} may send to every agent"));
         };
         let mut value = opened.value.clone();
         set(&mut value, &at, json!(other));
@@ -192,7 +242,8 @@ impl Trial<'_> {
             to: other.clone(),
             ..again(&opened)
         };
-        self.must_refuse(&ask, &value, &format!("{from} → {other}"))
+        let what = format!("{from} → {other}");
+        self.must_refuse(&ask, &value, &what, ErrorCode::RouteRefused)
     }
 
     /// Sends on from a handoff that was not claimed.
@@ -200,11 +251,11 @@ impl Trial<'_> {
         let opened = self.open().map_err(|failure| said(&failure))?;
         let seen = BTreeSet::from([opened.record.from.clone()]);
         let Move::Send(ask) = self.usual_move(&opened.record, &seen) else {
-            return Ok("its receiver sends nothing on".to_owned());
+            return nothing_to_play("its receiver sends nothing on");
         };
         match self.send(&ask) {
-            Ok(_) => Err(format!("{} sent {} without a claim", ask.from, ask.kind)),
-            Err(failure) => Ok(word_of(&failure)),
+            Ok(_) => unexpected(format!("{} sent {} without a claim", ask.from, ask.kind)),
+            Err(failure) => refused_by(&failure, ErrorCode::NotClaimed),
         }
     }
 
@@ -221,15 +272,16 @@ impl Trial<'_> {
             .filter_map(|name| Some(format!("/{}", name.as_str()?)))
             .collect();
         let Some(last) = required.last() else {
-            return Ok("its schema requires nothing".to_owned());
+            return nothing_to_play("its schema requires nothing");
         };
         let mut without = opened.value.clone();
         remove(&mut without, last);
         let ask = again(&opened);
-        let told = self.must_refuse(&ask, &without, &format!("without {last}"))?;
+        let code = ErrorCode::ContractRefused;
+        let told = self.must_refuse(&ask, &without, &format!("without {last}"), code)?;
         let mut unfilled = opened.value.clone();
         set(&mut unfilled, last, json!(format!("{FILL}: this}}}}")));
-        self.must_refuse(&ask, &unfilled, &format!("with a mark at {last}"))?;
+        self.must_refuse(&ask, &unfilled, &format!("with a mark at {last}"), code)?;
         Ok(told)
     }
 
@@ -239,11 +291,11 @@ impl Trial<'_> {
         let claimed = self.claim(&opened.record, "1");
         claimed.map_err(|error| said(&error.into()))?;
         match self.claim(&opened.record, "2") {
-            Ok(_) => Err(format!(
+            Ok(_) => unexpected(format!(
                 "two workers of {} hold {}",
                 opened.record.to, opened.record.id
             )),
-            Err(error) => Ok(word_of(&error.into())),
+            Err(error) => refused_by(&error.into(), ErrorCode::AlreadyClaimed),
         }
     }
 
@@ -287,13 +339,13 @@ impl Trial<'_> {
         let issue = self.issue(&key).map_err(|failure| said(&failure))?;
         let sent = issue.rounds(name);
         match ended {
-            Err(failure) if is_limit(&failure) && sent == round.most => Ok(word_of(&failure)),
+            Err(failure) if is_limit(&failure) && sent == round.most => played(word_of(&failure)),
             Err(failure) if is_limit(&failure) => {
-                Ok(format!("not reached, after {sent}: {}", failure.message))
+                nothing_to_play(format!("not reached, after {sent}: {}", failure.message))
             }
-            Err(failure) => Err(said(&failure)),
-            Ok(_) if sent > round.most => Err(format!("{sent} were accepted")),
-            Ok(_) => Ok(format!("no way leads back after {sent}")),
+            Err(failure) => unexpected(said(&failure)),
+            Ok(_) if sent > round.most => unexpected(format!("{sent} were accepted")),
+            Ok(_) => nothing_to_play(format!("no way leads back after {sent}")),
         }
     }
 
@@ -331,20 +383,20 @@ impl Trial<'_> {
             let held = claimed.map_err(|error| said(&error.into()))?;
             match self.answer(&held) {
                 Some(ask) => drop(self.send(&ask).map_err(|failure| said(&failure))?),
-                None => return Ok("its requests have no answer".to_owned()),
+                None => return nothing_to_play("its requests have no answer"),
             }
             let ask = again(&opened);
             let number = opened.record.id.number();
             opened = match self.send(&ask) {
                 Ok(sent) if sent.record.id.number() > number => sent,
-                Ok(_) => return Ok("the same request again is the first one".to_owned()),
+                Ok(_) => return nothing_to_play("the same request again is the first one"),
                 Err(failure) if is_limit(&failure) => {
-                    return Ok(format!("{} after {made}", word_of(&failure)));
+                    return played(format!("{} after {made}", word_of(&failure)));
                 }
-                Err(failure) => return Err(said(&failure)),
+                Err(failure) => return unexpected(said(&failure)),
             };
         }
-        Err(format!("{} requests were accepted", most + 2))
+        unexpected(format!("{} requests were accepted", most + 2))
     }
 
     /// Hands work on in a cycle until a limit refuses it.
@@ -359,10 +411,12 @@ impl Trial<'_> {
                 .map_or(Move::Stop, Move::Send)
         });
         match ended {
-            Err(failure) if is_limit(&failure) => Ok(word_of(&failure)),
-            Err(failure) => Err(said(&failure)),
-            Ok(issue) if issue.handoffs > most => Err(format!("{} were accepted", issue.handoffs)),
-            Ok(_) => Ok("no way leads back".to_owned()),
+            Err(failure) if is_limit(&failure) => played(word_of(&failure)),
+            Err(failure) => unexpected(said(&failure)),
+            Ok(issue) if issue.handoffs > most => {
+                unexpected(format!("{} were accepted", issue.handoffs))
+            }
+            Ok(_) => nothing_to_play("no way leads back"),
         }
     }
 
@@ -403,21 +457,21 @@ impl Trial<'_> {
             if record.state == State::Dead {
                 let expected = most.map(|most| most + 1);
                 if expected != Some(failures) {
-                    return Err(format!("it is dead after {failures} attempts"));
+                    return unexpected(format!("it is dead after {failures} attempts"));
                 }
                 let args = EventArgs::because("a new start");
                 let redriven = self.apply(&record, &sender, Event::Redrive, args);
                 redriven.map_err(|failure| said(&failure))?;
-                return Ok(format!("dead after {failures} attempts, then redriven"));
+                return played(format!("dead after {failures} attempts, then redriven"));
             }
             if most.is_some_and(|most| failures > most) {
                 // Without `limits.retry`, only the next retry is refused.
                 let again = self.apply(&record, &sender, Event::Retry, EventArgs::default());
                 return match again {
                     Err(failure) if !dies => {
-                        Ok(format!("{} after {failures} attempts", word_of(&failure)))
+                        played(format!("{} after {failures} attempts", word_of(&failure)))
                     }
-                    _ => Err(format!("it is {} after {failures} attempts", record.state)),
+                    _ => unexpected(format!("it is {} after {failures} attempts", record.state)),
                 };
             }
             let args = EventArgs {
@@ -430,12 +484,12 @@ impl Trial<'_> {
             record = match self.apply(&record, &sender, Event::Retry, args) {
                 Ok(retried) => retried,
                 Err(failure) if is_spent.is_some() => {
-                    return Ok(format!("{} after {failures} attempts", word_of(&failure)));
+                    return played(format!("{} after {failures} attempts", word_of(&failure)));
                 }
-                Err(failure) => return Err(said(&failure)),
+                Err(failure) => return unexpected(said(&failure)),
             };
         }
-        Ok(format!("there is no limit: {MOST_FAILURES} attempts"))
+        played(format!("there is no limit: {MOST_FAILURES} attempts"))
     }
 
     /// Sends a contract of each type that was not sent yet.
@@ -456,10 +510,10 @@ impl Trial<'_> {
                 sent.push(kind);
             }
         }
-        Ok(match &sent[..] {
-            [] => "there is none".to_owned(),
-            sent => sent.join(", "),
-        })
+        match &sent[..] {
+            [] => nothing_to_play("there is none"),
+            sent => played(sent.join(", ")),
+        }
     }
 
     /// Brings work to an agent that sends contracts of a type, and has it send one; returns whether
@@ -511,7 +565,7 @@ impl Trial<'_> {
     }
 
     /// Plays many issues to their end and measures the time.
-    fn load(&mut self, issues: u32) -> Result<Load, String> {
+    fn load(&mut self, issues: u32) -> Result<Load, Untold> {
         let (before, start) = (self.steps, Instant::now());
         let mut done = 0;
         while done < issues && start.elapsed() < LONGEST {
@@ -525,11 +579,15 @@ impl Trial<'_> {
         })
     }
 
-    /// Sends a contract that must be refused as such.
-    fn must_refuse(&mut self, ask: &Ask, value: &Value, what: &str) -> Outcome {
+    /// Sends a contract that must be refused with this code.
+    fn must_refuse(&mut self, ask: &Ask, value: &Value, what: &str, code: ErrorCode) -> Outcome {
         match self.offer(ask, value) {
-            Ok(_) => Err(format!("{what} was accepted")),
-            Err(error) => Ok(format!("{what}: {}", word_of(&error.into()))),
+            Ok(_) => unexpected(format!("{what} was accepted")),
+            Err(error) => {
+                let failure = Failure::from(error);
+                refused_by(&failure, code)?;
+                played(format!("{what}: {}", word_of(&failure)))
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Generates values that a JSON Schema allows, the likeliest first.
 
 use handoff::base::pointer::push_part;
+use handoff::contract::matching;
 use handoff::protocol::schema_nodes;
 use serde_json::{Map, Number, Value, json};
 
@@ -90,12 +91,16 @@ impl Values<'_> {
     fn texts(&self, nodes: &[&Value]) -> Vec<Value> {
         let limit = |key: &str| nodes.iter().filter_map(|node| node[key].as_u64()).max();
         let least = usize::try_from(limit("minLength").unwrap_or(0)).unwrap_or(0);
+        let patterns = nodes.iter().filter_map(|node| node["pattern"].as_str());
+        let matched = patterns
+            .flat_map(|pattern| matching(pattern, 0))
+            .map(Value::from);
         let all = TEXTS.iter().copied().chain([self.unique]);
         let long_enough = all.map(|text| {
             let lacking = least.saturating_sub(text.chars().count());
             json!(format!("{text}{}", "x".repeat(lacking.min(1000))))
         });
-        long_enough.collect()
+        matched.chain(long_enough).collect()
     }
 
     fn lists(&self, pointer: &str, nodes: &[&Value], depth: usize) -> Vec<Value> {

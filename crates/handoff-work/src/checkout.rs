@@ -2,7 +2,7 @@
 //! its `.git` name another repository, no git command runs there.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -23,6 +23,20 @@ pub(super) struct Checkout {
 }
 
 impl Checkout {
+    /// What the repository's own list of ignored files says, as far as 64 KiB; all its worktrees share
+    /// it.
+    pub(super) fn excluded(&self) -> String {
+        let common = self.git_dir.parent().and_then(Path::parent);
+        let path = common.unwrap_or(&self.git_dir).join("info/exclude");
+        let mut said = Vec::new();
+        // An agent could have put a pipe there, which would never end.
+        if fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
+            let file = fs::File::open(&path);
+            let _ = file.and_then(|file| file.take(64 * 1024).read_to_end(&mut said));
+        }
+        String::from_utf8_lossy(&said).into_owned()
+    }
+
     /// A worktree, of the repository with this git directory, in which no agent has worked yet.
     ///
     /// # Errors

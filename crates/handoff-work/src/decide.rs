@@ -211,11 +211,17 @@ fn due(
             let Some((advice, record)) = advised else {
                 return Ok(Due::Nothing);
             };
-            if !needs_no_mind(&advice) {
+            let code = record.failure().map(|failure| failure.code.as_str());
+            // The same contract again would fail again.
+            let is_corrected = rules.protocol().definition().takes_correction(code);
+            if !needs_no_mind(&advice) || is_corrected && advice.action == Action::Retry {
                 return Ok(judgement(one));
             }
             // Nothing is done in the name of a person.
             let agent = decider(rules.protocol(), &record.from).clone();
+            if rules.protocol().is_person(agent.as_str()) {
+                return Ok(judgement(one));
+            }
             let key = one.issue.to_string();
             let words = ["next", &key, "--apply"].map(str::to_owned);
             Ok(Due::Step(agent, words.to_vec()))

@@ -1,7 +1,7 @@
 //! One piece of work, from its claim to its end: a worktree, a run of the command, and the recorded
 //! result.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender};
 use std::thread;
@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use handoff::base::finding::FindingCode;
 use handoff::base::ids::HandoffId;
+use handoff::base::text::quoted;
 use handoff::contract::Secrets;
 use handoff::git::Repository;
 use handoff::model::{BranchPatterns, ModelUsage};
@@ -222,7 +223,12 @@ impl Piece {
             files: &files,
             say,
         };
+        let worktree = place.worktree.as_ref();
+        let excluded = worktree.map(|worktree| worktree.checkout.excluded());
         let outcome = self.work(&site);
+        if let Some((worktree, before)) = worktree.zip(excluded) {
+            self.tell_excluded(&before, &worktree.checkout.excluded(), say);
+        }
         if !matches!(outcome, Outcome::Left(_) | Outcome::Lost(_)) {
             self.publish(&place, say);
         }
@@ -231,6 +237,22 @@ impl Piece {
         }
         drop(place.worktree);
         outcome
+    }
+
+    /// Says which files git ignores since the agent ran: they are in no commit.
+    fn tell_excluded(&self, before: &str, after: &str, say: &dyn Fn(String)) {
+        const NAMED: usize = 3;
+        let known: HashSet<&str> = before.lines().collect();
+        let mut added = after.lines().filter(|line| !known.contains(line));
+        let named: Vec<String> = added.by_ref().take(NAMED).map(quoted).collect();
+        if !named.is_empty() {
+            let more = if added.next().is_some() { ", …" } else { "" };
+            let named = named.join(", ");
+            say(format!(
+                "{}: meanwhile info/exclude has got new lines, and what they match is in no commit: {named}{more}",
+                self.id
+            ));
+        }
     }
 
     /// Runs the command, and again with the findings about a refused contract.
@@ -733,9 +755,9 @@ impl Piece {
 
     /// The result, if its agent recorded it itself.
     fn ended_by_agent(&self, used: Option<&str>) -> Option<Outcome> {
-        let said =
-            self.program
-                .run_again(&self.actor, &["show", &self.id.to_string()], (TRIES, PAUSE));
+        // Offline: an agent records in this clone.
+        let show = ["show", &self.id.to_string(), "--offline"];
+        let said = self.program.run_again(&self.actor, &show, (TRIES, PAUSE));
         let (handoff, record) = (&said.data()["handoff"], &said.data()["record"]);
         // If the handoff can't be read, assume that it was not sent on; the next step finds out.
         if said.exit != 0 {

@@ -331,6 +331,7 @@ fn known(work: &Work<'_>, claimed: &Value) -> String {
         json!(format!("{left} of {most} {unit} are left for this {per}"))
     });
     add("budget", budget.collect());
+    add("limits", claimed["limits"].clone());
     let shown = ["path", "bytes"];
     add(
         "delivered",

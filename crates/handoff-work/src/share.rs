@@ -135,7 +135,7 @@ impl Share {
         let used = used();
         if let Some(why) = used.unreadable {
             return Some(format!(
-                "its usage report can't be read, so the rest of the budget counts as spent: {why}"
+                "its usage report can't be read, so the rest of the budget counts as used: {why}"
             ));
         }
         let spent = Spent::of(&used.usage);
@@ -231,7 +231,7 @@ mod tests {
             usage: Vec::new(),
             unreadable: Some("a cost below 0".to_owned()),
         });
-        assert!(unreadable.is_some_and(|told| told.ends_with("counts as spent: a cost below 0")));
+        assert!(unreadable.is_some_and(|told| told.ends_with("counts as used: a cost below 0")));
         assert_eq!(share.cost_left("USD"), Some(2.0));
         let none = Share::of(&json!({"budget": []}));
         assert!(!none.is_measured() && none.seconds().is_none());

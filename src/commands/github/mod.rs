@@ -10,6 +10,7 @@ pub(crate) mod setup;
 pub(crate) mod status;
 pub(crate) mod summary;
 mod whole_ledger;
+pub(crate) mod workflows;
 
 use clap::{Args, Subcommand};
 

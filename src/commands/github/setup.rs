@@ -13,13 +13,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::commands::agents::worktree;
-use crate::commands::init::remote_host;
-use crate::context::Context;
+use super::workflows::remote_host;
+use crate::context::{Context, worktree};
 use crate::failure::{ErrorCode, Failure};
 use crate::output::{Answer, Output};
 use crate::view::Look;
-use handoff_harness::workflows::{ENVIRONMENT as AGENTS, paths, without_action};
+use handoff_github::workflows::{ENVIRONMENT as AGENTS, paths, without_action};
 
 /// The maximum length of a printed answer of `gh`, in characters.
 const SHOWN: usize = 200;

@@ -1,4 +1,5 @@
 pub(crate) mod new;
+mod rules;
 #[cfg(feature = "trial")]
 pub(crate) mod test;
 
@@ -9,14 +10,17 @@ use clap::{Args, Subcommand};
 use handoff::base::Moment;
 use handoff::base::finding::Finding;
 use handoff::base::ids::AgentName;
-use handoff::base::text::{counted, one_line, plain, quoted, word};
-use handoff::ledger::{KeptSetting, ProtocolChange, ProtocolError, PutMode, open_issues};
-use handoff::model::{Assignment, NO_CLAIMS, SETTINGS, check_protocol};
+use handoff::base::text::{counted, counted_as, one_line, plain, quoted, word};
+use handoff::ledger::{
+    Consent, DefaultChange, KeptSetting, ProtocolChange, ProtocolError, PutMode, RequiredFields,
+    open_issues,
+};
+use handoff::model::{Assignment, NO_CLAIMS, SETTINGS, check_protocol, why_weaker};
 use handoff::protocol::{Definition, Policy, Protocol, SIGNERS, Signer, Signers, Style};
 use handoff::templates::{BUILT_IN, Folder, built_in};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::args::protocols;
 use crate::context::Context;
@@ -32,7 +36,7 @@ use new::{New, write_folder};
 #[cfg(feature = "trial")]
 use test::Test;
 
-/// List, show, make, check, test, copy, add, update and adjust protocols
+/// List, show, make (`new`), check, test, copy, add, update, adjust (`set`) and choose (`use`) protocols
 ///
 /// A protocol is a folder of data: protocol.json, schemas and templates. A
 /// ledger can hold several; each issue follows one. What is in force is kept in
@@ -56,7 +60,7 @@ enum Action {
     /// List the protocols in force here, and the built-in ones
     #[command(after_help = "Example:\n  git handoff protocol list --json")]
     List(PageArgs),
-    /// Show a protocol: its agents, routes, contract types and signers
+    /// Show a protocol: its agents, routes, contract types, rules, limits and signers
     ///
     /// With --type, shows each field of a contract of that type, or of a schema that contracts
     /// name. With --json, prints the whole definition, or the whole schema.
@@ -100,15 +104,16 @@ enum Action {
         /// A built-in one, or a folder
         #[arg(value_name = "NAME|FOLDER")]
         name: String,
-        /// It may check less strictly than the ledger's default protocol; what it checks less is
-        /// recorded
+        /// It may check less than the ledger's default protocol: needed where keys are listed. Elsewhere
+        /// a person's change is recorded anyway, and an agent's refused
         #[arg(long)]
         weaker: bool,
     },
     /// Put a new version of a protocol in force
     ///
-    /// Refused while an open handoff could not continue under it. Earlier steps are still checked
-    /// against the version that was in force at the time. What was set by `protocol set` stays set.
+    /// Says what it checks less and more, and which open issues are beyond its limits. Refused while
+    /// an open handoff could not continue under it. Earlier steps are still checked against the
+    /// version that was in force at the time. What was set by `protocol set` stays set.
     #[command(after_help = "Example:\n  git handoff protocol update ./our-way")]
     Update {
         /// A built-in one, or a folder
@@ -117,8 +122,23 @@ enum Action {
         /// Take the new version as it is, without what was set by `protocol set`
         #[arg(long)]
         drop_settings: bool,
-        /// It may check less strictly than the ledger's default protocol; what it checks less is
-        /// recorded
+        /// It may leave open issues past its limits, where nothing can be sent
+        #[arg(long)]
+        past_limits: bool,
+        /// It may check less than the ledger's default protocol: needed where keys are listed. Elsewhere
+        /// a person's change is recorded anyway, and an agent's refused
+        #[arg(long)]
+        weaker: bool,
+    },
+    /// Make a protocol in force the one that new issues follow
+    ///
+    /// Issues keep theirs. Where the default protocol lists keys, a listed person signs the change.
+    #[command(after_help = "Example:\n  git handoff protocol use issue-to-pr")]
+    Use {
+        /// A protocol in force here
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// It may check less strictly than the one before it; what it checks less is recorded
         #[arg(long)]
         weaker: bool,
     },
@@ -141,8 +161,8 @@ enum Action {
         /// Its value; `default` takes it back
         #[arg(value_name = "VALUE")]
         value: Option<String>,
-        /// It may check less strictly than the ledger's default protocol; what it checks less is
-        /// recorded
+        /// It may check less than the ledger's default protocol: needed where keys are listed. Elsewhere
+        /// a person's change is recorded anyway, and an agent's refused
         #[arg(long)]
         weaker: bool,
     },
@@ -161,19 +181,31 @@ impl Arguments {
             Action::Test(test) => test.run(context, output),
             Action::Check { name } => check(context, output, name),
             Action::Copy { name, folder } => copy(context, output, name, folder),
-            Action::Add { name, weaker } => put(context, output, name, PutMode::Add, *weaker),
+            Action::Add { name, weaker } => {
+                let consent = Consent {
+                    weaker: *weaker,
+                    past_limits: false,
+                };
+                put(context, output, name, PutMode::Add, consent)
+            }
             Action::Update {
                 name,
                 drop_settings,
+                past_limits,
                 weaker,
             } => {
+                let consent = Consent {
+                    weaker: *weaker,
+                    past_limits: *past_limits,
+                };
                 let kept = if *drop_settings {
                     PutMode::Replace
                 } else {
                     PutMode::Update
                 };
-                put(context, output, name, kept, *weaker)
+                put(context, output, name, kept, consent)
             }
+            Action::Use { name, weaker } => use_by_default(context, output, name, *weaker),
             Action::Set {
                 name,
                 key,
@@ -266,7 +298,7 @@ fn list(context: &Context, page: &PageArgs, output: &mut Output) -> Result<(), F
         if listed.iter().any(|known| known.name.as_str() == name) {
             continue;
         }
-        let protocol = protocols::load(&built_in(name).unwrap_or_default())?;
+        let protocol = protocols::load(name, &built_in(name).unwrap_or_default())?;
         listed.push(ListedProtocol::built_in(protocol.definition()));
     }
     let page = page.cut(&mut listed, |one| one.name.to_string(), output)?;
@@ -358,14 +390,16 @@ pub(super) fn show(
     let bytes = definition
         .map(|(_, bytes)| bytes.as_slice())
         .unwrap_or_default();
-    let protocol = protocols::parse(bytes)?;
+    let protocol = protocols::parse(&name, bytes)?;
     if let Some(contract_type) = contract_type {
         return show_type(output, protocol.definition(), &files, contract_type);
     }
     let signers = files.iter().find(|(path, _)| path == SIGNERS);
     let (signers, _) = Signers::parse(signers.map_or(&[], |(_, bytes)| bytes));
+    let (policy, default) = standing(context, &name)?;
     output.answer(&ProtocolView {
-        policy: policy(context, &name)?,
+        policy,
+        default,
         schemas: named_schemas(protocol.definition(), &files),
         definition: serde_json::from_slice(bytes).unwrap_or_default(),
         signers: signers.iter().map(SignerView::new).collect(),
@@ -373,19 +407,20 @@ pub(super) fn show(
     })
 }
 
-/// The policy of a protocol, if it is in force here.
-fn policy(context: &Context, name: &str) -> Result<Option<String>, Failure> {
+/// The policy of a protocol, if it is in force here, and whether new issues follow it.
+fn standing(context: &Context, name: &str) -> Result<(Option<String>, bool), Failure> {
     let Ok(repository) = context.repository() else {
-        return Ok(None);
+        return Ok((None, false));
     };
     if context.ledger(&repository)?.tip_id()?.is_none() {
-        return Ok(None);
+        return Ok((None, false));
     }
     let tip = context.tip(&repository)?;
     if tip.rules_id(name)?.is_none() {
-        return Ok(None);
+        return Ok((None, false));
     }
-    Ok(Some(in_force(&tip, name)?))
+    let default = tip.manifest().default_protocol.as_str() == name;
+    Ok((Some(in_force(&tip, name)?), default))
 }
 
 /// A protocol.
@@ -395,8 +430,11 @@ pub(crate) struct ProtocolView<'a> {
     /// how it treats statements that the repository contradicts, and what was set in it; null if it
     /// is not in force here
     policy: Option<String>,
+    /// whether new issues follow it
+    default: bool,
     /// the whole `protocol.json`
-    definition: Map<String, Value>,
+    #[schemars(with = "serde_json::Map<String, Value>")]
+    definition: Value,
     /// the lines of `allowed_signers`
     signers: Vec<SignerView>,
     /// the schemas that its contracts name
@@ -467,17 +505,19 @@ impl SignerView {
 
 impl Answer for ProtocolView<'_> {
     fn text(&self, _: &Look) -> String {
-        let text = described(self.protocol.definition(), &self.schemas);
+        let text = described(self.protocol.definition(), &self.definition, &self.schemas);
         let policy = self.policy.as_deref().map(policy_line);
         let text = text + &policy.unwrap_or_default();
+        let is_default = self
+            .default
+            .then_some("new issues follow it, unless another one is named\n");
+        let text = text + is_default.unwrap_or_default();
         if self.signers.is_empty() {
             return text;
         }
         let rows = self.signers.iter().map(|line| {
-            let from = line.valid_after.map(|at| format!("from {}", at.rfc3339()));
-            let until = line
-                .valid_before
-                .map(|at| format!("until {}", at.rfc3339()));
+            let from = line.valid_after.map(|at| format!("from {at}"));
+            let until = line.valid_before.map(|at| format!("until {at}"));
             let valid: Vec<String> = from.into_iter().chain(until).collect();
             vec![
                 format!("  {}", one_line(&line.principals)),
@@ -499,10 +539,9 @@ fn show_type(
     name: &str,
 ) -> Result<(), Failure> {
     let mut types = definition.contracts.iter();
-    let path = match types.find(|kind| kind.name == name) {
-        Some(kind) => kind.schema.clone(),
-        None => format!("schemas/{name}"),
-    };
+    let kind = types.find(|kind| kind.name == name);
+    let path = kind.map_or_else(|| format!("schemas/{name}"), |kind| kind.schema.clone());
+    let has_xml = definition.formats.iter().any(|format| format == "xml");
     let Some((_, schema)) = files.iter().find(|(known, _)| *known == path) else {
         let known: Vec<&str> = definition
             .contracts
@@ -521,6 +560,7 @@ fn show_type(
         name,
         fields: fields(&schema),
         definition: schema,
+        is_xml: has_xml && kind.is_none_or(|kind| kind.has_format("xml")),
     })
 }
 
@@ -535,6 +575,8 @@ pub(crate) struct ContractTypeView<'a> {
     fields: Vec<Field>,
     /// the whole schema
     definition: Value,
+    #[serde(skip)]
+    is_xml: bool,
 }
 
 impl Answer for ContractTypeView<'_> {
@@ -548,16 +590,17 @@ impl Answer for ContractTypeView<'_> {
             let cells = [&field.path, needed, &field.holds, &field.about];
             cells.map(one_line).to_vec()
         });
-        format!(
-            "{}\n{}in XML, some fields are attributes or element text: `git handoff new` shows which\n",
-            self.name,
-            columns(&rows.collect::<Vec<_>>())
-        )
+        let xml = if self.is_xml {
+            "in XML, some fields are attributes or element text: `git handoff new` shows which\n"
+        } else {
+            ""
+        };
+        format!("{}\n{}{xml}", self.name, columns(&rows.collect::<Vec<_>>()))
     }
 }
 
 /// A protocol as a page of text.
-fn described(definition: &Definition, schemas: &[NamedSchemaView]) -> String {
+fn described(definition: &Definition, stored: &Value, schemas: &[NamedSchemaView]) -> String {
     let style = match definition.style() {
         Style::Relay => "relay: sending on completes the handoff that the sender held",
         Style::Call => "call: the receiver of a request answers its requester",
@@ -570,16 +613,26 @@ fn described(definition: &Definition, schemas: &[NamedSchemaView]) -> String {
         definition.formats.join(", "),
     );
     let mut section = |title: &str, rows: &[Vec<String>]| {
-        text += &format!("\n{title}\n{}", columns(rows));
+        if !rows.is_empty() {
+            text += &format!("\n{title}\n{}", columns(rows));
+        }
     };
     section("agents", &agents(definition));
     section("routes", &routes(definition));
-    if !definition.routes.forbidden.is_empty() {
-        let forbidden = definition.routes.forbidden.iter();
-        let rows = forbidden.map(|f| vec![format!("  {} → {}", f.from, f.to), one_line(&f.reason)]);
-        section("forbidden", &rows.collect::<Vec<_>>());
-    }
+    let forbidden = definition.routes.forbidden.iter();
+    let rows = forbidden.map(|f| vec![format!("  {} → {}", f.from, f.to), one_line(&f.reason)]);
+    section("forbidden", &rows.collect::<Vec<_>>());
     section("contract types", &contract_types(definition));
+    section("rules", &rules::rules(definition));
+    section("requirements", &rules::requirements(definition));
+    section(
+        "decisions: the first that applies",
+        &rules::decisions(stored),
+    );
+    section(
+        "limits, by the keys of protocol set",
+        &rules::limits(stored),
+    );
     if let Some(evidence) = &definition.evidence {
         let policy = evidence.policy.map_or("set by the ledger", Policy::as_str);
         let checks = evidence.checks.iter();
@@ -588,19 +641,15 @@ fn described(definition: &Definition, schemas: &[NamedSchemaView]) -> String {
         let rows = rows.map(|(check, policy)| vec![format!("  {check}"), policy.to_owned()]);
         section("statements about the repository", &rows.collect::<Vec<_>>());
     }
-    if !definition.words.errors.is_empty() {
-        let rows = definition.words.errors.iter().map(|(code, error)| {
-            let recovery = format!("{}; {}", error.meaning, error.recovery);
-            vec![format!("  {}", one_line(code)), one_line(&recovery)]
-        });
-        section("error codes", &rows.collect::<Vec<_>>());
-    }
-    if !definition.documents.is_empty() {
-        let documents = definition.documents.iter();
-        let rows =
-            documents.map(|(name, document)| vec![format!("  {name}"), one_line(&document.title)]);
-        section("shared documents", &rows.collect::<Vec<_>>());
-    }
+    let rows = definition.words.errors.iter().map(|(code, error)| {
+        let recovery = format!("{}; {}", error.meaning, error.recovery);
+        vec![format!("  {}", one_line(code)), one_line(&recovery)]
+    });
+    section("error codes", &rows.collect::<Vec<_>>());
+    let documents = definition.documents.iter();
+    let rows =
+        documents.map(|(name, document)| vec![format!("  {name}"), one_line(&document.title)]);
+    section("shared documents", &rows.collect::<Vec<_>>());
     if !schemas.is_empty() {
         let rows = schemas.iter().map(|schema| {
             let name = format!("  {}", one_line(&schema.name));
@@ -646,6 +695,8 @@ fn routes(definition: &Definition) -> Vec<Vec<String>> {
         let mut remarks = Vec::new();
         remarks.extend(route.opens.then(|| "opens an issue".to_owned()));
         remarks.extend(route.via.as_ref().map(|via| format!("{via} decides first")));
+        let seconds = route.acknowledge_seconds;
+        remarks.extend(seconds.map(|seconds| format!("to be claimed in {seconds} s")));
         vec![
             format!("  {} → {}", route.from, route.to),
             route.contracts.join(", "),
@@ -680,17 +731,25 @@ fn check(context: &Context, output: &mut Output, name: &str) -> Result<(), Failu
     let findings = check_protocol(&files);
     let count = findings.iter().filter(|f| f.is_error()).count();
     if count == 0 {
-        return output.answer(&ProtocolCheckView {
+        output.answer(&ProtocolCheckView {
             protocol: name,
             files: files.len(),
             findings,
-        });
+        })?;
+        if cfg!(feature = "trial") && Path::new(name).is_dir() {
+            output.say(&format!("next: git handoff protocol test {}", word(name)));
+        }
+        return Ok(());
     }
     let faults = counted(count, "fault");
     if !output.is_json() {
         let mut text = format!("{}: {faults}\n", one_line(name));
         text.extend(findings.iter().map(render));
         output.raw(text.as_bytes())?;
+        output.say(&format!(
+            "next: correct it, then git handoff protocol check {}",
+            word(name)
+        ));
         return Err(Failure::reported(exit::NO));
     }
     let text = format!("{faults} found");
@@ -767,7 +826,7 @@ fn put(
     output: &mut Output,
     name: &str,
     change: PutMode,
-    weaker: bool,
+    consent: Consent,
 ) -> Result<(), Failure> {
     let verb = if change == PutMode::Add {
         "add"
@@ -780,16 +839,56 @@ fn put(
     let repository = context.repository()?;
     let (mut ledger, mut session) = context.writer(&repository, output)?;
     session.agent = context.agent(&repository)?;
-    let changed = ledger.put_protocol(&session, &files, change, weaker)?;
+    let changed = ledger.put_protocol(&session, &files, change, consent);
+    let changed = changed.map_err(|error| protocols::given(name, error))?;
     output.follow(&ledger);
     output.answer(&ChangeView(&changed))?;
-    let protocol = protocols::load(&folder)?;
-    let command = opening_command(&protocol, &format!(" --protocol {}", word(&changed.name)));
-    if let Some(command) = command.filter(|_| changed.commit.is_some() && changed.before.is_none())
-    {
-        output.say(&format!("next: {command}      (says what to --set)"));
+    if changed.commit.is_some() && changed.before.is_none() {
+        let rules = ledger.tip()?.rules(changed.name.as_str())?;
+        let protocol = format!(" --protocol {}", word(&changed.name));
+        if let Some(command) = opening_command(&rules, None, &protocol)? {
+            output.say(&format!("next: {command}"));
+        }
     }
     Ok(())
+}
+
+fn use_by_default(
+    context: &Context,
+    output: &mut Output,
+    name: &str,
+    weaker: bool,
+) -> Result<(), Failure> {
+    let repository = context.repository()?;
+    let (mut ledger, mut session) = context.writer(&repository, output)?;
+    session.agent = context.agent(&repository)?;
+    let changed = ledger.use_protocol(&session, name, weaker)?;
+    output.follow(&ledger);
+    output.answer(&DefaultView(&changed))
+}
+
+/// The change of the default protocol.
+#[derive(Serialize, JsonSchema)]
+#[serde(transparent)]
+struct DefaultView<'a>(&'a DefaultChange);
+
+impl Answer for DefaultView<'_> {
+    fn text(&self, _: &Look) -> String {
+        let DefaultChange {
+            protocol,
+            before,
+            weaker,
+            commit,
+        } = self.0;
+        let Some(commit) = commit else {
+            return format!("{protocol} is the default protocol already\n");
+        };
+        let mut text = format!("new issues follow {protocol}, not {before}\n");
+        if !weaker.is_empty() {
+            text += &format!("  checks less, on record: {}\n", weaker.join(", "));
+        }
+        text + &format!("  commit {}\n", commit.short())
+    }
 }
 
 fn set(
@@ -806,7 +905,12 @@ fn set(
     let repository = context.repository()?;
     let (mut ledger, mut session) = context.writer(&repository, output)?;
     session.agent = context.agent(&repository)?;
-    let changed = ledger.set_in_protocol(&session, name, &assignment, weaker)?;
+    let changed = ledger.set_in_protocol(&session, name, &assignment, weaker);
+    let cure = hint!(
+        "`git handoff protocol set {}` lists what can be set",
+        word(name)
+    );
+    let changed = changed.map_err(|error| protocols::refused(error, cure))?;
     output.follow(&ledger);
     output.answer(&ChangeView(&changed))?;
     let is_checked = key.split('.').next() == Some("evidence") && value != "off";
@@ -898,6 +1002,11 @@ impl Answer for ChangeView<'_> {
             commit,
             kept,
             weaker,
+            checks_less,
+            requires,
+            checks_more,
+            limited,
+            open_issues,
         } = self.0;
         let mut text = match (commit, before) {
             (None, _) => {
@@ -919,8 +1028,45 @@ impl Answer for ChangeView<'_> {
         for KeptSetting { key, value } in kept {
             text += &format!("  still set: {key} {value}\n");
         }
+        let listed = |keys: &[String]| -> String {
+            let keys = keys.iter().map(|key| match why_weaker(key) {
+                Some(why) => format!("{key} ({why})"),
+                None => key.clone(),
+            });
+            keys.collect::<Vec<_>>().join(", ")
+        };
         if !weaker.is_empty() {
-            text += &format!("  checks less, on record: {}\n", weaker.join(", "));
+            text += &format!("  checks less, on record: {}\n", listed(weaker));
+        }
+        if !checks_less.is_empty() {
+            text += &format!("  checks less than before: {}\n", listed(checks_less));
+        }
+        let more = checks_more.iter().map(|one| match (one.before, one.now) {
+            (Some(before), Some(now)) => format!("{} ({before} before, now {now})", one.key),
+            (None, Some(now)) => format!("{} ({now})", one.key),
+            (_, None) => one.key.clone(),
+        });
+        let more: Vec<String> = more.collect();
+        if !more.is_empty() {
+            text += &format!("  checks more than before: {}\n", more.join(", "));
+        }
+        for RequiredFields { contract, fields } in requires {
+            text += &format!("  {contract} now requires {}\n", fields.join(", "));
+        }
+        for one in limited {
+            let what = if one.stranded {
+                "nothing can be sent in it"
+            } else {
+                "not all can be sent in it"
+            };
+            text += &format!(
+                "  issue {} is beyond a limit, and {what}: {}\n",
+                one.issue, one.limit
+            );
+        }
+        if let Some(open) = open_issues.filter(|open| *open > 0) {
+            let open = counted_as(open, "open issue", [" follows it", "s follow it"]);
+            text += &format!("  {open}\n");
         }
         plain_lines(&text)
     }

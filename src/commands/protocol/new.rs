@@ -74,7 +74,7 @@ impl New {
                 .hint("nothing was written; use other names, or `git handoff protocol copy` and an editor")
                 .findings(findings));
         }
-        let protocol = protocols::load(&made)?;
+        let protocol = protocols::load(name.as_str(), &made)?;
         let folder = self.folder.clone();
         let folder = folder.unwrap_or_else(|| Path::new(".").join(name.as_str()));
         write_folder(&folder, &files)?;
@@ -170,7 +170,7 @@ fn copied(
 ) -> Result<Folder, Failure> {
     let files = files(context, output, from)?;
     let definition = files.iter().find(|(path, _)| path == "protocol.json");
-    let protocol = protocols::parse(definition.map_or(&[][..], |(_, bytes)| bytes))?;
+    let protocol = protocols::parse(from, definition.map_or(&[][..], |(_, bytes)| bytes))?;
     let renames = renames(&protocol, agents).map_err(|text| {
         Failure::usage(format!("--agents: {text}")).hint(hint!(
             "leave --agents out to keep the names: `git handoff protocol new {} --from {}`",

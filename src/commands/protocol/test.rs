@@ -99,7 +99,11 @@ pub(crate) struct ProtocolTestView<'a> {
 impl Answer for ProtocolTestView<'_> {
     fn text(&self, look: &Look) -> String {
         let rows = self.scenarios.iter().map(|scenario| {
-            let word = if scenario.ok { "ok" } else { "UNEXPECTED" };
+            let word = match (scenario.played, scenario.ok) {
+                (false, _) => "not played",
+                (true, true) => "ok",
+                (true, false) => "UNEXPECTED",
+            };
             let cells = [word, &scenario.name, &scenario.about];
             cells.map(one_line).to_vec()
         });

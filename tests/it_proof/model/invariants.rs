@@ -294,7 +294,7 @@ fn attention_while_open(taken: &Taken<'_>) -> Held {
     let survey = IssueSurvey::of(issue, &records);
     let needs = |now: Moment| {
         let decides = |number| deciding(taken.after, protocol, number, now);
-        let Ok(found) = of_issue(&survey, protocol, None, now, decides);
+        let Ok(found) = of_issue(&survey, protocol, (None, &[]), now, decides);
         found
     };
     let found = needs(now);

@@ -518,7 +518,7 @@ codes! {
 
         /// - cause: the sender's lease ran out, its worker was replaced on record (`claim --take-over`), or another claim holds the handoff
         /// - example: an agent claimed for 45 minutes and sent after an hour; by then another agent had claimed 123.2
-        /// - cure: nothing was recorded, so keep your work; claim again, as the hint says
+        /// - cure: nothing was recorded, so keep your work; then retry or claim as the hint says
         LeaseLost = "lease_lost", CONFLICT;
 
         /// - cause: `init`: a remote of this clone already has a ledger on this branch; a second one could never be merged with it

@@ -50,7 +50,7 @@ exits! {
 
     /// - cause: someone else was first, or your lease ran out. Nothing was written
     /// - example: two agents claim one handoff: the second gets this code
-    /// - cure: `git handoff claim --next` claims another; if you lost the lease, keep your work and claim again as the hint says
+    /// - cure: `git handoff claim --next` claims another; if you lost the lease, keep your work, and retry or claim as the hint says
     CONFLICT = 5;
 
     /// - cause: it does not exist, or there is nothing to do

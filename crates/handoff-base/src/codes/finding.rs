@@ -368,7 +368,7 @@ codes! {
         /// - cure: name the commit that the merge created, and say how it was made
         EvidenceMerge = "evidence.merge";
 
-        /// - cause: a merge lacks an approval, or a person disapproved of the same code
+        /// - cause: a merge lacks an approval, a person disapproved of the same code, or who sent a contract keeps it from counting
         /// - example: validator-agent reports a merge, and maintainer rejected that commit
         /// - cure: hand it back for new code, or let that person approve it
         EvidenceApproval = "evidence.approval";
@@ -413,7 +413,7 @@ codes! {
         /// - cure: correct the value that is wrong; if the issue has changed, record that with `git handoff annotate ISSUE --fact NAME=VALUE --note 'WHY'`
         ContractInconsistent = "contract.inconsistent";
 
-        /// - cause: a warning: two open issues share a value, such as a port, a workspace or a branch, of a fact that the protocol marks `exclusive`
+        /// - cause: a warning: two open issues share a fact that is marked `exclusive` (port, workspace, branch), or an issue's branch is the base
         /// - example: `<port>3107</port>` for issue 87, while issue 88 is open with port 3107
         /// - cure: use another one, or wait until nobody works on the other issue
         ContractShared = "contract.shared";
@@ -470,7 +470,7 @@ codes! {
 
         /// - cause: no review raised this finding
         /// - example: `<fix finding="F7" …>` in an issue with two findings
-        /// - cure: name one that the message lists, by id or exact location
+        /// - cure: name one that the message lists, as the fix says
         FindingUnknown = "finding.unknown";
 
         /// - cause: the file of `gate --policy` is not a policy: not JSON, an unknown key, another format, or no keys
@@ -502,6 +502,11 @@ codes! {
         /// - example: planning sends to planning
         /// - cure: do what the error says
         GateValidTransition = "gate.valid_transition";
+
+        /// - cause: the contract may not be sent now
+        /// - example: a contract with a blank summary, from an agent that holds no work
+        /// - cure: do what the fix says
+        StepRefused = "step.refused";
 
         /// - cause: `import`: a named file does not exist, is not a file, or is outside the folder
         /// - example: `steps.jsonl` names `contracts/7.1.xml`, but the file does not exist
@@ -625,8 +630,8 @@ codes! {
         ProtocolRoute = "protocol.route";
 
         /// - cause: two types on one route can't be told apart by any field
-        /// - example: two types from A to B, both without `when`
-        /// - cure: add a field to `when`
+        /// - example: two types from A to B, one of them without `when`
+        /// - cure: give `when` of both types one field, with different values
         ProtocolAmbiguous = "protocol.ambiguous";
 
         /// - cause: nothing says where a type's sender or receiver is found
@@ -699,9 +704,9 @@ codes! {
         /// - cure: add a route, or remove the agent
         ProtocolUnreachableAgent = "protocol.unreachable_agent";
 
-        /// - cause: no contract can have the status word
+        /// - cause: no contract can have the status word, or each that has it is refused
         /// - example: `"words": {"status": {"parked": "blocked"}}`, but no schema allows `parked`
-        /// - cure: allow it in a schema, or remove it
+        /// - cure: allow it in a schema, or remove it; make it `completed`
         ProtocolUnreachableState = "protocol.unreachable_state";
 
         /// - cause: no route uses this contract type
@@ -731,7 +736,7 @@ codes! {
 
         /// - cause: findings that nobody could answer, or a type that has two parts in them
         /// - example: `raises` in a protocol in which no type has `fixes`; `"settles": true` on a type that raises findings
-        /// - cure: [findings of reviews](own-protocol.md#findings-of-reviews) shows the three types
+        /// - cure: let one type raise findings, another answer, a third settle them
         ProtocolFindings = "protocol.findings";
 
         /// - cause: a note can't answer a request

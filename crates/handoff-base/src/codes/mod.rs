@@ -72,6 +72,11 @@ macro_rules! codes {
             pub fn as_str(self) -> &'static str {
                 Self::EXPLAINED[self as usize].code
             }
+
+            /// What to do about it, in general.
+            pub fn cure(self) -> &'static str {
+                Self::EXPLAINED[self as usize].cure
+            }
         }
 
         impl std::fmt::Display for $type {

@@ -8,7 +8,7 @@ use clap::Args;
 use handoff::base::Moment;
 use handoff::base::ids::AgentName;
 use handoff::base::text::quoted;
-use handoff::ledger::Snapshot;
+use handoff::ledger::{Listed, Snapshot};
 use handoff::model::{Record, View, words_of};
 use handoff::protocol::State;
 use serde_json::{Map, Value};
@@ -100,7 +100,7 @@ impl Condition {
         self.values.iter().filter_map(read)
     }
 
-    fn holds(&self, record: &Record, facts: &Map<String, Value>) -> bool {
+    fn holds(&self, record: &Record, facts: &Map<String, Value>, awaiting: &[Listed]) -> bool {
         let agent = |name: &AgentName| self.has(name.as_str());
         let fact = |name: &str| {
             let words = facts.get(name).map(words_of).unwrap_or_default();
@@ -116,6 +116,8 @@ impl Condition {
             Field::To => agent(&record.to),
             Field::Person => {
                 let by = record.transitions.iter().map(|t| &t.by);
+                let waits = awaiting.iter().filter(|one| one.id == record.id);
+                let by = by.chain(waits.map(|one| &one.to));
                 [&record.from, &record.to].into_iter().chain(by).any(agent)
             }
             Field::Priority => self.has(record.priority.as_deref().unwrap_or("none")),
@@ -274,7 +276,7 @@ pub struct Conditions {
     /// Only handoffs sent by or to this agent
     #[arg(long = "agent", id = "of_agent", value_name = "AGENT")]
     agent: Option<String>,
-    /// Only handoffs that this person sent, was sent or decided about
+    /// Only handoffs that this person sent, received, decided about or must approve
     #[arg(long, value_name = "AGENT")]
     person: Option<String>,
     /// Only handoffs in this state; can be repeated
@@ -411,13 +413,30 @@ impl Query {
     /// # Errors
     /// A [`Failure`] if its issue can't be read.
     pub fn holds(&self, tip: &Snapshot<'_>, record: &Record) -> Result<bool, Failure> {
+        self.holds_among(tip, record, &self.awaiting(tip)?)
+    }
+
+    /// What waits for somebody, if a person is asked for.
+    fn awaiting(&self, tip: &Snapshot<'_>) -> Result<Vec<Listed>, Failure> {
+        if self.0.iter().any(|one| one.field == Field::Person) {
+            return Ok(tip.awaiting()?);
+        }
+        Ok(Vec::new())
+    }
+
+    fn holds_among(
+        &self,
+        tip: &Snapshot<'_>,
+        record: &Record,
+        awaiting: &[Listed],
+    ) -> Result<bool, Failure> {
         let mut facts = Map::new();
         if self.0.iter().any(|one| one.field.is_of_issue())
             && let Some(issue) = tip.issue(record.id.issue())?.shared_issue()?
         {
             facts = issue.known(tip.rules(record.protocol.as_str())?.protocol().definition());
         }
-        Ok(self.0.iter().all(|one| one.holds(record, &facts)))
+        Ok(self.0.iter().all(|one| one.holds(record, &facts, awaiting)))
     }
 
     /// Keeps the matching handoffs.
@@ -429,7 +448,9 @@ impl Query {
         tip: &Snapshot<'_>,
         records: &mut Vec<R>,
     ) -> Result<(), Failure> {
-        let holds = records.iter().map(|one| self.holds(tip, one.borrow()));
+        let awaiting = self.awaiting(tip)?;
+        let holds = records.iter();
+        let holds = holds.map(|one| self.holds_among(tip, one.borrow(), &awaiting));
         let mut holds = holds.collect::<Result<Vec<_>, _>>()?.into_iter();
         records.retain(|_| holds.next().unwrap_or_default());
         Ok(())

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use handoff::base::text::quoted;
+use handoff::base::text::{quoted, word};
+use handoff::ledger::{LedgerError, ProtocolError};
 use handoff::protocol::Protocol;
 use handoff::templates::{BUILT_IN, Folder, built_in};
 
-use crate::failure::{ErrorCode, Failure};
+use crate::failure::{ErrorCode, Failure, Hint, hint};
 
 /// The files of the built-in protocol of that name, or of the folder at that path.
 ///
@@ -36,19 +37,42 @@ pub fn folder(name: &str) -> Result<Folder, Failure> {
 ///
 /// # Errors
 /// A [`Failure`] with every fault.
-pub fn load(folder: &Folder) -> Result<Protocol, Failure> {
-    parse(folder.file("protocol.json").unwrap_or_default())
+pub fn load(name: &str, folder: &Folder) -> Result<Protocol, Failure> {
+    parse(name, folder.file("protocol.json").unwrap_or_default())
 }
 
-/// Loads a definition.
+/// Loads the definition of the protocol that has this name on the command line.
 ///
 /// # Errors
 /// A [`Failure`] with every fault.
-pub fn parse(definition: &[u8]) -> Result<Protocol, Failure> {
+pub fn parse(name: &str, definition: &[u8]) -> Result<Protocol, Failure> {
     Protocol::load(definition).map_err(|findings| {
         let text = "the protocol is invalid";
         Failure::new(ErrorCode::ProtocolRefused, text)
-            .hint("`git handoff protocol check FOLDER` lists every fault")
+            .hint(hint!(
+                "`git handoff protocol check {}` lists every fault",
+                word(name)
+            ))
             .findings(findings)
     })
+}
+
+/// The failure of a command to which a protocol was given by this name.
+pub fn given(name: &str, error: LedgerError) -> Failure {
+    let cure = hint!(
+        "fix it until `git handoff protocol check {}` finds nothing",
+        word(name)
+    );
+    refused(error, cure)
+}
+
+/// A failure with what helps, if a protocol was refused.
+pub fn refused(error: LedgerError, cure: Hint) -> Failure {
+    let is_refused = matches!(&error, LedgerError::Protocol(ProtocolError::Refused(_)));
+    let failure = Failure::from(error);
+    if is_refused {
+        failure.hint(cure)
+    } else {
+        failure
+    }
 }

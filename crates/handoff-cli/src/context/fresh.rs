@@ -102,7 +102,7 @@ impl Fresh {
             };
         }
         let as_of = match self.as_of {
-            Some(at) => format!("as of {}", short(at)),
+            Some(at) => format!("as of {at}"),
             None => "as of never".to_owned(),
         };
         Some(match &self.trouble {
@@ -114,17 +114,6 @@ impl Fresh {
             Some(trouble) => format!("{as_of}: {}", continued(trouble)),
         })
     }
-}
-
-/// A time, with its date if that is not today.
-fn short(at: Moment) -> String {
-    let today = moment_of(SystemTime::now()).date_naive();
-    let form = if at.date_naive() == today {
-        "%H:%MZ"
-    } else {
-        "%Y-%m-%d %H:%MZ"
-    };
-    at.format(form).to_string()
 }
 
 fn moment_of(at: SystemTime) -> Moment {
@@ -182,16 +171,16 @@ impl Context {
             None if fresh.asked => self.ask(ledger, &mut fresh)?,
             None => ledger,
         };
-        if fresh.is_answered() {
-            output.follow(&ledger);
-        } else if let Some(why) = fresh.text().filter(|_| fresh.asked) {
-            output.judge_by_what_is_here(why);
-        }
         if fresh.as_of.is_none() {
             let last = ledger.last_read();
             let age = last.and_then(|at| SystemTime::now().duration_since(at).ok());
             fresh.is_recent = age.is_some_and(|age| age <= MOMENT);
             fresh.as_of = last.map(moment_of);
+        }
+        if fresh.is_answered() {
+            output.follow(&ledger);
+        } else if let Some(why) = fresh.text().filter(|_| fresh.asked) {
+            output.judge_by_what_is_here(why);
         }
         let tip = ledger.newest()?;
         output.carry(self.carried_at(repository, &tip));

@@ -233,6 +233,7 @@ impl Context {
         let configured = || repository.config("handoff.branch");
         let branch = self.global.branch.clone().or_else(configured);
         let ledger = Ledger::new(repository, branch.as_deref().unwrap_or(DEFAULT_BRANCH))?;
+        let ledger = ledger.read_for(self.unnamed_worker(repository));
         Ok(match configured_remote(repository) {
             Some(remote) => ledger.shared_through(&remote),
             None => ledger,
@@ -298,7 +299,8 @@ impl Context {
     /// A [`Failure`] of usage if none was named: it is never guessed.
     pub fn acting_agent(&self, repository: &Repository) -> Result<AgentName, Failure> {
         self.agent(repository)?.ok_or_else(|| {
-            let how = "with --as AGENT, GIT_HANDOFF_AGENT, or `git config handoff.agent AGENT`";
+            let set = repository.setting_command("handoff.agent AGENT");
+            let how = format!("with --as AGENT, GIT_HANDOFF_AGENT, or `{set}`");
             let agents = self.agents_here(repository).unwrap_or_default();
             let agents = agents.map_or(String::new(), |names| format!("; agents are: {names}"));
             Failure::new(ErrorCode::NoAgent, "say which agent you are")
@@ -332,6 +334,20 @@ fn configured_remote(repository: &Repository) -> Option<String> {
 pub fn remote_named(repository: &Repository, name: String) -> Result<String, Failure> {
     let name = canonical_remote(repository, Path::new(""), name);
     existing(repository, name)
+}
+
+/// The working tree's folder.
+///
+/// # Errors
+/// A [`Failure`] in a bare repository.
+pub fn worktree(repository: &Repository) -> Result<PathBuf, Failure> {
+    let root = repository
+        .workdir()
+        .and_then(|root| root.canonicalize().ok());
+    root.ok_or_else(|| {
+        let text = "a bare repository has no files that a harness reads";
+        Failure::new(ErrorCode::Bare, text).hint("run it in a clone or a worktree")
+    })
 }
 
 /// The canonical name of a remote, under which its branch is tracked. For a path, it does not
@@ -399,7 +415,7 @@ pub fn commit_id(repository: &Repository, text: &str) -> Result<ObjectId, Failur
     found.ok_or_else(|| {
         let text = format!("{} names no commit here", quoted(text));
         Failure::new(ErrorCode::NoCommit, text)
-            .hint("fetch the code branch first, or give the commit's whole id")
+            .hint("fetch the code branch first (a branch that only the remote has is named with it: `origin/BRANCH`), or give the commit's whole id")
     })
 }
 

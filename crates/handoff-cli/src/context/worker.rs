@@ -57,6 +57,14 @@ impl Context {
         }))
     }
 
+    /// The worker of a command that names none, as printed ones do. Errors are ignored: the command
+    /// that needs the worker reports them.
+    pub(super) fn unnamed_worker(&self, repository: &Repository) -> Option<WorkerId> {
+        let mut unnamed = self.clone();
+        unnamed.global.worker = None;
+        unnamed.worker(repository).ok().flatten().map(|own| own.id)
+    }
+
     /// The options that printed commands carry: with the worker if the command line names it, or if
     /// it belongs to one of several working trees. Errors are ignored: the command that needs the
     /// value reports them.
@@ -73,6 +81,7 @@ impl Context {
             worker: worker.map(|worker| worker.id),
             branch: self.branch().map(str::to_owned),
             stands_in_for: Vec::new(),
+            is_signed: false,
         }
     }
 
@@ -84,6 +93,7 @@ impl Context {
             let own = tip.own_name(agent.as_str()).ok().flatten();
             carried.agent = own.or(carried.agent);
         }
+        carried.is_signed = is_signed(tip);
         if let (Some(agent), Ok(rules)) = (&carried.agent, tip.default_rules()) {
             let protocol = rules.protocol();
             if protocol.definition().people().any(|person| person == agent) {
@@ -96,7 +106,13 @@ impl Context {
     /// The options that a failed command's hint carries, from the repository that it opened last.
     pub fn carried_by_failure(&self) -> Option<Carried> {
         let opened = self.opened.borrow();
-        opened.last().map(|repository| self.carried(repository))
+        opened.last().map(|repository| Carried {
+            is_signed: self
+                .ledger(repository)
+                .and_then(|ledger| Ok(is_signed(&ledger.tip()?)))
+                .unwrap_or_default(),
+            ..self.carried(repository)
+        })
     }
 
     /// The acting worker; a working tree without an id gets one.
@@ -206,4 +222,10 @@ fn fault(file: &Path, verb: &str, error: &dyn std::error::Error) -> Failure {
     );
     Failure::new(ErrorCode::WorkerFile, text)
         .hint("name the worker with --worker ID or GIT_HANDOFF_WORKER")
+}
+
+/// Whether a ledger lists keys.
+fn is_signed(tip: &Snapshot<'_>) -> bool {
+    let signers = tip.default_rules().and_then(|rules| rules.signers());
+    signers.is_ok_and(|signers| signers.is_some())
 }

@@ -53,7 +53,7 @@ impl<'r> Against<'r> {
         };
         let load = |name: &str| {
             let folder = protocols::folder(name)?;
-            let protocol = protocols::load(&folder)?;
+            let protocol = protocols::load(name, &folder)?;
             Ok((protocol, FolderSchemas::new(folder)))
         };
         let protocols = names.into_iter().map(load);

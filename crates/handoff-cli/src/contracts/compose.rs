@@ -1,21 +1,23 @@
 //! Composes contracts for `send` from known values, the command line and the editor.
 
 use handoff::base::finding::{Finding, FindingCode};
+use handoff::base::hint::Hint;
 use handoff::base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff::base::pointer::{escaped_part, parts};
-use handoff::base::text::word;
-use handoff::git::Repository;
+use handoff::base::text::{counted, word};
+use handoff::contract::Input;
+use handoff::git::{CodeCommit, Repository};
 use handoff::ledger::{DEFAULT_BRANCH, Overview, OverviewLimits, Rules, Snapshot, overview};
 use handoff::model::branches::short_name;
 use handoff::model::planner::Holder;
-use handoff::model::{LeaseRefusal, View, not_held_in};
+use handoff::model::{LeaseRefusal, StateRefusal, View, not_held_in, note_fact, review};
 use handoff::protocol::{BRANCH, Protocol};
 use handoff::templates::{Known, known};
 use serde_json::Value;
 
 use super::draft::{Draft, Remarks, about_fields};
 use super::fields::{Field, fields};
-use super::settings::{NotTold, dotted, expected, shape_of};
+use super::settings::{NotTold, dotted, expected, is_in, shape_of};
 use super::skeleton::{OF_THE_WORK, Wanted, before_work};
 use crate::context::Context;
 use crate::context::worker::holder;
@@ -119,8 +121,17 @@ fn work_of(
 /// How many branches are named instead of one that is missing.
 const MOST_BRANCHES: usize = 8;
 
+/// How many commits of a branch that is checked out are looked at.
+const MOST_COMMITS: usize = 50;
+
 /// The name in templates of the code branch's commits.
 const COMMITS: &str = "commits";
+
+/// The name in templates of the commit that merged the work.
+const MERGED: &str = "merge_sha";
+
+/// What helps with wrong values.
+const OTHER_VALUES: &str = "give other values with --set FIELD=VALUE";
 
 /// Composes one contract.
 pub struct Composer<'a> {
@@ -131,6 +142,8 @@ pub struct Composer<'a> {
     issue: &'a IssueKey,
     /// Whether the issue has a code branch.
     is_branch_known: bool,
+    /// The branch that is checked out, if it is neither the issue's nor the base nor another issue's.
+    elsewhere: Option<String>,
     /// Why the sender may not send, if it certainly does not hold the handoff.
     not_held: Option<LeaseRefusal>,
 }
@@ -153,6 +166,12 @@ impl<'a> Composer<'a> {
         };
         let branch = wanted.set.iter().find_map(|setting| setting.of("branch"));
         let (protocol, when) = (rules.protocol(), (branch, now()?));
+        let (from, to) = (wanted.from.as_str(), wanted.to.as_str());
+        let is_route = protocol.routes(from, to).next().is_some();
+        let opens = protocol.routes(from, to).any(|route| route.opens);
+        if state.is_none() && is_route && !opens {
+            return Err(StateRefusal::not_opened(issue, protocol).into());
+        }
         let known = known(
             repository,
             protocol,
@@ -169,9 +188,23 @@ impl<'a> Composer<'a> {
             .as_ref()
             .and_then(|issue| issue.fact(definition, BRANCH));
         let is_branch_known = fact.is_some();
-        let not_held = state.and_then(|issue| not_held_in(&issue, protocol, wanted.from));
+        let is_apart = |here: &String| {
+            let own = known.get("branch").and_then(Value::as_str).map(short_name);
+            own != Some(here) && known.base.as_ref() != Some(here)
+        };
+        let mut elsewhere = repository.current_branch().filter(is_apart);
+        if let Some(here) = &elsewhere
+            && !tip.others_on(here, issue)?.is_empty()
+        {
+            elsewhere = None;
+        }
+        let not_held = match &state {
+            Some(issue) => not_held_in(&folder, (issue, protocol), wanted.from, when.1)?,
+            None => None,
+        };
         Ok(Self {
             is_branch_known,
+            elsewhere,
             not_held,
             repository,
             rules,
@@ -186,10 +219,12 @@ impl<'a> Composer<'a> {
     /// # Errors
     /// A [`Failure`] that lists what is missing.
     pub fn complete(&self) -> Result<String, Failure> {
+        self.ensure_work_is_on_branch()?;
         let not_told = self.not_told()?;
         let made = self
             .wanted
             .complete(&self.rules, &self.known, not_told.as_ref());
+        let made = made.map_err(|failure| self.with_wrong_values(failure, &self.known));
         Ok(made.map_err(|failure| self.with_claim(failure))?.text)
     }
 
@@ -202,6 +237,7 @@ impl<'a> Composer<'a> {
         if let Some(refusal) = &self.not_held {
             return Err(refusal.clone().into());
         }
+        self.ensure_work_is_on_branch()?;
         let made = self.wanted.so_far(&self.rules, &self.known)?;
         match self.not_told()? {
             Some(part) if part.is_about(&made.1) => Err(part.failure()),
@@ -226,7 +262,40 @@ impl<'a> Composer<'a> {
     pub fn before_work(&self) -> Result<String, Failure> {
         let known = before_work(&self.known, self.rules.protocol());
         let made = self.wanted.complete(&self.rules, &known, None);
+        let made = made.map_err(|failure| self.with_wrong_values(failure, &known));
         Ok(made.map_err(|failure| self.with_claim(failure))?.text)
+    }
+
+    /// The failure for an incomplete contract, with the faults of what it has.
+    fn with_wrong_values(&self, mut failure: Failure, known: &Known) -> Failure {
+        if failure.findings.is_empty() {
+            return failure;
+        }
+        let Ok((text, _)) = self.wanted.so_far(&self.rules, known) else {
+            return failure;
+        };
+        let input = Input::read(text.as_bytes());
+        let reviewed = review(self.rules.protocol(), &self.rules, &input, Some(self.issue));
+        let Ok(mut wrong) = reviewed.map(|review| review.findings) else {
+            return failure;
+        };
+        self.name_fields(&mut wrong);
+        let is_open = |at: &str| failure.findings.iter().any(|open| is_in(&open.path, at));
+        wrong.retain(|found| {
+            let is_unfilled = found.code == FindingCode::FieldUnfilled;
+            let is_fault = found.is_error() && !found.code.is_gate();
+            is_fault && !is_unfilled && !is_open(&found.path)
+        });
+        if wrong.is_empty() {
+            return failure;
+        }
+        failure.findings.extend(wrong);
+        let given = failure.hint.take().unwrap_or_default();
+        failure.hint(
+            given
+                .and(hint!("; {}", OTHER_VALUES))
+                .and(self.all_fields()),
+        )
     }
 
     /// The failure for an incomplete contract, unless its sender holds nothing.
@@ -242,80 +311,181 @@ impl<'a> Composer<'a> {
     /// Why the repository can't provide the values of the work: the base branch is unknown, or the
     /// code branch has no commits.
     fn not_told(&self) -> Result<Option<NotTold>, Failure> {
-        let Some(branch) = self.known.get("branch").and_then(Value::as_str) else {
-            return self.branch_of_others();
+        let of_work = |names: &[&str]| self.wanted.places_of(&self.rules, &self.known, names);
+        let pointers = of_work(&OF_THE_WORK)?;
+        let depends_on = of_work(&[BRANCH])?.into_iter().next();
+        let Some(branch) = self.known.get(BRANCH).and_then(Value::as_str) else {
+            if let others @ Some(_) = self.branch_of_others()? {
+                return Ok(others);
+            }
+            // Whoever names the branch need not list what is on it.
+            return Ok(depends_on.is_some().then(|| NotTold {
+                pointers,
+                depends_on,
+                why: String::new(),
+                fix: String::new(),
+            }));
         };
         if self.repository.code(branch).is_none() {
-            let mut here = self.repository.local_branches(MOST_BRANCHES);
-            let base = self.known.base.as_deref();
-            here.retain(|name| name != DEFAULT_BRANCH && Some(name.as_str()) != base);
-            let make = format!("make it: `git switch -c {}`", word(branch));
-            let fetch = "fetch it: `git fetch origin`; if nobody pushed it, ";
-            let fetch = self.repository.remote_url("origin").map_or("", |_| fetch);
-            let names = OF_THE_WORK;
             return Ok(Some(NotTold {
-                pointers: self.wanted.places_of(&self.rules, &self.known, &names)?,
+                pointers,
+                depends_on,
                 why: self.repository.no_branch(branch),
-                fix: if self.repository.is_without_commits() {
-                    "make the first: `git commit`".to_owned()
-                } else if here.is_empty() {
-                    format!("{fetch}{make}")
-                } else {
-                    let here = here.join(", ");
-                    format!(
-                        "{fetch}name one that is there with --set branch=NAME ({here}), or {make}"
-                    )
-                },
+                fix: self.other_branch(branch),
             }));
         }
         let Some(base) = &self.known.base else {
-            let names = OF_THE_WORK;
-            let is_base = self.repository.base_branch().as_deref() == Some(short_name(branch));
-            let (why, fix) = if is_base {
-                (
-                    format!("{branch} is the base, which work is merged into"),
-                    "put the work on a branch: `git switch -c NAME`, and name it with --set branch=NAME",
-                )
-            } else {
+            let (why, fix) = self.base_as_branch(branch).unwrap_or_else(|| {
                 (
                     format!(
-                        "the branch that {branch} is merged into is not known here: there is no origin/HEAD, main or master"
+                        "the base of {branch}, which it is merged into, is not known here: there is no origin/HEAD, main or master"
                     ),
-                    "name it: `git config init.defaultBranch BRANCH`",
+                    "name it: `git config init.defaultBranch BRANCH`".to_owned(),
                 )
-            };
+            });
             return Ok(Some(NotTold {
-                pointers: self.wanted.places_of(&self.rules, &self.known, &names)?,
+                pointers,
+                depends_on: None,
                 why,
-                fix: fix.to_owned(),
+                fix,
             }));
         };
         if self.known.get(COMMITS).is_some() {
-            return Ok(None);
+            return self.not_merged(branch, base);
         }
         let own = self.repository.own_commits(base, branch, 1)?;
         if !own.is_some_and(|own| own.is_empty()) {
             return Ok(None);
         }
         Ok(Some(NotTold {
-            pointers: self
-                .wanted
-                .places_of(&self.rules, &self.known, &[COMMITS, "commit_ids"])?,
+            pointers: of_work(&[COMMITS, "commit_ids"])?,
+            depends_on: None,
             why: format!("branch {branch} has no commits of its own yet"),
             fix: match self
                 .repository
                 .current_branch()
                 .filter(|here| here != branch)
             {
-                Some(here) if self.is_branch_known => format!(
-                    "commit the work on it first; what is on {here} comes with `git switch {}` and `git merge {}`",
-                    word(branch),
-                    word(&here)
-                ),
+                Some(here) if self.is_branch_known => {
+                    let merge = format!("merge {}", word(&here));
+                    let merge = match self.elsewhere_at(branch) {
+                        Some(dir) => format!("`git -C {} {merge}`", word(&dir)),
+                        None => format!("`git switch {}` and `git {merge}`", word(branch)),
+                    };
+                    format!("commit the work on it first; what is on {here} comes with {merge}")
+                }
                 _ => "commit the work on it first, or name the right branch with --set branch=NAME"
                     .to_owned(),
             },
         }))
+    }
+
+    /// What to do about a branch that is not here.
+    fn other_branch(&self, branch: &str) -> String {
+        let mut here = self.repository.local_branches(MOST_BRANCHES);
+        let base = self.known.base.as_deref();
+        here.retain(|name| name != DEFAULT_BRANCH && Some(name.as_str()) != base);
+        let make = format!("make it: `git switch -c {}`", word(branch));
+        let fetch = "fetch it: `git fetch origin`; if nobody pushed it, ";
+        let fetch = self.repository.remote_url("origin").map_or("", |_| fetch);
+        if self.repository.is_without_commits() {
+            "make the first: `git commit`".to_owned()
+        } else if here.is_empty() {
+            format!("{fetch}{make}")
+        } else {
+            let here = here.join(", ");
+            format!("{fetch}name one that is there with --set branch=NAME ({here}), or {make}")
+        }
+    }
+
+    /// Why the commit that merged the work is not known: nothing did yet, as far as is known here.
+    fn not_merged(&self, branch: &str, base: &str) -> Result<Option<NotTold>, Failure> {
+        let own = self.repository.own_commits(base, branch, 1)?;
+        let is_apart = own.is_some_and(|own| !own.is_empty());
+        if self.known.get(MERGED).is_some() || !is_apart {
+            return Ok(None);
+        }
+        let has_remote = self.repository.remote_url("origin").is_some();
+        let push = if has_remote { ", and push that" } else { "" };
+        Ok(Some(NotTold {
+            pointers: self.wanted.places_of(&self.rules, &self.known, &[MERGED])?,
+            depends_on: None,
+            why: format!("{branch} is not merged into {base} here yet"),
+            fix: format!(
+                "`git handoff gate {}`; if it exits 0, merge the commit that it approves: `git merge --no-ff COMMIT` on {base}{push}",
+                self.issue
+            ),
+        }))
+    }
+
+    /// What is wrong with the base as the code branch, and what to do, if a branch is the base.
+    fn base_as_branch(&self, branch: &str) -> Option<(String, String)> {
+        let is_base = self.known.base.is_none()
+            && self.repository.base_branch().as_deref() == Some(short_name(branch));
+        is_base.then(|| {
+            let name = if self.is_branch_known {
+                let note = note_fact(self.rules.protocol(), self.issue, BRANCH);
+                format!("have it noted: `{note}`")
+            } else {
+                "name it with --set branch=NAME".to_owned()
+            };
+            (
+                format!("{branch} is the base, which work is merged into"),
+                format!("put the work on a branch: `git switch -c NAME`, and {name}"),
+            )
+        })
+    }
+
+    /// Refuses to hand on the issue's branch while another one with work of its own, which may be
+    /// the issue's, is checked out; unless the sender names the branch.
+    fn ensure_work_is_on_branch(&self) -> Result<(), Failure> {
+        let is_named = self.wanted.set.iter().any(|one| one.of("branch").is_some());
+        let branch = self.known.get("branch").and_then(Value::as_str);
+        let (Some(branch), Some(base), Some(here)) = (branch, &self.known.base, &self.elsewhere)
+        else {
+            return Ok(());
+        };
+        let places = [COMMITS, "commit_ids"];
+        let lists_commits = || self.wanted.places_of(&self.rules, &self.known, &places);
+        let Some(code) = self.repository.code(branch) else {
+            return Ok(());
+        };
+        // A branch without commits is another fault.
+        if is_named || self.known.get(COMMITS).is_none() || lists_commits()?.is_empty() {
+            return Ok(());
+        }
+        let own = self.repository.own_commits(base, here, MOST_COMMITS)?;
+        let is_lacking = |commit: &CodeCommit| {
+            let ids = commit.id.parse().ok().zip(code.commit.parse().ok());
+            ids.is_some_and(|(id, tip)| matches!(self.repository.is_in_history(id, tip), Ok(false)))
+        };
+        let own = own.unwrap_or_default();
+        let commits = match own.iter().filter(|one| is_lacking(one)).count() {
+            0 => return Ok(()),
+            commits => counted(commits, "commit"),
+        };
+        let why = format!(
+            "{here}, which is checked out here, has {commits} that {branch}, the branch of issue {}, lacks",
+            self.issue
+        );
+        let take_over = match self.elsewhere_at(branch) {
+            Some(dir) => hint!("`git -C {} merge {}` takes them over", dir, here),
+            None => hint!(
+                "`git switch {}` and `git merge {}` take them over",
+                branch,
+                here
+            ),
+        };
+        let hint = hint!("nothing was written; ").and(take_over);
+        Err(Failure::new(ErrorCode::ContractRefused, why)
+            .hint(hint.and(hint!("; without them, add `--set branch={}`", branch))))
+    }
+
+    /// The other working tree in which a branch is checked out, where git refuses to switch to it.
+    fn elsewhere_at(&self, branch: &str) -> Option<String> {
+        let refname = format!("refs/heads/{}", short_name(branch));
+        let dir = self.repository.checked_out_at(&refname)?;
+        Some(dir.to_string_lossy().into_owned())
     }
 
     /// Why the current branch is not filled in, if it belongs to other issues.
@@ -332,6 +502,7 @@ impl<'a> Composer<'a> {
             pointers: self
                 .wanted
                 .places_of(&self.rules, &self.known, &OF_THE_WORK)?,
+            depends_on: None,
             why: format!(
                 "{current}, which is checked out here, is the branch of issue {}",
                 others.join(", ")
@@ -369,7 +540,7 @@ impl<'a> Composer<'a> {
             return failure;
         }
         let found = self.wanted.type_and_root(&self.rules);
-        let (Ok((kind, _)), Ok(schema)) = (found, self.wanted.schema(&self.rules)) else {
+        let (Ok(_), Ok(schema)) = (found, self.wanted.schema(&self.rules)) else {
             return failure;
         };
         let known = fields(&schema);
@@ -385,17 +556,25 @@ impl<'a> Composer<'a> {
                 missing.push((finding.path.clone(), field.about.replace('\n', " ")));
             }
         }
-        let name = self.rules.protocol().name();
         let hint = if missing.is_empty() {
-            hint!("give other values with --set FIELD=VALUE; ")
+            hint!("{}", OTHER_VALUES)
         } else {
-            hint!("give {}; ", expected(&missing))
+            hint!("give {}", expected(&missing))
         };
-        failure.hint(hint.and(hint!(
-            "`git handoff protocol show {} --type {}` lists the fields",
+        failure.hint(hint.and(self.all_fields()))
+    }
+
+    /// The end of a hint that names the command which lists the contract's fields.
+    fn all_fields(&self) -> Hint {
+        let name = self.rules.protocol().name();
+        let Ok((kind, _)) = self.wanted.type_and_root(&self.rules) else {
+            return Hint::default();
+        };
+        hint!(
+            "; `git handoff protocol show {} --type {}` lists the fields",
             name,
             kind
-        )))
+        )
     }
 
     /// The contract's draft.
@@ -417,6 +596,9 @@ impl<'a> Composer<'a> {
     /// # Errors
     /// A [`Failure`] if the route has no such contract, or the draft can't be read.
     pub fn draft(&self) -> Result<(Draft, String, Remarks), Failure> {
+        if let Some(refusal) = &self.not_held {
+            return Err(refusal.clone().into());
+        }
         let made = self.wanted.write(&self.rules, &self.known)?;
         let draft = self.new_draft()?;
         let text = match draft.kept()? {

@@ -71,7 +71,7 @@ pub fn diagnosed(
 /// Reviews the contract under a built-in protocol.
 fn built_in(name: &str, offer: &Offer<'_>) -> Result<Candidate, Failure> {
     let folder = protocols::folder(name)?;
-    let protocol = protocols::load(&folder)?;
+    let protocol = protocols::load(name, &folder)?;
     let schemas = FolderSchemas::new(folder);
     let review = review(&protocol, &schemas, offer.input, offer.issue)
         .map_err(|error: FolderError| Failure::new(ErrorCode::SchemaBroken, chain(&error)))?;

@@ -713,7 +713,9 @@ pub(super) fn shape_of(schema: &Value, path: &[String]) -> String {
 pub struct NotTold {
     /// The pointers of these parts.
     pub pointers: Vec<String>,
-    /// What is wrong.
+    /// The value that they depend on, if the contract has it: what is wrong is said there.
+    pub depends_on: Option<String>,
+    /// What is wrong; empty if the value that they depend on is only to be filled in.
     pub why: String,
     /// What to do about it.
     pub fix: String,
@@ -723,7 +725,7 @@ impl NotTold {
     /// Whether it concerns something that is left to fill in.
     pub(super) fn is_about(&self, left: &[(String, String)]) -> bool {
         let about = |place: &String| left.iter().any(|(pointer, _)| is_in(place, pointer));
-        self.pointers.iter().any(about)
+        !self.why.is_empty() && self.pointers.iter().any(about)
     }
 
     /// The failure that nothing can be sent before it is fixed.
@@ -747,14 +749,20 @@ pub fn ensure_complete(contract: &Value, not_told: Option<&NotTold>) -> Result<(
     if left.is_empty() {
         return Ok(());
     }
+    let is_asked = |at: &String| left.iter().any(|(pointer, _)| pointer == at);
+    let not_told = not_told
+        .filter(|part| !part.why.is_empty() || part.depends_on.as_ref().is_some_and(is_asked));
     let mut untold: Vec<&String> = not_told.iter().flat_map(|part| &part.pointers).collect();
     untold.retain(|place| left.iter().any(|(pointer, _)| is_in(place, pointer)));
     left.retain(|(pointer, _)| !untold.iter().any(|place| is_in(place, pointer)));
-    let not_told = not_told.filter(|_| !untold.is_empty());
+    let not_told = not_told.filter(|part| !untold.is_empty() && !part.why.is_empty());
+    if let Some(one) = not_told.and_then(|part| part.depends_on.as_ref()) {
+        untold = vec![one];
+    }
     let untold = untold.into_iter().zip(not_told.into_iter().cycle());
+    // What to do is the hint, once for all these places.
     let untold = untold.map(|(place, part)| {
-        let finding = Finding::error(FindingCode::FieldUnfilled, place.as_str(), &*part.why);
-        finding.fix(&*part.fix)
+        Finding::error(FindingCode::FieldUnfilled, place.as_str(), &*part.why)
     });
     let findings = left
         .iter()
@@ -766,7 +774,7 @@ pub fn ensure_complete(contract: &Value, not_told: Option<&NotTold>) -> Result<(
     if !left.is_empty() {
         parts.push(format!("give {}", expected(&left)));
     }
-    parts.extend(not_told.map(|part| format!("{}: {}", part.why, part.fix)));
+    parts.extend(not_told.map(|part| part.fix.clone()));
     Err(failure.hint(parts.join("; ")))
 }
 

@@ -1,12 +1,12 @@
 //! Skeletons: contracts to fill in, by type and format.
 
 use clap::ValueEnum;
-use handoff::base::ids::AgentName;
+use handoff::base::ids::{AgentName, IssueKey};
 use handoff::base::pointer::escaped_part;
 use handoff::base::text::word;
-use handoff::contract::{BY_SEND, FILL};
+use handoff::contract::{BY_SEND, FILL, Input};
 use handoff::ledger::{IssueFolder, ProtocolError, Rules, Snapshot};
-use handoff::model::{RoleRefusal, View};
+use handoff::model::{Filled, RoleRefusal, View, review};
 use handoff::protocol::{ContractType, FactRule, Protocol};
 use handoff::templates::{Known, left_to_fill, skeleton, usual_format, written};
 use schemars::JsonSchema;
@@ -14,9 +14,16 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::settings::{self, NotTold, Optional, Options, Setting};
+use crate::environment::now;
 use crate::failure::{ErrorCode, Failure, hint};
 use crate::output::Answer;
 use crate::view::Look;
+
+/// The placeholder for an issue's number in a command that opens one.
+const NUMBER: &str = "N";
+
+/// The placeholder for a text in such a command.
+const TEXT: &str = "TEXT";
 
 /// The values that depend on the work: known only after it is done.
 pub(super) const OF_THE_WORK: [&str; 5] = [
@@ -64,25 +71,43 @@ pub struct Wanted<'a> {
     pub opens: bool,
 }
 
-/// The command that opens an issue on a protocol's first such route, with these further options.
-pub fn opening_command(protocol: &Protocol, more: &str) -> Option<String> {
-    let mut routes = protocol.definition().routes.iter();
-    let route = routes.find(|route| route.opens)?;
-    let (from, to, first) = (&route.from, &route.to, route.contracts.first()?);
-    let sender: Option<AgentName> = from.parse().ok();
-    let is_usual = sender.is_some_and(|from| {
-        let wanted = Wanted::new(&from, to);
-        let usual = wanted.contract_type(protocol, Format::first(protocol, None));
-        usual.is_ok_and(|kind| kind.name == *first)
-    });
-    let kind = if is_usual {
-        String::new()
-    } else {
-        format!(" --type {first}")
+/// The command that opens an issue on a protocol's first such route, or this agent's first, with
+/// these further options: first one that says what to do, before one that reports work. It has the
+/// values that are needed, if any text will do for them.
+///
+/// # Errors
+/// A [`Failure`] if the protocol can't be read.
+pub fn opening_command(
+    rules: &Rules<'_>,
+    by: Option<&AgentName>,
+    more: &str,
+) -> Result<Option<String>, Failure> {
+    let protocol = rules.protocol();
+    let reports = |kind: &String| {
+        let kind = protocol.contract_type(kind);
+        kind.is_some_and(|kind| kind.claims.is_some())
     };
-    Some(format!(
-        "git handoff send --issue N --to {to}{kind} --as {from}{more}"
-    ))
+    let is_own = |from: &str| by.is_none_or(|by| from == by.as_str());
+    let routes = protocol.definition().routes.iter();
+    let routes = routes.filter(|route| route.opens && is_own(&route.from));
+    let first = routes.min_by_key(|route| route.contracts.first().is_none_or(reports));
+    let Some((route, first)) = first.and_then(|route| Some((route, route.contracts.first()?)))
+    else {
+        return Ok(None);
+    };
+    let (from, to): (AgentName, _) = (route.from.parse()?, &route.to);
+    let wanted = Wanted::new(&from, to);
+    let usual = wanted.contract_type(protocol, Format::first(protocol, None));
+    let wanted = Wanted {
+        kind: Some(first.as_str()).filter(|_| usual.map_or(true, |kind| kind.name != *first)),
+        ..wanted
+    };
+    let options = wanted.plain_options(rules)?;
+    let command = wanted.command(NUMBER);
+    Ok(Some(match options {
+        Some(options) => format!("{command}{more}{options}"),
+        None => format!("{command}{more}      (says what to --set)"),
+    }))
 }
 
 /// A contract with placeholders for what only its sender knows.
@@ -243,6 +268,31 @@ impl<'a> Wanted<'a> {
         let (kind, format) = self.type_and_format(rules)?;
         let root = (format == Format::Xml).then(|| kind.root.clone());
         Ok((kind.name.clone(), root))
+    }
+
+    /// The options for the values that a first contract needs, if it is accepted with any text in
+    /// their places.
+    fn plain_options(&self, rules: &Rules<'_>) -> Result<Option<String>, Failure> {
+        let mut known = Known::default();
+        let key: IssueKey = "1".parse()?;
+        known.insert_new(Filled::Issue, json!(1));
+        known.insert_new(Filled::Key, json!(key));
+        known.insert_new(Filled::From, json!(self.from));
+        known.insert_new(Filled::To, json!(self.to));
+        known.insert_new(Filled::Now, json!(now()?.rfc3339()));
+        let (_, left) = self.so_far(rules, &known)?;
+        let set = left.iter().map(|(at, _)| Setting::at(at, TEXT));
+        let set: Vec<Setting> = set.collect();
+        let given = Wanted { set: &set, ..*self };
+        let Ok(made) = given.complete(rules, &known, None) else {
+            return Ok(None);
+        };
+        let input = Input::read(made.text.as_bytes());
+        let reviewed = review(rules.protocol(), rules, &input, Some(&key))?;
+        let options = left
+            .iter()
+            .map(|(at, _)| format!(" --set {}={TEXT}", settings::dotted(at)));
+        Ok(reviewed.contract.is_some().then(|| options.collect()))
     }
 
     /// The command that sends it, without values that only its sender knows.

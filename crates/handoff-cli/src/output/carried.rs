@@ -6,6 +6,13 @@ use handoff::base::ids::{AgentName, WorkerId};
 use handoff::ledger::attention::Attention;
 use handoff::model::{Record, Transition};
 
+/// The command that shows an agent its work: that of the room for agents, or the core's.
+pub const BEGIN: &str = if cfg!(feature = "agents") {
+    "prime"
+} else {
+    "inbox"
+};
+
 /// The commands that depend on the worker: those of a lease's holder, those that show what it
 /// holds, and `new`, which prints the command that sends. So does `wait --inbox`.
 const OF_WORKER: [&str; 10] = [
@@ -45,6 +52,8 @@ pub struct Carried {
     pub branch: Option<String>,
     /// The orchestrators for whom the acting agent, a person, may stand in.
     pub stands_in_for: Vec<AgentName>,
+    /// Whether the ledger lists keys, so that raising a limit has to be said on record.
+    pub is_signed: bool,
 }
 
 impl Carried {
@@ -69,6 +78,9 @@ impl Carried {
         };
         if rest.contains(&"-h") {
             return;
+        }
+        if *verb == "prime" {
+            command.replace_word("prime", BEGIN);
         }
         if let Some(person) = &self.agent
             && OF_PERSON.contains(verb)
@@ -101,6 +113,16 @@ impl Carried {
             {
                 command.option("--worker", worker.as_str());
             }
+        }
+        if self.is_signed
+            && let ["set", _, key, ..] = rest
+            && *verb == "protocol"
+            && ["limits.", "budgets."]
+                .iter()
+                .any(|group| key.starts_with(group))
+            && !rest.contains(&"--weaker")
+        {
+            command.flag("--weaker");
         }
         if let Some(branch) = &self.branch
             && !rest.contains(&"--branch")
@@ -156,6 +178,7 @@ mod tests {
             is_worker_named: true,
             branch: None,
             stands_in_for: Vec::new(),
+            is_signed: false,
         }
     }
 
@@ -207,6 +230,13 @@ mod tests {
         ] {
             assert_eq!(carried().command(command), format!("{command}{rest}"));
         }
+        let signed = Carried {
+            is_signed: true,
+            ..carried()
+        };
+        let raise = "git handoff protocol set review limits.handoffs N";
+        assert_eq!(signed.command(raise), format!("{raise} --weaker"));
+        assert_eq!(carried().command(raise), raise);
         let unnamed = Carried {
             is_worker_named: false,
             ..carried()
@@ -219,6 +249,17 @@ mod tests {
             Carried::default().command("git handoff claim 7.1"),
             "git handoff claim 7.1"
         );
+    }
+
+    #[test]
+    fn a_program_without_the_agents_room_names_no_prime() {
+        let begin = if cfg!(feature = "agents") {
+            "git handoff prime --as prime"
+        } else {
+            "git handoff inbox --as prime"
+        };
+        let command = Carried::default().command("git handoff prime --as prime");
+        assert_eq!(command, begin);
     }
 
     #[test]

@@ -37,7 +37,7 @@ use serde_with::skip_serializing_none;
 
 use annotations::{Annotation, Weight, commands, log};
 pub use answer::{Answer, as_object};
-pub use carried::Carried;
+pub use carried::{BEGIN, Carried};
 
 use crate::environment::{is_in_workflow, now};
 use crate::failure::{ErrorCode, Failure, Hint, hint};
@@ -365,27 +365,26 @@ impl Output {
         self.carried.as_ref()
     }
 
+    /// The options that commands carry, if any.
+    fn carrying(&self) -> Cow<'_, Carried> {
+        self.carried
+            .as_ref()
+            .map_or_else(Cow::default, Cow::Borrowed)
+    }
+
     /// Completes a command with the carried options.
     pub fn command(&self, command: &str) -> String {
-        match &self.carried {
-            Some(carried) => carried.command(command),
-            None => command.to_owned(),
-        }
+        self.carrying().command(command)
     }
 
     /// Completes the commands in a text.
     pub fn sentence(&self, text: impl Into<Hint>) -> Hint {
-        match &self.carried {
-            Some(carried) => carried.sentence(text.into()),
-            None => text.into(),
-        }
+        self.carrying().sentence(text.into())
     }
 
     /// Completes the commands in attention entries.
     pub fn complete(&self, found: &mut [Attention]) {
-        if let Some(carried) = &self.carried {
-            carried.attention(found);
-        }
+        self.carrying().attention(found);
     }
 
     /// From now on, answers say which steps the remote lacks.

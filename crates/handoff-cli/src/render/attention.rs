@@ -5,7 +5,7 @@ use handoff::ledger::attention::Attention;
 
 use crate::view::Look;
 
-/// The width without a terminal. Only ids and commands exceed it.
+/// The width at which an entry's first line breaks without a terminal.
 const WIDTH: usize = 80;
 
 /// The indentation of an entry's further lines.
@@ -17,10 +17,11 @@ const BAR: &str = "    | ";
 /// The maximum width of an agent's name.
 const NAME: usize = 30;
 
-/// Lists the most urgent entries, at most this many, and the number of the rest of `total`.
+/// Lists the most urgent entries, at most this many, and the number of the rest of `total`, with
+/// what lists `all`.
 pub fn attention_text(
     attention: &[Attention],
-    (most, total): (usize, usize),
+    (most, total, all): (usize, usize, &str),
     look: &Look,
 ) -> String {
     if attention.is_empty() || most == 0 {
@@ -32,7 +33,7 @@ pub fn attention_text(
     }
     match total.saturating_sub(most) {
         0 => {}
-        more => text += &format!("  and {more} more (--limit 0 lists all)\n"),
+        more => text += &format!("  and {more} more ({all} lists all)\n"),
     }
     text + "\n"
 }
@@ -53,7 +54,7 @@ fn entry(one: &Attention, look: &Look) -> String {
         attempt => format!(", attempt {attempt}"),
     };
     let width = look.width(WIDTH);
-    let need = format!("! {} {}{attempt}", one.id, one.need.title());
+    let need = format!("! {} {}{attempt}", one.id, one.what());
     let turn = look.cut(&look.cell(one.turn.as_str()), NAME);
     let turn = format!("{turn}'s turn, {}", look.age(one.since));
     let between = if need.len() + turn.len() + ", ".len() <= width {
@@ -65,10 +66,16 @@ fn entry(one: &Attention, look: &Look) -> String {
     let mut about = vec![&one.title];
     about.extend(Some(&one.why).filter(|why| **why != one.title));
     for line in about {
-        let line = look.cut(&look.cell(line), width.saturating_sub(BAR.len()));
+        let mut line = look.cell(line);
+        if look.is_for_terminal() {
+            line = look.cut(&line, width.saturating_sub(BAR.len()));
+        }
         if !line.is_empty() {
             text += &format!("{BAR}{line}\n");
         }
+    }
+    if let Some(read) = &one.read {
+        text += &format!("{INDENT}read it first: {read}\n");
     }
     text + &format!("{INDENT}next: {}\n", one.next)
 }

@@ -1,5 +1,6 @@
 //! Audit reports for people who know neither Git nor JSON.
 
+use handoff::base::Moment;
 use handoff::base::finding::Finding;
 use handoff::base::ids::IssueKey;
 use handoff::base::short_id;
@@ -79,7 +80,7 @@ fn checked(
         .parse()
         .ok()
         .and_then(|tip| repository.commit(tip).ok());
-    let when = tip.map(|commit| commit.committer.at.format("%Y-%m-%d %H:%M %z").to_string());
+    let when = tip.map(|commit| Moment::from(commit.committer.at).to_string());
     let from = match &audit.since {
         Some(since) => format!("after commit {}", short_id(since)),
         None if audit.cut_off => "from the first commit in this clone".to_owned(),
@@ -118,6 +119,6 @@ fn step(commit: Option<&str>, repository: &Repository) -> String {
         continued(subject),
         continued(&found.author.name),
         continued(&found.committer.name),
-        found.committer.at.format("%Y-%m-%d %H:%M %z"),
+        Moment::from(found.committer.at),
     )
 }

@@ -13,13 +13,13 @@ pub mod receipt;
 pub mod rows;
 pub mod stored;
 
-pub use policy::{REFUSED_ANYWAY, in_force, policy_line};
+pub use policy::{REFUSED_ANYWAY, in_force, policies, policies_text, policy_line};
 
 use std::collections::BTreeMap;
 
 use handoff::base::ids::{AgentName, HandoffId, IssueKey};
 use handoff::base::short_id;
-use handoff::base::text::{continued, fenced, set_off};
+use handoff::base::text::{continued, fenced, set_off, word};
 use handoff::ledger::{Briefing, IssueReport, OtherProtocol, Said, WorkBranch, WorkBrief};
 use handoff::model::{
     Annotation, AnswerGiven, Artifact, Decision, Evidence, FailureContext, IssueStatus,
@@ -64,6 +64,12 @@ pub fn record_text(record: &Record, look: &Look) -> String {
         text += "  asked\n";
         text += &set_off(&advice::questions_text(record.questions()));
     }
+    text + &history_text(record, look)
+}
+
+/// What happened to a handoff, step by step.
+pub fn history_text(record: &Record, look: &Look) -> String {
+    let mut text = String::new();
     let mut reports = &record.progress[..];
     for (i, t) in record.transitions.iter().enumerate() {
         text += &transition_text(t, look);
@@ -80,7 +86,13 @@ pub fn record_text(record: &Record, look: &Look) -> String {
         if let Some(context) = &t.context {
             let option = kept_option(&context.folder);
             let see = format!("git handoff restore {} {option}", record.id);
-            text += &indented(&format!("{}: see `{see}`", kept(record, context)));
+            let has_work = context.files > 0 || !option.starts_with("--attempt");
+            let see = if has_work {
+                format!(": see `{see}`")
+            } else {
+                "; nothing of the work was kept".to_owned()
+            };
+            text += &indented(&(kept(record, context) + &see));
         }
     }
     text
@@ -313,7 +325,7 @@ fn indented(text: &str) -> String {
 /// without what the contract below states.
 fn work_text(work: &WorkBrief, record: &Record, contract: &str) -> String {
     let (title, summary) = (&work.title, &record.summary);
-    let mut lines = Vec::new();
+    let mut lines: Vec<String> = work.answers.iter().flat_map(answer_lines).collect();
     if let Some(task) = &record.task {
         lines.push(format!("task {}: {summary}", task.id));
     }
@@ -322,9 +334,14 @@ fn work_text(work: &WorkBrief, record: &Record, contract: &str) -> String {
         lines.push(format!("title: {title}"));
     }
     for (name, value) in &work.facts {
-        if work.changed.contains(name) || !has_texts(contract, value) {
+        if work.changed.contains(name)
+            || !(has_texts(contract, value) || states(contract, name, value))
+        {
             lines.extend(fact_lines(&work.told(name), value));
         }
+    }
+    if !record.evidence.is_empty() {
+        lines.push(format!("statements: {}", verdicts(&record.evidence)));
     }
     let contradicted = record.contradicted().into_iter();
     lines.extend(contradicted.map(|one| format!("contradicted: {one}")));
@@ -333,7 +350,6 @@ fn work_text(work: &WorkBrief, record: &Record, contract: &str) -> String {
         findings.chain(work.asked.iter().map(Said::line)),
     ));
     lines.extend(work.branch.as_ref().map(branch_text));
-    lines.extend(work.answers.iter().flat_map(answer_lines));
     lines.extend(work.decisions.iter().map(decision_text));
     let shown = lines.iter().map(|line| format!("  {}\n", continued(line)));
     if lines.is_empty() {
@@ -369,9 +385,17 @@ fn said_lines(said: &[Said]) -> Vec<String> {
 pub fn branch_text(branch: &WorkBranch) -> String {
     let name = &branch.name;
     match (&branch.commit, &branch.sent) {
+        (Some(here), Some(sent)) if branch.behind => {
+            let (here, sent, branch) = (short_id(here), short_id(sent), word(name));
+            format!(
+                "branch: {name} at {here} here, behind {sent}, where it was when this was sent (`git switch {branch}` and `git merge --ff-only {sent}`)"
+            )
+        }
         (Some(here), Some(sent)) if here != sent => {
             let (here, sent) = (short_id(here), short_id(sent));
-            format!("branch: {name} at {here} here; it was at {sent} when this was sent")
+            format!(
+                "branch: {name} at {here} here; it was at {sent} when this was sent (`git fetch` if that is missing)"
+            )
         }
         (Some(here), _) => format!("branch: {name} at {}", short_id(here)),
         (None, Some(sent)) => {
@@ -483,6 +507,7 @@ pub fn briefing_text(brief: &Briefing, record: &Record) -> String {
             .map(handoff::model::Left::text)
             .collect(),
     );
+    section("limits", brief.limits.clone());
     // Facts that the lines above or the contract state are not repeated.
     let is_said = |name: &str, value: &Value| {
         let title = value.as_str() == Some(record.title.as_str());
@@ -527,7 +552,15 @@ fn states(contract: &str, name: &str, value: &Value) -> bool {
         format!("\"{name}\": {value}"),
         format!("\"{name}\":{value}"),
     ];
-    forms.iter().any(|form| contract.contains(form.as_str()))
+    // A number ends there.
+    let is_whole = |end: usize| {
+        let mut rest = contract[end..].chars();
+        rest.next().is_none_or(|c| !c.is_ascii_digit() && c != '.')
+    };
+    forms.iter().any(|form| {
+        let mut found = contract.match_indices(form.as_str());
+        found.any(|(at, form)| is_whole(at + form.len()))
+    })
 }
 
 /// Whether a contract contains this text as a value, in any format.
@@ -570,7 +603,7 @@ fn claim(checked: &Evidence) -> String {
 }
 
 /// The verdicts on all claims, in one line.
-fn claims(evidence: &[Evidence]) -> String {
+fn verdicts(evidence: &[Evidence]) -> String {
     let all = [Verdict::Passed, Verdict::Contradicted, Verdict::Skipped];
     let named = all.into_iter().filter_map(|verdict| {
         let of = evidence.iter().filter(|e| e.result == verdict);
@@ -582,7 +615,12 @@ fn claims(evidence: &[Evidence]) -> String {
             .collect();
         (!names.is_empty()).then(|| format!("{} {}", verdict.as_str(), names.join(", ")))
     });
-    let named = named.collect::<Vec<_>>().join("; ");
+    named.collect::<Vec<_>>().join("; ")
+}
+
+/// The verdicts on all claims, for their sender.
+fn claims(evidence: &[Evidence]) -> String {
+    let named = verdicts(evidence);
     let lacks = |checks: &[Check]| {
         let mut skipped = evidence.iter().filter(|e| e.result == Verdict::Skipped);
         skipped.any(|e| checks.contains(&e.check) && e.files.is_empty())
@@ -678,6 +716,18 @@ fn contradicted_text(handoffs: &[&Record]) -> String {
     lines.collect()
 }
 
+/// An issue's facts, but for its title.
+fn known_lines(report: &IssueReport) -> impl Iterator<Item = String> {
+    let issue = &report.record.0;
+    issue.facts.iter().flat_map(|(name, stated)| {
+        let known = report.known.get(name).unwrap_or(stated);
+        let told = Told::beside(&report.sources, name, name);
+        let is_title = told == *name && known.as_str() == Some(&issue.title);
+        let lines = (!is_title).then(|| fact_lines(&told, known));
+        lines.unwrap_or_default()
+    })
+}
+
 /// An issue with its facts.
 pub fn issue_text<'a>(
     report: &IssueReport,
@@ -710,13 +760,8 @@ pub fn issue_text<'a>(
         let (at, by, why) = (look.moment(last.at), &last.by, continued(&last.reason));
         text += &format!("  {at} {by} gave it up: {why}\n");
     }
-    let facts = issue.facts.iter();
-    let facts = facts.flat_map(|(name, stated)| {
-        let known = report.known.get(name).unwrap_or(stated);
-        fact_lines(&Told::beside(&report.sources, name, name), known)
-    });
     let findings = finding_lines(issue.findings.iter().map(ReviewFinding::line));
-    for line in facts
+    for line in known_lines(report)
         .chain(findings)
         .chain(said_lines(&report.said))
         .chain(issue.answers.iter().flat_map(answer_lines))
@@ -758,7 +803,7 @@ pub fn issue_text<'a>(
     look.sentences(&text)
         + &attention_text(
             &report.attention,
-            (NEEDS_PRINTED, report.attention.len()),
+            (NEEDS_PRINTED, report.attention.len(), "--json"),
             look,
         )
         + &rows::issue_table(handoffs.into_iter(), look)

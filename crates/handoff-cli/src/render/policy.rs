@@ -2,6 +2,7 @@
 //! were changed.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use handoff::base::text::one_line;
 use handoff::ledger::{LedgerError, Rules, Snapshot};
@@ -11,8 +12,9 @@ use handoff::protocol::{Check, Policy, Protocol};
 use handoff::templates::built_in;
 use serde_json::Value;
 
-/// What is refused even if contradictions only warn.
-pub const REFUSED_ANYWAY: &str = "an unpushed branch or a false merge is refused anyway";
+/// What happens even if contradictions only warn.
+pub const REFUSED_ANYWAY: &str =
+    "a false merge is refused anyway, and so is a branch that `send` can't push to the remote";
 
 /// The policy of a protocol in force, in a few words: `warn (off for coverage); set here:
 /// limits.handoffs 40`.
@@ -26,6 +28,28 @@ pub fn in_force(tip: &Snapshot<'_>, protocol: &str) -> Result<String, LedgerErro
         set if set.is_empty() => checked,
         set => format!("{checked}; set here: {}", one_line(&set.join(", "))),
     })
+}
+
+/// The policy of each protocol in force.
+///
+/// # Errors
+/// [`LedgerError`] if one can't be read.
+pub fn policies(tip: &Snapshot<'_>) -> Result<BTreeMap<String, String>, LedgerError> {
+    let names = tip.protocols()?.into_iter();
+    names
+        .map(|name| in_force(tip, &name).map(|policy| (name, policy)))
+        .collect()
+}
+
+/// The policies of several protocols as one: all have it, or each is named with its own.
+pub fn policies_text<N: Display>(policies: &BTreeMap<N, String>) -> String {
+    let mut all = policies.values();
+    let first = all.next().map_or("", String::as_str);
+    if all.all(|policy| policy == first) {
+        return first.to_owned();
+    }
+    let one = |(name, policy)| format!("{name} {policy}");
+    policies.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 /// The policy as a line; empty if nothing is checked and nothing was changed.

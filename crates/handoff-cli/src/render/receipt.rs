@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use handoff::base::finding::Finding;
-use handoff::base::ids::AgentName;
+use handoff::base::ids::{AgentName, IssueKey};
 use handoff::base::text::continued;
 use handoff::base::{ObjectId, short_id};
 use handoff::ledger::Done;
@@ -20,7 +20,7 @@ use super::{absent, claims, headline, kept};
 use crate::contracts::onward::NextContract;
 use crate::environment::now;
 use crate::failure::Failure;
-use crate::output::{Answer, Output};
+use crate::output::{Answer, BEGIN, Output};
 use crate::view::Look;
 
 /// What was written.
@@ -47,6 +47,12 @@ pub struct WrittenView<'a> {
     /// Whether the next step is to resume the issue.
     #[serde(skip)]
     is_held_back: bool,
+    /// Whether another agent than the one that acted gives the next command.
+    #[serde(skip)]
+    is_named: bool,
+    /// The branch that the completed issue's code is merged into already.
+    #[serde(skip)]
+    merged_into: Option<String>,
     #[serde(skip)]
     receipt: &'a Receipt,
     /// The text instead, for a write about the whole issue.
@@ -111,6 +117,17 @@ impl<'a> ReceiptView<'a> {
         self
     }
 
+    /// Names the agent that gives the next command: another than the one that acted.
+    pub fn for_another(mut self) -> Self {
+        self.written.is_named = true;
+        self
+    }
+
+    /// Sets the branch that the completed issue's code is merged into already.
+    pub fn merged_into(&mut self, base: Option<String>) {
+        self.written.merged_into = base;
+    }
+
     /// Sets the command that resumes what is held back.
     pub fn held_back(mut self, next: &str, output: &Output) -> Self {
         self.written.is_held_back = true;
@@ -146,10 +163,19 @@ impl<'a> WrittenView<'a> {
             warnings: &done.warnings,
             pushed: done.pushed.as_deref(),
             turn: next_agent(&done.receipt),
+            is_named: false,
             is_held_back: held_back(&done.receipt).is_some(),
+            merged_into: None,
             receipt,
             instead: None,
         }
+    }
+
+    /// Sets the next commands.
+    pub fn with_commands(mut self, commands: &[String], output: &Output) -> Self {
+        let commands = commands.iter().map(|command| output.command(command));
+        self.next = commands.collect();
+        self
     }
 
     /// Prints the warnings: findings that did not prevent the write.
@@ -173,7 +199,9 @@ impl<'a> WrittenView<'a> {
         // The caller's part is done if another agent makes the next step.
         let first = match record.state {
             _ if self.is_held_back => "to resume it:".to_owned(),
-            state if state == State::Pending || !is_own => format!("next, for {}:", self.turn),
+            state if state == State::Pending || self.is_named || !is_own => {
+                format!("next, for {}:", self.turn)
+            }
             // The agent chooses between outcomes.
             _ if contracts.iter().filter(|c| c.send.is_some()).count() > 1 => {
                 "choose one:".to_owned()
@@ -204,7 +232,7 @@ impl<'a> WrittenView<'a> {
         rest.dedup();
         let rest = match &rest[..] {
             [] => String::new(),
-            rest => format!("; else to {} (`git handoff prime`)", rest.join(", ")),
+            rest => format!("; else to {} (`git handoff {BEGIN}`)", rest.join(", ")),
         };
         for (i, (step, fields)) in sends.chain(others).take(2).enumerate() {
             let (word, rest) = match i {
@@ -223,6 +251,11 @@ impl Answer for ReceiptView<'_> {
     fn text(&self, _: &Look) -> String {
         self.outcome()
     }
+}
+
+/// What follows the last approval of an issue.
+pub fn merge_is_left(key: &IssueKey) -> String {
+    format!("the merge is left, once `git handoff gate {key}` exits 0")
 }
 
 /// The worker that lost a handoff by a takeover, and how it learns of it.
@@ -297,10 +330,13 @@ impl WrittenView<'_> {
         }
         let is_end = |change: &Change| change.id == record.id && change.to == State::Completed;
         if issue.status == IssueStatus::Completed && self.transitions.iter().any(is_end) {
-            text += &format!(
-                "  issue {} is complete: no work is left in it\n",
-                issue.issue
-            );
+            let key = &issue.issue;
+            let left = match &self.merged_into {
+                Some(base) => format!("no work is left in it; its code is on {base} already"),
+                None if self.receipt.approves_merge && record.code.is_some() => merge_is_left(key),
+                None => "no work is left in it".to_owned(),
+            };
+            text += &format!("  issue {key} is complete: {left}\n");
         }
         if let Some(paused) = &issue.paused {
             text += &format!("  issue {} is {paused}\n", issue.issue);

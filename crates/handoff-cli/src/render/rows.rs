@@ -14,7 +14,7 @@ use crate::view::Look;
 const NAME: usize = 30;
 
 /// The maximum width of a worker's id in a row.
-const WORKER: usize = 24;
+pub const WORKER: usize = 24;
 
 /// The maximum width of a priority in a row.
 const PRIORITY: usize = 12;

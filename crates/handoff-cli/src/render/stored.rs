@@ -109,17 +109,23 @@ pub fn to_read(
     issue: (&Issue, &Definition),
     code: &Code,
 ) -> Result<String, Failure> {
-    Ok(match changes_of(repository, issue, code)? {
-        Ok((from, to)) => format!(
-            "; read it first: `git diff {} {}`",
-            from.short(),
-            to.short()
-        ),
+    Ok(match diff(repository, issue, code)? {
+        Ok(diff) => format!("; read it first: `{diff}`"),
         Err(why) => format!("; {why}"),
     })
 }
 
-/// Adds the command that shows the code, if this asks for its approval.
+/// The command that shows a handoff's code, or why none does.
+fn diff(
+    repository: &Repository,
+    issue: (&Issue, &Definition),
+    code: &Code,
+) -> Result<Result<String, String>, Failure> {
+    let changes = changes_of(repository, issue, code)?;
+    Ok(changes.map(|(from, to)| format!("git diff {} {}", from.short(), to.short())))
+}
+
+/// Adds how to read the code, if this asks for its approval.
 ///
 /// # Errors
 /// A [`Failure`] if something can't be read.
@@ -133,7 +139,8 @@ pub fn say_how_to_read(
         let rules = tip.rules(record.protocol.as_str())?;
         if let Some(code) = &record.code {
             let issue = (&issue, rules.protocol().definition());
-            asked.why += &to_read(ledger.repository(), issue, code)?;
+            let diff = diff(ledger.repository(), issue, code)?;
+            asked.read = Some(diff.unwrap_or_else(|why| why));
         }
     }
     Ok(())
@@ -186,7 +193,7 @@ impl ShowView {
             .as_ref()
             .filter(|one| one.need.is_hindrance());
         let hindrance = hindrance.map(|one| {
-            let text = attention_text(std::slice::from_ref(one), (1, 1), look);
+            let text = attention_text(std::slice::from_ref(one), (1, 1, ""), look);
             format!("\n{}\n", text.trim_end())
         });
         format!(

@@ -1,4 +1,7 @@
-//! Relative times: three minutes ago, in two hours.
+//! Times that a person reads. One rule: in lists, and where the age is what matters, a time is
+//! relative (three minutes ago, in two hours; a date, if it is far away); elsewhere it is absolute,
+//! as [`Moment`] displays it: `2026-03-02 09:13:00Z`. RFC 3339 is for programs, and for what is
+//! typed again. The report's page has its own form: all its times are in UTC, as it says.
 
 use handoff::base::Moment;
 use handoff::base::text::counted;

@@ -28,6 +28,15 @@ enum Change {
     Other(String),
 }
 
+/// What conflicting lines say of a commit on the base branch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Conflict {
+    /// It may be the branch's work, with the conflict solved by hand.
+    MayBeSolved,
+    /// It is another change: nobody says that it is the branch's work.
+    TellsApart,
+}
+
 impl Repository {
     /// Why a commit is not a two-parent merge of a branch; `None` if it is.
     ///
@@ -70,7 +79,7 @@ impl Repository {
             || self.not_a_rebase(merge, Some(tip))?.is_none())
     }
 
-    /// Why a commit is not the squash of a branch; `None` if it is.
+    /// Why a commit is not the squash of a branch; `None` if it is, or may be one after a conflict.
     ///
     /// # Errors
     /// [`FactError`] when history is missing or can't be read.
@@ -78,6 +87,15 @@ impl Repository {
         &self,
         merge: ObjectId,
         tip: Option<ObjectId>,
+    ) -> Result<Option<String>, FactError> {
+        self.other_than_squash(merge, tip, Conflict::MayBeSolved)
+    }
+
+    pub(super) fn other_than_squash(
+        &self,
+        merge: ObjectId,
+        tip: Option<ObjectId>,
+        conflict: Conflict,
     ) -> Result<Option<String>, FactError> {
         let parents = self.known(self.brief(merge.oid()))?.parents;
         let [parent] = parents[..] else {
@@ -97,7 +115,8 @@ impl Repository {
             let text = "the branch has no commits of its own that the base branch had not";
             return Ok(Some(text.to_owned()));
         }
-        if let Some(why) = self.other_change(before, merge, added.fork, tip)? {
+        let change = (before, merge);
+        if let Some(why) = self.other_change(change, added.fork, tip, conflict)? {
             return Ok(Some(why));
         }
         // If the branch's earlier commits precede it, the branch was rebased, not squashed.
@@ -110,7 +129,8 @@ impl Repository {
         Ok(None)
     }
 
-    /// Why a commit is not the tip of a rebased branch; `None` if it is.
+    /// Why a commit is not the tip of a rebased branch; `None` if it is, or may be one after a
+    /// conflict.
     ///
     /// # Errors
     /// [`FactError`] when history is missing or can't be read.
@@ -118,6 +138,15 @@ impl Repository {
         &self,
         merge: ObjectId,
         tip: Option<ObjectId>,
+    ) -> Result<Option<String>, FactError> {
+        self.other_than_rebase(merge, tip, Conflict::MayBeSolved)
+    }
+
+    pub(super) fn other_than_rebase(
+        &self,
+        merge: ObjectId,
+        tip: Option<ObjectId>,
+        conflict: Conflict,
     ) -> Result<Option<String>, FactError> {
         let last = self.known(self.brief(merge.oid()))?;
         if last.parents.len() > 1 {
@@ -149,7 +178,7 @@ impl Repository {
         }
         let before = object_id(before);
         let added = self.added(before, tip)?;
-        self.other_change(before, merge, added.fork, tip)
+        self.other_change((before, merge), added.fork, tip, conflict)
     }
 
     /// The messages of a branch's commits, newest first, without merges.
@@ -173,15 +202,19 @@ impl Repository {
     /// How the change on the base branch differs from the branch's own; `None` if they are equal.
     fn other_change(
         &self,
-        before: ObjectId,
-        merge: ObjectId,
+        (before, merge): (ObjectId, ObjectId),
         fork: ObjectId,
         tip: ObjectId,
+        conflict: Conflict,
     ) -> Result<Option<String>, FactError> {
         let branch = self.differences(fork, tip)?;
         match self.change(before, merge, &branch, fork, tip)? {
             Change::Same => return Ok(None),
             Change::Other(why) => return Ok(Some(why)),
+            Change::ByHand if conflict == Conflict::TellsApart => {
+                let text = "the base branch changed the same lines";
+                return Ok(Some(text.to_owned()));
+            }
             Change::ByHand => {}
         }
         // Conflicting lines may also have been edited after the merge.

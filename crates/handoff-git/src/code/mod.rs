@@ -12,6 +12,7 @@ use git2::{BranchType, Oid, Sort};
 use handoff_base::text::quoted;
 use handoff_base::{Code, ObjectId};
 
+use self::merge::Conflict;
 use crate::error::GitError;
 use crate::objects::{ToOid, object_id};
 use crate::repository::Repository;
@@ -234,6 +235,26 @@ impl Repository {
     /// # Errors
     /// [`GitError`] when history can't be read.
     pub fn merge_of(&self, base: &str, start: &str, tip: &str) -> Result<Option<String>, GitError> {
+        self.brought_by(base, Some(start), tip, Conflict::MayBeSolved)
+    }
+
+    /// Whether a commit of the base branch is a merge, a squash or a rebase of a branch's work up to
+    /// `tip`, without a conflict that somebody solved.
+    ///
+    /// # Errors
+    /// [`GitError`] when history can't be read.
+    pub fn is_merged_into(&self, base: &str, tip: &str) -> Result<bool, GitError> {
+        let by = self.brought_by(base, None, tip, Conflict::TellsApart)?;
+        Ok(by.is_some())
+    }
+
+    fn brought_by(
+        &self,
+        base: &str,
+        start: Option<&str>,
+        tip: &str,
+        conflict: Conflict,
+    ) -> Result<Option<String>, GitError> {
         let (Some(base), Some(tip)) = (self.find_base(base)?, parsed(tip)) else {
             return Ok(None);
         };
@@ -246,9 +267,9 @@ impl Repository {
         for oid in walk.take(DEPTH) {
             let oid = oid?;
             let is_it = if oid == tip {
-                tip.to_string() != start
+                start != Some(&*tip.to_string())
             } else {
-                oid != fork && self.brings(object_id(oid), object_id(tip))?
+                oid != fork && self.brings(object_id(oid), object_id(tip), conflict)?
             };
             if is_it {
                 return Ok(Some(oid.to_string()));
@@ -261,12 +282,17 @@ impl Repository {
     }
 
     /// Whether a commit of the base branch results from merging a branch, by any strategy.
-    fn brings(&self, commit: ObjectId, tip: ObjectId) -> Result<bool, GitError> {
+    fn brings(
+        &self,
+        commit: ObjectId,
+        tip: ObjectId,
+        conflict: Conflict,
+    ) -> Result<bool, GitError> {
         let tip = Some(tip);
         let is = |mismatch| Ok::<_, GitError>(if_known(mismatch)? == Some(None));
         Ok(is(self.not_a_merge(commit, tip))?
-            || is(self.not_a_squash(commit, tip))?
-            || is(self.not_a_rebase(commit, tip))?)
+            || is(self.other_than_squash(commit, tip, conflict))?
+            || is(self.other_than_rebase(commit, tip, conflict))?)
     }
 }
 

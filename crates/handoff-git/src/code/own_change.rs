@@ -239,23 +239,35 @@ impl CodeStore {
             let Some(tree) = self.merged(id(parent)?, tip, id(commit)?)? else {
                 return Ok(None);
             };
-            let mut command = self.alone("commit-tree");
-            command.args(["-m", "replayed", "-p", &tip.to_string(), &tree]);
-            tip = id(self.done(&mut command)?.trim())?;
+            tip = self.committed(&tree, tip)?;
         }
         self.tree(tip).map(Some)
     }
 
-    /// The tree of a clean merge of two commits with this merge base; `None` on a conflict.
+    /// Commits a tree, to be merged.
+    fn committed(&self, tree: &str, parent: ObjectId) -> Result<ObjectId, String> {
+        let mut command = self.alone("commit-tree");
+        command.args(["-m", "merged", "-p", &parent.to_string(), tree]);
+        let id = self.done(&mut command)?;
+        id.trim().parse().map_err(|error| format!("{error}"))
+    }
+
+    /// The tree of a clean merge of two commits with this merge base, an ancestor of `theirs`;
+    /// `None` on a conflict.
     fn merged(
         &self,
         ancestor: ObjectId,
         ours: ObjectId,
         theirs: ObjectId,
     ) -> Result<Option<String>, String> {
+        // Git 2.39 can't be told a merge base: give it one that it finds.
+        let ours = self.committed(&self.tree(ours)?, ancestor)?;
         let mut words = vec!["--write-tree".to_owned(), "--no-messages".to_owned()];
-        words.extend(["--name-only".to_owned(), format!("--merge-base={ancestor}")]);
-        words.extend([ours.to_string(), theirs.to_string()]);
+        words.extend([
+            "--name-only".to_owned(),
+            ours.to_string(),
+            theirs.to_string(),
+        ]);
         let ended = self.compared("merge-tree", &words)?;
         match ended.status.code() {
             Some(0) => {

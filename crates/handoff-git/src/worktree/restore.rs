@@ -153,6 +153,20 @@ impl Repository {
         linked.is_ok_and(|mut linked| linked.next().is_some())
     }
 
+    /// The command that sets a value of the configuration for this working tree alone.
+    pub fn setting_command(&self, setting: &str) -> String {
+        if !self.has_linked_worktrees() {
+            return format!("git config {setting}");
+        }
+        let is_on = self.config("extensions.worktreeConfig");
+        let first = if is_on.is_some_and(|is_on| is_on != "false") {
+            ""
+        } else {
+            "git config extensions.worktreeConfig true && "
+        };
+        format!("{first}git config --worktree {setting}")
+    }
+
     /// Whether git has a worktree registered at this path, even if its folder is gone.
     pub fn knows_worktree(&self, dir: &Path) -> bool {
         let Ok(dir) = real(dir) else {
@@ -288,6 +302,18 @@ pub struct NewWorktree {
 }
 
 impl NewWorktree {
+    /// Writes a file into its git directory.
+    ///
+    /// # Errors
+    /// [`RestoreError`] when it can't be written.
+    pub fn note(&self, name: &str, text: &str) -> Result<(), RestoreError> {
+        let file = self.git_dir.join(name);
+        fs::write(&file, text).map_err(|source| RestoreError::File {
+            shown: file.display().to_string(),
+            source,
+        })
+    }
+
     /// Unlocks the worktree, which is now complete.
     ///
     /// # Errors

@@ -2,10 +2,9 @@
 
 use handoff::base::Moment;
 use handoff::base::ids::{AgentName, IssueKey};
-use handoff::ledger::attention::of_folder;
+use handoff::ledger::attention::turn_in;
 use handoff::ledger::{LedgerError, Rules};
-use handoff::model::view::commands::take_up;
-use handoff::model::{EventArgs, IssueStatus, Update, View, turn};
+use handoff::model::{EventArgs, IssueStatus, Update};
 use handoff::protocol::{Event as Happens, EventRule};
 use serde_json::Map;
 
@@ -69,24 +68,10 @@ impl Work<'_, '_, '_> {
     pub(super) fn goes_on_with(&mut self) -> Result<(), LedgerError> {
         let tip = self.context.ledger.tip()?;
         let folder = tip.issue(&self.key)?;
-        let open = folder
-            .issue()?
-            .filter(|issue| issue.status == IssueStatus::Open && issue.paused.is_none());
-        let Some(issue) = open else {
-            return Ok(());
-        };
-        let protocol = self.rules.protocol();
         let now = Moment::from(self.context.session.clock.author());
-        let needed = of_folder(&folder, protocol, now)?.into_iter().next();
-        let next = needed.map(|one| one.next).or_else(|| {
-            let turn = turn(protocol, &issue, None, &[])?;
-            let open = issue
-                .open
-                .iter()
-                .find(|open| Some(&open.id) == turn.handoff.as_ref())?;
-            Some(take_up(open, &turn.agent))
-        });
-        self.carried.next = next;
+        let (_, next) = turn_in(&folder, self.rules.protocol(), now)?;
+        let next = next.filter(|next| !next.is_paused);
+        self.carried.next = next.and_then(|next| next.commands.into_iter().next());
         Ok(())
     }
 

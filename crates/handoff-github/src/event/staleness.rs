@@ -54,7 +54,6 @@ pub(super) fn said_last(issue: &Issue, is_it: impl Fn(&Annotation) -> bool) -> O
 }
 
 fn older(at: Moment, newest: Moment) -> String {
-    let (at, newest) = (at.rfc3339(), newest.rfc3339());
     format!("it is older than what is already noted: {at} is before {newest}")
 }
 

@@ -250,7 +250,7 @@ fn positions(
     }
 }
 
-/// The loops and, if steps were skipped, the routes with their counts.
+/// The loops, the rounds and, if steps were skipped, the routes with their counts.
 fn summary(
     graph: &Graph,
     columns: usize,
@@ -258,13 +258,13 @@ fn summary(
     paint: Paint<'_>,
     lines: &mut Vec<String>,
 ) {
-    if !graph.loops.is_empty() {
+    if !graph.loops.is_empty() || !graph.rounds.is_empty() {
         lines.push(String::new());
     }
     for around in graph.loops.iter().take(8) {
         let mut text = graph.loop_text(around);
-        let rounds = &around.rounds;
-        let spans: Vec<String> = rounds
+        let taken = &around.rounds;
+        let spans: Vec<String> = taken
             .iter()
             .take(4)
             .map(|(first, last)| {
@@ -275,13 +275,16 @@ fn summary(
                 }
             })
             .collect();
-        let more = if rounds.len() > 4 { ", …" } else { "" };
+        let more = if taken.len() > 4 { ", …" } else { "" };
         text += &format!(" ({}{more})", spans.join(", "));
         lines.extend(beneath("  ↻ ", &text, columns, 4));
     }
     let more = graph.loops.len().saturating_sub(8);
     if more > 0 {
-        lines.push(format!("  ↻ {} around", counted(more, "more way")));
+        lines.push(format!("  ↻ {}", counted(more, "other loop")));
+    }
+    for rounds in graph.round_texts() {
+        lines.extend(beneath("  ", &rounds, columns, 4));
     }
     if skipped {
         lines.push(String::new());

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
+use handoff_base::text::word;
 use handoff_base::{ObjectId, hint};
 
 /// The branch cannot be used as a ledger.
@@ -32,6 +33,13 @@ pub enum BranchError {
     /// A working tree has the ledger's branch checked out.
     #[error("branch {branch} is checked out at {}", path.display())]
     CheckedOut { branch: String, path: PathBuf },
+    /// The branch was set back to before a commit that this clone saw on it.
+    #[error("branch {branch} was set back to commit {}: this clone saw it at {}", tip.short(), seen.short())]
+    SetBack {
+        branch: String,
+        tip: ObjectId,
+        seen: ObjectId,
+    },
     /// The branch is a symbolic ref.
     #[error("branch {0} is a symbolic ref, which cannot be a ledger")]
     Symbolic(String),
@@ -70,9 +78,23 @@ impl Explained for BranchError {
                 "the next commit there would undo a step; free the branch: `git -C {} checkout --detach`",
                 path.display()
             )),
+            Self::SetBack { branch, tip, seen } => {
+                let back = brought_back(branch, *tip, *seen);
+                ErrorCode::LedgerDamaged.hint(format!("nothing was written; {back}"))
+            }
             Self::Symbolic(_) => {
                 ErrorCode::SymbolicBranch.hint("name the branch itself with --branch")
             }
         }
     }
+}
+
+/// How a branch that was set back gets its last commits again.
+pub(crate) fn brought_back(branch: &str, tip: ObjectId, seen: ObjectId) -> String {
+    // Unlike `git branch --force`, refused if the branch has moved since.
+    let name = format!("refs/heads/{branch}");
+    format!(
+        "`git update-ref {} {seen} {tip}` brings its later steps back, for `git handoff sync` to send; where it was meant to be, `git handoff verify --accept-rewritten`",
+        word(&name)
+    )
 }

@@ -30,7 +30,8 @@ pub enum ContractError {
     /// The contract is well formed, but the protocol has no such route.
     #[error("the protocol refuses the contract")]
     Route(Vec<Finding>),
-    /// The step was refused, so a gate of the protocol failed.
+    /// The step was refused, with what is to be told beside it: the gate of the protocol that failed, what
+    /// the repository contradicts.
     #[error("{refusal}")]
     Gate {
         refusal: Box<Refusal>,

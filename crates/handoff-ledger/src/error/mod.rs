@@ -11,6 +11,7 @@ mod upstream;
 mod write;
 
 pub use branch::BranchError;
+pub(crate) use branch::brought_back;
 pub use contract::ContractError;
 pub use damage::DamageError;
 pub use protocol::ProtocolError;

@@ -44,6 +44,12 @@ pub enum ProtocolError {
         name: String,
         findings: Vec<Finding>,
     },
+    /// Nothing could be sent in open issues because of the limits of a new version.
+    #[error("issues are open that protocol {name} would leave beyond its limits")]
+    PastLimits {
+        name: String,
+        findings: Vec<Finding>,
+    },
     /// A protocol checks less than the default one, without `--weaker`.
     #[error("protocol {name} is weaker than {}", if name == default { "its version in force".to_owned() } else { format!("{default}, the ledger's default") })]
     Weaker {
@@ -73,7 +79,7 @@ impl Explained for ProtocolError {
     fn explanation(&self) -> Explanation {
         match self {
             Self::Refused(findings) => ErrorCode::ProtocolRefused
-                .hint("fix it until `git handoff protocol check FOLDER` finds nothing")
+                .hint("each finding has its place, and what helps")
                 .findings(findings),
             Self::SameVersion { name, findings } => ErrorCode::ProtocolRefused
                 .hint(hint!(
@@ -101,6 +107,9 @@ impl Explained for ProtocolError {
             Self::CutOff { .. } => ErrorCode::Shallow.hint(DEEPEN),
             Self::Orphans { findings, .. } => ErrorCode::ProtocolOrphans
                 .hint("finish the open handoffs first, or keep what they need in the definition")
+                .findings(findings),
+            Self::PastLimits { findings, .. } => ErrorCode::ProtocolOrphans
+                .hint("nothing was written; raise the limits, or end these issues first; if it is meant: --past-limits")
                 .findings(findings),
             Self::Weaker { findings, .. } => ErrorCode::ProtocolWeaker
                 .hint("nothing was written; make it as strict, or say that it may be weaker: --weaker, which is recorded with your name")

@@ -120,7 +120,20 @@ impl Judge<'_> {
         let here = branch.and_then(|branch| self.repository.code(branch));
         let here = here.and_then(|code| code.commit.parse().ok());
         let there = branch.and_then(|branch| self.repository.on_origin(branch));
-        let tips: Vec<ObjectId> = here.into_iter().chain(there).collect();
+        let asked = self.ground.remote.as_ref().and_then(|remote| remote.branch);
+        let mut tips: Vec<ObjectId> = here.into_iter().chain(there).chain(asked).collect();
+        // Where the branch was when the sender got the work: this clone may only be behind.
+        if let Some(since) = self
+            .ground
+            .since
+            .filter(|since| self.repository.has(*since))
+        {
+            let mut is_next = !tips.is_empty();
+            for tip in &tips {
+                is_next = is_next && self.repository.has_commit(since, *tip)?;
+            }
+            tips.extend(is_next.then_some(since));
+        }
         let mut findings = Vec::new();
         for (at, text) in named {
             // If the branch is missing here, it must at least be a commit.

@@ -70,6 +70,8 @@ type Placed = (RawPath, Option<(Mode, ObjectId)>);
 struct Folder<'r> {
     repository: &'r Repository,
     entries: Vec<Placed>,
+    /// The paths of the snapshot.
+    paths: BTreeSet<RawPath>,
     files: u64,
     bytes: u64,
 }
@@ -96,8 +98,11 @@ impl Folder<'_> {
             stored: escape(&path),
         };
         self.place(path, file.mode, file.id);
-        self.files += 1;
-        self.bytes += file.bytes;
+        // What is staged of a file is no other file.
+        if self.paths.insert(file.path.clone()) {
+            self.files += 1;
+            self.bytes += file.bytes;
+        }
         kept
     }
 }
@@ -134,6 +139,7 @@ pub(super) fn keep(
     let mut folder = Folder {
         repository,
         entries: Vec::new(),
+        paths: BTreeSet::new(),
         files: 0,
         bytes: 0,
     };

@@ -201,6 +201,11 @@ pub struct Kept<'r> {
 }
 
 impl<'r> Kept<'r> {
+    /// The id of its tree.
+    pub(super) fn tree(&self) -> ObjectId {
+        self.tree.id()
+    }
+
     /// Opens the folder of a context.
     ///
     /// # Errors

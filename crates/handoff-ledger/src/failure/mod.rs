@@ -16,7 +16,7 @@ pub use keep::{Attached, CAPS, Keep, MOST_COMMITS};
 pub use kept_context::{
     Contents, Kept, PastFailure, Shown, failures, past_work, past_work_in_full,
 };
-pub use restore::{Place, RestoreFailure, Restored, restore, restore_attachments};
+pub use restore::{Place, RestoreFailure, Restored, restore, restore_attachments, restored_here};
 
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId};

@@ -1,5 +1,6 @@
 //! Restores unfinished work in a new worktree or on a new branch.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use handoff_base::codes::ErrorCode;
@@ -15,6 +16,9 @@ use super::kept_context::Kept;
 use super::name::unescape;
 use crate::error::LedgerError;
 use crate::session::author;
+
+/// The file in a worktree's git directory with the id of the kept work's tree that was restored in it.
+const RESTORED: &str = "handoff-restored";
 
 /// Why work was not restored.
 #[derive(Debug, thiserror::Error)]
@@ -196,8 +200,14 @@ pub fn restore(
         let message = unescape(&merge.message).unwrap_or_default();
         *again = repository.continue_merge(dir, &heads.unwrap_or_default(), &message)?;
     }
+    made.note(RESTORED, &kept.tree().to_string())?;
     made.finish()?;
     Ok(restored)
+}
+
+/// The id of the tree of kept work that was restored in this working tree.
+pub fn restored_here(repository: &Repository) -> Option<String> {
+    fs::read_to_string(repository.path().join(RESTORED)).ok()
 }
 
 /// Whether a path exists and is not an empty folder.

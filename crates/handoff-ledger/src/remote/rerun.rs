@@ -10,25 +10,25 @@ use handoff_contract::Input;
 use handoff_git::{Commit, Repository, Tree};
 use handoff_model::layout::DEFINITION;
 use handoff_model::{
-    Assignment, Request, Scar, Update, View, archived_before, layout, only_setting_changed,
-    trailers,
+    Assignment, Request, Update, View, archived_before, layout, only_setting_changed, trailers,
 };
 use handoff_protocol::Event;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::archive_step::{ArchiveStep, archive_step_of, step_changes};
 use crate::authority::WEAKER;
+use crate::default_protocol::new_default;
 use crate::error::{ContractError, LedgerError, RerunError, WriteError};
 use crate::failure::kept_for;
 use crate::halt::HaltChange;
 use crate::ledger::Ledger;
-use crate::protocol_store::PutMode;
-use crate::quarantine::{Quarantine, scar_of};
-use crate::recorded_step::{RecordedStep, Shared, StepReader, issues_of, shared_of};
+use crate::protocol_store::{Consent, PutMode};
+use crate::quarantine::Quarantine;
+use crate::recorded_step::{RecordedStep, StepReader};
 use crate::sending::Gathered;
-use crate::session::{Session, SetTime};
+use crate::session::{Session, SetTime, agent_of};
 use crate::snapshot::{Rules, Snapshot};
+use crate::step_kind::StepKind;
 
 /// A handoff whose id changed when its steps were repeated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -219,39 +219,41 @@ impl<'r> Rerun<'r> {
             Tree::new(self.repository, old),
             Tree::new(self.repository, commit.tree),
         );
-        let changes = step_changes(self.repository, old.id(), new.id())?;
-        if let Some(scar) = scar_of(self.repository, (old.id(), new.id()), &changes) {
-            let Scar {
-                by,
-                reason,
-                commit: stray,
-                ..
-            } = scar;
-            self.own_time(commit);
-            let request = Quarantine {
-                by,
-                reason,
-                commit: stray,
-                with_later: true,
-            };
-            return self.ledger.quarantine(&self.session, &request).map(drop);
-        }
-        if let Some(step) = archive_step_of(&changes) {
-            return self.of_archive(commit, step);
-        }
-        let touched: Vec<IssueKey> = issues_of(&changes).into_iter().collect();
-        match (&touched[..], shared_of(&changes)) {
-            ([key], _) => {
-                let states = self.reader.states(key, old, new)?;
+        let trees = (old.id(), new.id());
+        match StepKind::of(self.repository, trees)?.0 {
+            StepKind::Quarantine(scar) => {
+                self.own_time(commit);
+                let request = Quarantine {
+                    by: scar.by,
+                    reason: scar.reason,
+                    commit: scar.commit,
+                    with_later: true,
+                };
+                self.ledger.quarantine(&self.session, &request).map(drop)
+            }
+            // The same issues, except those that changed meanwhile.
+            StepKind::Archive(keys) => {
+                self.own_time(commit);
+                let before = archived_before(&commit.message).ok_or_else(|| no_step(commit))?;
+                let done = self.ledger.archive_together(&self.session, &keys, before);
+                done.map(drop)
+            }
+            // Unless that was done.
+            StepKind::Unarchive(key) => {
+                self.own_time(commit);
+                self.ledger.unarchive(&self.session, &key)
+            }
+            StepKind::Issue(key) => {
+                let states = self.reader.states(&key, old, new)?;
                 let states = states.ok_or_else(|| no_step(commit))?;
                 let recorded = states.recorded_step(&commit.message)?;
                 let recorded = recorded.map_err(ContractError::Invalid)?;
                 let at = recorded.step.at.with_timezone(commit.author.at.offset());
-                self.set_time(at, key)?;
-                self.of_issue(commit, key, recorded)
+                self.set_time(at, &key)?;
+                self.of_issue(commit, &key, recorded)
             }
-            ([], Some(Shared::Protocol(name))) => self.of_protocol(commit, (old, new), &name),
-            ([], Some(Shared::Document(protocol, name))) => {
+            StepKind::Protocol(name) => self.of_protocol(commit, (old, new), &name),
+            StepKind::Document(protocol, name) => {
                 let path = layout::document(&protocol, &name);
                 let bytes = new.file(&path)?.ok_or(LedgerError::missing(path))?;
                 let parsed = (commit.author.name.parse(), protocol.parse());
@@ -263,15 +265,25 @@ impl<'r> Rerun<'r> {
                     .put_document(&self.session, &agent, &protocol, &name, &bytes)
                     .map(drop)
             }
-            ([], Some(Shared::Manifest)) => {
+            StepKind::Manifest => {
                 let [before, after] =
                     [old, new].map(|tree| Snapshot::in_tree(self.repository, tree.id()));
-                let change = HaltChange::between(before?.manifest(), after?.manifest());
+                let (before, after) = (before?, after?);
+                if let Some(name) = new_default(before.manifest(), after.manifest()) {
+                    self.own_time(commit);
+                    self.session.agent = agent_of(&commit.author);
+                    let is_weaker = is_weaker(&commit.message);
+                    let done = self
+                        .ledger
+                        .use_protocol(&self.session, name.as_str(), is_weaker);
+                    return done.map(drop);
+                }
+                let change = HaltChange::between(before.manifest(), after.manifest());
                 let change = change.ok_or_else(|| no_step(commit))?;
                 self.own_time(commit);
                 self.ledger.halt(&self.session, &change).map(drop)
             }
-            _ => Err(no_step(commit)),
+            StepKind::Other => Err(no_step(commit)),
         }
     }
 
@@ -283,7 +295,8 @@ impl<'r> Rerun<'r> {
         name: &str,
     ) -> Result<(), LedgerError> {
         self.own_time(commit);
-        let is_weaker = trailers(&commit.message).iter().any(|(n, _)| *n == WEAKER);
+        self.session.agent = agent_of(&commit.author);
+        let is_weaker = is_weaker(&commit.message);
         let path = layout::protocol_file(name, DEFINITION);
         let [before, after] = [old.file(&path)?, new.file(&path)?];
         let set = before.zip(after).and_then(|(before, after)| {
@@ -300,24 +313,13 @@ impl<'r> Rerun<'r> {
         let files = Rules::read(self.repository, new, name)?.files()?;
         let known = self.ledger.tip()?.rules_id(name)?;
         let change = known.map_or(PutMode::Add, |_| PutMode::Update);
+        let consent = Consent {
+            weaker: is_weaker,
+            past_limits: true,
+        };
         self.ledger
-            .put_protocol(&self.session, &files, change, is_weaker)
+            .put_protocol(&self.session, &files, change, consent)
             .map(drop)
-    }
-
-    /// Archives the same issues again, except those that changed meanwhile; or restores the same
-    /// issue, unless that was done.
-    fn of_archive(&mut self, commit: &Commit, step: ArchiveStep) -> Result<(), LedgerError> {
-        self.own_time(commit);
-        match step {
-            ArchiveStep::Archive(keys) => {
-                let before = archived_before(&commit.message).ok_or_else(|| no_step(commit))?;
-                let done = self.ledger.archive_together(&self.session, &keys, before);
-                done.map(drop)
-            }
-            ArchiveStep::Unarchive(key) => self.ledger.unarchive(&self.session, &key),
-            ArchiveStep::Other => Err(no_step(commit)),
-        }
     }
 
     /// Sets the next step's time to this commit's.
@@ -441,4 +443,9 @@ impl<'r> Rerun<'r> {
 /// The failure for a commit that is not a ledger step, and cannot be repeated.
 fn no_step(commit: &Commit) -> LedgerError {
     RerunError::NoStep(commit.id).into()
+}
+
+/// Whether a recorded change of protocols says that it checks less.
+fn is_weaker(message: &str) -> bool {
+    trailers(message).iter().any(|(name, _)| *name == WEAKER)
 }

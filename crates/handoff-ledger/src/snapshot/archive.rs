@@ -15,7 +15,9 @@ impl<'r> Snapshot<'r> {
     /// An issue's folder in this tree; empty if the issue does not exist or is archived.
     pub(crate) fn folder(&self, key: &IssueKey) -> Result<IssueFolder<'r>, LedgerError> {
         self.ensure_issue(key)?;
-        IssueFolder::open(self.repository(), self.tree(), key)
+        let mut folder = IssueFolder::open(self.repository(), self.tree(), key)?;
+        folder.reader.clone_from(&self.reader);
+        Ok(folder)
     }
 
     /// An archived issue.

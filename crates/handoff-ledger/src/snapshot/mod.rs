@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use handoff_base::finding::{Finding, Severity};
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff_base::{Moment, ObjectFormat, ObjectId};
 use handoff_contract::Schema;
 use handoff_git::{
@@ -44,6 +44,8 @@ pub struct Snapshot<'r> {
     manifest: Manifest,
     recorded: Option<Moment>,
     known: KnownProtocols,
+    /// The worker for whom commands are printed, if it is known.
+    reader: Option<WorkerId>,
     /// The source of objects that this clone lacks.
     on_demand: Option<Rc<OnDemand>>,
     /// The archived issues whose folders were opened.
@@ -110,6 +112,7 @@ impl<'r> Snapshot<'r> {
             manifest,
             recorded: None,
             known: KnownProtocols::default(),
+            reader: None,
             on_demand: None,
             from_archive: RefCell::default(),
             paused: OnceCell::new(),
@@ -120,6 +123,12 @@ impl<'r> Snapshot<'r> {
     /// Shares a cache of protocols with other snapshots.
     pub(super) fn sharing(mut self, known: &KnownProtocols) -> Self {
         self.known = Rc::clone(known);
+        self
+    }
+
+    /// Reads for this worker.
+    pub(super) fn read_for(mut self, reader: Option<&WorkerId>) -> Self {
+        self.reader = reader.cloned();
         self
     }
 
@@ -220,7 +229,11 @@ impl<'r> Snapshot<'r> {
     }
 
     /// A file's bytes, if it exists.
-    pub(super) fn file(&self, path: &str) -> Result<Option<Rc<[u8]>>, LedgerError> {
+    ///
+    /// # Errors
+    /// [`LedgerError`] if it can't be read.
+    #[doc(hidden)]
+    pub fn file(&self, path: &str) -> Result<Option<Rc<[u8]>>, LedgerError> {
         Ok(self.tree.file(path)?)
     }
 
@@ -263,7 +276,11 @@ impl<'r> Snapshot<'r> {
 
     /// An issue in which one of these agents sent these bytes. Reads every issue's folder, also
     /// archived ones.
-    pub(super) fn sent_anywhere(
+    ///
+    /// # Errors
+    /// [`LedgerError`] if a folder or a record can't be read.
+    #[doc(hidden)]
+    pub fn sent_anywhere(
         &self,
         bytes: &[u8],
         senders: &[AgentName],
@@ -318,7 +335,8 @@ impl<'r> Snapshot<'r> {
             return Ok(folder);
         };
         self.ensure_here(std::slice::from_ref(&line))?;
-        let folder = IssueFolder::of_archived(self.repository, &line)?;
+        let mut folder = IssueFolder::of_archived(self.repository, &line)?;
+        folder.reader.clone_from(&self.reader);
         self.from_archive.borrow_mut().insert(key.clone(), line);
         Ok(folder)
     }
@@ -635,6 +653,35 @@ impl<'r> Snapshot<'r> {
         Ok(is_whole.then_some((keys, author)))
     }
 
+    /// The rules of a protocol when it last had this version, if it had.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if a commit or a definition can't be read.
+    pub(crate) fn rules_of(
+        &self,
+        protocol: &str,
+        version: &str,
+    ) -> Result<Option<Rules<'r>>, LedgerError> {
+        let path = layout::protocol_file(protocol, DEFINITION);
+        let mut newer = None;
+        for id in self.repository.first_parents(self.commit) {
+            let tree = Tree::new(self.repository, self.repository.commit(id?)?.tree);
+            let Some((_, id)) = tree.entry(&path)? else {
+                break;
+            };
+            if newer.replace(id) == Some(id) {
+                continue;
+            }
+            let blob = self.repository.blob(id)?;
+            let definition: serde_json::Value = serde_json::from_slice(&blob).unwrap_or_default();
+            if definition["version"] == version {
+                let rules = Rules::knowing(self.repository, tree, protocol, &self.known)?;
+                return Ok(Some(rules));
+            }
+        }
+        Ok(None)
+    }
+
     /// The name under which an agent receives handoffs.
     ///
     /// # Errors
@@ -766,6 +813,8 @@ pub struct IssueFolder<'r> {
     archived_in: Option<ObjectId>,
     listing: Listing,
     parsed: Option<Rc<Parsed>>,
+    /// The worker for whom commands are printed, if it is known.
+    reader: Option<WorkerId>,
 }
 
 /// A cache of parsed files that are likely to be needed again.
@@ -786,8 +835,24 @@ impl Parsed {
 }
 
 impl<'r> IssueFolder<'r> {
+    /// The issue, without a pause that is over: that stays on record until the next claim.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when it can't be read.
+    pub fn current_issue(&self) -> Result<Option<Issue>, LedgerError> {
+        let Some(mut issue) = self.issue()? else {
+            return Ok(None);
+        };
+        if let Some(paused) = &issue.paused
+            && !self.lasts(paused)?
+        {
+            issue.paused = None;
+        }
+        Ok(Some(issue))
+    }
+
     /// Whether a pause lasts: one until other issues end is over once they have.
-    pub(crate) fn lasts(&self, paused: &Paused) -> Result<bool, LedgerError> {
+    pub(super) fn lasts(&self, paused: &Paused) -> Result<bool, LedgerError> {
         let mut lasts = paused.after.is_empty();
         for before in &paused.after {
             lasts |= self.ended(before)? != Some(true);
@@ -818,6 +883,7 @@ impl<'r> IssueFolder<'r> {
             archived_in: None,
             listing,
             parsed: None,
+            reader: None,
         })
     }
 
@@ -848,6 +914,7 @@ impl<'r> IssueFolder<'r> {
             archived_in,
             listing,
             parsed: None,
+            reader: None,
         })
     }
 
@@ -949,6 +1016,10 @@ impl View<LedgerError> for IssueFolder<'_> {
     fn shared_record(&self, number: u32) -> Result<Option<Rc<Record>>, LedgerError> {
         let parsed = self.parsed.as_ref().map(|p| &p.records);
         self.stored(&layout::record_name(number), parsed)
+    }
+
+    fn reader(&self) -> Option<&WorkerId> {
+        self.reader.as_ref()
     }
 
     fn sent_before(&self, bytes: &[u8]) -> Result<Vec<u32>, LedgerError> {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::issues::{Encoded, Issues};
 
 /// The program whose notes are used: another version may use another format.
-const PROGRAM: &str = concat!("git-handoff ", env!("CARGO_PKG_VERSION"), " 16\n");
+const PROGRAM: &str = concat!("git-handoff ", env!("CARGO_PKG_VERSION"), " 17\n");
 
 /// The maximum size of a note, in bytes: about three million handoffs.
 const LARGEST: u64 = 1 << 30;

@@ -18,6 +18,7 @@ use handoff_protocol::{Event, Policy};
 use super::scope::{Audit, AuditScope, Parent, Part, unreadable};
 use crate::archive_step::{ArchiveStep, archive_step_of, derived, step_changes};
 use crate::authority::with_recorded_policies;
+use crate::default_protocol::{default_step, new_default};
 use crate::draft::Draft;
 use crate::error::{DamageError, LedgerError, WriteError};
 use crate::evidence::again;
@@ -30,6 +31,7 @@ use crate::quarantine::{quarantine_step, scar_of};
 use crate::recorded_step::{
     RecordedStep, Shared, States, StepReader, difference, issues_of, shared_of,
 };
+use crate::session::agent_of;
 use crate::signing::{Demand, judge};
 use crate::snapshot::{IssueFolder, Rules, SHAPE, Snapshot, archived_in};
 
@@ -376,11 +378,13 @@ impl<'r, 's> Auditor<'r, 's> {
                     .or(changes.first())
                     .map_or(definition, |c| c.path.clone());
                 let change = PutMode::of(&old, name)?;
+                let by = agent_of(candidate.author);
                 let decided = Rules::read(self.repository, new, name)
                     // A weaker one says so in its message, which is compared.
                     .and_then(|rules| {
                         let files = rules.files()?;
-                        protocol_step(&old, &files, change, (true, None), ProtocolScope::OnRecord)
+                        let by = (true, by.as_ref());
+                        protocol_step(&old, &files, change, by, ProtocolScope::OnRecord)
                     });
                 let as_recorded = |step: Draft| match candidate.message {
                     Some(recorded) => Draft {
@@ -406,12 +410,8 @@ impl<'r, 's> Auditor<'r, 's> {
             }
             Shared::Manifest => {
                 let after = Snapshot::in_tree(self.repository, candidate.tree)?;
-                let change = HaltChange::between(old.manifest(), after.manifest());
-                let own =
-                    |change: &HaltChange| to_second(change.at) == to_second(candidate.author.at);
-                let decided = change.filter(own).map(|change| halt_step(&old, &change));
-                let decided = decided.unwrap_or(Ok((None, ())));
-                (layout::MANIFEST.to_owned(), decided.map(|(step, ())| step))
+                let decided = self.of_manifest(candidate, (&old, &after));
+                (layout::MANIFEST.to_owned(), decided)
             }
         };
         match decided {
@@ -427,6 +427,26 @@ impl<'r, 's> Auditor<'r, 's> {
                 self.report(Finding::error(FindingCode::StepIllegal, path, text));
                 Ok(None)
             }
+        }
+    }
+
+    /// The step of a commit that changes the manifest.
+    fn of_manifest(
+        &self,
+        candidate: &Candidate<'_>,
+        (old, new): (&Snapshot<'_>, &Snapshot<'_>),
+    ) -> Result<Option<Draft>, LedgerError> {
+        if let Some(name) = new_default(old.manifest(), new.manifest()) {
+            let by = agent_of(candidate.author);
+            // A weaker one says so in its message, which is compared.
+            let (step, _) = default_step(old, name.as_str(), (true, by.as_ref()))?;
+            return Ok(step);
+        }
+        let change = HaltChange::between(old.manifest(), new.manifest());
+        let own = |change: &HaltChange| to_second(change.at) == to_second(candidate.author.at);
+        match change.filter(own) {
+            Some(change) => Ok(halt_step(old, &change)?.0),
+            None => Ok(None),
         }
     }
 

@@ -6,14 +6,13 @@ use std::thread;
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::IssueKey;
-use handoff_base::text::word;
 use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::Repository;
 use handoff_model::{Scar, trailers};
 
 use super::auditor::Auditor;
 use super::scope::{Audit, AuditScope};
-use crate::error::{LedgerError, WriteError};
+use crate::error::{LedgerError, WriteError, brought_back};
 use crate::ledger::Ledger;
 use crate::memory::{Audited, LOOK_BACK};
 use crate::quarantine::{Quarantine, quarantine_step};
@@ -289,20 +288,22 @@ impl Ledger<'_> {
             seen.short()
         );
         let mut before = self.repository().first_parents(seen).map_while(Result::ok);
-        let first = if before.any(|id| id == tip) {
-            // Unlike `git branch --force`, refused if the branch has moved since.
-            let name = format!("refs/heads/{}", self.branch());
-            format!(
-                "`git update-ref {} {seen} {tip}` brings them back, for `git handoff sync` to send",
-                word(&name)
-            )
+        let fix = if before.any(|id| id == tip) {
+            brought_back(self.branch(), tip, seen)
         } else {
-            "compare with another clone".to_owned()
+            "compare with another clone; where it was meant to be, `git handoff verify --accept-rewritten`".to_owned()
         };
-        let fix =
-            format!("{first}; where it was meant to be, `git handoff verify --accept-rewritten`");
         let finding = Finding::error(FindingCode::HistoryRewritten, "", text).fix(fix);
-        finding.in_commit(tip)
+        finding.in_commit(self.first_anew(tip, seen))
+    }
+
+    /// The first commit that was not there when this clone saw the branch; the tip if all were.
+    fn first_anew(&self, tip: ObjectId, seen: ObjectId) -> ObjectId {
+        let Ok(Some(common)) = self.repository().common_ancestor(tip, seen) else {
+            return tip;
+        };
+        let history = self.repository().first_parents(tip).map_while(Result::ok);
+        history.take_while(|id| *id != common).last().unwrap_or(tip)
     }
 
     /// The last commit of the branch that was written or found valid here, if the repository still

@@ -14,7 +14,7 @@ use handoff_model::{LeaseRefusal, Receipt, Refusal};
 use super::archive_step::unarchive_step;
 use super::draft::{Decided, Draft};
 use super::error::{LedgerError, WriteError};
-use super::ledger::{Ledger, back_off, in_turn};
+use super::ledger::{Ledger, in_turn};
 use super::order;
 use super::origin::{MADE_OFFLINE, SYNCED_FROM};
 use super::session::{Session, author};
@@ -86,6 +86,7 @@ impl<'r> Ledger<'r> {
     ) -> Result<(T, Option<ObjectId>), LedgerError> {
         let start = Instant::now();
         if !self.is_chained() {
+            self.ensure_not_set_back()?;
             self.notice_strays(session.now());
         }
         let mut attempts = 0;
@@ -183,7 +184,7 @@ impl<'r> Ledger<'r> {
             Err(PublishError::Moved) => Ok(None),
             Err(PublishError::Locked(path)) if late => Err(WriteError::Locked(path).into()),
             Err(PublishError::Locked(_)) => {
-                back_off(session, attempts);
+                session.back_off(attempts);
                 Ok(None)
             }
             Err(PublishError::Git(error)) => Err(error.into()),

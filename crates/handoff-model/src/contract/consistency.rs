@@ -68,6 +68,34 @@ impl Broken<'_> {
         terms.filter_map(Term::place).map(first_place)
     }
 
+    /// Whether it is broken whatever belongs at faulty places: they are in a list whose items the rule
+    /// counts. `faults` has the number of those of a term that count; none if the list itself is faulty.
+    pub(crate) fn is_certain(
+        &self,
+        contract: &Value,
+        faults: impl Fn(&str) -> Option<usize>,
+    ) -> bool {
+        let range = |term: &Term| {
+            let [value] = &term.own_values(contract)?[..] else {
+                return None;
+            };
+            let least: f64 = scalar(value)?.parse().ok()?;
+            let open = term.place().map_or(Some(0), &faults)?;
+            let open = u32::try_from(open).ok()?;
+            (open == 0 || term.is_count()).then(|| (least, least + f64::from(open)))
+        };
+        let [Some((least, most)), Some((other_least, other_most))] =
+            self.rule.compare.terms().map(range)
+        else {
+            return false;
+        };
+        match self.rule.compare {
+            Comparison::Same(..) => most < other_least || other_most < least,
+            Comparison::AtMost(..) => least > other_most,
+            _ => false,
+        }
+    }
+
     /// The facts that the rule compares.
     pub(crate) fn facts(&self) -> impl Iterator<Item = &str> {
         let terms = self.rule.compare.terms().into_iter();
@@ -175,11 +203,27 @@ impl<'t> Operand<'t> {
         })
     }
 
-    /// The operand's name in a finding.
+    /// The operand's name in a finding; for a constant, its value.
     fn called(&self) -> Cow<'_, str> {
         match self.term.subject() {
             Subject::Place(at) => format!("`{}`", at.trim_start_matches('/')).into(),
+            Subject::Fixed(_) => self.shown().into(),
             _ => self.known_as.as_str().into(),
+        }
+    }
+
+    fn is_fixed(&self) -> bool {
+        matches!(self.term.subject(), Subject::Fixed(_))
+    }
+
+    /// What its filters take of the value, in brackets.
+    fn part(&self) -> String {
+        let parts = self.term.to_string();
+        let part = parts.split('|').skip(1).collect::<Vec<_>>().join(", ");
+        match part.as_str() {
+            "" => String::new(),
+            "failing" | "vulnerable" => " (failures)".to_owned(),
+            part => format!(" ({part})"),
         }
     }
 
@@ -319,6 +363,7 @@ impl<V> Ground<'_, V> {
                 Some(event) => format!("as event {event} told"),
                 None => format!("as {} noted", note.by),
             };
+            // The day: contradictions are recorded so.
             operand.known_as += &format!(", {by} on {},", note.at.date_naive());
             return Ok(true);
         }
@@ -433,7 +478,19 @@ fn contradiction(
             let number = |operand: &Operand<'_>| operand.values.first()?.as_f64();
             let over = number(left)? > number(right)?;
             let (value, most) = (left.shown(), right.shown());
-            over.then(|| format!("{} is {value}, more than {} ({most})", called(), other()))
+            over.then(|| match (left.is_fixed(), right.is_fixed()) {
+                (true, _) => format!(
+                    "{}{} is {most}, and must be at least {value}",
+                    other(),
+                    right.part()
+                ),
+                (_, true) => format!(
+                    "{}{} is {value}, and must be at most {most}",
+                    called(),
+                    left.part()
+                ),
+                _ => format!("{} is {value}, more than {} ({most})", called(), other()),
+            })
         }
         Comparison::SubsetOf(..) => {
             let (items, of) = (items(left), items(right));
@@ -454,6 +511,9 @@ fn contradiction(
             let differs = (lasts - seconds).abs() >= unit;
             differs.then(|| {
                 let words = quoted(&words);
+                if right.is_fixed() {
+                    return format!("{} is {words}, and must be {seconds} s", called());
+                }
                 format!("{} is {words}, and {} {seconds} s", called(), other())
             })
         }
@@ -462,8 +522,9 @@ fn contradiction(
             let shared = items(left).into_iter().find(|item| of.contains(item));
             shared.map(|item| {
                 let item = quoted(&item);
-                match right.term.subject() {
-                    Subject::Fixed(_) => format!("{} is {item}", called()),
+                match (left.is_fixed(), right.is_fixed()) {
+                    (_, true) => format!("{} is {item}", called()),
+                    (true, _) => format!("{} is {item}", other()),
                     _ => format!("{} is {item}, which is {} too", called(), other()),
                 }
             })
@@ -478,20 +539,12 @@ fn first_place(place: &str) -> &str {
 
 /// The message for two values that should be equal.
 fn told(one: &Operand<'_>, other: &Operand<'_>) -> String {
-    let filtered = |operand: &Operand<'_>| {
-        let parts = operand.term.to_string();
-        let part = parts.split('|').skip(1).collect::<Vec<_>>().join(", ");
-        match part.as_str() {
-            "" => String::new(),
-            "failing" | "vulnerable" => " (failures)".to_owned(),
-            part => format!(" ({part})"),
-        }
-    };
-    let said = format!("{}{} is {}", one.called(), filtered(one), one.shown());
-    let (part, shown) = (filtered(other), other.shown());
-    match other.term.subject() {
-        Subject::Fixed(_) => format!("{said}, and must be {shown} here"),
-        _ => format!("{said}, and {}{part} is {shown}", other.called()),
+    let said = format!("{}{} is {}", one.called(), one.part(), one.shown());
+    let (part, shown) = (other.part(), other.shown());
+    if other.is_fixed() {
+        format!("{said}, and must be {shown} here")
+    } else {
+        format!("{said}, and {}{part} is {shown}", other.called())
     }
 }
 
@@ -519,6 +572,11 @@ fn not_there(
     strange.peek()?;
     let strange = listed(strange);
     let (called, other, has) = (of.called(), in_.called(), in_.shown());
+    if of.is_fixed() {
+        return Some(format!("{other} is {has}, and must have {strange}"));
+    } else if in_.is_fixed() {
+        return Some(format!("{called} has {strange}, and must have only {has}"));
+    }
     Some(format!(
         "{called} has {strange}, which {other} does not have ({has})"
     ))

@@ -14,6 +14,7 @@ use handoff_protocol::{
 use serde_json::Value;
 
 use crate::contract::consistency::{self, Broken};
+use crate::contract::evidence::branch_at;
 use crate::contract::wrapper::wrapped_wrong;
 use crate::contract::{Contract, Opened, Schemas, semantic};
 use crate::record::{Contradiction, ImportSource};
@@ -31,6 +32,9 @@ pub struct Review {
     pub kind: Option<String>,
     /// The contract, if there are no errors and its issue is known.
     pub contract: Option<Contract>,
+    /// The contract as far as it can be read, if its type, parties and issue are known and there are
+    /// errors.
+    pub draft: Option<Contract>,
     /// The issue that it would open if it names none.
     pub new_issue: Option<IssueKey>,
     /// Whether `new_issue` comes from the contract, rather than being fixed by the protocol.
@@ -78,6 +82,7 @@ impl Review {
             findings,
             kind: None,
             contract: None,
+            draft: None,
             new_issue: None,
             names_session: false,
             no_route: false,
@@ -198,7 +203,7 @@ pub fn review_imported<S: Schemas>(
     found.extend(unfinished(protocol, kind, &value));
     let own = consistency::own(protocol, kind, &value);
     let root = opened.root.as_deref();
-    found.extend(at_sound_places(&own, &findings, root));
+    found.extend(at_sound_places(&own, &value, &findings, root));
     if let Some(to) = resolved.as_ref().and_then(|resolved| resolved.to.as_ref()) {
         found.extend(closes_badly(protocol, kind, to, &value));
     }
@@ -213,17 +218,18 @@ pub fn review_imported<S: Schemas>(
     semantic::gates(protocol, &mut findings);
     place_all(&mut findings, source, schema.shape(), wrapper);
     let is_valid = !findings.iter().any(Finding::is_error);
-    let parts = resolved.zip(issue).filter(|_| is_valid);
-    let contract = parts.map(|(resolved, issue)| Contract {
+    let read = resolved.zip(issue).map(|(resolved, issue)| Contract {
         imported,
         contradictions: own.into_iter().map(Contradiction::from).collect(),
         ..Contract::read(protocol, input, source.format(), resolved, issue, value)
     });
+    let (contract, draft) = if is_valid { (read, None) } else { (None, read) };
     by_place(&mut findings);
     Ok(Review {
         findings,
         kind: Some(kind.name.clone()),
         contract,
+        draft,
         new_issue,
         names_session: new_at.is_some_and(|at| at.starts_with('/')),
         no_route: false,
@@ -258,8 +264,13 @@ fn by_place(findings: &mut [Finding]) {
     findings.sort_by_cached_key(by);
 }
 
-/// The contradictions of a contract, except at places with other faults.
-fn at_sound_places(own: &[Broken<'_>], findings: &[Finding], root: Option<&str>) -> Vec<Finding> {
+/// The contradictions of a contract that other faults can't explain.
+fn at_sound_places(
+    own: &[Broken<'_>],
+    value: &Value,
+    findings: &[Finding],
+    root: Option<&str>,
+) -> Vec<Finding> {
     let faults = findings.iter().filter(|finding| finding.is_error());
     let inside = |path: &'_ str| {
         let path = path.strip_prefix('/')?.strip_prefix(root?)?;
@@ -268,17 +279,112 @@ fn at_sound_places(own: &[Broken<'_>], findings: &[Finding], root: Option<&str>)
     let faulty: Vec<String> = faults
         .map(|fault| inside(&fault.path).unwrap_or_else(|| fault.path.clone()))
         .collect();
-    let is_sound = |place: &str| {
-        let within = |outer: &str, inner: &str| {
-            let rest = inner.strip_prefix(outer);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    let is_sound = |place: &str| !faulty.iter().any(|at| meet(place, at));
+    // The faulty items of a list, or members of its items, as a term names them.
+    let in_list = |place: &str| {
+        let Some((list, member)) = place.split_once("/*") else {
+            return is_sound(place).then_some(0);
         };
-        !faulty
-            .iter()
-            .any(|at| within(place, at) || within(at, place))
+        let member = member.trim_start_matches('/');
+        let is_open = |at: &&str| match at.trim_start_matches('/').rsplit_once('/') {
+            None => true,
+            Some((_, last)) => last.trim_start_matches('@') == member,
+        };
+        let below = faulty.iter().filter_map(|at| at.strip_prefix(list));
+        let is_whole = |at: &String| is_within(at, list);
+        (!faulty.iter().any(is_whole)).then(|| below.filter(is_open).count())
     };
-    let sound = own.iter().filter(|broken| broken.places().all(is_sound));
-    sound.map(|broken| broken.finding.clone()).collect()
+    let told = own
+        .iter()
+        .filter(|broken| broken.places().all(is_sound) || broken.is_certain(value, in_list));
+    told.map(|broken| broken.finding.clone()).collect()
+}
+
+/// Whether a place is another one, or in it.
+fn is_within(outer: &str, inner: &str) -> bool {
+    let rest = inner.strip_prefix(outer);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Whether two places are one, or one is in the other.
+fn meet(one: &str, other: &str) -> bool {
+    is_within(one, other) || is_within(other, one)
+}
+
+/// Whether a place has a fault, is in one that has, or has one in it.
+fn is_faulty(place: &str, findings: &[Finding]) -> bool {
+    let mut faults = findings.iter().filter(|finding| finding.is_error());
+    !place.is_empty() && faults.any(|f| !f.path.is_empty() && meet(place, &f.path))
+}
+
+/// Adds what a later layer found, except at places that have faults, and what was found already.
+pub fn add_later(findings: &mut Vec<Finding>, mut later: Vec<Finding>) {
+    let is_told = |finding: &Finding, findings: &[Finding]| {
+        let mut told = findings.iter();
+        told.any(|one| one.code == finding.code && one.message == finding.message)
+    };
+    later.retain(|finding| !is_faulty(&finding.path, findings) && !is_told(finding, findings));
+    findings.append(&mut later);
+    by_place(findings);
+    findings.sort_by_key(|finding| finding.code == FindingCode::StepRefused);
+}
+
+/// Which later layers have what they need of a document with faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Soundness {
+    /// What decides whether it may be sent now: its id, issue, status, priority and failure.
+    pub step: bool,
+    /// What names its code: the branch, the base and the reviewed commit.
+    pub code: bool,
+}
+
+impl Soundness {
+    /// Nothing is sound: the document can't be read, or its type is unknown.
+    pub const NONE: Self = Self {
+        step: false,
+        code: false,
+    };
+
+    /// Finds what is sound in a document of this type with these findings.
+    ///
+    /// # Errors
+    /// If its schema is not available.
+    pub fn of<S: Schemas>(
+        protocol: &Protocol,
+        schemas: &S,
+        kind: &ContractType,
+        input: &Input<'_>,
+        findings: &[Finding],
+    ) -> Result<Self, S::Error> {
+        let is_sound = |places: Vec<Option<&str>>| {
+            let found = places
+                .into_iter()
+                .flatten()
+                .filter(|at| at.starts_with('/'));
+            // The code does not matter.
+            let found = found.map(|at| Finding::error(FindingCode::FieldMissing, at, ""));
+            let found = placed(protocol, schemas, kind, input, found.collect())?;
+            Ok(!found.iter().any(|at| is_faulty(&at.path, findings)))
+        };
+        let (reviews, failure) = (kind.reviews.as_ref(), kind.failure.as_ref());
+        Ok(Self {
+            step: is_sound(vec![
+                protocol.field(kind, |f| &f.id),
+                protocol.field(kind, |f| &f.issue),
+                protocol.field(kind, |f| &f.status),
+                protocol.field(kind, |f| &f.priority),
+                failure.map(|failure| failure.code.as_str()),
+                failure.and_then(|failure| failure.recoverable.as_deref()),
+            ])?,
+            code: is_sound(vec![
+                branch_at(protocol, kind),
+                kind.claims
+                    .as_ref()
+                    .and_then(|claims| claims.base.as_deref()),
+                reviews.and_then(|reviews| reviews.commit.as_deref()),
+            ])?,
+        })
+    }
 }
 
 /// Removes the findings about members that the import profile makes optional, and records these
@@ -543,16 +649,21 @@ fn closes_badly(
     Some(finding.fix("send it to the agent that decides what follows, or fail or block what you hold: git handoff fail, git handoff block"))
 }
 
+/// Whether a status word in a contract of this type says that its sender is still working. In a
+/// request, it says that of the receiver.
+pub(crate) fn still_at_work(protocol: &Protocol, kind: &ContractType, word: &str) -> bool {
+    let is_request = protocol.definition().style() == Style::Call && kind.travels();
+    let state = protocol.definition().words.status.get(word);
+    !is_request && matches!(state, Some(State::Pending | State::InProgress))
+}
+
 /// Reports a status that says that the sender is still working or, in a request, that its receiver
 /// already is.
 fn unfinished(protocol: &Protocol, kind: &ContractType, value: &Value) -> Option<Finding> {
     let at = protocol.field(kind, |f| &f.status)?;
     let word = scalar(lookup(value, at)?)?;
-    let state = *protocol.definition().words.status.get(&word)?;
-    if !matches!(state, State::Pending | State::InProgress) {
-        return None;
-    }
-    if protocol.definition().style() == Style::Call && kind.travels() {
+    if !still_at_work(protocol, kind, &word) {
+        let state = *protocol.definition().words.status.get(&word)?;
         let text = format!("status `{word}` says that the receiver is at work already");
         let finding = Finding::warning(FindingCode::StatusClaimed, at, text);
         let fix = "send it as it is: it waits until its receiver claims it";

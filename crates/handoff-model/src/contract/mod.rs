@@ -16,6 +16,7 @@ pub mod semantic;
 mod wrapper;
 
 pub use content::Contract;
+pub(crate) use intake::still_at_work;
 pub use intake::{Review, first_match, review, review_imported};
 pub use recognition::is_contract_of;
 pub use schemas::Schemas;

@@ -1,9 +1,13 @@
 //! Who decides about a handoff, and whether it is with that agent.
 
-use handoff_base::ids::AgentName;
+use handoff_base::Moment;
+use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::text::word;
 use handoff_protocol::{AgentKind, Protocol, State};
 
-use crate::record::Record;
+use super::decides;
+use crate::record::{Issue, Question, Record};
+use crate::refusal::LeaseRefusal;
 
 /// The agent that decides about a sender's handoffs: the orchestrator, or else the sender.
 pub fn decider<'a>(protocol: &'a Protocol, sender: &'a AgentName) -> &'a AgentName {
@@ -19,6 +23,71 @@ pub fn person(protocol: &Protocol) -> Option<&AgentName> {
     let rule = rules.find(|rule| rule.when.state == Some(State::Dead));
     let named = rule.and_then(|rule| rule.to.as_ref());
     named.or_else(|| protocol.definition().people().next())
+}
+
+/// The command by which a person, or who decides if there is none, corrects what is known of an
+/// issue.
+pub fn note_fact(protocol: &Protocol, issue: &IssueKey, fact: &str) -> String {
+    let by = person(protocol).or(protocol.lead());
+    let by = by.map_or_else(|| "PERSON".to_owned(), ToString::to_string);
+    let fact = word(&format!("{fact}=VALUE")).into_owned();
+    format!("git handoff annotate {issue} --as {by} --fact {fact} --note WHY")
+}
+
+/// The command that answers a blocked handoff: with a value for each key, or with a text.
+pub fn answer(record: &Record, by: &AgentName) -> String {
+    answer_keys(&record.id, &needed(record.questions()), by)
+}
+
+/// The keys of the questions that need an answer.
+pub(crate) fn needed(questions: &[Question]) -> Vec<String> {
+    let needed = questions.iter().filter(|question| !question.optional);
+    needed.map(|question| question.key.clone()).collect()
+}
+
+/// The command that answers a blocked handoff in which these keys are asked for.
+pub(crate) fn answer_keys(id: &HandoffId, needed: &[String], by: &AgentName) -> String {
+    // Other keys could be taken for an option or for prose.
+    let plain_key = |key: &str| {
+        let simple = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+        !key.is_empty() && !key.starts_with('-') && key.chars().all(simple)
+    };
+    let arguments = match needed {
+        [] => "ANSWER".to_owned(),
+        needed if needed.iter().all(|key| plain_key(key)) => {
+            let pairs: Vec<String> = needed
+                .iter()
+                .map(|key| word(&format!("{key}=VALUE")).into_owned())
+                .collect();
+            pairs.join(" ")
+        }
+        _ => "answers.json".to_owned(),
+    };
+    format!("git handoff answer {id} {arguments} --as {by}")
+}
+
+/// The refusal of an agent that is not working on its handoff.
+pub(crate) fn not_working(
+    (protocol, issue): (&Protocol, &Issue),
+    record: &Record,
+    agent: &AgentName,
+    at: Moment,
+) -> LeaseRefusal {
+    let (id, agent) = (record.id.clone(), agent.clone());
+    let answer = || answer(record, &decides(protocol, issue, record));
+    match record.state {
+        State::Pending => LeaseRefusal::NotClaimed {
+            id,
+            agent,
+            from: record.waits_until(at),
+        },
+        state => LeaseRefusal::NotWorking {
+            id,
+            agent,
+            state,
+            answer: (state == State::Blocked).then(answer),
+        },
+    }
 }
 
 /// Whether an agent is a person, or stands in for one in a protocol without any.

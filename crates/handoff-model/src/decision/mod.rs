@@ -19,12 +19,18 @@ use crate::record::{Issue, Record};
 use crate::step::Receipt;
 
 pub use advice::{Advice, Choice};
-pub use authority::{acts_as_person, decider, person};
-pub(crate) use authority::{is_for_decider, is_to_decide, standing_status};
+pub use authority::{acts_as_person, answer, decider, note_fact, person};
+pub(crate) use authority::{
+    answer_keys, is_for_decider, is_to_decide, needed, not_working, standing_status,
+};
 use circumstances::Case;
 pub use due::Decider;
-pub(crate) use due::{due, may_be_due};
-pub use requirement::{Answered, JudgedCode, Remedy, Said, disapproval, required, said_by_worker};
+pub(crate) use due::{after_overruled, due, may_be_due};
+pub use requirement::{
+    Answered, JudgedCode, Remedy, Said, approve_command, disapproval, kept_apart, required,
+    said_by_worker, send_again, sent_in_vain,
+};
+pub(crate) use requirement::{Objection, disapproved};
 
 /// A handoff's state at a moment, even if an expiry is not recorded yet: then it has failed or,
 /// without retries left, is dead.
@@ -119,6 +125,8 @@ impl Receipt {
         self.onward = protocol.onward(to.as_str(), Some((from, contract_type.as_str())));
         let again = protocol.named_type(from.as_str(), to.as_str(), contract_type);
         self.again = again.map(str::to_owned);
+        self.approval = after_overruled(protocol, &self.issue, &self.record);
+        self.approves_merge = protocol.definition().approves_merge(contract_type);
         let mut kinds = protocol.definition().contracts.iter();
         let spent = |name| self.issue.attempts_spent(protocol, name);
         // If an answer reported the failure, the protocol's rules decide, which may demand

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 
-use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::ids::{AgentName, HandoffId, IssueKey, WorkerId};
 use handoff_base::text::quoted;
 use handoff_base::{Code, Moment, short_id};
 use handoff_protocol::{COMPLETED, Identity, Outcome, PERSON, Protocol, Requirement, State};
@@ -42,8 +42,10 @@ pub enum Remedy {
     Approve(HandoffId, Option<AgentName>),
     /// Approve this handoff again as this person, for the commit in question.
     ApproveCode(HandoffId, AgentName),
-    /// Leave it to another person.
-    Another,
+    /// Leave the approval of this handoff to another person.
+    Another(HandoffId),
+    /// Have another one send this handoff's contract again.
+    Again(HandoffId),
 }
 
 /// The code that is judged, for which requirements must be met.
@@ -138,6 +140,7 @@ pub fn required<E>(
             && let Some(one) = not_apart(view, requirement, shown, record.id.number(), &sender)?
         {
             (met, why) = (false, one);
+            remedy = Remedy::Again(record.id.clone());
         }
         found.push(Answered {
             requirement: name.clone(),
@@ -164,11 +167,31 @@ pub struct Objection {
 
 impl fmt::Display for Objection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        write!(f, "{} {}", self.id, self.why())
     }
 }
 
 impl Objection {
+    /// What was said, by whom: `disapproved at 1a2b3c4d5e by maintainer: "untested"`.
+    pub(crate) fn why(&self) -> String {
+        self.text.clone()
+    }
+
+    /// It, about a handoff of the same code.
+    pub fn of_same_code(&self) -> String {
+        let same = match &self.code {
+            Some(_) => "; the code is the same",
+            None => "",
+        };
+        format!("{self}{same}")
+    }
+
+    /// The command by which its person takes up an issue that ended with this code.
+    pub(crate) fn reopen(&self) -> String {
+        let (issue, by) = (self.id.issue(), &self.by);
+        format!("git handoff reopen {issue} --as {by} --reason WHY")
+    }
+
     fn new(
         of: (&HandoffId, &AgentName),
         at: Moment,
@@ -179,7 +202,7 @@ impl Objection {
         let why = Some(why).filter(|why| !why.is_empty());
         let why = why.map_or_else(String::new, |why| format!(": {}", quoted(why)));
         Self {
-            text: format!("{id} {done} by {by}{why}"),
+            text: format!("{done} by {by}{why}"),
             code: code.cloned(),
             id: id.clone(),
             by: by.clone(),
@@ -242,7 +265,7 @@ fn objections<E>(
             && record.code.is_some()
         {
             let at = record.code.as_ref().map(|code| short_id(&code.commit));
-            let no = format!("rejected at {}", at.unwrap_or_default());
+            let no = format!("({kind}) was rejected at {}", at.unwrap_or_default());
             let why = last.reason.as_deref().unwrap_or_default();
             let of = (&record.id, &last.by);
             found.push(Objection::new(of, last.at, (no, why), record.code.as_ref()));
@@ -301,6 +324,54 @@ pub fn disapproval<E>(
         };
         if counts && is_of_it && protocol.is_person(one.by.as_str()) {
             return Ok(Some(one));
+        }
+    }
+    Ok(None)
+}
+
+/// A person's objection to the code that an open handoff hands in again, if a merge takes that into
+/// account.
+///
+/// # Errors
+/// If a record can't be read.
+pub(crate) fn handed_in_again<E>(
+    view: &impl View<E>,
+    protocol: &Protocol,
+    record: &Record,
+) -> Result<Option<Objection>, E> {
+    let kind = protocol.contract_type(&record.contract_type);
+    if record.code.is_none() || kind.is_none_or(|kind| kind.raises.is_some()) {
+        return Ok(None);
+    }
+    let requirements = protocol.definition().requirements.values();
+    for requirement in requirements.filter(|one| one.merge) {
+        let hands_in = requirement.undone_by.contains(&record.contract_type);
+        if hands_in && let Some(one) = disapproval(view, protocol, requirement, record, None)? {
+            return Ok(Some(one));
+        }
+    }
+    Ok(None)
+}
+
+/// A person's objection to the code with which an issue ended, if a merge takes that into account.
+///
+/// # Errors
+/// If a record can't be read.
+pub(crate) fn disapproved<E>(
+    view: &impl View<E>,
+    protocol: &Protocol,
+    issue: &Issue,
+) -> Result<Option<Objection>, E> {
+    for number in (1..=issue.handoffs).rev() {
+        let Some(record) = view.record(number)?.filter(|one| !one.is_turned_down()) else {
+            continue;
+        };
+        let requirements = protocol.definition().requirements.values();
+        for requirement in requirements.filter(|one| one.merge) {
+            let shows = requirement.shown_by.contains(&record.contract_type);
+            if shows && let Some(one) = disapproval(view, protocol, requirement, &record, None)? {
+                return Ok(Some(one));
+            }
         }
     }
     Ok(None)
@@ -398,10 +469,10 @@ fn objection<E>(
             let end = person
                 .or_else(|| self::person(protocol))
                 .map_or_else(String::new, |person| {
-                    format!(", or a person: `git handoff approve {approval} --as {person}`")
+                    format!(", or a person's: `git handoff approve {approval} --as {person}`")
                 });
             return Ok(Some(format!(
-                "{id} by {by} objects, and {approval} approves the same code, commit {short}: other code that is approved ends that, {by}'s own approval{end}"
+                "{by} objects with {id} to commit {short}, which {approval} approves; the objection ends by the approval of other code, by {by}'s own approval{end}"
             )));
         }
     }
@@ -491,19 +562,119 @@ pub(super) fn lacks_approval<E>(
             Err(Stop::Refused(_)) => continue,
         };
         let is_due = match &answered.remedy {
-            Remedy::Approve(id, None) => id == &record.id,
+            Remedy::Approve(id, None) | Remedy::Another(id) => id == &record.id,
             // A disapproval recorded with an earlier handoff is about earlier work.
             Remedy::Approve(id, Some(_)) => id == &record.id && answered.by.as_ref() != Some(id),
-            Remedy::Another => true,
-            Remedy::None | Remedy::ApproveCode(..) => false,
+            Remedy::None | Remedy::ApproveCode(..) | Remedy::Again(_) => false,
         };
         if is_due && !answered.met {
-            let named = requirement.approved_by.iter().find(|one| *one != PERSON);
-            let named = named.and_then(|one| one.parse().ok());
-            return Ok(named.or_else(|| person(protocol).cloned()));
+            return Ok(approver(protocol, requirement));
         }
     }
     Ok(None)
+}
+
+/// Who is asked for an approval: the agent that the requirement names, else a person.
+fn approver(protocol: &Protocol, requirement: &Requirement) -> Option<AgentName> {
+    let named = requirement.approved_by.iter().find(|one| *one != PERSON);
+    let named = named.and_then(|one| one.parse().ok());
+    named.or_else(|| person(protocol).cloned())
+}
+
+/// The requirement for which an approval by this worker does not count, and the handoff that the
+/// worker sent.
+///
+/// # Errors
+/// If a record can't be read.
+pub fn kept_apart<E>(
+    view: &impl View<E>,
+    protocol: &Protocol,
+    worker: &WorkerId,
+) -> Result<Option<(String, HandoffId)>, E> {
+    let asked = protocol.definition().requirements.iter();
+    let apart = |one: &Requirement| !one.approved_by.is_empty() && one.apart_by == Identity::Worker;
+    let asked: Vec<_> = asked.filter(|(_, one)| apart(one)).collect();
+    let handoffs = match view.shared_issue()? {
+        Some(issue) if !asked.is_empty() => issue.handoffs,
+        _ => 0,
+    };
+    for number in 1..=handoffs {
+        let record = view.shared_record(number)?;
+        let sent = record.filter(|record| {
+            let sent = record.transitions.first();
+            sent.is_some_and(|sent| sent.worker.as_ref() == Some(worker))
+        });
+        let Some(record) = sent else { continue };
+        let of_kind = |one: &Requirement| one.apart_from.contains(&record.contract_type);
+        if let Some((name, _)) = asked.iter().find(|(_, one)| of_kind(one)) {
+            return Ok(Some(((*name).clone(), record.id.clone())));
+        }
+    }
+    Ok(None)
+}
+
+/// The requirement of a merge that a contract does not meet because of the worker that sends it, and
+/// why.
+///
+/// # Errors
+/// If a record can't be read.
+pub fn sent_in_vain<E>(
+    view: &impl View<E>,
+    protocol: &Protocol,
+    sent: &Record,
+) -> Result<Option<(String, String)>, E> {
+    let asked = protocol.definition().requirements.iter();
+    let asked = asked.filter(|(_, one)| {
+        let is_shown = one.approved_by.is_empty() && one.shown_by.contains(&sent.contract_type);
+        one.merge && is_shown && one.apart_by == Identity::Worker
+    });
+    for (name, requirement) in asked {
+        let shown = Said::Contract(sent);
+        match not_apart(view, requirement, shown, sent.id.number(), said_by_worker) {
+            Ok(None) | Err(Stop::Refused(_)) => {}
+            Ok(Some(why)) => return Ok(Some((name.clone(), why))),
+            Err(Stop::Unreadable(error)) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// How another one sends a contract again that does not meet a requirement: what ends the handoff
+/// first, and the command.
+pub fn send_again(record: &Record, by: Identity) -> Option<String> {
+    let (id, from, key) = (&record.id, &record.from, record.id.issue());
+    let to = record.intended.as_ref().unwrap_or(&record.to);
+    let end = match record.state {
+        State::Pending => format!("git handoff reject {id} --as {} --reason WHY", record.to),
+        state if !state.is_terminal() => {
+            format!("git handoff cancel {id} --as {from} --reason WHY")
+        }
+        _ => return None,
+    };
+    let other = match by {
+        Identity::Worker => " --worker NAME",
+        Identity::Committer | Identity::Key => "",
+    };
+    Some(format!(
+        "`{end}`; then another {} sends it again: `git handoff send --issue {key} --to {to} --as {from}{other}`",
+        by.as_str()
+    ))
+}
+
+/// The command by which a person approves a handoff: as another worker, if the reader's approval
+/// would not count.
+///
+/// # Errors
+/// If a record can't be read.
+pub fn approve_command<E>(
+    view: &impl View<E>,
+    protocol: &Protocol,
+    (id, by): (&HandoffId, &str),
+) -> Result<String, E> {
+    let apart = view.reader().map(|own| kept_apart(view, protocol, own));
+    let is_apart = apart.transpose()?.flatten().is_some();
+    let worker = if is_apart { " --worker NAME" } else { "" };
+    Ok(format!("git handoff approve {id} --as {by}{worker}"))
 }
 
 /// The worker that sent a contract or recorded an approval, if it is known.
@@ -572,7 +743,7 @@ fn approved<E>(
     let mut against = objections.map_err(Stop::Unreadable)?.into_iter().rev();
     if let Some(one) = against.find(|one| counts(&one.by)) {
         let remedy = approve(Some(&one.by));
-        return Ok(answer(false, Some(&one.id), one.text, remedy));
+        return Ok(answer(false, Some(&one.id), one.to_string(), remedy));
     }
     let mut unmet = None;
     for (id, note, approval) in newest.into_values() {
@@ -583,7 +754,8 @@ fn approved<E>(
         let apart = not_apart(view, requirement, approval, issue.handoffs + 1, sender)?;
         match apart {
             Some(why) => {
-                unmet.get_or_insert((Some(id), why, Remedy::Another));
+                let newest = shown.as_ref().unwrap_or(id).clone();
+                unmet.get_or_insert((Some(id), why, Remedy::Another(newest)));
             }
             None if is_right => return Ok(answer(true, Some(id), why, Remedy::None)),
             None => {
@@ -596,13 +768,11 @@ fn approved<E>(
         return Ok(answer(false, by, why, remedy));
     }
     let why = match &shown {
-        Some(_) => undone.map_or_else(
-            || "nobody approved it yet".to_owned(),
-            |undone| {
-                let (id, kind) = (undone.id, undone.contract_type);
-                format!("nobody approved it since {id} ({kind}) was sent")
-            },
-        ),
+        Some(id) => {
+            let who = approver(protocol, requirement);
+            let who = who.map_or_else(|| "a person".to_owned(), |who| who.to_string());
+            format!("nobody has approved {id} yet; it waits for {who}")
+        }
         None => nothing_to_approve(view, requirement, issue.handoffs, undone.is_some())?,
     };
     Ok(answer(false, None, why, approve(None)))
@@ -643,7 +813,14 @@ fn nobody_sent<E>(view: &impl View<E>, handoffs: u32, types: &[String]) -> Resul
             return Ok(format!("{} ({}) {end}", record.id, record.contract_type));
         }
     }
-    Ok(format!("nobody sent {}", types.join(" or ")))
+    let newest = view.record(handoffs).map_err(Stop::Unreadable)?;
+    let end = newest.and_then(|newest| {
+        let end = turned_down(&newest)?;
+        let (id, kind) = (&newest.id, &newest.contract_type);
+        Some(format!("; {id} ({kind}) {end}, and nothing was sent since"))
+    });
+    let end = end.unwrap_or_default();
+    Ok(format!("nobody sent {}{end}", types.join(" or ")))
 }
 
 /// Why separation of duties is not shown: the author of `shown` is, or may be, one of the senders
@@ -678,13 +855,13 @@ fn not_apart<E>(
             (None, _) => return Ok(Some(unknown(shown))),
             (_, None) => return Ok(Some(unknown(sent))),
             (Some(one), Some(other)) if *one == other => {
-                let same = format!("by the same {name}, {other}");
+                let sent = &record.id;
                 return Ok(Some(match shown {
                     Said::Contract(shown) => {
-                        format!("{} and {} were sent {same}", shown.id, record.id)
+                        format!("{name} {other} sent both {sent} and {}", shown.id)
                     }
                     Said::Approval(id, _) => {
-                        format!("{id} was approved and {} sent {same}", record.id)
+                        format!("{name} {other} sent {sent} and approved {id}")
                     }
                 }));
             }
@@ -715,19 +892,20 @@ fn weigh(
                 format!("{said} by {} asks for changes; it {with}", record.from),
             );
         }
-        // `approved` and `validated` are participles; other names may not be.
-        let done = if name.ends_with("ed") {
-            name
-        } else {
-            "shown it for"
-        };
         let routes = protocol.definition().routes.iter();
         let shows = |kind: &String| requirement.shown_by.contains(kind);
         let mut from = routes.filter(|route| route.contracts.iter().any(shows));
         let sender = from.next().map(|route| route.from.as_str());
         let sender = sender.filter(|one| *one != "*" && from.all(|route| route.from == **one));
         let not = sender.map_or_else(|| "nobody has".to_owned(), |one| format!("{one} has not"));
-        return (false, format!("{not} {done} {said} yet; it {with}"));
+        // `approved` and `validated` are participles; other names may not be.
+        let why = if name.ends_with("ed") {
+            format!("{not} {name} {said} yet; it {with}")
+        } else {
+            let shows = requirement.shown_by.join(" or ");
+            format!("{not} sent {shows} since {said}; {} {with}", record.id)
+        };
+        return (false, why);
     }
     let word = record.status.as_deref();
     let state = word.and_then(|word| protocol.definition().words.status.get(word));

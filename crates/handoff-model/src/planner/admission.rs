@@ -7,7 +7,7 @@ use handoff_base::text::quoted;
 use handoff_protocol::{ContractType, Ends, State, Style};
 
 use crate::contract::Contract;
-use crate::decision::standing_status;
+use crate::decision::{not_working, standing_status};
 use crate::planner::Planner;
 use crate::planner::answer_content::meant;
 use crate::record::{Issue, IssueStatus, Record, Spending, VERSION, View};
@@ -224,14 +224,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             .opens(from.as_str(), to.as_str(), &contract.kind);
         let Some(issue) = issue else {
             if !opens {
-                let routes = self.protocol.definition().routes.iter();
-                // A route from an agent to itself opens no issue.
-                let routes = routes.filter(|r| r.opens && r.from != r.to.as_str());
-                return Err(StateRefusal::NotOpened {
-                    issue: self.key.clone(),
-                    openers: routes.map(|r| (r.from.clone(), r.to.to_string())).collect(),
-                }
-                .into());
+                return Err(StateRefusal::not_opened(self.key, self.protocol).into());
             }
             return self.opened(contract);
         };
@@ -251,7 +244,8 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let Some(open) = mine else {
             return Err(self.not_held(&issue, from, self.options().token)?.into());
         };
-        Err(LeaseRefusal::not_working(&open.id, from, open.state).into())
+        let record = self.record(&open.id)?;
+        Err(not_working((self.protocol, &issue), &record, from, self.step.at).into())
     }
 
     /// Refuses an ended issue. But one that ended because nothing was open is resumed by a contract

@@ -106,10 +106,12 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let mut names = facts.keys();
         let foreign = names.find(|name| !definition.may_note(name, by, of_event));
         foreign.map_or(Ok(()), |fact| {
+            let (told_by, asked) = definition.told_by(fact);
             Err(RoleRefusal::NotItsFact {
                 agent: by.clone(),
                 fact: fact.clone(),
-                known_by: definition.source_of(fact),
+                told_by: told_by.into(),
+                asked,
             })
         })
     }

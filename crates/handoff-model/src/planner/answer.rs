@@ -5,11 +5,12 @@ use handoff_protocol::{ContractType, Event, State};
 
 use crate::contract::Contract;
 use crate::contract::artifacts::unfit;
+use crate::decision::not_working;
 use crate::planner::answer_content::left_open;
 use crate::planner::holder::answers;
 use crate::planner::{Planner, trail};
 use crate::record::{Failure, Issue, Question, Record, View};
-use crate::refusal::{LeaseRefusal, Refusal, RequestRefusal};
+use crate::refusal::{Refusal, RequestRefusal};
 use crate::step::message::Account;
 use crate::step::{EventArgs, Planned, SendRequest, Stop};
 
@@ -153,7 +154,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         for open in issue.open.iter().rev().filter(|open| open.to == *from) {
             let record = self.record(&open.id)?;
             if answers(kind, contract, &record) {
-                return Ok(LeaseRefusal::not_working(&record.id, from, record.state).into());
+                return Ok(not_working((self.protocol, issue), &record, from, self.step.at).into());
             }
         }
         for number in (1..=issue.handoffs).rev() {
@@ -161,10 +162,12 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             if record.to == *from && record.state.is_terminal() && answers(kind, contract, &record)
             {
                 let answer = record.latest().and_then(|t| t.sent.clone());
-                let (id, state) = (record.id, record.state);
                 return Ok(match answer {
-                    Some(answer) => RequestRefusal::Answered { id, state, answer }.into(),
-                    None => LeaseRefusal::not_working(&id, from, state).into(),
+                    Some(answer) => {
+                        let (id, state) = (record.id, record.state);
+                        RequestRefusal::Answered { id, state, answer }.into()
+                    }
+                    None => not_working((self.protocol, issue), &record, from, self.step.at).into(),
                 });
             }
         }

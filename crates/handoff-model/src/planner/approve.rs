@@ -57,6 +57,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         } else {
             StepEvent::Disapprove
         };
+        issue.judge_resolved(&record.id, approval.approved);
         let account = Account {
             reason: Some(note.to_owned()).filter(|note| !note.is_empty()),
             ..Account::new(event, record.id.to_string(), approval.done())
@@ -77,10 +78,14 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         self.in_the_issue(issue, record, message)
     }
 
-    /// Whether a person's rejection comes after the claim, so that it is recorded as a disapproval.
+    /// Whether a person's rejection comes after the claim, so that it is recorded as a disapproval: of
+    /// code, or of what meets a requirement.
     pub(super) fn disapproves(&self, record: &Record) -> bool {
         let is_over = matches!(record.state, State::Rejected | State::Cancelled);
-        record.state != State::Pending && !is_over && self.is_person()
+        let mut requirements = self.protocol.definition().requirements.values();
+        let mut meets = || requirements.any(|one| one.shown_by.contains(&record.contract_type));
+        let counts = record.code.is_some() || meets();
+        record.state != State::Pending && !is_over && self.is_person() && counts
     }
 
     /// Whether the actor is a person.

@@ -345,6 +345,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 others: others.into_iter().cloned().collect(),
                 to: Box::new(record.to.clone()),
                 state: record.state,
+                is_person: self.protocol.is_person(receiver.as_str()),
             }
             .into());
         }
@@ -451,6 +452,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Err(RoleRefusal::NotYours {
             id: record.id.clone(),
             agent: name.clone(),
+            is_person: self.is_person(),
             event,
             to: record.to.clone(),
         })

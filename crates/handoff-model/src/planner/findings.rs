@@ -73,8 +73,9 @@ fn follow(
             let skipped = skipped
                 .map(|name| format!(" (`{name}`: true)"))
                 .unwrap_or_default();
+            let ways = ways(fields.finding.as_deref(), fields.location.as_deref());
             let how = format!(
-                "answer each finding: with its id or its location, as fixed, or as skipped{skipped} with the reason; `git handoff new` lists them"
+                "answer each finding as fixed, or as skipped{skipped} with the reason: {ways}; `git handoff new` lists them"
             );
             faults.extend(
                 unanswered(known, &fields.list, "is not answered")
@@ -122,7 +123,8 @@ fn raise(
             (Some(place), _) => dispute(&mut known[place], said, id),
             (None, Some(name)) => {
                 let at = format!("{at}{}", fields.finding.as_deref().unwrap_or_default());
-                faults.push(unknown(known, &at, &quoted(&name)));
+                let fix = ways(fields.finding.as_deref(), None);
+                faults.push(unknown(known, &at, &quoted(&name)).fix(fix));
             }
             (None, None) => known.push(ReviewFinding {
                 id: format!("F{}", known.len() + 1),
@@ -232,11 +234,15 @@ fn answer(
             let (key, which) = match (&named, &location) {
                 (Some(name), _) => (&fields.finding, quoted(name)),
                 (None, Some(at)) => (&fields.location, format!("at {}", quoted(at))),
-                (None, None) => (&fields.location, "without a location".to_owned()),
+                (None, None) if fields.location.is_some() => {
+                    (&fields.location, "without a location".to_owned())
+                }
+                (None, None) => (&fields.finding, "without an id".to_owned()),
             };
             if named.is_some() || is_any && !any_unplaced {
                 let at = format!("{at}{}", key.as_deref().unwrap_or_default());
-                faults.push(unknown(known, &at, &which));
+                let fix = ways(fields.finding.as_deref(), fields.location.as_deref());
+                faults.push(unknown(known, &at, &which).fix(fix));
                 continue;
             }
         }
@@ -348,8 +354,18 @@ fn unknown(known: &[ReviewFinding], at: &str, which: &str) -> Finding {
         open => format!("open: {}", open.join("; ")),
     };
     let text = format!("the issue has no finding {which}; {open}");
-    let finding = Finding::error(FindingCode::FindingUnknown, at, text);
-    finding.fix("name a finding by its id or by its exact location")
+    Finding::error(FindingCode::FindingUnknown, at, text)
+}
+
+/// How a contract with these fields names a finding.
+fn ways(finding: Option<&str>, location: Option<&str>) -> String {
+    let way = |at: Option<&str>, what: &str| {
+        let name = at?.trim_start_matches('/').replace('/', ".");
+        Some(format!("by its {what} (`{name}`)"))
+    };
+    let ways = [way(finding, "id"), way(location, "exact location")];
+    let ways: Vec<String> = ways.into_iter().flatten().collect();
+    format!("name a finding {}", ways.join(" or "))
 }
 
 /// Whether a text starts with this location, and the location ends there.

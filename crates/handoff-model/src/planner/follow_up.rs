@@ -84,11 +84,19 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             issue: Rc::new(issue.clone()),
             records: changed.records.iter().chain(&changed.quiet).collect(),
         };
+        // While an issue is open, only what is open in it can be due.
+        let numbers: Vec<u32> = match issue.status {
+            IssueStatus::Open => issue.open.iter().map(|open| open.id.number()).collect(),
+            _ => (1..=issue.handoffs).collect(),
+        };
         let mut found = Vec::new();
-        for number in 1..=issue.handoffs {
+        for number in numbers {
             let due = due(&after, self.protocol, issue, number).map_err(Stop::Unreadable)?;
             let id = self.id(number);
-            found.extend(due.map(|(agent, _)| Awaiting { id, agent }));
+            found.extend(due.map(|due| Awaiting {
+                id,
+                agent: due.agent,
+            }));
         }
         Ok(found)
     }

@@ -248,6 +248,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let Some(end) = record.expires_at().filter(|end| *end <= self.step.at) else {
             return Err(LeaseRefusal::NotOverdue(record.id.clone()).into());
         };
+        // It is recorded, and earlier ledgers have it in this form.
         let end = end.rfc3339();
         let (code, message) = match &record.lease {
             Some(lease) => (

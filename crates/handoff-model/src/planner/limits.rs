@@ -2,10 +2,11 @@
 
 use handoff_base::Moment;
 use handoff_base::ids::AgentName;
-use handoff_protocol::{AgentKind, Limits, Protocol};
+use handoff_protocol::{AgentKind, Fields, Limits, Protocol};
 use serde_json::Value;
 
 use crate::contract::Contract;
+use crate::decision::person;
 use crate::planner::Planner;
 use crate::planner::tasks::lacks_task;
 use crate::record::{Counted, Issue, Record};
@@ -144,7 +145,21 @@ impl Sending<'_> {
 
     /// What the limits count for this contract.
     fn counted(&self, limits: &Limits) -> Counted {
-        let text = |at: &str| self.value.pointer(at).and_then(scalar);
+        let kind = self.protocol.contract_type(self.kind);
+        let place = |field: fn(&Fields) -> &Option<String>| {
+            kind.and_then(|kind| self.protocol.field(kind, field))
+        };
+        let parties = [
+            (place(|fields| &fields.from), self.from),
+            (place(|fields| &fields.to), self.to),
+        ];
+        // Whose turn it is gets judged before there is a contract.
+        let party = |at: &str| {
+            let party = parties.iter().find(|(place, _)| *place == Some(at));
+            party.map(|(_, agent)| agent.to_string())
+        };
+        let known = |at: &str| self.value.pointer(at).and_then(scalar);
+        let text = |at: &str| known(at).or_else(|| party(at));
         let item = limits.item.as_ref();
         let rounds = limits.rounds.iter().filter(|(_, round)| {
             round.contracts.iter().any(|kind| kind == self.kind) && round.fits(text)
@@ -180,7 +195,8 @@ impl Sending<'_> {
         };
         let end = self.protocol.definition().deadline(issue.counts_since());
         if let Some(end) = end.filter(|end| *end <= self.at) {
-            return Some(Limit::Deadline { end });
+            let person = person(self.protocol).cloned();
+            return Some(Limit::Deadline { end, person });
         }
         // Sending to a person stays possible, so that somebody can decide.
         let is_for_agent = !self.protocol.is_person(new.to.as_str());

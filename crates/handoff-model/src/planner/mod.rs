@@ -63,6 +63,7 @@ use handoff_base::ids::{HandoffId, IssueKey};
 pub use holder::{Holder, held};
 pub use limits::Sending;
 pub use send::{reviewed_commit, shown_commit};
+pub use set::ISSUE_SETTINGS;
 pub use tasks::task_handoff;
 
 /// Plans a step in an issue. `contract` is the one that it sends, if it sends one.
@@ -356,7 +357,9 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         Receipt {
             onward: Vec::new(),
             again: None,
+            approval: None,
             needs_decision: false,
+            approves_merge: false,
             lead: None,
             record,
             issue,

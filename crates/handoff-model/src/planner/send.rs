@@ -12,6 +12,7 @@ use crate::contract::Contract;
 use crate::contract::artifacts::delivered;
 use crate::contract::consistency::{self, Ground};
 use crate::contract::evidence::demanded;
+use crate::decision::note_fact;
 use crate::layout;
 use crate::planner::holder::{Holder, held};
 use crate::planner::{Changed, Planner, trail};
@@ -20,7 +21,7 @@ use crate::record::{
     Artifact, ContractFile, Contradiction, Expected, Failure, Issue, IssueStatus, Question,
     ROLE_VIOLATION, Record, Transition, UNSPECIFIED, VERSION, View, violation,
 };
-use crate::refusal::{ContractRefusal, QueueRefusal, Refusal, RoleRefusal};
+use crate::refusal::{ContractRefusal, Correction, QueueRefusal, Refusal, RoleRefusal};
 use crate::step::message::Account;
 use crate::step::{EventArgs, Planned, PlannedStep, SendRequest, Stop};
 use crate::value::scalar;
@@ -460,14 +461,17 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         if broken.iter().any(|broken| broken.finding.is_error()) {
             let by = &self.step.by;
             let may = |fact: &str| ground.definition.may_note(fact, by, ground.is_proved);
-            let is_others = broken
-                .iter()
-                .flat_map(consistency::Broken::facts)
-                .any(|fact| !may(fact));
-            let held = held.filter(|_| is_others);
+            let mut facts = broken.iter().flat_map(consistency::Broken::facts);
+            let others = facts.find(|fact| !may(fact));
+            let asks = held.zip(others).map(|(held, fact)| {
+                let note = note_fact(self.protocol, self.key, fact);
+                let (id, agent) = (held.id.clone(), by.clone());
+                Box::new(Correction { id, agent, note })
+            });
+            drop(facts);
             return Err(ContractRefusal::Inconsistent {
                 issue: self.key.clone(),
-                asks: held.map(|held| Box::new((held.id.clone(), by.clone()))),
+                asks,
                 findings: broken.into_iter().map(|broken| broken.finding).collect(),
             }
             .into());

@@ -20,8 +20,8 @@ const SETTABLE: [&str; 5] = [
     "split_into",
 ];
 
-/// What a person can set, as the command names it.
-const NAMES: [&str; 6] = [
+/// What `set` changes of an issue, as the command names it.
+pub const ISSUE_SETTINGS: [&str; 6] = [
     "priority",
     "labels",
     "assignee",
@@ -48,18 +48,18 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         let names = names.chain(order).chain(assignee.map(|_| "assignee"));
         let names = names.collect::<Vec<_>>().join(", ");
         self.ensure_may_pause(&about, &format!("set {names} of"))?;
-        let given = assignee.map(|one| self.reassigned(&mut issue, one, reason));
-        let mut given = given.transpose()?.flatten();
-        let mut moved = match priority {
-            Some(word) => self.prioritized(&mut issue, word, given.as_mut())?,
-            None => Vec::new(),
-        };
         let definition = self.protocol.definition();
         let is_known = |(name, value): (&String, &Value)| {
             let known = issue.fact(definition, name).map(|known| known.value);
             known.unwrap_or(&Value::Null) == value
         };
         let is_known = facts.iter().all(is_known);
+        let given = assignee.map(|one| self.reassigned(&mut issue, one, reason));
+        let mut given = given.transpose()?.flatten();
+        let mut moved = match priority {
+            Some(word) => self.prioritized(&mut issue, word, given.as_mut())?,
+            None => Vec::new(),
+        };
         let paused = match after {
             None => None,
             Some([]) => self.end_order(&mut issue, &mut moved, given.as_ref(), reason)?,
@@ -157,7 +157,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
             .into())
         };
         let names = |what: String| {
-            let mut names = NAMES
+            let mut names = ISSUE_SETTINGS
                 .iter()
                 .filter(|name| **name != "priority" || !words.is_empty());
             let names = names.by_ref().map(ToString::to_string).collect();

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use handoff_base::ids::IssueKey;
+use handoff_base::ids::{IssueKey, WorkerId};
 
 use crate::record::{DaySpending, Halt, Issue, Record};
 
@@ -44,6 +44,12 @@ pub trait View<E> {
     /// The pauses of more than one issue.
     fn halts(&self) -> Result<Vec<Halt>, E> {
         Ok(Vec::new())
+    }
+
+    /// The worker for whom commands are printed, if it is known. What is recorded must not depend on
+    /// it.
+    fn reader(&self) -> Option<&WorkerId> {
+        None
     }
 
     /// A handoff's contract, byte for byte.

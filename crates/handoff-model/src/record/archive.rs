@@ -70,7 +70,7 @@ pub enum NotArchivable {
     #[error("issue {0} is open")]
     Open(IssueKey),
     /// Its last step is too recent.
-    #[error("issue {issue} was last written to at {}, which is not before {}", at.rfc3339(), before.rfc3339())]
+    #[error("issue {issue} was last written to at {at}, which is not before {before}")]
     TooRecent {
         /// The issue.
         issue: IssueKey,

@@ -371,9 +371,19 @@ impl Record {
         self.attempt.saturating_sub(self.redriven_at.unwrap_or(1))
     }
 
+    /// Whether nobody has claimed it yet.
+    pub fn is_pending(&self) -> bool {
+        self.state == State::Pending
+    }
+
+    /// Whether its work was done.
+    pub fn is_completed(&self) -> bool {
+        self.state == State::Completed
+    }
+
     /// Whether this agent completed it.
     pub fn is_completed_by(&self, agent: &AgentName) -> bool {
-        self.to == *agent && self.state == State::Completed
+        self.to == *agent && self.is_completed()
     }
 
     /// The number of claims and takeovers, which is the token of the newest one.

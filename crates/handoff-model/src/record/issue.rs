@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::text::one_line;
 use handoff_protocol::{Action, OnRecord, Protocol, State, TaskState};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,8 @@ use serde_with::{apply, skip_serializing_none};
 
 use crate::record::stored_form::stored;
 use crate::record::{
-    Annotation, Delivered, Delivery, Paused, Question, Resumed, ReviewFinding, Spending,
+    Annotation, Delivered, Delivery, FindingState, Paused, Question, Resumed, ReviewFinding,
+    Spending,
 };
 
 words! {
@@ -289,6 +291,47 @@ pub struct Issue {
 }
 
 impl Issue {
+    /// Why it was reopened last after its completion, if it was: by whom, and the disapproval before
+    /// that, if there was one.
+    pub(crate) fn why_reopened(&self) -> Option<String> {
+        let last = self.reopened.last()?;
+        let before = self.reopened.iter().rev().nth(1).map(|before| before.at);
+        let since = |at: Moment| at <= last.at && before.is_none_or(|before| at >= before);
+        // What was given up is as it was before.
+        if self.given_up.iter().any(|one| since(one.at)) {
+            return None;
+        }
+        let mut said = self.annotations.iter().rev();
+        let said = said.find(|note| note.approval.is_some() && note.at <= last.at);
+        let said = said.filter(|note| since(note.at));
+        let no = said.and_then(|note| {
+            let (id, no) = (note.id.as_ref()?, note.approval.as_ref()?);
+            let why = Some(&note.note).filter(|why| !why.is_empty());
+            let why = why.map_or_else(String::new, |why| format!(": {}", one_line(why)));
+            (!no.approved).then(|| format!("; {id} {} by {}{why}", no.done(), note.by))
+        });
+        let (by, reason) = (&last.by, one_line(&last.reason));
+        Some(format!(
+            "reopened by {by}: {reason}{}",
+            no.unwrap_or_default()
+        ))
+    }
+
+    /// Takes the findings up again that a handoff resolved which a person disapproves, or resolves
+    /// them once that person approves it.
+    pub(crate) fn judge_resolved(&mut self, id: &HandoffId, is_approved: bool) {
+        let (from, to) = if is_approved {
+            (FindingState::Answered, FindingState::Resolved)
+        } else {
+            (FindingState::Resolved, FindingState::Answered)
+        };
+        for one in &mut self.findings {
+            if one.resolved_by.as_ref() == Some(id) && one.state == from {
+                one.state = to;
+            }
+        }
+    }
+
     /// Whether a note still counts: a note about the time before the last reopening does not,
     /// whenever it was recorded.
     pub(crate) fn is_current(&self, note: &Annotation) -> bool {
@@ -352,6 +395,23 @@ impl Issue {
         let counted = self.counted.iter().filter(|c| c.number > since);
         let rounds = counted.filter(|c| c.rounds.iter().any(|round| round == name));
         u32::try_from(rounds.count()).unwrap_or(u32::MAX)
+    }
+
+    /// The limits of which at most one round or two handoffs are left, as `rounds of changes: 4 of 5`.
+    pub fn near_limits(&self, protocol: &Protocol) -> Vec<String> {
+        let Some(limits) = &protocol.definition().limits else {
+            return Vec::new();
+        };
+        let since = self.reopened.last().map_or(0, |r| r.handoffs);
+        let sent = self.counted.iter().filter(|c| c.number > since);
+        let sent = u32::try_from(sent.filter(|c| !c.attempt).count()).unwrap_or(u32::MAX);
+        let handoffs = limits.handoffs.map(|most| ("handoffs", sent, most, 2));
+        let rounds = limits.rounds.iter();
+        let rounds = rounds.map(|(name, round)| (&**name, self.rounds(name), round.most, 1));
+        let near = handoffs.into_iter().chain(rounds);
+        near.filter(|(_, used, most, few)| *used > 0 && most.saturating_sub(*used) <= *few)
+            .map(|(name, used, most, _)| format!("{name}: {used} of {most}"))
+            .collect()
     }
 
     /// Why another attempt at a contract of this type is refused: a limit of rounds is reached.

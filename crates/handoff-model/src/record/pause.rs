@@ -47,6 +47,16 @@ impl Paused {
         format!("git handoff set {issue} after=none --as {by} --reason {why}")
     }
 
+    /// What ends it: ` until issue 7 has ended`; empty if only `resume` does.
+    pub fn until(&self) -> String {
+        let keys: Vec<&str> = self.after.iter().map(IssueKey::as_str).collect();
+        match keys[..] {
+            [] => String::new(),
+            [key] => format!(" until issue {key} has ended"),
+            _ => format!(" until issues {} have ended", keys.join(", ")),
+        }
+    }
+
     /// When it began, as said elsewhere or recorded.
     pub fn since(&self) -> Moment {
         self.said_at.unwrap_or(self.at)
@@ -62,15 +72,7 @@ impl std::fmt::Display for Paused {
             let names: Vec<&str> = self.except.iter().map(AgentName::as_str).collect();
             write!(f, " except for {}", names.join(", "))?;
         }
-        if !self.after.is_empty() {
-            let keys: Vec<&str> = self.after.iter().map(IssueKey::as_str).collect();
-            let (s, have) = match keys[..] {
-                [_] => ("", "has"),
-                _ => ("s", "have"),
-            };
-            write!(f, " until issue{s} {} {have} ended", keys.join(", "))?;
-        }
-        write!(f, ": {reason}")
+        write!(f, "{}: {reason}", self.until())
     }
 }
 

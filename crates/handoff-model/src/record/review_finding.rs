@@ -103,6 +103,10 @@ impl ReviewFinding {
                 let why = self.dispute.as_ref().map(|why| format!(": {why}"));
                 format!("disputed by {by}{}; {}", why.unwrap_or_default(), answer())
             }
+            // A reason was accepted, nothing was fixed.
+            (FindingState::Resolved, _, Some(by)) if self.skipped => {
+                format!("dropped by {by}; {}", answer())
+            }
             (FindingState::Resolved, _, Some(by)) => format!("resolved by {by}; {}", answer()),
             (state, ..) => state.as_str().to_owned(),
         }

@@ -53,8 +53,8 @@ pub enum ContractRefusal {
     Inconsistent {
         issue: IssueKey,
         findings: Vec<Finding>,
-        /// The handoff that the sender holds, and the sender, if only others may correct a fact.
-        asks: Option<Box<(HandoffId, AgentName)>>,
+        /// What the sender asks others for, if only they may correct a fact.
+        asks: Option<Box<Correction>>,
     },
     /// The status of the sender's work does not allow the decision.
     #[error("`{field}` cannot be {value} after {id}, whose status is {status}")]
@@ -84,6 +84,17 @@ pub enum ContractRefusal {
         issue: IssueKey,
         fault: EvidenceFault,
     },
+}
+
+/// The correction of a fact that is not the sender's to note.
+#[derive(Clone, Debug)]
+pub struct Correction {
+    /// The handoff that the sender holds.
+    pub id: HandoffId,
+    /// The sender.
+    pub agent: AgentName,
+    /// The command that notes the fact.
+    pub note: String,
 }
 
 impl Explained for ContractRefusal {
@@ -122,9 +133,10 @@ impl Explained for ContractRefusal {
                 ..
             } => ErrorCode::Inconsistent
                 .hint(hint!(
-                    "correct the contract; if what is known is wrong, ask a person to note that: `git handoff block {} --as {} --reason 'WHAT IS RIGHT, AND WHY'`",
-                    asks.0,
-                    asks.1
+                    "correct the contract; if what is known is wrong, ask for a note of what is right (`{}`): `git handoff block {} --as {} --reason 'WHAT IS RIGHT, AND WHY'`",
+                    asks.note,
+                    asks.id,
+                    asks.agent
                 ))
                 .findings(findings),
             Self::Inconsistent {

@@ -9,7 +9,6 @@ use handoff_base::{Moment, hint};
 use handoff_protocol::{Event, State};
 
 use crate::record::{Issue, Lease, Record, Transition};
-
 use crate::refusal::{see_handoff, see_issue, time};
 
 /// The agent does not hold the handoff, or another one does.
@@ -36,13 +35,20 @@ pub enum LeaseRefusal {
     NoWorker(HandoffId),
     /// The sender has not claimed the work it was handed.
     #[error("{agent} has not claimed {id}")]
-    NotClaimed { id: HandoffId, agent: AgentName },
+    NotClaimed {
+        id: HandoffId,
+        agent: AgentName,
+        /// From when it can be claimed, if that is later.
+        from: Option<Moment>,
+    },
     /// The sender's handoff is failed or blocked.
     #[error("{agent} is not working on {id}, which is {state}")]
     NotWorking {
         id: HandoffId,
         agent: AgentName,
         state: State,
+        /// The command that answers it, if it is blocked.
+        answer: Option<String>,
     },
     /// The sender has no handoff.
     #[error("{agent} holds nothing in issue {issue}")]
@@ -122,24 +128,28 @@ impl Explained for LeaseRefusal {
             Self::NoWorker(_) => {
                 ErrorCode::NoWorker.hint("name the worker with --worker ID or GIT_HANDOFF_WORKER")
             }
-            Self::NotClaimed { id, agent } => ErrorCode::NotClaimed.hint(hint!(
-                "claim it first: `git handoff claim {} --as {}`",
+            Self::NotClaimed { id, agent, from } => {
+                ErrorCode::NotClaimed.hint(how_to_claim(id, agent, *from))
+            }
+            Self::NotWorking {
                 id,
-                agent
+                agent,
+                answer: Some(answer),
+                ..
+            } => ErrorCode::NotWorking.hint(format!(
+                "`{answer}` first; then `git handoff claim {id} --as {agent}`"
             )),
-            Self::NotWorking { id, agent, state } => ErrorCode::NotWorking.hint(match state {
-                State::Blocked => hint!(
-                    "run `git handoff answer {} ANSWER` first; then {} can claim it",
-                    id,
-                    agent
-                ),
-                State::Failed => hint!(
-                    "run `git handoff retry {}` first; then {} can claim it",
-                    id,
-                    agent
-                ),
+            Self::NotWorking {
+                id, agent, state, ..
+            } => ErrorCode::NotWorking.hint(match state {
+                // Whose decision a retry is depends on the failure.
+                State::Failed => another_attempt(id).and(hint!("; then {} can claim it", agent)),
                 state if state.is_terminal() => {
-                    hint!("{} is final; see `git handoff show {}`", state, id)
+                    hint!(
+                        "{} is final; `git handoff next {}` says how the work goes on",
+                        state,
+                        id.issue()
+                    )
                 }
                 _ => hint!(
                     "run `git handoff show {}` first; then {} can claim it",
@@ -171,6 +181,18 @@ impl Explained for LeaseRefusal {
             Self::Overdue(id) => ErrorCode::Overdue.hint(see_handoff(id)),
             Self::NotOverdue(id) => ErrorCode::NotOverdue.hint(see_handoff(id)),
         }
+    }
+}
+
+/// How an agent claims a handoff, which may be from a time on.
+fn how_to_claim(id: &HandoffId, agent: &AgentName, from: Option<Moment>) -> Hint {
+    match from {
+        Some(from) => hint!(
+            "it can be claimed from {}: `git handoff wait --inbox --as {}` waits for it",
+            time(from),
+            agent
+        ),
+        None => hint!("claim it first: `git handoff claim {} --as {}`", id, agent),
     }
 }
 
@@ -267,15 +289,6 @@ impl LeaseRefusal {
             open: open
                 .map(|open| (open.id.clone(), open.to.clone()))
                 .collect(),
-        }
-    }
-
-    /// The refusal of an agent that is not working on its handoff.
-    pub(crate) fn not_working(id: &HandoffId, agent: &AgentName, state: State) -> Self {
-        let (id, agent) = (id.clone(), agent.clone());
-        match state {
-            State::Pending => Self::NotClaimed { id, agent },
-            state => Self::NotWorking { id, agent, state },
         }
     }
 }

@@ -8,6 +8,10 @@ use handoff_base::{Moment, hint};
 
 use crate::refusal::{listed, time};
 
+/// What the end of an issue's time means.
+pub(crate) const PAST_DEADLINE: &str =
+    "the deadline has passed, so that nothing can be sent but what ends the issue";
+
 /// A contract would exceed a limit.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("issue {issue} has reached a limit: {limit}")]
@@ -47,13 +51,22 @@ impl Explained for LimitReached {
                 .hint("nothing was written; say it in the next contract of the issue"),
             Limit::Full { .. } => ErrorCode::LimitReached
                 .hint("nothing was written; go on in an issue of another key, and end this one"),
+            Limit::Deadline { person, .. } => ErrorCode::LimitReached.hint(hint!(
+                "{}; {} gives it more time, `git handoff protocol set {} limits.deadline_seconds NUMBER`, or ends it: `git handoff cancel {} --all --as {} --reason WHY`",
+                PAST_DEADLINE,
+                person.as_ref().map_or("a person", AgentName::as_str),
+                self.protocol,
+                self.issue,
+                person.as_ref().map_or("AGENT", AgentName::as_str)
+            )),
             Limit::Transitions { .. } => ErrorCode::LimitReached
                 .hint("nothing was written; cancel or complete it, and send it again"),
             limit => {
                 let way = match limit.people() {
                     [] => {
                         hint!(
-                            "use another route of the protocol (`git handoff protocol show`), or "
+                            "use another route of the protocol (`git handoff protocol show {}`), or ",
+                            self.protocol
                         )
                     }
                     people => hint!("hand it to {}, or ", listed(people, " or ")),
@@ -104,7 +117,11 @@ pub enum Limit {
     Rounds { name: String, most: u32 },
     /// The deadline for handoffs.
     #[error("its deadline was {}", time(*end))]
-    Deadline { end: Moment },
+    Deadline {
+        end: Moment,
+        /// Who can raise it.
+        person: Option<AgentName>,
+    },
     /// Handoffs with the same sender, receiver and reason.
     #[error(
         "{most} of the last {among} handoffs went from {from} to {to} for the same reason, {}",

@@ -14,8 +14,9 @@ mod retry;
 mod role;
 mod state;
 
-pub use contract::ContractRefusal;
+pub use contract::{ContractRefusal, Correction};
 pub use lease::{ClaimEnd, Holding, LeaseRefusal};
+pub(crate) use limit::PAST_DEADLINE;
 pub use limit::{Limit, LimitReached};
 pub use lookup::LookupRefusal;
 pub use queue::QueueRefusal;
@@ -113,6 +114,22 @@ impl Refusal {
         }
     }
 
+    /// Whether it is about who sends what and when, so that nothing can be said of the work.
+    pub fn is_before_work(&self) -> bool {
+        match self {
+            Self::Limit(_) | Self::Budget(_) => false,
+            Self::Request(refusal) => !matches!(refusal, RequestRefusal::Unfit { .. }),
+            Self::Contract(refusal) => matches!(
+                refusal,
+                ContractRefusal::OtherProtocol { .. }
+                    | ContractRefusal::IdTaken { .. }
+                    | ContractRefusal::NothingFailed { .. }
+                    | ContractRefusal::Evidence { .. }
+            ),
+            _ => true,
+        }
+    }
+
     /// The refusal of a key that no issue has.
     pub fn no_issue(key: &IssueKey) -> Self {
         let issue = key.clone();
@@ -137,7 +154,7 @@ impl Claimable {
 }
 
 fn time(at: Moment) -> String {
-    at.rfc3339()
+    at.to_string()
 }
 
 fn see_handoff(id: &HandoffId) -> Hint {

@@ -38,6 +38,8 @@ pub enum RetryRefusal {
         /// Its receiver.
         to: Box<AgentName>,
         state: State,
+        /// Whether the agent is a person, who may act as the receiver.
+        is_person: bool,
     },
 }
 
@@ -57,6 +59,22 @@ impl Explained for RetryRefusal {
             )),
             Self::UnknownCode { codes, .. } => {
                 ErrorCode::UnknownFailureCode.hint(hint!("use one of: {}", codes.join(", ")))
+            }
+            Self::NotAssignable {
+                id,
+                to,
+                state,
+                is_person: true,
+                ..
+            } if *state != State::InProgress => {
+                let retry = match state {
+                    State::Pending => hint!(""),
+                    State::Blocked => hint!("`git handoff answer {} ANSWER`, then ", id),
+                    _ => hint!("`git handoff retry {} --reason WHY`, then ", id),
+                };
+                let act = hint!("to do the work of {} yourself, act as it: ", to);
+                let claim = hint!("`git handoff claim {} --as {}`", id, to);
+                ErrorCode::NotAssignable.hint(act.and(retry).and(claim))
             }
             Self::NotAssignable { others, id, to, state, .. } if others.is_empty() => {
                 let same = match state {

@@ -4,7 +4,7 @@ use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
 use handoff_base::hint;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
-use handoff_protocol::{Event, FactSource};
+use handoff_protocol::Event;
 
 use crate::refusal::listed;
 
@@ -25,10 +25,12 @@ pub enum RoleRefusal {
     #[error("{agent} cannot send a contract from {from}")]
     NotTheSender { agent: AgentName, from: AgentName },
     /// Another agent must cause the event.
-    #[error("{agent} cannot {event} {id}, which was handed to {to}")]
+    #[error("{agent} cannot {} {id}, which was handed to {to}", event.as_str().replace('_', " "))]
     NotYours {
         id: HandoffId,
         agent: AgentName,
+        /// Whether that is a person, who may act as any agent.
+        is_person: bool,
         event: Event,
         to: AgentName,
     },
@@ -68,11 +70,14 @@ pub enum RoleRefusal {
         protocol: String,
     },
     /// The fact has another source.
-    #[error("{agent} cannot note the fact {fact}: it comes from {}", known_by.as_str())]
+    #[error("{agent} cannot note the fact {fact}: it comes from {told_by}")]
     NotItsFact {
         agent: AgentName,
         fact: String,
-        known_by: FactSource,
+        /// Who states or corrects it.
+        told_by: Box<str>,
+        /// Who of them can be asked.
+        asked: &'static str,
     },
     /// Another agent decides about the handoff.
     #[error("{agent} cannot decide about {id}, which was handed to {to}")]
@@ -116,13 +121,32 @@ impl Explained for RoleRefusal {
             | Self::NoSignOff { people, .. } => {
                 ErrorCode::NotYours.hint(hint!("who can: {}", listed(people, ", ")))
             }
-            Self::NotItsFact { .. } => ErrorCode::NotYours
-                .hint("leave the fact out, and let the note ask a person or an orchestrator to correct it"),
+            Self::NotItsFact { asked, .. } => ErrorCode::NotYours.hint(format!(
+                "leave the fact out, and let the note ask {asked} to correct it"
+            )),
             Self::NotYours { id, event, .. } if *event == Event::Answer => ErrorCode::NotYours
                 .hint(hint!(
                     "its sender, an orchestrator or a person can; see `git handoff show {}`",
                     id
                 )),
+            Self::NotYours {
+                id,
+                event,
+                to,
+                is_person: true,
+                ..
+            } if event.is_claim() => {
+                let claim = match event {
+                    Event::TakeOver => hint!(
+                        "`git handoff claim {} --take-over --reason WHY --as {}`",
+                        id,
+                        to
+                    ),
+                    _ => hint!("`git handoff claim {} --as {}`", id, to),
+                };
+                let act = hint!("to do the work of {} yourself, act as it: ", to);
+                ErrorCode::NotYours.hint(act.and(claim))
+            }
             Self::NotYours { id, event, to, .. } if event.is_receivers() => {
                 ErrorCode::NotYours.hint(hint!("only {} can; see `git handoff show {}`", to, id))
             }

@@ -5,7 +5,7 @@ use handoff_base::explained::{Explained, Explanation};
 use handoff_base::hint::Hint;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::{Moment, hint};
-use handoff_protocol::{Event, IllegalEvent, State};
+use handoff_protocol::{Event, IllegalEvent, Protocol, State};
 
 use crate::record::{Halt, HaltScope, Paused};
 use crate::refusal::{listed, see_issue, time};
@@ -94,16 +94,36 @@ pub enum StateRefusal {
     },
 }
 
+impl StateRefusal {
+    /// The refusal of a contract that does not open the issue.
+    pub fn not_opened(issue: &IssueKey, protocol: &Protocol) -> Self {
+        let routes = protocol.definition().routes.iter();
+        // A route from an agent to itself opens no issue.
+        let routes = routes.filter(|r| r.opens && r.from != r.to.as_str());
+        Self::NotOpened {
+            issue: issue.clone(),
+            openers: routes.map(|r| (r.from.clone(), r.to.to_string())).collect(),
+        }
+    }
+}
+
 impl Explained for StateRefusal {
     fn explanation(&self) -> Explanation {
         match self {
-            Self::NotOpened { openers, .. } => {
+            Self::NotOpened { issue, openers } => {
                 let routes = openers.iter().map(|(from, to)| format!("{from} to {to}"));
                 let routes: Vec<String> = routes.collect();
-                ErrorCode::NotOpened.hint(hint!(
+                let hint = hint!(
                     "the first contract of an issue goes from {}",
                     routes.join(", or from ")
-                ))
+                );
+                let open = openers.first().map(|(from, to)| {
+                    hint!(": `git handoff send --issue {} --to {} --as {}`", issue, to, from)
+                });
+                ErrorCode::NotOpened.hint(match open {
+                    Some(open) => hint.and(open),
+                    None => hint,
+                })
             }
             Self::Completed(issue, by) => ErrorCode::IssueCompleted.hint(reopen(issue, by)),
             Self::Cancelled(issue, by) => ErrorCode::IssueCancelled.hint(reopen(issue, by)),
@@ -188,7 +208,11 @@ fn cannot(illegal: &IllegalEvent) -> String {
 fn instead(id: &HandoffId, illegal: &IllegalEvent) -> Hint {
     let events = illegal.state.accepts();
     let events = events.filter(|event| !NOT_COMMANDS.contains(event));
-    let events: Vec<&str> = events.map(Event::as_str).collect();
+    let events = events.map(|event| match event {
+        Event::TakeOver => "claim --take-over",
+        event => event.as_str(),
+    });
+    let events: Vec<&str> = events.collect();
     let another = [Event::Retry, Event::Reassign];
     if illegal.state == State::InProgress && another.contains(&illegal.event) {
         return hint!(
@@ -205,7 +229,17 @@ fn instead(id: &HandoffId, illegal: &IllegalEvent) -> Hint {
         );
     }
     if events.is_empty() {
-        return hint!("{} is final; see `git handoff show {}`", illegal.state, id);
+        return hint!(
+            "{} is final; `git handoff next {}` says how the work goes on",
+            illegal.state,
+            id.issue()
+        );
+    }
+    if illegal.state.is_stuck() {
+        return hint!(
+            "`git handoff next {}` says who decides about another attempt, and with which command",
+            id.issue()
+        );
     }
     hint!("possible now: {}", events.join(", "))
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use handoff_base::pointer::escaped_part;
+use handoff_base::pointer::{escaped_part, parts};
 use handoff_protocol::{ContractType, SIGNERS, renewed};
 use serde_json::{Map, Value, json};
 
@@ -62,8 +62,9 @@ pub fn loosened(new: &ProtocolFiles, old: &ProtocolFiles) -> BTreeMap<String, St
         serde_json::from_slice(renewed.as_deref().unwrap_or(text)).ok()
     };
     let definition = |files| definition(files).unwrap_or_default();
-    let written = definition(new);
-    let (is, was) = (parted(written.clone()), parted(definition(old)));
+    let (written, before) = (definition(new), definition(old));
+    let read = read_names(&before);
+    let (is, was) = (parted(written.clone()), parted(before));
     let mut found = BTreeSet::new();
     for key in members(&is).chain(members(&was)).collect::<BTreeSet<_>>() {
         if !SAYS.contains(&key) && !ELSEWHERE.contains(&key) {
@@ -83,15 +84,14 @@ pub fn loosened(new: &ProtocolFiles, old: &ProtocolFiles) -> BTreeMap<String, St
     for (name, was) in named(was.get("contracts")) {
         let is = named(is.get("contracts")).find(|(own, _)| *own == name);
         let paths = is.map(|(_, is)| (schema(name, is), schema(name, was)));
-        found.extend(
-            paths.and_then(|(new_at, old_at)| compared(name, (new, &new_at), (old, &old_at))),
-        );
+        let compared = |(is, was): (String, String)| compared(name, (new, &is), (old, &was), &read);
+        found.extend(paths.and_then(compared));
     }
     for (path, _) in old.iter().filter(|(path, _)| path.starts_with("schemas/")) {
         let name = path
             .trim_start_matches("schemas/")
             .trim_end_matches(".schema.json");
-        found.extend(compared(name, (new, path), (old, path)));
+        found.extend(compared(name, (new, path), (old, path), &read));
     }
     let (is, was) = (signers(new), signers(old));
     if !was.is_empty() && !is.is_subset(&was) {
@@ -194,9 +194,10 @@ fn compared(
     name: &str,
     (new, new_at): (&ProtocolFiles, &str),
     (old, old_at): (&ProtocolFiles, &str),
+    names: &BTreeSet<String>,
 ) -> Option<(String, String)> {
     let (is, was) = (read(new, new_at)?, read(old, old_at)?);
-    (!is_as_strict(&is, &was)).then(|| (format!("schema.{name}"), new_at.to_owned()))
+    (!is_as_strict(&is, &was, names)).then(|| (format!("schema.{name}"), new_at.to_owned()))
 }
 
 fn read(files: &ProtocolFiles, path: &str) -> Option<Value> {
@@ -439,19 +440,45 @@ fn is_at_most(is: &Value, was: &Value) -> bool {
     }
 }
 
-/// Whether a schema certainly accepts nothing more than another one did.
-fn is_as_strict(is: &Value, was: &Value) -> bool {
+/// The names of members that a definition reads at any place.
+fn read_names(definition: &Value) -> BTreeSet<String> {
+    fn walk(value: &Value, found: &mut BTreeSet<String>) {
+        let mut add = |text: &str| {
+            let pointer = text.split('|').next().unwrap_or_default();
+            if pointer.starts_with('/') {
+                found.extend(parts(pointer));
+            }
+        };
+        match value {
+            Value::String(text) => add(text),
+            Value::Object(members) => {
+                members.keys().for_each(|key| add(key));
+                members.values().for_each(|value| walk(value, found));
+            }
+            Value::Array(entries) => entries.iter().for_each(|value| walk(value, found)),
+            _ => {}
+        }
+    }
+    let mut found = BTreeSet::new();
+    walk(definition, &mut found);
+    found
+}
+
+/// Whether a schema certainly accepts nothing more than another one did, apart from members that it
+/// requires now: without those, what it accepts was accepted. `read` are the names that rules read.
+fn is_as_strict(is: &Value, was: &Value, read: &BTreeSet<String>) -> bool {
     let (Value::Object(is), Value::Object(was)) = (is, was) else {
         return is == was || *is == Value::Bool(false) || *was == Value::Bool(true);
     };
     let mut keywords = was
         .iter()
         .filter(|(key, _)| !ANNOTATIONS.contains(&key.as_str()));
-    keywords.all(|(key, was_it)| keyword(key, is.get(key), was_it)) && adds_nothing(is, was)
+    keywords.all(|(key, was_it)| keyword(key, is.get(key), was_it, read))
+        && adds_nothing(is, was, read)
 }
 
 /// Whether one keyword of a schema is as strict as before.
-fn keyword(key: &str, is: Option<&Value>, was: &Value) -> bool {
+fn keyword(key: &str, is: Option<&Value>, was: &Value, read: &BTreeSet<String>) -> bool {
     let Some(is) = is else {
         // Definitions that nothing refers to have no effect.
         return ["$defs", "definitions"].contains(&key);
@@ -474,16 +501,19 @@ fn keyword(key: &str, is: Option<&Value>, was: &Value) -> bool {
         }
         "properties" | "$defs" | "definitions" | "patternProperties" => members(was).all(|name| {
             let (is, was) = (is.get(name), was.get(name));
-            is.zip(was).is_some_and(|(is, was)| is_as_strict(is, was))
+            is.zip(was)
+                .is_some_and(|(is, was)| is_as_strict(is, was, read))
                 || is.is_none() && key == "$defs"
         }),
-        "items" | "additionalProperties" | "contains" | "propertyNames" => is_as_strict(is, was),
+        "items" | "additionalProperties" | "contains" | "propertyNames" => {
+            is_as_strict(is, was, read)
+        }
         "allOf" => {
             let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
             let own = list(is);
             list(was)
                 .iter()
-                .all(|was| own.iter().any(|is| is_as_strict(is, was)))
+                .all(|was| own.iter().any(|is| is_as_strict(is, was, read)))
         }
         _ => plain(is) == plain(was),
     }
@@ -506,8 +536,13 @@ fn keeps_choices(is: &Value, was: &Value) -> bool {
     joined.all(|word| parts(word).is_subset(&is))
 }
 
-/// Whether a schema allows no property that was refused before.
-fn adds_nothing(is: &Map<String, Value>, was: &Map<String, Value>) -> bool {
+/// Whether a schema allows no property that was refused before, except those that it requires and
+/// no rule read.
+fn adds_nothing(
+    is: &Map<String, Value>,
+    was: &Map<String, Value>,
+    read: &BTreeSet<String>,
+) -> bool {
     let closed = ["additionalProperties", "unevaluatedProperties"];
     let is_closed = closed
         .iter()
@@ -519,7 +554,16 @@ fn adds_nothing(is: &Map<String, Value>, was: &Map<String, Value>) -> bool {
             .map(str::to_owned)
             .collect()
     };
-    !is_closed || names(is).is_subset(&names(was))
+    let required = is.get("required").and_then(Value::as_array);
+    let is_required = |name: &str| required.is_some_and(|list| list.iter().any(|one| one == name));
+    let is_described = |name: &str| {
+        is.get("properties")
+            .is_some_and(|own| own.get(name).is_some())
+    };
+    let is_harmless =
+        |name: &String| is_required(name) && is_described(name) && !read.contains(name);
+    let was = names(was);
+    !is_closed || names(is).difference(&was).all(is_harmless)
 }
 
 /// A schema without annotations.

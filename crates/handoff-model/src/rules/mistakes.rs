@@ -6,17 +6,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use handoff_base::finding::{Finding, FindingCode, Severity};
-use handoff_base::pointer::escaped_part;
+use handoff_base::pointer::{escaped_part, under};
 use handoff_base::text::{closest, cut};
-use handoff_contract::{Schema, decides, scan};
+use handoff_contract::{Schema, decides, matches_nothing, scan};
 use handoff_protocol::{
-    AgentKind, Definition, Effect, Protocol, Route, RunFailure, schema_has, schema_values,
+    AgentKind, ConsistencyRule, Definition, Effect, FactRule, Protocol, Route, RunFailure, Subject,
+    schema_has, schema_values,
 };
 use serde_json::{Map, Value, json};
 
+use crate::contract::still_at_work;
 use crate::layout::DEFINITION;
 use crate::record::{NOT_ACKNOWLEDGED, ROLE_VIOLATION, TIMED_OUT, UNSPECIFIED};
-use crate::rules::contradictions::{fewest, held};
+use crate::rules::contradictions::{excludes, fewest, held, is_required};
 use crate::rules::protocol_check::{line_and_column, position};
 
 /// The keywords whose value is a schema, an object of schemas, or a list of them.
@@ -78,6 +80,34 @@ const TEXTS: [&str; 14] = [
 ];
 const FLAGS: [&str; 4] = ["deprecated", "readOnly", "uniqueItems", "writeOnly"];
 const ANY: [&str; 3] = ["const", "default", "type"];
+
+/// The keywords that limit one number from both sides.
+const BOUNDS: [(&str, &str); 8] = [
+    ("minLength", "maxLength"),
+    ("minItems", "maxItems"),
+    ("minProperties", "maxProperties"),
+    ("minContains", "maxContains"),
+    ("minimum", "maximum"),
+    ("minimum", "exclusiveMaximum"),
+    ("exclusiveMinimum", "maximum"),
+    ("exclusiveMinimum", "exclusiveMaximum"),
+];
+
+/// The keywords that limit values of these types alone.
+const LIMITED: [(&[&str], &[&str]); 3] = [
+    (&["minLength", "maxLength", "pattern"], &["string"]),
+    (
+        &[
+            "minimum",
+            "maximum",
+            "exclusiveMinimum",
+            "exclusiveMaximum",
+            "multipleOf",
+        ],
+        &["number", "integer"],
+    ),
+    (&["minItems", "maxItems", "uniqueItems"], &["array"]),
+];
 
 /// The keys of the keyword `xml`.
 const XML: [&str; 7] = [
@@ -194,6 +224,7 @@ impl SchemaReader<'_> {
                         self.example(members, value, &under(&at, &i.to_string()));
                     }
                 }
+                Value::Array(list) if key == "enum" => self.without_value(members, list, &at),
                 Value::Array(names) if key == "required" => self.required(members, names, &at),
                 Value::Object(keys) if key == "xml" => {
                     for key in keys.keys().filter(|key| !XML.contains(&&***key)) {
@@ -201,8 +232,83 @@ impl SchemaReader<'_> {
                     }
                 }
                 _ if key == "default" => self.example(members, value, &at),
+                _ if key == "const" => {
+                    self.without_value(members, std::slice::from_ref(value), &at);
+                }
                 _ => {}
             }
+        }
+        self.bounds(members, at);
+        self.idle(members, at);
+        self.unmatched(members, at);
+    }
+
+    /// Warns about a pattern for which no text is found, and no value stands beside it.
+    fn unmatched(&mut self, members: &Map<String, Value>, at: &str) {
+        let has_value = ["const", "enum", "examples", "default"];
+        let pattern = members.get("pattern").and_then(Value::as_str);
+        let Some(pattern) =
+            pattern.filter(|_| !has_value.iter().any(|key| members.contains_key(*key)))
+        else {
+            return;
+        };
+        if matches_nothing(pattern) {
+            let text = format!(
+                "no text was found that the pattern `{}` matches",
+                cut(pattern, 60)
+            );
+            let fix = "correct it, or give `examples` that it matches";
+            self.add(&under(at, "pattern"), Severity::Warning, text).fix = Some(fix.to_owned());
+        }
+    }
+
+    /// Warns about a limit on values of another type than the schema's.
+    fn idle(&mut self, members: &Map<String, Value>, at: &str) {
+        let types = match members.get("type") {
+            Some(Value::String(one)) => vec![one.as_str()],
+            Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
+            _ => return,
+        };
+        for (keys, limited) in LIMITED {
+            if types.iter().any(|kind| limited.contains(kind)) {
+                continue;
+            }
+            for key in keys.iter().filter(|key| members.contains_key(**key)) {
+                let (of, types) = (limited[0], types.join(" or "));
+                let text =
+                    format!("`{key}` says nothing here: it limits a {of}, and the type is {types}");
+                let fix = format!("leave it out, or make the type {of}");
+                self.add(&under(at, key), Severity::Warning, text).fix = Some(fix);
+            }
+        }
+    }
+
+    /// Reports a minimum above its maximum.
+    fn bounds(&mut self, members: &Map<String, Value>, at: &str) {
+        for (least, most) in BOUNDS {
+            let values = [least, most].map(|key| members.get(key).and_then(Value::as_f64));
+            let [Some(from), Some(to)] = values else {
+                continue;
+            };
+            let is_open = [least, most].iter().any(|key| key.starts_with("ex"));
+            if from > to || is_open && from >= to {
+                let shown = [least, most].map(|key| format!("`{key}` is {}", members[key]));
+                let text = format!("no value is valid here: {}", shown.join(", and "));
+                let fix = format!("lower `{least}`, or raise `{most}`");
+                self.add(&under(at, least), Severity::Error, text).fix = Some(fix);
+            }
+        }
+    }
+
+    /// Reports a list of allowed values each of which another keyword beside it refuses.
+    fn without_value(&mut self, members: &Map<String, Value>, list: &[Value], at: &str) {
+        let refused = list.iter().map(|value| self.refused(members, value));
+        let refused: Option<Vec<&String>> = refused.collect();
+        if let (Some(keys), Some(value)) = (refused, list.first()) {
+            let (shown, key) = (cut(&value.to_string(), 40), keys[0]);
+            let text = format!("no value is valid here: `{key}` refuses `{shown}`");
+            let fix = format!("give one that `{key}` accepts, or change `{key}`");
+            self.add(at, Severity::Error, text).fix = Some(fix);
         }
     }
 
@@ -241,8 +347,8 @@ impl SchemaReader<'_> {
         }
     }
 
-    /// Reports an example that another keyword beside it refuses.
-    fn example(&mut self, members: &Map<String, Value>, value: &Value, at: &str) {
+    /// The keyword that refuses a value, by itself.
+    fn refused<'m>(&self, members: &'m Map<String, Value>, value: &Value) -> Option<&'m String> {
         let refuses = |(key, given): &(&String, &Value)| {
             let mut alone = json!({(**key).clone(): given, "$defs": self.root["$defs"]});
             if alone["$defs"].is_null() {
@@ -255,7 +361,12 @@ impl SchemaReader<'_> {
             let dependent = ["additionalProperties", "else", "items", "then", "$defs"];
             !dependent.contains(&&***key)
         });
-        if let Some((key, _)) = { alone }.find(refuses) {
+        { alone }.find(refuses).map(|(key, _)| key)
+    }
+
+    /// Reports an example that another keyword beside it refuses.
+    fn example(&mut self, members: &Map<String, Value>, value: &Value, at: &str) {
+        if let Some(key) = self.refused(members, value) {
             let shown = cut(&value.to_string(), 40);
             let text = format!("the example `{shown}` is not valid here: `{key}` refuses it");
             let fix = format!("give one that `{key}` accepts, or change `{key}`");
@@ -296,15 +407,16 @@ pub(super) fn accepts(schema: &Value, value: &Value) -> bool {
     })
 }
 
-/// A member's pointer.
-fn under(at: &str, key: &str) -> String {
-    format!("{at}/{}", escaped_part(key))
-}
-
 /// Routes that lead nowhere or round for ever, and decisions about failures that never happen.
 pub(super) fn route_mistakes(protocol: &Protocol, schemas: &[Option<Value>]) -> Vec<Finding> {
     let mut found = unheard(protocol);
+    found.extend(never_sent(protocol, schemas));
     found.extend(endless(protocol));
+    found.extend(repeated_routes(protocol.definition()));
+    found.extend(never_reached(protocol));
+    found.extend(too_slow(protocol));
+    found.extend(apart_from_itself(protocol));
+    found.extend(never_started(protocol.definition(), schemas));
     found.extend(unknown_codes(protocol, schemas));
     found.extend(unknown_fields(protocol, schemas));
     found
@@ -342,6 +454,123 @@ pub(super) fn too_few(protocol: &Protocol) -> Option<Finding> {
     let finding = Finding::error(FindingCode::ProtocolLimit, at, text);
     let fix = format!("allow {least} at least, and more for what goes round or is retried");
     (least > most).then(|| finding.fix(fix))
+}
+
+/// Warns about limits on some handoffs of an issue above that on all of them: never reached.
+fn never_reached(protocol: &Protocol) -> Vec<Finding> {
+    let limits = protocol.definition().limits.as_ref();
+    let Some((limits, all)) = limits.and_then(|limits| Some((limits, limits.handoffs?))) else {
+        return Vec::new();
+    };
+    let item = limits
+        .item
+        .iter()
+        .map(|item| ("item/handoffs".to_owned(), item.handoffs));
+    let cycle = limits
+        .cycle
+        .iter()
+        .map(|cycle| ("cycle/most".to_owned(), cycle.most));
+    // Further attempts are no further handoffs.
+    let rounds = limits.rounds.iter().filter(|(_, round)| !round.attempts);
+    let rounds =
+        rounds.map(|(name, round)| (format!("rounds/{}/most", escaped_part(name)), round.most));
+    let some = item.chain(cycle).chain(rounds);
+    let found = some.filter(|(_, most)| *most > all).map(|(at, most)| {
+        let text = format!("the limit of {most} is never reached: an issue has {all} handoffs at most, by `limits.handoffs`");
+        let finding = Finding::warning(FindingCode::ProtocolLimit, format!("/limits/{at}"), text);
+        finding.fix(format!("lower it to {all} or less, or raise `limits.handoffs`"))
+    });
+    found.collect()
+}
+
+/// Warns about a pause between two contracts that is longer than an issue may take.
+fn too_slow(protocol: &Protocol) -> Option<Finding> {
+    let limits = protocol.definition().limits.as_ref()?;
+    let (wait, end) = (limits.cooldown_seconds?, limits.deadline_seconds?);
+    let text = format!(
+        "between two contracts of the same agents {wait} s must pass, and an issue has {end} s, by `limits.deadline_seconds`: no second one can be sent"
+    );
+    let at = "/limits/cooldown_seconds";
+    let finding = Finding::warning(FindingCode::ProtocolLimit, at, text);
+    (wait >= end).then(|| finding.fix("shorten it, or raise `limits.deadline_seconds`"))
+}
+
+/// Warns about requirements that set a contract apart from contracts of its own type alone.
+fn apart_from_itself(protocol: &Protocol) -> Vec<Finding> {
+    let requirements = protocol.definition().requirements.iter();
+    let found = requirements.filter(|(_, one)| {
+        let is_own = |kind: &String| one.shown_by.contains(kind);
+        let is_shown = one.approved_by.is_empty() && !one.apart_from.is_empty();
+        is_shown && one.apart_from.iter().all(is_own)
+    });
+    let found = found.map(|(name, one)| {
+        let kinds = one.apart_from.join("` and `");
+        let text = format!(
+            "`{kinds}` meets requirement `{name}`, and is set apart from itself: who sent what it is about is not compared"
+        );
+        let at = format!("/requirements/{}/apart_from", escaped_part(name));
+        let finding = Finding::warning(FindingCode::ProtocolRequirement, at, text);
+        finding.fix("name the types whose senders must not meet it, such as those of `undone_by`")
+    });
+    found.collect()
+}
+
+/// Reports status words with which no contract is accepted, if a type allows no others.
+fn never_sent(protocol: &Protocol, schemas: &[Option<Value>]) -> Vec<Finding> {
+    let definition = protocol.definition();
+    let mut types: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (kind, schema) in definition.contracts.iter().zip(schemas) {
+        let status = protocol.field(kind, |fields| &fields.status);
+        let Some((at, schema)) = status.zip(schema.as_ref()) else {
+            continue;
+        };
+        let words = schema_values(schema, at).filter(|_| is_required(schema, at));
+        let mut words = words.unwrap_or_default();
+        // A word at which no other rule looks may stand beside these.
+        let asked = kind.when.get(at);
+        words.retain(|word| asked.is_none_or(|asked| asked.accept(word)));
+        let is_refused = |word: &String| still_at_work(protocol, kind, word);
+        if words.iter().all(is_refused) {
+            for word in words {
+                types.entry(word).or_default().push(&kind.name);
+            }
+        }
+    }
+    let found = types.into_iter().map(|(word, types)| {
+        let (state, types) = (definition.words.status[&word], types.join("` and `"));
+        let text = format!(
+            "every contract of type `{types}` would be refused: its status `{word}` is {state}, which says that its sender is still at work"
+        );
+        let at = format!("/words/status/{}", escaped_part(&word));
+        let finding = Finding::error(FindingCode::ProtocolUnreachableState, at, text);
+        finding.fix("make it `completed`: who sends the contract has done its part")
+    });
+    found.collect()
+}
+
+/// Warns about rounds that no contract starts, as their schemas exclude what `when` asks for.
+fn never_started(definition: &Definition, schemas: &[Option<Value>]) -> Vec<Finding> {
+    let rounds = definition.limits.iter().flat_map(|limits| &limits.rounds);
+    let found = rounds.filter_map(|(name, round)| {
+        let types = definition.contracts.iter().zip(schemas);
+        let mut types = types
+            .filter(|(kind, _)| round.contracts.contains(&kind.name))
+            .peekable();
+        types.peek()?;
+        let is_excluded = types.all(|(_, schema)| {
+            schema
+                .as_ref()
+                .is_some_and(|schema| excludes(schema, &round.when))
+        });
+        let text = format!(
+            "round `{name}` is never counted: none of its contracts can have what its `when` asks"
+        );
+        let at = format!("/limits/rounds/{}/when", escaped_part(name));
+        let finding = Finding::warning(FindingCode::ProtocolLimit, at, text);
+        is_excluded
+            .then(|| finding.fix("ask for values that the schema lists, or leave `when` out"))
+    });
+    found.collect()
 }
 
 /// Reports routes whose deciding agent can't decide, or can't send on.
@@ -434,6 +663,80 @@ fn endless(protocol: &Protocol) -> Option<Finding> {
     ))
 }
 
+/// Warns about agents that get work of which nothing that they may send comes to the end.
+pub(super) fn stuck(protocol: &Protocol) -> Vec<Finding> {
+    let definition = protocol.definition();
+    if !definition.has_end() {
+        return Vec::new();
+    }
+    let routes = &definition.routes;
+    let agents = definition.agents.iter();
+    let ends = agents.filter(|agent| agent.kind == AgentKind::End);
+    let mut out: BTreeSet<&str> = ends.map(|agent| agent.id.as_str()).collect();
+    let asked = definition.contracts.iter().flat_map(|kind| &kind.answers);
+    let asked: BTreeSet<&String> = asked.collect();
+    let is_asked = |route: &Route| route.contracts.iter().any(|kind| asked.contains(kind));
+    let mut before = 0;
+    while before < out.len() {
+        before = out.len();
+        for route in routes.iter() {
+            let (from, to) = (route.from.as_str(), route.to.as_str());
+            if out.contains(to) && from == "*" {
+                return Vec::new();
+            } else if out.contains(to) {
+                out.insert(from);
+            } else if is_asked(route) && out.contains(from) {
+                out.insert(to);
+            }
+        }
+    }
+    // An end that no route reaches is reported already.
+    if out.len()
+        == definition
+            .agents
+            .iter()
+            .filter(|a| a.kind == AgentKind::End)
+            .count()
+    {
+        return Vec::new();
+    }
+    let gets = |agent: &str| routes.iter().find(|route| route.to.as_str() == agent);
+    let agents = definition.agents.iter().enumerate();
+    let stuck = agents.filter_map(|(i, agent)| {
+        let id = agent.id.as_str();
+        let is_out = agent.kind != AgentKind::Specialist || out.contains(id);
+        let route = gets(id).filter(|_| !is_out)?;
+        let text = format!("nothing that `{id}` may send leads to the end of an issue");
+        let back = match route.from.as_str() {
+            from if out.contains(from) => format!("back to `{from}`"),
+            _ => "towards the end".to_owned(),
+        };
+        let at = format!("/agents/{i}");
+        let finding = Finding::warning(FindingCode::ProtocolRoute, at, text);
+        Some(finding.fix(format!("add a route from `{id}`, such as {back}")))
+    });
+    stuck.collect()
+}
+
+/// Warns about a route that is there twice.
+fn repeated_routes(definition: &Definition) -> Vec<Finding> {
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::new();
+    for route in definition.routes.iter() {
+        let (from, to) = (&route.from, &route.to);
+        for kind in &route.contracts {
+            if !seen.insert((from.as_str(), to.as_str(), kind.as_str())) {
+                let text =
+                    format!("`{kind}` goes from `{from}` to `{to}` by another route already");
+                let at = route.place("contracts");
+                let finding = Finding::warning(FindingCode::ProtocolRoute, at, text);
+                found.push(finding.fix("leave it out here: only the first of two routes counts"));
+            }
+        }
+    }
+    found
+}
+
 /// Reports fields that a rule for events of GitHub fills, and that its contract does not have.
 fn unknown_fields(protocol: &Protocol, schemas: &[Option<Value>]) -> Vec<Finding> {
     let definition = protocol.definition();
@@ -464,6 +767,7 @@ fn unknown_fields(protocol: &Protocol, schemas: &[Option<Value>]) -> Vec<Finding
 fn never_applied(definition: &Definition, schemas: &[Option<Value>]) -> Vec<Finding> {
     let mut found = Vec::new();
     for (i, rule) in definition.consistency.iter().enumerate() {
+        found.extend(unknown_parts(definition, schemas, i, rule));
         let types = definition.contracts.iter().zip(schemas);
         let own = types.filter(|(kind, _)| rule.of.contains(&kind.name));
         let Some(own) = own
@@ -472,18 +776,10 @@ fn never_applied(definition: &Definition, schemas: &[Option<Value>]) -> Vec<Find
         else {
             continue;
         };
-        let compared = rule.compare.terms().into_iter().enumerate();
-        let compared = compared.filter_map(|(j, term)| {
-            Some((
-                format!("compare/{}/{j}", rule.compare.as_str()),
-                term.place()?,
-            ))
-        });
-        let when = rule.when.keys();
-        let when = when.map(|at| (format!("when/{}", escaped_part(at)), at.as_str()));
-        for (part, pointer) in compared.chain(when).filter(|_| !own.is_empty()) {
-            let list = pointer.split_once("/*").map_or(pointer, |(list, _)| list);
-            if own.iter().any(|schema| schema_has(schema, list)) {
+        for (part, pointer) in rule.placed().filter(|_| !own.is_empty()) {
+            // What no schema has is reported already.
+            let has = |schema: &&Value| schema_has(schema, pointer);
+            if own.iter().any(has) || !schemas.iter().flatten().any(|s| has(&s)) {
                 continue;
             }
             let text = format!(
@@ -494,6 +790,40 @@ fn never_applied(definition: &Definition, schemas: &[Option<Value>]) -> Vec<Find
             let at = format!("/consistency/{i}/{part}");
             let finding = Finding::error(FindingCode::ProtocolUnknownField, at, text);
             found.push(meant_field(finding, pointer, own.iter().copied()));
+        }
+    }
+    found
+}
+
+/// Reports parts of facts that no contract states.
+fn unknown_parts(
+    definition: &Definition,
+    schemas: &[Option<Value>],
+    i: usize,
+    rule: &ConsistencyRule,
+) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (j, term) in rule.compare.terms().into_iter().enumerate() {
+        let Subject::Fact(name, part) = term.subject() else {
+            continue;
+        };
+        let noted = definition.event_rules();
+        let is_noted = noted.iter().any(|rule| rule.facts.contains_key(name));
+        let Some(FactRule::Last(at) | FactRule::Newest { at, .. }) =
+            definition.facts.get(name).map(|fact| &fact.rule)
+        else {
+            continue;
+        };
+        let states = |schema: &Value| {
+            at.iter()
+                .any(|at| schema_has(schema, &format!("{at}{part}")))
+        };
+        let mut known = schemas.iter();
+        if !part.is_empty() && !is_noted && !known.any(|one| one.as_ref().is_none_or(states)) {
+            let text = format!("no contract states the part `{part}` of fact `{name}`");
+            let at = format!("/consistency/{i}/compare/{}/{j}", rule.compare.as_str());
+            let finding = Finding::error(FindingCode::ProtocolUnknownField, at, text);
+            found.push(finding.fix(format!("correct it, or compare the whole `fact:{name}`")));
         }
     }
     found

@@ -16,7 +16,7 @@ pub use protocol_check::{
 };
 pub use setting::{
     Assignment, SETTINGS, Setting, SettingError, has_settings, is_earlier, is_set, keep_settings,
-    only_setting_changed,
+    next_version, only_setting_changed, with_version,
 };
-pub use strictness::{Strictness, Weakness, weaker};
+pub use strictness::{Strictness, Weakness, weaker, why_weaker};
 pub use template_check::Filled;

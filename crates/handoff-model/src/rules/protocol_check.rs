@@ -1,6 +1,6 @@
 //! Checks a protocol's folder: the definition, its files, and how they fit together.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::pointer::{self, escaped_part};
@@ -8,16 +8,17 @@ use handoff_base::text::{counted_as, quoted};
 use handoff_contract::{Cost, MAX_FINDINGS, Schema, SchemaError, is_rule, scan};
 use handoff_protocol::{
     Agent, AgentKind, ContractType, Definition, Fact, FactRule, Partial, Place, Protocol, SIGNERS,
-    Signer, Signers, SigningKey, State, Traces, renewed, schema_types, schema_values,
+    Signer, Signers, SigningKey, State, Traces, not_json, renewed, schema_nodes, schema_types,
+    schema_values,
 };
 use serde_json::Value;
 
 use crate::layout::DEFINITION;
 use crate::rules::contradictions::Contradictions;
 use crate::rules::mistakes::{
-    meant_field, repeated_keys, route_mistakes, schema_mistakes, too_few,
+    meant_field, repeated_keys, route_mistakes, schema_mistakes, stuck, too_few,
 };
-use crate::rules::template_check::{lacking, misspelt};
+use crate::rules::template_check::{lacking, misspelt, unfit, unknown};
 
 /// A protocol's files, by path in its folder.
 pub type ProtocolFiles = [(String, Vec<u8>)];
@@ -77,6 +78,13 @@ pub fn check_protocol_for(files: &ProtocolFiles, scope: ProtocolScope) -> Vec<Fi
     }
     if scope == ProtocolScope::Folder {
         repeated_keys(files, &mut found);
+        for finding in found
+            .iter_mut()
+            .filter(|one| one.severity != Severity::Note)
+        {
+            let cure = || finding.code.cure().to_owned();
+            finding.fix = finding.fix.take().or_else(|| Some(cure()));
+        }
     }
     capped(found)
 }
@@ -102,6 +110,7 @@ fn check(
         files,
         definition: protocol.definition(),
         protocol,
+        compiled: BTreeMap::new(),
         found,
     };
     if let Some(beyond) = beyond_cost(files) {
@@ -112,13 +121,14 @@ fn check(
     checker.templates(&schemas);
     if scope == ProtocolScope::Folder {
         checker.placeholders();
+        checker.constants(&schemas);
     }
     checker.pointers(&schemas);
     checker.words(&schemas);
     checker.parties(&schemas);
     checker.secrets();
     checker.signers();
-    checker.requirements();
+    checker.requirements(scope);
     checker.facts();
     let mut found = checker.found;
     if scope == ProtocolScope::OnRecord {
@@ -136,6 +146,9 @@ fn check(
             .iter()
             .any(|finding| finding.code == FindingCode::ProtocolContradiction);
         found.extend(too_few(protocol).filter(|_| !is_contradictory));
+        if !found.iter().any(Finding::is_error) {
+            found.extend(stuck(protocol));
+        }
         found.extend(route_mistakes(protocol, &schemas));
         found.extend(files.iter().flat_map(schema_mistakes));
     }
@@ -164,7 +177,7 @@ fn without_definition(files: &ProtocolFiles, mut found: Vec<Finding>) -> Vec<Fin
     for (path, bytes) in files {
         let name = path.as_str();
         if name.starts_with("schemas/") && name.ends_with(".json") {
-            found.extend(read_schema(name, bytes).err().map(|finding| *finding));
+            found.extend(read_schema(name, bytes).err().into_iter().flatten());
         } else if name.starts_with("templates/") {
             found.extend(template_fault(name, bytes));
         }
@@ -200,37 +213,76 @@ pub(super) fn line_and_column(text: &str, at: usize) -> Option<(u32, u32)> {
 }
 
 /// Reads and compiles a schema.
-fn read_schema(path: &str, bytes: &[u8]) -> Result<(Value, Schema), Box<Finding>> {
-    let fault = |text: String| Box::new(Finding::error(FindingCode::ProtocolSchema, path, text));
-    let value: Value =
-        serde_json::from_slice(bytes).map_err(|error| fault(format!("it is not JSON: {error}")))?;
-    let compiled = Schema::compile(&value).map_err(|error| {
-        let mut text = error.to_string();
-        if let Some(cause) = std::error::Error::source(&error) {
-            text += &format!(": {cause}");
-        }
-        fault(text)
-    })?;
-    Ok((value, compiled))
+///
+/// # Errors
+/// Every fault of it.
+fn read_schema(path: &str, bytes: &[u8]) -> Result<(Value, Schema), Vec<Finding>> {
+    let value: Value = serde_json::from_slice(bytes)
+        .map_err(|error| vec![not_json(FindingCode::ProtocolSchema, path, &error)])?;
+    let error = match Schema::compile(&value) {
+        Ok(compiled) => return Ok((value, compiled)),
+        Err(error) => error,
+    };
+    let mut errors = match error {
+        SchemaError::Invalid { .. } => Schema::invalid_places(&value),
+        _ => Vec::new(),
+    };
+    if errors.is_empty() {
+        errors.push(error);
+    }
+    let faults = errors
+        .iter()
+        .map(|error| schema_fault(path, bytes, &value, error));
+    let mut faults: Vec<Finding> = faults.collect();
+    faults.sort_by_key(|finding| (finding.line, finding.column));
+    faults.dedup();
+    Err(faults)
 }
 
+fn schema_fault(path: &str, bytes: &[u8], value: &Value, error: &SchemaError) -> Finding {
+    let mut text = error.to_string();
+    if let Some(cause) = std::error::Error::source(&error) {
+        text += &format!(": {cause}");
+    }
+    let mut finding = Finding::error(FindingCode::ProtocolSchema, path, text);
+    if let SchemaError::Invalid { path: at, .. } | SchemaError::Pattern { path: at } = error {
+        (finding.line, finding.column) = position(bytes, at).unzip();
+        let given = value.pointer(at).and_then(Value::as_str);
+        if let Some(given) = given.filter(|_| at.ends_with("/type")) {
+            finding.message = format!("`{given}` is not a type of JSON Schema");
+            finding = finding.meant(given, TYPES);
+        }
+    }
+    finding
+}
+
+/// The types of JSON Schema.
+const TYPES: [&str; 7] = [
+    "array", "boolean", "integer", "null", "number", "object", "string",
+];
+
 fn template_fault(path: &str, bytes: &[u8]) -> Option<Finding> {
-    let text = match serde_json::from_slice::<Value>(bytes) {
-        Err(error) => format!("it is not JSON: {error}"),
-        Ok(value) if !value.is_object() => "it is not an object".to_owned(),
-        Ok(_) => return None,
-    };
-    Some(Finding::error(FindingCode::ProtocolTemplate, path, text))
+    let code = FindingCode::ProtocolTemplate;
+    match serde_json::from_slice::<Value>(bytes) {
+        Err(error) => Some(not_json(code, path, &error)),
+        Ok(value) if !value.is_object() => {
+            let finding = Finding::error(code, path, "it is not an object");
+            Some(finding.fix("write the contract in braces, with a member for each field"))
+        }
+        Ok(_) => None,
+    }
 }
 
 /// Warnings about required fields that a type's template lacks, so that commands built from it are
 /// incomplete.
-fn lacks(kind: &ContractType, schema: Option<&Value>, template: &[u8]) -> Vec<Finding> {
-    let template: Value = serde_json::from_slice(template).unwrap_or_default();
+fn lacks(kind: &ContractType, schema: Option<&Value>, bytes: &[u8]) -> Vec<Finding> {
+    let template: Value = serde_json::from_slice(bytes).unwrap_or_default();
     let places = schema.map(|schema| lacking(schema, &template));
     let warnings = places.into_iter().flatten().map(|place| {
         let text = format!("it lacks `{place}`, which {} requires", kind.schema);
-        let finding = Finding::warning(FindingCode::ProtocolTemplate, &*kind.template, text);
+        let mut finding = Finding::warning(FindingCode::ProtocolTemplate, &*kind.template, text);
+        let at = position(bytes, &place).or_else(|| position(bytes, ""));
+        (finding.line, finding.column) = at.unzip();
         finding.fix("add the field, such as with \"{{fill: what belongs there}}\"")
     });
     warnings.collect()
@@ -267,6 +319,8 @@ struct Checker<'a> {
     files: &'a ProtocolFiles,
     definition: &'a Definition,
     protocol: &'a Protocol,
+    /// The schemas that compile, by path.
+    compiled: BTreeMap<String, Schema>,
     found: Vec<Finding>,
 }
 
@@ -331,10 +385,11 @@ impl Checker<'_> {
                     let fix = "say how with the keyword `xml`, such as {\"xml\": {\"name\": …}}, or leave xml out of `formats`";
                     self.found.push(finding.fix(fix));
                 }
+                self.compiled.insert(path.to_owned(), schema);
                 Some(value)
             }
-            Err(finding) => {
-                self.found.push(*finding);
+            Err(faults) => {
+                self.found.extend(faults);
                 None
             }
         }
@@ -377,9 +432,13 @@ impl Checker<'_> {
         }
     }
 
-    /// Warns about unknown contract types in requirements. The protocol still works after a type
-    /// was dropped, but no contract of it can meet them.
-    fn requirements(&mut self) {
+    /// Reports unknown contract types in requirements: no contract of them meets one, or undoes it.
+    /// What is in force keeps them.
+    fn requirements(&mut self, scope: ProtocolScope) {
+        let severity = match scope {
+            ProtocolScope::Folder => Severity::Error,
+            ProtocolScope::OnRecord | ProtocolScope::Setting => Severity::Warning,
+        };
         for (name, requirement) in &self.definition.requirements {
             let lists = [
                 ("shown_by", &requirement.shown_by),
@@ -387,18 +446,20 @@ impl Checker<'_> {
                 ("apart_from", &requirement.apart_from),
             ];
             for (key, types) in lists {
-                self.unknown_types(&format!("/requirements/{name}/{key}"), types);
+                let at = format!("/requirements/{}/{key}", escaped_part(name));
+                self.unknown_types(&at, types, severity);
             }
         }
     }
 
-    /// Warns about names in a list that are not contract types.
-    fn unknown_types(&mut self, at: &str, types: &[String]) {
+    /// Reports names in a list that are not contract types.
+    fn unknown_types(&mut self, at: &str, types: &[String], severity: Severity) {
         for (i, kind) in types.iter().enumerate() {
             if self.protocol.contract_type(kind).is_none() {
                 let text = format!("no contract type is called `{kind}`");
                 let at = format!("{at}/{i}");
-                let finding = Finding::warning(FindingCode::ProtocolUnknownType, at, text);
+                let mut finding = Finding::error(FindingCode::ProtocolUnknownType, at, text);
+                finding.severity = severity;
                 let types = self.definition.contracts.iter().map(|kind| &*kind.name);
                 self.found.push(finding.meant(kind, types));
             }
@@ -413,7 +474,8 @@ impl Checker<'_> {
                 .types()
                 .filter(|_| matches!(rule, FactRule::Newest { .. }));
             if let Some((key, types)) = types {
-                self.unknown_types(&format!("/facts/{name}/{key}"), types);
+                let at = format!("/facts/{}/{key}", escaped_part(name));
+                self.unknown_types(&at, types, Severity::Warning);
             }
         }
         for name in facts
@@ -441,11 +503,18 @@ impl Checker<'_> {
         if !whole || signers.is_empty() {
             return;
         }
+        let agents = self.protocol.agent_names();
+        for (line, name) in signers.iter().flat_map(|line| line.unknown(&agents)) {
+            let text = format!("no agent is called `{name}`, so that its key signs nothing here");
+            let mut finding = Finding::warning(FindingCode::ProtocolUnknownAgent, SIGNERS, text);
+            (finding.line, finding.column) = (Some(line), Some(1));
+            self.found.push(finding.meant(name, agents.iter().copied()));
+        }
         let mut warn = |code: FindingCode, text: String, fix: String| {
             let finding = Finding::warning(code, SIGNERS, text).fix(fix);
             self.found.push(finding);
         };
-        for agent in self.protocol.agent_names() {
+        for agent in agents {
             if !signers.iter().any(|line| line.is_agents(agent)) {
                 let text =
                     format!("no key is listed for {agent}, so that every step of it is refused");
@@ -481,7 +550,10 @@ impl Checker<'_> {
             match file(self.files, &kind.template) {
                 None => {
                     let text = format!("there is no file {}", kind.template);
-                    self.fault(FindingCode::ProtocolMissingFile, at("template"), text);
+                    let code = FindingCode::ProtocolMissingFile;
+                    let finding = Finding::error(code, at("template"), text);
+                    let fix = "write the contract there as JSON, with \"{{fill: what belongs here}}\" for each field";
+                    self.found.push(finding.fix(fix));
                 }
                 Some(bytes) => {
                     self.found.extend(template_fault(&kind.template, bytes));
@@ -506,8 +578,25 @@ impl Checker<'_> {
         let paths: BTreeSet<&str> = contracts.map(|kind| &*kind.template).collect();
         for path in paths {
             let bytes = file(self.files, path).unwrap_or_default();
-            let template: Value = serde_json::from_slice(bytes).unwrap_or_default();
-            self.found.extend(misspelt(path, &template, &facts));
+            self.found.extend(misspelt((path, bytes), &facts));
+        }
+    }
+
+    /// Reports fields and constants in templates that their schemas refuse.
+    fn constants(&mut self, schemas: &Schemas) {
+        let types = self.definition.contracts.iter().zip(schemas);
+        let mut seen = BTreeSet::new();
+        for (kind, schema) in types {
+            let (template, path) = (&*kind.template, &*kind.schema);
+            if let (Some(schema), Some(bytes)) = (schema, file(self.files, template))
+                && seen.insert((template, path))
+            {
+                let (template, schema) = ((template, bytes), (path, schema));
+                self.found.extend(unknown(template, schema));
+                let compiled = self.compiled.get(path);
+                let faults = compiled.map(|compiled| unfit(template, schema, compiled));
+                self.found.extend(faults.into_iter().flatten());
+            }
         }
     }
 
@@ -530,13 +619,16 @@ impl Checker<'_> {
                     continue;
                 } else if has(schema, &pointer) {
                     self.found.extend(mistyped(&place, &at, &pointer, schema));
-                } else {
-                    missing.push((at, pointer));
+                } else if has(schema, place.base()) {
+                    // Without its list, only that is reported.
+                    missing.push((at, place.base().to_owned(), place.pointer.to_owned(), i));
                 }
             }
+            let root = String::new;
             for (key, pointer) in kind.fields.given() {
                 if pointer.starts_with('/') && !has(schema, pointer) {
-                    missing.push((format!("/contracts/{i}/fields/{key}"), pointer.to_owned()));
+                    let at = format!("/contracts/{i}/fields/{key}");
+                    missing.push((at, root(), pointer.to_owned(), i));
                 }
             }
             let implied = kind.implied_from.is_some() && kind.implied_to.is_some();
@@ -546,23 +638,27 @@ impl Checker<'_> {
             ];
             for (key, needed, pointer) in parties {
                 let pointer = pointer.filter(|p| needed && !implied && !has(schema, p));
-                missing.extend(
-                    pointer.map(|p| (format!("/contracts/{i}/fields/{key}"), p.to_owned())),
-                );
+                let at = format!("/contracts/{i}/fields/{key}");
+                missing.extend(pointer.map(|p| (at, root(), p.to_owned(), i)));
             }
         }
         let shared = shared.into_iter().map(|(at, pointer)| {
             let text = format!("no schema has a field `{pointer}`");
-            (at, text, pointer)
+            (at, text, String::new(), pointer, 0..schemas.len())
         });
-        let own = missing.into_iter().map(|(at, pointer)| {
-            let text = format!("`{pointer}` is a field that the schema does not have");
-            (at, text, pointer)
+        let own = missing.into_iter().map(|(at, base, pointer, i)| {
+            let schema = &definition.contracts[i].schema;
+            let text = format!("`{base}{pointer}` is a field that {schema} does not have");
+            (at, text, base, pointer, i..i + 1)
         });
-        for (at, text, pointer) in shared.chain(own).collect::<BTreeSet<_>>() {
+        let mut all: Vec<_> = shared.chain(own).collect();
+        all.sort_by(|(at, ..), (other, ..)| at.cmp(other));
+        all.dedup();
+        for (at, text, base, pointer, types) in all {
             let finding = Finding::error(FindingCode::ProtocolUnknownField, at, text);
-            let schemas = schemas.iter().flatten();
-            self.found.push(meant_field(finding, &pointer, schemas));
+            let schemas = schemas[types].iter().flatten();
+            let entries = schemas.flat_map(|schema| schema_nodes(schema, &base));
+            self.found.push(meant_field(finding, &pointer, entries));
         }
     }
 
@@ -604,13 +700,15 @@ impl Checker<'_> {
                             "a contract of type `{name}` can't name `{}`: {schema} lists others at `{at}`",
                             agent.id
                         );
-                        (route.place("contracts"), text)
+                        let fix = format!("add `{}` there, or correct the route", agent.id);
+                        (route.place("contracts"), text, fix)
                     },
                 ));
             }
         }
-        for (at, text) in faults {
-            self.fault(FindingCode::ProtocolRoute, at, text);
+        for (at, text, fix) in faults {
+            let finding = Finding::error(FindingCode::ProtocolRoute, at, text);
+            self.found.push(finding.fix(fix));
         }
     }
 
@@ -638,7 +736,8 @@ impl Checker<'_> {
                     "no contract of type `{}` can have the status `{word}`",
                     kind.name
                 );
-                faults.push((format!("/contracts/{i}/outcome"), text));
+                let at = format!("/contracts/{i}/outcome/{}", escaped_part(word));
+                faults.push((at, text));
             }
             said.extend(words);
         }
@@ -653,7 +752,9 @@ impl Checker<'_> {
             }
         }
         for (at, text) in faults {
-            self.fault(FindingCode::ProtocolUnreachableState, at, text);
+            let finding = Finding::error(FindingCode::ProtocolUnreachableState, at, text);
+            self.found
+                .push(finding.fix("leave it out, or let a schema allow it at the status field"));
         }
     }
 }
@@ -694,8 +795,8 @@ fn shared_pointers(definition: &Definition) -> Vec<(String, String)> {
     }
     for (i, rule) in definition.consistency.iter().enumerate() {
         found.extend(
-            rule.places()
-                .map(|at| (format!("/consistency/{i}"), at.to_owned())),
+            rule.placed()
+                .map(|(at, pointer)| (format!("/consistency/{i}/{at}"), pointer.to_owned())),
         );
     }
     let traces = definition.traces.iter().flat_map(Traces::pointers);

@@ -39,6 +39,8 @@ enum Takes {
     Kinds,
     /// Whether another attempt helps.
     AnotherTry,
+    /// Yes or no.
+    Flag,
 }
 
 /// Defines the settings: key and path, kind of value, description.
@@ -58,6 +60,8 @@ settings! {
         "the same for one check, such as evidence.coverage";
     "consistency.*" at "consistency/*/policy": Policy,
         "what happens to contracts that break this rule";
+    "requirements.*" at "requirements/*/merge": Flag,
+        "whether each merge has to meet this requirement";
     "time.lease_seconds" at "limits/lease_seconds": Count,
         "how long a claim holds, in seconds";
     "time.longest_run_seconds" at "limits/longest_run_seconds": Count,
@@ -142,6 +146,7 @@ impl Setting {
             Takes::Money => "a sum of money".to_owned(),
             Takes::AnotherTry => AnotherTry::ALL.map(AnotherTry::as_str).join(", "),
             Takes::Kinds => format!("{kinds}, or some of them with commas between"),
+            Takes::Flag => "true, false".to_owned(),
         };
         format!("{takes} or {DEFAULT}")
     }
@@ -149,15 +154,66 @@ impl Setting {
     /// The keys of this setting in a definition, with their values; if there is no name for `*`,
     /// the key itself.
     pub fn values(&self, definition: &Value) -> Vec<(String, String)> {
-        let mut given = keys(self, definition, definition);
+        let given = self.given(definition);
         if given.is_empty() {
             return vec![(self.key.to_owned(), DEFAULT.to_owned())];
         }
-        let values = given.iter_mut().map(|entry| {
-            let value = shown(at(definition, &entry.path));
-            (std::mem::take(&mut entry.key), value)
-        });
+        given
+    }
+
+    /// The same, of those that the definition may name.
+    fn given(&self, definition: &Value) -> Vec<(String, String)> {
+        let entries = keys(self, definition, definition).into_iter();
+        let values = entries.map(|entry| (entry.key, shown(at(definition, &entry.path))));
         values.collect()
+    }
+
+    /// The limits that a definition has, with their values.
+    pub fn limits(definition: &Value) -> impl Iterator<Item = (String, String, &'static str)> {
+        let limits = SETTINGS
+            .iter()
+            .filter(|one| one.path.starts_with("limits/"));
+        let given = limits.flat_map(|setting| {
+            let given = setting.given(definition).into_iter();
+            given.map(|(key, value)| (key, value, setting.about))
+        });
+        given.filter(|(_, value, _)| value != DEFAULT)
+    }
+
+    /// The numbers among the limits of a definition that no setting changes, and the codes that are
+    /// never retried, by their places.
+    pub fn fixed_limits(definition: &Value) -> Vec<(String, String)> {
+        fn walk(value: &Value, at: &str, found: &mut Vec<(String, String)>) {
+            match value {
+                Value::Object(members) => {
+                    for (name, member) in members {
+                        walk(member, &format!("{at}/{name}"), found);
+                    }
+                }
+                Value::Number(_) => {
+                    let is_at = |path: &str| {
+                        path.split('/').count() == at.split('/').count()
+                            && path
+                                .split('/')
+                                .zip(at.split('/'))
+                                .all(|(part, own)| part == NAME || part == own)
+                    };
+                    if !SETTINGS.iter().any(|setting| is_at(setting.path)) {
+                        found.push((at.replace('/', "."), value.to_string()));
+                    }
+                }
+                _ => {}
+            }
+        }
+        let mut found = Vec::new();
+        walk(&definition["limits"], "limits", &mut found);
+        let never = definition["limits"]["retry"]["never"].as_array();
+        let codes = never.into_iter().flatten().filter_map(Value::as_str);
+        let codes: Vec<&str> = codes.collect();
+        if !codes.is_empty() {
+            found.push(("limits.retry.never".to_owned(), codes.join(", ")));
+        }
+        found
     }
 
     /// The path for a key, if it is one of this setting.
@@ -202,6 +258,7 @@ impl Setting {
                 let known = answers.find(|answer| answer.as_str() == word);
                 known.map(|answer| json!(answer))
             }
+            Takes::Flag => word.parse::<bool>().ok().map(Value::from),
             Takes::Kinds => {
                 let kind = |word| OnRecord::ALL.into_iter().find(|kind| kind.as_str() == word);
                 let kinds = word.split(',').map(kind);
@@ -313,13 +370,21 @@ impl Assignment {
         };
         let changed = changed.unwrap_or_else(|| definition.to_owned());
         let version = next_version(before["version"].as_str().unwrap_or_default());
-        let is_version = |key: Option<&str>, _: &Value| key == Some("version");
-        edit::replace(&changed, &[], is_version, &json!(version))
+        with_version(&changed, &version)
     }
 }
 
+/// A definition with another version; `None` if it has none.
+///
+/// # Errors
+/// [`EditError`] if it can't be edited.
+pub fn with_version(definition: &str, version: &str) -> Result<Option<String>, EditError> {
+    let is_version = |key: Option<&str>, _: &Value| key == Some("version");
+    edit::replace(definition, &[], is_version, &json!(version))
+}
+
 /// The version after a setting was changed: `1.2.0`, then `1.2.0+1`, `1.2.0+2`.
-fn next_version(version: &str) -> String {
+pub fn next_version(version: &str) -> String {
     let local = version.rsplit_once('+');
     match local.and_then(|(base, number)| Some((base, number.parse::<u32>().ok()?))) {
         Some((base, number)) => format!("{base}+{}", number.saturating_add(1)),
@@ -337,7 +402,19 @@ pub fn only_setting_changed(before: &str, after: &str) -> Option<(String, String
     let mut changed = keys.filter(|entry| at(&old, &entry.path) != at(&new, &entry.path));
     let mut only = changed.next()?;
     only.value = at(&new, &only.path).cloned();
-    let is_all = changed.next().is_none() && only.applied(before).ok()?? == after;
+    let version = |definition: &Value| {
+        definition["version"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    // A number can be left out, because an earlier version has it.
+    let is_next = author_version(&version(&old)) == author_version(&version(&new));
+    let mut applied = only.applied(before).ok()??;
+    if is_next && has_settings(&version(&new)) {
+        applied = with_version(&applied, &version(&new)).ok()??;
+    }
+    let is_all = changed.next().is_none() && applied == after;
     is_all.then(|| (only.key, shown(only.value.as_ref())))
 }
 
@@ -375,8 +452,7 @@ pub fn keep_settings(
     let after = edit::read(new).map_err(SettingError::Edit)?;
     let [version, new_version] = [&before, &after].map(|one| one["version"].as_str());
     if [version, version.map(author_version)].contains(&new_version) {
-        let is_version = |key: Option<&str>, _: &Value| key == Some("version");
-        let same = edit::replace(&text, &[], is_version, &before["version"]);
+        let same = with_version(&text, before["version"].as_str().unwrap_or_default());
         if same.map_err(SettingError::Edit)?.as_deref() == Some(in_force) {
             return Ok((in_force.to_owned(), kept));
         }
@@ -518,6 +594,9 @@ mod tests {
     "rounds": {
       "of review": {"contracts": ["x"], "most": 5}
     }
+  },
+  "requirements": {
+    "seen": {"title": "Seen"}
   }
 }
 "#;
@@ -554,6 +633,7 @@ mod tests {
                 "\"runs\": {\n        \"EXIT\": \"person\"\n      }",
             ),
             ("limits.handoffs", "40", "\"handoffs\": 40"),
+            ("requirements.seen", "true", "\"merge\": true"),
             (
                 "limits.rounds.of review",
                 "9",
@@ -624,6 +704,7 @@ mod tests {
             ("time.lease_seconds", "-1"),
             ("retry", "1.5"),
             ("limits.retry.runs.EXIT", "sometimes"),
+            ("requirements.seen", "yes"),
             ("limits.on_record", "limits,"),
         ] {
             assert!(Assignment::new(key, value).is_err(), "{key} {value}");
@@ -636,7 +717,11 @@ mod tests {
     #[test]
     fn a_name_that_a_list_lacks_is_not_added_to_it() {
         for text in [BEFORE, "{\"version\": \"1\"}"] {
-            for (key, value) in [("consistency.three", "off"), ("limits.rounds.x", "1")] {
+            for (key, value) in [
+                ("consistency.three", "off"),
+                ("limits.rounds.x", "1"),
+                ("requirements.heard", "true"),
+            ] {
                 let applied = Assignment::new(key, value).map(|a| a.applied(text));
                 let missing = SettingError::Missing(key.to_owned());
                 assert_eq!(applied, Ok(Err(missing)), "{text}");

@@ -25,10 +25,17 @@ pub struct Weakness {
 impl Weakness {
     /// A weakness of a new version compared with the one in force.
     pub fn of_version((key, at): (String, String)) -> Self {
-        let text = format!("`{key}` may let pass what the version in force refuses");
+        let mut text = format!("`{key}` may let pass what the version in force refuses");
+        text.extend(why_weaker(&key).map(|why| format!(": {why}")));
         let finding = Finding::error(FindingCode::ProtocolWeaker, at, text);
         Self { key, finding }
     }
+}
+
+/// Why a key is weaker, if it does not say so itself.
+pub fn why_weaker(key: &str) -> Option<&'static str> {
+    let why = "a merge waits for other requirements than before; without one, for the issue's end";
+    (key == "merge").then_some(why)
 }
 
 /// What a protocol checks less strictly than another one, in a ledger with this evidence policy.

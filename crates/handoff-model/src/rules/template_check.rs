@@ -1,14 +1,17 @@
-//! Finds required fields that a contract type's template lacks, so that printed commands lack them,
-//! and placeholders with misspelt names.
+//! Finds what a contract type's template has or lacks, so that every command printed from it would be
+//! refused: required fields, constants, placeholders with misspelt names.
 
 use std::collections::BTreeSet;
 
 use handoff_base::finding::{Finding, FindingCode};
-use handoff_base::pointer::push_part;
+use handoff_base::pointer::{lookup, parts, under};
 use handoff_base::text::closest;
 use handoff_base::words;
+use handoff_contract::{MAX_FINDINGS, Schema, Source};
 use handoff_protocol::BASE;
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use crate::rules::protocol_check::position;
 
 /// The maximum number of subschemas examined for one value.
 const MOST_PARTS: usize = 64;
@@ -80,20 +83,130 @@ words! {
     }
 }
 
+/// Constants of a template that its schema refuses in every contract.
+pub(crate) fn unfit(
+    (path, bytes): (&str, &[u8]),
+    (schema_path, schema): (&str, &Value),
+    compiled: &Schema,
+) -> Vec<Finding> {
+    let Ok(source) = Source::parse(bytes) else {
+        return Vec::new();
+    };
+    let checked = compiled.check(&source, None);
+    let is_certain = |finding: &Finding| {
+        let at = finding.path.as_str();
+        let closed = finding.code == FindingCode::FieldUnknown;
+        let Some(value) = lookup(&checked.value, at).filter(|_| !closed) else {
+            return false;
+        };
+        let refuses = |node: &&Value| {
+            let mut alone = (**node).clone();
+            if let Some(own) = schema.get("$defs") {
+                alone["$defs"] = own.clone();
+            }
+            Schema::compile(&alone).is_ok_and(|alone| !alone.accepts(value))
+        };
+        !is_open(value) && binding(schema, at).iter().any(refuses)
+    };
+    let findings = checked.findings.iter().filter(|one| is_certain(one));
+    let named = findings.map(|finding| {
+        let at = &finding.path;
+        let text = format!("`{at}` does not fit {schema_path}: {}", finding.message);
+        let mut fault = Finding::error(FindingCode::ProtocolTemplate, path, text);
+        (fault.line, fault.column) = (finding.line, finding.column);
+        fault.fix("write what the schema accepts, or change the schema")
+    });
+    named.collect()
+}
+
+/// Fields of a template that no contract may have.
+pub(crate) fn unknown(
+    (path, bytes): (&str, &[u8]),
+    (schema_path, schema): (&str, &Value),
+) -> Vec<Finding> {
+    let template: Value = serde_json::from_slice(bytes).unwrap_or_default();
+    let mut found = Vec::new();
+    let mut left = vec![(String::new(), &template)];
+    while let Some((at, value)) = left.pop() {
+        match value {
+            Value::Object(members) => {
+                let nodes = binding(schema, &at);
+                let closed = nodes.iter().find(|node| {
+                    node["additionalProperties"] == false && node["patternProperties"].is_null()
+                });
+                for (name, member) in members {
+                    let place = under(&at, name);
+                    let known = closed.map(|node| &node["properties"]);
+                    if let Some(known) = known.filter(|known| known.get(name).is_none()) {
+                        let text = format!("`{place}` is a field that {schema_path} does not have");
+                        let mut fault = Finding::error(FindingCode::ProtocolTemplate, path, text);
+                        // No more are listed.
+                        if found.len() < MAX_FINDINGS {
+                            (fault.line, fault.column) = position(bytes, &place).unzip();
+                        }
+                        let known = known.as_object().into_iter().flat_map(Map::keys);
+                        found.push(fault.meant(name, known.map(String::as_str)));
+                    }
+                    left.push((place, member));
+                }
+            }
+            Value::Array(entries) => {
+                let entries = entries.iter().enumerate();
+                left.extend(entries.map(|(i, entry)| (under(&at, &i.to_string()), entry)));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Whether a part of a template is still filled.
+fn is_open(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => members.values().any(is_open),
+        Value::Array(entries) => entries.iter().any(is_open),
+        Value::String(text) => text.contains("{{"),
+        _ => false,
+    }
+}
+
+/// The subschemas that apply at a pointer in every case.
+pub(crate) fn binding<'s>(schema: &'s Value, pointer: &str) -> Vec<&'s Value> {
+    parts(pointer).fold(applying(schema, vec![schema]), |here, part| {
+        let is_item = part == "*" || part.parse::<usize>().is_ok();
+        let own = here.into_iter().filter_map(|node| {
+            let items = node.get("items").filter(|_| node["prefixItems"].is_null());
+            let member = node["properties"].get(&part);
+            member.or(items.filter(|_| is_item))
+        });
+        applying(schema, own.collect())
+    })
+}
+
 /// Warnings about placeholders in the template at `path` whose names are nearly a fact's, or one
 /// that is filled.
-pub(crate) fn misspelt(path: &str, template: &Value, facts: &BTreeSet<&str>) -> Vec<Finding> {
+pub(crate) fn misspelt((path, bytes): (&str, &[u8]), facts: &BTreeSet<&str>) -> Vec<Finding> {
+    let template: Value = serde_json::from_slice(bytes).unwrap_or_default();
     let mut known = facts.clone();
     known.extend([BASE, "fill", "fill by send"]);
     for filled in Filled::ALL {
         known.insert(filled.as_str());
     }
     let mut found = Vec::new();
-    let mut left = vec![template];
-    while let Some(value) = left.pop() {
+    let mut left = vec![(String::new(), &template)];
+    while let Some((at, value)) = left.pop() {
         match value {
-            Value::Object(members) => left.extend(members.values()),
-            Value::Array(entries) => left.extend(entries),
+            Value::Object(members) => {
+                left.extend(
+                    members
+                        .iter()
+                        .map(|(name, member)| (under(&at, name), member)),
+                );
+            }
+            Value::Array(entries) => {
+                let entries = entries.iter().enumerate();
+                left.extend(entries.map(|(i, entry)| (under(&at, &i.to_string()), entry)));
+            }
             Value::String(text) => {
                 let name = text
                     .strip_prefix("{{")
@@ -106,7 +219,8 @@ pub(crate) fn misspelt(path: &str, template: &Value, facts: &BTreeSet<&str>) -> 
                     let text = format!(
                         "nothing is known as `{name}`, so that `{{{{{name}: …}}}}` is not filled"
                     );
-                    let finding = Finding::warning(FindingCode::ProtocolTemplate, path, text);
+                    let mut finding = Finding::warning(FindingCode::ProtocolTemplate, path, text);
+                    (finding.line, finding.column) = position(bytes, &at).unzip();
                     found.push(finding.fix(format!("did you mean `{known}`?")));
                 }
             }
@@ -118,11 +232,7 @@ pub(crate) fn misspelt(path: &str, template: &Value, facts: &BTreeSet<&str>) -> 
 
 fn walk(root: &Value, schemas: Vec<&Value>, value: &Value, at: &str, found: &mut Vec<String>) {
     let parts = applying(root, schemas);
-    let place = |name: &str| {
-        let mut place = at.to_owned();
-        push_part(&mut place, name);
-        place
-    };
+    let place = |name: &str| under(at, name);
     match value {
         Value::Object(members) => {
             let required = parts.iter().filter_map(|part| part["required"].as_array());

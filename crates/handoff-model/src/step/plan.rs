@@ -24,9 +24,15 @@ pub struct Receipt {
     /// The type that must be named to send such a contract again, if it must. `None` until
     /// [`Receipt::advised`].
     pub again: Option<String>,
+    /// The command that gives the approval which findings kept back that a person rejected. `None`
+    /// until [`Receipt::advised`].
+    pub approval: Option<String>,
     /// Whether a retry is not simply what follows a failure: only a person may grant it, or the
     /// rules demand something else. False until [`Receipt::advised`].
     pub needs_decision: bool,
+    /// Whether its contract approves a merge that no contract reports, so that the merge is left.
+    /// False until [`Receipt::advised`].
+    pub approves_merge: bool,
     /// The agent that decides about the handoff if it gets stuck. `None` until
     /// [`Receipt::advised`].
     pub lead: Option<AgentName>,

@@ -156,7 +156,7 @@ impl Review {
             contract.allowed_secrets = allowed;
         }
         if self.holds_secrets() {
-            self.contract = None;
+            (self.contract, self.draft) = (None, None);
             self.no_route = false;
         }
         self.unused = unused;

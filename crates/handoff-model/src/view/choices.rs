@@ -69,20 +69,32 @@ fn is_accepted<E>(
 }
 
 /// The refusal of an agent that holds nothing in an issue, if only held work can be sent on.
-pub fn not_held_in(issue: &Issue, protocol: &Protocol, agent: &AgentName) -> Option<LeaseRefusal> {
-    let agent = &protocol.agent(agent.as_str())?.id;
+///
+/// # Errors
+/// If a record can't be read.
+pub fn not_held_in<E>(
+    view: &impl View<E>,
+    (issue, protocol): (&Issue, &Protocol),
+    agent: &AgentName,
+    at: Moment,
+) -> Result<Option<LeaseRefusal>, E> {
+    let Some(agent) = protocol.agent(agent.as_str()) else {
+        return Ok(None);
+    };
+    let agent = &agent.id;
     let style = protocol.definition().style();
     // Completed work whose agent may send on needs no claim, nor does a request.
     if issue.open.is_empty() || !issue.unfollowed.is_empty() || style == Style::Call {
-        return None;
+        return Ok(None);
     }
     let mut mine = issue.open.iter().filter(|open| open.to == *agent);
     let Some(newest) = mine.clone().next_back() else {
-        return Some(LeaseRefusal::not_held(issue, agent));
+        return Ok(Some(LeaseRefusal::not_held(issue, agent)));
     };
-    let waits = mine.all(|open| open.state == State::Pending);
-    waits.then(|| LeaseRefusal::NotClaimed {
-        id: newest.id.clone(),
-        agent: agent.clone(),
-    })
+    if mine.any(|open| open.state == State::InProgress) {
+        return Ok(None);
+    }
+    let record = view.shared_record(newest.id.number())?;
+    let of = (protocol, issue);
+    Ok(record.map(|record| decision::not_working(of, &record, agent, at)))
 }

@@ -4,13 +4,14 @@
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::word;
-use handoff_protocol::{Action, Protocol, State};
+use handoff_protocol::{Action, Event, Protocol, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::decision::{Advice, Choice, decider};
-use crate::record::{IssueStatus, OpenHandoff, Paused, Question, Record, View};
+use crate::decision::{Advice, Choice, answer, decider};
+use crate::record::{IssueStatus, Paused, Record, View};
 use crate::step::Receipt;
+use crate::view::needs::next_limit;
 use crate::view::{choices, stuck_advice};
 
 /// An option for a handoff that needs attention.
@@ -51,18 +52,14 @@ pub fn options<E>(
     Ok(choices.into_iter().map(option).collect())
 }
 
-/// The agent that decides about a stuck handoff: the person to whom it was escalated, else the
+/// The agent that decides about a stuck handoff: the one to whom the advice gives it, else the
 /// decider for its sender.
 fn chooser<'a>(
     protocol: &'a Protocol,
     record: &'a Record,
     advice: Option<&'a Advice>,
 ) -> &'a AgentName {
-    let escalated = advice.filter(|advice| {
-        let is_person = protocol.is_person(advice.agent.as_str());
-        is_person && advice.action.is_with_person() && advice.decided.is_some()
-    });
-    escalated.map_or_else(|| decider(protocol, &record.from), |advice| &advice.agent)
+    advice.map_or_else(|| decider(protocol, &record.from), |advice| &advice.agent)
 }
 
 /// The command for a retry with a corrected contract, if the failure's code asks for one. Only the
@@ -97,38 +94,6 @@ fn command(protocol: &Protocol, record: &Record, choice: &Choice, by: &AgentName
     }
 }
 
-/// The command that answers a blocked handoff: with a value for each key, or with a text.
-pub fn answer(record: &Record, by: &AgentName) -> String {
-    answer_keys(&record.id, &needed(record.questions()), by)
-}
-
-/// The keys of the questions that need an answer.
-pub(crate) fn needed(questions: &[Question]) -> Vec<String> {
-    let needed = questions.iter().filter(|question| !question.optional);
-    needed.map(|question| question.key.clone()).collect()
-}
-
-/// The command that answers a blocked handoff in which these keys are asked for.
-pub(crate) fn answer_keys(id: &HandoffId, needed: &[String], by: &AgentName) -> String {
-    // Other keys could be taken for an option or for prose.
-    let plain_key = |key: &str| {
-        let simple = |c: char| c.is_alphanumeric() || "-_.".contains(c);
-        !key.is_empty() && !key.starts_with('-') && key.chars().all(simple)
-    };
-    let arguments = match needed {
-        [] => "ANSWER".to_owned(),
-        needed if needed.iter().all(|key| plain_key(key)) => {
-            let pairs: Vec<String> = needed
-                .iter()
-                .map(|key| word(&format!("{key}=VALUE")).into_owned())
-                .collect();
-            pairs.join(" ")
-        }
-        _ => "answers.json".to_owned(),
-    };
-    format!("git handoff answer {id} {arguments} --as {by}")
-}
-
 /// The commands that carry out advice or, if it was recorded as decided, those that come after.
 ///
 /// # Errors
@@ -142,7 +107,6 @@ pub fn commands<E>(
     let (id, by) = (&advice.id, &advice.agent);
     let apply = format!("git handoff next {} --apply --as {by}", id.issue());
     if advice.by_contract {
-        let claim = format!("git handoff claim {id} --as {by}");
         // If no agent is named, all that the routes allow.
         let any = || {
             protocol
@@ -159,7 +123,7 @@ pub fn commands<E>(
             format!("git handoff new --issue {issue} --from {by} --to {to}")
         };
         let waits = record.state == State::Pending;
-        let claim = waits.then_some(claim).into_iter();
+        let claim = waits.then(|| take_up(record, by, now)).into_iter();
         return Ok(claim.chain(to.iter().map(send)).collect());
     }
     Ok(match advice.action {
@@ -173,28 +137,83 @@ pub fn commands<E>(
             ),
             format!("git handoff cancel {id} --as {by} --reason WHY"),
         ],
-        Action::Escalate | Action::FallBack if advice.decided.is_some() => {
-            let by = chooser(protocol, record, Some(advice));
+        // A person knows without a record that it is with them.
+        Action::Escalate | Action::FallBack
+            if advice.decided.is_some() || protocol.is_person(by.as_str()) =>
+        {
             let choices = choices(protocol, view, record, by, now)?;
             let choices = choices
                 .iter()
                 .map(|choice| command(protocol, record, choice, by));
             let show = format!("git handoff show {id}");
-            [show].into_iter().chain(choices).collect()
+            let raise = raise_first(protocol, view, (record, by), now)?;
+            raise.into_iter().chain(choices).chain([show]).collect()
         }
         Action::Escalate | Action::FallBack => vec![format!("git handoff show {id}"), apply],
         Action::Advance => Vec::new(),
-        Action::Retry => vec![correction(protocol, record, by).unwrap_or(apply)],
+        Action::Retry => match correction(protocol, record, by) {
+            Some(correct) => vec![correct],
+            None => vec![command(protocol, record, &Choice::Retry, by), apply],
+        },
         _ => vec![apply],
     })
 }
 
-/// The command by which an agent claims an open handoff, or continues with it.
-pub fn take_up(open: &OpenHandoff, agent: &AgentName) -> String {
-    match open.state {
-        State::Pending => format!("git handoff claim {} --as {agent}", open.id),
+/// The command by which a person raises the limit that another attempt would meet again, if there is
+/// one.
+fn raise_first<E>(
+    protocol: &Protocol,
+    view: &impl View<E>,
+    (record, by): (&Record, &AgentName),
+    now: Moment,
+) -> Result<Option<String>, E> {
+    let issue = view.shared_issue()?;
+    let limit = issue.and_then(|issue| next_limit(protocol, &issue, &record.to, now));
+    let limit = limit.filter(|_| protocol.is_person(by.as_str()));
+    let raise = limit.and_then(|(limit, _)| limit.raise(protocol.name()));
+    Ok(raise.map(|raise| format!("{raise} --as {by}")))
+}
+
+/// The command by which an agent that ran out of time gives itself another attempt, if the
+/// protocol's rules advise one.
+///
+/// # Errors
+/// If a record can't be read.
+pub fn another_attempt<E>(
+    protocol: &Protocol,
+    view: &impl View<E>,
+    record: &Record,
+    now: Moment,
+) -> Result<Option<String>, E> {
+    let Some(issue) = view.shared_issue()?.filter(|_| is_late(record, now)) else {
+        return Ok(None);
+    };
+    let advice = stuck_advice(protocol, view, &issue, record, now)?;
+    let (id, by) = (&record.id, &record.to);
+    let is_advised = advice.is_some_and(|advice| advice.action == Action::Retry);
+    let may = is_advised && choices(protocol, view, record, by, now)?.contains(&Choice::Retry);
+    Ok(may.then(|| format!("git handoff retry {id} --as {by}")))
+}
+
+/// Whether a handoff's agent ran out of time, recorded or not.
+pub fn is_late(record: &Record, now: Moment) -> bool {
+    let last = record.latest().and_then(|last| last.event);
+    record.is_expired(now) || last == Some(Event::Expire)
+}
+
+/// The command by which an agent claims an open handoff, waits for the time from which it can, or
+/// continues with it.
+pub(crate) fn take_up(record: &Record, agent: &AgentName, at: Moment) -> String {
+    match record.state {
+        State::Pending if record.waits_until(at).is_some() => wait(agent),
+        State::Pending => format!("git handoff claim {} --as {agent}", record.id),
         _ => format!("git handoff prime --as {agent}"),
     }
+}
+
+/// The command by which an agent waits for work.
+fn wait(agent: &AgentName) -> String {
+    format!("git handoff wait --inbox --as {agent}")
 }
 
 /// The command that gives up an issue without open handoffs.
@@ -246,9 +265,7 @@ pub fn next_steps(receipt: &Receipt) -> Vec<String> {
     };
     let recovery = reported.and_then(|open| recover(&open.id, open.state, lead));
     match record.state {
-        State::Pending if record.not_before.is_some() => {
-            vec![format!("git handoff wait --inbox --as {to}")]
-        }
+        State::Pending if record.not_before.is_some() => vec![wait(to)],
         // Until then, another task of the same contract may be claimable.
         State::Pending if !record.waits_for.is_empty() => {
             vec![format!("git handoff claim --next --as {to}")]
@@ -286,7 +303,10 @@ pub fn next_steps(receipt: &Receipt) -> Vec<String> {
         }
         State::Cancelled if is_terminated(receipt) => vec![give_up(key, lead)],
         // The sender has the work again.
-        State::Rejected | State::Cancelled => contracts(from, &back),
+        State::Rejected | State::Cancelled => {
+            let approval = receipt.approval.iter().cloned();
+            approval.chain(contracts(from, &back)).collect()
+        }
         State::Completed => Vec::new(),
     }
 }

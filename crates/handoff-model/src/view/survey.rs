@@ -2,12 +2,13 @@
 //! copies little.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
+use crate::decision::needed;
 use crate::record::{
     Awaiting, Evidence, Issue, IssueStatus, Record, Spending, Spent, TraceParent, Transition,
     Usage, Verdict,
 };
-use crate::view::commands::needed;
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, AgentRef, HandoffId, IssueKey};
 use handoff_protocol::{Action, Event, State};
@@ -41,6 +42,8 @@ pub struct IssueSurvey<'a> {
     pub reopened: u32,
     /// The number of its handoffs when it was last reopened: limits count from there.
     pub counts_after: u32,
+    /// Why it was reopened last, if it was.
+    pub why_reopened: Option<String>,
     /// The handoffs that count as rounds, the oldest first.
     #[serde(borrow)]
     pub rounds: Vec<RoundSurvey<'a>>,
@@ -237,6 +240,7 @@ impl<'a> IssueSurvey<'a> {
             steps: issue.steps,
             reopened: u32::try_from(issue.reopened.len()).unwrap_or(u32::MAX),
             counts_after: issue.reopened.last().map_or(0, |again| again.handoffs),
+            why_reopened: issue.why_reopened(),
             rounds: rounds.collect(),
             unfollowed: issue.unfollowed.iter().map(HandoffId::number).collect(),
             awaiting: issue.awaiting.iter().map(pair).collect(),
@@ -266,6 +270,15 @@ impl<'a> IssueSurvey<'a> {
         self.status == IssueStatus::Open
             || !self.awaiting.is_empty()
             || !self.handoffs.iter().all(is_over)
+    }
+
+    /// How many rounds of each kind it had, by name.
+    pub fn rounds_by_name(&self) -> BTreeMap<&'a str, u64> {
+        let mut rounds = BTreeMap::new();
+        for round in &self.rounds {
+            *rounds.entry(round.name).or_default() += 1;
+        }
+        rounds
     }
 
     /// The latest time in it.

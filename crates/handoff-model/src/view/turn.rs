@@ -3,7 +3,7 @@
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_protocol::{Protocol, State, TaskState};
 
-use crate::record::{Issue, OpenHandoff, Task};
+use crate::record::{Halt, Issue, OpenHandoff, Task};
 
 /// The agent whose turn it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,13 +18,13 @@ pub struct Turn {
 
 /// Decides whose turn it is in an issue. If a task is named and the protocol assigns its state to
 /// an agent, that agent; otherwise the agent of the lowest phase among `between` or, if that is
-/// empty, among those with an open handoff. Agents that can act now come first. If a pause holds
-/// all of them back, it is nobody's turn.
+/// empty, among those with an open handoff. Agents that can act now come first. If the issue's
+/// pause or `halts` hold all of them back, it is nobody's turn.
 pub fn turn(
     protocol: &Protocol,
     issue: &Issue,
-    task: Option<&str>,
-    between: &[AgentName],
+    halts: &[Halt],
+    (task, between): (Option<&str>, &[AgentName]),
 ) -> Option<Turn> {
     let known: Option<&Task> = task.and_then(|id| issue.tasks.iter().rev().find(|t| t.id == id));
     let state = match (task, known) {
@@ -32,8 +32,16 @@ pub fn turn(
         (_, known) => known.map(|task| task.state),
     };
     let about = known.map(|task| concerned(issue, task));
+    let is_halted = |open: &OpenHandoff| {
+        let mut halts = halts.iter();
+        let holds = |halt: &Halt| halt.holds_back(&open.to, protocol.name());
+        open.state == State::Pending && halts.any(holds)
+    };
     let actionable = |open: &&OpenHandoff| {
-        issue.goes_on(open) && !waits(issue, open) && about.as_ref().is_none_or(|about| about(open))
+        issue.goes_on(open)
+            && !is_halted(open)
+            && !waits(issue, open)
+            && about.as_ref().is_none_or(|about| about(open))
     };
     let acting: Vec<&OpenHandoff> = issue.open.iter().filter(actionable).collect();
     let handoff = |agent: &AgentName| {
@@ -65,7 +73,10 @@ pub fn turn(
     });
     agents.dedup();
     let Some(first) = agents.first().map(|first| (*first).clone()) else {
-        let open = issue.open.first().filter(|_| issue.paused.is_none())?;
+        let open = issue.open.iter().find(|open| !is_halted(open))?;
+        if issue.paused.is_some() {
+            return None;
+        }
         return Some(Turn {
             agent: protocol.lead().unwrap_or(&open.to).clone(),
             handoff: Some(open.id.clone()),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use handoff_base::finding::FindingCode as Code;
+use handoff_base::finding::{Finding, FindingCode as Code};
 use handoff_base::pointer::escaped_part;
 use handoff_base::text::quoted;
 
@@ -28,7 +28,8 @@ impl<'d> Checker<'d> {
                 self.fault(Code::ProtocolConsistency, format!("{at}/name"), text);
             } else if !seen.insert(&rule.name) {
                 let text = format!("two rules are called `{}`", rule.name);
-                self.fault(Code::ProtocolConsistency, format!("{at}/name"), text);
+                let fault = Finding::error(Code::ProtocolConsistency, format!("{at}/name"), text);
+                self.found.push(fault.fix("rename one"));
             }
             self.known_types(&format!("{at}/of"), &rule.of);
             self.pointers(&format!("{at}/when"), rule.when.keys());

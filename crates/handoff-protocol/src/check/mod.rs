@@ -162,7 +162,7 @@ impl Checker<'_> {
         let mut seen = BTreeSet::new();
         for (i, agent) in definition.agents.iter().enumerate() {
             if !seen.insert(agent.id.as_str()) {
-                let text = format!("agent `{}` is defined twice", agent.id);
+                let text = format!("`{}` is another agent's name or alias already", agent.id);
                 self.fault(Code::ProtocolDuplicate, format!("/agents/{i}/id"), text);
             }
             let (at, code) = (format!("/agents/{i}/aliases"), Code::ProtocolDuplicate);
@@ -249,7 +249,10 @@ impl Checker<'_> {
         }
         if !definition.routes.iter().any(|route| route.opens) {
             let text = "no route opens an issue, so that none can begin";
-            self.fault(Code::ProtocolRoute, "/routes", text);
+            let finding = Finding::error(Code::ProtocolRoute, "/routes", text);
+            self.found.push(
+                finding.fix("add `\"opens\": true` to the route of an issue's first contract"),
+            );
         }
     }
 

@@ -75,7 +75,10 @@ impl Checker<'_> {
                     "no route reaches `{}` from where issues are opened",
                     agent.id
                 );
-                self.fault(Code::ProtocolUnreachableAgent, format!("/agents/{i}"), text);
+                let code = Code::ProtocolUnreachableAgent;
+                let finding = Finding::error(code, format!("/agents/{i}"), text);
+                self.found
+                    .push(finding.fix(format!("add a route to `{}`, or leave it out", agent.id)));
             }
         }
         let sent: BTreeSet<&str> = definition
@@ -86,7 +89,10 @@ impl Checker<'_> {
         for (i, contract) in definition.contracts.iter().enumerate() {
             if contract.travels() && !sent.contains(contract.name.as_str()) {
                 let text = format!("no route has contracts of type `{}`", contract.name);
-                self.fault(Code::ProtocolUnusedType, format!("/contracts/{i}"), text);
+                let finding =
+                    Finding::error(Code::ProtocolUnusedType, format!("/contracts/{i}"), text);
+                self.found
+                    .push(finding.fix("name it in `contracts` of a route, or leave it out"));
             }
         }
     }

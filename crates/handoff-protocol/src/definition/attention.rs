@@ -56,7 +56,7 @@ impl Need {
             Self::LeaseRanOut => "lease ran out",
             Self::Rejected => "rejected",
             Self::Cancelled => "cancelled",
-            Self::NotHandedOn => "not handed on",
+            Self::NotHandedOn => "waits to be sent on",
             Self::Unclaimed => "not claimed",
             Self::LeaseEnding => "lease about to end",
             Self::Answered => "answered",

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use handoff_base::pointer::escaped_part;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -91,8 +92,18 @@ impl ConsistencyRule {
 
     /// The places in the contract that the rule reads, each up to its first `*`.
     pub fn places(&self) -> impl Iterator<Item = &str> {
-        let compared = self.compare.terms().into_iter().filter_map(Term::place);
-        let places = compared.chain(self.when.keys().map(String::as_str));
-        places.map(|at| at.split_once("/*").map_or(at, |(list, _)| list))
+        self.placed().map(|(_, place)| place)
+    }
+
+    /// The same, each with where the rule names it.
+    pub fn placed(&self) -> impl Iterator<Item = (String, &str)> {
+        let compare = self.compare.as_str();
+        let terms = self.compare.terms().into_iter().enumerate();
+        let compared = terms
+            .filter_map(move |(i, term)| Some((format!("compare/{compare}/{i}"), term.place()?)));
+        let when = self.when.keys();
+        let when = when.map(|at| (format!("when/{}", escaped_part(at)), at.as_str()));
+        let places = compared.chain(when);
+        places.map(|(key, at)| (key, at.split_once("/*").map_or(at, |(list, _)| list)))
     }
 }

@@ -3,7 +3,7 @@
 use handoff_base::ids::AgentName;
 
 use super::github::{BRANCH, CHANGED_BY, Effect, EventKind, HEAD, PULL_REQUEST_STATE};
-use super::{AgentKind, Definition};
+use super::{Agent, AgentKind, Definition};
 
 /// The source of a fact, which decides whose notes of it are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,17 +14,6 @@ pub enum FactSource {
     Contracts,
     /// Nothing else states it: any agent may note it.
     Anyone,
-}
-
-impl FactSource {
-    /// Whose notes are accepted, in words.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Events => "an event or a person",
-            Self::Contracts => "a contract, an event, an orchestrator or a person",
-            Self::Anyone => "any agent",
-        }
-    }
 }
 
 impl Definition {
@@ -49,6 +38,40 @@ impl Definition {
             () if is_proof => FactSource::Events,
             () if self.facts.contains_key(fact) || by_event() => FactSource::Contracts,
             () => FactSource::Anyone,
+        }
+    }
+
+    /// Where a fact comes from under this protocol, in words: who may state or correct it, and who of
+    /// them can be asked for a correction.
+    pub fn told_by(&self, fact: &str) -> (String, &'static str) {
+        let source = self.source_of(fact);
+        let is_of_event = || {
+            let mut rules = self.event_rules().iter();
+            rules.any(|rule| source == FactSource::Events || rule.facts.contains_key(fact))
+        };
+        let is_stated = source == FactSource::Contracts && self.facts.contains_key(fact);
+        let leads = |agent: &Agent| agent.kind == AgentKind::Orchestrator;
+        let is_led = source == FactSource::Contracts && self.agents.iter().any(leads);
+        let all = [
+            (is_stated, "a contract"),
+            (is_of_event(), "an event"),
+            (is_led, "an orchestrator"),
+            (self.people().next().is_some(), "a person"),
+        ];
+        let mut all: Vec<&str> = all
+            .into_iter()
+            .filter(|one| one.0)
+            .map(|one| one.1)
+            .collect();
+        let last = all.pop().unwrap_or("nobody");
+        let asked = if is_led {
+            "a person or an orchestrator"
+        } else {
+            "a person"
+        };
+        match &all[..] {
+            [] => (last.to_owned(), asked),
+            others => (format!("{} or {last}", others.join(", ")), asked),
         }
     }
 

@@ -136,7 +136,7 @@ pub struct ErrorCode {
     pub meaning: String,
     /// What to do: the advice, if the failure has none.
     pub recovery: String,
-    /// Whether the contract must be corrected first: `git handoff retry ID --with FILE`.
+    /// Whether a retry should correct the contract: `git handoff retry ID --with FILE`.
     #[serde(default)]
     pub corrected: bool,
     /// The ends of an agent's run without a result that it stands for, by default `FAILED`.
@@ -365,6 +365,14 @@ impl Definition {
     /// its merge requires: no contract reports the merge.
     pub fn ends_unmerged(&self, kind: &str) -> bool {
         self.takes_approval(kind) && self.merge_facts().next().is_none()
+    }
+
+    /// Whether a contract of this type approves a merge that no contract reports, so that the merge
+    /// is what is left.
+    pub fn approves_merge(&self, kind: &str) -> bool {
+        let mut merges = self.requirements.values().filter(|one| one.merge);
+        self.merge_facts().next().is_none()
+            && merges.any(|one| one.shown_by.iter().any(|shown| shown == kind))
     }
 
     /// Whether a handoff of this type comes before the approval that a merge requires.

@@ -22,6 +22,11 @@ impl Place<'_> {
         format!("{}{}", self.base, self.pointer)
     }
 
+    /// The pointer of the entry that the pointer is relative to; empty for the contract's root.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
     /// Whether the pointer may be empty, for the entry itself.
     pub fn is_in_entry(&self) -> bool {
         !self.base.is_empty()

@@ -61,6 +61,19 @@ impl Signer {
         is_persons(email) && self.covers(&[email], is_persons)
     }
 
+    /// The names in it that belong to none of these agents and are no person's address, with its line.
+    pub fn unknown(&self, agents: &[&str]) -> impl Iterator<Item = (u32, &str)> {
+        let is_known = |name: &str| {
+            let of =
+                |agent: &&str| matches(name, agent) || matches(name, &format!("{agent}{AGENTS}"));
+            name.starts_with('!') || is_persons(name) || agents.iter().any(of)
+        };
+        let names = self.principals.split(',');
+        names
+            .filter(move |name| !is_known(name))
+            .map(|name| (self.line, name))
+    }
+
     /// Whether this is a key of any person.
     pub fn is_of_a_person(&self) -> bool {
         self.principals.split(',').any(is_persons)

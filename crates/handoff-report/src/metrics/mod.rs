@@ -122,7 +122,7 @@ pub struct AgentFigures {
     pub failed_seconds: i64,
 }
 
-/// How often a loop of work was repeated.
+/// How often a round of `limits.rounds` was made.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RoundFigures {
     /// The protocol.
@@ -409,11 +409,7 @@ struct Rounds<'s> {
 impl<'s> Rounds<'s> {
     fn add(&mut self, issue: &IssueSurvey<'s>) {
         self.issues += 1;
-        let mut own: BTreeMap<&'s str, u64> = BTreeMap::new();
-        for round in &issue.rounds {
-            *own.entry(round.name).or_default() += 1;
-        }
-        for (name, count) in own {
+        for (name, count) in issue.rounds_by_name() {
             let (all, most) = self.found.entry(name).or_default();
             (*all, *most) = (*all + count, count.max(*most));
         }

@@ -27,6 +27,7 @@ pub(super) struct Tally {
     states: [u64; State::ALL.len()],
     events: Counts,
     refused: u64,
+    contradicted: u64,
     cycles: u64,
     duration: Samples,
     acknowledgment: Samples,
@@ -89,6 +90,7 @@ impl Tally {
 
     pub(super) fn add_refused(&mut self, refused: &RefusedContract) {
         self.refused += 1;
+        self.contradicted += u64::from(refused.is_contradicted());
         self.cycles += u64::from(refused.is_cycle());
     }
 
@@ -99,6 +101,7 @@ impl Tally {
             (&mut self.notes, other.notes),
             (&mut self.claimed, other.claimed),
             (&mut self.refused, other.refused),
+            (&mut self.contradicted, other.contradicted),
             (&mut self.cycles, other.cycles),
             (&mut self.open, other.open),
             (&mut self.completed, other.completed),
@@ -150,6 +153,7 @@ impl Tally {
             violations: count(Metric::Violations),
             cycles_blocked: self.cycles,
             contracts_refused: self.refused,
+            contracts_contradicted: self.contradicted,
             success_rate: share(completed, judged.into_iter().map(in_state).sum()),
             acknowledgment_rate: share(self.claimed, self.handoffs),
             duration_seconds: Distribution::of(&mut self.duration),
@@ -201,6 +205,8 @@ pub struct Figures {
     pub cycles_blocked: u64,
     /// Contracts that `send` refused in this clone with exit 3 or 4.
     pub contracts_refused: u64,
+    /// How many of these have a statement that the repository contradicts.
+    pub contracts_contradicted: u64,
     /// Completed as a share of completed, failed, dead and rejected, by current state, 0 to 1.
     pub success_rate: Option<f64>,
     /// The share that was ever claimed, 0 to 1.

@@ -168,7 +168,7 @@ fn cards(page: &mut String, stuck: &[Attention], shown: &Shown<'_>, now: Moment)
             needs(one),
             age(one.since, now),
             time(one.since),
-            one.need.title(),
+            one.what(),
             escaped(&one.title),
             escaped(&one.why),
             position(one),

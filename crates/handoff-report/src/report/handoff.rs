@@ -49,7 +49,7 @@ pub(super) fn handoff(
         Need::Answered,
     ];
     if let Some(stuck) = stuck.filter(|stuck| more.contains(&stuck.need)) {
-        *page += &format!(" <b class=\"s stuck\">{}</b>", stuck.need.title());
+        *page += &format!(" <b class=\"s stuck\">{}</b>", stuck.what());
     }
     page.push_str("</h4><p>");
     escape_into(page, &record.summary);
@@ -264,7 +264,7 @@ fn history(details: &HandoffDetails) -> String {
 /// One transition as lines.
 fn change(text: &mut String, one: &Transition) {
     let event = one.event.map_or("send", Event::as_str);
-    let at = one.at.format("%Y-%m-%d %H:%M:%S");
+    let at = one.at;
     let sent = one.sent.as_ref().map(|id| format!(", with {id}"));
     let (by, to) = (&one.by, one.to.words());
     let _ = writeln!(

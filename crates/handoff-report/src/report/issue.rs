@@ -134,7 +134,7 @@ fn note(stuck: &Attention, now: Moment) -> String {
     let what = format!("<a href=\"#h-{0}\">{0}</a> ", stuck.id);
     format!(
         "<p class=\"note\"><strong>{what}{}</strong> since {} ({}). Next: <code>{}</code></p>\n",
-        stuck.need.title(),
+        stuck.what(),
         time(stuck.since),
         ago(stuck.since, now),
         escaped(&stuck.next)

@@ -71,7 +71,7 @@ pub struct Wanted {
 /// A page's content before it is written.
 pub struct Report<'a> {
     branch: &'a str,
-    /// The policy of the default protocol; empty if nothing is checked.
+    /// The policy of the protocols in force; empty if nothing is checked.
     policy: String,
     protocols: &'a Protocols,
     /// The issues of the page: open ones first, then by their last step.

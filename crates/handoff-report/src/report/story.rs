@@ -102,7 +102,8 @@ fn remark(step: &Step<'_>) -> String {
         }
         What::Paused(paused) => {
             let (by, why) = (escaped(paused.by.as_str()), escaped(&paused.reason));
-            format!("{by} paused the issue: {why}")
+            let until = escaped(paused.until());
+            format!("{by} paused the issue{until}: {why}")
         }
         What::Resumed(end) => {
             let (by, why) = (escaped(end.by.as_str()), escaped(&end.reason));
@@ -271,7 +272,8 @@ fn now(page: &mut String, facts: &Facts<'_>) {
             let paused = issue.paused.as_ref().map(|paused| {
                 let at = minute(paused.at);
                 let (by, why) = (escaped(paused.by.as_str()), escaped(&paused.reason));
-                format!("<li class=\"now\">Paused since {at} by {by}: {why}</li>")
+                let until = escaped(paused.until());
+                format!("<li class=\"now\">Paused since {at} by {by}{until}: {why}</li>")
             });
             page.push_str(&paused.unwrap_or_default());
             let more = lines.len().saturating_sub(OPEN);
