@@ -1,3 +1,5 @@
+use std::collections::{BTreeMap, BTreeSet};
+
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -24,9 +26,9 @@ use crate::view::Look;
 
 /// Show the audit trail: every step, newest first
 ///
-/// A line has the commit, when the step was made, by which agent and which worker of it, how long the
-/// handoff waited or was held, and what happened and why. This is the branch's history; the equivalent git command is
-/// printed below it. The ledger's remote is asked first. All filters must match.
+/// A line has the commit, when the step was made, by which agent, and by which of its workers where the
+/// list has several of them, how long the handoff waited or was held, and what happened and why. This is
+/// the branch's history; the equivalent git command is printed below it. The ledger's remote is asked first. All filters must match.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff log 123
@@ -238,7 +240,16 @@ pub(crate) struct LogView<'a> {
 
 impl Answer for LogView<'_> {
     fn text(&self, look: &Look) -> String {
-        let rows = self.steps.iter().map(|step| step.row(look, self.oneline));
+        let mut workers: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for step in &self.steps {
+            let workers = workers.entry(&step.author).or_default();
+            workers.extend(step.worker.as_deref());
+        }
+        let rows = self.steps.iter().map(|step| {
+            // Persons act under one agent's name, and so do several workers of an agent.
+            let is_one_of_several = workers[step.author.as_str()].len() > 1;
+            step.row(look, self.oneline, is_one_of_several)
+        });
         look.table(&rows.collect::<Vec<_>>()) + self.page.text()
     }
 }
@@ -320,7 +331,7 @@ impl StepView {
     }
 
     /// A row of the table; on a terminal, with styles.
-    fn row(&self, look: &Look, oneline: bool) -> Vec<String> {
+    fn row(&self, look: &Look, oneline: bool, names_worker: bool) -> Vec<String> {
         let short = self.commit.short();
         let (commit, author) = if look.is_for_terminal() {
             let (yellow, bold) = (AnsiColor::Yellow.on_default(), Style::new().bold());
@@ -332,8 +343,7 @@ impl StepView {
         } else {
             (short, continued(&self.author))
         };
-        // Persons act under one agent's name.
-        let worker = self.worker.as_ref();
+        let worker = self.worker.as_ref().filter(|_| names_worker);
         let worker = worker.map(|worker| format!(" ({})", look.cut(&look.cell(worker), WORKER)));
         let who = author + &worker.unwrap_or_default();
         let mut subject = self.subject.clone();
