@@ -77,7 +77,7 @@ fn subjects_name_the_event() {
     prep-agent: 87.1 blocked: which region?
     orchestrator: 87.1 answered: the northern one
     prep-agent: 87.1 claimed, until 09:29
-    prep-agent: 87.1 timed out: prep-agent was not done in time: its lease ran out at 2026-03-02 09:29:20Z
+    prep-agent: 87.1 timed out: prep-agent was not done in time: its lease ran out at 2026-03-02T09:29:20Z
     orchestrator: 87.1 retried, attempt 3: it may be back
     prep-agent: 87.1 claimed, until 13:36
     prep-agent: 87.2 sent to implementer-agent: Export delivery history as CSV
@@ -271,7 +271,7 @@ fn the_documented_line_of_git_tells_the_whole_story() {
     prep-agent | 2026-03-02T09:37:20Z | 87.2 sent to implementer-agent: Export delivery history as CSV |  | Held-Seconds: 60
     prep-agent | 2026-03-02T09:36:20Z | 87.1 claimed, until 13:36 |  | Waited-Seconds: 60
     orchestrator | 2026-03-02T09:35:20Z | 87.1 retried, attempt 3: it may be back | it may be back | 
-    prep-agent | 2026-03-02T09:34:20Z | 87.1 timed out: prep-agent was not done in time: its lease ran out at 2026-03-02 09:29:20Z | prep-agent was not done in time: its lease ran out at 2026-03-02 09:29:20Z | Held-Seconds: 600
+    prep-agent | 2026-03-02T09:34:20Z | 87.1 timed out: prep-agent was not done in time: its lease ran out at 2026-03-02T09:29:20Z | prep-agent was not done in time: its lease ran out at 2026-03-02T09:29:20Z | Held-Seconds: 600
     prep-agent | 2026-03-02T09:19:20Z | 87.1 claimed, until 09:29 |  | Waited-Seconds: 60
     orchestrator | 2026-03-02T09:18:20Z | 87.1 answered: the northern one | the northern one | 
     prep-agent | 2026-03-02T09:17:20Z | 87.1 blocked: which region? | which region? | Held-Seconds: 60
@@ -323,7 +323,7 @@ fn the_log_is_the_same_in_a_pipe_and_on_a_terminal() {
     [commit]  2026-03-02 09:37:20Z  prep-agent (repo)         held 1m        87.2 sent to implementer-agent: Export delivery history as CSV
     [commit]  2026-03-02 09:36:20Z  prep-agent (repo)         waited 1m      87.1 claimed, until 13:36
     [commit]  2026-03-02 09:35:20Z  orchestrator (repo)                      87.1 retried, attempt 3: it may be back
-    [commit]  2026-03-02 09:34:20Z  prep-agent                held 10m       87.1 timed out: prep-agent was not done in time: its lease ran out at 2026-03-02 09:29:20Z
+    [commit]  2026-03-02 09:34:20Z  prep-agent                held 10m       87.1 timed out: prep-agent was not done in time: its lease ran out at 2026-03-02T09:29:20Z
     [commit]  2026-03-02 09:19:20Z  prep-agent (repo)         waited 1m      87.1 claimed, until 09:29
     [commit]  2026-03-02 09:18:20Z  orchestrator (repo)                      87.1 answered: the northern one
     [commit]  2026-03-02 09:17:20Z  prep-agent (repo)         held 1m        87.1 blocked: which region?

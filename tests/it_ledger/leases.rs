@@ -464,7 +464,7 @@ fn readers_show_an_expired_lease_and_write_nothing() {
     env.assert_sound();
 }
 
-const EXPIRED: &str = "prep-agent: 87.1 timed out: prep-agent was not done in time: its lease ran out at 2026-03-02 09:16:00Z";
+const EXPIRED: &str = "prep-agent: 87.1 timed out: prep-agent was not done in time: its lease ran out at 2026-03-02T09:16:00Z";
 
 /// A lease is over when the time of a step and that of its recording say so.
 #[test]
@@ -571,7 +571,7 @@ fn the_next_write_records_what_is_overdue_first() {
         let message = expired["failure"]["message"].as_str().unwrap();
         assert_eq!(
             message,
-            "prep-agent was not done in time: its lease ran out at 2026-03-02 09:16:00Z"
+            "prep-agent was not done in time: its lease ran out at 2026-03-02T09:16:00Z"
         );
         env.assert_sound();
     }
