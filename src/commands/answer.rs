@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "ANSWER", required = true)]
     answer: Vec<String>,
     /// As with `git commit`: the answer follows
-    #[arg(short = 'm', long = "message", hide = true)]
+    #[arg(short = 'm', long = "message", alias = "note", hide = true)]
     _message: bool,
     /// Accept text that a rule takes for a secret, on record
     #[arg(long, value_name = "RULE[@PLACE]")]

@@ -158,19 +158,21 @@ impl Answer for EachView {
             return "nothing meets these conditions; nothing was written\n".to_owned();
         }
         let changed = self.changed.iter().map(|one| {
-            let set = one.set.iter().map(|set| format!(", {}", set.text()));
-            let set: String = set.collect();
+            let set: Vec<String> = one.set.iter().map(|set| set.text()).collect();
+            let set = set.join(", ");
             match one.commit {
                 Some(commit) => {
                     let told = one.told.iter().map(|told| format!("  {told}\n"));
                     let told: String = told.collect();
                     let done = match &one.noted {
                         Some(note) => format!("noted that {}", continued(note)),
-                        None => format!("done{set}"),
+                        None if set.is_empty() => "done".to_owned(),
+                        None => set,
                     };
                     format!("{}: {done}  commit {}\n{told}", one.about, commit.short())
                 }
-                None => format!("{}: unchanged{set}\n", one.about),
+                None if set.is_empty() => format!("{}: unchanged\n", one.about),
+                None => format!("{}: unchanged, {set}\n", one.about),
             }
         });
         let refused = self.refused.iter();

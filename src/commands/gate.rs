@@ -5,7 +5,7 @@ use handoff::base::{Moment, ObjectId};
 use handoff::git::Repository;
 use handoff::ledger::attention::{NextTurn, turn_in};
 use handoff::ledger::{
-    IssueFolder, Ledger, LedgerError, OtherProtocol, Rules, Snapshot, judge_gate, merge_left,
+    IssueFolder, Ledger, LedgerError, OtherProtocol, Rules, Snapshot, approved_merge, judge_gate,
     unreported_merge, unsent_commits,
 };
 use handoff::model::{
@@ -117,9 +117,11 @@ impl Arguments {
         }
         if view.passed {
             output.answer(&view)?;
-            let left = merge_left(&tip, &folder, &issue, &rules)?;
-            left.iter()
-                .for_each(|left| output.say(&format!("next: {}", continued(&left.merge()))));
+            match approved_merge(&tip, &folder, &issue, &rules)? {
+                Some((left, false)) => output.say(&format!("next: {}", continued(&left.merge()))),
+                Some((left, true)) => output.say(&format!("{} has it", continued(&left.base))),
+                None => {}
+            }
             return Ok(());
         }
         let missing = view.requirements.iter().filter(|one| !one.met);

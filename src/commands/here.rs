@@ -7,7 +7,7 @@ use handoff::base::text::{continued, word};
 use handoff::git::{OpenError, Repository, masked};
 use handoff::ledger::attention::Attention;
 use handoff::ledger::{
-    BranchError, Ledger, LedgerError, OverviewLimits, RemoteDistance, Snapshot, merge_left_here,
+    BranchError, Ledger, LedgerError, OverviewLimits, RemoteDistance, Snapshot, merges_left,
     overview,
 };
 use handoff::model::{Paused, Record};
@@ -103,9 +103,9 @@ pub(crate) struct HereView {
     /// The command that sets who acts in this working tree.
     #[serde(skip)]
     setting: String,
-    /// That the merge of the completed issue whose branch is checked out is left.
+    /// The merges of completed issues that are left.
     #[serde(skip)]
-    left: Option<String>,
+    left: Vec<String>,
     /// the next command, then others
     next: Vec<String>,
 }
@@ -157,7 +157,7 @@ impl Answer for HereView {
             }
             _ => lines.push("here: not in a Git repository".to_owned()),
         }
-        lines.extend(self.left.as_deref().map(continued));
+        lines.extend(self.left.iter().map(|left| continued(left)));
         let before = std::iter::once("next").chain(std::iter::repeat("  or"));
         let commands = before.zip(&self.next);
         lines.extend(commands.map(|(word, command)| format!("{word}: {command}")));
@@ -187,13 +187,22 @@ impl HereView {
         let begin = format!("git handoff {BEGIN} --as AGENT      (what an agent needs to begin)");
         let first = opens.unwrap_or_else(|| "git handoff status".to_owned());
         self.next = vec![first, begin];
-        if self.open == 0
-            && let Some((key, left)) = merge_left_here(tip)?
-        {
-            self.left = Some(left);
-            self.next.insert(0, gate_command(&key));
+        if let Some(first) = self.attention.first() {
+            self.next.insert(0, first.next.clone());
+        }
+        let left = self.merges(tip)?;
+        if self.open == 0 {
+            left.into_iter().for_each(|gate| self.next.insert(0, gate));
         }
         Ok(())
+    }
+
+    /// Sets the merges that are left. Returns the command for the first one.
+    fn merges(&mut self, tip: &Snapshot<'_>) -> Result<Option<String>, Failure> {
+        let left = merges_left(tip)?;
+        let shown = left.iter().take(LOOK.each);
+        self.left = shown.map(ToString::to_string).collect();
+        Ok(left.first().map(|left| gate_command(&left.issue)))
     }
 
     /// Sets what needs anybody, what needs persons first, and what else is open.
@@ -257,7 +266,10 @@ pub(crate) fn run(context: &Context, output: &mut Output) -> Result<(), Failure>
         ..HereView::default()
     };
     if let Err(OpenError::NotFound) = Repository::open_here() {
-        here.next = vec!["git init && git handoff init".to_owned(), DEMO.to_owned()];
+        here.next = vec![
+            "git init && git handoff init --protocol review".to_owned(),
+            DEMO.to_owned(),
+        ];
     } else {
         here.in_repository = true;
         look(context, &*context.repository()?, &mut here, output)?;
@@ -336,9 +348,8 @@ fn look(
         vec![here.all.clone()]
     } else if here.waits > 0 {
         vec![command(format!("git handoff claim --next --as {name}"))]
-    } else if let Some((key, left)) = merge_left_here(&tip)? {
-        here.left = Some(left);
-        vec![command(gate_command(&key))]
+    } else if let Some(gate) = here.merges(&tip)? {
+        vec![command(gate)]
     } else {
         let wait = command(format!("git handoff wait --inbox --as {name}"));
         let is_person = knowing.iter().any(|p| p.is_person(name.as_str()));

@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_with::skip_serializing_none;
 
 use crate::context::{Context, handoff_id};
+use crate::contracts::compose::set_aside;
 use crate::environment::{now, session};
 use crate::failure::{ErrorCode, Failure, hint};
 use crate::output::{Answer, Carried, Output};
@@ -138,11 +139,15 @@ impl Arguments {
                 back = Some(match taken_at {
                     Some(tree) => {
                         let tree = tree.to_string_lossy().into_owned();
-                        format!("git -C {} merge NEW-BRANCH", word(&tree))
+                        let merge = format!("git -C {} merge NEW-BRANCH", word(&tree));
+                        (merge, format!("; {}", set_aside(&tree)))
                     }
                     None => {
                         let branch = word(branch);
-                        format!("git -C {dir} switch {branch} && git -C {dir} merge NEW-BRANCH")
+                        let merge = format!(
+                            "git -C {dir} switch {branch} && git -C {dir} merge NEW-BRANCH"
+                        );
+                        (merge, String::new())
                     }
                 });
             } else {
@@ -160,7 +165,11 @@ impl Arguments {
             next.push(format!("cd {dir} && {prime}"));
         }
         // Before it is sent: `send` hands on the branch.
-        next.extend(back.map(|back| format!("{back}      (once the work is committed there)")));
+        next.extend(
+            back.map(|(back, aside)| {
+                format!("{back}      (once the work is committed there{aside})")
+            }),
+        );
         Ok(next)
     }
 

@@ -6,7 +6,8 @@ use handoff::base::text::{continued, word};
 use handoff::base::{Moment, ObjectId, short_id};
 use handoff::ledger::attention::{self, Attention};
 use handoff::ledger::{
-    Audited, IssueReport, IssueSurvey, Ledger, Rejected, RemoteDistance, Snapshot, UnpushedCode,
+    Audited, IssueReport, IssueSurvey, Ledger, MergeLeft, Rejected, RemoteDistance, Snapshot,
+    UnpushedCode, merges_left,
 };
 use handoff::model::{IssueStatus, IssueSummary, Paused, Record, Refusal, View};
 use handoff::protocol::State;
@@ -63,13 +64,15 @@ impl Arguments {
         let count = |state| records.iter().filter(|r| r.state == state).count();
         let remote = ledger.beside_remote()?;
         let unpushed = ledger.unpushed_code(&tip)?;
+        let unmerged = merges_left(&tip)?;
         let damage = ledger.damage(&tip, now);
         // A partial clone would have to fetch every issue.
         let is_partial = remote
             .as_ref()
             .is_some_and(|remote| repository.is_promised_by(&remote.remote));
         let counts_all = records.is_empty() && !is_partial;
-        let completed = counts_all.then(|| completed_issues(&tip)).flatten();
+        let counted = counts_all.then(|| counted_issues(&tip)).flatten();
+        let (open_issues, completed) = counted.unzip();
         let mut paused = tip.paused_among(records.iter().map(|record| record.id.issue()))?;
         let is_over = |record: &&Record| {
             let paused = paused.get(record.id.issue());
@@ -101,6 +104,7 @@ impl Arguments {
         paused.retain(|issue, _| shown.contains(issue));
         let view = StatusView {
             completed,
+            open_issues,
             branch: ledger.branch(),
             commit: tip.commit(),
             protocol: &tip.manifest().default_protocol,
@@ -115,6 +119,7 @@ impl Arguments {
             page,
             remote,
             unpushed,
+            unmerged,
             damage,
             rejected: ledger.rejected()?,
             handoffs: ListedHandoff::all(records, now),
@@ -236,6 +241,9 @@ pub(crate) struct StatusView<'a> {
     /// how many issues are completed; null if a handoff is open, some are archived or there are
     /// very many, and in a partial clone
     completed: Option<usize>,
+    /// How many are open without an open handoff, where they are counted.
+    #[serde(skip)]
+    open_issues: Option<usize>,
     /// what needs somebody, and whom, the most urgent first; at most `--limit`, and empty with
     /// `--after`
     attention: Vec<Attention>,
@@ -253,6 +261,9 @@ pub(crate) struct StatusView<'a> {
     /// the code of open issues that is only here, as far as is known here
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unpushed: Vec<UnpushedCode>,
+    /// the completed issues among those of the last 64 steps whose code is not in its base yet
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unmerged: Vec<MergeLeft>,
     /// what is known to be wrong with the ledger itself, by its newest commits or the last audit here
     #[serde(skip_serializing_if = "Option::is_none")]
     damage: Option<Audited>,
@@ -293,13 +304,15 @@ impl Answer for StatusView<'_> {
         let counts = self.open.iter().filter(|(_, count)| *count > 0);
         let counts: Vec<String> = counts.map(|(state, n)| look.count(*n, *state)).collect();
         let open = match counts.join(", ") {
-            none if none.is_empty() => match self.completed.filter(|completed| *completed > 0) {
-                None => "no handoff is open".to_owned(),
-                Some(n) => format!(
-                    "no handoff is open, {} completed",
-                    counted_as(n, "issue", [" is", "s are"])
-                ),
-            },
+            none if none.is_empty() => {
+                let issues = [(self.open_issues, "open"), (self.completed, "completed")];
+                let issues = issues.into_iter().filter_map(|(n, state)| {
+                    let n = n.filter(|n| *n > 0)?;
+                    let issues = counted_as(n, "issue", [" is", "s are"]);
+                    Some(format!(", {issues} {state}"))
+                });
+                "no handoff is open".to_owned() + &issues.collect::<String>()
+            }
             counts => counts,
         };
         let mut head = format!(
@@ -336,6 +349,9 @@ impl Answer for StatusView<'_> {
             more += &remote_text(remote, self.fresh.as_ref().is_some_and(Fresh::is_answered));
         }
         more += &unpushed_text(&self.unpushed);
+        for left in &self.unmerged {
+            more += &format!("{left}: `{}`\n", gate_command(&left.issue));
+        }
         let rejected = rejected_text(self.rejected.len());
         more.extend(rejected.map(|line| format!("{line}\n")));
         more += self.page.text();
@@ -390,16 +406,17 @@ pub(super) fn remote_text(distance: &RemoteDistance, is_asked: bool) -> String {
     }
 }
 
-/// The number of completed issues; `None` if there are too many to count, or some can't be read or
-/// are archived.
-fn completed_issues(tip: &Snapshot<'_>) -> Option<usize> {
-    let mut completed = 0;
+/// The numbers of open and of completed issues; `None` if there are too many to count, or some can't
+/// be read or are archived.
+fn counted_issues(tip: &Snapshot<'_>) -> Option<(usize, usize)> {
+    let (mut open, mut completed) = (0, 0);
     for key in tip.issues_within(COUNTED).ok()? {
         let issue = tip.issue(&key).ok()?.issue().ok()??;
+        open += usize::from(issue.status == IssueStatus::Open);
         completed += usize::from(issue.status == IssueStatus::Completed);
     }
     let has_archived = tip.has_archived().unwrap_or(true);
-    (!has_archived).then_some(completed)
+    (!has_archived).then_some((open, completed))
 }
 
 /// The open issues without an open handoff, by key, each with the agents that may send on from a

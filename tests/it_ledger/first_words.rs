@@ -147,3 +147,38 @@ fn a_linked_worktree_is_told_how_it_sets_its_own_agent() {
     env.handoff_in(&tree, &["inbox"]).success();
     missing(&env.repo());
 }
+
+#[test]
+fn another_worker_is_told_who_holds_the_work_before_what_is_missing() {
+    let env = in_hand();
+    let refused = refused_command(&env, &format!("{WORK} --worker other"));
+    assert_eq!(refused.says(), (5, "held_by_worker"));
+    assert!(refused.message.starts_with("5.1 is held by coder (worker "));
+}
+
+#[test]
+fn a_second_answer_is_told_the_first() {
+    let env = in_hand();
+    run(&env, "block 5.1 --as coder --reason Which?");
+    run(&env, "answer 5.1 both --as reviewer");
+    let refused = refused_command(&env, "answer 5.1 one --as maintainer");
+    assert_eq!(refused.says(), (4, "illegal_transition"));
+    let said = "5.1 was answered by reviewer at ";
+    assert!(refused.message.starts_with(said), "{}", refused.message);
+    assert!(
+        refused.message.ends_with(": \"both\""),
+        "{}",
+        refused.message
+    );
+    let more = "to add to it: `git handoff annotate 5.1 --note TEXT --as maintainer`, which whoever works on it is told";
+    assert_eq!(refused.hint, more);
+}
+
+#[test]
+fn the_values_of_an_entry_are_told() {
+    let env = in_hand();
+    commit(&env);
+    run(&env, &format!("{WORK} {ANSWER} --set branch=b"));
+    let claimed = run(&env, "claim 5.2 --as reviewer");
+    claimed.says("; severity: blocking or suggestion; optional: finding, location\n");
+}

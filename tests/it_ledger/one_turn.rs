@@ -321,6 +321,7 @@ fn every_screen_says_that_the_merge_is_left_until_it_is_made() {
         let screens = [
             &["next", "7"][..],
             &["status", "7"],
+            &["status"],
             &["--as", "reviewer"],
             &[],
             #[cfg(feature = "agents")]
@@ -338,16 +339,17 @@ fn every_screen_says_that_the_merge_is_left_until_it_is_made() {
             }
         };
         tells(true);
-        run(&env, "gate 7")
-            .success()
-            .says("next: merge csv into main\n");
+        run(&env, "gate 7").success().says("next: merge csv at ");
         env.git(&env.repo(), &["switch", "-q", "main"]);
+        tells(true);
         if squash {
             env.git(&env.repo(), &["merge", "-q", "--squash", "csv"]);
             env.git(&env.repo(), &["commit", "-q", "-m", "Rows"]);
         } else {
             env.git(&env.repo(), &["merge", "-q", "--no-ff", "csv"]);
         }
+        tells(false);
+        run(&env, "gate 7").success().says("main has it\n");
         env.git(&env.repo(), &["switch", "-q", "csv"]);
         tells(false);
         env.assert_sound();

@@ -1,7 +1,7 @@
 //! Whether an issue of a ledger meets its protocol's requirements.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::rc::Rc;
 
@@ -10,6 +10,7 @@ use handoff_base::text::word;
 use handoff_base::{Code, ObjectId, short_id};
 use handoff_git::{Named, Repository, Stored, Tree, undone_by_rebase};
 use handoff_model::branches::{nameable, short_name};
+use handoff_model::trailers::unfolded;
 use handoff_model::value::scalar;
 use handoff_model::{
     Annotation, Answered, Evidence, GatePolicy, Issue, IssueStatus, JudgedCode, LookupRefusal,
@@ -19,6 +20,8 @@ use handoff_model::{
 use handoff_protocol::{
     BASE, BRANCH, Check, Event, HEAD, Identity, PULL_REQUEST_STATE, Requirement, Signers,
 };
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::base_branch::base_branch;
 use super::context::contract_value;
@@ -27,6 +30,9 @@ use super::origin_code::{OnOrigin, asked, on_origin};
 use super::recorded_step::StepReader;
 use super::signing::{By, Demand, judge};
 use super::snapshot::{IssueFolder, Rules, Snapshot};
+
+/// The number of newest steps whose issues are looked at for a merge that is left.
+const RECENT: usize = 64;
 
 /// A branch and its commit.
 type Branch = (String, ObjectId);
@@ -473,7 +479,8 @@ pub fn approved_merge(
     let approval = newest(folder, issue, |record| {
         record.is_completed() && definition.approves_merge(&record.contract_type)
     })?;
-    let Some(code) = approval.and_then(|record| record.code) else {
+    let approval = approval.and_then(|record| Some((record.from, record.code?)));
+    let Some((by, code)) = approval else {
         return Ok(None);
     };
     let repository = tip.repository();
@@ -488,6 +495,7 @@ pub fn approved_merge(
         let merge = MergeLeft {
             issue: issue.issue.clone(),
             is_shared: repository.on_origin(&base).is_some(),
+            by,
             code,
             base,
         };
@@ -496,12 +504,18 @@ pub fn approved_merge(
 }
 
 /// The merge of a completed issue's approved code, which is left.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct MergeLeft {
-    issue: IssueKey,
-    code: Code,
+    /// The issue.
+    pub issue: IssueKey,
+    /// Who approved it.
+    pub by: AgentName,
+    /// The approved code.
+    pub code: Code,
     /// The branch that it is merged into.
     pub base: String,
     /// Whether others may have merged it without this clone knowing.
+    #[serde(skip)]
     is_shared: bool,
 }
 
@@ -510,7 +524,8 @@ impl MergeLeft {
     pub fn merge(&self) -> String {
         let push = if self.is_shared { ", and push it" } else { "" };
         let (branch, base) = (word(&self.code.branch), word(&self.base));
-        format!("merge {branch} into {base}{push}")
+        let commit = short_id(&self.code.commit);
+        format!("merge {branch} at {commit} into {base}{push}")
     }
 }
 
@@ -530,26 +545,51 @@ impl fmt::Display for MergeLeft {
     }
 }
 
-/// What [`merge_left`] says of the issue whose branch is checked out, with the issue.
+/// What [`merge_left`] says of the issue whose branch is checked out.
 ///
 /// # Errors
 /// [`LedgerError`] if something can't be read.
-pub fn merge_left_here(tip: &Snapshot<'_>) -> Result<Option<(IssueKey, String)>, LedgerError> {
+pub fn merge_left_here(tip: &Snapshot<'_>) -> Result<Option<MergeLeft>, LedgerError> {
     let repository = tip.repository();
     let branch = repository.current_branch();
     let branch = branch.filter(|branch| repository.base_branch().as_ref() != Some(branch));
     let issues = branch.map(|branch| tip.issues_on(&branch)).transpose()?;
-    for key in issues.unwrap_or_default() {
+    let mut left = merges_left_of(tip, issues.unwrap_or_default())?;
+    Ok((!left.is_empty()).then(|| left.swap_remove(0)))
+}
+
+/// What [`merge_left`] says of the issues that the last [`RECENT`] steps were about.
+///
+/// # Errors
+/// [`LedgerError`] if something can't be read.
+pub fn merges_left(tip: &Snapshot<'_>) -> Result<Vec<MergeLeft>, LedgerError> {
+    let mut recent = BTreeSet::new();
+    for id in tip.repository().first_parents(tip.commit()).take(RECENT) {
+        // A light clone lacks older steps.
+        let Ok(commit) = id.and_then(|id| tip.repository().commit(id)) else {
+            break;
+        };
+        let named = trailers(&commit.message).into_iter();
+        let named = named.filter(|(name, _)| *name == "Issue");
+        recent.extend(named.filter_map(|(_, value)| unfolded(value).parse().ok()));
+    }
+    merges_left_of(tip, recent)
+}
+
+fn merges_left_of(
+    tip: &Snapshot<'_>,
+    keys: impl IntoIterator<Item = IssueKey>,
+) -> Result<Vec<MergeLeft>, LedgerError> {
+    let mut all = Vec::new();
+    for key in keys {
         let folder = tip.issue(&key)?;
         let Some(issue) = folder.current_issue()? else {
             continue;
         };
         let rules = tip.rules(issue.protocol.as_str())?;
-        if let Some(left) = merge_left(tip, &folder, &issue, &rules)? {
-            return Ok(Some((key, left.to_string())));
-        }
+        all.extend(merge_left(tip, &folder, &issue, &rules)?);
     }
-    Ok(None)
+    Ok(all)
 }
 
 /// Whether a branch has the work up to a commit, as far as this clone knows: the commit itself, or

@@ -407,6 +407,10 @@ impl<'r> Ledger<'r> {
             return Ok(None);
         };
         let now = Moment::from(session.clock.author());
+        let from = Holder {
+            agent: from,
+            worker: session.worker.as_ref(),
+        };
         let refusal = not_held_in(&folder, (&issue, protocol), from, now)?;
         // Who has no part in the issue at all may have named the wrong one.
         let refusal = refusal.filter(|why| !matches!(why, LeaseRefusal::NotHeld { .. }));
@@ -1057,13 +1061,18 @@ impl PreparedContract<'_, '_> {
         };
         let found = why.map(|(why, end, is_of_code)| {
             let finding = Finding::error(FindingCode::EvidenceApproval, "", why);
-            let end = end.unwrap_or_else(|| format!("git handoff gate {}", self.contract.issue));
             let other = if is_of_code {
                 "hand in other code"
             } else {
                 "hand the work back for new code"
             };
-            let fix = format!("{other}, or let that person approve it: `{end}`");
+            let fix = match end {
+                Some(end) => format!("{other}, or let that person approve it: `{end}`"),
+                None => {
+                    let issue = &self.contract.issue;
+                    format!("{other}, or have this code approved: `git handoff gate {issue}` says by whom")
+                }
+            };
             let mut finding = finding.fix(fix);
             if is_of_code || policy == Policy::Warn {
                 finding.severity = Severity::Warning;

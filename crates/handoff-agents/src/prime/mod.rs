@@ -17,8 +17,8 @@ use handoff::base::ids::{AgentName, HandoffId, IssueKey};
 use handoff::git::Repository;
 use handoff::ledger::attention::{Attention, NextTurn, another_attempt};
 use handoff::ledger::{
-    Bucket, Kept, Ledger, Overview, OverviewLimits, Rules, Snapshot, WorkBrief, merge_left_here,
-    overview, past_work, restored_here,
+    Bucket, Kept, Ledger, MergeLeft, Overview, OverviewLimits, Rules, Snapshot, WorkBrief,
+    merge_left_here, merges_left, overview, past_work, restored_here,
 };
 use handoff::model::view::{News, news};
 use handoff::model::{Claimable, Handoff, Question, Record, Refusal, View};
@@ -227,7 +227,10 @@ pub fn prime(context: &Context, offline: bool, output: &mut Output) -> Result<Pr
         Some(written(&onward, others.remove(0), &agent, work)?)
     };
     let facts = Facts {
-        left: left(&tip, about.as_ref())?,
+        left: match about {
+            None => left(&tip, &agent, rules.protocol())?,
+            Some(_) => None,
+        },
         party: rules.protocol().agent(agent.as_str()),
         protocol: rules.protocol(),
         policy: in_force(&tip, rules.protocol().name())?,
@@ -283,11 +286,19 @@ fn restorable(repository: &Repository, overview: &Overview) -> BTreeSet<(Handoff
     found
 }
 
-/// The completed issue whose branch is checked out, if its merge is left and nothing waits for the
-/// agent.
-fn left(tip: &Snapshot<'_>, about: Option<&Record>) -> Result<Option<IssueKey>, Failure> {
-    let left = about.is_none().then(|| merge_left_here(tip)).transpose()?;
-    Ok(left.flatten().map(|(key, _)| key))
+/// The completed issue whose merge is left: the one whose branch is checked out, else one that the
+/// agent approved, or for a person any.
+fn left(
+    tip: &Snapshot<'_>,
+    agent: &AgentName,
+    protocol: &Protocol,
+) -> Result<Option<IssueKey>, Failure> {
+    let is_own = |left: &MergeLeft| left.by == *agent || protocol.is_person(agent.as_str());
+    let left = match merge_left_here(tip)? {
+        None => merges_left(tip)?.into_iter().find(is_own),
+        here => here,
+    };
+    Ok(left.map(|left| left.issue))
 }
 
 /// The handoffs that an agent claimed here offline, each with the remote that lacks the claim.

@@ -172,17 +172,11 @@ impl<'a> Composer<'a> {
         if state.is_none() && is_route && !opens {
             return Err(StateRefusal::not_opened(issue, protocol).into());
         }
-        let known = known(
-            repository,
-            protocol,
-            (tip, issue),
-            Holder {
-                agent: wanted.from,
-                worker,
-            },
-            wanted.to,
-            when,
-        )?;
+        let from = Holder {
+            agent: wanted.from,
+            worker,
+        };
+        let known = known(repository, protocol, (tip, issue), from, wanted.to, when)?;
         let definition = protocol.definition();
         let fact = state
             .as_ref()
@@ -199,7 +193,7 @@ impl<'a> Composer<'a> {
             elsewhere = None;
         }
         let not_held = match &state {
-            Some(issue) => not_held_in(&folder, (issue, protocol), wanted.from, when.1)?,
+            Some(issue) => not_held_in(&folder, (issue, protocol), from, when.1)?,
             None => None,
         };
         Ok(Self {
@@ -369,7 +363,9 @@ impl<'a> Composer<'a> {
                 Some(here) if self.is_branch_known => {
                     let merge = format!("merge {}", word(&here));
                     let merge = match self.elsewhere_at(branch) {
-                        Some(dir) => format!("`git -C {} {merge}`", word(&dir)),
+                        Some(dir) => {
+                            format!("`git -C {} {merge}`; {}", word(&dir), set_aside(&dir))
+                        }
                         None => format!("`git switch {}` and `git {merge}`", word(branch)),
                     };
                     format!("commit the work on it first; what is on {here} comes with {merge}")
@@ -609,6 +605,14 @@ impl<'a> Composer<'a> {
         let remarks = about_fields(&text, &fields);
         Ok((draft, text, remarks))
     }
+}
+
+/// How changes that a failed attempt left in a working tree make room for a merge there.
+pub fn set_aside(dir: &str) -> String {
+    format!(
+        "what is uncommitted there goes aside first: `git -C {} stash -u`",
+        word(dir)
+    )
 }
 
 fn pointer_of(element: &str, root: &str, known: &[Field]) -> String {

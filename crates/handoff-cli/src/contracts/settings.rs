@@ -15,6 +15,9 @@ use serde_json::{Map, Value};
 use super::fields::{fields, resolved};
 use crate::failure::{ErrorCode, Failure};
 
+/// The maximum number of values of a member that are listed.
+const LISTED_VALUES: usize = 6;
+
 /// A value for a field.
 #[derive(Clone, Debug)]
 pub struct Setting {
@@ -684,20 +687,43 @@ pub(super) fn next_entry(pointer: &str) -> Option<(String, String)> {
     Some((pointer_of(&path[..at]), pointer_of(&path)))
 }
 
-/// The members that a list's entry may have, besides those that are shown.
+/// The values that an entry's shown members may have, and the members that it may have besides.
 fn further(root: &Value, list: &Value, shown: &str) -> String {
     let shown: Value = serde_json::from_str(shown).unwrap_or_default();
     let entry = list.get("items").map(|items| resolved(root, items));
     let members = entry.and_then(|entry| entry["properties"].as_object());
-    let others = members.into_iter().flat_map(Map::keys);
-    let others: Vec<&str> = others
-        .map(String::as_str)
-        .filter(|name| shown.get(name).is_none())
-        .collect();
-    if others.is_empty() || !shown.is_object() {
+    let Some(members) = members.filter(|_| shown.is_object()) else {
         return String::new();
+    };
+    let (mut text, mut others) = (String::new(), Vec::new());
+    for (name, schema) in members {
+        let values = values_of(resolved(root, schema));
+        match (shown.get(name).and_then(Value::as_str), values) {
+            (Some(value), Some(values)) if !value.contains(FILL) => {
+                text += &format!("; {name}: {values}");
+            }
+            (Some(_), _) => {}
+            (None, _) if shown.get(name).is_some() => {}
+            (None, Some(values)) => others.push(format!("{name} ({values})")),
+            (None, None) => others.push(name.clone()),
+        }
     }
-    format!("; optional: {}", others.join(", "))
+    if others.is_empty() {
+        return text;
+    }
+    text + "; optional: " + &others.join(", ")
+}
+
+/// The values that a schema accepts, if they are few: `blocking or suggestion`.
+fn values_of(schema: &Value) -> Option<String> {
+    if schema["type"] == "boolean" {
+        return Some("true or false".to_owned());
+    }
+    let all = schema["enum"].as_array()?;
+    let all: Vec<&str> = all.iter().map(Value::as_str).collect::<Option<_>>()?;
+    (2..=LISTED_VALUES)
+        .contains(&all.len())
+        .then(|| all.join(" or "))
 }
 
 /// The type at a path in parentheses, with a leading space; empty for text.

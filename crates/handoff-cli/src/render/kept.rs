@@ -99,7 +99,10 @@ fn snapshot_text(snapshot: &SnapshotManifest) -> String {
         } else {
             ""
         };
-        text += &format!("  {} kept with it{more}\n", counted(commits, "commit"));
+        text += &match commits {
+            1 => "  its base commit is kept with it\n".to_owned(),
+            _ => format!("  {commits} commits are kept with it, its base among them{more}\n"),
+        };
     }
     let files = snapshot
         .files

@@ -21,6 +21,7 @@ use handoff::base::ids::{AgentName, HandoffId, IssueKey};
 use handoff::base::short_id;
 use handoff::base::text::{continued, fenced, set_off, word};
 use handoff::ledger::{Briefing, IssueReport, OtherProtocol, Said, WorkBranch, WorkBrief};
+use handoff::model::evidence::NOT_APPLICABLE;
 use handoff::model::{
     Annotation, AnswerGiven, Artifact, Decision, Evidence, FailureContext, IssueStatus,
     NotApplicable, Paused, Record, RefusedContract, ReviewFinding, Spent, Task, Told, Transition,
@@ -623,7 +624,12 @@ fn claims(evidence: &[Evidence]) -> String {
     let named = verdicts(evidence);
     let lacks = |checks: &[Check]| {
         let mut skipped = evidence.iter().filter(|e| e.result == Verdict::Skipped);
-        skipped.any(|e| checks.contains(&e.check) && e.files.is_empty())
+        // What does not apply has no report.
+        skipped.any(|e| {
+            let why = e.reason.as_deref().unwrap_or_default();
+            let applies = !why.starts_with(NOT_APPLICABLE);
+            checks.contains(&e.check) && e.files.is_empty() && applies
+        })
     };
     let options = [
         (&[Check::Tests, Check::TestsAdded][..], "--tests FILE"),

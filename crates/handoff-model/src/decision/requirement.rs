@@ -460,7 +460,14 @@ fn objection<E>(
         {
             stands = Some((record.id.clone(), record.from.clone()));
         }
+        // A contract that reviews no commit has the sender's own newest one: its objection is to what
+        // was handed to it.
+        let names_code = stands.as_ref().is_none_or(|(id, _)| *id != record.id)
+            || protocol
+                .contract_type(&record.contract_type)
+                .is_some_and(|kind| kind.reviews.is_some());
         if let Some((id, by)) = &stands
+            && names_code
             && record.code.as_ref().is_some_and(is_same)
         {
             let short = short_id(&approved.commit);
@@ -771,7 +778,13 @@ fn approved<E>(
         Some(id) => {
             let who = approver(protocol, requirement);
             let who = who.map_or_else(|| "a person".to_owned(), |who| who.to_string());
-            format!("nobody has approved {id} yet; it waits for {who}")
+            let record = view.record(id.number()).map_err(Stop::Unreadable)?;
+            let open = record.filter(|one| !one.state.is_terminal() && one.to.as_str() != who);
+            let after = open.map(|one| format!(", once {} is done with it", one.to));
+            format!(
+                "nobody has approved {id} yet; it waits for {who}{}",
+                after.unwrap_or_default()
+            )
         }
         None => nothing_to_approve(view, requirement, issue.handoffs, undone.is_some())?,
     };

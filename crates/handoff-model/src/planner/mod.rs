@@ -181,6 +181,7 @@ fn illegal(record: &Record, illegal: IllegalEvent) -> Refusal {
             LeaseRefusal::AlreadyClaimed(Holding::of(record, lease)).into()
         }
         (None, Some(late)) if claims => late.into(),
+        _ if illegal.event == Event::Answer => StateRefusal::not_blocked(record, illegal).into(),
         _ => StateRefusal::Illegal { id, illegal }.into(),
     }
 }

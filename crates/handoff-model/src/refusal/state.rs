@@ -4,10 +4,11 @@ use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
 use handoff_base::hint::Hint;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
+use handoff_base::text::quoted;
 use handoff_base::{Moment, hint};
 use handoff_protocol::{Event, IllegalEvent, Protocol, State};
 
-use crate::record::{Halt, HaltScope, Paused};
+use crate::record::{Halt, HaltScope, Paused, Record};
 use crate::refusal::{listed, see_issue, time};
 
 /// Events that no command causes.
@@ -73,6 +74,15 @@ pub enum StateRefusal {
         id: HandoffId,
         illegal: IllegalEvent,
     },
+    /// The question was answered already.
+    #[error("{id} was answered by {by} at {}{}", time(*at), said(reason.as_deref()))]
+    Answered {
+        id: HandoffId,
+        by: AgentName,
+        at: Moment,
+        /// The answer.
+        reason: Option<String>,
+    },
     /// A handoff that was rejected or cancelled can't be approved.
     #[error("{id} is {state}: there is nothing to approve")]
     NothingToApprove { id: HandoffId, state: State },
@@ -95,6 +105,21 @@ pub enum StateRefusal {
 }
 
 impl StateRefusal {
+    /// The refusal of an answer to what is not blocked, with the answer that it has.
+    pub(crate) fn not_blocked(record: &Record, illegal: IllegalEvent) -> Self {
+        let id = record.id.clone();
+        let mut before = record.transitions.iter().rev();
+        match before.find(|one| one.event == Some(Event::Answer)) {
+            Some(answer) => Self::Answered {
+                id,
+                by: answer.by.clone(),
+                at: answer.at,
+                reason: answer.reason.clone(),
+            },
+            None => Self::Illegal { id, illegal },
+        }
+    }
+
     /// The refusal of a contract that does not open the issue.
     pub fn not_opened(issue: &IssueKey, protocol: &Protocol) -> Self {
         let routes = protocol.definition().routes.iter();
@@ -171,6 +196,10 @@ impl Explained for StateRefusal {
                 })
             }
             Self::NotCompleted(issue) => ErrorCode::NotCompleted.hint(see_issue(issue)),
+            Self::Answered { id, .. } => ErrorCode::IllegalTransition.hint(hint!(
+                "to add to it: `git handoff annotate {} --note TEXT`, which whoever works on it is told",
+                id
+            )),
             Self::NothingToApprove { id, .. } => ErrorCode::IllegalTransition.hint(hint!(
                 "`git handoff status {}` shows what came after it",
                 id.issue()
@@ -193,6 +222,11 @@ fn reopen(issue: &IssueKey, by: &AgentName) -> Hint {
         issue,
         by
     )
+}
+
+/// An answer: `: "8080"`.
+fn said(answer: Option<&str>) -> String {
+    answer.map_or_else(String::new, |answer| format!(": {}", quoted(answer)))
 }
 
 /// Why an event is refused: `12.3 waits for an answer and can't be claimed`.

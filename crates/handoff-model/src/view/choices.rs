@@ -5,9 +5,9 @@ use handoff_base::ids::AgentName;
 use handoff_protocol::{Event, Protocol, State, Style};
 
 use crate::decision::{self, Choice};
-use crate::planner::plan;
+use crate::planner::{Holder, plan};
 use crate::record::{Issue, Record, View};
-use crate::refusal::{LeaseRefusal, Refusal};
+use crate::refusal::{Holding, LeaseRefusal, Refusal};
 use crate::step::{EventArgs, Request, Step, Stop, Update};
 
 /// What an agent can do about a handoff that failed, is dead, blocked or expired, the likeliest
@@ -68,17 +68,18 @@ fn is_accepted<E>(
     }
 }
 
-/// The refusal of an agent that holds nothing in an issue, if only held work can be sent on.
+/// The refusal of an agent that holds nothing in an issue, or of a worker whose agent's other
+/// worker does, if only held work can be sent on.
 ///
 /// # Errors
 /// If a record can't be read.
 pub fn not_held_in<E>(
     view: &impl View<E>,
     (issue, protocol): (&Issue, &Protocol),
-    agent: &AgentName,
+    from: Holder<'_>,
     at: Moment,
 ) -> Result<Option<LeaseRefusal>, E> {
-    let Some(agent) = protocol.agent(agent.as_str()) else {
+    let Some(agent) = protocol.agent(from.agent.as_str()) else {
         return Ok(None);
     };
     let agent = &agent.id;
@@ -87,12 +88,27 @@ pub fn not_held_in<E>(
     if issue.open.is_empty() || !issue.unfollowed.is_empty() || style == Style::Call {
         return Ok(None);
     }
-    let mut mine = issue.open.iter().filter(|open| open.to == *agent);
+    let mine = issue.open.iter().filter(|open| open.to == *agent);
     let Some(newest) = mine.clone().next_back() else {
         return Ok(Some(LeaseRefusal::not_held(issue, agent)));
     };
-    if mine.any(|open| open.state == State::InProgress) {
-        return Ok(None);
+    let held: Vec<_> = mine
+        .filter(|open| open.state == State::InProgress)
+        .collect();
+    if !held.is_empty() {
+        let mut others = None;
+        for open in held {
+            let Some(record) = view.shared_record(open.id.number())? else {
+                return Ok(None);
+            };
+            match (from.worker, &record.lease) {
+                (Some(worker), Some(lease)) if lease.worker != *worker => {
+                    others = Some(LeaseRefusal::HeldByWorker(Holding::of(&record, lease)));
+                }
+                _ => return Ok(None),
+            }
+        }
+        return Ok(others);
     }
     let record = view.shared_record(newest.id.number())?;
     let of = (protocol, issue);

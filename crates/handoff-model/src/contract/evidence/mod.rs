@@ -17,7 +17,7 @@ use crate::record::{Evidence, Verdict};
 use crate::value::{is_true, scalar};
 
 pub use crate::contract::evidence::reports::{
-    ReportError, Reports, check_coverage, check_tests, check_tests_added,
+    NOT_APPLICABLE, ReportError, Reports, check_coverage, check_tests, check_tests_added,
 };
 
 /// The result of a check.

@@ -162,6 +162,9 @@ pub fn check_tests_added(claimed: &Claimed<'_>, reports: &Reports) -> Found {
     }
 }
 
+/// How the reason begins why a statement was not checked that does not apply.
+pub const NOT_APPLICABLE: &str = "the contract says that it does not apply";
+
 /// Compares the claimed coverage with the reports.
 pub fn check_coverage(claimed: &Claimed<'_>, reports: &Reports) -> Found {
     let at = claimed.kind.claims.as_ref();
@@ -171,7 +174,7 @@ pub fn check_coverage(claimed: &Claimed<'_>, reports: &Reports) -> Found {
     };
     let Some((coverage, _)) = reports.coverage else {
         return Found::Skipped(match not_applicable::reason(value) {
-            Some(reason) => format!("the contract says that it does not apply: {reason}"),
+            Some(reason) => format!("{NOT_APPLICABLE}: {reason}"),
             None => "no coverage report was given".to_owned(),
         });
     };
