@@ -453,11 +453,9 @@ impl Cancel {
         };
         output.answer(&receipt)?;
         receipt.say_next(output);
-        // An issue was named, or nothing is open in it any more.
-        let issue = &done.receipt.issue;
-        let is_asked = !id.contains('.') || issue.open.is_empty();
-        if is_asked && issue.status == IssueStatus::Open {
-            say_all(&ledger.tip()?, issue, &agent, output)?;
+        // An issue was named.
+        if !id.contains('.') && done.receipt.issue.status == IssueStatus::Open {
+            say_all(&ledger.tip()?, &done.receipt.issue, &agent, output)?;
         }
         Ok(())
     }

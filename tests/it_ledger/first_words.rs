@@ -160,10 +160,10 @@ fn another_worker_is_told_who_holds_the_work_before_what_is_missing() {
 fn a_second_answer_is_told_the_first() {
     let env = in_hand();
     run(&env, "block 5.1 --as coder --reason Which?");
-    run(&env, "answer 5.1 both --as reviewer");
+    run(&env, "answer 5.1 both --as maintainer --worker desk");
     let refused = refused_command(&env, "answer 5.1 one --as maintainer");
     assert_eq!(refused.says(), (4, "illegal_transition"));
-    let said = "5.1 was answered by reviewer at ";
+    let said = "5.1 was answered by maintainer at ";
     assert!(refused.message.starts_with(said), "{}", refused.message);
     assert!(
         refused.message.ends_with(": \"both\""),
@@ -180,5 +180,5 @@ fn the_values_of_an_entry_are_told() {
     commit(&env);
     run(&env, &format!("{WORK} {ANSWER} --set branch=b"));
     let claimed = run(&env, "claim 5.2 --as reviewer");
-    claimed.says("; severity: blocking or suggestion; optional: finding, location\n");
+    claimed.says("; severity: blocking or suggestion; optional: location, finding\n");
 }

@@ -759,7 +759,7 @@ fn work_that_is_given_back_is_kept_for_the_next_claim() {
                 "next: git -C [root]/{name} switch -c NEW-BRANCH\n"
             ))
             .says(&format!(
-                "next: cd [root]/{name} && git handoff prime --as {AGENT} --worker repo\nnext: git -C [root]/repo merge NEW-BRANCH      (once the work is committed there)\n"
+                "next: cd [root]/{name} && git handoff prime --as {AGENT} --worker repo\nnext: git -C [root]/repo merge NEW-BRANCH      (once the work is committed there; what is uncommitted there goes aside first: `git -C [root]/repo stash -u`)\n"
             ));
         fs::read_to_string(dir.join("work.txt")).unwrap()
     };

@@ -34,7 +34,7 @@ fn the_queue_goes_by_a_priority_that_was_set() {
     assert_eq!(first(&env), "7.1");
     env.handoff(&with(&["set", "10", "priority=critical"]))
         .success()
-        .says("issue 10: done, priority medium → critical  commit ");
+        .says("issue 10: priority medium → critical  commit ");
     assert_eq!(first(&env), "10.1");
     env.handoff(&with(&["set", "10", "priority=critical"]))
         .success()
@@ -161,9 +161,7 @@ fn an_order_that_is_taken_back_lifts_no_other_pause_and_reopens_nothing() {
     let env = with_three();
     env.handoff(&with(&["set", "8", "after=7"])).success();
     let none = |issue| env.handoff(&with(&["set", issue, "after=none"]));
-    none("8")
-        .success()
-        .says("issue 8: done, after 7 → none  commit ");
+    none("8").success().says("issue 8: after 7 → none  commit ");
     none("8")
         .success()
         .says("issue 8: unchanged, after is none\n");
@@ -295,7 +293,7 @@ fn a_priority_that_is_set_stays_and_several_refusals_have_one_exit() {
         .success();
     env.handoff(&with(&["set", "7", "priority=low"]))
         .success()
-        .says("issue 7: done, priority medium → low");
+        .says("issue 7: priority medium → low");
     env.handoff(&with(&["set", "7", "priority=low"]))
         .says("issue 7: unchanged, priority is low");
     assert_eq!(env.data(&["status", "7"])["known"]["priority"], "low");
@@ -404,7 +402,7 @@ fn a_link_to_itself_is_refused_and_one_is_taken_back() {
     set(&["7", "duplicate_of=8"]).exits(2).says("lead back");
     set(&["8", "duplicate_of=none"])
         .success()
-        .says("issue 8: done, duplicate_of 7 → none  commit ");
+        .says("issue 8: duplicate_of 7 → none  commit ");
     env.handoff(&["status", "7"])
         .says("issue 8 is no longer a duplicate of this one");
     let issue = env.data(&["status", "8"]);
