@@ -1,19 +1,16 @@
-//! Turns a validator's errors into findings with our codes and messages, which do not quote the
-//! whole value.
+//! Turns faults into findings with our codes and messages, which do not quote the whole value.
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::pointer::{parts, push_part};
 use handoff_base::text::counted;
-use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
-use jsonschema::{JsonType, ValidationError};
 use serde_json::Value;
 
-use super::contains::Contains;
+use super::evaluate::{Fault, Rule};
 use super::line::{heading_of, words_of};
 use super::shape::{Node, Prop, Shape, Spot, listing};
 use super::source::{Format, Source};
 use super::value::scalar_text;
-use super::{MAX_FINDINGS, pattern, text};
+use super::{MAX_FINDINGS, text};
 
 /// The maximum length of a pattern shown beside a description, in bytes.
 const READABLE: usize = 48;
@@ -22,7 +19,6 @@ const READABLE: usize = 48;
 pub(super) struct Explainer<'a> {
     pub(super) source: &'a Source,
     pub(super) shape: &'a Shape,
-    pub(super) contains: &'a Contains,
     pub(super) wrapper: Option<&'a str>,
     pub(super) value: &'a Value,
     pub(super) findings: &'a mut Vec<Finding>,
@@ -31,81 +27,65 @@ pub(super) struct Explainer<'a> {
 }
 
 impl Explainer<'_> {
-    /// Adds the findings of an error. Recursion is bounded by how deep the schema nests
+    /// Adds the findings of a fault. Recursion is bounded by how deep the schema nests
     /// alternatives.
-    pub(super) fn explain(&mut self, error: &ValidationError<'_>) {
-        let pointer = error.instance_path().as_str();
-        match error.kind() {
-            Kind::Required { property } => {
-                self.missing(pointer, property.as_str().unwrap_or_default());
+    pub(super) fn explain(&mut self, fault: &Fault<'_>) {
+        let pointer = fault.pointer.as_str();
+        let value = self.value.pointer(pointer).unwrap_or(&Value::Null);
+        match &fault.rule {
+            Rule::Missing(name) => self.missing(pointer, name),
+            Rule::Unknown(name) => self.unknown(pointer, name),
+            Rule::Type(given) => self.wrong_type(pointer, given, value),
+            Rule::OneOf(allowed) => self.not_allowed(pointer, allowed, value),
+            Rule::Const(allowed) => {
+                self.not_allowed(pointer, std::slice::from_ref(*allowed), value)
             }
-            Kind::AdditionalProperties { unexpected }
-            | Kind::UnevaluatedProperties { unexpected } => {
-                for name in unexpected {
-                    self.unknown(pointer, name);
-                }
+            Rule::Pattern(pattern) => self.pattern(pointer, pattern, value),
+            Rule::Format(format) => self.format(pointer, format, value),
+            Rule::Range(keyword, limit) => {
+                let than = match *keyword {
+                    "minimum" => "less than",
+                    "maximum" => "more than",
+                    "exclusiveMinimum" => "not more than",
+                    "exclusiveMaximum" => "not less than",
+                    _ => "not a multiple of",
+                };
+                let message = format!("{} is {than} {limit}", shown(value));
+                self.add(FindingCode::FieldRange, pointer, message, None);
             }
-            Kind::Type { kind } => self.wrong_type(pointer, kind, error.instance()),
-            Kind::Enum { options } => {
-                let allowed = options.as_array().map_or(&[][..], Vec::as_slice);
-                self.not_allowed(pointer, allowed, error.instance());
+            Rule::Length(keyword, limit) => {
+                let message = wrong_length(keyword, *limit, value);
+                self.add(FindingCode::FieldLength, pointer, message, None);
             }
-            Kind::Constant { expected_value } => {
-                let allowed = std::slice::from_ref(&**expected_value);
-                self.not_allowed(pointer, allowed, error.instance());
-            }
-            Kind::Pattern { pattern } => self.pattern(pointer, pattern, error.instance()),
-            Kind::Custom { keyword, message } if keyword == pattern::KEYWORD => {
-                self.pattern(pointer, message, error.instance());
-            }
-            Kind::Format { format } => self.format(pointer, format, error.instance()),
-            Kind::Minimum { limit } => self.range(error, &format!("less than {limit}")),
-            Kind::Maximum { limit } => self.range(error, &format!("more than {limit}")),
-            Kind::ExclusiveMinimum { limit } => {
-                self.range(error, &format!("not more than {limit}"));
-            }
-            Kind::ExclusiveMaximum { limit } => {
-                self.range(error, &format!("not less than {limit}"));
-            }
-            Kind::MultipleOf { multiple_of } => {
-                self.range(error, &format!("not a multiple of {multiple_of}"));
-            }
-            Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
-                self.alternatives(pointer, context);
-            }
-            Kind::OneOfMultipleValid { .. } => {
+            Rule::NoAlternative(branches) => self.alternatives(pointer, branches),
+            Rule::SeveralAlternatives => {
                 let message = "the value fits several forms of which only one is allowed";
                 self.invalid(pointer, message.to_owned(), None);
             }
-            Kind::UniqueItems => {
-                self.invalid(
-                    pointer,
-                    "the list holds the same item twice".to_owned(),
-                    None,
-                );
+            Rule::Unique => {
+                let message = "the list holds the same item twice".to_owned();
+                self.invalid(pointer, message, None);
             }
-            Kind::Contains => {
-                let message = match self.contains.get(error.schema_path().as_str()) {
+            Rule::Contains(item) => {
+                let message = match item.and_then(required_item) {
                     Some(wanted) => format!("no item of the list is {wanted}"),
                     None => "the list does not hold the items that it must hold".to_owned(),
                 };
                 self.add(FindingCode::FieldValue, pointer, message, None);
             }
-            Kind::FalseSchema => {
-                self.invalid(
-                    pointer,
-                    "this is not allowed here".to_owned(),
-                    Some("remove it"),
-                );
+            Rule::Never => {
+                let message = "this is not allowed here".to_owned();
+                self.invalid(pointer, message, Some("remove it"));
             }
-            Kind::PropertyNames { error } => {
-                let message = format!("`{}` is not a valid name here", shown(error.instance()));
+            Rule::Not => {
+                let message = "the value has a form that is not allowed here".to_owned();
+                self.invalid(pointer, message, None);
+            }
+            Rule::Name(name) => {
+                let name: String = name.chars().take(80).collect();
+                let message = format!("`{}` is not a valid name here", text::short(&name));
                 self.invalid(pointer, message, Some("rename it"));
             }
-            _ => match wrong_length(error) {
-                Some(message) => self.add(FindingCode::FieldLength, pointer, message, None),
-                None => self.invalid(pointer, text::short(&error.masked().to_string()), None),
-            },
         }
     }
 
@@ -126,14 +106,10 @@ impl Explainer<'_> {
         self.add(FindingCode::FieldInvalid, pointer, message, fix);
     }
 
-    fn wrong_type(&mut self, pointer: &str, kind: &TypeKind, value: &Value) {
-        let expected = match kind {
-            TypeKind::Single(kind) => type_name(*kind).to_owned(),
-            TypeKind::Multiple(kinds) => {
-                let names: Vec<_> = kinds.iter().map(type_name).collect();
-                names.join(" or ")
-            }
-        };
+    fn wrong_type(&mut self, pointer: &str, types: &Value, value: &Value) {
+        let names = TYPES.iter().filter(|(kind, _)| has_type(types, kind));
+        let names: Vec<_> = names.map(|(_, name)| *name).collect();
+        let expected = names.join(" or ");
         let given = match value {
             Value::Array(_) | Value::Object(_) | Value::Null => shown(value),
             Value::String(_) if self.source.format() != Format::Xml => {
@@ -151,7 +127,7 @@ impl Explainer<'_> {
         });
         let mut fix = quoted.then(|| "write it without the quotes".to_owned());
         if !in_json && self.source.format() == Format::Markdown {
-            fix = Some(in_markdown(kind));
+            fix = Some(in_markdown(types));
         }
         self.add(FindingCode::FieldType, pointer, message, fix);
     }
@@ -182,12 +158,6 @@ impl Explainer<'_> {
             format!("`{shown}` must {or}match {}", text::short(pattern))
         };
         self.add(FindingCode::FieldPattern, pointer, message, None);
-    }
-
-    fn range(&mut self, error: &ValidationError<'_>, fault: &str) {
-        let message = format!("{} is {fault}", shown(error.instance()));
-        let pointer = error.instance_path().as_str();
-        self.add(FindingCode::FieldRange, pointer, message, None);
     }
 
     fn not_allowed(&mut self, pointer: &str, allowed: &[Value], value: &Value) {
@@ -342,26 +312,29 @@ impl Explainer<'_> {
     }
 
     /// Explains the alternative that the value matches best, if only one does.
-    fn alternatives(&mut self, pointer: &str, context: &[Vec<ValidationError<'static>>]) {
+    fn alternatives(&mut self, pointer: &str, branches: &[Vec<Fault<'_>>]) {
         // The intended branch is of the value's type and has its discriminating constants.
-        let score = |branch: &Vec<ValidationError<'static>>| {
-            let other = branch.iter().any(|error| match error.kind() {
-                Kind::Type { .. } | Kind::FalseSchema => error.instance_path().as_str() == pointer,
-                Kind::Constant { .. } => true,
+        let score = |branch: &Vec<Fault<'_>>| {
+            let other = branch.iter().any(|fault| match fault.rule {
+                Rule::Type(_) | Rule::Never => fault.pointer == pointer,
+                Rule::Const(_) => true,
                 _ => false,
             });
             (other, branch.len())
         };
-        let best = context.iter().map(score).min();
-        let mut nearest = context.iter().filter(|branch| Some(score(branch)) == best);
+        let best = branches.iter().map(score).min();
+        let mut nearest = branches.iter().filter(|branch| Some(score(branch)) == best);
         match (nearest.next(), nearest.next()) {
             (Some(branch), None) => {
-                for error in branch {
-                    self.explain(error);
+                for fault in branch {
+                    self.explain(fault);
                 }
             }
             _ => {
-                let message = format!("the value fits none of the {} allowed forms", context.len());
+                let message = format!(
+                    "the value fits none of the {} allowed forms",
+                    branches.len()
+                );
                 self.invalid(pointer, message, None);
             }
         }
@@ -398,16 +371,12 @@ fn described(prop: &Prop) -> Option<String> {
 }
 
 /// How to write a value other than text in a Markdown message.
-fn in_markdown(kind: &TypeKind) -> String {
-    let kinds: Vec<JsonType> = match kind {
-        TypeKind::Single(kind) => vec![*kind],
-        TypeKind::Multiple(kinds) => kinds.iter().collect(),
-    };
-    let fix = if kinds.contains(&JsonType::Object) {
+fn in_markdown(types: &Value) -> String {
+    let fix = if has_type(types, "object") {
         "write bullets such as `- Key: …`, or JSON, on the lines below the heading"
-    } else if kinds.contains(&JsonType::Array) {
+    } else if has_type(types, "array") {
         "write bullets such as `- …`, or JSON, on the lines below the heading"
-    } else if kinds.contains(&JsonType::String) {
+    } else if has_type(types, "string") {
         "write it as text beside the heading"
     } else {
         "write the section as JSON: a section's text and its bullets are always text"
@@ -416,45 +385,64 @@ fn in_markdown(kind: &TypeKind) -> String {
 }
 
 /// The message for a text, a list or an object that is too short or too long.
-fn wrong_length(error: &ValidationError<'_>) -> Option<String> {
-    let value = error.instance();
-    Some(match error.kind() {
-        Kind::MinLength { limit: 1 } => "the text is empty".to_owned(),
-        Kind::MinLength { limit } => {
-            format!(
-                "`{}` has less than {}",
-                shown(value),
-                counted(*limit, "character")
-            )
+fn wrong_length(keyword: &str, limit: u64, value: &Value) -> String {
+    let than = if keyword.starts_with("min") {
+        "less"
+    } else {
+        "more"
+    };
+    match value {
+        Value::String(_) if keyword == "minLength" && limit == 1 => "the text is empty".to_owned(),
+        Value::String(_) => {
+            let text = match than {
+                "less" => format!("`{}`", shown(value)),
+                _ => "the text".to_owned(),
+            };
+            format!("{text} has {than} than {}", counted(limit, "character"))
         }
-        Kind::MaxLength { limit } => {
-            format!("the text has more than {}", counted(*limit, "character"))
-        }
-        Kind::MinItems { .. } if value.as_array().is_some_and(Vec::is_empty) => {
-            "the list is empty".to_owned()
-        }
-        Kind::MinItems { limit } => format!("the list has less than {}", counted(*limit, "item")),
-        Kind::MaxItems { limit } => format!("the list has more than {}", counted(*limit, "item")),
-        Kind::MinProperties { limit } => {
-            format!("there are less than {}", counted(*limit, "field"))
-        }
-        Kind::MaxProperties { limit } => {
-            format!("there are more than {}", counted(*limit, "field"))
-        }
-        _ => return None,
-    })
+        Value::Array(items) if items.is_empty() => "the list is empty".to_owned(),
+        Value::Array(_) => format!("the list has {than} than {}", counted(limit, "item")),
+        _ => format!("there are {than} than {}", counted(limit, "field")),
+    }
 }
 
-fn type_name(kind: JsonType) -> &'static str {
-    match kind {
-        JsonType::Array => "a list",
-        JsonType::Boolean => "true or false",
-        JsonType::Integer => "a whole number",
-        JsonType::Null => "null",
-        JsonType::Number => "a number",
-        JsonType::Object => "an object",
-        JsonType::String => "text",
+/// Describes an item that a list must hold, if its schema is a single condition that can be put into
+/// words.
+fn required_item(item: &Value) -> Option<String> {
+    let mut asked = item.as_object()?.iter().filter(|(key, _)| {
+        let key = key.as_str();
+        key != "type" && key != "description"
+    });
+    let (keyword, value) = asked.next().filter(|_| asked.next().is_none())?;
+    let shown = text::short(&scalar_text(value));
+    match keyword.as_str() {
+        "minimum" => Some(format!("at least {shown}")),
+        "maximum" => Some(format!("at most {shown}")),
+        "exclusiveMinimum" => Some(format!("more than {shown}")),
+        "exclusiveMaximum" => Some(format!("less than {shown}")),
+        "const" if !value.is_object() && !value.is_array() => Some(format!("`{shown}`")),
+        _ => None,
     }
+}
+
+/// The types of JSON Schema, and what findings call them.
+const TYPES: [(&str, &str); 7] = [
+    ("null", "null"),
+    ("boolean", "true or false"),
+    ("integer", "a whole number"),
+    ("number", "a number"),
+    ("string", "text"),
+    ("array", "a list"),
+    ("object", "an object"),
+];
+
+/// Whether `type` has a type.
+fn has_type(types: &Value, name: &str) -> bool {
+    let mut names = types
+        .as_array()
+        .map_or(std::slice::from_ref(types), Vec::as_slice)
+        .iter();
+    names.any(|one| one == name)
 }
 
 fn shown(value: &Value) -> String {

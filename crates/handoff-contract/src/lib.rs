@@ -8,24 +8,28 @@
 
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
-mod contains;
 mod cost;
 pub mod edit;
+mod evaluate;
 mod explain;
+mod form;
+mod format;
 mod input;
 mod json;
+mod keyword;
 mod line;
 mod map;
 mod markdown;
 mod matching;
+mod number;
 mod open_places;
 mod outline;
 mod pattern;
 mod place;
-mod plain;
 mod report;
 pub mod scan;
 mod schema;
+mod schema_error;
 mod secrets;
 mod shape;
 mod source;
@@ -39,14 +43,16 @@ mod xml;
 mod tests;
 
 pub use cost::Cost;
+pub use evaluate::decides;
 pub use input::Input;
+pub use keyword::{Form, KEYWORDS};
 pub use matching::{matches_nothing, matching};
 pub use open_places::Filled;
 pub use outline::Outline;
 pub use place::Place;
-pub use plain::decides;
 pub use report::{Coverage, MAX_REPORT, ReportFault, TestCounts};
-pub use schema::{Checked, Schema, SchemaError};
+pub use schema::{Checked, Schema};
+pub use schema_error::SchemaError;
 pub use secrets::{Allowance, Secret, Secrets, UnknownRule, is_rule};
 pub use shape::{Shape, ShapeError};
 pub use source::{Format, Source};

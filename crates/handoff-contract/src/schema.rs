@@ -1,67 +1,28 @@
-//! A compiled schema, and checking a source against it.
-
-use std::sync::{Arc, OnceLock};
+//! A schema, and checking a source against it.
 
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::pointer::push_part;
 use handoff_base::text::counted_as;
-use jsonschema::{Draft, Registry, Validator};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::contains::Contains;
-use super::cost::{self, Cost, MAX_SCHEMA};
+use super::cost::{self, Cost};
+use super::evaluate::{self, Limit};
 use super::explain::Explainer;
 use super::map::Mapped;
-use super::pattern::Budget;
+use super::pattern::Patterns;
+use super::schema_error::SchemaError;
 use super::shape::{Shape, ShapeError};
 use super::source::{Source, Tree};
-use super::{FILL, MAX_FINDINGS, Place, contains, map, pattern, plain, text};
+use super::{FILL, MAX_FINDINGS, Place, form, map, text};
 
-/// A compiled schema: JSON Schema 2020-12, offline, with formats asserted, and its [`Shape`].
+/// A schema: JSON Schema 2020-12, offline, with formats asserted, and its [`Shape`].
 #[derive(Debug)]
 pub struct Schema {
-    validator: OnceLock<Validator>,
     source: Value,
-    /// Whether it is built in, so that it is compiled on first use.
-    ships: bool,
-    cost: Cost,
+    patterns: Patterns,
     shape: Shape,
-    contains: OnceLock<Contains>,
-    budget: Arc<Budget>,
     /// Why its values can't be written as XML, if they can't.
     without_xml: Option<ShapeError>,
-}
-
-/// Why a schema cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum SchemaError {
-    /// It is not a valid JSON Schema 2020-12, or refers outside itself.
-    #[error("the schema is not valid at `{path}`: {message}")]
-    Invalid {
-        /// JSON Pointer into the schema.
-        path: String,
-        /// What is wrong, without the schema's content.
-        message: String,
-    },
-    /// It has a pattern that may take more than linear time.
-    #[error(
-        "the pattern at `{path}` has look-around or back-references, or is too large: write it without, so that it takes time in proportion to the text"
-    )]
-    Pattern {
-        /// JSON Pointer into the schema.
-        path: String,
-    },
-    /// It is not an object.
-    #[error("a schema is a JSON object")]
-    NotAnObject,
-    /// Checking any value against it can take too long.
-    #[error(
-        "the schema applies more than {MAX_SCHEMA} schemas to one value, or nests too deeply: let fewer definitions refer to each other"
-    )]
-    TooLarge,
-    /// A reference can't be resolved.
-    #[error("the schema cannot be followed")]
-    Shape(#[from] ShapeError),
 }
 
 /// The result of checking a source.
@@ -81,140 +42,68 @@ impl Checked {
     }
 }
 
-/// The base URI of schemas that are compiled without the meta-schema check.
-const TRUSTED: &str = "git-handoff:///contract";
-
 impl Schema {
-    /// Compiles a schema after checking it against the 2020-12 meta-schema.
+    /// Reads a schema, with every pattern compiled.
     ///
     /// # Errors
     /// [`SchemaError`], if it is not a valid schema.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         let read = Self::read(schema)?;
-        let options = jsonschema::options()
-            .with_draft(Draft::Draft202012)
-            .offline()
-            .should_validate_formats(true)
-            .should_ignore_unknown_formats(false);
-        let validator = options
-            .with_pattern_options(pattern::engine(read.cost.patterns))
-            .build(schema)
-            .map_err(|error| match pattern::refused(schema, read.cost.patterns) {
-                Some(path) => SchemaError::Pattern { path },
-                None => invalid(&error),
-            })?;
-        Ok(Self {
-            validator: OnceLock::from(validator),
-            contains: contains::wanted(schema).into(),
-            ..read
-        })
+        let faults = form::faults(schema, Some(&read.patterns));
+        faults.into_iter().next().map_or(Ok(read), Err)
     }
 
-    /// Every place at which a schema breaks the 2020-12 meta-schema, as [`SchemaError::Invalid`];
-    /// up to [`MAX_FINDINGS`].
+    /// Every place at which a schema is not valid; up to [`MAX_FINDINGS`].
     pub fn invalid_places(schema: &Value) -> Vec<SchemaError> {
-        let meta = jsonschema::draft202012::meta::validator();
-        let errors = meta.iter_errors(schema).take(MAX_FINDINGS);
-        errors.map(|error| invalid(&error)).collect()
+        let patterns = cost::of_schema(schema).map(|cost| Patterns::new(cost.patterns));
+        form::faults(schema, patterns.as_ref())
     }
 
-    /// Compiles a schema that passed [`Schema::compile`] when it entered the ledger, without the
-    /// meta-schema check, which takes most of the time of a process's first compile.
+    /// Reads a schema that passed [`Schema::compile`] when it entered the ledger: patterns compile
+    /// on first use.
     ///
     /// # Errors
-    /// [`SchemaError`], if it cannot be compiled.
+    /// [`SchemaError`], if it can't be used.
     pub fn compile_trusted(schema: &Value) -> Result<Self, SchemaError> {
         let read = Self::read(schema)?;
-        Ok(Self {
-            validator: OnceLock::from(read.trusted()?),
-            contains: contains::wanted(schema).into(),
-            ..read
-        })
+        let faults = form::faults(schema, None);
+        faults.into_iter().next().map_or(Ok(read), Err)
     }
 
-    /// Takes a built-in schema unchecked, because a test compiles it. It is compiled on the first
-    /// value that is not trivially valid.
+    /// Takes a built-in schema unchecked, because a test compiles it.
     ///
     /// # Errors
     /// [`SchemaError`], if its references can't be followed.
     pub fn sound(schema: Value) -> Result<Self, SchemaError> {
         let (shape, without_xml) = Shape::as_far_as_possible(&schema)?;
         Ok(Self {
-            validator: OnceLock::new(),
             shape,
             without_xml,
-            contains: OnceLock::new(),
-            budget: Arc::default(),
+            patterns: Patterns::default(),
             source: schema,
-            ships: true,
-            cost: Cost::default(),
         })
     }
 
-    /// Reads a schema and checks its limits; it is compiled later.
+    /// Reads a schema and checks its limits.
     fn read(schema: &Value) -> Result<Self, SchemaError> {
         if !schema.is_object() {
             return Err(SchemaError::NotAnObject);
         }
         let cost = cost::of_schema(schema).ok_or(SchemaError::TooLarge)?;
         Ok(Self {
-            ships: false,
-            cost,
+            patterns: Patterns::new(cost.patterns),
             ..Self::sound(schema.clone())?
         })
     }
 
-    /// The cost of a schema, counted without compiling it; `None` if it exceeds the limits.
+    /// The cost of a schema; `None` if it exceeds the limits.
     pub fn cost_of(schema: &Value) -> Option<Cost> {
         cost::of_schema(schema)
     }
 
-    /// Whether it is compiled already; a built-in schema is compiled lazily.
-    pub fn is_compiled(&self) -> bool {
-        self.validator.get().is_some()
-    }
-
-    fn validator(&self) -> &Validator {
-        self.validator.get_or_init(|| {
-            self.trusted()
-                .expect("a schema that ships compiles: a test compiles each")
-        })
-    }
-
-    /// Compiles it without the meta-schema check.
-    fn trusted(&self) -> Result<Validator, SchemaError> {
-        // jsonschema checks every schema it builds against a meta-schema, except those in a
-        // registry. So this one is in the registry, and only a reference to it is checked, against
-        // draft 4's far smaller meta-schema.
-        let registry = Registry::new()
-            .draft(Draft::Draft202012)
-            .add(TRUSTED, &self.source)
-            .and_then(|builder| builder.prepare())
-            .map_err(|error| SchemaError::Invalid {
-                path: String::new(),
-                message: text::short(&error.to_string()),
-            })?;
-        jsonschema::options()
-            .with_draft(Draft::Draft4)
-            .with_registry(&registry)
-            .with_pattern_options(pattern::engine(self.cost.patterns))
-            .with_keyword(
-                pattern::KEYWORD,
-                pattern::factory(&self.budget, self.cost.patterns),
-            )
-            .offline()
-            .should_validate_formats(true)
-            .build(&json!({ "$ref": TRUSTED }))
-            .map_err(|error| invalid(&error))
-    }
-
     /// Whether a value is valid.
     pub fn accepts(&self, value: &Value) -> bool {
-        self.is_plainly_valid(value) || self.validator().is_valid(value)
-    }
-
-    fn is_plainly_valid(&self, value: &Value) -> bool {
-        self.ships && plain::is_plainly_valid(&self.source, value)
+        evaluate::accepts(&self.source, &self.patterns, value) == Ok(true)
     }
 
     /// Returns why the schema's values can't be written as XML, if they can't.
@@ -260,32 +149,22 @@ impl Schema {
         } = self.mapped(source, wrapper);
         self.unfilled(source, wrapper, &value, &mut findings);
         self.undecided(source, wrapper, &value, &mut findings);
-        self.budget.renew();
-        let is_plain = self.is_plainly_valid(&value);
-        let fits = is_plain || cost::is_affordable(&self.source, &value);
-        if !fits {
-            let text = "its schema needs more steps to check it than are allowed";
-            let finding = Finding::error(FindingCode::InputTooLarge, "", text);
-            findings.push(finding.fix("shorten it, or simplify the schema"));
-        } else if !is_plain && !self.validator().is_valid(&value) && !self.budget.is_spent() {
-            let mut explainer = Explainer {
-                source,
-                shape: &self.shape,
-                contains: (self.contains).get_or_init(|| contains::wanted(&self.source)),
-                wrapper,
-                value: &value,
-                findings: &mut findings,
-                more,
-            };
-            for error in self.validator().iter_errors(&value) {
-                explainer.explain(&error);
+        match evaluate::faults(&self.source, &self.patterns, &value) {
+            Ok(faults) => {
+                let mut explainer = Explainer {
+                    source,
+                    shape: &self.shape,
+                    wrapper,
+                    value: &value,
+                    findings: &mut findings,
+                    more,
+                };
+                for fault in &faults {
+                    explainer.explain(fault);
+                }
+                more = explainer.more;
             }
-            more = explainer.more;
-        }
-        if self.budget.is_spent() {
-            let text = "the patterns of its schema have more to read in it than is allowed";
-            let finding = Finding::error(FindingCode::InputTooLarge, "", text);
-            findings.push(finding.fix("shorten its texts, or give them fewer patterns"));
+            Err(limit) => findings.push(beyond(limit)),
         }
         self.copied(source, wrapper, &value, &mut findings);
         if more > 0 {
@@ -395,11 +274,23 @@ fn texts(value: &Value, pointer: &mut String, see: &mut impl FnMut(&str, &str)) 
     }
 }
 
-fn invalid(error: &jsonschema::ValidationError<'_>) -> SchemaError {
-    SchemaError::Invalid {
-        path: error.instance_path().as_str().to_owned(),
-        message: text::short(&error.masked().to_string()),
-    }
+/// The finding for a value that can't be checked.
+fn beyond(limit: Limit) -> Finding {
+    let (text, fix) = match limit {
+        Limit::Steps => (
+            "its schema needs more steps to check it than are allowed",
+            "shorten it, or simplify the schema",
+        ),
+        Limit::Matched => (
+            "the patterns of its schema have more to read in it than is allowed",
+            "shorten its texts, or give them fewer patterns",
+        ),
+        Limit::Unusable => (
+            "a pattern or a reference of its schema can't be used",
+            "correct the schema",
+        ),
+    };
+    Finding::error(FindingCode::InputTooLarge, "", text).fix(fix)
 }
 
 /// Collects the leaves with a placeholder. Recursion is bounded by the source's depth.

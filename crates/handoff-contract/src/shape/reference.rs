@@ -11,12 +11,14 @@ use crate::text;
 const MAX_NESTING: usize = 256;
 
 pub(crate) fn resolve<'s>(root: &'s Value, reference: &str) -> Result<&'s Value, ShapeError> {
-    let pointer = reference.strip_prefix('#').map(percent_decoded);
-    pointer
-        .and_then(|pointer| root.pointer(&pointer))
-        .ok_or_else(|| ShapeError::Reference {
-            reference: text::short(reference),
-        })
+    let target = match reference.strip_prefix('#') {
+        Some(pointer) if pointer.contains('%') => root.pointer(&percent_decoded(pointer)),
+        Some(pointer) => root.pointer(pointer),
+        None => None,
+    };
+    target.ok_or_else(|| ShapeError::Reference {
+        reference: text::short(reference),
+    })
 }
 
 fn percent_decoded(text: &str) -> String {

@@ -731,6 +731,10 @@ fn a_document_has_a_budget_of_steps() {
     let same = json!({"$ref": "#/$defs/a"});
     let inner = |keyword: &str| match keyword {
         "items" => json!({"items": same, "contains": same}),
+        // All alternatives are tried, because none holds.
+        "anyOf" => {
+            json!({keyword: [{"properties": {"x": same}}, {"additionalProperties": same}], "type": "object"})
+        }
         _ => json!({keyword: [{"properties": {"x": same}}, {"additionalProperties": same}]}),
     };
     for keyword in ["allOf", "anyOf", "oneOf", "items"] {

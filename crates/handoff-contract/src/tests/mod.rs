@@ -7,6 +7,7 @@
 
 mod check;
 mod markdown;
+mod oracle;
 mod strict;
 
 use serde_json::{Value, json};

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use handoff_base::finding::{Finding, FindingCode, Severity};
 use handoff_base::pointer::{escaped_part, under};
 use handoff_base::text::{closest, cut};
-use handoff_contract::{Schema, decides, matches_nothing, scan};
+use handoff_contract::{Form, KEYWORDS, decides, matches_nothing, scan};
 use handoff_protocol::{
     AgentKind, ConsistencyRule, Definition, Effect, FactRule, Protocol, Route, RunFailure, Subject,
     schema_has, schema_values,
@@ -20,66 +20,6 @@ use crate::layout::DEFINITION;
 use crate::record::{NOT_ACKNOWLEDGED, ROLE_VIOLATION, TIMED_OUT, UNSPECIFIED};
 use crate::rules::contradictions::{excludes, fewest, held, is_required};
 use crate::rules::protocol_check::{line_and_column, position};
-
-/// The keywords whose value is a schema, an object of schemas, or a list of them.
-const SCHEMA: [&str; 11] = [
-    "additionalProperties",
-    "contains",
-    "contentSchema",
-    "else",
-    "if",
-    "items",
-    "not",
-    "propertyNames",
-    "then",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-];
-const SCHEMAS: [&str; 5] = [
-    "$defs",
-    "definitions",
-    "dependentSchemas",
-    "patternProperties",
-    "properties",
-];
-const LISTS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
-
-/// The other keywords, by the type of their value.
-const OBJECTS: [&str; 3] = ["$vocabulary", "dependentRequired", "xml"];
-const ARRAYS: [&str; 3] = ["enum", "examples", "required"];
-const NUMBERS: [&str; 13] = [
-    "exclusiveMaximum",
-    "exclusiveMinimum",
-    "maxContains",
-    "maxItems",
-    "maxLength",
-    "maxProperties",
-    "maximum",
-    "minContains",
-    "minItems",
-    "minLength",
-    "minProperties",
-    "minimum",
-    "multipleOf",
-];
-const TEXTS: [&str; 14] = [
-    "$anchor",
-    "$comment",
-    "$dynamicAnchor",
-    "$dynamicRef",
-    "$id",
-    "$ref",
-    "$schema",
-    "contentEncoding",
-    "contentMediaType",
-    "description",
-    "format",
-    "pattern",
-    "title",
-    "type",
-];
-const FLAGS: [&str; 4] = ["deprecated", "readOnly", "uniqueItems", "writeOnly"];
-const ANY: [&str; 3] = ["const", "default", "type"];
 
 /// The keywords that limit one number from both sides.
 const BOUNDS: [(&str, &str); 8] = [
@@ -207,26 +147,26 @@ impl SchemaReader<'_> {
         for (key, value) in members {
             let at = under(at, key);
             self.keyword(key, value, &at);
-            match value {
-                _ if SCHEMA.contains(&&**key) => self.schema(value, &at),
-                Value::Object(named) if SCHEMAS.contains(&&**key) => {
+            match (value, Form::of(key)) {
+                (_, Form::Schema) => self.schema(value, &at),
+                (Value::Object(named), Form::SchemaMap) => {
                     for (name, schema) in named {
                         self.schema(schema, &under(&at, name));
                     }
                 }
-                Value::Array(list) if LISTS.contains(&&**key) => {
+                (Value::Array(list), Form::Schemas) => {
                     for (i, schema) in list.iter().enumerate() {
                         self.schema(schema, &under(&at, &i.to_string()));
                     }
                 }
-                Value::Array(list) if key == "examples" => {
+                (Value::Array(list), _) if key == "examples" => {
                     for (i, value) in list.iter().enumerate() {
                         self.example(members, value, &under(&at, &i.to_string()));
                     }
                 }
-                Value::Array(list) if key == "enum" => self.without_value(members, list, &at),
-                Value::Array(names) if key == "required" => self.required(members, names, &at),
-                Value::Object(keys) if key == "xml" => {
+                (Value::Array(list), _) if key == "enum" => self.without_value(members, list, &at),
+                (Value::Array(names), Form::Texts) => self.required(members, names, &at),
+                (Value::Object(keys), _) if key == "xml" => {
                     for key in keys.keys().filter(|key| !XML.contains(&&***key)) {
                         self.unknown(key, &XML, &under(&at, key), "a key of `xml`");
                     }
@@ -314,19 +254,12 @@ impl SchemaReader<'_> {
 
     /// Reports a keyword that JSON Schema does not have: it would check nothing.
     fn keyword(&mut self, key: &str, value: &Value, at: &str) {
-        let lists = [&SCHEMA[..], &SCHEMAS, &LISTS, &OBJECTS, &ARRAYS];
-        let mut others = [&NUMBERS[..], &TEXTS, &FLAGS, &ANY].into_iter();
-        if lists.iter().any(|list| list.contains(&key)) || others.any(|list| list.contains(&key)) {
+        let mut groups = KEYWORDS.iter();
+        if groups.any(|(_, names)| names.contains(&key)) {
             return;
         }
-        let of_kind = match value {
-            Value::Null => vec![],
-            Value::Bool(_) => [&SCHEMA[..], &FLAGS].concat(),
-            Value::Number(_) => NUMBERS.to_vec(),
-            Value::String(_) => TEXTS.to_vec(),
-            Value::Array(_) => [&LISTS[..], &ARRAYS, &["type"]].concat(),
-            Value::Object(_) => [&SCHEMA[..], &SCHEMAS, &OBJECTS].concat(),
-        };
+        let groups = KEYWORDS.iter().filter(|(form, _)| form.takes(value));
+        let of_kind: Vec<&str> = groups.flat_map(|(_, names)| *names).copied().collect();
         if closest(key, ["x-json"]).is_some() {
             let text = format!("`{key}` belongs in `xml`, and says nothing here");
             let fix = "write {\"xml\": {\"x-json\": true}}";
@@ -358,8 +291,15 @@ impl SchemaReader<'_> {
         };
         // `additionalProperties` and the like depend on other keywords.
         let alone = members.iter().filter(|(key, _)| {
-            let dependent = ["additionalProperties", "else", "items", "then", "$defs"];
-            !dependent.contains(&&***key)
+            let depends = [
+                "additionalProperties",
+                "contains",
+                "else",
+                "items",
+                "then",
+                "$defs",
+            ];
+            !(depends.contains(&&***key) || key.starts_with("unevaluated"))
         });
         { alone }.find(refuses).map(|(key, _)| key)
     }
@@ -398,13 +338,9 @@ impl SchemaReader<'_> {
     }
 }
 
-/// Whether a schema of one keyword accepts a value; if that depends on others, it does.
+/// Whether a schema of one keyword accepts a value; if that can't be decided, it does.
 pub(super) fn accepts(schema: &Value, value: &Value) -> bool {
-    decides(schema, value).unwrap_or_else(|| {
-        // Only the engine that judges contracts knows what such a pattern matches.
-        let is_pattern = schema.get("pattern").is_some();
-        !is_pattern || Schema::compile(schema).map_or(true, |one| one.accepts(value))
-    })
+    decides(schema, value).unwrap_or(true)
 }
 
 /// Routes that lead nowhere or round for ever, and decisions about failures that never happen.
