@@ -43,11 +43,15 @@ impl Upstream<'_> {
         }
     }
 
-    /// The last look by another process of this clone, if it was in this period.
+    /// The last look by another process of this clone, or its last write there, if it was in this
+    /// period.
     fn looked_between(&self, since: SystemTime, now: SystemTime, queue: &Queue) -> Option<SeenTip> {
-        let look = SeenTip::parse(queue.note()?, &self.tracking)?;
-        let is_fresh = nanoseconds(since) <= look.at && look.at <= nanoseconds(now);
-        is_fresh.then_some(look)
+        let written = Queue::peek(self.repository.common_dir(), TURN);
+        let notes = [queue.note(), written.as_deref()].into_iter().flatten();
+        let seen = notes.filter_map(|note| SeenTip::parse(note, &self.tracking));
+        let period = nanoseconds(since)..=nanoseconds(now);
+        seen.filter(|look| period.contains(&look.at))
+            .max_by_key(|look| look.at)
     }
 
     /// Whether the tracking ref moved to a commit, or past it, since it was `known`.
