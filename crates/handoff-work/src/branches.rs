@@ -65,30 +65,37 @@ impl Worktrees {
     /// Whether a branch has unique commits: of a local branch, those that no other branch, tag or
     /// remote has; of a remote's, those that its main branch lacks.
     pub(super) fn has_own_commits(&self, branch: &IssueBranch) -> bool {
-        let count = ["rev-list", "--count", "--max-count=1", &branch.tip, "--not"];
-        let only = match &branch.remote {
+        let has_commits_beside = |others: &[&str]| {
+            let count = ["rev-list", "--count", "--max-count=1", &branch.tip, "--not"];
+            let count = self.program.git(&[&count[..], others].concat());
+            count.map_or(true, |count| count != "0")
+        };
+        // Compare with the remote's main branch, not with the one checked out, which may be this
+        // one.
+        let newest_main = |remote| {
+            let main = self.main(Some(remote))?;
+            self.refresh(remote, &main);
+            Some(main)
+        };
+        match &branch.remote {
             None => {
                 let except = format!("--exclude=refs/heads/{}", branch.name);
                 let rest = [
+                    except.as_str(),
                     "--glob=refs/heads",
                     "--glob=refs/remotes",
                     "--glob=refs/tags",
                 ];
-                self.program
-                    .git(&[&count[..], &[except.as_str()], &rest].concat())
+                // It may have been merged on the remote meanwhile.
+                has_commits_beside(&rest)
+                    && (newest_main("origin").is_none() || has_commits_beside(&rest))
             }
             Some(remote) => {
                 // Fetch the branch: the comparison needs its commits here.
                 self.refresh(remote, &branch.name);
-                // Compare with the remote's main branch, not with the one checked out, which may be
-                // this one.
-                let Some(main) = self.main(Some(remote)) else {
-                    return true;
-                };
-                self.program.git(&[&count[..], &[main.as_str()]].concat())
+                newest_main(remote).is_none_or(|main| has_commits_beside(&[main.as_str()]))
             }
-        };
-        only.map_or(true, |count| count != "0")
+        }
     }
 
     /// Removes a branch that has not moved.

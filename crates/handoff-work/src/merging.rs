@@ -14,18 +14,20 @@ impl Piece {
     pub(super) fn bring_base(&self, site: &Site<'_>) -> Option<Outcome> {
         let remote = self.remote.as_deref();
         let base = self.base();
+        // A clean worktree came with the newest base.
+        let is_clean = site.place.worktree.is_some() && !site.place.has_earlier_work;
         if self.merging.is_conflict
+            && !is_clean
             && let Some(remote) = remote
         {
-            // Fetch the base: the agent that resolves the conflict merges its newest state.
+            // The agent that resolves the conflict merges the newest base.
             self.worktrees.refresh(remote, &base);
         }
-        let is_clean = site.place.worktree.is_some() && !site.place.has_earlier_work;
         if !self.merging.merges || self.only_looks || !is_clean {
             return None;
         }
         let within = self.within(site.place);
-        let theirs = self.worktrees.start_of(&base, remote);
+        let theirs = self.worktrees.known_start(&base, remote);
         let theirs = format!("{theirs}^{{commit}}");
         let words = ["rev-parse", "--verify", "--quiet", &theirs];
         let (ours, theirs) = (within.resolve("HEAD")?, within.git(&words).ok()?);

@@ -384,6 +384,7 @@ impl Piece {
             restores: has_failed,
             remote: self.remote.as_deref(),
             base: &self.base(),
+            brings_base: self.merging.merges || self.merging.is_conflict,
             waits,
         })?;
         Ok(Place {

@@ -69,6 +69,8 @@ pub(super) struct Wanted<'a> {
     pub(super) remote: Option<&'a str>,
     /// The start of a new branch.
     pub(super) base: &'a str,
+    /// Whether the base's newest commit is needed, too.
+    pub(super) brings_base: bool,
     /// Whether to wait until other work on the same issue has ended.
     pub(super) waits: bool,
 }
@@ -437,9 +439,17 @@ impl Worktrees {
     /// The commit to start from: the local branch if it has commits that the remote lacks, else the
     /// remote's branch; for a new branch, the base.
     fn start(&self, wanted: &Wanted<'_>) -> String {
-        let theirs = wanted
-            .remote
-            .and_then(|remote| self.fetched(remote, wanted.branch));
+        let theirs = wanted.remote.and_then(|remote| {
+            if wanted.brings_base {
+                let branches = [wanted.branch, name_on(remote, wanted.base)];
+                if self.fetch(remote, &branches).is_ok() {
+                    return self.tracking(remote, wanted.branch);
+                }
+                // The remote lacks one of them, and git fetched neither.
+                self.refresh(remote, wanted.base);
+            }
+            self.fetched(remote, wanted.branch)
+        });
         let own = Some(format!("refs/heads/{}", wanted.branch));
         let own = own.filter(|_| self.has_branch(wanted.branch));
         match (own, theirs) {
@@ -466,12 +476,17 @@ impl Worktrees {
         }
     }
 
-    /// A base's commit: the remote's, else the local one.
-    pub(super) fn start_of(&self, base: &str, remote: Option<&str>) -> String {
-        let theirs = remote.and_then(|remote| {
-            let name = base.strip_prefix(&format!("{remote}/")).unwrap_or(base);
-            self.fetched(remote, name)
-        });
+    /// A base's commit: the remote's newest, else the local one.
+    fn start_of(&self, base: &str, remote: Option<&str>) -> String {
+        if let Some(remote) = remote {
+            self.refresh(remote, base);
+        }
+        self.known_start(base, remote)
+    }
+
+    /// A base's commit: the remote's as last seen, else the local one.
+    pub(super) fn known_start(&self, base: &str, remote: Option<&str>) -> String {
+        let theirs = remote.and_then(|remote| self.tracking(remote, name_on(remote, base)));
         theirs.unwrap_or_else(|| base.to_owned())
     }
 
@@ -482,35 +497,40 @@ impl Worktrees {
         main.unwrap_or_else(|| "HEAD".to_owned())
     }
 
-    /// The remote's main branch, if known here.
+    /// The name of the remote's main branch, if known here.
     pub(super) fn main(&self, remote: Option<&str>) -> Option<String> {
         let remote = remote?;
         let main = Repository::open_here().ok()?.base_branch_on(remote)?;
-        self.fetched(remote, &main)?;
+        let is_here = || self.tracking(remote, &main);
+        is_here().or_else(|| self.fetched(remote, &main))?;
         Some(format!("{remote}/{main}"))
     }
 
     /// Fetches a remote's branch.
     pub(super) fn refresh(&self, remote: &str, branch: &str) {
-        let name = branch.strip_prefix(&format!("{remote}/")).unwrap_or(branch);
-        let _ = self.fetched(remote, name);
+        // If the remote is unreachable, what was fetched before is used.
+        let _ = self.fetch(remote, &[name_on(remote, branch)]);
     }
 
     /// The tracking ref of a remote's branch, fetched if possible; `None` if there is none.
     fn fetched(&self, remote: &str, branch: &str) -> Option<String> {
-        let tracking = format!("refs/remotes/{remote}/{branch}");
-        let refspec = format!("+refs/heads/{branch}:{tracking}");
-        // If the remote is unreachable, use what was fetched before.
-        let _ = self.program.git(&[
-            "fetch",
-            "--quiet",
-            "--no-tags",
-            "--no-write-fetch-head",
-            "--no-recurse-submodules",
-            remote,
-            &refspec,
-        ]);
-        self.has_ref(&tracking).then_some(tracking)
+        let _ = self.fetch(remote, &[branch]);
+        self.tracking(remote, branch)
+    }
+
+    /// The tracking ref of a remote's branch, if there is one.
+    fn tracking(&self, remote: &str, branch: &str) -> Option<String> {
+        Some(format!("refs/remotes/{remote}/{branch}")).filter(|tracking| self.has_ref(tracking))
+    }
+
+    /// Fetches a remote's branches into their tracking refs.
+    fn fetch(&self, remote: &str, branches: &[&str]) -> Result<(), String> {
+        let refspec = |branch| format!("+refs/heads/{branch}:refs/remotes/{remote}/{branch}");
+        let refspecs: Vec<String> = branches.iter().map(refspec).collect();
+        let mut words = vec!["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"];
+        words.extend(["--no-recurse-submodules", remote]);
+        words.extend(refspecs.iter().map(String::as_str));
+        self.program.git(&words).map(drop)
     }
 
     /// Whether runs created a branch for an issue.
@@ -716,6 +736,14 @@ fn renew_index(checkout: &Checkout, within: &Program) -> Result<(), String> {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.to_string()),
         _ => within.git(&["read-tree", "HEAD"]).map(drop),
     }
+}
+
+/// A branch's name on a remote, of which it may be named as a branch.
+fn name_on<'a>(remote: &str, branch: &'a str) -> &'a str {
+    let place = branch.strip_prefix(remote);
+    place
+        .and_then(|rest| rest.strip_prefix('/'))
+        .unwrap_or(branch)
 }
 
 /// Whether two paths lead to one folder.
