@@ -12,8 +12,9 @@ use handoff::base::ids::HandoffId;
 use handoff::base::text::quoted;
 use handoff::contract::Secrets;
 use handoff::git::Repository;
-use handoff::model::{BranchPatterns, ModelUsage};
-use handoff::protocol::{AnotherTry, Retry, RunFailure};
+use handoff::ledger::Snapshot;
+use handoff::model::{BranchPatterns, ModelUsage, Record, View};
+use handoff::protocol::{AnotherTry, Retry, RunFailure, State};
 use serde_json::Value;
 
 use super::agent_folder::{self, AgentFolder};
@@ -756,46 +757,58 @@ impl Piece {
 
     /// The result, if its agent recorded it itself.
     fn ended_by_agent(&self, used: Option<&str>) -> Option<Outcome> {
-        // Offline: an agent records in this clone.
-        let show = ["show", &self.id.to_string(), "--offline"];
-        let said = self.program.run_again(&self.actor, &show, (TRIES, PAUSE));
-        let (handoff, record) = (&said.data()["handoff"], &said.data()["record"]);
         // If the handoff can't be read, assume that it was not sent on; the next step finds out.
-        if said.exit != 0 {
-            return None;
-        }
-        let state = handoff["state"].as_str().unwrap_or_default();
-        let worker = handoff["worker"].as_str();
-        if state == "in_progress" {
-            let own = self.actor.worker.as_str();
-            let other = worker.filter(|worker| *worker != own)?;
+        let record = self.newest_record()?;
+        let own = &self.actor.worker;
+        if record.state == State::InProgress {
+            let holder = record.lease.as_ref().map(|lease| &lease.worker);
+            let other = holder.filter(|holder| *holder != own)?;
             return Some(Outcome::Lost(format!(
                 "worker {other} holds {} now",
                 self.id
             )));
         }
-        let last = record["transitions"].as_array().and_then(|all| all.last());
-        let text = |name: &str| last.and_then(|last| last[name].as_str());
-        if text("worker").is_some_and(|worker| worker != self.actor.worker.as_str()) {
-            return Some(Outcome::Lost(format!("{} is {state}", self.id)));
+        let last = record.transitions.last();
+        let by = last.and_then(|last| last.worker.as_ref());
+        if by.is_some_and(|worker| worker != own) {
+            return Some(Outcome::Lost(format!("{} is {}", self.id, record.state)));
         }
         self.report(used);
-        let reason = text("reason").unwrap_or("no reason was given").to_owned();
-        Some(match state {
-            "failed" | "dead" => {
-                let message = last.and_then(|last| last["failure"]["message"].as_str());
-                Outcome::Failed(message.map_or(reason, one_line))
+        let reason = last.and_then(|last| last.reason.as_deref());
+        let reason = one_line(reason.unwrap_or("no reason was given"));
+        Some(match record.state {
+            State::Failed | State::Dead => {
+                let failure = last.and_then(|last| last.failure.as_ref());
+                Outcome::Failed(failure.map_or(reason, |failure| one_line(&failure.message)))
             }
-            "blocked" => {
-                let options = said.data()["options"].as_array();
-                let mut options = options.into_iter().flatten();
-                let answer = options.find(|one| one["action"] == "ask");
-                let answer = answer.and_then(|one| one["command"].as_str());
-                Outcome::Blocked(one_line(&reason), answer.map(str::to_owned))
-            }
-            "pending" => Outcome::GivenBack(one_line(&reason), Later::default()),
+            State::Blocked => Outcome::Blocked(reason, self.answer_command()),
+            State::Pending => Outcome::GivenBack(reason, Later::default()),
             _ => Outcome::HandedOn(Vec::new()),
         })
+    }
+
+    /// The handoff by the newest state known here: an agent records in this clone.
+    fn newest_record(&self) -> Option<Record> {
+        let clone = Repository::open_here().ok()?;
+        let commit = |name: &str| clone.resolve(name).ok().flatten();
+        let here = format!("refs/heads/{}", self.ledger);
+        let theirs = self.tracking.as_deref();
+        let theirs = theirs.filter(|theirs| self.program.is_in_history(&here, theirs));
+        let newest = commit(theirs.unwrap_or(&here))?;
+        let tip = Snapshot::at(&clone, newest, &self.ledger).ok()?;
+        tip.issue(self.id.issue())
+            .ok()?
+            .record(self.id.number())
+            .ok()?
+    }
+
+    /// The command by which a person answers what its agent asked.
+    fn answer_command(&self) -> Option<String> {
+        let show = ["show", &self.id.to_string(), "--offline"];
+        let said = self.program.run_again(&self.actor, &show, (TRIES, PAUSE));
+        let mut options = said.data()["options"].as_array()?.iter();
+        let answer = options.find(|one| one["action"] == "ask")?;
+        answer["command"].as_str().map(str::to_owned)
     }
 
     /// Sends the work on by the contract that was left.

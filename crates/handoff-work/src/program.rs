@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use handoff::base::ObjectId;
 use handoff::base::ids::{AgentName, WorkerId};
 use handoff::git::{Repository, ensure_addresses, pinned_pack};
 use serde_json::Value;
@@ -210,6 +211,27 @@ impl Program {
         let name = if name == "HEAD" { &head } else { name };
         let found = Repository::open_here().ok()?.resolve(name);
         Some(found.ok()??.to_string())
+    }
+
+    /// Whether the commit of a ref is in the history of another one, both by their full names.
+    pub(super) fn is_in_history(&self, name: &str, of: &str) -> bool {
+        let Ok(clone) = Repository::open_here() else {
+            return false;
+        };
+        let commit = |name| clone.resolve(name).ok().flatten();
+        let known = commit(name).zip(commit(of));
+        known.is_some_and(|(commit, of)| clone.is_in_history(commit, of).unwrap_or(false))
+    }
+
+    /// Whether a branch here or of a remote is at a commit.
+    pub(super) fn is_tip(&self, commit: &str) -> bool {
+        let (Ok(clone), Ok(commit)) = (Repository::open_here(), commit.parse::<ObjectId>()) else {
+            return false;
+        };
+        let mut names = ["refs/heads/", "refs/remotes/"]
+            .into_iter()
+            .flat_map(|folder| clone.ref_names(folder).unwrap_or_default());
+        names.any(|name| clone.resolve(&name).ok().flatten() == Some(commit))
     }
 
     /// The name of this worktree's HEAD for every worktree of the clone (gitrevisions(7)).

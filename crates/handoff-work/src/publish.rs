@@ -287,8 +287,9 @@ impl Piece {
             let branch = self.branch();
             return say(format!("{}: {branch} is not on the remote yet", self.id));
         }
-        let here = self.program.resolve(&format!("refs/heads/{}", self.ledger));
-        if here.is_some() && here == self.program.resolve(tracking) {
+        // The remote is usually ahead: others write there.
+        let here = format!("refs/heads/{}", self.ledger);
+        if self.program.is_in_history(&here, tracking) {
             return;
         }
         let said = self

@@ -708,10 +708,14 @@ impl Worktrees {
 impl Program {
     /// Whether HEAD is detached at a commit that no branch or tag contains.
     pub(super) fn has_unreferenced_head(&self) -> bool {
+        // A checked-out branch contains it. Usually a branch is at it, which takes no process to
+        // see.
+        if self.branch().is_some() || self.resolve("HEAD").is_some_and(|head| self.is_tip(&head)) {
+            return false;
+        }
         let mut words = vec!["for-each-ref", "--contains", "HEAD", "--count=1"];
         words.extend(["refs/heads", "refs/remotes", "refs/tags"]);
-        // A checked-out branch contains it.
-        self.branch().is_none() && self.git(&words).is_ok_and(|holders| holders.is_empty())
+        self.git(&words).is_ok_and(|holders| holders.is_empty())
     }
 
     /// Whether every commit of a branch is known to be on a remote.
