@@ -243,7 +243,7 @@ fn all_commands_fit_ninety_lines() {
 fn a_list_names_every_member_of_its_entries() {
     let env = in_review();
     run(&env, "prime --as reviewer").says(
-        "{\"severity\":\"blocking\",\"text\":\"{{fill: what is wrong, or to do}}\"}; optional: location, finding",
+        "{\"severity\":\"blocking\",\"text\":\"{{fill: what is wrong, or to do}}\"}; severity: blocking or suggestion; optional: location, finding",
     );
 }
 

@@ -265,10 +265,7 @@ const MAY_NAME_STATES: [(&str, &str); 22] = [
     ("crates/handoff-cli/src/render/", "words"),
     ("crates/handoff-trial/src/", "a played agent's own work"),
     ("crates/handoff-cli/src/view/", "symbols and colours"),
-    (
-        "crates/handoff-work/src/lib.rs",
-        "whether a run still has its claim",
-    ),
+    ("crates/handoff-work/src/", "what became of a run"),
 ];
 
 #[test]
