@@ -318,32 +318,32 @@ fn the_log_is_the_same_in_a_pipe_and_on_a_terminal() {
     env.wait_minutes(5);
     let shown = env.handoff(&["log", "87"]).success().stdout;
     assert_snapshot!(env.filtered(&shown), @"
-    [commit]  2026-03-02 09:39:20Z  prep-agent (repo)                        87 annotated: the branch has another name
-    [commit]  2026-03-02 09:38:20Z  implementer-agent (repo)                 87.2 rejected: the branch is not there
-    [commit]  2026-03-02 09:37:20Z  prep-agent (repo)         held 1m        87.2 sent to implementer-agent: Export delivery history as CSV
-    [commit]  2026-03-02 09:36:20Z  prep-agent (repo)         waited 1m      87.1 claimed, until 13:36
-    [commit]  2026-03-02 09:35:20Z  orchestrator (repo)                      87.1 retried, attempt 3: it may be back
-    [commit]  2026-03-02 09:34:20Z  prep-agent                held 10m       87.1 timed out: prep-agent was not done in time: its lease ran out at 2026-03-02T09:29:20Z
-    [commit]  2026-03-02 09:19:20Z  prep-agent (repo)         waited 1m      87.1 claimed, until 09:29
-    [commit]  2026-03-02 09:18:20Z  orchestrator (repo)                      87.1 answered: the northern one
-    [commit]  2026-03-02 09:17:20Z  prep-agent (repo)         held 1m        87.1 blocked: which region?
-    [commit]  2026-03-02 09:16:20Z  prep-agent (repo)         waited 1m      87.1 claimed, until 13:16
-    [commit]  2026-03-02 09:15:20Z  orchestrator (repo)                      87.1 answered: port=8080
-    [commit]  2026-03-02 09:14:20Z  prep-agent (repo)         held 1m        87.1 blocked: which port?
-    [commit]  2026-03-02 09:13:20Z  prep-agent (repo)         waited 20s     87.1 claimed, until 2026-03-03 09:13
-    [commit]  2026-03-02 09:13:00Z  orchestrator (repo)                      87.1 retried, attempt 2
-    [commit]  2026-03-02 09:12:30Z  prep-agent (repo)         held 7m        87.1 failed: BuildError: linker not found
-    [commit]  2026-03-02 09:07:30Z  prep-agent (repo)                        87.1 working, until 13:07
-    [commit]  2026-03-02 09:06:30Z  prep-agent (repo)                        87.1 working, until 13:06: tests pass
-    [commit]  2026-03-02 09:05:30Z  prep-agent (repo)         waited 1m 30s  87.1 claimed, until 13:05
-    [commit]  2026-03-02 09:04:00Z  issue-manager (repo)                     87.1 sent to prep-agent: Dispatchers ask for their delivery history as a file
+    [commit]  2026-03-02 09:39:20Z  prep-agent                        87 annotated: the branch has another name
+    [commit]  2026-03-02 09:38:20Z  implementer-agent                 87.2 rejected: the branch is not there
+    [commit]  2026-03-02 09:37:20Z  prep-agent         held 1m        87.2 sent to implementer-agent: Export delivery history as CSV
+    [commit]  2026-03-02 09:36:20Z  prep-agent         waited 1m      87.1 claimed, until 13:36
+    [commit]  2026-03-02 09:35:20Z  orchestrator                      87.1 retried, attempt 3: it may be back
+    [commit]  2026-03-02 09:34:20Z  prep-agent         held 10m       87.1 timed out: prep-agent was not done in time: its lease ran out at 2026-03-02T09:29:20Z
+    [commit]  2026-03-02 09:19:20Z  prep-agent         waited 1m      87.1 claimed, until 09:29
+    [commit]  2026-03-02 09:18:20Z  orchestrator                      87.1 answered: the northern one
+    [commit]  2026-03-02 09:17:20Z  prep-agent         held 1m        87.1 blocked: which region?
+    [commit]  2026-03-02 09:16:20Z  prep-agent         waited 1m      87.1 claimed, until 13:16
+    [commit]  2026-03-02 09:15:20Z  orchestrator                      87.1 answered: port=8080
+    [commit]  2026-03-02 09:14:20Z  prep-agent         held 1m        87.1 blocked: which port?
+    [commit]  2026-03-02 09:13:20Z  prep-agent         waited 20s     87.1 claimed, until 2026-03-03 09:13
+    [commit]  2026-03-02 09:13:00Z  orchestrator                      87.1 retried, attempt 2
+    [commit]  2026-03-02 09:12:30Z  prep-agent         held 7m        87.1 failed: BuildError: linker not found
+    [commit]  2026-03-02 09:07:30Z  prep-agent                        87.1 working, until 13:07
+    [commit]  2026-03-02 09:06:30Z  prep-agent                        87.1 working, until 13:06: tests pass
+    [commit]  2026-03-02 09:05:30Z  prep-agent         waited 1m 30s  87.1 claimed, until 13:05
+    [commit]  2026-03-02 09:04:00Z  issue-manager                     87.1 sent to prep-agent: Dispatchers ask for their delivery history as a file
     ");
     let seen = Terminal::new(&env, 130).handoff(&["log", "87", "-n", "4", "--no-pager"]);
     assert_snapshot!(env.filtered(&seen.screen), @"
-    [commit]  5 minutes ago  prep-agent (repo)                    87 annotated: the branch has another name
-    [commit]  6 minutes ago  implementer-agent (repo)             87.2 rejected: the branch is not there
-    [commit]  7 minutes ago  prep-agent (repo)         held 1m    87.2 sent to implementer-agent: Export delivery history as CSV
-    [commit]  8 minutes ago  prep-agent (repo)         waited 1m  87.1 claimed, until 13:36
+    [commit]  5 minutes ago  prep-agent                    87 annotated: the branch has another name
+    [commit]  6 minutes ago  implementer-agent             87.2 rejected: the branch is not there
+    [commit]  7 minutes ago  prep-agent         held 1m    87.2 sent to implementer-agent: Export delivery history as CSV
+    [commit]  8 minutes ago  prep-agent         waited 1m  87.1 claimed, until 13:36
     4 shown; the rest: git handoff log 87 -n 4 --no-pager --after [commit]
     the same with git: git log -n 4 handoffs -- issues/87/00/87
     ");

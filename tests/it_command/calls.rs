@@ -234,9 +234,9 @@ fn a_request_is_answered_and_its_issue_is_complete() {
     loan-list-21.1  completed  @frontend-specialist → @react-specialist  normal  3 minutes ago  react-components
     loan-list-21.2  completed  @react-specialist → @frontend-specialist          3 minutes ago  artifacts/react/loan-list-[commit].json
     $ git handoff log loan-list-21
-    [commit]  2026-03-02 09:07:00Z  @react-specialist (repo)     held 1m    loan-list-21.1 completed: artifacts/react/loan-list-[commit].json
-    [commit]  2026-03-02 09:06:00Z  @react-specialist (repo)     waited 1m  loan-list-21.1 claimed, until 09:21
-    [commit]  2026-03-02 09:05:00Z  @frontend-specialist (repo)             loan-list-21.1 sent to @react-specialist: react-components
+    [commit]  2026-03-02 09:07:00Z  @react-specialist     held 1m    loan-list-21.1 completed: artifacts/react/loan-list-[commit].json
+    [commit]  2026-03-02 09:06:00Z  @react-specialist     waited 1m  loan-list-21.1 claimed, until 09:21
+    [commit]  2026-03-02 09:05:00Z  @frontend-specialist             loan-list-21.1 sent to @react-specialist: react-components
     --- stderr
     the same with git: git log handoffs -- issues/21/t-/loan-list-21
     $ git handoff inbox --as @frontend-specialist

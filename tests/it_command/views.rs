@@ -167,8 +167,7 @@ fn a_locale_without_unicode_gets_ascii() {
       | Export delivery history as CSV: the export runs out o...
     ");
     assert_snapshot!(terminal.handoff(&["log", "87", "-n", "1", "--no-pager"]).screen, @"
-    [commit]  1 day ago  implementer-agent (repo)  held 1m
-      | 87.2 failed: the export runs out of memory at 48,000 rows, before the sec...
+    [commit]  1 day ago  implementer-agent  held 1m  87.2 failed: the export ru...
     1 shown; the rest: git handoff log 87 -n 1 --no-pager --after [commit]
     the same with git: git log -n 1 handoffs -- issues/87/00/87
     ");

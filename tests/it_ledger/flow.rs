@@ -343,38 +343,38 @@ fn the_whole_workflow_ends_completed() {
     no handoff matches
 
     $ git handoff log 87
-    [commit]  2026-03-02 09:30:00Z  closer-agent (repo)       held 1m    87.12 sent to workflow-complete: Delivery history can be downloaded as CSV
-    [commit]  2026-03-02 09:29:00Z  closer-agent (repo)       waited 1m  87.11 claimed, until 13:29
-    [commit]  2026-03-02 09:28:00Z  validator-agent (repo)    held 1m    87.11 sent to closer-agent: Export delivery history as CSV
-    [commit]  2026-03-02 09:27:00Z  validator-agent (repo)    waited 1m  87.10 claimed, until 13:27
-    [commit]  2026-03-02 09:26:00Z  reviewer-agent (repo)     held 1m    87.10 sent to validator-agent: Both findings are answered; nothing else blocks
-    [commit]  2026-03-02 09:25:00Z  reviewer-agent (repo)     waited 1m  87.9 claimed, until 13:25
-    [commit]  2026-03-02 09:24:00Z  fixer-agent (repo)        held 1m    87.9 sent to reviewer-agent: Export delivery history as CSV
-    [commit]  2026-03-02 09:23:00Z  fixer-agent (repo)        waited 1m  87.8 claimed, until 13:23
-    [commit]  2026-03-02 09:22:00Z  validator-agent (repo)    held 1m    87.8 sent to fixer-agent: failures=2
-    [commit]  2026-03-02 09:21:00Z  validator-agent (repo)    waited 1m  87.7 claimed, until 13:21
-    [commit]  2026-03-02 09:20:00Z  reviewer-agent (repo)     held 1m    87.7 sent to validator-agent: Both findings are answered; nothing else blocks
-    [commit]  2026-03-02 09:19:00Z  reviewer-agent (repo)     waited 1m  87.6 claimed, until 13:19
-    [commit]  2026-03-02 09:18:00Z  fixer-agent (repo)        held 1m    87.6 sent to reviewer-agent: Export delivery history as CSV
-    [commit]  2026-03-02 09:17:00Z  fixer-agent (repo)        waited 1m  87.5 claimed, until 13:17
-    [commit]  2026-03-02 09:16:00Z  reviewer-agent (repo)     held 1m    87.5 sent to fixer-agent: critical=1, important=1, suggestion=5
-    [commit]  2026-03-02 09:15:00Z  reviewer-agent (repo)     waited 1m  87.4 claimed, until 13:15
-    [commit]  2026-03-02 09:14:00Z  implementer-agent (repo)  held 1m    87.4 sent to reviewer-agent: The history page streams its rows as CSV
-    [commit]  2026-03-02 09:13:00Z  implementer-agent (repo)  waited 2m  87.2 claimed, until 13:13
-    [commit]  2026-03-02 09:12:00Z  orchestrator (repo)       held 2m    87.3 completed: retried
-    [commit]  2026-03-02 09:11:00Z  orchestrator (repo)                  87.2 retried, attempt 2: the registry is back
-    [commit]  2026-03-02 09:10:00Z  orchestrator (repo)       waited 1m  87.3 claimed, until 13:10
-    [commit]  2026-03-02 09:09:00Z  implementer-agent (repo)  held 1m    87.2 failed: RegistryUnreachable: The package registry does not answer
-    [commit]  2026-03-02 09:08:00Z  implementer-agent (repo)  waited 1m  87.2 claimed, until 13:08
-    [commit]  2026-03-02 09:07:00Z  prep-agent (repo)         held 1m    87.2 sent to implementer-agent: Export delivery history as CSV
-    [commit]  2026-03-02 09:06:00Z  prep-agent (repo)         waited 1m  87.1 claimed, until 13:06
-    [commit]  2026-03-02 09:05:00Z  issue-manager (repo)                 87.1 sent to prep-agent: Dispatchers ask for their delivery history as a file
+    [commit]  2026-03-02 09:30:00Z  closer-agent       held 1m    87.12 sent to workflow-complete: Delivery history can be downloaded as CSV
+    [commit]  2026-03-02 09:29:00Z  closer-agent       waited 1m  87.11 claimed, until 13:29
+    [commit]  2026-03-02 09:28:00Z  validator-agent    held 1m    87.11 sent to closer-agent: Export delivery history as CSV
+    [commit]  2026-03-02 09:27:00Z  validator-agent    waited 1m  87.10 claimed, until 13:27
+    [commit]  2026-03-02 09:26:00Z  reviewer-agent     held 1m    87.10 sent to validator-agent: Both findings are answered; nothing else blocks
+    [commit]  2026-03-02 09:25:00Z  reviewer-agent     waited 1m  87.9 claimed, until 13:25
+    [commit]  2026-03-02 09:24:00Z  fixer-agent        held 1m    87.9 sent to reviewer-agent: Export delivery history as CSV
+    [commit]  2026-03-02 09:23:00Z  fixer-agent        waited 1m  87.8 claimed, until 13:23
+    [commit]  2026-03-02 09:22:00Z  validator-agent    held 1m    87.8 sent to fixer-agent: failures=2
+    [commit]  2026-03-02 09:21:00Z  validator-agent    waited 1m  87.7 claimed, until 13:21
+    [commit]  2026-03-02 09:20:00Z  reviewer-agent     held 1m    87.7 sent to validator-agent: Both findings are answered; nothing else blocks
+    [commit]  2026-03-02 09:19:00Z  reviewer-agent     waited 1m  87.6 claimed, until 13:19
+    [commit]  2026-03-02 09:18:00Z  fixer-agent        held 1m    87.6 sent to reviewer-agent: Export delivery history as CSV
+    [commit]  2026-03-02 09:17:00Z  fixer-agent        waited 1m  87.5 claimed, until 13:17
+    [commit]  2026-03-02 09:16:00Z  reviewer-agent     held 1m    87.5 sent to fixer-agent: critical=1, important=1, suggestion=5
+    [commit]  2026-03-02 09:15:00Z  reviewer-agent     waited 1m  87.4 claimed, until 13:15
+    [commit]  2026-03-02 09:14:00Z  implementer-agent  held 1m    87.4 sent to reviewer-agent: The history page streams its rows as CSV
+    [commit]  2026-03-02 09:13:00Z  implementer-agent  waited 2m  87.2 claimed, until 13:13
+    [commit]  2026-03-02 09:12:00Z  orchestrator       held 2m    87.3 completed: retried
+    [commit]  2026-03-02 09:11:00Z  orchestrator                  87.2 retried, attempt 2: the registry is back
+    [commit]  2026-03-02 09:10:00Z  orchestrator       waited 1m  87.3 claimed, until 13:10
+    [commit]  2026-03-02 09:09:00Z  implementer-agent  held 1m    87.2 failed: RegistryUnreachable: The package registry does not answer
+    [commit]  2026-03-02 09:08:00Z  implementer-agent  waited 1m  87.2 claimed, until 13:08
+    [commit]  2026-03-02 09:07:00Z  prep-agent         held 1m    87.2 sent to implementer-agent: Export delivery history as CSV
+    [commit]  2026-03-02 09:06:00Z  prep-agent         waited 1m  87.1 claimed, until 13:06
+    [commit]  2026-03-02 09:05:00Z  issue-manager                 87.1 sent to prep-agent: Dispatchers ask for their delivery history as a file
     --- stderr
     the same with git: git log handoffs -- issues/87/00/87
 
     $ git handoff log -n 2
-    [commit]  2026-03-02 09:30:00Z  closer-agent (repo)  held 1m    87.12 sent to workflow-complete: Delivery history can be downloaded as CSV
-    [commit]  2026-03-02 09:29:00Z  closer-agent (repo)  waited 1m  87.11 claimed, until 13:29
+    [commit]  2026-03-02 09:30:00Z  closer-agent  held 1m    87.12 sent to workflow-complete: Delivery history can be downloaded as CSV
+    [commit]  2026-03-02 09:29:00Z  closer-agent  waited 1m  87.11 claimed, until 13:29
     2 shown; the rest: git handoff log -n 2 --after [commit]
     --- stderr
     the same with git: git log -n 2 handoffs
@@ -546,7 +546,7 @@ fn nothing_is_added_after_completion_unless_reopened_with_a_reason() {
     --- stderr
     next: git handoff new --issue 87 --from closer-agent --to workflow-complete
     $ git handoff log 87 -n 1
-    [commit]  2026-03-02 09:39:00Z  closer-agent (repo)    87 reopened: the fix was reverted
+    [commit]  2026-03-02 09:39:00Z  closer-agent    87 reopened: the fix was reverted
     1 shown; the rest: git handoff log 87 -n 1 --after [commit]
     --- stderr
     the same with git: git log -n 1 handoffs -- issues/87/00/87

@@ -129,7 +129,7 @@ fn an_issue_with_nothing_open_is_given_up_and_nobody_is_told() {
     hint: the issue was cancelled; to go on with it: `git handoff reopen 7 --as maintainer --reason WHY`
     --- exit 1
     $ git handoff log --event give_up
-    [commit]  2026-03-02 09:10:00Z  issue-manager (repo)    7 given up: no longer needed
+    [commit]  2026-03-02 09:10:00Z  issue-manager    7 given up: no longer needed
     --- stderr
     the same with git: git log --grep='^Event: give_up$' handoffs
     ");

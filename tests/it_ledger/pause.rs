@@ -156,7 +156,7 @@ fn nobody_is_handed_the_work_of_a_paused_issue() {
     7.1  pending  issue-manager → prep-agent  medium  12 minutes ago  Export delivery history as CSV
     issue 7 is paused since 2026-03-02 09:07:00Z by orchestrator: closed on GitHub
     $ git handoff log --event pause
-    [commit]  2026-03-02 09:07:00Z  orchestrator (repo)    7 paused: closed on GitHub
+    [commit]  2026-03-02 09:07:00Z  orchestrator    7 paused: closed on GitHub
     --- stderr
     the same with git: git log --grep='^Event: pause$' handoffs
     $ git handoff reopen 7 --as prep-agent --reason mine

@@ -74,7 +74,7 @@ fn the_queue_goes_by_a_priority_that_was_set() {
         "priority=high",
     ]))
     .success()
-    .says("issue 7: done");
+    .says("issue 7: priority medium → high");
     let list = env.data(&["list", "--priority", "high"]);
     assert_eq!(list["total"], 2);
     env.handoff(&["verify"]).success();
