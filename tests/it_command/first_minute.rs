@@ -70,7 +70,10 @@ const PREPARED: [&str; 5] = [
 #[test]
 fn alone_it_says_where_one_is_and_the_next_command() {
     let env = TestEnvironment::new();
-    assert_eq!(next_command(&env, &[]), "git init && git handoff init --protocol review");
+    assert_eq!(
+        next_command(&env, &[]),
+        "git init && git handoff init --protocol review"
+    );
     let env = TestEnvironment::with_repository();
     let alone = |args: &[&str]| next_command(&env, args);
     // Whoever starts a ledger chooses between two protocols.

@@ -558,12 +558,17 @@ pub fn merge_left_here(tip: &Snapshot<'_>) -> Result<Option<MergeLeft>, LedgerEr
     Ok((!left.is_empty()).then(|| left.swap_remove(0)))
 }
 
-/// What [`merge_left`] says of the issues that the last [`RECENT`] steps were about.
+/// What [`merge_left`] says of the issues that the last [`RECENT`] steps were about; nothing in a
+/// partial clone.
 ///
 /// # Errors
 /// [`LedgerError`] if something can't be read.
 pub fn merges_left(tip: &Snapshot<'_>) -> Result<Vec<MergeLeft>, LedgerError> {
     let mut recent = BTreeSet::new();
+    // A partial clone would have to fetch each issue.
+    if tip.repository().is_partial() {
+        return Ok(Vec::new());
+    }
     for id in tip.repository().first_parents(tip.commit()).take(RECENT) {
         // A light clone lacks older steps.
         let Ok(commit) = id.and_then(|id| tip.repository().commit(id)) else {

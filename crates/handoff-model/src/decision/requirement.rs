@@ -778,17 +778,22 @@ fn approved<E>(
         Some(id) => {
             let who = approver(protocol, requirement);
             let who = who.map_or_else(|| "a person".to_owned(), |who| who.to_string());
-            let record = view.record(id.number()).map_err(Stop::Unreadable)?;
-            let open = record.filter(|one| !one.state.is_terminal() && one.to.as_str() != who);
-            let after = open.map(|one| format!(", once {} is done with it", one.to));
-            format!(
-                "nobody has approved {id} yet; it waits for {who}{}",
-                after.unwrap_or_default()
-            )
+            nobody_approved(view, id, &who)?
         }
         None => nothing_to_approve(view, requirement, issue.handoffs, undone.is_some())?,
     };
     Ok(answer(false, None, why, approve(None)))
+}
+
+/// That a handoff is not approved, and when its approver can do it.
+fn nobody_approved<E>(view: &impl View<E>, id: &HandoffId, who: &str) -> Result<String, Stop<E>> {
+    let record = view.record(id.number()).map_err(Stop::Unreadable)?;
+    let open = record.filter(|one| !one.state.is_terminal() && one.to.as_str() != who);
+    let after = open.map(|one| format!(", once {} is done with it", one.to));
+    let after = after.unwrap_or_default();
+    Ok(format!(
+        "nobody has approved {id} yet; it waits for {who}{after}"
+    ))
 }
 
 /// Why nothing can be approved yet.
