@@ -227,10 +227,7 @@ pub fn prime(context: &Context, offline: bool, output: &mut Output) -> Result<Pr
         Some(written(&onward, others.remove(0), &agent, work)?)
     };
     let facts = Facts {
-        left: match about {
-            None => left(&tip, &agent, rules.protocol())?,
-            Some(_) => None,
-        },
+        left: left(&tip, about.as_ref(), (&agent, rules.protocol()))?,
         party: rules.protocol().agent(agent.as_str()),
         protocol: rules.protocol(),
         policy: in_force(&tip, rules.protocol().name())?,
@@ -286,13 +283,16 @@ fn restorable(repository: &Repository, overview: &Overview) -> BTreeSet<(Handoff
     found
 }
 
-/// The completed issue whose merge is left: the one whose branch is checked out, else one that the
-/// agent approved, or for a person any.
+/// The completed issue whose merge is left, if nothing waits for the agent: the one whose branch is
+/// checked out, else one that the agent approved, or for a person any.
 fn left(
     tip: &Snapshot<'_>,
-    agent: &AgentName,
-    protocol: &Protocol,
+    about: Option<&Record>,
+    (agent, protocol): (&AgentName, &Protocol),
 ) -> Result<Option<IssueKey>, Failure> {
+    if about.is_some() {
+        return Ok(None);
+    }
     let is_own = |left: &MergeLeft| left.by == *agent || protocol.is_person(agent.as_str());
     let left = match merge_left_here(tip)? {
         None => merges_left(tip)?.into_iter().find(is_own),
