@@ -261,7 +261,7 @@ pub(crate) struct StatusView<'a> {
     /// the code of open issues that is only here, as far as is known here
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unpushed: Vec<UnpushedCode>,
-    /// the completed issues among those of the last 64 steps whose code is not in its base yet
+    /// the completed issues among those of the last 32 steps whose code is not in its base yet
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unmerged: Vec<MergeLeft>,
     /// what is known to be wrong with the ledger itself, by its newest commits or the last audit here

@@ -32,7 +32,7 @@ use super::signing::{By, Demand, judge};
 use super::snapshot::{IssueFolder, Rules, Snapshot};
 
 /// The number of newest steps whose issues are looked at for a merge that is left.
-const RECENT: usize = 64;
+const RECENT: usize = 32;
 
 /// A branch and its commit.
 type Branch = (String, ObjectId);
