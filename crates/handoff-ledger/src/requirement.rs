@@ -574,6 +574,10 @@ pub fn merges_left(tip: &Snapshot<'_>) -> Result<Vec<MergeLeft>, LedgerError> {
         let Ok(commit) = id.and_then(|id| tip.repository().commit(id)) else {
             break;
         };
+        // What ends an issue completes a handoff.
+        if !commit.message.contains("..completed") {
+            continue;
+        }
         let named = trailers(&commit.message).into_iter();
         let named = named.filter(|(name, _)| *name == "Issue");
         recent.extend(named.filter_map(|(_, value)| unfolded(value).parse().ok()));
