@@ -558,7 +558,7 @@ pub fn merge_left_here(tip: &Snapshot<'_>) -> Result<Option<MergeLeft>, LedgerEr
     Ok((!left.is_empty()).then(|| left.swap_remove(0)))
 }
 
-/// What [`merge_left`] says of the issues that the last [`RECENT`] steps were about; nothing in a
+/// What [`merge_left`] says of the issues that the last 32 steps were about; nothing in a
 /// partial clone.
 ///
 /// # Errors
