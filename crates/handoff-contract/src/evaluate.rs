@@ -233,7 +233,7 @@ impl<'s> Evaluator<'s> {
         }
     }
 
-    /// Whether a part of the value, or a name in it, is valid; its faults are none of the value.
+    /// Whether a part of the value, or a name in it, is valid; records no faults.
     fn accepts(&mut self, schema: &'s Value, part: &Value) -> bool {
         let outer = std::mem::replace(&mut self.tracks, false);
         let holds = self.tries(schema, part);
@@ -303,7 +303,7 @@ impl<'s> Evaluator<'s> {
         let mut fitting = 0;
         for schema in schemas {
             fitting += usize::from(self.tries(schema, value));
-            // All that fit say what they evaluated.
+            // Every alternative that fits marks what it evaluated.
             if fitting > usize::from(is_one) && (is_one || !self.tracks) {
                 break;
             }

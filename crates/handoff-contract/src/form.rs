@@ -34,11 +34,15 @@ struct Check<'c> {
 /// Recursion is bounded by the depth of JSON.
 impl Check<'_> {
     fn add(&mut self, message: impl Into<String>) {
+        self.push(SchemaError::Invalid {
+            path: self.path.clone(),
+            message: message.into(),
+        });
+    }
+
+    fn push(&mut self, fault: SchemaError) {
         if self.faults.len() < MAX_FINDINGS {
-            self.faults.push(SchemaError::Invalid {
-                path: self.path.clone(),
-                message: message.into(),
-            });
+            self.faults.push(fault);
         }
     }
 
@@ -170,7 +174,7 @@ impl Check<'_> {
         match self.patterns.and_then(|all| all.unusable(pattern)) {
             None => {}
             Some(Unusable::Malformed) => self.add("value is not a \"regex\""),
-            Some(Unusable::Unbounded) => self.faults.push(SchemaError::Pattern {
+            Some(Unusable::Unbounded) => self.push(SchemaError::Pattern {
                 path: self.path.clone(),
             }),
         }

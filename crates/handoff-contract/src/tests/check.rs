@@ -767,6 +767,43 @@ fn a_document_has_a_budget_of_steps() {
     }
 }
 
+/// The deepest evaluation ends before a thread's stack does.
+#[test]
+fn the_deepest_evaluation_fits_a_threads_stack() {
+    for keyword in ["allOf", "anyOf", "oneOf", "if"] {
+        // Each level of the value passes thirty schemas.
+        let mut steps = serde_json::Map::new();
+        for step in 0..30 {
+            let next = json!({"$ref": format!("#/$defs/s{}", step + 1)});
+            let next = if keyword == "if" {
+                json!({"if": {"type": "object"}, "then": next})
+            } else {
+                json!({keyword: [next]})
+            };
+            steps.insert(format!("s{step}"), next);
+        }
+        steps.insert(
+            "s30".to_owned(),
+            json!({"properties": {"x": {"$ref": "#/$defs/s0"}}}),
+        );
+        let schema = json!({"$ref": "#/$defs/s0", "$defs": steps});
+        let text = format!("{}1{}", "{\"x\":".repeat(62), "}".repeat(62));
+        let evaluated = std::thread::Builder::new()
+            .stack_size(2 << 20)
+            .spawn(move || {
+                let schema = Schema::compile(&schema).unwrap();
+                let found = schema.check(&Source::parse(text.as_bytes()).unwrap(), None);
+                found.findings.iter().map(|f| f.code).collect::<Vec<_>>()
+            });
+        let codes = evaluated.unwrap().join().unwrap();
+        assert_eq!(
+            codes,
+            [handoff_base::finding::FindingCode::InputTooLarge],
+            "{keyword}"
+        );
+    }
+}
+
 /// All patterns of a schema share one limit on compiled size.
 #[test]
 fn many_large_patterns_are_refused() {
