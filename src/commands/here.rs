@@ -7,8 +7,8 @@ use handoff::base::text::{continued, word};
 use handoff::git::{OpenError, Repository, masked};
 use handoff::ledger::attention::Attention;
 use handoff::ledger::{
-    BranchError, Ledger, LedgerError, OverviewLimits, RemoteDistance, Snapshot, merges_left,
-    overview,
+    BranchError, Ledger, LedgerError, OverviewLimits, RemoteDistance, Snapshot, merge_left_here,
+    merges_left, overview,
 };
 use handoff::model::{Paused, Record};
 use handoff::protocol::Protocol;
@@ -199,7 +199,11 @@ impl HereView {
 
     /// Sets the merges that are left. Returns the command for the first one.
     fn merges(&mut self, tip: &Snapshot<'_>) -> Result<Option<String>, Failure> {
-        let left = merges_left(tip)?;
+        let mut left = merges_left(tip)?;
+        // To find the issue of the branch that is checked out may take reading all of them.
+        if left.is_empty() && (self.open == 0 || self.agent.is_some()) {
+            left.extend(merge_left_here(tip)?);
+        }
         let shown = left.iter().take(LOOK.each);
         self.left = shown.map(ToString::to_string).collect();
         Ok(left.first().map(|left| gate_command(&left.issue)))

@@ -356,6 +356,23 @@ fn every_screen_says_that_the_merge_is_left_until_it_is_made() {
     }
 }
 
+/// What was completed long ago is told where its branch is checked out.
+#[test]
+fn an_old_merge_that_is_left_is_told_on_its_branch() {
+    let env = ledger(false);
+    std::fs::write(env.repo().join("rows.csv"), "1").unwrap();
+    env.git(&env.repo(), &["add", "."]);
+    env.git(&env.repo(), &["commit", "-q", "-m", "Rows"]);
+    play(&env, &[WORK, CLAIM, DONE]);
+    for note in 0..33 {
+        run(&env, &format!("annotate 7 --note n{note} --as maintainer"));
+    }
+    for args in [&[][..], &["--as", "reviewer"]] {
+        let here = env.handoff(args).success();
+        here.says("the merge is left").says("git handoff gate 7\n");
+    }
+}
+
 /// Who has no finding left, because a person overruled them, is to approve.
 #[test]
 fn after_an_overruled_finding_the_approval_is_named_first() {
