@@ -3,14 +3,15 @@ use handoff::base::ids::{AgentName, HandoffId};
 use handoff::base::text::continued;
 use handoff::ledger::attention::{NextTurn, limit_to_send};
 use handoff::ledger::{
-    Briefing, IssueFolder, Ledger, OtherProtocol, OverviewLimits, Target, briefing, overview,
-    unsent_commits,
+    Briefing, IssueFolder, Ledger, OtherProtocol, OverviewLimits, Rules, Target, briefing,
+    overview, unsent_commits,
 };
 use handoff::model::{Detail, EventArgs, Handoff, IssueSummary, Record, View};
 use handoff::protocol::{Event, Protocol, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::next::gate_command;
 use crate::args::{duration, text};
 use crate::context::worker::holder;
 use crate::context::{Context, handoff_id};
@@ -140,6 +141,7 @@ impl Arguments {
             longest_run_seconds: time.and_then(|time| time.longest_run_seconds),
             briefing: &brief,
             contracts: &contracts,
+            asides: is_held.then(|| asides(&rules, record, &contracts, output)),
         };
         output.answer(&claimed)?;
         let unsent = issue.map(|issue| unsent_commits(&tip, &folder, &issue, &rules));
@@ -150,6 +152,25 @@ impl Arguments {
         claimed.written.say_next_contracts(&contracts, output);
         Ok(())
     }
+}
+
+/// What to do before a merge, and if the work does not go on.
+fn asides(
+    rules: &Rules<'_>,
+    record: &Record,
+    contracts: &[NextContract],
+    output: &Output,
+) -> String {
+    let definition = rules.protocol().definition();
+    let mut reports = contracts.iter().filter(|next| next.send.is_some());
+    let merges = reports.any(|next| definition.reports_merge(&next.contract_type));
+    let gate = merges.then(|| output.command(&gate_command(record.id.issue())));
+    let gate = gate.map(|gate| format!("  {gate} says what to merge, once that is approved\n"));
+    let (id, agent) = (&record.id, &record.to);
+    let block = format!("git handoff block {id} --as {agent} --reason WHAT");
+    let fail = format!("git handoff fail {id} --as {agent} --message WHY");
+    let [block, fail] = [block, fail].map(|command| output.command(&command));
+    gate.unwrap_or_default() + &format!("  if you are stuck: {block}, or: {fail}\n")
 }
 
 /// What an agent may do at a limit with the handoff that it claimed. Drops the contracts that it
@@ -241,6 +262,8 @@ pub(crate) struct ClaimView<'a> {
     briefing: &'a Briefing,
     /// the contracts that can be sent from it, the likeliest first; replace each `{{fill: …}}`
     contracts: &'a [NextContract],
+    #[serde(skip)]
+    asides: Option<String>,
 }
 
 impl Answer for ClaimView<'_> {
@@ -254,6 +277,7 @@ impl Answer for ClaimView<'_> {
             .map(|role| format!("  your part: {}\n", continued(role)));
         self.written.outcome()
             + &role.unwrap_or_default()
+            + self.asides.as_deref().unwrap_or_default()
             + &render::other_protocol(self.other_protocol.as_ref())
             + &render::briefing_text(self.briefing, record)
             + &history.unwrap_or_default()

@@ -120,7 +120,11 @@ impl Arguments {
             match approved_merge(&tip, &folder, &issue, &rules)? {
                 Some((left, false)) => output.say(&format!("next: {}", continued(&left.merge()))),
                 Some((left, true)) => output.say(&format!("{} has it", continued(&left.base))),
-                None => {}
+                None if issue.status != IssueStatus::Open => {}
+                None => {
+                    let (_, next) = turn_in(&folder, rules.protocol(), now)?;
+                    next.iter().for_each(|next| output.say(&turn(next)));
+                }
             }
             return Ok(());
         }

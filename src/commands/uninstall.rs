@@ -39,11 +39,13 @@ impl Arguments {
         let folder = repository.common_dir().join("handoff/work/worktrees");
         let has_worktrees = fs::read_dir(folder).is_ok_and(|mut all| all.next().is_some());
         let delete = branch.as_deref().map(deletion);
+        let is_shared = repository.on_origin(ledger.branch()).is_some();
         output.answer(&UninstallView {
             removed,
             branch,
             delete,
             has_worktrees,
+            is_shared,
         })
     }
 }
@@ -60,6 +62,8 @@ pub(crate) struct UninstallView {
     delete: Option<String>,
     #[serde(skip)]
     has_worktrees: bool,
+    #[serde(skip)]
+    is_shared: bool,
 }
 
 /// The command that deletes the ledger's refs, this clone's settings and its notes.
@@ -92,6 +96,9 @@ impl Answer for UninstallView {
             );
             if self.has_worktrees {
                 text += "worktrees of `git handoff work` stay; to remove them first: git handoff work --prune\n";
+            }
+            if self.is_shared {
+                text += "origin keeps its ledger, which other clones share\n";
             }
             text += &format!("to delete the ledger here for good: {delete}\n");
         }

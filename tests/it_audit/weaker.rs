@@ -194,6 +194,8 @@ fn a_gate_asks_for_the_ledgers_own_protocol_and_views_name_another() {
     ✓ approved: 7.4 (reviewer-agent-to-validator-agent) by reviewer-agent
       protocol lax, not issue-to-pr: unsigned
       contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
+    --- stderr
+    validator-agent's turn with 7.4, it is the only one with something to do: `git handoff claim 7.4 --as validator-agent`
     ");
     assert_snapshot!(shown(&["gate", "7", "--require", "approved", "--protocol", "lax", "--signed"]), @"
     $ git handoff gate 7 --require approved --protocol lax --signed

@@ -356,6 +356,78 @@ fn every_screen_says_that_the_merge_is_left_until_it_is_made() {
     }
 }
 
+/// Commits a file on the branch that is checked out.
+fn commit(env: &TestEnvironment, name: &str) {
+    std::fs::write(env.repo().join(name), "1").unwrap();
+    env.git(&env.repo(), &["add", "."]);
+    env.git(&env.repo(), &["commit", "-q", "-m", name]);
+}
+
+/// A branch that was rebased after its approval brings the approved change with its merge.
+#[test]
+fn a_merge_of_the_rebased_branch_is_the_approved_change() {
+    let env = ledger(false);
+    let git = |args: &[&str]| env.git(&env.repo(), args);
+    commit(&env, "rows.csv");
+    commit(&env, "more.csv");
+    play(&env, &[WORK, CLAIM, DONE]);
+    git(&["switch", "-q", "main"]);
+    commit(&env, "other.txt");
+    git(&["rebase", "-q", "main", "csv"]);
+    git(&["switch", "-q", "main"]);
+    run(&env, "gate 7").success().says("next: merge csv at ");
+    git(&["merge", "-q", "--no-ff", "csv"]);
+    run(&env, "next 7").success();
+    assert!(!shows(&env, "status 7").shown.contains("is left"));
+    git(&["branch", "-q", "-D", "csv"]);
+    run(&env, "gate 7").success().says("it is merged into main");
+    // Another change beside it is none that was approved.
+    git(&["reset", "-q", "--hard", "HEAD^2"]);
+    git(&["switch", "-q", "-c", "csv"]);
+    git(&["switch", "-q", "main"]);
+    git(&["reset", "-q", "--hard", "HEAD~2"]);
+    git(&["merge", "-q", "--no-ff", "--no-commit", "csv"]);
+    commit(&env, "beside.txt");
+    shows(&env, "status 7").says("is left");
+}
+
+/// Where the base is shared, its merge is left until `origin` has it.
+#[test]
+fn a_merge_that_is_not_pushed_is_left_to_be_pushed() {
+    let env = ledger(false);
+    let git = |args: &[&str]| env.git(&env.repo(), args);
+    test_support::remote::origin(&env);
+    git(&["push", "-q", "origin", "main"]);
+    commit(&env, "rows.csv");
+    play(&env, &[WORK, CLAIM, DONE]);
+    git(&["switch", "-q", "main"]);
+    git(&["merge", "-q", "--no-ff", "csv"]);
+    run(&env, "gate 7")
+        .success()
+        .says("next: `git push origin main`: main has it here alone\n");
+    run(&env, "status 7")
+        .success()
+        .says("the merge is left to be pushed: `git push origin main`");
+    git(&["push", "-q", "origin", "main"]);
+    run(&env, "gate 7").success().says("main has it\n");
+}
+
+/// What was approved before an issue was reopened is not approved.
+#[test]
+fn a_reopened_issue_takes_a_new_approval() {
+    let env = ledger(false);
+    play(&env, &[WORK, CLAIM, DONE]);
+    run(&env, "gate 7").success();
+    play(&env, &["reopen 7 --as maintainer --reason untested"]);
+    let closed = shows(&env, "gate 7").exits(1);
+    closed
+        .says("reopened by maintainer: untested")
+        .says("reviewer's turn");
+    play(&env, &[DONE]);
+    run(&env, "gate 7").success();
+    env.assert_sound();
+}
+
 /// What was completed long ago is told where its branch is checked out.
 #[test]
 fn an_old_merge_that_is_left_is_told_on_its_branch() {

@@ -455,12 +455,16 @@ pub fn merge_left(
     issue: &Issue,
     rules: &Rules<'_>,
 ) -> Result<Option<MergeLeft>, LedgerError> {
+    if issue.status != IssueStatus::Completed {
+        return Ok(None);
+    }
     let approved = approved_merge(tip, folder, issue, rules)?;
     Ok(approved.and_then(|(left, is_merged)| (!is_merged).then_some(left)))
 }
 
-/// The merge of a completed issue's approved code, and whether its base has it already, as far as
-/// this clone knows.
+/// The merge of an issue's approved code, and whether its base has it already, as far as this
+/// clone knows: of an open issue if the approval's receiver, who holds it, reports the merge, else
+/// of a completed one.
 ///
 /// # Errors
 /// [`LedgerError`] if something can't be read.
@@ -473,11 +477,18 @@ pub fn approved_merge(
     let definition = rules.protocol().definition();
     let noted = issue.fact(definition, PULL_REQUEST_STATE);
     let is_noted = noted.is_some_and(|fact| fact.value == "merged");
-    if issue.status != IssueStatus::Completed || is_noted {
+    let is_open = issue.status == IssueStatus::Open;
+    let is_reported = definition.merge_facts().next().is_some();
+    if issue.status == IssueStatus::Cancelled || is_open != is_reported || is_noted {
         return Ok(None);
     }
     let approval = newest(folder, issue, |record| {
-        record.is_completed() && definition.approves_merge(&record.contract_type)
+        let counts = if is_open {
+            record.lease.is_some()
+        } else {
+            record.is_completed()
+        };
+        counts && definition.shows_merge(&record.contract_type)
     })?;
     let approval = approval.and_then(|record| Some((record.from, record.code?)));
     let Some((by, code)) = approval else {
@@ -491,10 +502,14 @@ pub fn approved_merge(
     let known = Some((issue, definition));
     let base = base_branch(repository, known, Some(&code.branch), None);
     Ok(base.map(|base| {
-        let is_merged = is_merged(repository, &code, &base);
+        let is_here = is_merged(repository, &code, &base);
+        let shared = repository.on_origin(&base);
+        let is_there = |tip| is_merged_at(repository, &code, tip);
+        let is_merged = is_here && shared.is_none_or(is_there);
         let merge = MergeLeft {
             issue: issue.issue.clone(),
-            is_shared: repository.on_origin(&base).is_some(),
+            is_shared: shared.is_some(),
+            is_here,
             by,
             code,
             base,
@@ -503,7 +518,7 @@ pub fn approved_merge(
     }))
 }
 
-/// The merge of a completed issue's approved code, which is left.
+/// The merge of an issue's approved code.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct MergeLeft {
     /// The issue.
@@ -517,30 +532,47 @@ pub struct MergeLeft {
     /// Whether others may have merged it without this clone knowing.
     #[serde(skip)]
     is_shared: bool,
+    /// Whether the base has it here, though not on `origin` yet.
+    #[serde(skip)]
+    is_here: bool,
 }
 
 impl MergeLeft {
     /// What is left to do.
     pub fn merge(&self) -> String {
-        let push = if self.is_shared { ", and push it" } else { "" };
         let (branch, base) = (word(&self.code.branch), word(&self.base));
+        if self.is_here {
+            return format!("`git push origin {base}`: {base} has it here alone");
+        }
+        let push = if self.is_shared { ", and push it" } else { "" };
         let commit = short_id(&self.code.commit);
-        format!("merge {branch} at {commit} into {base}{push}")
+        format!(
+            "merge {branch} at {commit} into {base}{push}{}",
+            self.known()
+        )
+    }
+
+    /// As far as what is known.
+    fn known(&self) -> &'static str {
+        if self.is_shared {
+            ", as far as this clone has fetched"
+        } else {
+            ""
+        }
     }
 }
 
 impl fmt::Display for MergeLeft {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (branch, base, commit) = (&self.code.branch, &self.base, short_id(&self.code.commit));
-        let known = if self.is_shared {
-            ", as far as this clone has fetched"
-        } else {
-            ""
-        };
+        let at = format!("issue {} is completed; the merge is left", self.issue);
+        if self.is_here {
+            return write!(f, "{at} to be pushed: {}", self.merge());
+        }
+        let known = self.known();
         write!(
             f,
-            "issue {} is completed; the merge is left, once its gate is open: {branch}, at {commit}, is not in {base} yet{known}",
-            self.issue
+            "{at}, once its gate is open: {branch}, at {commit}, is not in {base} yet{known}"
         )
     }
 }
@@ -599,6 +631,14 @@ fn merges_left_of(
         all.extend(merge_left(tip, &folder, &issue, &rules)?);
     }
     Ok(all)
+}
+
+/// Like [`is_merged`], for a commit of the base.
+fn is_merged_at(repository: &Repository, code: &Code, tip: ObjectId) -> bool {
+    let merged = repository.is_merged_into(&tip.to_string(), &code.commit);
+    let commit = code.commit.parse().ok();
+    commit.is_some_and(|commit| repository.is_in_history(commit, tip).unwrap_or_default())
+        || merged.unwrap_or_default()
 }
 
 /// Whether a branch has the work up to a commit, as far as this clone knows: the commit itself, or

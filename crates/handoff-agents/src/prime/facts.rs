@@ -35,13 +35,6 @@ impl Facts<'_> {
         all.find(|record| record.id == *about)
     }
 
-    /// Whether a contract reports a merge, so that its sender merges first.
-    pub(super) fn reports_merge(&self, next: &NextContract) -> bool {
-        let kind = self.protocol.contract_type(&next.contract_type);
-        let claims = kind.and_then(|kind| kind.claims.as_ref());
-        claims.is_some_and(|claims| claims.merge.is_some())
-    }
-
     /// Whether a contract approves a merge that no contract reports, so that it can follow.
     pub(super) fn approves_merge(&self, next: &NextContract) -> bool {
         let definition = self.protocol.definition();

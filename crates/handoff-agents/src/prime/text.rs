@@ -743,7 +743,8 @@ fn usual_steps(facts: &Facts<'_>, work: &Record, [take, send]: [&String; 2], pag
     let merge = |when: &str| merge(facts, work.id.issue(), when);
     let all = || first.into_iter().chain(others.iter().copied());
     let mut send_at = 2;
-    if all().any(|next| facts.reports_merge(next)) {
+    let definition = facts.protocol.definition();
+    if all().any(|next| definition.reports_merge(&next.contract_type)) {
         page.line(&format!("2. {}; then:", merge("")));
         send_at = 3;
     }

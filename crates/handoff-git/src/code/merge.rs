@@ -129,6 +129,24 @@ impl Repository {
         Ok(None)
     }
 
+    /// Why a merge does not bring exactly a branch's change by other commits, as after a rebase;
+    /// `None` if it does.
+    pub(super) fn other_than_merged_again(
+        &self,
+        merge: ObjectId,
+        tip: ObjectId,
+    ) -> Result<Option<String>, FactError> {
+        let [before, _, ..] = self.known(self.brief(merge.oid()))?.parents[..] else {
+            return Ok(Some("it has one parent, and a merge has two".to_owned()));
+        };
+        let before = object_id(before);
+        let added = self.added(before, tip)?;
+        if added.commits.is_empty() {
+            return Ok(Some("the base branch had the work already".to_owned()));
+        }
+        self.other_change((before, merge), added.fork, tip, Conflict::TellsApart)
+    }
+
     /// Why a commit is not the tip of a rebased branch; `None` if it is, or may be one after a
     /// conflict.
     ///

@@ -288,11 +288,11 @@ impl Repository {
         tip: ObjectId,
         conflict: Conflict,
     ) -> Result<bool, GitError> {
-        let tip = Some(tip);
         let is = |mismatch| Ok::<_, GitError>(if_known(mismatch)? == Some(None));
-        Ok(is(self.not_a_merge(commit, tip))?
-            || is(self.other_than_squash(commit, tip, conflict))?
-            || is(self.other_than_rebase(commit, tip, conflict))?)
+        Ok(is(self.not_a_merge(commit, Some(tip)))?
+            || is(self.other_than_squash(commit, Some(tip), conflict))?
+            || is(self.other_than_rebase(commit, Some(tip), conflict))?
+            || conflict == Conflict::TellsApart && is(self.other_than_merged_again(commit, tip))?)
     }
 }
 

@@ -118,7 +118,7 @@ pub(crate) fn due<E>(
 }
 
 /// The command by which an agent gives the approval that its findings kept back, once a person
-/// rejected these and nothing is left of them.
+/// turned these down and none that is left prevents it.
 pub(crate) fn after_overruled(
     protocol: &Protocol,
     issue: &Issue,
@@ -127,10 +127,10 @@ pub(crate) fn after_overruled(
     let (kind, from) = (&*record.contract_type, &record.from);
     let last = record.latest()?;
     let is_overruled = issue.status == IssueStatus::Open
-        && record.state == State::Rejected
+        && matches!(record.state, State::Rejected | State::Cancelled)
         && protocol.is_person(last.by.as_str())
         && protocol.contract_type(kind)?.raises.is_some()
-        && issue.findings.iter().all(|one| one.state.is_settled());
+        && !issue.findings.iter().any(|one| one.state.is_unanswered());
     if !is_overruled {
         return None;
     }

@@ -119,6 +119,11 @@ pub fn required<E>(
         };
         let mut remedy = Remedy::None;
         if let Some(record) = deciding.as_ref().filter(|_| met)
+            && let Some(reopened) = issue.reopened_since(&record.id)
+        {
+            (met, why) = (false, format!("{why}; since then {reopened}"));
+        }
+        if let Some(record) = deciding.as_ref().filter(|_| met)
             && let Some(one) =
                 disapproval(view, protocol, requirement, record, code).map_err(Stop::Unreadable)?
         {
@@ -750,7 +755,16 @@ fn approved<E>(
     let mut against = objections.map_err(Stop::Unreadable)?.into_iter().rev();
     if let Some(one) = against.find(|one| counts(&one.by)) {
         let remedy = approve(Some(&one.by));
-        return Ok(answer(false, Some(&one.id), one.to_string(), remedy));
+        let why = match &shown {
+            Some(id) if has_newer(view, id, &one).map_err(Stop::Unreadable)? => {
+                format!(
+                    "{}; before, {one}",
+                    nobody_approved(view, id, one.by.as_str())?
+                )
+            }
+            _ => one.to_string(),
+        };
+        return Ok(answer(false, Some(&one.id), why, remedy));
     }
     let mut unmet = None;
     for (id, note, approval) in newest.into_values() {
@@ -783,6 +797,13 @@ fn approved<E>(
         None => nothing_to_approve(view, requirement, issue.handoffs, undone.is_some())?,
     };
     Ok(answer(false, None, why, approve(None)))
+}
+
+/// Whether a handoff has other code than a person objected to before.
+fn has_newer<E>(view: &impl View<E>, id: &HandoffId, objection: &Objection) -> Result<bool, E> {
+    let own = view.record(id.number())?.and_then(|record| record.code);
+    let other = own.zip(objection.code.as_ref());
+    Ok(other.is_some_and(|(own, objected)| !is_same(&own, objected)))
 }
 
 /// That a handoff is not approved, and when its approver can do it.

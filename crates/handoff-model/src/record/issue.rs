@@ -317,6 +317,12 @@ impl Issue {
         ))
     }
 
+    /// Why the issue was reopened after its completion, if that was after this handoff.
+    pub(crate) fn reopened_since(&self, id: &HandoffId) -> Option<String> {
+        let last = self.reopened.last()?;
+        (id.number() <= last.handoffs).then(|| self.why_reopened())?
+    }
+
     /// Takes the findings up again that a handoff resolved which a person disapproves, or resolves
     /// them once that person approves it.
     pub(crate) fn judge_resolved(&mut self, id: &HandoffId, is_approved: bool) {

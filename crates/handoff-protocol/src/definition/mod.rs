@@ -370,9 +370,23 @@ impl Definition {
     /// Whether a contract of this type approves a merge that no contract reports, so that the merge
     /// is what is left.
     pub fn approves_merge(&self, kind: &str) -> bool {
+        self.merge_facts().next().is_none() && self.shows_merge(kind)
+    }
+
+    /// Whether a contract of this type reports a merge, so that its sender merges first.
+    pub fn reports_merge(&self, kind: &str) -> bool {
+        let mut kinds = self.contracts.iter().filter(|one| one.name == kind);
+        kinds.any(|one| {
+            one.claims
+                .as_ref()
+                .is_some_and(|claims| claims.merge.is_some())
+        })
+    }
+
+    /// Whether a contract of this type approves a merge.
+    pub fn shows_merge(&self, kind: &str) -> bool {
         let mut merges = self.requirements.values().filter(|one| one.merge);
-        self.merge_facts().next().is_none()
-            && merges.any(|one| one.shown_by.iter().any(|shown| shown == kind))
+        merges.any(|one| one.shown_by.iter().any(|shown| shown == kind))
     }
 
     /// Whether a handoff of this type comes before the approval that a merge requires.
