@@ -1,5 +1,6 @@
 use clap::Args;
 use handoff::base::ids::{AgentName, IssueKey};
+use handoff::base::short_id;
 use handoff::base::text::{continued, word};
 use handoff::base::{Moment, ObjectId};
 use handoff::git::Repository;
@@ -221,8 +222,28 @@ fn way_on(
     Ok(match (&next, unsent) {
         (Some(next), _) => turn(next),
         (None, Some(unsent)) => continued(unsent),
-        (None, None) => ended(&view.issue, protocol),
+        (None, None) => approved(folder, view)? + &ended(&view.issue, protocol),
     })
+}
+
+/// Which commit was approved, if it is another one than the judged one.
+fn approved(folder: &IssueFolder<'_>, view: &GateView) -> Result<String, LedgerError> {
+    let missing = view.requirements.iter().filter(|one| !one.met);
+    for by in missing.filter_map(|one| one.by.as_ref()) {
+        let record = folder
+            .record(by.number())?
+            .filter(|record| !record.is_turned_down());
+        if let Some(code) = record.and_then(|record| record.code)
+            && view.head.is_none_or(|head| head.to_string() != code.commit)
+        {
+            let (key, branch, commit) = (&view.issue.key, word(&code.branch), &code.commit);
+            return Ok(format!(
+                "{by} is about {branch} at {0}: `git handoff gate {key} --head {0}`; ",
+                short_id(commit)
+            ));
+        }
+    }
+    Ok(String::new())
 }
 
 /// How a contract is sent again that does not count because of who sent it, as long as that is

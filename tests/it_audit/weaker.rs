@@ -424,6 +424,8 @@ fn a_policy_outside_the_ledger_says_all_that_counts() {
     ✓ approved: 7.4 (reviewer-agent-to-validator-agent) by reviewer-agent
     ✓ signed: each step of the issue is signed with a listed key
       contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
+    --- stderr
+    validator-agent's turn with 7.4, it is the only one with something to do: `git handoff claim 7.4 --as validator-agent`
     ");
     assert_snapshot!(asked(&policy(&stranger)), @"
     $ git handoff gate 7 --policy [root]/policy.json

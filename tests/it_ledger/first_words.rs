@@ -180,5 +180,8 @@ fn the_values_of_an_entry_are_told() {
     commit(&env);
     run(&env, &format!("{WORK} {ANSWER} --set branch=b"));
     let claimed = run(&env, "claim 5.2 --as reviewer");
-    claimed.says("; severity: blocking or suggestion; optional: location, finding\n");
+    claimed.says(
+        "; severity: blocking or suggestion; optional: location, finding; what to fix; at least one \
+         finding is blocking. A review that has only suggestions is `done`\n",
+    );
 }

@@ -412,6 +412,20 @@ fn a_merge_that_is_not_pushed_is_left_to_be_pushed() {
     run(&env, "gate 7").success().says("main has it\n");
 }
 
+/// Who asks for another commit than the approved one is told which that is.
+#[test]
+fn the_gate_names_the_commit_that_was_approved() {
+    let env = ledger(false);
+    commit(&env, "rows.csv");
+    play(&env, &[WORK, CLAIM, DONE]);
+    let head = env.git(&env.repo(), &["rev-parse", "--short=10", "HEAD"]);
+    let head = head.trim();
+    shows(&env, "gate 7 --head main")
+        .exits(1)
+        .says("7.2 is about csv at [commit]: `git handoff gate 7 --head [commit]`; ");
+    run(&env, &format!("gate 7 --head {head}")).success();
+}
+
 /// What was approved before an issue was reopened is not approved.
 #[test]
 fn a_reopened_issue_takes_a_new_approval() {

@@ -246,7 +246,11 @@ fn need(facts: &Facts<'_>, one: &Attention) -> String {
     } else {
         format!(", in {}", quote(&one.title, QUOTED))
     };
-    format!("{text}: {}{title}: `{next}`", quote(&one.why, QUOTED))
+    let read = one.read.iter().filter(|_| one.takes_nothing);
+    let read: String = read
+        .map(|read| format!("`{}`, then ", foreign_parts(read)))
+        .collect();
+    format!("{text}: {}{title}: {read}`{next}`", quote(&one.why, QUOTED))
 }
 
 /// The handoffs of a bucket under a title; whether some did not fit.

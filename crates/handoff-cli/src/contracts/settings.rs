@@ -704,14 +704,30 @@ fn further(root: &Value, list: &Value, shown: &str) -> String {
             }
             (Some(_), _) => {}
             (None, _) if shown.get(name).is_some() => {}
-            (None, Some(values)) => others.push(format!("{name} ({values})")),
+            (None, Some(values)) => {
+                let about =
+                    described(resolved(root, schema)).filter(|_| schema["type"] == "boolean");
+                let about = about.map_or_else(String::new, |about| format!(": {about}"));
+                others.push(format!("{name} ({values}{about})"));
+            }
             (None, None) => others.push(name.clone()),
         }
     }
-    if others.is_empty() {
-        return text;
+    if !others.is_empty() {
+        text += &format!("; optional: {}", others.join(", "));
     }
-    text + "; optional: " + &others.join(", ")
+    // What the list must hold is not told by its entries.
+    match described(list).filter(|_| list.get("contains").is_some()) {
+        Some(about) => text + "; " + &about,
+        None => text,
+    }
+}
+
+/// A schema's description, within a sentence.
+fn described(schema: &Value) -> Option<String> {
+    let mut about = schema["description"].as_str()?.chars();
+    let first = about.next()?;
+    Some(first.to_lowercase().chain(about).collect())
 }
 
 /// The values that a schema accepts, if they are few: `blocking or suggestion`.

@@ -67,7 +67,7 @@ pub struct Attention {
     pub attempt: u32,
     /// The next command.
     pub next: String,
-    /// What shows the code to approve, in `inbox` and `show`.
+    /// What shows the code to approve, in `inbox` and `show`, or what an agent is only told of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<String>,
     /// Whether the agent is only to be told: just its own views show it.
@@ -657,7 +657,7 @@ impl Judged<'_> {
             }),
             attempt: handoff.attempt,
             next: self.command(need, last, &turn),
-            read: None,
+            read: (self.takes_nothing).then(|| format!("git handoff show {}", self.id)),
             turn,
             told,
             id: self.id.clone(),
