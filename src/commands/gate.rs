@@ -1,6 +1,5 @@
 use clap::Args;
 use handoff::base::ids::{AgentName, IssueKey};
-use handoff::base::short_id;
 use handoff::base::text::{continued, word};
 use handoff::base::{Moment, ObjectId};
 use handoff::git::Repository;
@@ -236,10 +235,9 @@ fn approved(folder: &IssueFolder<'_>, view: &GateView) -> Result<String, LedgerE
         if let Some(code) = record.and_then(|record| record.code)
             && view.head.is_none_or(|head| head.to_string() != code.commit)
         {
-            let (key, branch, commit) = (&view.issue.key, word(&code.branch), &code.commit);
+            let (key, branch, commit) = (&view.issue.key, word(&code.branch), code.commit);
             return Ok(format!(
-                "{by} is about {branch} at {0}: `git handoff gate {key} --head {0}`; ",
-                short_id(commit)
+                "{by} is about {branch} at another one: `git handoff gate {key} --head {commit}`; "
             ));
         }
     }

@@ -189,12 +189,20 @@ impl HereView {
         self.next = vec![first, begin];
         if let Some(first) = self.attention.first() {
             self.next.insert(0, first.next.clone());
+        } else if let Some(first) = self.waiting.first().filter(|one| self.is_claimable(one)) {
+            let claim = format!("git handoff claim {} --as {}", first.id, first.to);
+            self.next.insert(0, claim);
         }
         let left = self.merges(tip)?;
         if self.open == 0 {
             left.into_iter().for_each(|gate| self.next.insert(0, gate));
         }
         Ok(())
+    }
+
+    fn is_claimable(&self, record: &Record) -> bool {
+        let waits = record.not_before.is_some() || !record.waits_for.is_empty();
+        record.is_pending() && !waits && !self.paused.contains_key(record.id.issue())
     }
 
     /// Sets the merges that are left. Returns the command for the first one.

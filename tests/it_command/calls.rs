@@ -245,6 +245,7 @@ fn a_request_is_answered_and_its_issue_is_complete() {
     ! loan-list-21.2 answered, @frontend-specialist's turn, 5 minutes ago
         | react-components
         | artifacts/react/loan-list-[commit].json
+        read it first: git handoff show loan-list-21.2
         next: git handoff annotate loan-list-21.2 --as @frontend-specialist --note seen
     ");
     let answer = record(&env, "loan-list-21.2");

@@ -92,7 +92,7 @@ fn alone_it_says_where_one_is_and_the_next_command() {
     let as_prep = ["--as", "prep-agent"];
     assert!(alone(&as_prep).starts_with("git handoff wait --inbox"));
     env.send(opening(87)).success();
-    assert_eq!(alone(&[]), "git handoff status");
+    assert_eq!(alone(&[]), "git handoff claim 87.1 --as prep-agent");
     assert!(alone(&as_prep).starts_with("git handoff claim --next"));
     env.wait_minutes(3);
     for args in [&as_prep[..], &[]] {

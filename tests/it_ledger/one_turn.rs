@@ -418,11 +418,11 @@ fn the_gate_names_the_commit_that_was_approved() {
     let env = ledger(false);
     commit(&env, "rows.csv");
     play(&env, &[WORK, CLAIM, DONE]);
-    let head = env.git(&env.repo(), &["rev-parse", "--short=10", "HEAD"]);
+    let head = env.git(&env.repo(), &["rev-parse", "HEAD"]);
     let head = head.trim();
     shows(&env, "gate 7 --head main")
         .exits(1)
-        .says("7.2 is about csv at [commit]: `git handoff gate 7 --head [commit]`; ");
+        .says("7.2 is about csv at another one: `git handoff gate 7 --head [commit]`; ");
     run(&env, &format!("gate 7 --head {head}")).success();
 }
 
@@ -539,9 +539,11 @@ fn a_skipped_finding_is_dropped_not_resolved() {
         &skips,
     ];
     play(&env, &steps);
-    play(&env, &["claim 7.3 --as reviewer", DONE]);
-    let shown = run(&env, "status 7").success();
-    shown.says("empty; dropped by 7.4; skipped by 7.3: wanted");
+    play(&env, &["claim 7.3 --as reviewer"]);
+    for shown in [run(&env, DONE), run(&env, "status 7")] {
+        let dropped = "F1 (blocking): empty; dropped by 7.4; skipped by 7.3: wanted\n";
+        shown.success().says(dropped);
+    }
 }
 
 /// Before the reviewer's approval, the gate asks no person for theirs.

@@ -328,6 +328,13 @@ impl WrittenView<'_> {
         if let Some(at) = record.not_before {
             text += &format!("  not before {}\n", at);
         }
+        // An approval accepts what was skipped.
+        let dropped = issue.findings.iter();
+        let dropped =
+            dropped.filter(|one| one.skipped && one.resolved_by.as_ref() == Some(&record.id));
+        for finding in dropped.filter(|_| record.transitions.len() == 1) {
+            text += &format!("  {}\n", continued(&finding.line()));
+        }
         let is_end = |change: &Change| change.id == record.id && change.to == State::Completed;
         if issue.status == IssueStatus::Completed && self.transitions.iter().any(is_end) {
             let key = &issue.issue;
