@@ -14,7 +14,7 @@ use crate::render::receipt::ReceiptView;
 ///
 /// A cancelled issue is as it was before. A paused one goes on where it was, and what waits has all of
 /// its time to be claimed again. In a completed one, the agent whose contract completed it may send
-/// again, and an agent that may open issues can begin a new round.
+/// again, an agent that may open issues can begin a new round, and a merge takes a new approval.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  git handoff reopen 123 --as closer-agent --reason 'the fix was reverted'"
