@@ -353,6 +353,7 @@ fn each_fault_of_a_protocol_is_told_with_its_place() {
     protocol.unknown_agent /routes/1/to: no agent is called `nobody`
     protocol.route /routes/1/from: `workflow-complete` is the end, and sends nothing
     protocol.route /routes/1/contracts: no contract type travels this route
+    protocol.unused_type /contracts/1: no route has contracts of type `prep-agent-to-implementer-agent`
     protocol.unknown_type /routes/1/contracts/1: no contract type is called `letter`
     protocol.route /routes: no route opens an issue, so that none can begin
     protocol.github /github/rules/2/do/send/unfinished: the rule's own contract opens no issue

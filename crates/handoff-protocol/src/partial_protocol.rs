@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::pointer::{lookup, parts, push_part};
+use handoff_base::text::closest;
 use serde_json::{Map, Value, json};
 
 use crate::check::faults;
@@ -23,6 +24,8 @@ pub struct Partial {
     repaired: BTreeSet<String>,
     /// The removed list elements, as paths in the definition as written.
     left_out: Vec<String>,
+    /// The removed members: the path of their object, and their name.
+    unknown: Vec<(String, String)>,
     /// The bytes that may still be parsed.
     budget: usize,
 }
@@ -35,6 +38,7 @@ impl Partial {
             findings: Vec::new(),
             repaired: BTreeSet::new(),
             left_out: Vec::new(),
+            unknown: Vec::new(),
             budget: MOST_BYTES,
         };
         let first = read(bytes).err();
@@ -78,7 +82,7 @@ impl Partial {
             let at = finding.path.clone();
             let before = robbed.take();
             let missing = self.add_missing(value, &at);
-            if !missing.is_empty() {
+            if let Some(missing) = missing {
                 self.findings.extend(missing);
                 continue;
             }
@@ -105,27 +109,29 @@ impl Partial {
     }
 
     /// Adds the required members that an object lacks, if its schema is known; returns a finding
-    /// for each.
-    fn add_missing(&mut self, value: &mut Value, at: &str) -> Vec<Finding> {
-        let Some(Value::Object(members)) = value.pointer_mut(at) else {
-            return Vec::new();
-        };
-        let mut found = Vec::new();
+    /// for each but those that are misspelt, or `None` if it lacks none.
+    fn add_missing(&mut self, value: &mut Value, at: &str) -> Option<Vec<Finding>> {
+        let members = value.pointer_mut(at)?.as_object_mut()?;
+        let (mut found, mut lacks) = (Vec::new(), false);
         for (name, stand_in) in stand_in(at).into_iter().flatten() {
             let is_forbidden = name == "contracts" && members.contains_key("forbidden");
             if is_forbidden || members.contains_key(&name) {
                 continue;
             }
-            let text = format!("missing field `{name}`");
-            let written = self.original(at);
-            let finding = Finding::error(FindingCode::ProtocolSyntax, written, text);
-            found.push(finding.fix(format!("add `{name}` here")));
+            lacks = true;
+            let mut unknown = self.unknown.iter().filter(|(above, _)| above == at);
+            if !unknown.any(|(_, own)| closest(own, [&*name]).is_some()) {
+                let text = format!("missing field `{name}`");
+                let written = self.original(at);
+                let finding = Finding::error(FindingCode::ProtocolSyntax, written, text);
+                found.push(finding.fix(format!("add `{name}` here")));
+            }
             let mut place = at.to_owned();
             push_part(&mut place, &name);
             self.repaired.insert(place);
             members.insert(name, stand_in);
         }
-        found
+        lacks.then_some(found)
     }
 
     /// Replaces or removes a value that can't be parsed; returns the path from which it was
@@ -155,7 +161,10 @@ impl Partial {
         }
         *value.pointer_mut(at)? = original;
         match value.pointer_mut(above)? {
-            Value::Object(members) => drop(members.shift_remove(&key)),
+            Value::Object(members) => {
+                members.shift_remove(&key);
+                self.unknown.push((above.to_owned(), key));
+            }
             Value::Array(items) => {
                 let index: usize = key.parse().ok()?;
                 items.remove(index);
@@ -193,7 +202,7 @@ impl Partial {
     /// Drops the findings that only follow from repairs, and maps the paths of the others to the
     /// definition as written.
     pub fn settle(&self, findings: &mut Vec<Finding>) {
-        if self.repaired.is_empty() && self.left_out.is_empty() {
+        if self.repaired.is_empty() && self.left_out.is_empty() && self.unknown.is_empty() {
             return;
         }
         findings.retain_mut(|finding| {
@@ -227,29 +236,57 @@ impl Partial {
             })
         };
         let agents = || list("agents", &["id", "aliases"]);
+        let kinds = || list("agents", &["id", "aliases", "kind"]);
         let types = || list("contracts", &["type"]);
+        let schemas = || list("contracts", &["type", "schema"]);
         let travels = || list("contracts", &["type", "answers", "note"]);
         let routes = || list("routes", &["from", "to", "contracts", "opens", "via"]);
+        let fields = || list("fields", &[]);
+        // The files of a type are named after it.
+        let is_of_type = |place: &String| {
+            let entry = place.strip_suffix("/type");
+            entry.is_some_and(|entry| is_within(&finding.path, entry))
+        };
+        // A member that is lacking because its name is misspelt.
+        let misspelt = |(above, key): &(String, String)| {
+            let name = finding.path.strip_prefix(above);
+            let name = name.and_then(|rest| rest.strip_prefix('/'));
+            name.is_some_and(|name| closest(key, [name]).is_some())
+        };
         let within = |place: &String| is_within(&finding.path, place);
         let words = |of: &str| {
             let mut repaired = self.repaired.iter();
             repaired.any(|place| is_within(place, of) || is_within(of, place))
         };
         self.repaired.iter().any(within)
+            || self.unknown.iter().any(misspelt)
             || match finding.code {
-                F::ProtocolUnknownAgent => agents(),
+                F::ProtocolUnknownAgent | F::ProtocolAlert => agents(),
                 F::ProtocolUnknownType => types(),
-                F::ProtocolUnreachableAgent | F::ProtocolUnusedType => {
-                    agents() || travels() || routes()
+                F::ProtocolUnknownField => schemas(),
+                F::ProtocolMissingFile => self.repaired.iter().any(is_of_type),
+                F::ProtocolRoute if finding.path == "/routes" => routes(),
+                F::ProtocolRoute | F::ProtocolUnreachableAgent | F::ProtocolUnusedType => {
+                    kinds() || travels() || routes()
                 }
-                F::ProtocolRoute => finding.path == "/routes" && routes(),
-                F::ProtocolUnknownStatus | F::ProtocolUnreachableState => {
-                    words("/words/status") || types()
+                F::ProtocolAmbiguous => {
+                    let told_apart = ["when", "fields", "formats", "root", "foreign"];
+                    agents() || travels() || routes() || list("contracts", &told_apart)
                 }
-                F::ProtocolFact => list("facts", &[]),
+                F::ProtocolUnknownStatus => words("/words/status") || types(),
+                F::ProtocolUnreachableState => {
+                    words("/words/status")
+                        || schemas()
+                        || fields()
+                        || list("contracts", &["fields"])
+                }
+                F::ProtocolFact | F::ProtocolConsistency => list("facts", &[]),
                 F::ProtocolErrorCode => words("/words/errors"),
-                F::ProtocolRequirement => list("requirements", &[]),
-                F::ProtocolField => list("fields", &[]),
+                F::ProtocolRequirement => list("requirements", &[]) || kinds(),
+                F::ProtocolAction => kinds(),
+                F::ProtocolFindings => list("contracts", &["type", "raises", "fixes"]),
+                F::ProtocolTasks | F::ProtocolLoops => list("contracts", &["type", "answers"]),
+                F::ProtocolField => fields(),
                 _ => false,
             }
     }
@@ -311,6 +348,7 @@ fn stand_in(at: &str) -> Option<Map<String, Value>> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::Partial;
     use serde_json::json;
 
@@ -365,6 +403,60 @@ mod tests {
         /routes/1/contracts/0: no contract type is called `letter`
         /alerts/1: it has one of `above`, `at_least`, `below` and `at_most`
         "#);
+    }
+
+    #[test]
+    fn what_only_follows_from_an_unreadable_part_is_not_told() {
+        let sound = json!({
+            "format": 1, "name": "x", "version": "1", "title": "t", "formats": ["json"],
+            "fields": {"from": "/from", "to": "/to", "status": "/status"},
+            "words": {"status": {"done": "completed"}},
+            "agents": [
+                {"id": "a", "role": "r", "kind": "specialist"},
+                {"id": "end", "role": "r", "kind": "end"},
+                {"id": "p", "role": "r", "kind": "human"},
+            ],
+            "contracts": [{"type": "c", "title": "t", "when": {"/w": "c"}}, {"type": "d", "title": "t", "when": {"/w": "d"}}],
+            "routes": [{"from": "a", "to": "end", "contracts": ["c", "d"], "opens": true}],
+            "requirements": {"seen": {"title": "t", "approved_by": ["person"]}},
+        });
+        for (at, value) in [
+            ("/agents", json!({})),
+            ("/agents/0", json!("a")),
+            ("/agents/0/id", json!(7)),
+            ("/agents/1/kind", json!("fin")),
+            ("/agents/2/kind", json!("person")),
+            ("/contracts", json!("c")),
+            ("/contracts/0", json!("c")),
+            ("/contracts/0/type", json!(7)),
+            ("/contracts/1/when", json!("d")),
+            ("/routes", json!("a to end")),
+            ("/routes/0/contracts", json!("c")),
+            ("/fields", json!([])),
+            ("/words", json!("done")),
+            ("/words/status/done", json!("complete")),
+        ] {
+            let mut definition = sound.clone();
+            *definition.pointer_mut(at).unwrap() = value;
+            let told = told(&definition);
+            assert_eq!(told.len(), 1, "{at}: {told:?}");
+            assert!(told[0].starts_with(&format!("{at}: ")), "{told:?}");
+        }
+        let mut definition = sound.clone();
+        definition["requirements"]["seen"] = json!({"title": "t", "shownby": ["c"]});
+        let text = "/requirements/seen/shownby: unknown field `shownby`";
+        assert_eq!(told(&definition), [text]);
+        // A misspelt key is the one that is missing.
+        for key in ["agents", "contracts", "routes", "formats"] {
+            let mut definition = sound.clone();
+            let members = definition.as_object_mut().unwrap();
+            let value = members.shift_remove(key).unwrap();
+            let misspelt = key.replace('t', "tt");
+            members.insert(misspelt.clone(), value);
+            let told = told(&definition);
+            let text = format!("/{misspelt}: unknown field `{misspelt}`");
+            assert_eq!(told, [text]);
+        }
     }
 
     #[test]

@@ -485,7 +485,8 @@ pub fn not_json(code: FindingCode, path: &str, error: &serde_json::Error) -> Fin
     let mut finding = Finding::error(code, path, format!("it is not JSON: {said}"));
     if error.line() > 0 {
         finding.line = u32::try_from(error.line()).ok();
-        finding.column = u32::try_from(error.column()).ok();
+        // At the end of the text, it counts from 0.
+        finding.column = u32::try_from(error.column().max(1)).ok();
     }
     finding.fix(if said == "trailing comma" {
         "leave out the comma before this place"

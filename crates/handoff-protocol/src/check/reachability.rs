@@ -44,9 +44,16 @@ impl Checker<'_> {
         // One fault in a route or an agent would be reported again for everything that depends on
         // it.
         let apart = |f: &Finding| !f.path.starts_with("/routes") && !f.path.starts_with("/agents");
-        if !self.found.iter().all(apart) {
-            return;
+        let misnames = |f: &Finding| f.code == Code::ProtocolUnknownType && !apart(f);
+        if !self.found.iter().any(misnames) {
+            self.unused();
         }
+        if self.found.iter().all(apart) {
+            self.unreached();
+        }
+    }
+
+    fn unreached(&mut self) {
         let definition = self.definition;
         let opening = definition.routes.iter().filter(|r| r.opens);
         let mut reached: BTreeSet<&str> = opening
@@ -81,6 +88,10 @@ impl Checker<'_> {
                     .push(finding.fix(format!("add a route to `{}`, or leave it out", agent.id)));
             }
         }
+    }
+
+    fn unused(&mut self) {
+        let definition = self.definition;
         let sent: BTreeSet<&str> = definition
             .routes
             .iter()
