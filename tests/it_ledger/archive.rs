@@ -534,8 +534,10 @@ fn a_rule_about_archiving_that_is_not_one_comes_into_no_ledger() {
         });
         let refused = folder.refused("update");
         assert_eq!(refused.says(), (3, "protocol_refused"), "{rule}");
-        let only = &refused.findings[..];
-        assert!(matches!(only, [one] if one.contains("/limits")), "{only:?}");
+        // Beside it, a warning about rounds that nothing limits.
+        let found = &refused.findings;
+        let mut limits = found.iter().filter(|one| one.contains(" /limits"));
+        assert!(limits.next().is_some() && found.len() < 3, "{found:?}");
     }
     // A rule that says nothing is one, and so is none.
     for (patch, rule) in [

@@ -293,13 +293,13 @@ fn a_requirement_that_an_unknown_contract_type_shows_is_a_fault() {
     let told = env.handoff(&["protocol", "check", "own"]).exits(1);
     assert_snapshot!(told.stdout, @"
     own: 4 faults
-      147:20 /requirements/approved/shown_by/0 protocol.unknown_type no contract type is called `letter`
+      129:20 /requirements/other-worker/shown_by/0 protocol.unknown_type no contract type is called `letter`
           define it, or correct the name
       134:20 /requirements/other-committer/shown_by/0 protocol.unknown_type no contract type is called `letter`
           define it, or correct the name
       140:20 /requirements/other-key/shown_by/0 protocol.unknown_type no contract type is called `letter`
           define it, or correct the name
-      129:20 /requirements/other-worker/shown_by/0 protocol.unknown_type no contract type is called `letter`
+      147:20 /requirements/approved/shown_by/0 protocol.unknown_type no contract type is called `letter`
           define it, or correct the name
     ");
     env.handoff(&["init", "--protocol", "own"]).exits(3);

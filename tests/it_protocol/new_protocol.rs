@@ -69,7 +69,7 @@ fn a_relay_is_used_without_a_change() {
       git handoff protocol check ./press
       git handoff protocol test ./press
     then, to use it:
-      git handoff protocol add ./press    (without a ledger: git handoff init --protocol ./press)
+      git handoff init --protocol ./press
     ");
     env.handoff(&["protocol", "check", "press"])
         .success()
@@ -227,7 +227,7 @@ fn what_cannot_be_made_is_refused_with_a_way_on() {
     $ git handoff protocol new a/b --agents a,b
     --- stderr
     error: protocol name "a/b" may contain only letters, digits, `.`, `_`, `-` and `@`, the first a letter, a digit or `@`, and no `..`
-    hint: use a name such as in `git handoff protocol new our-way`
+    hint: use a name such as in `git handoff protocol new our-way --agents writer,editor`
     --- exit 2
     $ git handoff protocol new issue-to-pr --agents a,b
     --- stderr
@@ -242,12 +242,12 @@ fn what_cannot_be_made_is_refused_with_a_way_on() {
     $ git handoff protocol new own --agents a,b,a
     --- stderr
     error: --agents names a twice
-    hint: use another name for one of them: `git handoff protocol new own --agents …`
+    hint: use another name for one of them, as in `git handoff protocol new own --agents writer,editor`
     --- exit 2
     $ git handoff protocol new own --agents a,A
     --- stderr
     error: --agents: a and A would share their files
-    hint: use another name for one of them: `git handoff protocol new own --agents …`
+    hint: use another name for one of them, as in `git handoff protocol new own --agents writer,editor`
     --- exit 2
     $ git handoff protocol new own --agents a,b!
     --- stderr
@@ -293,12 +293,12 @@ fn what_cannot_be_made_is_refused_with_a_way_on() {
     --- stderr
     error: own would not be sound
       20:14 /contracts/2/type protocol.duplicate contract type `a-to-b-to-c` is defined twice
-          remove one
+          rename or remove one
       27:48 /routes/2/contracts protocol.route a contract of type `a-to-b-to-c` can't name `a-to-b`: schemas/a-to-b-to-c.schema.json lists others at `/from`
           add `a-to-b` there, or correct the route
       27:48 /routes/2/contracts protocol.route a contract of type `a-to-b-to-c` can't name `c`: schemas/a-to-b-to-c.schema.json lists others at `/to`
           add `c` there, or correct the route
-    hint: nothing was written; use other names, or `git handoff protocol copy` and an editor
+    hint: nothing was written; use other names; see `git handoff explain protocol_faults`
     --- exit 1
     "#);
     let args = ["protocol", "new", "own", "--agents", "a,a", "--json"];

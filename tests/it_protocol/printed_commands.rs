@@ -132,3 +132,74 @@ fn no_printed_command_runs_a_name_in_it() {
     }
     assert!(seen > 5, "the names are in {seen} commands only");
 }
+
+/// The commands that an answer says to run next, as they stand at the end of their lines.
+fn next_commands(said: &str) -> Vec<&str> {
+    let lines = said.lines().filter(|line| !line.starts_with("hint: "));
+    let found = lines.filter_map(|line| line.find("git handoff ").map(|at| &line[at..]));
+    found.filter(|command| !command.contains('`')).collect()
+}
+
+/// A folder that is called as a protocol is told from it, as long as nobody has to think of it.
+#[test]
+fn what_an_author_is_told_to_run_next_is_run_as_it_is_printed() {
+    let env = TestEnvironment::with_repository();
+    let run = |line: &str| {
+        let mut command = env.command("sh");
+        command.args(["-c", line]);
+        env.run(command, &[line], None)
+    };
+    let followed = |line: &str, count: usize| {
+        let ran = run(line);
+        let next = next_commands(&ran.stderr);
+        assert_eq!(next.len(), count, "{}", ran.shown);
+        for command in &next {
+            let is_test = command.starts_with("git handoff protocol test ");
+            let fewer = if is_test { " --issues 1" } else { "" };
+            run(&format!("{command}{fewer}")).success();
+        }
+        ran
+    };
+    followed(
+        "git handoff protocol new review-own --from review review",
+        3,
+    )
+    .success();
+    fs::remove_dir_all(env.repo().join("review")).unwrap();
+    followed("git handoff protocol copy delegation delegation", 1).success();
+    followed("git handoff protocol new 'my press' --agents a,b", 0).exits(2);
+    followed("git handoff protocol new press --agents a,b 'my press'", 3).success();
+    followed("git handoff protocol check 'my press'", 1).success();
+    // One that differs from what has its name, and is faulty.
+    let path = env.repo().join("delegation/protocol.json");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replacen("\"format\": 1", "\"format\": 2", 1)).unwrap();
+    let faulty = run("git handoff protocol check ./delegation").exits(1);
+    let next = next_commands(&faulty.stderr);
+    assert_eq!(next, ["git handoff protocol check ./delegation"]);
+    fs::write(
+        &path,
+        text.replacen("\"title\": \"", "\"title\": \"Our ", 1),
+    )
+    .unwrap();
+    for command in next {
+        followed(command, 1).success();
+    }
+    // With a ledger, the folder is added to it.
+    let made = followed("git handoff protocol new pair --agents c,d", 3).success();
+    assert!(
+        made.stderr.contains("  git handoff protocol add ./pair\n"),
+        "{}",
+        made.shown
+    );
+    // The command that opens an issue, with `N` for its number.
+    let added =
+        run("git handoff protocol new trio --agents e,f,g; git handoff protocol add ./trio");
+    let last = next_commands(&added.stderr).pop().unwrap();
+    assert!(
+        last.starts_with("git handoff send --issue N "),
+        "{}",
+        added.shown
+    );
+    run(last).success();
+}

@@ -447,16 +447,16 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
     issue-to-pr /words/priorities/1 = "critical"
       protocol.duplicate /words/priorities/1: priority `critical` is listed twice
     issue-to-pr /contracts/1/type = "error"
+      protocol.unreachable_state /words/status/ready: no contract can have the status `ready`, so that completed is not reached by it
+      protocol.unreachable_state /contracts/1/outcome/skipped: no contract of type `error` can have the status `skipped`
       protocol.duplicate /contracts/8/type: contract type `error` is defined twice
       protocol.unknown_type /routes/1/contracts/0: no contract type is called `prep-agent-to-implementer-agent`
-      protocol.unknown_field /consistency/10/compare/same/0: no schema has a field `/validation/build`
-      protocol.unknown_field /consistency/11/compare/same/0: no schema has a field `/validation/dev_server`
-      protocol.unknown_field /consistency/9/compare/same/0: no schema has a field `/validation/dependencies`
-      protocol.unknown_field /facts/port/last/0: no schema has a field `/port`
       protocol.unknown_field /facts/workspace_path/last/0: no schema has a field `/workspace_path`
       protocol.unknown_field /facts/workspace_type/last/0: no schema has a field `/workspace_type`
-      protocol.unreachable_state /contracts/1/outcome/skipped: no contract of type `error` can have the status `skipped`
-      protocol.unreachable_state /words/status/ready: no contract can have the status `ready`, so that completed is not reached by it
+      protocol.unknown_field /facts/port/last/0: no schema has a field `/port`
+      protocol.unknown_field /consistency/9/compare/same/0: no schema has a field `/validation/dependencies`
+      protocol.unknown_field /consistency/10/compare/same/0: no schema has a field `/validation/build`
+      protocol.unknown_field /consistency/11/compare/same/0: no schema has a field `/validation/dev_server`
       protocol.unknown_type /requirements/approved-by-person/shown_by/1: no contract type is called `prep-agent-to-implementer-agent`
     issue-to-pr /contracts/0/root = "hand off"
       protocol.root /contracts/0/root: `hand off` cannot be a root element
@@ -509,7 +509,6 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.route /routes: no route opens an issue, so that none can begin
       protocol.github /github/rules/2/do/send/unfinished: the rule's own contract opens no issue
     issue-to-pr /routes/7/contracts/- = "reviewer-agent-to-fixer-agent"
-      protocol.ambiguous /contracts/7/when: `reviewer-agent-to-fixer-agent` and `validator-agent-to-fixer-agent` can go between the same agents, and no field in `when` tells them apart
       protocol.route /routes/7/contracts: a contract of type `reviewer-agent-to-fixer-agent` can't name `validator-agent`: schemas/reviewer-agent-to-fixer-agent.schema.json lists others at `/from`
     issue-to-pr /forbidden = [{"from":"nobody","to":"noone","reason":"x"}]
       protocol.moved /forbidden: `forbidden` moved to `routes`: the reason is `forbidden` there
@@ -529,8 +528,8 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
       protocol.route /routes/8/contracts: a contract of type `error` can't name `idler`: schemas/error.schema.json lists others at `/from`
     issue-to-pr /routes/4/contracts = ["reviewer-agent-to-fixer-agent"]
       protocol.unused_type /contracts/4: no route has contracts of type `reviewer-agent-to-validator-agent`
-      protocol.github /github/rules/15/do/draft/contract: no such contract goes from reviewer-agent to validator-agent
       protocol.route /routes/4/contracts: a contract of type `reviewer-agent-to-fixer-agent` can't name `validator-agent`: schemas/reviewer-agent-to-fixer-agent.schema.json lists others at `/to`
+      protocol.github /github/rules/15/do/draft/contract: no such contract goes from reviewer-agent to validator-agent
     issue-to-pr /contracts/0/formats = ["md"]
       protocol.format /contracts/0/formats/0: `md` is not a format that the protocol has
     issue-to-pr /contracts/8/answers = ["error"]
@@ -700,13 +699,13 @@ fn every_fault_of_a_protocols_files_is_told() {
     templates/request.json = {: 1 protocol_faults
       protocol.template templates/request.json: it is not JSON: EOF while parsing an object
     protocol.json = {"format": 1, "name": "x"}: 1 protocol_faults
-      protocol.syntax: missing field `version`
       protocol.syntax: missing field `title`
       protocol.syntax: missing field `formats`
       protocol.syntax: missing field `fields`
       protocol.syntax: missing field `agents`
       protocol.syntax: missing field `contracts`
       protocol.syntax: missing field `routes`
+      protocol.syntax: missing field `version`
     "##);
     // For people, with the number of faults.
     let folder = Folder::copy(&env, "issue-to-pr", "xml");
@@ -778,20 +777,20 @@ fn faults_of_every_kind_are_told_in_one_run() {
         format!("{text}\n")
     });
     insta::assert_snapshot!(short.collect::<String>(), @r#"
-    protocol.moved /merge: `merge` moved to `requirements.NAME.merge`: true or false
-    protocol.syntax /routes/11: expected an object, in braces
     protocol.syntax /agents/1/nickname: unknown field `nickname`
     protocol.syntax /agents/2/kind: unknown variant `king`
     protocol.syntax /contracts/0/roots: unknown field `roots`
+    protocol.missing_file /contracts/8/schema: no file schemas/error.schema.json describes it
+    protocol.missing_file /contracts/9/template: there is no file templates/workflow-complete.json
+    protocol.unknown_agent /routes/1/to: no agent is called `nobody`
     protocol.syntax /routes/2/opens: invalid type: string "yes"
+    protocol.syntax /routes/11: expected an object, in braces
     protocol.syntax /limits/lease_seconds: invalid type: string "long"
     protocol.syntax /alerts/0/metric: unknown variant `happiness`
     protocol.syntax /alerts/3/severity: unknown variant `loud`
     protocol.syntax /colour: unknown field `colour`
-    protocol.unknown_agent /routes/1/to: no agent is called `nobody`
-    protocol.missing_file /contracts/8/schema: no file schemas/error.schema.json describes it
+    protocol.moved /merge: `merge` moved to `requirements.NAME.merge`: true or false
     protocol.schema schemas/workflow-complete.schema.json: it is not JSON: EOF while parsing an object
-    protocol.missing_file /contracts/9/template: there is no file templates/workflow-complete.json
     "#);
     // Its place in the file is told, too.
     let folder = Folder::copy(&env, "issue-to-pr", "places");
@@ -1094,4 +1093,37 @@ fn a_folder_that_differs_from_what_has_its_name_is_not_taken_for_it() {
         env.handoff(&["protocol", "check", &format!("./{name}")])
             .exits(1);
     }
+}
+
+#[test]
+fn faults_are_told_with_their_places_by_each_command_that_takes_a_folder() {
+    let env = TestEnvironment::with_ledger();
+    let args = ["protocol", "new", "press", "--agents", "writer,editor"];
+    env.handoff(&args).success();
+    let path = env.repo().join("press/protocol.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let text = text.replacen("\"to\": \"editor\"", "\"to\": \"editr\"", 1);
+    std::fs::write(
+        &path,
+        text.replacen("\"kind\": \"end\"", "\"kind\": \"fin\"", 1),
+    )
+    .unwrap();
+    let folder = Folder::new(&env, "repo/press");
+    folder.edit("schemas/writer-to-editor.schema.json", |schema| {
+        schema["properties"]["status"] = json!({ "enum": [] });
+    });
+    let found = |verb: &str| {
+        let told = env.handoff(&["protocol", verb, "./press", "--json"]).json();
+        told["error"]["findings"].clone()
+    };
+    let all = found("check");
+    assert_eq!(all.as_array().unwrap().len(), 3, "{all:#}");
+    let has_place = |one: &Value| one["line"].is_u64() && one["column"].is_u64();
+    assert!(all.as_array().unwrap().iter().all(has_place), "{all:#}");
+    for verb in ["test", "add", "update"] {
+        assert_eq!(found(verb), all, "{verb}");
+    }
+    env.handoff(&["protocol", "add", "press"])
+        .exits(3)
+        .says("hint: fix it until `git handoff protocol check ./press` finds nothing");
 }

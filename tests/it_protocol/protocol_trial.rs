@@ -551,6 +551,6 @@ fn a_protocol_with_faults_is_not_played() {
     env.handoff(&["protocol", "test", "pair"])
         .exits(1)
         .says("pair is not sound")
-        .says("git handoff protocol check pair");
+        .says("git handoff protocol check ./pair");
     env.handoff(&["protocol", "test", "nothing"]).exits(6);
 }

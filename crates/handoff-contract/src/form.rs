@@ -16,23 +16,34 @@ const TYPES: [&str; 7] = [
 /// The places at which a schema is not valid, up to [`MAX_FINDINGS`]; with `patterns`, those of
 /// patterns and formats that can't be used, too.
 pub(super) fn faults(schema: &Value, patterns: Option<&Patterns>) -> Vec<SchemaError> {
-    let mut check = Check {
-        patterns,
-        path: String::new(),
-        faults: Vec::new(),
-    };
-    check.schema(schema);
-    check.faults
+    Check::of(schema, patterns).faults
+}
+
+/// The places of lists of values without a value: a valid schema, by which nothing is.
+pub(super) fn without_value(schema: &Value) -> Vec<String> {
+    Check::of(schema, None).without_value
 }
 
 struct Check<'c> {
     patterns: Option<&'c Patterns>,
     path: String,
     faults: Vec<SchemaError>,
+    without_value: Vec<String>,
 }
 
 /// Recursion is bounded by the depth of JSON.
-impl Check<'_> {
+impl<'c> Check<'c> {
+    fn of(schema: &Value, patterns: Option<&'c Patterns>) -> Self {
+        let mut check = Self {
+            patterns,
+            path: String::new(),
+            faults: Vec::new(),
+            without_value: Vec::new(),
+        };
+        check.schema(schema);
+        check
+    }
+
     fn add(&mut self, message: impl Into<String>) {
         self.push(SchemaError::Invalid {
             path: self.path.clone(),
@@ -115,6 +126,9 @@ impl Check<'_> {
             }
             Form::List => {
                 self.list(given);
+                if keyword == "enum" && given == &Value::Array(Vec::new()) {
+                    self.without_value.push(self.path.clone());
+                }
             }
             Form::Text | Form::Format | Form::Pattern => {
                 self.expect(given.is_string(), "string");

@@ -59,6 +59,11 @@ impl Schema {
         form::faults(schema, patterns.as_ref())
     }
 
+    /// The pointer of every `enum` that lists nothing: no value is valid there.
+    pub fn without_value(schema: &Value) -> Vec<String> {
+        form::without_value(schema)
+    }
+
     /// Reads a schema that passed [`Schema::compile`] when it entered the ledger: patterns compile
     /// on first use.
     ///

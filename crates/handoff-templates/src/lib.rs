@@ -5,12 +5,14 @@
 
 mod builtin;
 mod contract;
+mod folder_check;
 mod known;
 mod scaffold;
 mod skeleton;
 
 pub use builtin::{BUILT_IN, Folder, FolderError, FolderSchemas, SMALL, built_in, shipped};
 pub use contract::{left_to_fill, skeleton, usual_format, written};
+pub use folder_check::check_folder;
 pub use known::{known, known_at_tip, with_current_branch, with_workspace};
 pub use scaffold::{ADDED, file_part, relay, renamed};
 pub use skeleton::{Known, fill};

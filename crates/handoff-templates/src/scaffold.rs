@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use handoff_base::ids::AgentName;
 use handoff_contract::edit::{self, EditError};
+use handoff_model::layout::DEFINITION;
 use include_dir::Dir;
 use serde_json::json;
 
@@ -20,8 +21,7 @@ pub const ADDED: [&str; 2] = ["orchestrator", END];
 
 const END: &str = "end";
 
-/// The definition's file. With placeholders it is not JSON, so the template has another name.
-const DEFINITION: &str = "protocol.json";
+/// The definition's template: with placeholders it is not JSON, so it has another name.
 const UNFILLED: &str = "relay.json";
 
 /// A route of a relay.

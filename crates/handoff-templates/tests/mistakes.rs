@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use handoff_base::finding::Finding;
-use handoff_model::{ProtocolScope, check_protocol, check_protocol_for};
-use handoff_templates::{BUILT_IN, Folder, built_in, relay};
+use handoff_model::{ProtocolScope, check_protocol_for};
+use handoff_templates::{BUILT_IN, Folder, built_in, check_folder, relay};
 
 type Files = Vec<(String, Vec<u8>)>;
 
@@ -18,7 +18,7 @@ fn files(name: &str) -> Files {
 
 /// The findings but notes, after these replacements in the protocol's files.
 fn found(files: &Files) -> Vec<Finding> {
-    let mut found = check_protocol(files);
+    let mut found = check_folder(files);
     found.retain(|finding| finding.is_error() || finding.fix.is_some());
     found.retain(|finding| finding.code.to_string() != "protocol.claims");
     found
@@ -53,7 +53,7 @@ const TEMPLATE: &str = "templates/writer-to-editor.json";
 
 /// Mistakes in the relay of writer, editor and printer: a file; a part of it, and what replaces it;
 /// what the finding points at, says and proposes.
-const MISTAKES: [[&str; 6]; 43] = [
+const MISTAKES: [[&str; 6]; 44] = [
     [
         DEFINITION,
         r#""success": "completed","#,
@@ -352,6 +352,14 @@ const MISTAKES: [[&str; 6]; 43] = [
     ],
     [
         SCHEMA,
+        r#""const": "success""#,
+        r#""enum": []"#,
+        "[]}",
+        "no value is valid here: `enum` lists none",
+        "list the values",
+    ],
+    [
+        SCHEMA,
         r#""type": "string", "minLength""#,
         r#""type": "strng", "minLength""#,
         r#""strng""#,
@@ -634,6 +642,161 @@ fn what_is_not_json_is_found_at_its_place() {
     }
 }
 
+/// One mistake is one fault: what only follows from it has another cure.
+#[test]
+fn what_only_follows_from_a_fault_is_not_told() {
+    for ([path, right, wrong], message) in [
+        (
+            [SCHEMA, r#""const": "writer""#, r#""const": "writr""#],
+            "a contract of type `writer-to-editor` can't name `writer`",
+        ),
+        (
+            [DEFINITION, r#""handoffs": 50"#, r#""handoffs": 0"#],
+            "a limit of 0 leaves room for nothing",
+        ),
+        (
+            [DEFINITION, r#""kind": "end""#, r#""kind": "fin""#],
+            "unknown variant `fin`",
+        ),
+        (
+            [DEFINITION, r#"{"id": "editor""#, r#"{"id": "the editor""#],
+            "agent name \"the editor\"",
+        ),
+        (
+            [
+                DEFINITION,
+                r#""contracts": [
+    {"#,
+                r#""contract": [
+    {"#,
+            ],
+            "unknown field `contract`",
+        ),
+        (
+            [DEFINITION, r#""type": "writer-to-editor""#, r#""type": 5"#],
+            "invalid type: integer `5`",
+        ),
+    ] {
+        let mut files = files("press");
+        replace(&mut files, path, right, wrong);
+        let all = found(&files);
+        assert_eq!(all.len(), 1, "{all:#?}");
+        assert!(all[0].message.starts_with(message), "{all:#?}");
+    }
+    // Nothing else goes the way of a type whose schema names other agents.
+    let mut files = files("press");
+    let types = r#"["writer-to-editor", "editor-to-printer"]"#;
+    replace(&mut files, DEFINITION, r#"["writer-to-editor"]"#, types);
+    let all = found(&files);
+    let codes: Vec<String> = all.iter().map(|one| one.code.to_string()).collect();
+    assert_eq!(codes, ["protocol.route", "protocol.route"], "{all:#?}");
+}
+
+#[test]
+fn a_type_that_no_route_has_is_told_beside_other_faults_of_routes() {
+    let mut files = files("press");
+    replace(
+        &mut files,
+        DEFINITION,
+        r#""to": "printer""#,
+        r#""to": "priner""#,
+    );
+    let (end, other) = (r#"["printer-to-end"]"#, r#"["editor-to-printer"]"#);
+    replace(&mut files, DEFINITION, end, other);
+    let told = |all: &[Finding]| -> Vec<String> {
+        let told = all.iter().map(|one| format!("{} {}", one.path, one.code));
+        told.collect()
+    };
+    let all = [
+        "/contracts/2 protocol.unused_type",
+        "/routes/1/to protocol.unknown_agent",
+        "/routes/2/contracts protocol.route",
+        "/routes/2/contracts protocol.route",
+    ];
+    assert_eq!(told(&found(&files)), all);
+    // A misspelt name may be its.
+    replace(&mut files, DEFINITION, other, r#"["printer-to-edn"]"#);
+    assert!(!told(&found(&files)).concat().contains("unused"));
+}
+
+#[test]
+fn a_file_that_nothing_names_is_told_or_is_the_missing_one() {
+    let mut files = files("press");
+    let (old, text) = ("schemas/old.schema.json", b"{\"type\": \"object\"}");
+    files.push((old.to_owned(), text.to_vec()));
+    files.push(("templates/old.json".to_owned(), b"{}".to_vec()));
+    let all = found(&files);
+    let [schema, template] = &all[..] else {
+        panic!("{all:#?}");
+    };
+    assert_eq!((&*schema.path, schema.is_error()), (old, false));
+    assert_eq!(
+        schema.message,
+        "no contract type has this schema: nothing uses it"
+    );
+    assert_eq!(template.path, "templates/old.json");
+    // One that can't be read is told as such.
+    let mut faulty = files.clone();
+    replace(&mut faulty, old, "{", "");
+    let codes = found(&faulty);
+    let codes = codes.iter().map(|one| (one.path.clone(), one.is_error()));
+    let told = [(old, true), ("templates/old.json", false)];
+    let told = told.map(|(path, is_error)| (path.to_owned(), is_error));
+    assert_eq!(codes.collect::<Vec<_>>(), told);
+    // With the definition, it may be a name that can't be read.
+    let mut broken = files.clone();
+    replace(&mut broken, DEFINITION, "\"name\"", ",\"name\"");
+    assert_eq!(found(&broken).len(), 1);
+    // A document has a schema, too; a contract that names schemas may name any.
+    let documents =
+        format!(r#""documents": {{"old": {{"title": "x", "schema": "{old}"}}}}, "facts""#);
+    let mut used = files.clone();
+    replace(&mut used, DEFINITION, "\"facts\"", &documents);
+    assert_eq!(found(&used), std::slice::from_ref(template));
+    let mut named = files.clone();
+    let data = r#"{"type": "error", "named_schemas": [{"data": "/details", "schema": "/code"}]"#;
+    replace(&mut named, DEFINITION, r#"{"type": "error""#, data);
+    assert_eq!(found(&named), std::slice::from_ref(template));
+    // A type that was renamed in the definition alone.
+    let mut renamed = self::files("press");
+    let (was, is) = (r#""type": "error""#, r#""type": "errors""#);
+    replace(&mut renamed, DEFINITION, was, is);
+    replace(&mut renamed, DEFINITION, r#"["error"]"#, r#"["errors"]"#);
+    let cures: Vec<Option<String>> = found(&renamed).into_iter().map(|one| one.fix).collect();
+    let cure = |file, key| format!("rename {file}, which no type has, or name it as `{key}`");
+    let cures_of = [
+        cure("schemas/error.schema.json", "schema"),
+        cure("templates/error.json", "template"),
+    ];
+    assert_eq!(cures, cures_of.map(Some));
+}
+
+#[test]
+fn faults_come_in_the_order_of_the_files() {
+    let mut files = files("press");
+    for [path, right, wrong] in [
+        [TEMPLATE, r#""details": "#, r#""detials": "#],
+        [SCHEMA, r#""const": "success""#, r#""enum": []"#],
+        [SCHEMA, "\"pattern\"", "\"patern\""],
+        [DEFINITION, r#"["/details"]"#, r#"["/detials"]"#],
+        [DEFINITION, r#""to": "printer""#, r#""to": "priner""#],
+        [DEFINITION, r#""version": "1.0.0""#, r#""version": "1 0""#],
+    ] {
+        replace(&mut files, path, right, wrong);
+    }
+    let all = found(&files);
+    let order: Vec<(bool, &str, Option<u32>)> = all
+        .iter()
+        .map(|one| {
+            let is_own = !one.path.starts_with('/');
+            let path = if is_own { &*one.path } else { "" };
+            (is_own, path, one.line)
+        })
+        .collect();
+    assert_eq!(order.len(), 6, "{all:#?}");
+    assert!(order.is_sorted(), "{order:#?}");
+}
+
 /// A person finds nothing to do with work that only goes aside.
 #[test]
 fn an_agent_without_a_way_to_the_end_is_found() {
@@ -700,7 +863,7 @@ fn each_fault_has_a_cure() {
     ] {
         let mut files = files("press");
         replace(&mut files, DEFINITION, right, wrong);
-        let all = check_protocol(&files);
+        let all = check_folder(&files);
         assert!(all.iter().any(Finding::is_error));
         assert!(all.iter().all(|finding| finding.fix.is_some()), "{all:#?}");
     }

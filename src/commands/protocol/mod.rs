@@ -15,9 +15,9 @@ use handoff::ledger::{
     Consent, DefaultChange, KeptSetting, ProtocolChange, ProtocolError, PutMode, RequiredFields,
     open_issues,
 };
-use handoff::model::{Assignment, NO_CLAIMS, SETTINGS, check_protocol, why_weaker};
+use handoff::model::{Assignment, NO_CLAIMS, SETTINGS, why_weaker};
 use handoff::protocol::{Definition, Policy, Protocol, SIGNERS, Signer, Signers, Style};
-use handoff::templates::{BUILT_IN, Folder, built_in};
+use handoff::templates::{BUILT_IN, Folder, built_in, check_folder};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -728,7 +728,7 @@ fn contract_types(definition: &Definition) -> Vec<Vec<String>> {
 fn check(context: &Context, output: &mut Output, name: &str) -> Result<(), Failure> {
     ensure_one_meaning(context, "check", name)?;
     let files = files(context, output, name)?;
-    let findings = check_protocol(&files);
+    let findings = check_folder(&files);
     let count = findings.iter().filter(|f| f.is_error()).count();
     if count == 0 {
         output.answer(&ProtocolCheckView {
@@ -737,7 +737,11 @@ fn check(context: &Context, output: &mut Output, name: &str) -> Result<(), Failu
             findings,
         })?;
         if cfg!(feature = "trial") && Path::new(name).is_dir() {
-            output.say(&format!("next: git handoff protocol test {}", word(name)));
+            let folder = protocols::again(name);
+            output.say(&format!(
+                "next: git handoff protocol test {}",
+                word(&folder)
+            ));
         }
         return Ok(());
     }
@@ -748,7 +752,7 @@ fn check(context: &Context, output: &mut Output, name: &str) -> Result<(), Failu
         output.raw(text.as_bytes())?;
         output.say(&format!(
             "next: correct it, then git handoff protocol check {}",
-            word(name)
+            word(&protocols::again(name))
         ));
         return Err(Failure::reported(exit::NO));
     }
@@ -793,7 +797,7 @@ fn copy(context: &Context, output: &mut Output, name: &str, folder: &Path) -> Re
     })?;
     output.say(&format!(
         "next: edit the files (change `name` to add it as another protocol), then git handoff protocol check {}",
-        word(&shown)
+        word(&protocols::as_folder(&shown))
     ));
     Ok(())
 }
@@ -834,11 +838,17 @@ fn put(
         "update"
     };
     ensure_one_meaning(context, verb, name)?;
-    let folder = protocols::folder(name)?;
-    let files = folder.clone().into_files();
+    let files = protocols::sound(name)?;
     let repository = context.repository()?;
     let (mut ledger, mut session) = context.writer(&repository, output)?;
     session.agent = context.agent(&repository)?;
+    if let (None, Err(error)) = (ledger.tip_id()?, ledger.tip()) {
+        let hint = hint!(
+            "start one with it: `git handoff init --protocol {}`",
+            protocols::again(name)
+        );
+        return Err(Failure::from(error).hint(hint));
+    }
     let changed = ledger.put_protocol(&session, &files, change, consent);
     let changed = changed.map_err(|error| protocols::given(name, error))?;
     output.follow(&ledger);
@@ -906,10 +916,7 @@ fn set(
     let (mut ledger, mut session) = context.writer(&repository, output)?;
     session.agent = context.agent(&repository)?;
     let changed = ledger.set_in_protocol(&session, name, &assignment, weaker);
-    let cure = hint!(
-        "`git handoff protocol set {}` lists what can be set",
-        word(name)
-    );
+    let cure = hint!("`git handoff protocol set {}` lists what can be set", name);
     let changed = changed.map_err(|error| protocols::refused(error, cure))?;
     output.follow(&ledger);
     output.answer(&ChangeView(&changed))?;

@@ -8,9 +8,9 @@ use clap::Args;
 use handoff::base::finding::Finding;
 use handoff::base::ids::{AgentName, IdError};
 use handoff::base::text::{counted, one_line, word};
-use handoff::model::{NO_CLAIMS, check_protocol};
+use handoff::model::NO_CLAIMS;
 use handoff::protocol::{AgentKind, Protocol};
-use handoff::templates::{ADDED, BUILT_IN, Folder, file_part, relay, renamed};
+use handoff::templates::{ADDED, BUILT_IN, Folder, check_folder, file_part, relay, renamed};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -67,11 +67,11 @@ impl New {
             }
         };
         let files = made.clone().into_files();
-        let findings = check_protocol(&files);
+        let findings = check_folder(&files);
         if findings.iter().any(Finding::is_error) {
             let text = format!("{name} would not be sound");
             return Err(Failure::new(ErrorCode::ProtocolFaults, text)
-                .hint("nothing was written; use other names, or `git handoff protocol copy` and an editor")
+                .hint("nothing was written; use other names")
                 .findings(findings));
         }
         let protocol = protocols::load(name.as_str(), &made)?;
@@ -91,21 +91,28 @@ impl New {
                 "{NO_CLAIMS}: see `git handoff explain protocol.claims`"
             ));
         }
-        let folder = word(&shown);
+        let folder = protocols::as_folder(&shown);
+        let folder = word(&folder);
         output.say("next, as it is and after each edit:");
         output.say(&format!("  git handoff protocol check {folder}"));
-        output.say(&format!("  git handoff protocol test {folder}"));
+        if cfg!(feature = "trial") {
+            output.say(&format!("  git handoff protocol test {folder}"));
+        }
         output.say("then, to use it:");
-        output.say(&format!(
-            "  git handoff protocol add {folder}    (without a ledger: git handoff init --protocol {folder})"
-        ));
+        let use_it = if has_ledger(context)? {
+            "protocol add"
+        } else {
+            "init --protocol"
+        };
+        output.say(&format!("  git handoff {use_it} {folder}"));
         Ok(())
     }
 
     fn checked_name(&self) -> Result<AgentName, Failure> {
         let name: AgentName = self.name.parse().map_err(|error: IdError| {
-            Failure::usage(error.of("protocol name").to_string())
-                .hint("use a name such as in `git handoff protocol new our-way`")
+            Failure::usage(error.of("protocol name").to_string()).hint(
+                "use a name such as in `git handoff protocol new our-way --agents writer,editor`",
+            )
         })?;
         if BUILT_IN.contains(&name.as_str()) {
             let text = format!("{name} is a built-in protocol");
@@ -132,7 +139,7 @@ impl New {
                     format!("--agents: {other} and {agent} would share their files")
                 };
                 return Err(Failure::usage(text).hint(hint!(
-                    "use another name for one of them: `git handoff protocol new {} --agents …`",
+                    "use another name for one of them, as in `git handoff protocol new {} --agents writer,editor`",
                     self.name
                 )));
             }
@@ -140,6 +147,14 @@ impl New {
         }
         Ok(agents)
     }
+}
+
+/// Whether there is a ledger here.
+fn has_ledger(context: &Context) -> Result<bool, Failure> {
+    let Ok(repository) = context.repository() else {
+        return Ok(false);
+    };
+    Ok(context.ledger(&repository)?.tip_id()?.is_some())
 }
 
 /// Refuses agents that make no relay: fewer than two, or one that every relay has anyway.
@@ -175,7 +190,7 @@ fn copied(
         Failure::usage(format!("--agents: {text}")).hint(hint!(
             "leave --agents out to keep the names: `git handoff protocol new {} --from {}`",
             name,
-            from
+            protocols::again(from)
         ))
     })?;
     renamed(&files, name, &renames).map_err(|error| {
@@ -185,7 +200,7 @@ fn copied(
         );
         Failure::new(ErrorCode::ProtocolRefused, text).hint(hint!(
             "`git handoff protocol check {}` lists every fault",
-            from
+            protocols::again(from)
         ))
     })
 }

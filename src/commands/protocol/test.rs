@@ -3,12 +3,13 @@
 use clap::Args;
 use handoff::base::finding::Finding;
 use handoff::base::text::one_line;
-use handoff::model::check_protocol;
+use handoff::templates::check_folder;
 use handoff_graph::Graph;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{ensure_one_meaning, files};
+use crate::args::protocols;
 use crate::commands::graph::drawn;
 use crate::context::Context;
 use crate::exit;
@@ -43,7 +44,7 @@ impl Test {
     pub(super) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         ensure_one_meaning(context, "test", &self.name)?;
         let files = files(context, output, &self.name)?;
-        let findings = check_protocol(&files);
+        let findings = check_folder(&files);
         if findings.iter().any(Finding::is_error) {
             let text = format!(
                 "{} is not sound, so that it was not played",
@@ -52,7 +53,7 @@ impl Test {
             return Err(Failure::new(ErrorCode::ProtocolFaults, text)
                 .hint(hint!(
                     "fix what `git handoff protocol check {}` finds",
-                    self.name
+                    protocols::again(&self.name)
                 ))
                 .findings(findings));
         }

@@ -586,7 +586,7 @@ codes! {
 
         /// - cause: an agent, a priority or a contract type is defined twice
         /// - example: two agents with the id `reviewer-agent`
-        /// - cure: remove one
+        /// - cure: rename or remove one
         ProtocolDuplicate = "protocol.duplicate";
 
         /// - cause: an agent is not defined

@@ -1,11 +1,13 @@
 //! Protocols named on the command line: a built-in one, or a folder.
 
-use std::path::Path;
+use std::borrow::Cow;
+use std::path::{Component, Path};
 
-use handoff::base::text::{quoted, word};
+use handoff::base::finding::Finding;
+use handoff::base::text::quoted;
 use handoff::ledger::{LedgerError, ProtocolError};
 use handoff::protocol::Protocol;
-use handoff::templates::{BUILT_IN, Folder, built_in};
+use handoff::templates::{BUILT_IN, Folder, built_in, check_folder};
 
 use crate::failure::{ErrorCode, Failure, Hint, hint};
 
@@ -33,6 +35,38 @@ pub fn folder(name: &str) -> Result<Folder, Failure> {
     Err(Failure::new(ErrorCode::NoProtocol, text).hint(hint))
 }
 
+/// A folder's name for a command: one without `./` could be a protocol's.
+pub fn as_folder(name: &str) -> Cow<'_, str> {
+    match Path::new(name).components().next() {
+        Some(Component::Normal(_)) => format!("./{name}").into(),
+        _ => name.into(),
+    }
+}
+
+/// The name of the same protocol for another command, in which a folder is told from a protocol.
+pub fn again(name: &str) -> Cow<'_, str> {
+    let is_folder = built_in(name).is_none() && Path::new(name).is_dir();
+    if is_folder {
+        as_folder(name)
+    } else {
+        name.into()
+    }
+}
+
+/// The files of the protocol of that name or path, which have no fault.
+///
+/// # Errors
+/// A [`Failure`] with every fault, as `protocol check` finds them.
+pub fn sound(name: &str) -> Result<Vec<(String, Vec<u8>)>, Failure> {
+    let files = folder(name)?.into_files();
+    let findings = check_folder(&files);
+    if findings.iter().any(Finding::is_error) {
+        let refused = ProtocolError::Refused(findings);
+        return Err(given(name, refused.into()));
+    }
+    Ok(files)
+}
+
 /// Loads the definition in a protocol's folder.
 ///
 /// # Errors
@@ -51,7 +85,7 @@ pub fn parse(name: &str, definition: &[u8]) -> Result<Protocol, Failure> {
         Failure::new(ErrorCode::ProtocolRefused, text)
             .hint(hint!(
                 "`git handoff protocol check {}` lists every fault",
-                word(name)
+                again(name)
             ))
             .findings(findings)
     })
@@ -61,7 +95,7 @@ pub fn parse(name: &str, definition: &[u8]) -> Result<Protocol, Failure> {
 pub fn given(name: &str, error: LedgerError) -> Failure {
     let cure = hint!(
         "fix it until `git handoff protocol check {}` finds nothing",
-        word(name)
+        again(name)
     );
     refused(error, cure)
 }
