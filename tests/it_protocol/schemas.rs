@@ -147,8 +147,9 @@ fn a_template_is_complete_but_for_the_marks() {
                 ("from".to_owned(), json!(from)),
                 ("to".to_owned(), json!(to)),
             ]);
-            let value = fill(&template, &known);
-            let schema = Schema::compile(&rules.schema(&contract.name)).unwrap();
+            let schema = rules.schema(&contract.name);
+            let value = fill(&template, &known, &schema);
+            let schema = Schema::compile(&schema).unwrap();
             for format in rules.formats(contract) {
                 let text = match &*format {
                     "xml" => write_xml(&value, schema.shape(), &contract.root),

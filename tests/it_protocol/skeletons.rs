@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use test_support::TestEnvironment;
 use test_support::contracts::opening;
+use test_support::team::Folder;
 
 /// The routes in the order of a workflow without detours, with the type.
 const ROUTES: [(&str, &str); 9] = [
@@ -464,4 +465,62 @@ fn the_workspace_is_the_worktree_of_the_branch() {
             "{left} {kind}"
         );
     }
+}
+
+/// What is known is filled in where the schema in force takes it; a value that it refuses is asked of
+/// the sender, who never wrote it.
+#[test]
+fn what_the_schema_refuses_is_left_to_the_sender() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["protocol", "new", "press", "--agents", "writer,editor"])
+        .success();
+    let folder = Folder::new(&env, "repo/press");
+    folder.edit("schemas/writer-to-editor.schema.json", |schema| {
+        schema["$defs"] = json!({"topic": {"type": "string", "pattern": "^topic/"}});
+        let properties = &mut schema["properties"];
+        properties["branch"] = json!({"description": "The topic", "$ref": "#/$defs/topic"});
+        properties["number"] = json!({"description": "The number", "type": "string"});
+        properties["files"] = json!({"type": "array", "maxItems": 0, "items": {"type": "string"}});
+        schema["required"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!("branch"));
+    });
+    folder.edit("templates/writer-to-editor.json", |template| {
+        template["branch"] = json!("{{branch: the topic}}");
+        template["number"] = json!("{{issue: its number}}");
+        template["files"] = json!(["{{files_changed: all}}"]);
+    });
+    env.handoff(&["init", "--protocol", "./press"]).success();
+    env.git(&env.repo(), &["checkout", "-q", "-b", "moon"]);
+    fs::write(env.repo().join("moon.md"), "The moon pulls.").unwrap();
+    env.git(&env.repo(), &["add", "moon.md"]);
+    env.git(&env.repo(), &["commit", "-q", "-m", "moon"]);
+    let new = ["new", "--issue", "7", "--from", "writer", "--to", "editor"];
+    let made: Value = serde_json::from_str(&env.handoff(&new).success().stdout).unwrap();
+    assert_eq!(made["branch"], "{{fill: the topic}}");
+    assert_eq!((&made["number"], &made["files"]), (&json!("7"), &json!([])));
+    let send = [
+        "send",
+        "--issue",
+        "7",
+        "--to",
+        "editor",
+        "--as",
+        "writer",
+        "--set",
+        "summary=x",
+    ];
+    let refused = env.handoff(&send).exits(3);
+    let refused = refused.says("--set branch").says("the topic");
+    assert!(!refused.shown.contains("moon"), "{}", refused.shown);
+    env.git(&env.repo(), &["branch", "topic/moon"]);
+    env.handoff(&[&send[..], &["--set", "branch=topic/moon"]].concat())
+        .success();
+    // A branch that it takes is filled in.
+    env.git(&env.repo(), &["checkout", "-q", "-b", "topic/tides"]);
+    let of_8 = [&["send", "--issue", "8"], &send[3..]].concat();
+    env.handoff(&of_8).success();
+    env.handoff(&["show", "8.1"]).success().says("topic/tides");
+    env.assert_sound();
 }

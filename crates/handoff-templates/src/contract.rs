@@ -9,7 +9,7 @@ use handoff_protocol::{ContractType, Protocol};
 use serde_json::Value;
 
 use super::known::set_at;
-use super::skeleton::{Known, fill};
+use super::skeleton::{Known, Part, fill};
 
 /// The formats that a skeleton can have.
 const FORMATS: [&str; 3] = ["xml", "json", "md"];
@@ -38,12 +38,10 @@ pub fn skeleton(
         path: kind.template.clone(),
         source,
     })?;
-    let mut value = fill(&template, known);
     let schema = rules.bytes(&kind.schema)?;
-    add_required(
-        &mut value,
-        &serde_json::from_slice(&schema).unwrap_or_default(),
-    );
+    let schema = serde_json::from_slice(&schema).unwrap_or_default();
+    let mut value = fill(&template, known, &schema);
+    add_required(&mut value, &schema);
     // A review names the commit that its sender was shown, even if its template has no placeholder
     // for it.
     let reviewed = kind
@@ -52,8 +50,9 @@ pub fn skeleton(
         .and_then(|fields| fields.commit.as_deref());
     if let Some((at, commit)) = reviewed.zip(known.reviewed.as_deref())
         && value.pointer(at).is_none()
+        && let Some(commit) = Part::at(&schema, at).taken(&commit.into())
     {
-        set_at(&mut value, Some(at), commit.into());
+        set_at(&mut value, Some(at), commit);
     }
     Ok(value)
 }

@@ -3,9 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use handoff_base::ids::IssueKey;
-use handoff_contract::{BY_SEND, FILL};
+use handoff_base::pointer::parts;
+use handoff_contract::{BY_SEND, FILL, decides};
 use handoff_model::Filled;
 use serde_json::Value;
+
+use super::contract::left_to_fill;
 
 /// The known values for templates.
 #[derive(Clone, Debug, Default)]
@@ -93,31 +96,31 @@ impl Extend<(String, Value)> for Known {
     }
 }
 
-/// Fills a template.
+/// Fills a template of contracts that have to fit a schema.
 ///
-/// `"{{name: description}}"` is replaced by the known value, of any type; without one, the sender's
-/// placeholder with the description stays. A list whose first element is such a placeholder is
-/// replaced by the known list; without one, its other elements stay. A field that is left to the
-/// sender takes the answer to the question of its name, but not within list elements, where names
-/// may repeat. Names left to `send` get a placeholder for it.
-pub fn fill(template: &Value, known: &Known) -> Value {
+/// `"{{name: description}}"` is replaced by the known value, of any type; without one that the schema
+/// takes, the sender's placeholder with the description stays. A list whose first element is such a
+/// placeholder is replaced by the known list; without one, its other elements stay. A field that is
+/// left to the sender takes the answer to the question of its name, but not within list elements,
+/// where names may repeat. Names left to `send` get a placeholder for it.
+pub fn fill(template: &Value, known: &Known, schema: &Value) -> Value {
+    fill_part(template, known, &Part::whole(schema), true)
+}
+
+/// Fills a part of a template; its fields take answers if they are `outside` list elements.
+fn fill_part(template: &Value, known: &Known, part: &Part<'_>, outside: bool) -> Value {
     match template {
         Value::Object(fields) => {
             let filled = fields.iter().map(|(name, field)| {
+                let part = part.member(name);
                 let answer = known.answered.get(name);
-                let answer = answer.filter(|answer| is_open(field, answer));
-                let value = answer.map_or_else(|| fill(field, known), Value::clone);
+                let answer = answer.filter(|answer| outside && is_open(field, answer));
+                let value = answer.and_then(|answer| part.taken(answer));
+                let value = value.unwrap_or_else(|| fill_part(field, known, &part, outside));
                 (name.clone(), value)
             });
             Value::Object(filled.collect())
         }
-        other => fill_element(other, known),
-    }
-}
-
-/// Fills a list element or a plain value; answers are not used here.
-fn fill_element(template: &Value, known: &Known) -> Value {
-    match template {
         Value::String(text) => {
             let Some((name, description)) = slot(text) else {
                 return template.clone();
@@ -125,8 +128,8 @@ fn fill_element(template: &Value, known: &Known) -> Value {
             if known.by_send.contains(name) {
                 return by_send(description);
             }
-            let mark = || format!("{FILL}: {description}}}}}").into();
-            known.get(name).cloned().unwrap_or_else(mark)
+            let value = known.get(name).and_then(|value| part.taken(value));
+            value.unwrap_or_else(|| format!("{FILL}: {description}}}}}").into())
         }
         Value::Array(items) => {
             let list = items.first().and_then(Value::as_str).and_then(slot);
@@ -134,21 +137,106 @@ fn fill_element(template: &Value, known: &Known) -> Value {
                 Some((name, description)) if known.by_send.contains(name) => {
                     return by_send(description);
                 }
-                Some((name, _)) => match known.get(name) {
-                    Some(value) => return value.clone(),
+                Some((name, _)) => match known.get(name).and_then(|value| part.taken(value)) {
+                    Some(value) => return value,
                     None => &items[1..],
                 },
                 None => items,
             };
-            own.iter().map(|item| fill_element(item, known)).collect()
-        }
-        Value::Object(fields) => {
-            let filled = fields
-                .iter()
-                .map(|(name, field)| (name.clone(), fill_element(field, known)));
-            Value::Object(filled.collect())
+            let entry = part.entry();
+            let entries = own.iter();
+            entries
+                .map(|item| fill_part(item, known, &entry, false))
+                .collect()
         }
         other => other.clone(),
+    }
+}
+
+/// The most subschemas that are looked at for one value.
+const MOST_PARTS: usize = 64;
+
+/// A place of a contract, with the subschemas that hold there in every case.
+pub(super) struct Part<'s> {
+    root: &'s Value,
+    schemas: Vec<&'s Value>,
+    /// Whether no contract has this place.
+    is_closed: bool,
+}
+
+impl<'s> Part<'s> {
+    fn whole(root: &'s Value) -> Self {
+        Self::of(root, vec![root], false)
+    }
+
+    /// The place at a pointer through objects.
+    pub(super) fn at(root: &'s Value, pointer: &str) -> Self {
+        parts(pointer).fold(Self::whole(root), |part, name| part.member(&name))
+    }
+
+    /// Adds the schemas that these refer to, and those in `allOf`.
+    fn of(root: &'s Value, mut left: Vec<&'s Value>, is_closed: bool) -> Self {
+        let mut schemas: Vec<&Value> = Vec::new();
+        while let Some(schema) = left.pop().filter(|_| schemas.len() < MOST_PARTS) {
+            if schema.is_object() && !schemas.iter().any(|known| std::ptr::eq(*known, schema)) {
+                schemas.push(schema);
+                let reference = schema["$ref"].as_str().and_then(|at| at.strip_prefix('#'));
+                left.extend(reference.and_then(|at| root.pointer(at)));
+                left.extend(schema["allOf"].as_array().into_iter().flatten());
+            }
+        }
+        Self {
+            root,
+            schemas,
+            is_closed,
+        }
+    }
+
+    fn member(&self, name: &str) -> Self {
+        let closed = |schema: &&Value| {
+            schema["additionalProperties"] == false
+                && schema["patternProperties"].is_null()
+                && schema["properties"].get(name).is_none()
+        };
+        let is_closed = self.is_closed || self.schemas.iter().any(closed);
+        let own = self.schemas.iter().copied();
+        let own = own.filter_map(|schema| schema["properties"].get(name));
+        Self::of(self.root, own.collect(), is_closed)
+    }
+
+    fn entry(&self) -> Self {
+        let items = self
+            .schemas
+            .iter()
+            .filter(|schema| schema["prefixItems"].is_null());
+        let items = items.filter_map(|schema| schema.get("items"));
+        Self::of(self.root, items.collect(), self.is_closed)
+    }
+
+    /// A value, or the same as text or as what a text says, if the schemas take it. One with
+    /// placeholders is not known yet.
+    pub(super) fn taken(&self, value: &Value) -> Option<Value> {
+        let takes = |value: &Value| {
+            let mut schemas = self.schemas.iter();
+            !self.is_closed && schemas.all(|schema| self.accepts(schema, value))
+        };
+        let otherwise = match value {
+            Value::String(text) => serde_json::from_str(text).ok(),
+            Value::Number(_) | Value::Bool(_) => Some(value.to_string().into()),
+            _ => None,
+        };
+        let is_taken = takes(value) || !left_to_fill(value).is_empty();
+        let value = is_taken.then(|| value.clone());
+        value.or_else(|| otherwise.filter(|value| takes(value)))
+    }
+
+    /// Whether a value is valid by a subschema; if that can't be decided, it is.
+    fn accepts(&self, schema: &Value, value: &Value) -> bool {
+        let mut alone = schema.clone();
+        if let Some(definitions) = self.root.get("$defs") {
+            alone["$defs"] = definitions.clone();
+        }
+        decides(&alone, value).unwrap_or(true)
     }
 }
 
@@ -178,7 +266,7 @@ fn slot(text: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::{Known, fill};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[test]
     fn known_values_keep_their_type_and_the_rest_is_marked() {
@@ -190,7 +278,26 @@ mod tests {
             "c": ["{{commits: all}}", 1], "d": ["{{others: all}}", "{{fill: one}}"]});
         let filled = json!({"n": 7, "p": "{{fill: its address}}", "s": ["{{fill: why}}", "x"],
             "c": [], "d": ["{{fill: one}}"]});
-        assert_eq!(fill(&template, &known), filled);
+        assert_eq!(fill(&template, &known, &Value::Null), filled);
+    }
+
+    #[test]
+    fn what_the_schema_refuses_is_left_to_the_sender() {
+        let known = Known::from([
+            ("branch".to_owned(), json!("issue-7")),
+            ("issue".to_owned(), json!(7)),
+            ("commits".to_owned(), json!(["a"])),
+        ]);
+        let template = json!({"branch": "{{branch: its branch}}", "topic": "{{branch: its branch}}",
+            "gone": "{{branch: its branch}}", "n": "{{issue: its number}}", "text": "{{issue: its number}}",
+            "list": ["{{commits: all}}", "{{fill: one}}"], "ids": ["{{commits: all}}"]});
+        let schema = json!({"additionalProperties": false, "allOf": [{"properties": {"text": {"type": "string"}}}],
+            "properties": {"branch": {"$ref": "#/$defs/topic"}, "topic": {"type": "string"}, "n": {"type": "integer"}, "text": {},
+                "list": {"items": {"maxLength": 0}}, "ids": {"items": {"type": "string"}}},
+            "$defs": {"topic": {"pattern": "^topic/"}}});
+        let filled = json!({"branch": "{{fill: its branch}}", "topic": "issue-7", "gone": "{{fill: its branch}}",
+            "n": 7, "text": "7", "list": ["{{fill: one}}"], "ids": ["a"]});
+        assert_eq!(fill(&template, &known, &schema), filled);
     }
 
     #[test]
@@ -202,7 +309,7 @@ mod tests {
             "commits": ["{{commits: all}}", { "sha": "{{fill: id}}" }]});
         let filled =
             json!({"i": 7, "n": "{{fill by send: how many}}", "commits": "{{fill by send: all}}"});
-        assert_eq!(fill(&template, &known), filled);
+        assert_eq!(fill(&template, &known, &Value::Null), filled);
     }
 
     #[test]
@@ -221,6 +328,6 @@ mod tests {
             "found": [{"where": "{{fill: path}}"}], "kind": "{{kind: its kind}}", "hosts": "as it is"});
         let filled = json!({"port": 8080, "in": {"hosts": ["a", "b"]},
             "found": [{"where": "{{fill: path}}"}], "kind": "{{fill: its kind}}", "hosts": "as it is"});
-        assert_eq!(fill(&template, &known), filled);
+        assert_eq!(fill(&template, &known, &Value::Null), filled);
     }
 }
