@@ -463,6 +463,53 @@ fn a_new_required_field_of_a_closed_schema_is_stricter() {
     env.assert_sound();
 }
 
+/// The fields whose schema is another one are named, whichever keywords made it so.
+#[test]
+fn an_update_names_the_fields_that_are_checked_less_or_more() {
+    let env = TestEnvironment::with_repository();
+    env.handoff(&["protocol", "new", "press", "--agents", "writer,editor"])
+        .success();
+    let folder = Folder::new(&env, "repo/press");
+    let schema = "schemas/writer-to-editor.schema.json";
+    folder.edit(schema, |schema| {
+        schema["$defs"] = json!({"page": {"type": "integer", "minimum": 1}});
+        let part = json!({"type": "object", "properties": {"from": {"$ref": "#/$defs/page"}}});
+        schema["properties"]["parts"] = json!({"type": "array", "items": part});
+        schema["properties"]["place"] = json!({"pattern": "^[a-z]+$"});
+    });
+    env.handoff(&["init", "--protocol", "./press"]).success();
+    folder.define(|definition| definition["version"] = json!("1.1.0"));
+    folder.edit(schema, |schema| {
+        schema["$defs"]["page"]["minimum"] = json!(0);
+        schema["properties"]["details"]["minLength"] = json!(2);
+        schema["properties"]["summary"]["description"] = json!("What was done");
+        schema["properties"]["place"]["pattern"] = json!("^[0-9]+$");
+        schema["properties"]["note"] = json!({"type": "string"});
+        schema["properties"]["pages"] = json!({"type": "integer"});
+        let required = schema["required"].as_array_mut().unwrap();
+        required.push(json!("pages"));
+    });
+    folder.edit("templates/writer-to-editor.json", |template| {
+        template["pages"] = json!("{{fill: a number}}");
+    });
+    let update = ["protocol", "update", "./press", "--json"];
+    let updated = env.handoff(&update).success().json()["data"].clone();
+    let fields = json!([{"contract": "writer-to-editor", "less": ["/note", "/parts/*/from", "/place"],
+        "more": ["/details", "/place"]}]);
+    assert_eq!(updated["fields"], fields, "{updated:#}");
+    folder.define(|definition| definition["version"] = json!("1.2.0"));
+    folder.edit(schema, |schema| {
+        schema["properties"]["note"] = json!({"type": "string", "maxLength": 9});
+    });
+    env.handoff(&["protocol", "update", "./press"])
+        .success()
+        .says("\n  writer-to-editor checks more: /note\n");
+    // What says the same changes nothing.
+    folder.define(|definition| definition["version"] = json!("1.3.0"));
+    let same = env.handoff(&update).success().json();
+    assert_eq!(same["data"]["fields"], Value::Null, "{same:#}");
+}
+
 /// Screens of an author's own protocol: no XML where there is none, no number twice, every value that
 /// is left, one fault for one wrong place.
 #[test]

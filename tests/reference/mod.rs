@@ -91,14 +91,14 @@ fn schemas() -> (BTreeMap<String, Value>, Map<String, Value>) {
         "next" => commands::next::NextView, ReplayedView;
         "notify" => handoff_notify::Notice;
         "prime" => handoff_agents::prime::Prime;
-        "protocol add", "protocol update" => handoff::ledger::ProtocolChange, ReplayedView;
+        "protocol add", "protocol update" => commands::protocol::ChangeView, ReplayedView;
         "protocol check" => commands::protocol::ProtocolCheckView;
         "protocol copy" => commands::protocol::ProtocolCopyView;
         "protocol new" => commands::protocol::new::ProtocolNewView;
         "protocol test" => commands::protocol::test::ProtocolTestView;
         "protocol list" => commands::protocol::ProtocolsView;
         "protocol use" => handoff::ledger::DefaultChange, ReplayedView;
-        "protocol set" => handoff::ledger::ProtocolChange, commands::protocol::SettingsView, ReplayedView;
+        "protocol set" => commands::protocol::ChangeView, commands::protocol::SettingsView, ReplayedView;
         "protocol show" => commands::protocol::ProtocolView, commands::protocol::ContractTypeView;
         "reap" => commands::reap::ReapView, ReplayedView;
         "refused drop" => commands::refused::EndedView;

@@ -1,3 +1,4 @@
+mod changed_fields;
 pub(crate) mod new;
 mod rules;
 #[cfg(feature = "trial")]
@@ -12,8 +13,8 @@ use handoff::base::finding::Finding;
 use handoff::base::ids::AgentName;
 use handoff::base::text::{counted, counted_as, one_line, plain, quoted, word};
 use handoff::ledger::{
-    Consent, DefaultChange, KeptSetting, ProtocolChange, ProtocolError, PutMode, RequiredFields,
-    open_issues,
+    Consent, DefaultChange, KeptSetting, Ledger, ProtocolChange, ProtocolError, PutMode,
+    RequiredFields, open_issues,
 };
 use handoff::model::{Assignment, NO_CLAIMS, SETTINGS, why_weaker};
 use handoff::protocol::{Definition, Policy, Protocol, SIGNERS, Signer, Signers, Style};
@@ -32,6 +33,7 @@ use crate::output::page::{Page, PageArgs};
 use crate::output::{Answer, Output, render};
 use crate::render::{in_force, policy_line};
 use crate::view::{Look, columns};
+use changed_fields::{ChangedFields, changed_fields};
 use new::{New, write_folder};
 #[cfg(feature = "trial")]
 use test::Test;
@@ -849,10 +851,19 @@ fn put(
         );
         return Err(Failure::from(error).hint(hint));
     }
+    let before = in_force_files(&ledger, &files)?;
     let changed = ledger.put_protocol(&session, &files, change, consent);
     let changed = changed.map_err(|error| protocols::given(name, error))?;
     output.follow(&ledger);
-    output.answer(&ChangeView(&changed))?;
+    let fields = match changed.commit {
+        Some(_) => changed_fields(&files, &before),
+        None => Vec::new(),
+    };
+    let view = ChangeView {
+        change: &changed,
+        fields,
+    };
+    output.answer(&view)?;
     if changed.commit.is_some() && changed.before.is_none() {
         let rules = ledger.tip()?.rules(changed.name.as_str())?;
         let protocol = format!(" --protocol {}", word(&changed.name));
@@ -861,6 +872,19 @@ fn put(
         }
     }
     Ok(())
+}
+
+/// The files of the version in force of a protocol; none if it is new.
+fn in_force_files(ledger: &Ledger<'_>, files: &Files) -> Result<Files, Failure> {
+    let definition = files.iter().find(|(path, _)| path == "protocol.json");
+    let protocol = definition.and_then(|(_, bytes)| Protocol::load(bytes).ok());
+    let tip = ledger.tip()?;
+    match protocol {
+        Some(protocol) if tip.rules_id(protocol.name())?.is_some() => {
+            Ok(tip.rules(protocol.name())?.files()?)
+        }
+        _ => Ok(Files::new()),
+    }
 }
 
 fn use_by_default(
@@ -919,7 +943,10 @@ fn set(
     let cure = hint!("`git handoff protocol set {}` lists what can be set", name);
     let changed = changed.map_err(|error| protocols::refused(error, cure))?;
     output.follow(&ledger);
-    output.answer(&ChangeView(&changed))?;
+    output.answer(&ChangeView {
+        change: &changed,
+        fields: Vec::new(),
+    })?;
     let is_checked = key.split('.').next() == Some("evidence") && value != "off";
     let rules = ledger.tip()?.rules(name)?;
     if is_checked && rules.protocol().definition().claims_nothing() {
@@ -997,8 +1024,14 @@ impl Answer for SettingsView<'_> {
 
 /// A change of a protocol.
 #[derive(Serialize, JsonSchema)]
-#[serde(transparent)]
-struct ChangeView<'a>(&'a ProtocolChange);
+#[schemars(rename = "ProtocolChange")]
+pub(crate) struct ChangeView<'a> {
+    #[serde(flatten)]
+    change: &'a ProtocolChange,
+    /// fields that are checked less or more
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fields: Vec<ChangedFields>,
+}
 
 impl Answer for ChangeView<'_> {
     fn text(&self, _: &Look) -> String {
@@ -1014,7 +1047,7 @@ impl Answer for ChangeView<'_> {
             checks_more,
             limited,
             open_issues,
-        } = self.0;
+        } = self.change;
         let mut text = match (commit, before) {
             (None, _) => {
                 format!("protocol {name} {version} is already in force; nothing changed\n")
@@ -1059,6 +1092,9 @@ impl Answer for ChangeView<'_> {
         }
         for RequiredFields { contract, fields } in requires {
             text += &format!("  {contract} now requires {}\n", fields.join(", "));
+        }
+        for fields in &self.fields {
+            text += &format!("  {}\n", fields.line());
         }
         for one in limited {
             let what = if one.stranded {
