@@ -11,8 +11,9 @@ use crate::output::Output;
 /// Print the help of a command, a task, a code or a built-in protocol, or a page
 ///
 /// Without TOPIC, prints what `git handoff -h` does. A task is a word of the headings of `--all`, such
-/// as `share`. A page is a file of `docs/`, such as `gate.md`; `keys` are those of a protocol, and `findings`
-/// is how reviews name what is to do.
+/// as `share`. A page is a file of `docs/`, such as `gate.md`; `own-protocol` is how to write a protocol, and
+/// `keys` and `protocol.json` are its keys, or name one, such as `limits`; `findings` is how reviews name what is
+/// to do.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff help --all
@@ -20,7 +21,8 @@ use crate::output::Output;
   git handoff help share
   git handoff help lease_lost
   git handoff help gate.md       (a page of docs/)
-  git handoff help keys          (of protocol.json)")]
+  git handoff help own-protocol  (its first steps; own-protocol.md has all)
+  git handoff help routes        (a key of protocol.json; keys has all)")]
 pub(crate) struct Arguments {
     /// A command, task, page, built-in protocol, or a code that was printed
     #[arg(value_name = "TOPIC", conflicts_with = "all")]
@@ -46,9 +48,18 @@ const PAGES: &[(&str, &str)] = pages! {
     "signatures" "tutorial" "work"
 };
 
+/// The page of the keys of protocol.json.
+const KEYS: &str = "protocol-keys";
+
 /// Topics that are a page, or sections of pages under these headings.
-const TOPICS: [(&str, &str, &str); 3] = [
-    ("keys", "protocol-keys", ""),
+const TOPICS: [(&str, &str, &str); 5] = [
+    ("keys", KEYS, ""),
+    ("own-protocol", "own-protocol", "# A protocol of your own"),
+    (
+        "own-protocol",
+        "own-protocol",
+        "## The first fifteen minutes",
+    ),
     ("findings", "built-in", "## review"),
     ("findings", "own-protocol", "## Findings of reviews"),
 ];
@@ -71,12 +82,43 @@ fn section(name: &str, heading: &str) -> Option<String> {
     let (_, text) = PAGES.iter().find(|(page, _)| *page == name)?;
     // A generated page begins with a comment.
     let text = &text[text.find("# ")?..];
-    let from = text
-        .find(&format!("\n{heading}\n"))
-        .filter(|_| !heading.is_empty());
-    let section = &text[from.map_or(0, |at| at + 1)..];
+    let below = || Some(text.find(&format!("\n{heading}\n"))? + 1);
+    let from = text.starts_with(heading).then_some(0).or_else(below);
+    let from = from.filter(|_| !heading.is_empty());
+    let section = &text[from.unwrap_or(0)..];
     let to = section.find("\n## ").filter(|_| from.is_some());
     Some(section[..to.map_or(section.len(), |at| at + 1)].to_owned())
+}
+
+/// The keys of protocol.json, or one of them with the members of its type.
+fn keys(topic: &str) -> Option<String> {
+    let all = section(KEYS, "## The protocol")?;
+    let (rows, types) = all.split_once("\n\n`")?;
+    if topic == "protocol.json" {
+        return Some(format!("{rows}\n"));
+    }
+    let is_own = |row: &&str| {
+        let name = row.strip_prefix("|`").and_then(|rest| rest.split_once('`'));
+        name.is_some_and(|(name, _)| name == topic)
+    };
+    let row = rows.lines().find(is_own)?;
+    let kind = row.split('|').nth(2)?;
+    let members = if let Some((_, anchor)) = kind.split_once("(#") {
+        let heading = anchor.split(')').next()?.replace('-', " ");
+        let (_, page) = PAGES.iter().find(|(page, _)| *page == KEYS)?;
+        let is_own = |line: &&str| {
+            let title = line.strip_prefix("## ");
+            title.is_some_and(|title| title.eq_ignore_ascii_case(&heading))
+        };
+        section(KEYS, page.lines().find(is_own)?)
+    } else {
+        let mut types = types.split("\n\n`");
+        let name = kind.split('`').nth(1);
+        let own = types.find(|own| own.split('`').next() == name);
+        own.map(|own| format!("`{}\n", own.trim_end()))
+    };
+    let members = members.map(|members| format!("\n{members}"));
+    Some(format!("{row}\n{}", members.unwrap_or_default()))
 }
 
 impl Arguments {
@@ -114,7 +156,7 @@ impl Arguments {
             return output.raw(listed.as_bytes());
         }
         // What a code begins with too, is a topic first; `explain` has the codes.
-        if let Some(page) = page(&topic) {
+        if let Some(page) = page(&topic).or_else(|| keys(&topic)) {
             return output.raw(page.as_bytes());
         }
         if BUILT_IN.contains(&&*topic) {

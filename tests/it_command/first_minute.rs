@@ -179,6 +179,14 @@ fn the_first_help_is_short_and_the_whole_one_has_every_command_once() {
         ("review", "A coder, a reviewer and a person"),
         ("lease_lost", "lease_lost  (error, exit 5)"),
         ("keys", "# Keys of protocol.json"),
+        ("protocol.json", "|`routes`|`Route`[]|"),
+        ("routes", "\n`Route`:\n\n|member|type|meaning|\n"),
+        ("limits", "\n## Limits\n"),
+        ("decisions", "\n## Decisions\n\nA rule of `decisions`:"),
+        ("version", "the protocol's own version"),
+        ("evidence", "# What a contract states"),
+        ("own-protocol", "git handoff protocol new press "),
+        ("own-protocol.md", "## With tasks"),
         ("findings", "--set findings='{\"finding\": \"F1\", "),
         (
             "findings",
@@ -197,7 +205,13 @@ fn the_first_help_is_short_and_the_whole_one_has_every_command_once() {
         .says("no help is about \"weather\"")
         .says("share, machines");
     // What was decided about the program is no help in using it.
-    env.handoff(&["help", "decisions"]).exits(2);
+    env.handoff(&["help", "decisions.md"]).exits(2);
+    // What an author looks for is not a whole page.
+    for topic in ["own-protocol", "protocol.json", "routes", "facts", "limits"] {
+        let shown = env.handoff(&["help", topic]).success().stdout;
+        let words = shown.split_whitespace().count();
+        assert!((20..450).contains(&words), "{topic}: {words} words");
+    }
     let option = ["set", "7", "--priority", "high"];
     let option = env.handoff(&option).exits(2).stderr;
     assert!(option.contains("`set` takes `priority=VALUE`"), "{option}");
