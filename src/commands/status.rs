@@ -380,10 +380,16 @@ pub(super) fn unpushed(one: &UnpushedCode) -> (String, String) {
         issue,
         branch,
         commits,
+        is_rewritten,
     } = one;
     let (commits, shown) = (counted(*commits, "commit"), continued(branch));
     let what = format!("issue {issue}: {commits} of {shown} not on origin");
-    (what, format!("`git push origin {}`", word(branch)))
+    let force = if *is_rewritten {
+        "--force-with-lease "
+    } else {
+        ""
+    };
+    (what, format!("`git push {force}origin {}`", word(branch)))
 }
 
 /// How a ledger compares with its remote's, as text.

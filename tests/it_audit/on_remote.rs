@@ -271,6 +271,43 @@ fn a_branch_that_the_remote_lost_or_rewrote_is_not_what_this_clone_knows() {
     desk.env.send(&contract).success();
 }
 
+/// A branch that was rebased or amended here has all of origin's: onto that, it would be as before.
+#[test]
+fn a_branch_that_was_rewritten_here_is_pushed_in_place_of_the_former_one() {
+    for (rewrite, keeps_log) in [
+        (&["rebase", "-q", "main"][..], true),
+        (&["rebase", "-q", "main"], false),
+        (&["commit", "-q", "-a", "--amend", "-m", "Other"], true),
+    ] {
+        let (desk, _) = handed_on("warn", true);
+        desk.commit("main", &[("docs.md", "text\n")], "Docs");
+        desk.git(&["push", "-q", "origin", "main"]);
+        desk.git(&["checkout", "-q", BRANCH]);
+        fs::write(desk.env.repo().join("src/history.py"), "other\n").unwrap();
+        if rewrite[0] == "rebase" {
+            desk.git(&["commit", "-q", "-a", "-m", "Later"]);
+        }
+        desk.git(rewrite);
+        if !keeps_log {
+            desk.git(&["reflog", "expire", "--expire=all", "--all"]);
+        }
+        let push = format!("git push --force-with-lease origin {BRANCH}");
+        let says = format!("the branch was rewritten here: `{push}`");
+        let sent = desk.env.send(desk.done(2)).exits(3).says(&says);
+        assert!(!sent.shown.contains("git rebase"), "{}", sent.shown);
+        let status = desk.env.handoff(&["status"]).success();
+        let status = status.says(&format!("of {BRANCH} not on origin: `{push}`\n"));
+        assert!(
+            !status.shown.contains("`git push origin"),
+            "{}",
+            status.shown
+        );
+        let push: Vec<&str> = push.split(' ').skip(1).collect();
+        desk.git(&push);
+        desk.env.send(desk.done(2)).success();
+    }
+}
+
 #[test]
 fn a_new_branch_without_commits_is_pushed_for_the_next_agent() {
     let desk = shared();

@@ -39,6 +39,9 @@ pub struct UnpushedCode {
     pub branch: String,
     /// How many commits of it `origin` lacks.
     pub commits: usize,
+    /// Whether it was rewritten here, so that only a forced push brings it to `origin`.
+    #[serde(skip)]
+    pub is_rewritten: bool,
 }
 
 impl Ledger<'_> {
@@ -48,8 +51,9 @@ impl Ledger<'_> {
     /// [`LedgerError`] if the ledger or the repository can't be read.
     pub fn unpushed_code(&self, tip: &Snapshot<'_>) -> Result<Vec<UnpushedCode>, LedgerError> {
         let mut only_here = Vec::new();
+        let repository = self.repository();
         if self.is_shared() {
-            only_here = self.repository().only_here()?;
+            only_here = repository.only_here()?;
             only_here.retain(|(name, _)| name != self.branch());
         }
         let mut found = Vec::new();
@@ -64,9 +68,16 @@ impl Ledger<'_> {
             };
             let own = only_here.iter().position(|(name, _)| *name == code.branch);
             if let Some((branch, commits)) = own.map(|at| only_here.swap_remove(at)) {
-                let issue = entry.id.issue().clone();
+                let both = (
+                    repository.local_branch(&branch),
+                    repository.on_origin(&branch),
+                );
                 found.push(UnpushedCode {
-                    issue,
+                    issue: entry.id.issue().clone(),
+                    is_rewritten: match both {
+                        (Some(tip), Some(there)) => repository.is_rewritten(&branch, tip, there)?,
+                        _ => false,
+                    },
                     branch,
                     commits,
                 });

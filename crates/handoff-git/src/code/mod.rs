@@ -248,6 +248,26 @@ impl Repository {
         Ok(by.is_some())
     }
 
+    /// Whether a local branch at `tip` was rewritten, so that it has all of `origin`'s at `there` by
+    /// other commits: it was there itself, or has what is there rebased or squashed.
+    ///
+    /// # Errors
+    /// [`GitError`] when history can't be read.
+    pub fn is_rewritten(
+        &self,
+        branch: &str,
+        tip: ObjectId,
+        there: ObjectId,
+    ) -> Result<bool, GitError> {
+        if self.is_in_history(there, tip)? {
+            return Ok(false);
+        }
+        let was_there = self
+            .logged(&format!("refs/heads/{branch}"))
+            .contains(&there);
+        Ok(was_there || self.is_merged_into(&tip.to_string(), &there.to_string())?)
+    }
+
     fn brought_by(
         &self,
         base: &str,

@@ -309,17 +309,16 @@ impl Judge<'_> {
             .ground
             .tip
             .filter(|_| self.ground.branch.as_deref() == Some(branch));
-        let is_behind = match there {
-            Some(there) => !self.repository.has_commit(ends.unwrap_or(commit), there)?,
-            None => false,
-        };
-        let branch = word(branch);
-        let fix = if is_behind {
-            format!(
-                "origin's has commits that are not here: `git fetch origin`, then rebase onto it or merge it: `git rebase origin/{branch} {branch}`, then `git push origin {branch}`"
-            )
-        } else {
-            format!("push it: `git push origin {branch}`")
+        let ends = ends.unwrap_or(commit);
+        let name = word(branch);
+        let fix = match there {
+            Some(there) if self.repository.is_rewritten(branch, ends, there)? => format!(
+                "the branch was rewritten here: `git push --force-with-lease origin {name}`"
+            ),
+            Some(there) if !self.repository.has_commit(ends, there)? => format!(
+                "origin's has commits that are not here: `git fetch origin`, then rebase onto it or merge it: `git rebase origin/{name} {name}`, then `git push origin {name}`"
+            ),
+            _ => format!("push it: `git push origin {name}`"),
         };
         Ok(Pushed::No { why, fix })
     }
