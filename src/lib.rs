@@ -259,7 +259,10 @@ fn which(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
         && arguments.iter().any(|argument| argument == "set")
         && error.kind() == ErrorKind::UnknownArgument
     {
-        return Some(format!("`set` takes `{name}=VALUE`, without dashes"));
+        let command = commands::set::without_dashes(arguments);
+        return Some(format!(
+            "`set` takes `{name}=VALUE`, without dashes: `{command}`"
+        ));
     }
     let is_id =
         |missing: &ContextValue| matches!(missing, ContextValue::Strings(all) if all == &["<ID>"]);

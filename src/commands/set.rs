@@ -1,6 +1,8 @@
+use std::ffi::OsString;
+
 use clap::Args;
 use handoff::base::ids::{AgentName, HandoffId, IssueKey};
-use handoff::base::text::quoted;
+use handoff::base::text::{quoted, word};
 use handoff::ledger::Snapshot;
 use handoff::model::planner::ISSUE_SETTINGS;
 use handoff::model::{EventArgs, Refusal, Update, View};
@@ -41,6 +43,28 @@ pub(crate) fn setting(option: &str) -> Option<String> {
     let name = option.trim_start_matches('-').split('=').next()?;
     let name = name.replace('-', "_");
     ISSUE_SETTINGS.contains(&&*name).then_some(name)
+}
+
+/// The command with its settings as words, and a reason.
+pub(crate) fn without_dashes(arguments: &[OsString]) -> String {
+    let mut text = "git handoff".to_owned();
+    let mut given = arguments.iter().skip(1).map(|one| one.to_string_lossy());
+    let mut has_reason = false;
+    while let Some(one) = given.next() {
+        has_reason |= ["--reason", "--message", "-r", "-m"]
+            .iter()
+            .any(|option| one.starts_with(option));
+        let name = one.strip_prefix("--").and_then(|_| setting(&one));
+        let written = name.map(|name| match one.split_once('=') {
+            Some((_, value)) => format!("{name}={value}"),
+            None => format!("{name}={}", given.next().unwrap_or("VALUE".into())),
+        });
+        text += &format!(" {}", word(&written.unwrap_or(one.into_owned())));
+    }
+    if !has_reason {
+        text += " --reason WHY";
+    }
+    text
 }
 
 impl Arguments {

@@ -212,9 +212,19 @@ fn the_first_help_is_short_and_the_whole_one_has_every_command_once() {
         let words = shown.split_whitespace().count();
         assert!((20..450).contains(&words), "{topic}: {words} words");
     }
-    let option = ["set", "7", "--priority", "high"];
-    let option = env.handoff(&option).exits(2).stderr;
-    assert!(option.contains("`set` takes `priority=VALUE`"), "{option}");
+    for option in [
+        &["set", "7", "--priority", "high", "--as", "maintainer"][..],
+        &["set", "7", "--priority=high", "--as", "maintainer"],
+    ] {
+        env.handoff(option).exits(2).says(
+            "`set` takes `priority=VALUE`, without dashes: \
+             `git handoff set 7 priority=high --as maintainer --reason WHY`",
+        );
+    }
+    let reasoned = ["set", "7", "--labels", "a b", "-m", "it waits"];
+    env.handoff(&reasoned)
+        .exits(2)
+        .says("`git handoff set 7 'labels=a b' -m 'it waits'`");
 }
 
 #[test]
