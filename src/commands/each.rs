@@ -7,7 +7,7 @@ use handoff::base::ObjectId;
 use handoff::base::ids::{AgentName, HandoffId, IssueKey};
 use handoff::base::text::continued;
 use handoff::ledger::Snapshot;
-use handoff::model::{Record, Update, View};
+use handoff::model::{Receipt, Record, Update, View};
 use handoff::protocol::State;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -55,9 +55,9 @@ struct Changed {
     /// who held it, and is told
     #[serde(skip_serializing_if = "Option::is_none")]
     told: Option<String>,
-    /// What was noted of an issue that is only mentioned.
+    /// What it is now, or what was noted of an issue that is only mentioned.
     #[serde(skip)]
-    noted: Option<String>,
+    done: String,
 }
 
 /// What was set.
@@ -164,11 +164,7 @@ impl Answer for EachView {
                 Some(commit) => {
                     let told = one.told.iter().map(|told| format!("  {told}\n"));
                     let told: String = told.collect();
-                    let done = match &one.noted {
-                        Some(note) => format!("noted that {}", continued(note)),
-                        None if set.is_empty() => "done".to_owned(),
-                        None => set,
-                    };
+                    let done = if set.is_empty() { &one.done } else { &set };
                     format!("{}: {done}  commit {}\n{told}", one.about, commit.short())
                 }
                 None if set.is_empty() => format!("{}: unchanged\n", one.about),
@@ -185,6 +181,17 @@ impl Answer for EachView {
             ),
         };
         changed.chain(refused).collect::<String>() + &counts
+    }
+}
+
+/// What a handoff or an issue is after an update that sets nothing.
+fn outcome(update: &Update, receipt: &Receipt) -> String {
+    match update {
+        Update::Annotate { note, .. } => format!("noted that {}", continued(note)),
+        Update::Change { .. } => receipt.record.state.to_string(),
+        Update::Pause { .. } => "paused".to_owned(),
+        Update::Reopen { .. } | Update::GiveUp { .. } => receipt.issue.status.to_string(),
+        _ => "done".to_owned(),
     }
 }
 
@@ -218,17 +225,13 @@ pub(super) fn each(
         let is_set = matches!(update, Update::Set { .. });
         is_refused &= !is_set;
         let set = SetTo::all(&ledger.tip()?, &issue, &update)?;
-        let noted = match &update {
-            Update::Annotate { note, .. } => Some(note.clone()),
-            _ => None,
-        };
         match ledger.update(&session, &agent, &issue, &update) {
             Ok(done) => view.changed.push(Changed {
                 about,
                 commit: done.commit,
                 set,
                 told: taken_from(&done.receipt),
-                noted,
+                done: outcome(&update, &done.receipt),
             }),
             Err(error) => {
                 failures.push((about, error.into()));

@@ -43,7 +43,7 @@ fn an_issue_of_which_only_the_open_handoff_was_cancelled_is_ended_as_it_says() {
             .collect::<Vec<_>>(),
     )
     .success()
-    .says("issue 7: done");
+    .says("issue 7: cancelled  commit ");
     // Who may not is told in the name of who may.
     let env = TestEnvironment::with_ledger();
     env.send(opening(7)).success();

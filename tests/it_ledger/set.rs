@@ -320,12 +320,15 @@ fn a_query_cancels_retries_reassigns_and_pauses() {
     }
     env.handoff(&with(&["retry", "--where", "state=failed"]))
         .success()
-        .says("7.1: done")
-        .says("8.1: done");
+        .says("7.1: pending  commit ")
+        .says("8.1: pending");
     env.handoff(&with(&["pause", "--where", "issue=7|8"]))
-        .success();
+        .success()
+        .says("issue 7: paused");
     env.handoff(&with(&["cancel", "--where", "issue!=8", "--all"]))
-        .success();
+        .success()
+        .says("7.1: cancelled  commit ")
+        .says("issue 7: cancelled  commit ");
     env.handoff(&["cancel", "--where", "state=nowhere"])
         .exits(2);
     let open = env.data(&["status"]);
@@ -381,8 +384,8 @@ fn a_pause_that_takes_an_order_s_place_says_so() {
     env.handoff(&with(&["pause", "10"])).success();
     env.handoff(&with(&["resume", "--where", "issue=8|10"]))
         .success()
-        .says("issue 8: done")
-        .says("issue 10: done");
+        .says("issue 8: open")
+        .says("issue 10: open");
     env.handoff(&["verify"]).success();
 }
 
