@@ -282,3 +282,15 @@ fn views_and_events_tell_of_what_is_given_back() {
     }
     env.assert_sound();
 }
+
+/// Whoever takes up what was given back may be another worker.
+#[test]
+fn the_next_claim_names_no_worker() {
+    let env = claimed();
+    let release = "release 87.1 --as prep-agent --reason x";
+    done(&env, release).says("next, for prep-agent: git handoff claim 87.1 --as prep-agent\n");
+    let claimed = done(&env, "claim 87.1 --as prep-agent --worker w");
+    assert!(claimed.shown.contains("--worker w"), "{}", claimed.shown);
+    let released = done(&env, &format!("{release} --worker w"));
+    released.says("next, for prep-agent: git handoff claim 87.1 --as prep-agent\n");
+}
