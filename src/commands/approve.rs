@@ -64,7 +64,11 @@ impl Arguments {
         let record = record.ok_or_else(|| Refusal::no_handoff(&id))?;
         if let Some(own) = record.code.as_ref().filter(|_| head.is_none()) {
             let rules = tip.rules(record.protocol.as_str())?;
-            match ledger.unseen(&tip, rules.protocol(), own, "") {
+            let there = word(&format!("origin/{}", own.branch)).into_owned();
+            let again = format!(
+                "read what is there now, and approve that: `git handoff approve {id} --as {agent} --head {there}`"
+            );
+            match ledger.unseen(&tip, rules.protocol(), (own, ""), Some(again)) {
                 Some(unseen) if unseen.is_error() => {
                     let failure = Failure::new(ErrorCode::NoCommit, unseen.message);
                     return Err(failure.hint(unseen.fix.unwrap_or_default()));

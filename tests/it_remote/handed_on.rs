@@ -8,6 +8,7 @@ use std::time::Duration;
 use test_support::agents::{PREPARED, agent, now, outcome};
 use test_support::contracts::opening;
 use test_support::remote::{bare, clone, hook};
+use test_support::time::words;
 use test_support::{Ran, TestEnvironment};
 
 /// Two clones of a remote with a ledger in which issue 87 waits for prep-agent.
@@ -245,6 +246,98 @@ fn an_approval_is_of_a_commit_that_is_here() {
     env.git(&b, &["fetch", "-q", "origin", "csv"]);
     env.handoff_in(&b, &approve).success();
     env.handoff_in(&b, &DONE).success();
+}
+
+/// Runs a command in a clone.
+fn on(env: &TestEnvironment, folder: &Path, line: &str) -> Ran {
+    let words = words(line);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    env.handoff_in(folder, &words)
+}
+
+/// Replaces the last commit of the branch that is checked out, here and on `origin`.
+fn rewrite(env: &TestEnvironment, folder: &Path) {
+    let amend = ["commit", "-q", "--amend", "--allow-empty", "-m", "Other"];
+    env.git(folder, &amend);
+    env.git(folder, &["push", "-q", "-f", "origin", "HEAD"]);
+}
+
+/// A branch that was rewritten after it was handed on: who reviews it sends it back, gets it anew,
+/// and approves that.
+#[test]
+fn a_branch_that_was_rewritten_is_sent_back_and_handed_on_again() {
+    let (env, _, [a, b]) = in_review();
+    on(&env, &a, "release 7.1 --as reviewer --worker w --reason x").success();
+    rewrite(&env, &a);
+    on(&env, &b, "init --remote origin").success();
+    env.git(&b, &["fetch", "-q", "origin"]);
+    let why = "without it: the branch was rewritten";
+    let back = "git handoff send --issue 7 --to coder --as reviewer";
+    let claimed = on(&env, &b, "claim 7.1 --as reviewer --worker w").success();
+    let claimed = claimed.says(why).says(back).shown;
+    assert!(!claimed.contains("git push origin"), "{claimed}");
+    env.handoff_in(&b, &DONE)
+        .exits(3)
+        .says("which this approves, is not here: origin has csv at ")
+        .says(why)
+        .says(back);
+    on(&env, &b, "approve 7.1 --as maintainer")
+        .exits(6)
+        .says(why)
+        .says("git handoff approve 7.1 --as maintainer --head origin/csv");
+    let found = "--worker w --set summary=Anew --set findings.0.text=rewritten";
+    on(&env, &b, &format!("{} {found}", &back[12..])).success();
+    on(&env, &a, "claim 7.2 --as coder")
+        .success()
+        .says("go on from there: what you send is about it as it is now");
+    let again = "--set summary=Again --set findings.0.finding=F1 --set findings.0.text=pushed";
+    let again = format!("send --issue 7 --to reviewer --as coder {again}");
+    on(&env, &a, &again).success();
+    env.git(&b, &["fetch", "-q", "origin"]);
+    let claimed = on(&env, &b, "claim 7.3 --as reviewer --worker w").success();
+    assert!(!claimed.shown.contains(why), "{}", claimed.shown);
+    env.handoff_in(&b, &DONE).success();
+    on(&env, &b, "gate 7").success();
+}
+
+/// The same where somebody else fixes what a reviewer found.
+#[test]
+fn a_rewritten_branch_goes_to_who_fixes_what_is_found() {
+    let (env, _, [a, b]) = two();
+    on(&env, &a, "protocol set issue-to-pr evidence enforce").success();
+    env.git(&a, &["switch", "-q", "-c", "handoff/87"]);
+    on(&env, &a, "claim 87.1 --as prep-agent").success();
+    let prepared = PREPARED.replace("$GIT_HANDOFF_BRANCH", "handoff/87");
+    on(&env, &a, &format!("send --as prep-agent {prepared}")).success();
+    on(&env, &a, "claim 87.2 --as implementer-agent").success();
+    env.git(&a, &["commit", "-q", "--allow-empty", "-m", "Work"]);
+    on(
+        &env,
+        &a,
+        &format!("send --as implementer-agent {IMPLEMENTED}"),
+    )
+    .success();
+    rewrite(&env, &a);
+    env.git(&b, &["fetch", "-q", "origin"]);
+    let back = "git handoff send --issue 87 --to fixer-agent --as reviewer-agent";
+    on(&env, &b, "claim 87.3 --as reviewer-agent")
+        .success()
+        .says(back);
+    let approve = "send --issue 87 --to validator-agent --as reviewer-agent --set summary=ok";
+    on(&env, &b, approve).exits(3).says(back);
+    let found = "--set critical_count=1 --set important_count=0 --set suggestion_count=0 \
+         --set blocking_issues.0.severity=critical \
+         --set blocking_issues.0.location=handoff/87 --set blocking_issues.0.description=rewritten";
+    on(&env, &b, &format!("{} {found}", &back[12..])).success();
+    on(&env, &a, "claim 87.4 --as fixer-agent").success();
+    env.git(&a, &["commit", "-q", "--allow-empty", "-m", "Fix"]);
+    let fixed = "--set fixes_applied.0.finding=F1 --set fixes_applied.0.location=handoff/87 \
+         --set fixes_applied.0.description=pushed";
+    let fixed = format!("send --issue 87 --to reviewer-agent --as fixer-agent {fixed}");
+    on(&env, &a, &fixed).success();
+    env.git(&b, &["fetch", "-q", "origin"]);
+    on(&env, &b, "claim 87.5 --as reviewer-agent").success();
+    on(&env, &b, approve).success();
 }
 
 /// What another clone forged, or what the remote can't be asked about, opens no gate.

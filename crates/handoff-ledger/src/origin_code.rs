@@ -5,8 +5,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use handoff_base::ids::{AgentName, IssueKey};
+use handoff_base::text::word;
 use handoff_base::{Code, ObjectId};
 use handoff_git::{Patience, Pushed, Remote, RemoteError, Repository};
+use handoff_protocol::Protocol;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -97,10 +99,7 @@ pub(super) fn asked(
     branch: &str,
 ) -> Result<Option<ObjectId>, RemoteError> {
     let remote = Remote::new(repository, "origin", &format!("refs/heads/{branch}"));
-    let patience = Patience {
-        deadline: Instant::now().checked_add(LONGEST),
-        interrupted: &NEVER,
-    };
+    let patience = patience();
     let tip = remote.tip(&patience)?;
     if let Some(tip) = tip
         && !repository.has(tip)
@@ -109,6 +108,13 @@ pub(super) fn asked(
         remote.bring(false, &patience)?;
     }
     Ok(tip)
+}
+
+fn patience() -> Patience<'static> {
+    Patience {
+        deadline: Instant::now().checked_add(LONGEST),
+        interrupted: &NEVER,
+    }
 }
 
 /// Pushes the commit of a code branch to `origin` for an agent, without force. No local branch
@@ -122,10 +128,7 @@ pub(super) fn push(
     agent: &AgentName,
 ) -> Result<(), String> {
     let remote = Remote::new(repository, "origin", &format!("refs/heads/{branch}"));
-    let patience = Patience {
-        deadline: Instant::now().checked_add(LONGEST),
-        interrupted: &NEVER,
-    };
+    let patience = patience();
     match remote.push_code(commit, agent.as_str(), &patience) {
         Ok(Pushed::Done | Pushed::Already) => Ok(()),
         Ok(Pushed::Behind) => Err("origin's branch moved".to_owned()),
@@ -161,14 +164,61 @@ pub(super) fn on_origin(
             "origin has {branch} at {}, whose history is not here",
             tip.short()
         )),
-        Ok(Some(tip)) => OnOrigin::Not(format!(
-            "origin has {branch} at {}, without it: the branch was rewritten, or the commit was never pushed",
-            tip.short()
-        )),
+        Ok(Some(tip)) => OnOrigin::Not(lacks(branch, tip)),
         Ok(None) => match base.map(|base| asked(repository, base)) {
             Some(Ok(tip)) if has(tip) => OnOrigin::There,
             _ => OnOrigin::Not(format!("origin has no branch {branch}")),
         },
         Err(error) => OnOrigin::Unknown(format!("origin can't be asked: {error}")),
+    }
+}
+
+/// Why `origin`'s branch lacks a commit that was handed on.
+pub(super) fn lacks(branch: &str, tip: ObjectId) -> String {
+    format!(
+        "origin has {branch} at {}, without it: the branch was rewritten, or the commit was never pushed",
+        tip.short()
+    )
+}
+
+/// The commit of a branch on `origin` to which no push can bring this code, as far as is known
+/// here: the branch was rewritten. `origin` is asked, and nothing is fetched: whoever approves reads
+/// what comes here.
+pub(super) fn rewritten(repository: &Repository, code: &Code) -> Option<ObjectId> {
+    let commit = code.commit.parse::<ObjectId>().ok()?;
+    let remote = Remote::new(repository, "origin", &format!("refs/heads/{}", code.branch));
+    let tip = remote.tip(&patience()).ok()??;
+    let is_below = |one, other| repository.is_in_history(one, other).unwrap_or_default();
+    let is_on_it = repository.has(commit) && (is_below(commit, tip) || is_below(tip, commit));
+    let is_known = repository.has(tip) && !repository.is_shallow();
+    (is_known && !is_on_it).then_some(tip)
+}
+
+/// How an agent goes on whose work is about a branch that was rewritten since: it sends findings
+/// back, if it may, so that the branch is handed on again. Others need no approved commit.
+pub(super) fn handed_on_again(
+    protocol: &Protocol,
+    (issue, agent): (&IssueKey, &AgentName),
+    branch: &str,
+) -> String {
+    let sent = protocol.onward(agent.as_str(), None).into_iter();
+    let mut findings = sent.filter(|(to, kind)| {
+        let mut types = protocol.types_between(agent.as_str(), to.as_str());
+        types.retain(|one| kind.as_ref().is_none_or(|kind| *kind == one.name));
+        types.iter().any(|one| one.raises.is_some())
+    });
+    match findings.next() {
+        Some((to, kind)) => {
+            let kind = kind.map_or_else(String::new, |kind| format!(" --type {}", word(&kind)));
+            format!(
+                "send it back, to be handed on as it is now: `git handoff send --issue {issue} --to {to}{kind} --as {agent} --set FIELD=VALUE…`"
+            )
+        }
+        None => {
+            let branch = word(branch);
+            format!(
+                "`git fetch origin {branch}`, and go on from there: what you send is about it as it is now"
+            )
+        }
     }
 }

@@ -29,7 +29,7 @@ use super::draft::{Decided, Draft};
 use super::error::{ContractError, LedgerError};
 use super::evidence::{Ground, Judge, Judged, Merged, OnRemote, changed};
 use super::ledger::Ledger;
-use super::origin_code::{asked, push};
+use super::origin_code::{asked, handed_on_again, lacks, push, rewritten};
 use super::requirement::hindrance;
 use super::session::Session;
 use super::shared_resources::shared_resources;
@@ -799,16 +799,21 @@ impl<'r> Ledger<'r> {
         let remote = judge.ground.remote.as_ref();
         judged.to_push = remote.and_then(|remote| remote.to_push.clone());
         let policy = |check| protocol.policy(check, tip.manifest().evidence);
-        judged.refuse(judge.misnamed(policy)?);
+        let mut misnamed = judge.misnamed(policy)?;
         // An outside event is about a commit that its host has.
         let code = prepared.gathered.code.as_ref();
         let own = code.filter(|_| kind.settles && prepared.session.delivery.is_none());
         if let (Some(code), Some(reviews)) = (own, &kind.reviews)
-            && judge.claimed.named().is_empty()
+            && let named = judge.claimed.named()
+            && named.iter().all(|(_, commit)| *commit == code.commit)
         {
             let at = reviews.commit.as_deref().unwrap_or_default();
-            judged.refuse(Vec::from_iter(self.unseen(tip, protocol, code, at)));
+            let unseen = self.unread(prepared, tip, (code, at));
+            let is_told = unseen.as_ref().is_some_and(Finding::is_error);
+            misnamed.retain(|found| !is_told || found.path != at);
+            judged.refuse(Vec::from_iter(unseen));
         }
+        judged.refuse(misnamed);
         judged.refuse(judge.unpushed(demanded)?.into_iter().collect());
         let findings = std::mem::take(&mut judged.findings);
         judged.findings = placed(protocol, rules, kind, prepared.offer.input, findings)?;
@@ -816,14 +821,31 @@ impl<'r> Ledger<'r> {
         Ok(judged)
     }
 
+    /// The finding that this clone lacks the commit that a contract approves, and how its sender
+    /// goes on. `check`, and what is refused already, do not ask `origin`.
+    fn unread(
+        &self,
+        prepared: &PreparedContract<'_, '_>,
+        tip: &Snapshot<'_>,
+        (code, at): (&Code, &str),
+    ) -> Option<Finding> {
+        let is_asked = !self.is_rehearsed() && !prepared.is_refused && !prepared.session.offline;
+        let protocol = prepared.rules.protocol();
+        let by = prepared.actor.as_ref().filter(|_| is_asked);
+        let issue = &prepared.contract.issue;
+        let again = by.map(|by| handed_on_again(protocol, (issue, by), &code.branch));
+        self.unseen(tip, protocol, (code, at), again)
+    }
+
     /// The finding that this clone lacks the commit that an approval is of, if evidence is checked:
-    /// an error where `origin` can be asked for it. `at` is where the contract names it.
+    /// an error where `origin` can be asked for it. `at` is where the contract names it, and `again`
+    /// what helps if its branch was rewritten on `origin`, which is asked then.
     pub fn unseen(
         &self,
         tip: &Snapshot<'_>,
         protocol: &Protocol,
-        code: &Code,
-        at: &str,
+        (code, at): (&Code, &str),
+        again: Option<String>,
     ) -> Option<Finding> {
         let repository = self.repository();
         let commit = code.commit.parse::<ObjectId>().ok()?;
@@ -832,9 +854,17 @@ impl<'r> Ledger<'r> {
             return None;
         }
         let (short, branch) = (commit.short(), word(&code.branch));
-        let text = format!("commit {short}, which this approves, is not here");
+        let mut text = format!("commit {short}, which this approves, is not here");
+        let is_asked = self.is_shared() && self.out_of_reach().is_none();
+        let again = again.filter(|_| is_asked && repository.remote_url("origin").is_some());
+        let again = again.and_then(|again| Some((again, rewritten(repository, code)?)));
+        if let Some((_, tip)) = &again {
+            text += &format!(": {}", lacks(&code.branch, *tip));
+        }
         let code = Check::Commits.code();
-        Some(if repository.remote_url("origin").is_some() {
+        Some(if let Some((again, _)) = again {
+            Finding::error(code, at, text).fix(again)
+        } else if repository.remote_url("origin").is_some() {
             let fix = format!("`git fetch origin {branch}`, and read it before you approve it");
             Finding::error(code, at, text).fix(fix)
         } else {

@@ -135,7 +135,13 @@ impl Judge<'_> {
             tips.extend(is_next.then_some(since));
         }
         let mut findings = Vec::new();
+        // Findings may be about what was handed on, though the branch was rewritten since.
+        let handed_on = self.ground.since.filter(|_| !self.claimed.kind.settles);
+        let handed_on = handed_on.map(|commit| commit.to_string());
         for (at, text) in named {
+            if handed_on.as_ref() == Some(&text) {
+                continue;
+            }
             // If the branch is missing here, it must at least be a commit.
             let mut wrong = match (
                 &tips[..],
