@@ -293,7 +293,7 @@ fn advice_is_data_as_well() {
             "human"
           ],
           "since": "2026-03-02T09:04:03Z",
-          "why": "without a critical input: budget",
+          "why": "without a critical input: budget (tide_tables: object, optional, High and low water for each month; budget)",
           "attempt": 1,
           "next": "git handoff answer TRACE.1 budget=VALUE --as orchestrator"
         },
@@ -640,6 +640,26 @@ fn values_are_asked_for_by_name_and_type() {
     assert_goes_there_and_back(&env, "issue-to-pr");
 }
 
+/// Whoever must answer sees what with, wherever the question is shown.
+#[test]
+fn a_question_is_shown_with_the_types_and_purposes_of_its_values() {
+    let env = needing(&NEEDS);
+    let asked = "values are missing (port: integer, the port of the test server; host; \
+         tls: boolean; names: string[])\n";
+    for view in [
+        "",
+        "status",
+        "status 87",
+        "inbox --as orchestrator",
+        "doctor",
+    ] {
+        attempt(&env, view).says(asked);
+    }
+    // Keys alone are in the command.
+    let plain = needing(&["host"]);
+    attempt(&plain, "status").says("| values are missing\n");
+}
+
 #[test]
 fn an_answer_of_the_wrong_type_is_refused() {
     let env = needing(&NEEDS);
@@ -655,7 +675,7 @@ fn an_answer_of_the_wrong_type_is_refused() {
       /tls answer.type "tls" must be of type "boolean", as asked in 87.1, and this is a text: "maybe"
       /names answer.type "names" must be of type "string[]", as asked in 87.1, and this is a text: "a"
       /colour answer.unknown "colour" was not asked in 87.1; asked: "port" (integer), "host", "tls" (boolean), "names" (string[]); given: "red"
-    hint: `git handoff answer 87.1 KEY=VALUE … --as orchestrator`, or a JSON file with one member for each key; `git handoff show 87.1` lists the keys
+    hint: `git handoff answer 87.1 port=VALUE host=VALUE tls=VALUE names=VALUE --as orchestrator`, or a JSON file with one member for each key; `git handoff show 87.1` lists the keys
     --- exit 3
     "#);
     for (line, findings) in [

@@ -47,6 +47,11 @@ pub(crate) fn needed(questions: &[Question]) -> Vec<String> {
 
 /// The command that answers a blocked handoff in which these keys are asked for.
 pub(crate) fn answer_keys(id: &HandoffId, needed: &[String], by: &AgentName) -> String {
+    format!("{} --as {by}", answer_command(id, needed))
+}
+
+/// The same, without the agent that answers.
+pub(crate) fn answer_command(id: &HandoffId, needed: &[String]) -> String {
     // Other keys could be taken for an option or for prose.
     let plain_key = |key: &str| {
         let simple = |c: char| c.is_alphanumeric() || "-_.".contains(c);
@@ -63,7 +68,7 @@ pub(crate) fn answer_keys(id: &HandoffId, needed: &[String], by: &AgentName) -> 
         }
         _ => "answers.json".to_owned(),
     };
-    format!("git handoff answer {id} {arguments} --as {by}")
+    format!("git handoff answer {id} {arguments}")
 }
 
 /// The refusal of an agent that is not working on its handoff.

@@ -21,7 +21,7 @@ use crate::step::Receipt;
 pub use advice::{Advice, Choice};
 pub use authority::{acts_as_person, answer, decider, note_fact, person};
 pub(crate) use authority::{
-    answer_keys, is_for_decider, is_to_decide, needed, not_working, standing_status,
+    answer_command, answer_keys, is_for_decider, is_to_decide, needed, not_working, standing_status,
 };
 use circumstances::Case;
 pub use due::Decider;

@@ -6,7 +6,7 @@ use handoff_base::text::quoted;
 use handoff_protocol::{ContractType, Ends, Event, IllegalEvent, State};
 use serde_json::Map;
 
-use crate::decision::is_to_decide;
+use crate::decision::{is_to_decide, needed};
 use crate::layout;
 use crate::planner::findings::undo;
 use crate::planner::send::ensure_parts_done;
@@ -271,7 +271,13 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 if findings.is_empty() || words && answers::can_be_words(questions) {
                     return Ok(());
                 }
-                RequestRefusal::AnswerUnfit { id, findings }.into()
+                let needed = needed(questions);
+                RequestRefusal::AnswerUnfit {
+                    id,
+                    needed,
+                    findings,
+                }
+                .into()
             }
             Event::Retry | Event::Redrive | Event::Reassign if record.state != State::Pending => {
                 let spent = self.why_spent(record).filter(|_| event == Event::Retry);

@@ -8,6 +8,7 @@ use handoff_base::hint::Hint;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_protocol::State;
 
+use crate::decision::answer_command;
 use crate::record::NoUsage;
 use crate::refusal::see_issue;
 
@@ -86,6 +87,8 @@ pub enum RequestRefusal {
     #[error("the answer to {id} does not match the question")]
     AnswerUnfit {
         id: HandoffId,
+        /// The keys that need an answer.
+        needed: Vec<String>,
         findings: Vec<Finding>,
     },
     /// The receiver waits for the sender, directly or through others.
@@ -159,12 +162,13 @@ impl Explained for RequestRefusal {
             Self::Unfit { findings, .. } => ErrorCode::ContractRefused
                 .hint("deliver what the request asks for, and send the answer again")
                 .findings(findings),
-            Self::AnswerUnfit { id, findings } => ErrorCode::AnswerRefused
-                .hint(hint!(
-                    "`git handoff answer {} KEY=VALUE …`, or a JSON file with one member for each key; `git handoff show {}` lists the keys",
-                    id,
-                    id
-                ))
+            Self::AnswerUnfit { id, needed, findings } => ErrorCode::AnswerRefused
+                .hint(
+                    Hint::from(format!("`{}`", answer_command(id, needed))).and(hint!(
+                        ", or a JSON file with one member for each key; `git handoff show {}` lists the keys",
+                        id
+                    )),
+                )
                 .findings(findings),
             Self::Loop { id, .. } => ErrorCode::Loop.hint(hint!(
                 "answer {} with what is known, or ask another agent",

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 
 use crate::decision::needed;
 use crate::record::{
-    Awaiting, Evidence, Issue, IssueStatus, Record, Spending, Spent, TraceParent, Transition,
-    Usage, Verdict,
+    Awaiting, Evidence, Issue, IssueStatus, Question, Record, Spending, Spent, TraceParent,
+    Transition, Usage, Verdict,
 };
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, AgentRef, HandoffId, IssueKey};
+use handoff_base::text::one_line;
 use handoff_protocol::{Action, Event, State};
 use serde::{Deserialize, Serialize};
 
@@ -373,6 +374,7 @@ impl<'a> ChangeSurvey<'a> {
         let failure = transition.failure.as_ref();
         let reason = transition.why().map(Cow::Borrowed);
         let reason = reason.or_else(|| transition.answer_text().map(Cow::Owned));
+        let reason = reason.and_then(first_line);
         Self {
             at: transition.at,
             by: transition.by.borrowed(),
@@ -382,11 +384,29 @@ impl<'a> ChangeSurvey<'a> {
             failure: failure.map(|failure| failure.code.as_str()),
             keys: needed(&transition.questions),
             ran_out_at: transition.ran_out_at,
-            reason: reason.and_then(first_line),
+            reason: match asked(&transition.questions) {
+                Some(asked) if transition.reason.is_none() => Some(asked.into()),
+                Some(asked) => reason.map(|reason| format!("{reason} ({asked})").into()),
+                None => reason,
+            },
             details: failure.and_then(|failure| failure.details.as_deref()),
             traceparent: transition.traceparent,
         }
     }
+}
+
+/// The types and purposes of the values that are asked for; `None` if only keys are given.
+fn asked(questions: &[Question]) -> Option<String> {
+    let told = |one: &Question| one.kind.is_some() || one.description.is_some();
+    let one = |one: &Question| {
+        let optional = one.optional.then_some("optional");
+        let more = [one.kind.as_deref(), optional, one.description.as_deref()];
+        let more: Vec<&str> = more.into_iter().flatten().collect();
+        let colon = if more.is_empty() { "" } else { ": " };
+        one_line(&format!("{}{colon}{}", one.key, more.join(", ")))
+    };
+    let all = || questions.iter().map(one).collect::<Vec<_>>().join("; ");
+    questions.iter().any(told).then(all)
 }
 
 /// The first line of a text; `None` if it is empty.
