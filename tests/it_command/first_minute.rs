@@ -896,6 +896,18 @@ fn what_send_lacks_is_named_with_what_is_expected() {
         &env.repo(),
         &["commit", "-q", "--allow-empty", "-m", "Work"],
     );
+    // A refused value is told what `claim` asks for.
+    let asked = "test coverage, such as 87.5%, or `n/a: ` and why\n";
+    env.claim("87.2", "implementer-agent").says(asked);
+    let unsaid = [&built[..3], &built[4..], &["coverage=n/a:none"]].concat();
+    act(
+        &env,
+        "implementer-agent",
+        &sending("reviewer-agent", &unsaid),
+    )
+    .exits(3)
+    .says("/coverage field.pattern `n/a:none` is not valid here\n")
+    .says(&format!("      {asked}"));
     act(
         &env,
         "implementer-agent",

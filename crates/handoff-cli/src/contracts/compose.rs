@@ -12,7 +12,7 @@ use handoff::model::branches::short_name;
 use handoff::model::planner::Holder;
 use handoff::model::{LeaseRefusal, StateRefusal, View, not_held_in, note_fact, review};
 use handoff::protocol::{BRANCH, Protocol};
-use handoff::templates::{Known, known};
+use handoff::templates::{Known, known, left_to_fill};
 use serde_json::Value;
 
 use super::draft::{Draft, Remarks, about_fields};
@@ -518,10 +518,21 @@ impl<'a> Composer<'a> {
             return;
         };
         let known = fields(&schema);
+        // What `claim` asks for.
+        let asked = Wanted {
+            set: &[],
+            ..self.wanted
+        };
+        let asked = asked.known_value(&self.rules, &self.known);
+        let asked = asked.map_or_else(|_| Vec::new(), |value| left_to_fill(&value));
         for finding in findings {
             (finding.line, finding.column) = (None, None);
             if let Some(root) = &root {
                 finding.path = pointer_of(&finding.path, root, &known);
+            }
+            let about = asked.iter().find(|(at, _)| *at == finding.path);
+            if let (FindingCode::FieldPattern, Some((_, about))) = (finding.code, about) {
+                finding.fix = Some(about.clone());
             }
         }
     }
