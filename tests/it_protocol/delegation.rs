@@ -851,3 +851,29 @@ fn an_answer_that_is_sent_twice_answers_no_other_request_in_hand() {
     assert_eq!(record(&env, 4)["answers"], id(1));
     env.assert_sound();
 }
+
+/// A number is no key here: what is, is said where the key is asked for, and where it is refused.
+#[test]
+fn what_an_issue_s_key_is_comes_from_the_schema() {
+    let env = TestEnvironment::with_repository();
+    let uuid = "a UUID such as 7b1c9f52-0d3e-4a86-9b14-6f2a5c8e7d10";
+    let about = format!("Id of the whole piece of work and key of its issue, {uuid}");
+    env.handoff(&["init", "--protocol", "delegation"])
+        .success()
+        .says("next: git handoff send --issue N ")
+        .says(&format!("(N: {about}; says what to --set)\n"));
+    env.handoff(&["prime", "--as", "orchestrator"])
+        .success()
+        .says("replace ISSUE with its key, Id of the whole piece")
+        .says(uuid);
+    let send = "send --issue 1 --to research_agent --as document_generator";
+    let send: Vec<&str> = send.split(' ').collect();
+    env.handoff(&send)
+        .exits(3)
+        .says("/traceId field.pattern `1` is not valid here")
+        .says("; give the issue another key with --issue; ");
+    // Elsewhere a number is one.
+    let other = TestEnvironment::with_repository();
+    let init = other.handoff(&["init", "--protocol", "review"]).success();
+    assert!(!init.shown.contains("(N: "), "{}", init.shown);
+}

@@ -670,8 +670,12 @@ fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
             }
         }
         (None, [send]) => {
+            let key = contract.and_then(|next| next.key_about.as_ref());
+            let key = key.map_or("number".to_owned(), |about| {
+                format!("key, {}", foreign(plain(about)))
+            });
             page.line(&format!(
-                "To open an issue, replace {NEW_ISSUE} with its number:"
+                "To open an issue, replace {NEW_ISSUE} with its {key}:"
             ));
             page.line(&format!("   {send}"));
             contract.iter().for_each(|next| fields(None, next, page));

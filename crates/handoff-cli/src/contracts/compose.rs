@@ -283,13 +283,10 @@ impl<'a> Composer<'a> {
         if wrong.is_empty() {
             return failure;
         }
+        let others = self.other_values(&wrong);
         failure.findings.extend(wrong);
         let given = failure.hint.take().unwrap_or_default();
-        failure.hint(
-            given
-                .and(hint!("; {}", OTHER_VALUES))
-                .and(self.all_fields()),
-        )
+        failure.hint(given.and("; ").and(others).and(self.all_fields()))
     }
 
     /// The failure for an incomplete contract, unless its sender holds nothing.
@@ -564,11 +561,27 @@ impl<'a> Composer<'a> {
             }
         }
         let hint = if missing.is_empty() {
-            hint!("{}", OTHER_VALUES)
+            self.other_values(&failure.findings)
         } else {
             hint!("give {}", expected(&missing))
         };
         failure.hint(hint.and(self.all_fields()))
+    }
+
+    /// How to give other values than those at fault.
+    fn other_values(&self, wrong: &[Finding]) -> Hint {
+        let protocol = self.rules.protocol();
+        let kind = self.wanted.type_and_format(&self.rules);
+        let key = kind
+            .ok()
+            .and_then(|(kind, _)| protocol.field(kind, |f| &f.issue));
+        let is_key = |found: &Finding| key.is_some_and(|key| found.path == *key);
+        let key = "give the issue another key with --issue";
+        match (wrong.iter().any(is_key), wrong.iter().all(is_key)) {
+            (true, true) => key.into(),
+            (true, false) => Hint::from(key).and("; ").and(OTHER_VALUES),
+            (false, _) => OTHER_VALUES.into(),
+        }
     }
 
     /// The end of a hint that names the command which lists the contract's fields.

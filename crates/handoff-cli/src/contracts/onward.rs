@@ -48,6 +48,9 @@ pub struct NextContract {
     /// A line for each value.
     #[serde(skip)]
     pub fields: Vec<String>,
+    /// What the key of an issue that it opens is, if not a number.
+    #[serde(skip)]
+    pub key_about: Option<String>,
     /// Whether it is a usual next step, not one to an agent that steps in.
     #[serde(skip)]
     pub usual: bool,
@@ -189,6 +192,7 @@ impl Onward<'_, '_> {
                 asks: String::new(),
                 sets: String::new(),
                 fields: Vec::new(),
+                key_about: None,
                 lists: Vec::new(),
                 command: self
                     .carried
@@ -281,6 +285,8 @@ impl Onward<'_, '_> {
             carried.is_of_tree && schema_at(&schema, &[WORKSPACE.to_owned()]).is_some();
         let with = |values: &str| carried.command(&format!("{command}{values}{more}"));
         let fields = options.lines(&schema);
+        let opens = work.is_none();
+        let key_about = opens.then(|| wanted.key_about(self.rules)).transpose()?;
         let words = options.words().into_iter().map(|word| format!(" {word}"));
         next.send = Some(with(&words.collect::<String>()));
         next.asks = with("");
@@ -290,6 +296,7 @@ impl Onward<'_, '_> {
             " --set FIELD=VALUE…"
         });
         next.fields = fields;
+        next.key_about = key_about.flatten();
         next.lists = options.lists;
         Ok(())
     }

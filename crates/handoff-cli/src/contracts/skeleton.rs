@@ -1,9 +1,10 @@
 //! Skeletons: contracts to fill in, by type and format.
 
 use clap::ValueEnum;
+use handoff::base::finding::FindingCode;
 use handoff::base::ids::{AgentName, IssueKey};
 use handoff::base::pointer::escaped_part;
-use handoff::base::text::word;
+use handoff::base::text::{continued, word};
 use handoff::contract::{BY_SEND, FILL, Input};
 use handoff::ledger::{IssueFolder, ProtocolError, Rules, Snapshot};
 use handoff::model::{Filled, RoleRefusal, View, review};
@@ -13,6 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::fields::fields;
 use super::settings::{self, NotTold, Optional, Options, Setting};
 use crate::environment::now;
 use crate::failure::{ErrorCode, Failure, hint};
@@ -104,10 +106,16 @@ pub fn opening_command(
     };
     let options = wanted.plain_options(rules)?;
     let command = wanted.command(NUMBER);
-    Ok(Some(match options {
-        Some(options) => format!("{command}{more}{options}"),
-        None => format!("{command}{more}      (says what to --set)"),
-    }))
+    let key = wanted.key_about(rules)?;
+    let key = key.map(|about| format!("{NUMBER}: {}", continued(&about)));
+    let says = options.is_none().then(|| "says what to --set".to_owned());
+    let remarks: Vec<String> = key.into_iter().chain(says).collect();
+    let remarks = match &remarks[..] {
+        [] => String::new(),
+        remarks => format!("      ({})", remarks.join("; ")),
+    };
+    let options = options.unwrap_or_default();
+    Ok(Some(format!("{command}{more}{options}{remarks}")))
 }
 
 /// A contract with placeholders for what only its sender knows.
@@ -273,13 +281,7 @@ impl<'a> Wanted<'a> {
     /// The options for the values that a first contract needs, if it is accepted with any text in
     /// their places.
     fn plain_options(&self, rules: &Rules<'_>) -> Result<Option<String>, Failure> {
-        let mut known = Known::default();
-        let key: IssueKey = "1".parse()?;
-        known.insert_new(Filled::Issue, json!(1));
-        known.insert_new(Filled::Key, json!(key));
-        known.insert_new(Filled::From, json!(self.from));
-        known.insert_new(Filled::To, json!(self.to));
-        known.insert_new(Filled::Now, json!(now()?.rfc3339()));
+        let (key, known) = self.numbered()?;
         let (_, left) = self.so_far(rules, &known)?;
         let set = left.iter().map(|(at, _)| Setting::at(at, TEXT));
         let set: Vec<Setting> = set.collect();
@@ -293,6 +295,41 @@ impl<'a> Wanted<'a> {
             .iter()
             .map(|(at, _)| format!(" --set {}={TEXT}", settings::dotted(at)));
         Ok(reviewed.contract.is_some().then(|| options.collect()))
+    }
+
+    /// What the schema says that an issue's key is, if it takes no number.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the route has no such contract.
+    pub fn key_about(&self, rules: &Rules<'_>) -> Result<Option<String>, Failure> {
+        let (kind, _) = self.type_and_format(rules)?;
+        let Some(pointer) = rules.protocol().field(kind, |f| &f.issue) else {
+            return Ok(None);
+        };
+        let (text, _) = self.so_far(rules, &self.numbered()?.1)?;
+        let input = Input::read(text.as_bytes());
+        let mut found = review(rules.protocol(), rules, &input, None)?
+            .findings
+            .into_iter();
+        let is_refused = found.any(|one| {
+            let is_fault = one.is_error() && one.code != FindingCode::FieldUnfilled;
+            is_fault && one.path.ends_with(pointer)
+        });
+        let mut known = fields(&schema_of(rules, kind)?).into_iter();
+        let field = known.find(|field| is_refused && field.path == *pointer);
+        Ok(field.map(|field| field.about))
+    }
+
+    /// The first issue's key, and what is known of its first contract.
+    fn numbered(&self) -> Result<(IssueKey, Known), Failure> {
+        let mut known = Known::default();
+        let key: IssueKey = "1".parse()?;
+        known.insert_new(Filled::Issue, json!(1));
+        known.insert_new(Filled::Key, json!(key));
+        known.insert_new(Filled::From, json!(self.from));
+        known.insert_new(Filled::To, json!(self.to));
+        known.insert_new(Filled::Now, json!(now()?.rfc3339()));
+        Ok((key, known))
     }
 
     /// The command that sends it, without values that only its sender knows.
