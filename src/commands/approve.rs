@@ -2,7 +2,7 @@ use clap::Args;
 use handoff::base::Code;
 use handoff::base::ids::AgentName;
 use handoff::base::text::{continued, word};
-use handoff::ledger::{Done, Snapshot, merge_left};
+use handoff::ledger::{Done, Ledger, Snapshot, merge_left};
 use handoff::model::{
     Annotation, Approval, Record, Refusal, Stop, Update, View, kept_apart, required, said_by_worker,
 };
@@ -63,18 +63,7 @@ impl Arguments {
         let record = folder.record(id.number())?;
         let record = record.ok_or_else(|| Refusal::no_handoff(&id))?;
         if let Some(own) = record.code.as_ref().filter(|_| head.is_none()) {
-            let rules = tip.rules(record.protocol.as_str())?;
-            let there = word(&format!("origin/{}", own.branch)).into_owned();
-            let again = format!(
-                "read what is there now, and approve that: `git handoff approve {id} --as {agent} --head {there}`"
-            );
-            match ledger.unseen(&tip, rules.protocol(), (own, ""), Some(again)) {
-                Some(unseen) if unseen.is_error() => {
-                    let failure = Failure::new(ErrorCode::NoCommit, unseen.message);
-                    return Err(failure.hint(unseen.fix.unwrap_or_default()));
-                }
-                unseen => unseen.iter().for_each(|one| output.say(&one.message)),
-            }
+            ensure_here((&ledger, &tip), (&record, own), &agent, output)?;
         }
         let code = head.map(|head| Code {
             branch: branch(&tip, &record).unwrap_or_else(|| head.to_string()),
@@ -129,6 +118,29 @@ impl Arguments {
         }
         output.answer(&ReceiptView::new(&done, output)?.with_text(text))
     }
+}
+
+/// Refuses to approve a commit that is not here, but could be.
+fn ensure_here(
+    (ledger, tip): (&Ledger<'_>, &Snapshot<'_>),
+    (record, own): (&Record, &Code),
+    agent: &AgentName,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let rules = tip.rules(record.protocol.as_str())?;
+    let (id, there) = (&record.id, format!("origin/{}", own.branch));
+    let again = format!(
+        "read what is there now, and approve that: `git handoff approve {id} --as {agent} --head {}`",
+        word(&there)
+    );
+    match ledger.unseen(tip, rules.protocol(), (own, ""), Some(again)) {
+        Some(unseen) if unseen.is_error() => {
+            let failure = Failure::new(ErrorCode::NoCommit, unseen.message);
+            return Err(failure.hint(unseen.fix.unwrap_or_default()));
+        }
+        unseen => unseen.iter().for_each(|one| output.say(&one.message)),
+    }
+    Ok(())
 }
 
 /// Which requirements of a merge are met.

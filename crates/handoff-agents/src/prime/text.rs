@@ -624,6 +624,15 @@ fn brief(facts: &Facts<'_>, page: &mut Page) {
     page.lines(&lines, 0, 850, ("line", &format!(": {all}"), &all));
 }
 
+/// How an issue is opened by the command that follows.
+fn to_open(contract: Option<&NextContract>) -> String {
+    let key = contract.and_then(|next| next.key_about.as_ref());
+    let key = key.map_or("number".to_owned(), |about| {
+        format!("key, {}", foreign(plain(about)))
+    });
+    format!("To open an issue, replace {NEW_ISSUE} with its {key}:")
+}
+
 /// The commands, and what to do if they don't apply.
 fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
     let agent = &facts.agent;
@@ -670,13 +679,7 @@ fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
             }
         }
         (None, [send]) => {
-            let key = contract.and_then(|next| next.key_about.as_ref());
-            let key = key.map_or("number".to_owned(), |about| {
-                format!("key, {}", foreign(plain(about)))
-            });
-            page.line(&format!(
-                "To open an issue, replace {NEW_ISSUE} with its {key}:"
-            ));
+            page.line(&to_open(contract));
             page.line(&format!("   {send}"));
             contract.iter().for_each(|next| fields(None, next, page));
             page.line(&format!("To wait for work: {wait}"));

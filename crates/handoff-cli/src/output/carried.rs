@@ -5,7 +5,6 @@ use handoff::base::hint::{Command, Hint, Part};
 use handoff::base::ids::{AgentName, WorkerId};
 use handoff::ledger::attention::Attention;
 use handoff::model::{Record, Transition};
-use handoff::protocol::State;
 
 /// The command that shows an agent its work: that of the room for agents, or the core's.
 pub const BEGIN: &str = if cfg!(feature = "agents") {
@@ -59,13 +58,12 @@ pub struct Carried {
 
 impl Carried {
     /// The options after a step, with the agent's canonical name from the record in place of an
-    /// alias. What waits is for whichever worker takes it next.
+    /// alias.
     pub fn after(&self, record: &Record) -> Self {
         let is_own = |last: &&Transition| last.worker.is_some() && last.worker == self.worker;
         let last = record.latest().filter(is_own);
         Self {
             agent: last.map(|last| last.by.clone()).or(self.agent.clone()),
-            is_worker_named: self.is_worker_named && record.state != State::Pending,
             ..self.clone()
         }
     }

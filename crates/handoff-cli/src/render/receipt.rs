@@ -150,7 +150,9 @@ impl<'a> WrittenView<'a> {
         let receipt = &done.receipt;
         let record = &receipt.record;
         let carried = output.carried().map(|carried| carried.after(record));
-        let carried = carried.unwrap_or_default();
+        let mut carried = carried.unwrap_or_default();
+        // What waits is for whichever worker takes it next.
+        carried.is_worker_named &= record.state != State::Pending;
         let next = next_steps(&done.receipt);
         let next = next.iter().map(|next| carried.command(next)).collect();
         let folder = issue_folder(&receipt.issue.issue);

@@ -6,7 +6,7 @@ use handoff_base::text::quoted;
 use handoff_protocol::{ContractType, Ends, Event, IllegalEvent, State};
 use serde_json::Map;
 
-use crate::decision::{is_to_decide, needed};
+use crate::decision::{answer_command, is_to_decide, needed};
 use crate::layout;
 use crate::planner::findings::undo;
 use crate::planner::send::ensure_parts_done;
@@ -271,10 +271,10 @@ impl<E, V: View<E>> Planner<'_, E, V> {
                 if findings.is_empty() || words && answers::can_be_words(questions) {
                     return Ok(());
                 }
-                let needed = needed(questions);
+                let command = answer_command(&id, &needed(questions));
                 RequestRefusal::AnswerUnfit {
                     id,
-                    needed,
+                    command,
                     findings,
                 }
                 .into()

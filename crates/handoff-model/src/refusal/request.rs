@@ -8,7 +8,6 @@ use handoff_base::hint::Hint;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_protocol::State;
 
-use crate::decision::answer_command;
 use crate::record::NoUsage;
 use crate::refusal::see_issue;
 
@@ -87,8 +86,8 @@ pub enum RequestRefusal {
     #[error("the answer to {id} does not match the question")]
     AnswerUnfit {
         id: HandoffId,
-        /// The keys that need an answer.
-        needed: Vec<String>,
+        /// The command that answers.
+        command: String,
         findings: Vec<Finding>,
     },
     /// The receiver waits for the sender, directly or through others.
@@ -162,9 +161,9 @@ impl Explained for RequestRefusal {
             Self::Unfit { findings, .. } => ErrorCode::ContractRefused
                 .hint("deliver what the request asks for, and send the answer again")
                 .findings(findings),
-            Self::AnswerUnfit { id, needed, findings } => ErrorCode::AnswerRefused
+            Self::AnswerUnfit { id, command, findings } => ErrorCode::AnswerRefused
                 .hint(
-                    Hint::from(format!("`{}`", answer_command(id, needed))).and(hint!(
+                    Hint::from(format!("`{command}`")).and(hint!(
                         ", or a JSON file with one member for each key; `git handoff show {}` lists the keys",
                         id
                     )),
