@@ -117,15 +117,8 @@ impl Arguments {
         }
         if view.passed {
             output.answer(&view)?;
-            match approved_merge(&tip, &folder, &issue, &rules)? {
-                Some((left, false)) => output.say(&format!("next: {}", continued(&left.merge()))),
-                Some((left, true)) => output.say(&format!("{} has it", continued(&left.base))),
-                None if issue.status != IssueStatus::Open => {}
-                None => {
-                    let (_, next) = turn_in(&folder, rules.protocol(), now)?;
-                    next.iter().for_each(|next| output.say(&turn(next)));
-                }
-            }
+            let then = after_passing((&tip, &folder), &issue, &rules, now)?;
+            then.iter().for_each(|then| output.say(then));
             return Ok(());
         }
         let missing = view.requirements.iter().filter(|one| !one.met);
@@ -151,6 +144,21 @@ impl Arguments {
         merged.iter().for_each(|told| output.say(&continued(told)));
         Err(failure)
     }
+}
+
+/// What comes after an open gate: the merge, or whose turn it is before.
+fn after_passing(
+    (tip, folder): (&Snapshot<'_>, &IssueFolder<'_>),
+    issue: &Issue,
+    rules: &Rules<'_>,
+    now: Moment,
+) -> Result<Option<String>, LedgerError> {
+    Ok(match approved_merge(tip, folder, issue, rules)? {
+        Some((left, false)) => Some(format!("next: {}", continued(&left.merge()))),
+        Some((left, true)) => Some(format!("{} has it", continued(&left.base))),
+        None if issue.status != IssueStatus::Open => None,
+        None => turn_in(folder, rules.protocol(), now)?.1.as_ref().map(turn),
+    })
 }
 
 /// Why what is recorded here can't be trusted: it is damaged, or the remote could not be read. A

@@ -10,7 +10,7 @@ use handoff::ledger::Done;
 use handoff::model::view::commands::{held_back, next_agent, next_steps};
 use handoff::model::{
     Artifact, Change, Evidence, FailureContext, Handoff, IssueStatus, IssueSummary, NotApplicable,
-    Receipt, Verdict, issue_folder,
+    Receipt, ReviewFinding, Verdict, issue_folder,
 };
 use handoff::protocol::State;
 use schemars::JsonSchema;
@@ -260,6 +260,18 @@ pub fn merge_is_left(key: &IssueKey) -> String {
     format!("the merge is left, once `git handoff gate {key}` exits 0")
 }
 
+/// The findings that an approval drops, as they were skipped.
+fn dropped(receipt: &Receipt) -> String {
+    let Receipt { record, issue, .. } = receipt;
+    let is_dropped = |one: &&ReviewFinding| {
+        one.skipped && one.resolved_by.as_ref() == Some(&record.id) && record.transitions.len() == 1
+    };
+    let dropped = issue.findings.iter().filter(is_dropped);
+    dropped
+        .map(|one| format!("  {}\n", continued(&one.line())))
+        .collect()
+}
+
 /// The worker that lost a handoff by a takeover, and how it learns of it.
 pub fn taken_from(receipt: &Receipt) -> Option<String> {
     let record = &receipt.record;
@@ -330,13 +342,7 @@ impl WrittenView<'_> {
         if let Some(at) = record.not_before {
             text += &format!("  not before {}\n", at);
         }
-        // An approval accepts what was skipped.
-        let dropped = issue.findings.iter();
-        let dropped =
-            dropped.filter(|one| one.skipped && one.resolved_by.as_ref() == Some(&record.id));
-        for finding in dropped.filter(|_| record.transitions.len() == 1) {
-            text += &format!("  {}\n", continued(&finding.line()));
-        }
+        text += &dropped(self.receipt);
         let is_end = |change: &Change| change.id == record.id && change.to == State::Completed;
         if issue.status == IssueStatus::Completed && self.transitions.iter().any(is_end) {
             let key = &issue.issue;

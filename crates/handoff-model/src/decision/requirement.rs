@@ -83,14 +83,7 @@ pub fn required<E>(
     let mut found = Vec::new();
     for name in wanted {
         if name == COMPLETED {
-            let met = issue.status == IssueStatus::Completed;
-            found.push(Answered {
-                requirement: name.clone(),
-                met,
-                by: None,
-                why: format!("issue {} is {}", issue.issue, issue.status.as_str()),
-                remedy: Remedy::None,
-            });
+            found.push(completed(&issue));
             continue;
         }
         let requirement = definition.requirements.get(name).ok_or_else(|| {
@@ -156,6 +149,17 @@ pub fn required<E>(
         });
     }
     Ok(found)
+}
+
+/// Whether an issue is completed.
+fn completed(issue: &Issue) -> Answered {
+    Answered {
+        requirement: COMPLETED.to_owned(),
+        met: issue.status == IssueStatus::Completed,
+        by: None,
+        why: format!("issue {} is {}", issue.issue, issue.status.as_str()),
+        remedy: Remedy::None,
+    }
 }
 
 /// A person's objection to code: a disapproval, or the rejection of a pending handoff.
@@ -755,15 +759,7 @@ fn approved<E>(
     let mut against = objections.map_err(Stop::Unreadable)?.into_iter().rev();
     if let Some(one) = against.find(|one| counts(&one.by)) {
         let remedy = approve(Some(&one.by));
-        let why = match &shown {
-            Some(id) if has_newer(view, id, &one).map_err(Stop::Unreadable)? => {
-                format!(
-                    "{}; before, {one}",
-                    nobody_approved(view, id, one.by.as_str())?
-                )
-            }
-            _ => one.to_string(),
-        };
+        let why = objected(view, shown.as_ref(), &one)?;
         return Ok(answer(false, Some(&one.id), why, remedy));
     }
     let mut unmet = None;
@@ -799,11 +795,21 @@ fn approved<E>(
     Ok(answer(false, None, why, approve(None)))
 }
 
-/// Whether a handoff has other code than a person objected to before.
-fn has_newer<E>(view: &impl View<E>, id: &HandoffId, objection: &Objection) -> Result<bool, E> {
-    let own = view.record(id.number())?.and_then(|record| record.code);
-    let other = own.zip(objection.code.as_ref());
-    Ok(other.is_some_and(|(own, objected)| !is_same(&own, objected)))
+/// A person's objection; first what waits for them now, if it has other code.
+fn objected<E>(
+    view: &impl View<E>,
+    shown: Option<&HandoffId>,
+    objection: &Objection,
+) -> Result<String, Stop<E>> {
+    if let Some(id) = shown
+        && let Some(record) = view.record(id.number()).map_err(Stop::Unreadable)?
+        && let Some((own, objected)) = record.code.as_ref().zip(objection.code.as_ref())
+        && !is_same(own, objected)
+    {
+        let waits = nobody_approved(view, id, objection.by.as_str())?;
+        return Ok(format!("{waits}; before, {objection}"));
+    }
+    Ok(objection.to_string())
 }
 
 /// That a handoff is not approved, and when its approver can do it.
