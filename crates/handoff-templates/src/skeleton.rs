@@ -99,7 +99,7 @@ impl Extend<(String, Value)> for Known {
 /// Fills a template of contracts that have to fit a schema.
 ///
 /// `"{{name: description}}"` is replaced by the known value, of any type; without one that the schema
-/// takes, the sender's placeholder with the description stays. A list whose first element is such a
+/// takes or an option gave, the sender's placeholder with the description stays. A list whose first element is such a
 /// placeholder is replaced by the known list; without one, its other elements stay. A field that is
 /// left to the sender takes the answer to the question of its name, but not within list elements,
 /// where names may repeat. Names left to `send` get a placeholder for it.
@@ -128,7 +128,9 @@ fn fill_part(template: &Value, known: &Known, part: &Part<'_>, outside: bool) ->
             if known.by_send.contains(name) {
                 return by_send(description);
             }
-            let value = known.get(name).and_then(|value| part.taken(value));
+            let value = known.get(name);
+            let taken = value.and_then(|value| part.taken(value));
+            let value = taken.or_else(|| value.filter(|_| OF_OPTIONS.contains(&name)).cloned());
             value.unwrap_or_else(|| format!("{FILL}: {description}}}}}").into())
         }
         Value::Array(items) => {
@@ -152,6 +154,9 @@ fn fill_part(template: &Value, known: &Known, part: &Part<'_>, outside: bool) ->
         other => other.clone(),
     }
 }
+
+/// The values that options give: what a schema refuses of them, the sender gives there.
+const OF_OPTIONS: [&str; 4] = ["issue", "key", "from", "to"];
 
 /// The most subschemas that are looked at for one value.
 const MOST_PARTS: usize = 64;

@@ -67,7 +67,7 @@ pub struct Attention {
     pub attempt: u32,
     /// The next command.
     pub next: String,
-    /// What shows the code to approve, in `inbox` and `show`, or what an agent is only told of.
+    /// What is to be read first, in `inbox` and `show`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<String>,
     /// Whether the agent is only to be told: just its own views show it.
