@@ -15,4 +15,4 @@ pub use contract::{left_to_fill, skeleton, usual_format, written};
 pub use folder_check::check_folder;
 pub use known::{known, known_at_tip, with_current_branch, with_workspace};
 pub use scaffold::{ADDED, file_part, relay, renamed};
-pub use skeleton::{Known, fill};
+pub use skeleton::{Known, fill, takes};

@@ -237,12 +237,31 @@ impl<'s> Part<'s> {
 
     /// Whether a value is valid by a subschema; if that can't be decided, it is.
     fn accepts(&self, schema: &Value, value: &Value) -> bool {
-        let mut alone = schema.clone();
-        if let Some(definitions) = self.root.get("$defs") {
-            alone["$defs"] = definitions.clone();
-        }
-        decides(&alone, value).unwrap_or(true)
+        let definitions = self.root.get("$defs").filter(|_| refers(schema));
+        let decided = match definitions {
+            Some(definitions) => {
+                let mut alone = schema.clone();
+                alone["$defs"] = definitions.clone();
+                decides(&alone, value)
+            }
+            None => decides(schema, value),
+        };
+        decided.unwrap_or(true)
     }
+}
+
+/// Whether a schema refers to another one.
+fn refers(schema: &Value) -> bool {
+    match schema {
+        Value::Object(parts) => parts.contains_key("$ref") || parts.values().any(refers),
+        Value::Array(parts) => parts.iter().any(refers),
+        _ => false,
+    }
+}
+
+/// Whether the schema of a contract takes a value at a pointer, or the same as text.
+pub fn takes(schema: &Value, at: &str, value: &Value) -> bool {
+    Part::at(schema, at).taken(value).is_some()
 }
 
 /// The placeholder for a value that `send` fills in.

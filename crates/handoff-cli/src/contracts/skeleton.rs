@@ -1,7 +1,6 @@
 //! Skeletons: contracts to fill in, by type and format.
 
 use clap::ValueEnum;
-use handoff::base::finding::FindingCode;
 use handoff::base::ids::{AgentName, IssueKey};
 use handoff::base::pointer::escaped_part;
 use handoff::base::text::{continued, word};
@@ -9,7 +8,7 @@ use handoff::contract::{BY_SEND, FILL, Input};
 use handoff::ledger::{IssueFolder, ProtocolError, Rules, Snapshot};
 use handoff::model::{Filled, RoleRefusal, View, review};
 use handoff::protocol::{ContractType, FactRule, Protocol};
-use handoff::templates::{Known, left_to_fill, skeleton, usual_format, written};
+use handoff::templates::{Known, left_to_fill, skeleton, takes, usual_format, written};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -281,7 +280,13 @@ impl<'a> Wanted<'a> {
     /// The options for the values that a first contract needs, if it is accepted with any text in
     /// their places.
     fn plain_options(&self, rules: &Rules<'_>) -> Result<Option<String>, Failure> {
-        let (key, known) = self.numbered()?;
+        let mut known = Known::default();
+        let key: IssueKey = "1".parse()?;
+        known.insert_new(Filled::Issue, json!(1));
+        known.insert_new(Filled::Key, json!(key));
+        known.insert_new(Filled::From, json!(self.from));
+        known.insert_new(Filled::To, json!(self.to));
+        known.insert_new(Filled::Now, json!(now()?.rfc3339()));
         let (_, left) = self.so_far(rules, &known)?;
         let set = left.iter().map(|(at, _)| Setting::at(at, TEXT));
         let set: Vec<Setting> = set.collect();
@@ -306,30 +311,14 @@ impl<'a> Wanted<'a> {
         let Some(pointer) = rules.protocol().field(kind, |f| &f.issue) else {
             return Ok(None);
         };
-        let (text, _) = self.so_far(rules, &self.numbered()?.1)?;
-        let input = Input::read(text.as_bytes());
-        let mut found = review(rules.protocol(), rules, &input, None)?
-            .findings
-            .into_iter();
-        let is_refused = found.any(|one| {
-            let is_fault = one.is_error() && one.code != FindingCode::FieldUnfilled;
-            is_fault && one.path.ends_with(pointer)
-        });
-        let mut known = fields(&schema_of(rules, kind)?).into_iter();
-        let field = known.find(|field| is_refused && field.path == *pointer);
-        Ok(field.map(|field| field.about))
-    }
-
-    /// The first issue's key, and what is known of its first contract.
-    fn numbered(&self) -> Result<(IssueKey, Known), Failure> {
-        let mut known = Known::default();
-        let key: IssueKey = "1".parse()?;
-        known.insert_new(Filled::Issue, json!(1));
-        known.insert_new(Filled::Key, json!(key));
-        known.insert_new(Filled::From, json!(self.from));
-        known.insert_new(Filled::To, json!(self.to));
-        known.insert_new(Filled::Now, json!(now()?.rfc3339()));
-        Ok((key, known))
+        let schema = schema_of(rules, kind)?;
+        if takes(&schema, pointer, &json!(1)) {
+            return Ok(None);
+        }
+        let mut known = fields(&schema).into_iter();
+        Ok(known
+            .find(|field| field.path == *pointer)
+            .map(|field| field.about))
     }
 
     /// The command that sends it, without values that only its sender knows.
