@@ -1,8 +1,7 @@
 //! Writes contracts in agents' formats.
 
 use handoff_base::ids::AgentName;
-use handoff_base::pointer::escaped_part;
-use handoff_contract::{BY_SEND, FILL, write_json, write_markdown, write_message, write_xml};
+use handoff_contract::{FILL, write_json, write_markdown, write_message, write_xml};
 use handoff_ledger::{DamageError, LedgerError, Rules};
 use handoff_model::Schemas;
 use handoff_protocol::{ContractType, Protocol};
@@ -72,36 +71,6 @@ fn add_required(value: &mut Value, schema: &Value) {
             .entry(name)
             .or_insert_with(|| own.unwrap_or_else(mark));
     }
-}
-
-/// The sender's placeholders in a skeleton: each one's JSON Pointer and description.
-pub fn left_to_fill(value: &Value) -> Vec<(String, String)> {
-    fn walk(at: String, value: &Value, found: &mut Vec<(String, String)>) {
-        match value {
-            Value::String(text) => {
-                if let Some((_, description)) = text.split_once(FILL)
-                    && !text.starts_with(BY_SEND)
-                {
-                    let description = description.split("}}").next().unwrap_or_default();
-                    found.push((at, description.trim_start_matches([':', ' ']).to_owned()));
-                }
-            }
-            Value::Array(items) => {
-                for (i, item) in items.iter().enumerate() {
-                    walk(format!("{at}/{i}"), item, found);
-                }
-            }
-            Value::Object(members) => {
-                for (name, member) in members {
-                    walk(format!("{at}/{}", escaped_part(name)), member, found);
-                }
-            }
-            _ => {}
-        }
-    }
-    let mut found = Vec::new();
-    walk(String::new(), value, &mut found);
-    found
 }
 
 /// Writes a contract as `xml`, `json` or `md`.

@@ -11,8 +11,8 @@ mod scaffold;
 mod skeleton;
 
 pub use builtin::{BUILT_IN, Folder, FolderError, FolderSchemas, SMALL, built_in, shipped};
-pub use contract::{left_to_fill, skeleton, usual_format, written};
+pub use contract::{skeleton, usual_format, written};
 pub use folder_check::check_folder;
 pub use known::{known, known_at_tip, with_current_branch, with_workspace};
 pub use scaffold::{ADDED, file_part, relay, renamed};
-pub use skeleton::{Known, fill, takes};
+pub use skeleton::{Known, fill, left_to_fill, takes};

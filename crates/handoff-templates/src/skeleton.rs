@@ -3,12 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use handoff_base::ids::IssueKey;
-use handoff_base::pointer::parts;
+use handoff_base::pointer::{escaped_part, parts};
 use handoff_contract::{BY_SEND, FILL, decides};
 use handoff_model::Filled;
 use serde_json::Value;
-
-use super::contract::left_to_fill;
 
 /// The known values for templates.
 #[derive(Clone, Debug, Default)]
@@ -262,6 +260,36 @@ fn refers(schema: &Value) -> bool {
 /// Whether the schema of a contract takes a value at a pointer, or the same as text.
 pub fn takes(schema: &Value, at: &str, value: &Value) -> bool {
     Part::at(schema, at).taken(value).is_some()
+}
+
+/// The sender's placeholders in a skeleton: each one's JSON Pointer and description.
+pub fn left_to_fill(value: &Value) -> Vec<(String, String)> {
+    fn walk(at: String, value: &Value, found: &mut Vec<(String, String)>) {
+        match value {
+            Value::String(text) => {
+                if let Some((_, description)) = text.split_once(FILL)
+                    && !text.starts_with(BY_SEND)
+                {
+                    let description = description.split("}}").next().unwrap_or_default();
+                    found.push((at, description.trim_start_matches([':', ' ']).to_owned()));
+                }
+            }
+            Value::Array(items) => {
+                for (i, item) in items.iter().enumerate() {
+                    walk(format!("{at}/{i}"), item, found);
+                }
+            }
+            Value::Object(members) => {
+                for (name, member) in members {
+                    walk(format!("{at}/{}", escaped_part(name)), member, found);
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    walk(String::new(), value, &mut found);
+    found
 }
 
 /// The placeholder for a value that `send` fills in.
