@@ -90,8 +90,7 @@ fn known_here(tip: &Snapshot<'_>, branch: Option<&str>) -> Option<ObjectId> {
     let repository = tip.repository();
     let default = || repository.base_branch();
     let branch = branch.map(str::to_owned).or_else(default)?;
-    let code = repository.base_code(&branch).ok()??;
-    code.commit.parse().ok()
+    base_tip(repository, &branch)
 }
 
 /// Refuses if a merge by rebase would undo a merge in the approved commit itself, if its history is
@@ -548,12 +547,12 @@ impl MergeLeft {
         let commit = short_id(&self.code.commit);
         format!(
             "merge {branch} at {commit} into {base}{push}{}",
-            self.known()
+            self.caveat()
         )
     }
 
-    /// As far as what is known.
-    fn known(&self) -> &'static str {
+    /// That others may have merged it.
+    fn caveat(&self) -> &'static str {
         if self.is_shared {
             ", as far as this clone has fetched"
         } else {
@@ -569,10 +568,10 @@ impl fmt::Display for MergeLeft {
         if self.is_here {
             return write!(f, "{at} to be pushed: {}", self.merge());
         }
-        let known = self.known();
+        let caveat = self.caveat();
         write!(
             f,
-            "{at}, once its gate is open: {branch}, at {commit}, is not in {base} yet{known}"
+            "{at}, once its gate is open: {branch}, at {commit}, is not in {base} yet{caveat}"
         )
     }
 }
@@ -633,19 +632,16 @@ fn merges_left_of(
     Ok(all)
 }
 
-/// Like [`is_merged`], for a commit of the base.
-fn is_merged_at(repository: &Repository, code: &Code, tip: ObjectId) -> bool {
-    let merged = repository.is_merged_into(&tip.to_string(), &code.commit);
-    let commit = code.commit.parse().ok();
-    commit.is_some_and(|commit| repository.is_in_history(commit, tip).unwrap_or_default())
-        || merged.unwrap_or_default()
-}
-
 /// Whether a branch has the work up to a commit, as far as this clone knows: the commit itself, or
 /// what a squash or a rebase made of it.
 fn is_merged(repository: &Repository, code: &Code, base: &str) -> bool {
-    let by_other_commits = || repository.is_merged_into(base, &code.commit);
-    is_on(repository, code, base) || by_other_commits().unwrap_or_default()
+    base_tip(repository, base).is_some_and(|tip| is_merged_at(repository, code, tip))
+}
+
+/// Like [`is_merged`], for a commit of the base.
+fn is_merged_at(repository: &Repository, code: &Code, tip: ObjectId) -> bool {
+    let by_other_commits = || repository.is_merged_into(&tip.to_string(), &code.commit);
+    is_below(repository, code, tip) || by_other_commits().unwrap_or_default()
 }
 
 /// The commits on an issue's branch that came after the approved work and were not handed on, and
@@ -720,12 +716,20 @@ pub fn unsent_commits(
 
 /// Whether a commit, by an abbreviated id, is on a branch, here or on `origin`.
 fn is_on(repository: &Repository, code: &Code, branch: &str) -> bool {
+    base_tip(repository, branch).is_some_and(|tip| is_below(repository, code, tip))
+}
+
+/// The newest commit of a base branch that is known here.
+fn base_tip(repository: &Repository, branch: &str) -> Option<ObjectId> {
+    repository.base_code(branch).ok()??.commit.parse().ok()
+}
+
+/// Whether a commit, by an abbreviated id, is in the history of another one.
+fn is_below(repository: &Repository, code: &Code, tip: ObjectId) -> bool {
     let Ok(Named::Commit(commit)) = repository.named(&code.commit) else {
         return false;
     };
-    let tip = repository.base_code(branch).ok().flatten();
-    let tip = tip.and_then(|tip| tip.commit.parse().ok());
-    tip.is_some_and(|tip| repository.is_in_history(commit, tip).unwrap_or_default())
+    repository.is_in_history(commit, tip).unwrap_or_default()
 }
 
 /// Like [`judge_gate`], but a requirement that the protocol does not define is not met.

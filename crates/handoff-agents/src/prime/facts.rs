@@ -34,12 +34,6 @@ impl Facts<'_> {
         let mut all = self.overview.to_decide.first.iter();
         all.find(|record| record.id == *about)
     }
-
-    /// Whether a contract approves a merge that no contract reports, so that it can follow.
-    pub(super) fn approves_merge(&self, next: &NextContract) -> bool {
-        let definition = self.protocol.definition();
-        definition.approves_merge(&next.contract_type)
-    }
 }
 
 /// What an agent's page is made from.

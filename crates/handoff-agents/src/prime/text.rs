@@ -768,7 +768,7 @@ fn usual_steps(facts: &Facts<'_>, work: &Record, [take, send]: [&String; 2], pag
         let way = format!("   or: {}   # {}", foreign_parts(&next.sets), title(next));
         fields(Some(way), next, page);
     }
-    if let Some(approval) = all().find(|next| facts.approves_merge(next)) {
+    if let Some(approval) = all().find(|next| definition.approves_merge(&next.contract_type)) {
         let when = format!("after {}: ", title(approval));
         page.line(&format!("{}. {}", send_at + 1, merge(&when)));
     }
