@@ -2,15 +2,14 @@ use std::io::{IsTerminal, stderr, stdin};
 
 use clap::{Args, ValueEnum};
 use handoff::base::ObjectId;
-use handoff::base::finding::Finding;
 use handoff::base::ids::AgentName;
 use handoff::base::text::{continued, one_line, word};
 use handoff::git::{Repository, masked};
 use handoff::ledger::{
     DEFAULT_BRANCH, Founding, Ledger, ProtocolError, RemoteLook, Rules, Session, Snapshot, Synced,
 };
-use handoff::model::{Assignment, check_protocol};
-use handoff::protocol::{Policy, Protocol};
+use handoff::model::Assignment;
+use handoff::protocol::Policy;
 use handoff::templates::{BUILT_IN, SMALL};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -112,7 +111,7 @@ impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
         let (named, policy) = self.chosen(context, &repository, output)?;
-        let (protocol, files) = sound(&named)?;
+        let (protocol, files) = protocols::sound(&named)?;
         let remote_of = |name: String| remote_named(&repository, name);
         let named_remote = self.remote.clone().map(remote_of).transpose()?;
         let remote = match &named_remote {
@@ -488,24 +487,6 @@ fn other_evidence(protocol: &AgentName, evidence: Policy, wanted: Policy) -> Fai
         wanted.as_str()
     );
     Failure::new(ErrorCode::OtherEvidence, text).hint(hint)
-}
-
-/// A protocol, and its files by path.
-type Whole = (Protocol, Vec<(String, Vec<u8>)>);
-
-/// A protocol that has no fault.
-fn sound(name: &str) -> Result<Whole, Failure> {
-    let folder = protocols::folder(name)?;
-    let protocol = protocols::load(name, &folder);
-    let files = folder.into_files();
-    let findings = check_protocol(&files);
-    if findings.iter().any(Finding::is_error) {
-        return Err(protocols::given(
-            name,
-            ProtocolError::Refused(findings).into(),
-        ));
-    }
-    Ok((protocol?, files))
 }
 
 /// Sets a protocol's own policy for statements that the repository contradicts.

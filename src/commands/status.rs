@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use clap::Args;
 use handoff::base::ids::{AgentName, IssueKey};
-use handoff::base::text::{continued, word};
+use handoff::base::text::continued;
 use handoff::base::{Moment, ObjectId, short_id};
 use handoff::ledger::attention::{self, Attention};
 use handoff::ledger::{
@@ -376,20 +376,9 @@ pub(super) fn unpushed_text(all: &[UnpushedCode]) -> String {
 
 /// Unpushed code, and the command that pushes it.
 pub(super) fn unpushed(one: &UnpushedCode) -> (String, String) {
-    let UnpushedCode {
-        issue,
-        branch,
-        commits,
-        is_rewritten,
-    } = one;
-    let (commits, shown) = (counted(*commits, "commit"), continued(branch));
-    let what = format!("issue {issue}: {commits} of {shown} not on origin");
-    let force = if *is_rewritten {
-        "--force-with-lease "
-    } else {
-        ""
-    };
-    (what, format!("`git push {force}origin {}`", word(branch)))
+    let (commits, shown) = (counted(one.commits, "commit"), continued(&one.branch));
+    let what = format!("issue {}: {commits} of {shown} not on origin", one.issue);
+    (what, format!("`{}`", one.push))
 }
 
 /// How a ledger compares with its remote's, as text.

@@ -41,9 +41,9 @@ pub struct UnpushedCode {
     pub branch: String,
     /// How many commits of it `origin` lacks.
     pub commits: usize,
-    /// Whether it was rewritten here, so that only a forced push brings it to `origin`.
+    /// The command that pushes it.
     #[serde(skip)]
-    pub is_rewritten: bool,
+    pub push: String,
 }
 
 impl Ledger<'_> {
@@ -70,16 +70,9 @@ impl Ledger<'_> {
             };
             let own = only_here.iter().position(|(name, _)| *name == code.branch);
             if let Some((branch, commits)) = own.map(|at| only_here.swap_remove(at)) {
-                let both = (
-                    repository.local_branch(&branch),
-                    repository.on_origin(&branch),
-                );
                 found.push(UnpushedCode {
                     issue: entry.id.issue().clone(),
-                    is_rewritten: match both {
-                        (Some(tip), Some(there)) => repository.is_rewritten(&branch, tip, there)?,
-                        _ => false,
-                    },
+                    push: push_command(repository, &branch)?,
                     branch,
                     commits,
                 });
@@ -87,6 +80,18 @@ impl Ledger<'_> {
         }
         Ok(found)
     }
+}
+
+/// The command that pushes a branch to `origin`, as far as this clone knows.
+///
+/// # Errors
+/// [`LedgerError`] if the repository can't be read.
+pub fn push_command(repository: &Repository, branch: &str) -> Result<String, LedgerError> {
+    let there = repository.on_origin(branch);
+    Ok(match repository.local_branch(branch) {
+        Some(tip) => repository.push_command(branch, tip, there)?,
+        None => format!("git push origin {}", word(branch)),
+    })
 }
 
 /// Asks `origin` for a branch's commit, and fetches it with its history unless the clone is

@@ -26,7 +26,7 @@ use serde::Serialize;
 use super::base_branch::base_branch;
 use super::context::contract_value;
 use super::error::LedgerError;
-use super::origin_code::{OnOrigin, asked, on_origin};
+use super::origin_code::{OnOrigin, asked, on_origin, push_command};
 use super::recorded_step::StepReader;
 use super::signing::{By, Demand, judge};
 use super::snapshot::{IssueFolder, Rules, Snapshot};
@@ -361,7 +361,8 @@ fn place(
     let missing = match on_origin(repository, code, base.as_deref(), false) {
         OnOrigin::There => None,
         OnOrigin::Not(why) if !is_gone => {
-            Some(format!("{why}: `git push origin {}`", word(&code.branch)))
+            let push = push_command(repository, &code.branch)?;
+            Some(format!("{why}: `{push}`"))
         }
         OnOrigin::Not(why) | OnOrigin::Unknown(why) => {
             Some(format!("{why}: name the commit with `--head COMMIT`"))

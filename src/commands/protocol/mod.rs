@@ -840,7 +840,7 @@ fn put(
         "update"
     };
     ensure_one_meaning(context, verb, name)?;
-    let files = protocols::sound(name)?;
+    let (_, files) = protocols::sound(name)?;
     let repository = context.repository()?;
     let (mut ledger, mut session) = context.writer(&repository, output)?;
     session.agent = context.agent(&repository)?;

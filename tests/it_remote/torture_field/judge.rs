@@ -117,26 +117,19 @@ fn rejected(field: &Field, number: usize) -> BTreeMap<String, String> {
     found
 }
 
-/// Whether the claim of a clone's commit is on the remote as one that the same person made and was
-/// never told of.
-fn claimed_unheard(
-    field: &Field,
-    clone: usize,
-    id: &str,
-    commits: &[Commit],
-    acts: &[Act],
-) -> bool {
-    let own = commits_of(field, &field.clones[clone].folders[0], id);
-    let own = own.last().unwrap();
+/// Whether the claim of a clone's commit has nothing to add to the remote: the same person claimed
+/// the same handoff there, by a commit that the clone did not know. It may be one that nobody was
+/// told of, or another process's in the same clone.
+fn claimed_elsewhere(field: &Field, clone: usize, id: &str, commits: &[Commit]) -> bool {
+    let known = commits_of(field, &field.clones[clone].folders[0], id);
+    let own = known.last().unwrap();
     let claims = |commit: &Commit| commit.trailers("Event").any(|event| event == "claim");
     assert!(claims(own), "{}", own.message);
     commits.iter().any(|commit| {
         claims(commit)
             && commit.committer == own.committer
             && commit.trailers("Handoff-Id").eq(own.trailers("Handoff-Id"))
-            && !acts
-                .iter()
-                .any(|act| act.commit.as_ref() == Some(&commit.id))
+            && !known.iter().any(|known| known.id == commit.id)
     })
 }
 
@@ -194,8 +187,7 @@ fn acknowledged(field: &Field, account: &Account, commits: &[Commit]) {
                 let is_kept = rejected[act.clone].contains_key(id);
                 let times = [is_there, origins.contains(id), is_kept];
                 let times = times.iter().filter(|is| **is).count();
-                // One that was killed had brought the same claim there already: it is held.
-                let is_held = || claimed_unheard(field, act.clone, id, commits, &acts);
+                let is_held = || claimed_elsewhere(field, act.clone, id, commits);
                 assert!(
                     times == 1 || times == 0 && is_held(),
                     "{times} of there, made again and kept: {act:?}"

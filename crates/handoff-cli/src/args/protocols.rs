@@ -53,18 +53,20 @@ pub fn again(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// The files of the protocol of that name or path, which have no fault.
+/// The protocol of that name or path, and its files by path, which have no fault.
 ///
 /// # Errors
 /// A [`Failure`] with every fault, as `protocol check` finds them.
-pub fn sound(name: &str) -> Result<Vec<(String, Vec<u8>)>, Failure> {
-    let files = folder(name)?.into_files();
+pub fn sound(name: &str) -> Result<(Protocol, Vec<(String, Vec<u8>)>), Failure> {
+    let folder = folder(name)?;
+    let protocol = load(name, &folder);
+    let files = folder.into_files();
     let findings = check_folder(&files);
     if findings.iter().any(Finding::is_error) {
         let refused = ProtocolError::Refused(findings);
         return Err(given(name, refused.into()));
     }
-    Ok(files)
+    Ok((protocol?, files))
 }
 
 /// Loads the definition in a protocol's folder.

@@ -9,7 +9,7 @@ pub use evidence::{Added, Differences, FactError, Named, Unknown};
 pub use own_change::{CodeStore, undone_by_rebase};
 
 use git2::{BranchType, Oid, Sort};
-use handoff_base::text::quoted;
+use handoff_base::text::{quoted, word};
 use handoff_base::{Code, ObjectId};
 
 use self::merge::Conflict;
@@ -246,6 +246,29 @@ impl Repository {
     pub fn is_merged_into(&self, base: &str, tip: &str) -> Result<bool, GitError> {
         let by = self.brought_by(base, None, tip, Conflict::TellsApart)?;
         Ok(by.is_some())
+    }
+
+    /// The command that pushes a local branch at `tip` to `origin`, which has it at `there`: by force
+    /// if it was rewritten here.
+    ///
+    /// # Errors
+    /// [`GitError`] when history can't be read.
+    pub fn push_command(
+        &self,
+        branch: &str,
+        tip: ObjectId,
+        there: Option<ObjectId>,
+    ) -> Result<String, GitError> {
+        let is_rewritten = match there {
+            Some(there) => self.is_rewritten(branch, tip, there)?,
+            None => false,
+        };
+        let force = if is_rewritten {
+            "--force-with-lease "
+        } else {
+            ""
+        };
+        Ok(format!("git push {force}origin {}", word(branch)))
     }
 
     /// Whether a local branch at `tip` was rewritten, so that it has all of `origin`'s at `there` by
