@@ -27,6 +27,7 @@ use crate::failure::Failure;
 use crate::output::{Answer, BEGIN, Output, counted, counted_as};
 use crate::render::attention::attention_text;
 use crate::render::rows;
+use crate::render::stored::say_how_to_read;
 use crate::view::Look;
 
 /// The command that shows a whole workflow.
@@ -168,10 +169,16 @@ impl Answer for HereView {
 
 impl HereView {
     /// Sets the first of what needs attention.
-    fn needing(&mut self, mut attention: Vec<Attention>) {
+    fn needing(
+        &mut self,
+        tip: &Snapshot<'_>,
+        mut attention: Vec<Attention>,
+    ) -> Result<(), Failure> {
         self.attention_total = attention.len();
         attention.truncate(LOOK.each);
         self.attention = attention;
+        let mut all = self.attention.iter_mut();
+        all.try_for_each(|one| say_how_to_read(tip, one))
     }
 
     /// Sets what there is for whoever runs it, with the command that opens the first issue.
@@ -233,8 +240,7 @@ impl HereView {
         open.truncate(LOOK.each);
         self.paused = tip.paused_among(open.iter().map(|record| record.id.issue()))?;
         self.waiting = open;
-        self.needing(attention);
-        Ok(())
+        self.needing(tip, attention)
     }
 
     fn agent_text(&self) -> String {
@@ -338,7 +344,9 @@ fn look(
     let worker = context.worker(repository)?;
     let who = holder(&known.id, worker.as_ref());
     let mut found = overview(&tip, who, &knowing, now()?, LOOK)?;
-    found.attention.retain(|one| one.turn == known.id);
+    found
+        .attention
+        .retain(|one| one.is_up_to(&known.id, &knowing));
     output.complete(&mut found.attention);
     let carried = context.carried_at(repository, &tip);
     let command = |line: String| carried.command(&line);
@@ -352,7 +360,7 @@ fn look(
     here.unlisted = found.waiting.count.saturating_sub(LOOK.each);
     here.all = command(format!("git handoff inbox --as {}", known.id));
     here.needs = found.attention.len();
-    here.needing(found.attention);
+    here.needing(&tip, found.attention)?;
     let name = &known.id;
     here.next = if found.held.count > 0 {
         vec![command(format!("git handoff {BEGIN} --as {name}"))]

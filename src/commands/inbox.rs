@@ -97,7 +97,7 @@ impl Arguments {
         let repository = context.repository()?;
         let agent = context.acting_agent(&repository)?;
         let reading = context.fresh(&repository, self.asks.offline, output)?;
-        let Reading { ledger, tip, fresh } = reading;
+        let Reading { tip, fresh, .. } = reading;
         let mut protocols = Vec::new();
         for name in tip.protocols()? {
             protocols.push(tip.rules(&name)?.protocol().clone());
@@ -125,7 +125,7 @@ impl Arguments {
         let attention_total = found.attention.len();
         found.attention.truncate(self.page.most_before(most));
         for one in &mut found.attention {
-            say_how_to_read(&ledger, &tip, one)?;
+            say_how_to_read(&tip, one)?;
         }
         let buckets = [
             found.held,

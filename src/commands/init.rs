@@ -163,6 +163,7 @@ impl Arguments {
         if commit.is_none() && !BUILT_IN.contains(&&*named) {
             say_other_files(&rules, &founding.files, &named, output)?;
         }
+        let is_shared_anew = named_remote.is_some() && context.remote(&repository)? != named_remote;
         if let Some(name) = &named_remote {
             repository.set_config("handoff.remote", name)?;
         }
@@ -177,6 +178,7 @@ impl Arguments {
             to_share: to_share(&repository),
             commit: tip.commit(),
             installed,
+            is_shared_anew,
             synced: &synced,
         })?;
         if let Some(before) = before {
@@ -373,6 +375,9 @@ pub(crate) struct InitView<'a> {
     commit: ObjectId,
     /// each hook and file that was installed in this step, with what was done
     installed: Vec<String>,
+    /// Whether this clone shares it from now on.
+    #[serde(skip)]
+    is_shared_anew: bool,
     #[serde(skip)]
     synced: &'a Synced,
 }
@@ -412,12 +417,13 @@ impl Answer for InitView<'_> {
             )
         } else if self.synced.brought > 0 && self.remote.is_some() {
             format!("took over the ledger of {remote} on branch {branch}, protocol {protocol}\n")
-        } else if sent > 0 {
-            let sent = counted(sent, "commit");
+        } else if sent > 0 || self.is_shared_anew {
+            let sent = match sent {
+                0 => String::new(),
+                sent => format!(": sent {}", counted(sent, "commit")),
+            };
             let others = elsewhere_too(&remote);
-            format!(
-                "the ledger on branch {branch} is shared through {remote}: sent {sent}\n  {others}\n"
-            )
+            format!("the ledger on branch {branch} is shared through {remote}{sent}\n  {others}\n")
         } else {
             let same = if self.installed.is_empty() {
                 "; nothing changed"

@@ -5,6 +5,7 @@ use handoff::ledger::{Ledger, Rejected};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::sync::say_unpushed;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::page::{Page, PageArgs};
@@ -71,7 +72,8 @@ impl Arguments {
                 let rejected = ledger.retry_rejected(&session, name)?;
                 output.follow(&ledger);
                 let commit = ledger.tip_id()?;
-                output.answer(&EndedView { rejected, commit })
+                output.answer(&EndedView { rejected, commit })?;
+                say_unpushed(&ledger, output)
             }
             Some(Action::Drop { name }) => {
                 let ledger = context.ledger(&repository)?;

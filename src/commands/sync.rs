@@ -69,12 +69,7 @@ impl Arguments {
         if synced.rejected.is_empty() {
             output.answer(&view)?;
             say_synced(&synced, output);
-            // Handoffs that were sent offline are there now, but perhaps not their code.
-            let unpushed = ledger.unpushed_code(&ledger.tip()?)?;
-            if !unpushed.is_empty() {
-                output.say(unpushed_text(&unpushed).trim_end());
-            }
-            return Ok(());
+            return say_unpushed(&ledger, output);
         }
         let text = view.text(&output.look(now()?));
         if output.is_json() {
@@ -85,6 +80,15 @@ impl Arguments {
         say_synced(&synced, output);
         Err(Failure::reported(exit::CONFLICT))
     }
+}
+
+/// Prints which code is only here: handoffs that were sent offline may be on the remote without it.
+pub(super) fn say_unpushed(ledger: &Ledger<'_>, output: &mut Output) -> Result<(), Failure> {
+    let unpushed = ledger.unpushed_code(&ledger.tip()?)?;
+    if !unpushed.is_empty() {
+        output.say(unpushed_text(&unpushed).trim_end());
+    }
+    Ok(())
 }
 
 /// The result of a synchronization.

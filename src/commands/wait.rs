@@ -483,7 +483,7 @@ impl Inbox {
         };
         let overview = overview(tip, who, &known, now, OverviewLimits::ALL)?;
         let mut own = overview.attention.iter();
-        let needed = own.find(|one| one.turn == *who.agent);
+        let needed = own.find(|one| one.is_up_to(who.agent, &known));
         let later = queue.later.map(|(at, _)| at);
         let wake = [later, overview.next_change].into_iter().flatten().min();
         let (text, next, id) = match (queue.first, needed) {

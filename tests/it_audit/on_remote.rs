@@ -406,6 +406,13 @@ fn a_merge_by_hand_that_no_step_reports_is_told() {
             .handoff(&["gate", "87"])
             .success()
             .says("; it is merged into main");
+        // What was committed there later was not approved, and is not asked for.
+        desk.git(&["checkout", "-q", "-b", BRANCH, &second]);
+        desk.git(&["commit", "-q", "--allow-empty", "-m", "Later"]);
+        desk.env.handoff(&["gate", "87"]).success().says(&format!(
+            "; it is merged into main; {BRANCH} has other commits here"
+        ));
+        desk.git(&["checkout", "-q", "main"]);
     }
 }
 

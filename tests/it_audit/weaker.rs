@@ -195,7 +195,7 @@ fn a_gate_asks_for_the_ledgers_own_protocol_and_views_name_another() {
       protocol lax, not issue-to-pr: unsigned
       contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
     --- stderr
-    validator-agent's turn with 7.4, it is the only one with something to do: `git handoff claim 7.4 --as validator-agent`
+    validator-agent's turn with 7.4, no other agent can act: `git handoff claim 7.4 --as validator-agent`
     ");
     assert_snapshot!(shown(&["gate", "7", "--require", "approved", "--protocol", "lax", "--signed"]), @"
     $ git handoff gate 7 --require approved --protocol lax --signed
@@ -425,7 +425,7 @@ fn a_policy_outside_the_ledger_says_all_that_counts() {
     ✓ signed: each step of the issue is signed with a listed key
       contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
     --- stderr
-    validator-agent's turn with 7.4, it is the only one with something to do: `git handoff claim 7.4 --as validator-agent`
+    validator-agent's turn with 7.4, no other agent can act: `git handoff claim 7.4 --as validator-agent`
     ");
     assert_snapshot!(asked(&policy(&stranger)), @"
     $ git handoff gate 7 --policy [root]/policy.json
@@ -443,7 +443,7 @@ fn a_policy_outside_the_ledger_says_all_that_counts() {
       contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
     --- stderr
     error: issue 7 is not validated
-    hint: validator-agent's turn with 7.4, it is the only one with something to do: `git handoff claim 7.4 --as validator-agent`
+    hint: validator-agent's turn with 7.4, no other agent can act: `git handoff claim 7.4 --as validator-agent`
     --- exit 1
     ");
     assert_snapshot!(asked(&json!({"format": 1, "protocol": "lax"})), @"

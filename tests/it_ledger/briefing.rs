@@ -397,6 +397,26 @@ fn what_was_turned_down_later_in_an_issue_says_why() {
     env.handoff(&[&args[..], &["no such branch"]].concat())
         .success();
     run(&env, "next 7").says("prep-agent with 7.2: rejected: no such branch\n");
+    // Whoever works on its successor is told, until another one was taken.
+    let again = |packages: &str| env.send(prepared(7).replace("212 packages", packages));
+    again("213 packages").success();
+    let claimed = before_the_contract(&env, "claim 7.3 --as implementer-agent");
+    let told = "\n  implementer-agent rejected 7.2: no such branch\n";
+    assert!(claimed.contains(told), "{claimed}");
+    run(&env, "prime --as implementer-agent")
+        .says("  rejected before: \"implementer-agent rejected 7.2: no such branch\"\n");
+}
+
+#[test]
+fn a_blocked_handoff_is_up_to_the_person_who_stands_in_for_the_orchestrator() {
+    let env = blocked();
+    env.handoff(&["claim", "7.1", "--as", "prep-agent"])
+        .exits(4)
+        .says("hint: `git handoff answer 7.1 port=VALUE host=VALUE --as orchestrator` first\n");
+    let answer = "next: git handoff answer 7.1 port=VALUE host=VALUE --as maintainer\n";
+    run(&env, "inbox --as maintainer").says(answer);
+    run(&env, "wait --inbox --as maintainer --timeout 1s").says(answer);
+    run(&env, "--as maintainer").says("; 1 thing needs you\n");
 }
 
 /// Every line of these commands is at most 80 columns wide.

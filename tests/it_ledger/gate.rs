@@ -181,7 +181,7 @@ fn an_approval_is_of_the_code_that_was_reviewed() {
     ✗ not approved: 87.4 (reviewer-agent-to-validator-agent) by reviewer-agent is about commit [commit], not [commit]: commit [commit] does not bring the same changes
     --- stderr
     error: issue 87 is not approved
-    hint: validator-agent's turn with 87.4, it is the only one with something to do: `git handoff claim 87.4 --as validator-agent`
+    hint: validator-agent's turn with 87.4, no other agent can act: `git handoff claim 87.4 --as validator-agent`
     --- exit 1
     ");
     // The branch is what is merged, if no commit is named; once it is gone, what was merged.
@@ -254,7 +254,7 @@ fn what_cannot_be_asked_is_said() {
     ✗ not approved: nobody sent reviewer-agent-to-validator-agent
     --- stderr
     error: issue 87 is not approved
-    hint: prep-agent's turn with 87.1, it is the only one with something to do: `git handoff claim 87.1 --as prep-agent`
+    hint: prep-agent's turn with 87.1, no other agent can act: `git handoff claim 87.1 --as prep-agent`
     --- exit 1
     ");
     let elsewhere = TestEnvironment::with_repository();

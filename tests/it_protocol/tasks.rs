@@ -1121,15 +1121,15 @@ fn the_state_of_a_task_says_whose_turn_it_is() {
     ask("part done", " --between operator,environment-architect");
     insta::assert_snapshot!(text, @"
     handed over --task 021: task-orchestrator with environment.1: the task is pending
-    handed over: task-orchestrator with environment.1: it is the only one with something to do
-    broken down --task 021: execution-guardian with environment.3: it is the only one with something to do
-    broken down --task 021_1: execution-guardian with environment.3: it is the only one with something to do
+    handed over: task-orchestrator with environment.1: no other agent can act
+    broken down --task 021: execution-guardian with environment.3: no other agent can act
+    broken down --task 021_1: execution-guardian with environment.3: no other agent can act
     broken down: task-orchestrator with environment.2: its phase, 2, is the lowest; execution-guardian yields
     broken down --between execution-guardian,task-orchestrator: task-orchestrator with environment.2: its phase, 2, is the lowest; execution-guardian yields
     part claimed --task 021_1: execution-guardian with environment.3: the task is in_progress
     part claimed --task 021_1 --between task-orchestrator: task-orchestrator: no other agent is named
-    part claimed --task 021_2 --between execution-guardian,task-orchestrator: execution-guardian with environment.3: it is the only one with something to do; task-orchestrator yields
-    part done --task 021_1: task-orchestrator with environment.6: it is the only one with something to do
+    part claimed --task 021_2 --between execution-guardian,task-orchestrator: execution-guardian with environment.3: no other agent can act; task-orchestrator yields
+    part done --task 021_1: task-orchestrator with environment.6: no other agent can act
     part done --between operator,environment-architect: environment-architect: its phase, 1, is the lowest; operator yields
     ");
     let none = refused_command(&env, "next environment --task 099");

@@ -267,7 +267,7 @@ fn a_comment_names_open_findings_and_the_cost() {
     <!-- git-handoff:87 -->
     ## Issue `87`: open
 
-    With `fixer-agent`. Next: **advance**, by `fixer-agent` with 87.4: `it is the only one with something to do`.
+    With `fixer-agent`. Next: **advance**, by `fixer-agent` with 87.4: `no other agent can act`.
 
     - 87.4 for `fixer-agent`: `Review asks for changes`
     - Required of a merge (no commit of an open pull request is known): ✗ not `approved`: `87.4 (reviewer-agent-to-fixer-agent) by reviewer-agent asks for changes; it waits for fixer-agent`

@@ -42,6 +42,36 @@ pub struct DecidedOn {
     pub text: String,
 }
 
+/// The rejection of an earlier handoff.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Rejection {
+    /// The handoff.
+    pub id: HandoffId,
+    /// The agent that rejected it.
+    pub by: AgentName,
+    /// Why.
+    pub why: Option<String>,
+}
+
+impl Rejection {
+    /// The rejection of the last handoff of the same type before this one, among the three before it.
+    fn before(folder: &IssueFolder<'_>, record: &Record) -> Result<Option<Self>, LedgerError> {
+        let number = record.id.number();
+        for earlier in (number.saturating_sub(3).max(1)..number).rev() {
+            let earlier = folder.shared_record(earlier)?;
+            let same = earlier.filter(|one| one.contract_type == record.contract_type);
+            if let Some(earlier) = same {
+                return Ok(earlier.rejection().map(|rejection| Self {
+                    id: earlier.id.clone(),
+                    by: rejection.by.clone(),
+                    why: rejection.reason.clone(),
+                }));
+            }
+        }
+        Ok(None)
+    }
+}
+
 /// What the work on an issue needs, whatever contract hands it over.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct WorkBrief {
@@ -61,6 +91,9 @@ pub struct WorkBrief {
     pub findings: Vec<ReviewFinding>,
     /// What is asked for outside the ledger: reviews that request changes, checks that failed.
     pub asked: Vec<Said>,
+    /// The rejection of the handoff that this one replaces, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rejected: Option<Rejection>,
     /// What blocked agents of the issue were answered, the oldest first.
     pub answers: Vec<AnswerGiven>,
     /// What was decided about the issue's handoffs, the oldest first.
@@ -84,6 +117,9 @@ pub struct WorkBranch {
     /// Whether it only lacks commits here: that commit follows on the one here.
     #[serde(skip)]
     pub behind: bool,
+    /// Whether this clone has it itself, not only `origin`'s.
+    #[serde(skip)]
+    pub is_local: bool,
 }
 
 /// Whether a commit that was sent is here, and follows on another one.
@@ -112,12 +148,16 @@ impl WorkBrief {
     }
 
     /// What the work on a handoff of this issue needs.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if an earlier record can't be read.
     pub fn of(
-        repository: &Repository,
+        folder: &IssueFolder<'_>,
         protocol: &Protocol,
         issue: &Issue,
         record: &Record,
-    ) -> Self {
+    ) -> Result<Self, LedgerError> {
+        let repository = folder.repository();
         let named = protocol.definition().facts.briefing.iter();
         let definition = protocol.definition();
         let known: Vec<(&String, KnownFact<'_>)> = named
@@ -149,11 +189,12 @@ impl WorkBrief {
                 behind: is_behind(repository, here.as_deref(), sent.as_deref()),
                 commit: here,
                 sent,
+                is_local: repository.local_branch(name).is_some(),
             }
         });
         let named = branch.as_ref().map(|branch| branch.name.as_str());
         let base = base_branch(repository, Some((issue, definition)), named, None);
-        Self {
+        Ok(Self {
             base,
             title: issue.title.clone(),
             facts: known
@@ -170,8 +211,9 @@ impl WorkBrief {
             findings: issue.unsettled().cloned().collect(),
             answers: issue.answers.clone(),
             decisions: issue.decisions.clone(),
+            rejected: Rejection::before(folder, record)?,
             branch,
-        }
+        })
     }
 }
 
@@ -256,7 +298,7 @@ pub fn briefing(
     let shared = documents(tip, &rules)?.into_iter();
     let budget = budget_left(&rules, folder, &issue, record)?;
     let limits = issue.near_limits(rules.protocol());
-    let work = WorkBrief::of(tip.repository(), rules.protocol(), &issue, record);
+    let work = WorkBrief::of(folder, rules.protocol(), &issue, record)?;
     let mut facts = issue.facts;
     facts.retain(|name, _| !work.facts.contains_key(name));
     Ok(Briefing {

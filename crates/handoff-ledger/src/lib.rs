@@ -72,7 +72,7 @@ pub use archive::{ArchiveRequest, ArchivedTogether};
 pub use archive_step::end_of_second;
 pub use authority::OtherProtocol;
 pub use base_branch::{base_branch, changes_of};
-pub use briefing::{Briefing, ContractText, DecidedOn, WorkBranch, WorkBrief, briefing};
+pub use briefing::{Briefing, ContractText, DecidedOn, Rejection, WorkBranch, WorkBrief, briefing};
 pub use claim_queue::claimable;
 pub use code_branches::newest_code;
 pub use context::{HandoffContext, IssueContext, IssueReport, context, contract_value};

@@ -172,31 +172,60 @@ pub(super) fn on_origin(
         Ok(Some(tip)) => OnOrigin::Not(lacks(branch, tip)),
         Ok(None) => match base.map(|base| asked(repository, base)) {
             Some(Ok(tip)) if has(tip) => OnOrigin::There,
-            _ => OnOrigin::Not(format!("origin has no branch {branch}")),
+            _ => OnOrigin::Not(no_branch(branch)),
         },
         Err(error) => OnOrigin::Unknown(format!("origin can't be asked: {error}")),
     }
 }
 
 /// Why `origin`'s branch lacks a commit that was handed on.
-pub(super) fn lacks(branch: &str, tip: ObjectId) -> String {
+fn lacks(branch: &str, tip: ObjectId) -> String {
     format!(
         "origin has {branch} at {}, without it: the branch was rewritten, or the commit was never pushed",
         tip.short()
     )
 }
 
-/// The commit of a branch on `origin` to which no push can bring this code, as far as is known
-/// here: the branch was rewritten. `origin` is asked, and nothing is fetched: whoever approves reads
+/// Why a fetch of its branch can't bring code that was handed on.
+pub(super) enum Gone {
+    /// `origin` has the branch at this commit, to which no push can bring the code, as far as is
+    /// known here: it was rewritten.
+    Rewritten(ObjectId),
+    /// `origin` has no such branch.
+    NoBranch,
+}
+
+impl Gone {
+    pub(super) fn text(&self, branch: &str) -> String {
+        match self {
+            Self::Rewritten(tip) => lacks(branch, *tip),
+            Self::NoBranch => no_branch(branch),
+        }
+    }
+}
+
+/// How code comes to `origin` that only its author has.
+pub(super) fn push_by_author(code: &Code) -> String {
+    let (commit, branch) = (&code.commit, &code.branch);
+    format!("whoever has it pushes it: `git push origin {commit}:refs/heads/{branch}`")
+}
+
+fn no_branch(branch: &str) -> String {
+    format!("origin has no branch {branch}")
+}
+
+/// Whether code is gone from `origin`, which is asked; nothing is fetched: whoever approves reads
 /// what comes here.
-pub(super) fn rewritten(repository: &Repository, code: &Code) -> Option<ObjectId> {
+pub(super) fn gone(repository: &Repository, code: &Code) -> Option<Gone> {
     let commit = code.commit.parse::<ObjectId>().ok()?;
     let remote = Remote::new(repository, "origin", &format!("refs/heads/{}", code.branch));
-    let tip = remote.tip(&patience()).ok()??;
+    let Some(tip) = remote.tip(&patience()).ok()? else {
+        return Some(Gone::NoBranch);
+    };
     let is_below = |one, other| repository.is_in_history(one, other).unwrap_or_default();
     let is_on_it = repository.has(commit) && (is_below(commit, tip) || is_below(tip, commit));
     let is_known = repository.has(tip) && !repository.is_shallow();
-    (is_known && !is_on_it).then_some(tip)
+    (is_known && !is_on_it).then_some(Gone::Rewritten(tip))
 }
 
 /// How an agent goes on whose work is about a branch that was rewritten since: it sends findings

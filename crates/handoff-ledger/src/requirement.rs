@@ -348,19 +348,23 @@ fn place(
         return Ok(None);
     };
     let base = base_branch(repository, known, Some(&code.branch), None);
-    let is_gone = repository.local_branch(&code.branch).is_none();
+    let here = repository.local_branch(&code.branch);
+    // The remote's branch may be gone after the merge.
     if let Some(base) = base
         .as_ref()
-        .filter(|base| is_gone && is_merged(repository, code, base))
+        .filter(|base| is_merged(repository, code, base))
     {
-        return Ok(Some((true, format!("it is merged into {base}"))));
+        let is_later = here.is_some_and(|here| here.to_string() != code.commit);
+        let later = is_later.then(|| format!("; {} has other commits here", code.branch));
+        let why = format!("it is merged into {base}{}", later.unwrap_or_default());
+        return Ok(Some((true, why)));
     }
     if !has_origin(repository) {
         return Ok(None);
     }
     let missing = match on_origin(repository, code, base.as_deref(), false) {
         OnOrigin::There => None,
-        OnOrigin::Not(why) if !is_gone => {
+        OnOrigin::Not(why) if here.is_some() => {
             let push = push_command(repository, &code.branch)?;
             Some(format!("{why}: `{push}`"))
         }
@@ -555,7 +559,7 @@ impl MergeLeft {
     /// That others may have merged it.
     fn caveat(&self) -> &'static str {
         if self.is_shared {
-            ", as far as this clone has fetched"
+            " (as of the last `git fetch`)"
         } else {
             ""
         }

@@ -29,7 +29,7 @@ use super::draft::{Decided, Draft};
 use super::error::{ContractError, LedgerError};
 use super::evidence::{Ground, Judge, Judged, Merged, OnRemote, changed};
 use super::ledger::Ledger;
-use super::origin_code::{asked, handed_on_again, lacks, push, rewritten};
+use super::origin_code::{Gone, asked, gone, handed_on_again, push, push_by_author};
 use super::requirement::hindrance;
 use super::session::Session;
 use super::shared_resources::shared_resources;
@@ -857,13 +857,18 @@ impl<'r> Ledger<'r> {
         let mut text = format!("commit {short}, which this approves, is not here");
         let is_asked = self.is_shared() && self.out_of_reach().is_none();
         let again = again.filter(|_| is_asked && repository.remote_url("origin").is_some());
-        let again = again.and_then(|again| Some((again, rewritten(repository, code)?)));
-        if let Some((_, tip)) = &again {
-            text += &format!(": {}", lacks(&code.branch, *tip));
+        let gone = again.and_then(|again| Some((again, gone(repository, code)?)));
+        if let Some((_, gone)) = &gone {
+            text += &format!(": {}", gone.text(&code.branch));
         }
+        let push = push_by_author(code);
         let code = Check::Commits.code();
-        Some(if let Some((again, _)) = again {
-            Finding::error(code, at, text).fix(again)
+        Some(if let Some((again, gone)) = gone {
+            let fix = match gone {
+                Gone::Rewritten(_) => again,
+                Gone::NoBranch => push,
+            };
+            Finding::error(code, at, text).fix(fix)
         } else if repository.remote_url("origin").is_some() {
             let fix = format!("`git fetch origin {branch}`, and read it before you approve it");
             Finding::error(code, at, text).fix(fix)

@@ -13,7 +13,7 @@ use super::claim_queue::claimable;
 use super::error::{ContractError, LedgerError};
 use super::evidence::changed;
 use super::ledger::Ledger;
-use super::origin_code::{OnOrigin, handed_on_again, on_origin, rewritten};
+use super::origin_code::{Gone, OnOrigin, gone, handed_on_again, on_origin, push_by_author};
 use super::same_files;
 use super::session::Session;
 use super::snapshot::Snapshot;
@@ -115,7 +115,7 @@ impl<'r> Ledger<'r> {
             quoted(&code.branch)
         );
         let finding = Finding::warning(FindingCode::CodeMissing, code.branch.clone(), text);
-        if rewritten(repository, code).is_some() {
+        if let Some(Gone::Rewritten(_)) = gone(repository, code) {
             let by = (id.issue(), &record.to);
             return Ok(Some(finding.fix(handed_on_again(
                 protocol,
@@ -123,9 +123,9 @@ impl<'r> Ledger<'r> {
                 &code.branch,
             ))));
         }
-        let push = format!("git push origin {}:refs/heads/{}", code.commit, code.branch);
         Ok(Some(finding.fix(format!(
-            "whoever has it pushes it: `{push}`; until then give it back: `git handoff release {id} --as {} --reason WHY`",
+            "{}; until then give it back: `git handoff release {id} --as {} --reason WHY`",
+            push_by_author(code),
             record.to
         ))))
     }

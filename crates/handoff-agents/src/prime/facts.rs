@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use handoff::base::Moment;
 use handoff::base::ids::{AgentName, HandoffId, IssueKey};
-use handoff::ledger::{Overview, WorkBrief};
+use handoff::ledger::{Overview, UnpushedCode, WorkBrief};
 use handoff::model::view::News;
 use handoff::model::{Halt, Paused, Record};
 use handoff::protocol::{Agent, Protocol};
@@ -49,6 +49,8 @@ pub(super) struct Facts<'a> {
     /// The completed issue whose branch is checked out, if its merge is left and nothing waits for
     /// the agent.
     pub(super) left: Option<IssueKey>,
+    /// The code of open issues that is only here, if the agent has nothing to do.
+    pub(super) unpushed: Vec<UnpushedCode>,
     /// The handoffs whose claim was made here offline, with the remote that lacks it.
     pub(super) unpublished: Vec<(HandoffId, String)>,
     /// The commands by which it goes on with handoffs whose time ran out.

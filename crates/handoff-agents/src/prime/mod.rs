@@ -227,6 +227,10 @@ pub fn prime(context: &Context, offline: bool, output: &mut Output) -> Result<Pr
         Some(written(&onward, others.remove(0), &agent, work)?)
     };
     let facts = Facts {
+        unpushed: match work {
+            Some(_) => Vec::new(),
+            None => ledger.unpushed_code(&tip)?,
+        },
         left: left(&tip, about.as_ref(), (&agent, rules.protocol()))?,
         party: rules.protocol().agent(agent.as_str()),
         protocol: rules.protocol(),
@@ -397,9 +401,11 @@ fn brief(onward: &Onward<'_, '_>, work: Option<&Record>) -> Result<Option<WorkBr
     let Some(held) = work.filter(|work| work.state == State::InProgress) else {
         return Ok(None);
     };
-    let issue = onward.tip.issue(held.id.issue())?.issue()?;
+    let folder = onward.tip.issue(held.id.issue())?;
     let protocol = onward.rules.protocol();
-    Ok(issue.map(|issue| WorkBrief::of(onward.repository, protocol, &issue, held)))
+    let issue = folder.issue()?;
+    let brief = issue.map(|issue| WorkBrief::of(&folder, protocol, &issue, held));
+    Ok(brief.transpose()?)
 }
 
 /// The limit, if one is reached, that keeps an agent from sending all that it might from its work.

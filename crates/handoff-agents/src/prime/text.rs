@@ -8,7 +8,7 @@ use handoff::model::{
     Evidence, FailureContext, Halt, Question, Record, ReviewFinding, Verdict, kept_option,
     note_fact,
 };
-use handoff::protocol::{AgentKind, State};
+use handoff::protocol::{AgentKind, Event, State};
 use serde_json::Value;
 
 use super::SHOWN;
@@ -19,7 +19,7 @@ use handoff_cli::contracts::onward::{NEW_ISSUE, NextContract};
 use handoff_cli::render::advice::claimed_offline;
 use handoff_cli::render::attention::rejected_text;
 use handoff_cli::render::rows::{attempt_text, has_kept_work};
-use handoff_cli::render::{branch_text, decision_text, inline, policy_line};
+use handoff_cli::render::{branch_text, decision_text, inline, policy_line, rejection_text};
 
 /// The maximum cost of a page, in tokens.
 const MOST: usize = 1350;
@@ -159,7 +159,14 @@ fn overview(facts: &Facts<'_>, page: &mut Page) {
     };
     let title = "Held by other workers of your role, not by you";
     tell(&overview.held_by_others, title, page);
-    if let Some(worker) = elsewhere(overview) {
+    let lost = overview.held_by_others.first.iter();
+    for record in lost.filter(|record| was_held(facts, record)) {
+        page.line(&format!(
+            "You lost {} to that worker: leave it. Your commits stay on their branch.",
+            foreign(&record.id)
+        ));
+    }
+    if let Some(worker) = elsewhere(facts) {
         let go_on = format!("git handoff prime --as {} --worker {worker}", facts.agent);
         let go_on = foreign_parts(&go_on);
         page.line(&format!(
@@ -312,6 +319,11 @@ fn nothing_waits(facts: &Facts<'_>) -> String {
             quote(fresh.remote(), QUOTED),
             fresh.command()
         ),
+        (None, _) if let Some(code) = facts.unpushed.first() => format!(
+            "You hold nothing, but origin lacks code of issue {} that was handed on: run `{}`, then prime again.",
+            foreign(&code.issue),
+            foreign_parts(&code.push)
+        ),
         (None, _) if let Some(key) = &facts.left => format!(
             "You hold nothing, and the merge of the completed issue {} is left: {}",
             foreign(key),
@@ -331,12 +343,21 @@ fn nothing_waits(facts: &Facts<'_>) -> String {
     }
 }
 
-/// The worker that holds work of the same role, if this one holds none; the agent may have claimed
-/// it in another tree.
-fn elsewhere(overview: &handoff::ledger::Overview) -> Option<&str> {
-    let held = &overview.held_by_others.first[..];
-    let mut held = held.iter().filter(|_| overview.held.count == 0);
+/// The worker that holds work of the same role, if this one holds none and never held that; the
+/// agent may have claimed it in another tree.
+fn elsewhere<'a>(facts: &'a Facts<'_>) -> Option<&'a str> {
+    let held = &facts.overview.held_by_others.first[..];
+    let held = held.iter().filter(|_| facts.overview.held.count == 0);
+    let mut held = held.filter(|record| !was_held(facts, record));
     held.find_map(|record| Some(record.lease.as_ref()?.worker.as_str()))
+}
+
+/// Whether this worker held a handoff.
+fn was_held(facts: &Facts<'_>, record: &Record) -> bool {
+    let own = facts.carried.worker.as_ref();
+    let is_claim = |event: Option<Event>| event.is_some_and(Event::is_claim);
+    let mut claims = record.transitions.iter().filter(|one| is_claim(one.event));
+    own.is_some() && claims.any(|claim| claim.worker.as_ref() == own)
 }
 
 /// Which attempt it is, and the command for what an earlier one left.
@@ -595,6 +616,9 @@ fn brief(facts: &Facts<'_>, page: &mut Page) {
             None => "answer".to_owned(),
         };
         tell(&name, answer.text.iter().cloned().chain(values).collect());
+    }
+    if let Some(rejection) = &brief.rejected {
+        tell("rejected before", vec![rejection_text(rejection)]);
     }
     for decision in brief.decisions.iter().rev() {
         tell("decided", vec![decision_text(decision)]);

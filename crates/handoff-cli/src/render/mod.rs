@@ -20,7 +20,9 @@ use std::collections::BTreeMap;
 use handoff::base::ids::{AgentName, HandoffId, IssueKey};
 use handoff::base::short_id;
 use handoff::base::text::{continued, fenced, set_off, word};
-use handoff::ledger::{Briefing, IssueReport, OtherProtocol, Said, WorkBranch, WorkBrief};
+use handoff::ledger::{
+    Briefing, IssueReport, OtherProtocol, Rejection, Said, WorkBranch, WorkBrief,
+};
 use handoff::model::evidence::NOT_APPLICABLE;
 use handoff::model::{
     Annotation, AnswerGiven, Artifact, Decision, Evidence, FailureContext, IssueStatus,
@@ -351,6 +353,7 @@ fn work_text(work: &WorkBrief, record: &Record, contract: &str) -> String {
         findings.chain(work.asked.iter().map(Said::line)),
     ));
     lines.extend(work.branch.as_ref().map(branch_text));
+    lines.extend(work.rejected.iter().map(rejection_text));
     lines.extend(work.decisions.iter().map(decision_text));
     let shown = lines.iter().map(|line| format!("  {}\n", continued(line)));
     if lines.is_empty() {
@@ -398,7 +401,10 @@ pub fn branch_text(branch: &WorkBranch) -> String {
                 "branch: {name} at {here} here; it was at {sent} when this was sent (`git fetch` if that is missing)"
             )
         }
-        (Some(here), _) => format!("branch: {name} at {}", short_id(here)),
+        (Some(here), _) => {
+            let origin = if branch.is_local { "" } else { "origin/" };
+            format!("branch: {origin}{name} at {}", short_id(here))
+        }
         (None, Some(sent)) => {
             let sent = short_id(sent);
             format!(
@@ -407,6 +413,13 @@ pub fn branch_text(branch: &WorkBranch) -> String {
         }
         (None, None) => format!("branch: {name} is not in this clone (`git fetch`)"),
     }
+}
+
+/// The rejection of an earlier handoff, for the agent that works on its successor.
+pub fn rejection_text(rejection: &Rejection) -> String {
+    let (by, id) = (&rejection.by, &rejection.id);
+    let why = rejection.why.iter().map(|why| format!(": {why}"));
+    format!("{by} rejected {id}{}", why.collect::<String>())
 }
 
 /// A decision, for the agent that works on its subject.

@@ -72,7 +72,7 @@ impl Stored {
         let mut attention = of_record(tip, &record, awaited, rules.protocol(), now)?;
         attention
             .iter_mut()
-            .try_for_each(|one| say_how_to_read(ledger, tip, one))?;
+            .try_for_each(|one| say_how_to_read(tip, one))?;
         let summary = IssueSummary::from(&issue);
         // Refused attempts of its agents since it was sent.
         let mut refusals = issue.refusals;
@@ -129,17 +129,13 @@ fn diff(
 ///
 /// # Errors
 /// A [`Failure`] if something can't be read.
-pub fn say_how_to_read(
-    ledger: &Ledger<'_>,
-    tip: &Snapshot<'_>,
-    asked: &mut Attention,
-) -> Result<(), Failure> {
+pub fn say_how_to_read(tip: &Snapshot<'_>, asked: &mut Attention) -> Result<(), Failure> {
     if asked.need == Need::Unapproved {
         let Stored { issue, record, .. } = Stored::read(tip, &asked.id)?;
         let rules = tip.rules(record.protocol.as_str())?;
         if let Some(code) = &record.code {
             let issue = (&issue, rules.protocol().definition());
-            let diff = diff(ledger.repository(), issue, code)?;
+            let diff = diff(tip.repository(), issue, code)?;
             asked.read = Some(diff.unwrap_or_else(|why| why));
         }
     }

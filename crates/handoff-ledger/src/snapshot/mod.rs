@@ -835,6 +835,11 @@ impl Parsed {
 }
 
 impl<'r> IssueFolder<'r> {
+    /// The repository.
+    pub(crate) fn repository(&self) -> &'r Repository {
+        self.repository
+    }
+
     /// The issue, without a pause that is over: that stays on record until the next claim.
     ///
     /// # Errors

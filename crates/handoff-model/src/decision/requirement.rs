@@ -267,7 +267,7 @@ fn objections<E>(
             .contract_type(kind)
             .is_some_and(|kind| kind.raises.is_some());
         let counts = requirement.shown_by.contains(kind) || requirement.undone_by.contains(kind);
-        if let Some(last) = record.latest().filter(|_| record.state == State::Rejected)
+        if let Some(last) = record.rejection()
             && protocol.is_person(last.by.as_str())
             && counts
             && !raises

@@ -6,7 +6,7 @@ use handoff_base::text::quoted;
 use handoff_protocol::{ContractType, Ends, Event, IllegalEvent, State};
 use serde_json::Map;
 
-use crate::decision::{answer_command, is_to_decide, needed};
+use crate::decision::{answer, answer_command, decides, is_to_decide, needed};
 use crate::layout;
 use crate::planner::findings::undo;
 use crate::planner::send::ensure_parts_done;
@@ -233,6 +233,17 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         args: &EventArgs,
     ) -> Result<(), Refusal> {
         let id = record.id.clone();
+        if record.state == State::Blocked
+            && let Err(illegal) = record.state.on(event)
+        {
+            let answer = Some(answer(record, &decides(self.protocol, issue, record)));
+            return Err(StateRefusal::Illegal {
+                id,
+                illegal,
+                answer,
+            }
+            .into());
+        }
         if event.is_claim() || event == Event::Block {
             self.ensure_few_transitions(record)?;
         }

@@ -196,10 +196,7 @@ impl<E, V: View<E>> Planner<'_, E, V> {
         args: &EventArgs,
     ) -> Result<Planned, Stop<E>> {
         let from = record.state;
-        let illegal = |illegal| StateRefusal::Illegal {
-            id: record.id.clone(),
-            illegal,
-        };
+        let illegal = |illegal| StateRefusal::illegal(record.id.clone(), illegal);
         from.on(Event::Extend).map_err(illegal)?;
         let asked = EventArgs {
             lease: args.lease.or(record.lease.as_ref().and_then(|l| l.seconds)),

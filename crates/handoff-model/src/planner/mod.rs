@@ -182,7 +182,7 @@ fn illegal(record: &Record, illegal: IllegalEvent) -> Refusal {
         }
         (None, Some(late)) if claims => late.into(),
         _ if illegal.event == Event::Answer => StateRefusal::not_blocked(record, illegal).into(),
-        _ => StateRefusal::Illegal { id, illegal }.into(),
+        _ => StateRefusal::illegal(id, illegal).into(),
     }
 }
 

@@ -371,6 +371,11 @@ impl Record {
         self.attempt.saturating_sub(self.redriven_at.unwrap_or(1))
     }
 
+    /// Its rejection, if it was rejected.
+    pub fn rejection(&self) -> Option<&Transition> {
+        self.latest().filter(|_| self.state == State::Rejected)
+    }
+
     /// Whether nobody has claimed it yet.
     pub fn is_pending(&self) -> bool {
         self.state == State::Pending

@@ -73,6 +73,8 @@ pub enum StateRefusal {
     Illegal {
         id: HandoffId,
         illegal: IllegalEvent,
+        /// The command that answers it, if it is blocked.
+        answer: Option<String>,
     },
     /// The question was answered already.
     #[error("{id} was answered by {by} at {}{}", time(*at), said(reason.as_deref()))]
@@ -105,6 +107,15 @@ pub enum StateRefusal {
 }
 
 impl StateRefusal {
+    pub(crate) fn illegal(id: HandoffId, illegal: IllegalEvent) -> Self {
+        let answer = None;
+        Self::Illegal {
+            id,
+            illegal,
+            answer,
+        }
+    }
+
     /// The refusal of an answer to what is not blocked, with the answer that it has.
     pub(crate) fn not_blocked(record: &Record, illegal: IllegalEvent) -> Self {
         let id = record.id.clone();
@@ -116,7 +127,7 @@ impl StateRefusal {
                 at: answer.at,
                 reason: answer.reason.clone(),
             },
-            None => Self::Illegal { id, illegal },
+            None => Self::illegal(id, illegal),
         }
     }
 
@@ -195,7 +206,10 @@ impl Explained for StateRefusal {
                     known => hint!("paused are: {}", known.join(", ")),
                 })
             }
-            Self::NotCompleted(issue) => ErrorCode::NotCompleted.hint(see_issue(issue)),
+            Self::NotCompleted(issue) => ErrorCode::NotCompleted.hint(hint!(
+                "`git handoff next {}` says how it goes on",
+                issue
+            )),
             Self::Answered { id, .. } => ErrorCode::IllegalTransition.hint(hint!(
                 "to add to it: `git handoff annotate {} --note TEXT`, which whoever works on it is told",
                 id
@@ -204,9 +218,14 @@ impl Explained for StateRefusal {
                 "`git handoff status {}` shows what came after it",
                 id.issue()
             )),
-            Self::Illegal { id, illegal } => {
-                ErrorCode::IllegalTransition.hint(instead(id, illegal))
-            }
+            Self::Illegal {
+                id,
+                illegal,
+                answer,
+            } => ErrorCode::IllegalTransition.hint(match answer {
+                Some(answer) => format!("`{answer}` first").into(),
+                None => instead(id, illegal),
+            }),
             Self::SaidEarlier { issue, .. } => ErrorCode::SaidBefore.hint(see_issue(issue)),
             Self::SaidBefore { id, .. } => ErrorCode::SaidBefore.hint(hint!(
                 "see `git handoff show {}`, and repeat it if you still want it",
@@ -253,13 +272,6 @@ fn instead(id: &HandoffId, illegal: &IllegalEvent) -> Hint {
             "an attempt is running: `git handoff show {}` says who holds it, until when; wait for its end with `git handoff wait {}`",
             id,
             id
-        );
-    }
-    if illegal.state == State::Blocked {
-        return hint!(
-            "answer it: `git handoff answer {} ANSWER`; possible, too: {}",
-            id,
-            events.join(", ")
         );
     }
     if events.is_empty() {

@@ -67,7 +67,7 @@ pub struct Attention {
     pub attempt: u32,
     /// The next command.
     pub next: String,
-    /// What is to be read first, in `inbox` and `show`.
+    /// What is to be read first, in `inbox`, `show` and without a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<String>,
     /// Whether the agent is only to be told: just its own views show it.
@@ -80,6 +80,13 @@ impl Attention {
     pub fn what(&self) -> String {
         let by = self.by.as_ref().map(|by| format!(" by {by}"));
         self.need.title().to_owned() + &by.unwrap_or_default()
+    }
+
+    /// Whether it is up to an agent: it is its turn, or the turn of the orchestrator for whom it
+    /// stands in as a person.
+    pub fn is_up_to(&self, agent: &AgentName, protocols: &[&Protocol]) -> bool {
+        let stands_in = |p: &&Protocol| p.is_person(agent.as_str()) && p.lead() == Some(&self.turn);
+        self.turn == *agent || protocols.iter().any(stands_in)
     }
 
     /// Whether an agent is notified.

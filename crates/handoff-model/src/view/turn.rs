@@ -92,8 +92,8 @@ pub fn turn(
     let others = others.join(", ");
     let why = match phase(&first) {
         _ if others.is_empty() && !acts(&first) => "no other agent is named".to_owned(),
-        _ if others.is_empty() => "it is the only one with something to do".to_owned(),
-        _ if !decides => format!("it is the only one with something to do; {others} {yields}"),
+        _ if others.is_empty() => "no other agent can act".to_owned(),
+        _ if !decides => format!("no other agent can act; {others} {yields}"),
         Some(phase) => format!("its phase, {phase}, is the lowest; {others} {yields}"),
         None => format!("no phase decides; {others} {yields}"),
     };
