@@ -610,7 +610,7 @@ fn every_fault_of_a_protocol_is_told_with_its_place() {
     orchestrator-specialist /routes/0/contracts/- = "response"
       protocol.route /routes/0/contracts/1: `response` is an answer or a note, which needs no route
     orchestrator-specialist /contracts/2/when = {"/status":["completed","failed"]}
-      protocol.ambiguous /contracts/2/when: `response` and `failure` can go between the same agents, and no field in `when` tells them apart
+      protocol.ambiguous /contracts/2/when: `response` and `failure` can both go from `@azure-devops-specialist` to `@backend-specialist`, and no field in `when` tells them apart
     task-breakdown /contracts/1/tasks/groups = "groups"
       protocol.pointer /contracts/1/tasks/groups: `groups` is not a JSON Pointer to a field, such as /from
     task-breakdown /contracts/1/tasks/parent = "/data/parent"
@@ -1007,7 +1007,7 @@ fn what_nobody_can_send_or_meet_is_a_fault() {
     }
     env.handoff(&check)
         .exits(1)
-        .says("protocol.ambiguous `a-to-b` and `again` can go between the same agents, and no field in `when` tells them apart")
+        .says("protocol.ambiguous `a-to-b` and `again` can both go from `a` to `b` (route `a → b`), and no field in `when` tells them apart")
         .says("give `when` of both types one field, with different values");
     folder.define(|definition| definition["contracts"][0]["when"] = json!({"/status": "success"}));
     folder.edit("schemas/again.schema.json", |schema| {

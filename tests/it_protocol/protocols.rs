@@ -568,7 +568,7 @@ fn screens_of_an_own_protocol_say_what_is_so() {
         definition["contracts"][1]["fixes"] = json!({"list": "/summary", "text": "", "location": ""});
     });
     let faults = env.handoff(&["protocol", "check", "./press"]).exits(1);
-    let of_raises = |line: &&str| line.contains("/contracts/0/raises");
+    let of_raises = |line: &&str| line.contains("/contracts/0/raises/");
     assert_eq!(
         faults.stdout.lines().filter(of_raises).count(),
         1,

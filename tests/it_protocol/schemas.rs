@@ -358,7 +358,7 @@ fn each_fault_of_a_protocol_is_told_with_its_place() {
     protocol.unknown_type /routes/1/contracts/1: no contract type is called `letter`
     protocol.route /routes: no route opens an issue, so that none can begin
     protocol.github /github/rules/2/do/send/unfinished: the rule's own contract opens no issue
-    protocol.ambiguous /contracts/11/when: `error` and `note` can go between the same agents, and no field in `when` tells them apart
+    protocol.ambiguous /contracts/11/when: `error` and `note` can both go from `closer-agent` to `orchestrator` (route `* → orchestrator`), and no field in `when` tells them apart
     protocol.unknown_agent /forbidden/0/from: no agent is called `nobody`
     protocol.unknown_agent /forbidden/0/to: no agent is called `noone`
     protocol.route /forbidden/0: a route goes from fixer-agent to reviewer-agent

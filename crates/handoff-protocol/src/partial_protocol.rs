@@ -226,14 +226,19 @@ impl Partial {
         // Whether the whole list, one of its entries, or one of these members of an entry was
         // repaired.
         let list = |key: &str, members: &[&str]| {
-            self.repaired.iter().any(|place| {
+            let repaired = self.repaired.iter().any(|place| {
                 let place: Vec<String> = parts(place).collect();
                 match &place[..] {
                     [list] | [list, _] => list == key,
                     [list, _, member, ..] => list == key && members.contains(&member.as_str()),
                     [] => false,
                 }
-            })
+            });
+            let is_misspelt = |(above, own): &(String, String)| {
+                parts(above).next().is_some_and(|list| list == key)
+                    && closest(own, members.iter().copied()).is_some()
+            };
+            repaired || self.unknown.iter().any(is_misspelt)
         };
         let agents = || list("agents", &["id", "aliases"]);
         let kinds = || list("agents", &["id", "aliases", "kind"]);

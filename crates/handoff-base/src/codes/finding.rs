@@ -475,7 +475,7 @@ codes! {
 
         /// - cause: the file of `gate --policy` is not a policy: not JSON, an unknown key, another format, or no keys
         /// - example: `{"format": 1, "requires": ["approved"]}`
-        /// - cure: fix the file: docs/gate.md describes it
+        /// - cure: fix the file: `git handoff help gate.md` describes it
         GatePolicy = "gate.policy";
 
         /// - cause: gate failed: something required is missing
@@ -604,9 +604,9 @@ codes! {
         /// - cure: define it, or correct the name
         ProtocolUnknownType = "protocol.unknown_type";
 
-        /// - cause: a rule uses a word that is not in `words.status`
+        /// - cause: a rule or a schema has a word that is not in `words.status`
         /// - example: `"outcome": {"stuck": "block"}`, but `status` has no `stuck`
-        /// - cure: add the word
+        /// - cure: add the word, or correct it
         ProtocolUnknownStatus = "protocol.unknown_status";
 
         /// - cause: the value is not a JSON Pointer to a field
@@ -721,7 +721,7 @@ codes! {
 
         /// - cause: an entry of `claims` names nothing to check, or words and kinds refer to a field that is not named; as a note, no contract type has `claims`, so that `evidence` checks nothing
         /// - example: `"claims": {"merge": {}}`
-        /// - cure: complete it, or remove it; docs/evidence.md lists what can be checked
+        /// - cure: complete it, or remove it; `git handoff help evidence` lists what can be checked
         ProtocolClaims = "protocol.claims";
 
         /// - cause: a path pattern is invalid
@@ -734,7 +734,7 @@ codes! {
         /// - cure: use style `call`
         ProtocolAnswer = "protocol.answer";
 
-        /// - cause: findings that nobody could answer, or a type that has two parts in them
+        /// - cause: findings that nobody could answer or settles, or a type that has two parts in them
         /// - example: `raises` in a protocol in which no type has `fixes`; `"settles": true` on a type that raises findings
         /// - cure: let one type raise findings, another answer, a third settle them
         ProtocolFindings = "protocol.findings";

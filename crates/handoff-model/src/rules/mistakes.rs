@@ -19,7 +19,8 @@ use crate::contract::still_at_work;
 use crate::layout::DEFINITION;
 use crate::record::{NOT_ACKNOWLEDGED, ROLE_VIOLATION, TIMED_OUT, UNSPECIFIED};
 use crate::rules::contradictions::{excludes, fewest, held, is_required};
-use crate::rules::protocol_check::{line_and_column, position};
+use crate::rules::protocol_check::{TYPES, line_and_column, position};
+use crate::rules::template_check::binding;
 
 /// The keywords that limit one number from both sides.
 const BOUNDS: [(&str, &str); 8] = [
@@ -209,6 +210,10 @@ impl SchemaReader<'_> {
             Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
             _ => return,
         };
+        // An unknown type is reported already.
+        if types.iter().any(|kind| !TYPES.contains(kind)) {
+            return;
+        }
         for (keys, limited) in LIMITED {
             if types.iter().any(|kind| limited.contains(kind)) {
                 continue;
@@ -347,12 +352,15 @@ pub(super) fn accepts(schema: &Value, value: &Value) -> bool {
 pub(super) fn route_mistakes(protocol: &Protocol, schemas: &[Option<Value>]) -> Vec<Finding> {
     let mut found = unheard(protocol);
     found.extend(never_sent(protocol, schemas));
+    found.extend(unlisted_status(protocol, schemas));
     found.extend(endless(protocol));
     found.extend(repeated_routes(protocol.definition()));
     found.extend(never_reached(protocol));
     found.extend(too_slow(protocol));
     found.extend(apart_from_itself(protocol));
     found.extend(never_started(protocol.definition(), schemas));
+    found.extend(never_settled(protocol.definition()));
+    found.extend(answers_nothing(protocol.definition(), schemas));
     found.extend(unknown_codes(protocol, schemas));
     found.extend(unknown_fields(protocol, schemas));
     found
@@ -480,6 +488,78 @@ fn never_sent(protocol: &Protocol, schemas: &[Option<Value>]) -> Vec<Finding> {
         let at = format!("/words/status/{}", escaped_part(&word));
         let finding = Finding::error(FindingCode::ProtocolUnreachableState, at, text);
         finding.fix("make it `completed`: who sends the contract has done its part")
+    });
+    found.collect()
+}
+
+/// Reports status words that a schema lists and the protocol does not: a contract with one would
+/// complete what its sender holds.
+fn unlisted_status(protocol: &Protocol, schemas: &[Option<Value>]) -> Vec<Finding> {
+    let definition = protocol.definition();
+    let listed = &definition.words.status;
+    let mut types: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (kind, schema) in definition.contracts.iter().zip(schemas) {
+        let status = protocol.field(kind, |fields| &fields.status);
+        let Some((at, schema)) = status.zip(schema.as_ref()).filter(|_| !kind.note) else {
+            continue;
+        };
+        let asked = kind.when.get(at);
+        let words = schema_values(schema, at).into_iter().flatten();
+        let words = words.filter(|word| asked.is_none_or(|asked| asked.accept(word)));
+        for word in words.filter(|word| !listed.contains_key(word)) {
+            types.entry(word).or_default().push(&kind.name);
+        }
+    }
+    let found = types.into_iter().map(|(word, types)| {
+        let allow = if types.len() == 1 { "allows" } else { "allow" };
+        let text = format!(
+            "`{}` {allow} the status `{word}`, which words.status does not have: it would count as completed",
+            types.join("` and `")
+        );
+        let finding = Finding::error(FindingCode::ProtocolUnknownStatus, "/words/status", text);
+        match closest(&word, listed.keys().map(String::as_str)) {
+            Some(known) => finding.fix(format!("did you mean `{known}`?")),
+            None => finding.fix("say there which state it means, or leave it out of the schema"),
+        }
+    });
+    found.collect()
+}
+
+/// Warns about findings that no type settles: they stay answered.
+fn never_settled(definition: &Definition) -> Option<Finding> {
+    let mut types = definition.contracts.iter();
+    let raises = types.position(|kind| kind.raises.is_some())?;
+    let settles = definition.contracts.iter().any(|kind| kind.settles);
+    let text = "no type settles findings, so that they stay answered, never resolved";
+    let at = format!("/contracts/{raises}/raises");
+    let finding = Finding::warning(FindingCode::ProtocolFindings, at, text);
+    (!settles).then(|| finding.fix("add `\"settles\": true` to the type that approves the work"))
+}
+
+/// Reports types that open an issue and must answer findings there, before any is raised.
+fn answers_nothing(definition: &Definition, schemas: &[Option<Value>]) -> Vec<Finding> {
+    let types = definition.contracts.iter().zip(schemas).enumerate();
+    let found = types.filter_map(|(i, (kind, schema))| {
+        let (fields, schema) = kind.fixes.as_ref().zip(schema.as_ref())?;
+        let mut routes = definition.routes.iter().filter(|route| route.opens);
+        routes.find(|route| route.contracts.contains(&kind.name))?;
+        let at = fields.list.as_str();
+        let some = |node: &&Value| node["minItems"].as_u64().is_some_and(|least| least > 0);
+        let must = is_required(schema, at) && binding(schema, at).iter().any(some);
+        let names = fields.finding.as_deref().filter(|_| must)?;
+        let entry = format!("{at}/*");
+        let named = binding(schema, &entry).into_iter().any(|node| {
+            let mut alone = node.clone();
+            alone["$defs"] = schema["$defs"].clone();
+            is_required(&alone, names)
+        });
+        let text = format!(
+            "`{}` opens an issue, which has no findings yet, and {} requires an answer in `{at}`",
+            kind.name, kind.schema
+        );
+        let path = format!("/contracts/{i}/fixes");
+        let finding = Finding::error(FindingCode::ProtocolFindings, path, text);
+        named.then(|| finding.fix("let the list be empty, without `minItems`"))
     });
     found.collect()
 }

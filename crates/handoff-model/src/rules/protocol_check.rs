@@ -257,7 +257,7 @@ fn schema_fault(path: &str, bytes: &[u8], value: &Value, error: &SchemaError) ->
 }
 
 /// The types of JSON Schema.
-const TYPES: [&str; 7] = [
+pub(super) const TYPES: [&str; 7] = [
     "array", "boolean", "integer", "null", "number", "object", "string",
 ];
 
@@ -283,7 +283,12 @@ fn lacks(kind: &ContractType, schema: Option<&Value>, bytes: &[u8]) -> Vec<Findi
         let mut finding = Finding::warning(FindingCode::ProtocolTemplate, &*kind.template, text);
         let at = position(bytes, &place).or_else(|| position(bytes, ""));
         (finding.line, finding.column) = at.unzip();
-        finding.fix("add the field, such as with \"{{fill: what belongs there}}\"")
+        let answers = kind.fixes.as_ref().is_some_and(|fixes| fixes.list == place);
+        finding.fix(if answers {
+            "add the field as [\"{{fixes: an answer to each finding}}\"]"
+        } else {
+            "add the field, such as with \"{{fill: what belongs there}}\""
+        })
     });
     warnings.collect()
 }

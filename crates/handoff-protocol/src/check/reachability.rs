@@ -19,16 +19,17 @@ impl Checker<'_> {
             for (a, one) in types.iter().enumerate().take(b) {
                 // Only XML contracts always have a root.
                 let by_root = definition.formats == ["xml"] && one.root != other.root;
-                if by_root
-                    || one.name == other.name
-                    || !alike(one, other)
-                    || ways[a].is_disjoint(&ways[b])
-                {
+                if by_root || one.name == other.name || !alike(one, other) {
                     continue;
                 }
+                let Some(pair) = ways[a].intersection(&ways[b]).next() else {
+                    continue;
+                };
                 let text = format!(
-                    "`{}` and `{}` can go between the same agents, and no field in `when` tells them apart",
-                    one.name, other.name
+                    "`{}` and `{}` can both go {}, and no field in `when` tells them apart",
+                    one.name,
+                    other.name,
+                    shared_way(definition, [one, other], *pair)
                 );
                 self.fault(
                     Code::ProtocolAmbiguous,
@@ -144,6 +145,28 @@ fn ways<'d>(definition: &'d Definition, kind: &ContractType) -> BTreeSet<AgentPa
             }
         })
         .collect()
+}
+
+/// The way that two types share: its agents, and the routes that lead there.
+fn shared_way(definition: &Definition, types: [&ContractType; 2], (from, to): AgentPair) -> String {
+    let goes = |route: &&Route| {
+        let is_way = route.to.as_str() == to && (route.from == from || route.from == "*");
+        is_way
+            && types
+                .iter()
+                .any(|kind| route.contracts.contains(&kind.name))
+    };
+    let routes = definition.routes.iter().filter(goes);
+    let routes: BTreeSet<String> = routes
+        .map(|route| format!("`{} → {}`", route.from, route.to))
+        .collect();
+    let routes: Vec<String> = routes.into_iter().collect();
+    let by = match routes.len() {
+        0 => String::new(),
+        1 => format!(" (route {})", routes[0]),
+        _ => format!(" (routes {})", routes.join(", ")),
+    };
+    format!("from `{from}` to `{to}`{by}")
 }
 
 /// Whether two types can't be told apart by a field, by the format, or by where they name their
