@@ -517,6 +517,45 @@ fn an_own_protocol_says_where_its_findings_are() {
     ");
 }
 
+/// A protocol whose list of answers is optional, and not in its template, asks for them all the same.
+#[test]
+fn answers_are_asked_for_where_the_list_is_optional() {
+    let env = TestEnvironment::with_repository();
+    let folder = Folder::copy(&env, "review", "own");
+    folder.edit("schemas/work.schema.json", |schema| {
+        let required = schema["required"].as_array_mut().unwrap();
+        required.retain(|name| name != "findings");
+    });
+    folder.edit("templates/work.json", |template| {
+        template.as_object_mut().unwrap().remove("findings");
+    });
+    let init = ["init", "--protocol", &folder.path(), "--evidence", "off"];
+    env.handoff(&init).success();
+    let finding = |text: &str| format!(r#"findings={{"severity":"blocking","text":"{text}"}}"#);
+    let [first, second] = [finding("first"), finding("second")];
+    hand(&env, "maintainer", "coder", &["summary=s", &first, &second]).success();
+    let claimed = env.claim("7", "coder").success();
+    claimed.says(r#"    findings (once for each entry): {"text":"{{fill: what was done about F1}}","finding":"F1"}"#);
+    let work = ["branch=one", "commits=1a2b3c4", "summary=s"];
+    let refused = hand(&env, "coder", "reviewer", &work).exits(3);
+    refused
+        .says("field.unfilled what was done about F2")
+        .says("give --set findings.0.text, --set findings.1.text");
+    let answer = r#"findings={"finding":"F1","text":"done"}"#;
+    let refused = hand(&env, "coder", "reviewer", &[&work[..], &[answer]].concat()).exits(4);
+    refused.says(r#"such as `--set findings='{"finding":"F2","text":"WHAT WAS DONE"}'`"#);
+    let other = r#"findings={"finding":"F2","text":"done"}"#;
+    hand(
+        &env,
+        "coder",
+        "reviewer",
+        &[&work[..], &[answer, other]].concat(),
+    )
+    .success();
+    assert_eq!(findings_of(&env, "7"), ["F1 answered", "F2 answered"]);
+    env.assert_sound();
+}
+
 /// A person's approval settles no objection of somebody else.
 #[test]
 fn an_approval_names_the_findings_beside_it() {

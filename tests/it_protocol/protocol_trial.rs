@@ -246,6 +246,34 @@ fn what_is_unexpected_is_told() {
     played(&env, "pair");
 }
 
+/// Examples are no cure for answers to findings before there are any.
+#[test]
+fn a_list_of_answers_must_be_allowed_to_be_empty() {
+    let env = TestEnvironment::with_repository();
+    let folder = Folder::copy(&env, "review", "own");
+    folder.edit("schemas/work.schema.json", |schema| {
+        let list = &mut schema["properties"]["findings"];
+        list["minItems"] = json!(1);
+        list["items"]["required"] = json!(["text"]);
+    });
+    env.handoff(&["protocol", "test", &folder.path()])
+        .exits(1)
+        .says("the list is empty; no finding is open then: let `/findings` be empty, without `minItems`, in schemas/work.schema.json");
+    folder.edit("schemas/work.schema.json", |schema| {
+        schema["properties"]["findings"]["minItems"] = json!(0);
+    });
+    played(&env, &folder.path());
+    // A list that is optional, and not in the template, holds answers once there are findings.
+    folder.edit("schemas/work.schema.json", |schema| {
+        let required = schema["required"].as_array_mut().unwrap();
+        required.retain(|name| name != "findings");
+    });
+    folder.edit("templates/work.json", |template| {
+        template.as_object_mut().unwrap().remove("findings");
+    });
+    played(&env, &folder.path());
+}
+
 /// A field that decides the receiver, and rules about the entries of a list: values are found, or
 /// the field that decides is named.
 #[test]

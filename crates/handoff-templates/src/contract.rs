@@ -3,8 +3,8 @@
 use handoff_base::ids::AgentName;
 use handoff_contract::{FILL, write_json, write_markdown, write_message, write_xml};
 use handoff_ledger::{DamageError, LedgerError, Rules};
-use handoff_model::Schemas;
-use handoff_protocol::{ContractType, Protocol};
+use handoff_model::{Filled, Schemas};
+use handoff_protocol::{ContractType, Outcome, Protocol};
 use serde_json::Value;
 
 use super::known::set_at;
@@ -54,6 +54,28 @@ pub fn skeleton(
         set_at(&mut value, Some(at), commit);
     }
     Ok(value)
+}
+
+/// The list in which a contract of this type has to answer findings, if some are unanswered: they
+/// fill it in where it is empty or missing.
+pub fn with_answers<'k>(
+    protocol: &Protocol,
+    kind: &'k ContractType,
+    known: &Known,
+    contract: &mut Value,
+) -> Option<&'k str> {
+    let at = kind.fixes.as_ref()?.list.as_str();
+    let answers = known.get(Filled::Fixes.as_str())?;
+    let status = protocol.field(kind, |fields| &fields.status);
+    let word = status.and_then(|at| contract.pointer(at)?.as_str());
+    if protocol.outcome(kind, word) != Outcome::Complete {
+        return None;
+    }
+    let own = contract.pointer(at);
+    if own.is_none_or(|own| own.as_array().is_some_and(Vec::is_empty)) {
+        set_at(contract, Some(at), answers.clone());
+    }
+    Some(at)
 }
 
 /// Adds a placeholder for each field that a schema requires and the skeleton lacks.

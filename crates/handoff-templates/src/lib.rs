@@ -11,7 +11,7 @@ mod scaffold;
 mod skeleton;
 
 pub use builtin::{BUILT_IN, Folder, FolderError, FolderSchemas, SMALL, built_in, shipped};
-pub use contract::{skeleton, usual_format, written};
+pub use contract::{skeleton, usual_format, with_answers, written};
 pub use folder_check::check_folder;
 pub use known::{known, known_at_tip, with_current_branch, with_workspace};
 pub use scaffold::{ADDED, file_part, relay, renamed};

@@ -12,7 +12,9 @@ use handoff::model::{ContractRefusal, Record, Refusal, SendOptions, View};
 use handoff::protocol::{
     ContractType, Outcome, State, Term, TimeField, Unit, schema_nodes, schema_types,
 };
-use handoff::templates::{known_at_tip, left_to_fill, skeleton, usual_format, written};
+use handoff::templates::{
+    known_at_tip, left_to_fill, skeleton, usual_format, with_answers, written,
+};
 use serde_json::{Map, Value, json};
 
 use super::Trial;
@@ -228,7 +230,15 @@ impl Trial<'_> {
     /// A refusal, with the field for which no value was accepted, or the one that decides it.
     fn explained(&self, ask: &Ask, mut failure: Failure) -> Failure {
         if let Some(finding) = value_fault(&failure) {
-            let path = &self.kind(&ask.kind).schema;
+            let kind = self.kind(&ask.kind);
+            let path = &kind.schema;
+            let answers = kind.fixes.as_ref().map(|fixes| fixes.list.as_str());
+            let is_of_none = |at: &&str| match finding.code {
+                FindingCode::FindingUnknown => finding.path.starts_with(at),
+                FindingCode::FindingOpen => false,
+                _ => finding.path == *at,
+            };
+            let answers = answers.filter(is_of_none);
             let place = match finding.path.as_str() {
                 "" => "all",
                 place => place,
@@ -238,8 +248,11 @@ impl Trial<'_> {
             let deciding = conditions.filter(|one| one.decides(place));
             let reads: BTreeSet<String> = deciding.flat_map(|one| one.reads).collect();
             let reads: Vec<String> = reads.into_iter().collect();
-            let advice = match finding.code {
-                FindingCode::ContractInconsistent => {
+            let advice = match (finding.code, answers) {
+                (_, Some(answers)) => format!(
+                    "no finding is open then: let `{answers}` be empty, without `minItems`, in"
+                ),
+                (FindingCode::ContractInconsistent, None) => {
                     "change the rule, or give it `examples` that obey it in".to_owned()
                 }
                 _ if reads.is_empty() => "give it `examples` in".to_owned(),
@@ -287,7 +300,9 @@ impl Trial<'_> {
             };
             let facts = issue.iter().map(|issue| issue.known(protocol.definition()));
             let facts = facts.flatten().collect();
-            (skeleton(&rules, &kind, &known)?, held, facts)
+            let mut value = skeleton(&rules, &kind, &known)?;
+            with_answers(protocol, &kind, &known, &mut value);
+            (value, held, facts)
         };
         let mut draft = Draft {
             value,
@@ -307,7 +322,13 @@ impl Trial<'_> {
         }
         let learned = self.learned.get(&ask.way()).cloned().unwrap_or_default();
         for (at, chosen) in learned {
-            if chosen > 0 || draft.value.pointer(&at).is_none() {
+            let is_new = draft.value.pointer(&at).is_none();
+            // Only open findings are answered.
+            let answers = kind.fixes.as_ref().map(|fixes| fixes.list.as_str());
+            if is_new && answers.is_some_and(|list| at.starts_with(list)) {
+                continue;
+            }
+            if chosen > 0 || is_new {
                 self.fill(ask, &mut draft, &at, chosen);
             }
         }

@@ -10,7 +10,7 @@ use handoff::base::pointer::{escaped_part, parts};
 use handoff::base::text::{quoted, quoted_word};
 use handoff::contract::{BY_SEND, FILL, Source, decides};
 use handoff::templates::left_to_fill;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::fields::{fields, resolved};
 use crate::failure::{ErrorCode, Failure};
@@ -540,6 +540,23 @@ pub fn without_optional(contract: &mut Value, schema: &Value, optional: Optional
     }
     let whole = (schema, resolved(schema, schema));
     walk(contract, whole, &[], optional);
+}
+
+/// Makes a schema require the field at a pointer.
+pub(super) fn require(schema: &mut Value, pointer: &str) {
+    let mut here = Some(schema);
+    for name in parts(pointer) {
+        let Some(Value::Object(members)) = here else {
+            return;
+        };
+        let required = members.entry("required").or_insert_with(|| json!([]));
+        if let Value::Array(names) = required {
+            names.push(name.as_str().into());
+        }
+        here = members
+            .get_mut("properties")
+            .and_then(|properties| properties.get_mut(&name));
+    }
 }
 
 /// Whether a schema unconditionally requires a field.

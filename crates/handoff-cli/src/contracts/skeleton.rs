@@ -8,7 +8,9 @@ use handoff::contract::{BY_SEND, FILL, Input};
 use handoff::ledger::{IssueFolder, ProtocolError, Rules, Snapshot};
 use handoff::model::{Filled, RoleRefusal, View, review};
 use handoff::protocol::{ContractType, FactRule, Protocol};
-use handoff::templates::{Known, left_to_fill, skeleton, takes, usual_format, written};
+use handoff::templates::{
+    Known, left_to_fill, skeleton, takes, usual_format, with_answers, written,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -215,6 +217,7 @@ impl<'a> Wanted<'a> {
         if !self.set.is_empty() {
             settings::set(&mut value, &schema_of(rules, kind)?, self.set)?;
         }
+        with_answers(rules.protocol(), kind, known, &mut value);
         self.written(rules, kind, format, &value)
     }
 
@@ -388,9 +391,12 @@ impl<'a> Wanted<'a> {
         known: &Known,
         optional: Optional,
     ) -> Result<Value, Failure> {
-        let schema = schema_of(rules, kind)?;
+        let mut schema = schema_of(rules, kind)?;
         let mut value = skeleton(rules, kind, known)?;
         settings::set(&mut value, &schema, self.set)?;
+        if let Some(at) = with_answers(rules.protocol(), kind, known, &mut value) {
+            settings::require(&mut schema, at);
+        }
         settings::without_optional(&mut value, &schema, optional);
         Ok(value)
     }

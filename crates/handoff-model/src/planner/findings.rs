@@ -2,10 +2,10 @@
 
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, HandoffId};
-use handoff_base::pointer::lookup;
+use handoff_base::pointer::{lookup, parts};
 use handoff_base::text::quoted;
 use handoff_protocol::{ContractType, Event, FixFields, Outcome, Protocol, RaisedFields};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::contract::Contract;
 use crate::planner::Planner;
@@ -74,13 +74,15 @@ fn follow(
                 .map(|name| format!(" (`{name}`: true)"))
                 .unwrap_or_default();
             let ways = ways(fields.finding.as_deref(), fields.location.as_deref());
-            let how = format!(
-                "answer each finding as fixed, or as skipped{skipped} with the reason: {ways}; `git handoff new` lists them"
-            );
-            faults.extend(
-                unanswered(known, &fields.list, "is not answered")
-                    .map(|finding| finding.fix(how.clone())),
-            );
+            let list = fields.list.trim_start_matches('/').replace('/', ".");
+            let open = known.iter().filter(|one| one.state.is_unanswered());
+            let unanswered = unanswered(known, &fields.list, "is not answered");
+            faults.extend(unanswered.zip(open).map(|(finding, open)| {
+                let entry = example(fields, open);
+                finding.fix(format!(
+                    "answer each finding as fixed, or as skipped{skipped} with the reason: {ways}, such as `--set {list}='{entry}'`; `git handoff new` lists them"
+                ))
+            }));
         }
     }
     if kind.settles && outcome == Outcome::Complete {
@@ -355,6 +357,26 @@ fn unknown(known: &[ReviewFinding], at: &str, which: &str) -> Finding {
     };
     let text = format!("the issue has no finding {which}; {open}");
     Finding::error(FindingCode::FindingUnknown, at, text)
+}
+
+/// An entry that answers a finding.
+fn example(fields: &FixFields, finding: &ReviewFinding) -> Value {
+    let mut entry = Value::Object(Map::new());
+    let mut set = |at: Option<&str>, text: &str| {
+        let Some(at) = at else { return };
+        let mut here = &mut entry;
+        for part in parts(at) {
+            here = &mut here[part.as_str()];
+        }
+        *here = text.into();
+    };
+    if fields.finding.is_none() {
+        let location = finding.location.as_deref();
+        set(fields.location.as_deref(), location.unwrap_or("WHERE"));
+    }
+    set(fields.finding.as_deref(), &finding.id);
+    set(Some(&fields.text), "WHAT WAS DONE");
+    entry
 }
 
 /// How a contract with these fields names a finding.
