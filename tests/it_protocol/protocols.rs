@@ -304,6 +304,8 @@ fn an_update_says_what_it_checks_less_and_what_it_requires() {
     env.handoff(&[&send[..], &set].concat()).success();
     folder.define(|definition| {
         definition["version"] = json!("1.1.0");
+        definition["facts"]["due"] = json!({"last": ["/details"]});
+        definition["contracts"][0]["when"] = json!({"/status": "success"});
         definition["requirements"].take();
         definition
             .as_object_mut()
@@ -325,6 +327,7 @@ fn an_update_says_what_it_checks_less_and_what_it_requires() {
     let told: Vec<&str> = updated.shown.lines().skip(commit.unwrap() + 1).collect();
     insta::assert_snapshot!(told.join("\n"), @"
     checks less than before: consistency.new-words, requirements.edited
+    changed: contracts.writer-to-editor
     editor-to-end now requires /details
     1 open issue follows it
     ");

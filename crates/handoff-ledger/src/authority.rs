@@ -243,13 +243,21 @@ impl Authorized {
     }
 }
 
-/// What a new version of a protocol checks more than the one in force, and not less.
-pub(super) fn checked_more(
+/// The keys in which a new version of a protocol differs from the one in force.
+pub(super) struct Compared {
+    /// What it checks more.
+    pub(super) more: BTreeSet<String>,
+    /// What may be checked more or less, or is a fact, which checks nothing.
+    pub(super) changed: BTreeSet<String>,
+}
+
+/// Compares a new version of a protocol with the one in force.
+pub(super) fn compared(
     tip: &Snapshot<'_>,
     known: &Rules<'_>,
     protocol: &Protocol,
     files: &ProtocolFiles,
-) -> Result<BTreeSet<String>, LedgerError> {
+) -> Result<Compared, LedgerError> {
     let list = files.iter().find(|(path, _)| path == SIGNERS);
     let was = Strictness {
         protocol: known.protocol(),
@@ -268,7 +276,18 @@ pub(super) fn checked_more(
     };
     let less = keys((is, files), (was, &before));
     let more = keys((was, &before), (is, files));
-    Ok(more.difference(&less).cloned().collect())
+    let checks = |key: &String, of: &Protocol| {
+        let fact = key.strip_prefix("facts.");
+        fact.is_none_or(|name| of.definition().facts.get(name).is_some_and(|f| f.exclusive))
+    };
+    let known = known.protocol();
+    let in_both = |key: &&String| more.contains(*key) || !checks(key, known);
+    let changed = less.iter().filter(in_both).cloned().collect();
+    let only_more = |key: &&String| !less.contains(*key) && checks(key, protocol);
+    Ok(Compared {
+        more: more.iter().filter(only_more).cloned().collect(),
+        changed,
+    })
 }
 
 /// The findings about weaknesses. None if only keys were added: a listed person does that to

@@ -22,7 +22,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::authority::{Authorized, checked_more, weaker_trailer};
+use super::authority::{Authorized, compared, weaker_trailer};
 use super::draft::{Decided, Draft};
 use super::error::{LedgerError, ProtocolError};
 use super::ledger::Ledger;
@@ -75,6 +75,9 @@ pub struct ProtocolChange {
     /// What it checks less than before, not on record.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub checks_less: Vec<String>,
+    /// What may be checked less or more, not on record.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
     /// Fields that contracts now require.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<RequiredFields>,
@@ -238,7 +241,8 @@ impl<'r> Ledger<'r> {
 }
 
 impl ProtocolChange {
-    /// Adds what a new version checks more than the one in force, and the issues that this limits.
+    /// Adds what a new version checks more than the one in force or changes, and the issues that this
+    /// limits.
     fn compare(
         &mut self,
         tip: &Snapshot<'_>,
@@ -254,8 +258,10 @@ impl ProtocolChange {
             let mut said = self.requires.iter();
             said.any(|one| key.strip_prefix("schema.") == Some(&one.contract))
         };
-        let keys = checked_more(tip, &known, &protocol, files)?.into_iter();
-        let keys = keys.filter(|key| !is_said(key));
+        let compared = compared(tip, &known, &protocol, files)?;
+        let less = std::mem::take(&mut self.checks_less).into_iter();
+        (self.changed, self.checks_less) = less.partition(|key| compared.changed.contains(key));
+        let keys = compared.more.into_iter().filter(|key| !is_said(key));
         self.checks_more = keys.map(|key| CheckedMore::new(key, [&was, &is])).collect();
         self.limited = limited(tip, [known.protocol(), &protocol], now)?;
         Ok(())
@@ -306,6 +312,7 @@ pub(super) fn protocol_step(
         kept: Vec::new(),
         weaker: Vec::new(),
         checks_less: Vec::new(),
+        changed: Vec::new(),
         requires: Vec::new(),
         checks_more: Vec::new(),
         limited: Vec::new(),

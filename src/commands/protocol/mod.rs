@@ -1043,6 +1043,7 @@ impl Answer for ChangeView<'_> {
             kept,
             weaker,
             checks_less,
+            changed,
             requires,
             checks_more,
             limited,
@@ -1075,11 +1076,13 @@ impl Answer for ChangeView<'_> {
             });
             keys.collect::<Vec<_>>().join(", ")
         };
-        if !weaker.is_empty() {
-            text += &format!("  checks less, on record: {}\n", listed(weaker));
-        }
-        if !checks_less.is_empty() {
-            text += &format!("  checks less than before: {}\n", listed(checks_less));
+        let less = [
+            ("checks less, on record", weaker),
+            ("checks less than before", checks_less),
+            ("changed", changed),
+        ];
+        for (what, keys) in less.iter().filter(|(_, keys)| !keys.is_empty()) {
+            text += &format!("  {what}: {}\n", listed(keys));
         }
         let more = checks_more.iter().map(|one| match (one.before, one.now) {
             (Some(before), Some(now)) => format!("{} ({before} before, now {now})", one.key),
