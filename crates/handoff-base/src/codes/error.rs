@@ -18,17 +18,17 @@ codes! {
 
         /// - cause: `hook`: git must stop, because the ledger would refuse what it was about to do
         /// - example: `git commit` in a repository with the hooks installed, when a staged contract still contains `{{fill: …}}`
-        /// - cure: fix what the findings name; see docs/hooks.md
+        /// - cure: fix what the findings name; see `git handoff help hooks.md`
         HookRefused = "hook_refused", NO;
 
         /// - cause: the file of `gate --policy` is not a policy
         /// - example: a policy with `"requires"` in place of `"require"`
-        /// - cure: fix the file: docs/gate.md describes it
+        /// - cure: fix the file: `git handoff help gate.md` describes it
         GatePolicyRefused = "gate_policy_refused", USAGE;
 
         /// - cause: GitHub refused a request for pull requests or statuses of commits, and its reason is printed
         /// - example: the job's token lacks `statuses: write`
-        /// - cure: give the job the permissions that docs/github.md lists, then run the command again
+        /// - cure: give the job the permissions that `git handoff help github.md` lists, then run the command again
         GithubRefused = "github_refused", ENVIRONMENT;
 
         /// - cause: GitHub's API did not answer, or asks to wait for longer than the command may take
@@ -153,7 +153,7 @@ codes! {
 
         /// - cause: `--usage` is not a report of what work took
         /// - example: `git handoff extend 9.4 --usage '{"cost": 0.2}'`, which names no currency
-        /// - cure: give JSON as docs/work.md shows it, or a file with it
+        /// - cure: give JSON as `git handoff help work.md` shows it, or a file with it
         UsageRefused = "usage_refused", CONTRACT;
 
         /// - cause: import: the recorded checks of a contract's statements do not satisfy the rules
@@ -618,7 +618,7 @@ codes! {
 
         /// - cause: `alerts`: none of the protocols in question defines alerts
         /// - example: `git handoff alerts` in a ledger whose protocol has no `alerts`
-        /// - cure: add `alerts` to the protocol (docs/protocols.md); for a built-in one, `git handoff protocol update NAME`
+        /// - cure: add `alerts` to the protocol (`git handoff help protocols`); for a built-in one, `git handoff protocol update NAME`
         NoAlerts = "no_alerts", NOT_FOUND;
 
         /// - cause: `graph --tasks`: no tasks were handed over in the issue
