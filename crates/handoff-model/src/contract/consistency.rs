@@ -227,6 +227,27 @@ impl<'t> Operand<'t> {
         }
     }
 
+    /// How many items of a list have a value, in words and as a number, if that is what it counts.
+    fn matching(&self) -> Option<(String, String)> {
+        let Subject::Place(at) = self.term.subject() else {
+            return None;
+        };
+        let (list, member) = at.trim_start_matches('/').split_once("/*/")?;
+        let term = self.term.to_string();
+        let filters: Vec<&str> = term.split('|').skip(1).collect();
+        let [is, "count"] = filters[..] else {
+            return None;
+        };
+        let value = is.strip_prefix("is ")?;
+        let count = self.shown();
+        let items = match count.as_str() {
+            "0" => format!("none of `{list}` has"),
+            "1" => format!("1 of `{list}` has"),
+            several => format!("{several} of `{list}` have"),
+        };
+        Some((format!("{items} {member} `{value}`"), count))
+    }
+
     fn shown(&self) -> String {
         match &self.values[..] {
             [one] => shown(one),
@@ -443,6 +464,9 @@ fn compared<'p>(
         return None;
     }
     let text = contradiction(&rule.compare, left, right)?;
+    // A warning is recorded as it is worded.
+    let counted = (rule.policy == Policy::Enforce).then(|| miscounted(&rule.compare, left, right));
+    let text = counted.flatten().unwrap_or(text);
     let place = left.term.place().or(right.term.place()).unwrap_or_default();
     let mut finding = Finding::error(
         FindingCode::ContractInconsistent,
@@ -530,6 +554,27 @@ fn contradiction(
             })
         }
     }
+}
+
+/// How many items of a list match, for a failed comparison with the contract's own count of them.
+fn miscounted(comparison: &Comparison, left: &Operand<'_>, right: &Operand<'_>) -> Option<String> {
+    let (counted, stated) = match right.matching() {
+        Some(counted) => (counted, left),
+        None => (left.matching()?, right),
+    };
+    if stated.is_fixed() || stated.term.place().is_none() || stated.term.is_count() {
+        return None;
+    }
+    let (place, number) = (stated.called(), stated.shown());
+    let is = match comparison {
+        Comparison::Same(..) => format!("and {place} is {number}"),
+        Comparison::AtMost(one, _) if one.is_count() => {
+            format!("more than {place} says ({number})")
+        }
+        _ => return None,
+    };
+    let (items, count) = counted;
+    Some(format!("{items}, {is}: set it to {count}"))
 }
 
 /// A pointer up to its first `*`.
