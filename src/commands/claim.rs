@@ -3,8 +3,8 @@ use handoff::base::ids::{AgentName, HandoffId};
 use handoff::base::text::continued;
 use handoff::ledger::attention::{NextTurn, limit_to_send};
 use handoff::ledger::{
-    Briefing, IssueFolder, Ledger, OtherProtocol, OverviewLimits, Rules, Target, briefing,
-    overview, unsent_commits,
+    Briefing, IssueFolder, Ledger, OtherProtocol, OverviewLimits, Rules, Snapshot, Target,
+    approved_merge, briefing, overview, unsent_commits,
 };
 use handoff::model::{Detail, EventArgs, Handoff, IssueSummary, Record, View};
 use handoff::protocol::{Event, Protocol, State};
@@ -109,14 +109,13 @@ impl Arguments {
         let rules = tip.rules(record.protocol.as_str())?;
         let issue = folder.issue()?;
         let held = issue.iter().flat_map(|issue| issue.held_by(&record.to));
-        let holds_several = held.count() > 1;
         let carried = output.carried().map(|carried| carried.after(record));
         let onward = Onward {
             repository: &repository,
             tip: &tip,
             rules: &rules,
             several: false,
-            holds_several,
+            holds_several: held.count() > 1,
             carried: &carried.unwrap_or_default(),
             now: now()?,
         };
@@ -124,6 +123,7 @@ impl Arguments {
         // For a handoff that was claimed already, print it despite a fault of a template or schema.
         let next = is_held.then(|| onward.contracts(&record.to, Some(record)).ok());
         let mut contracts = next.flatten().unwrap_or_default();
+        output.carry(onward.carried_with(&contracts));
         let mut written = WrittenView::new(&done, output);
         let at_limit = at_limit(&folder, rules.protocol(), record, &mut contracts)?;
         if let Some(limit) = &at_limit {
@@ -141,7 +141,8 @@ impl Arguments {
             longest_run_seconds: time.and_then(|time| time.longest_run_seconds),
             briefing: &brief,
             contracts: &contracts,
-            asides: is_held.then(|| asides(&rules, record, &contracts, output)),
+            merge: merge_first((&tip, &folder, &rules), record, &contracts, output)?,
+            asides: is_held.then(|| asides(record, output)),
         };
         output.answer(&claimed)?;
         let unsent = issue.map(|issue| unsent_commits(&tip, &folder, &issue, &rules));
@@ -154,23 +155,37 @@ impl Arguments {
     }
 }
 
-/// What to do before a merge, and if the work does not go on.
-fn asides(
-    rules: &Rules<'_>,
+/// What is merged before a contract that reports a merge is sent, if one can be.
+fn merge_first(
+    (tip, folder, rules): (&Snapshot<'_>, &IssueFolder<'_>, &Rules<'_>),
     record: &Record,
     contracts: &[NextContract],
     output: &Output,
-) -> String {
+) -> Result<Option<String>, Failure> {
     let definition = rules.protocol().definition();
     let mut reports = contracts.iter().filter(|next| next.send.is_some());
-    let merges = reports.any(|next| definition.reports_merge(&next.contract_type));
-    let gate = merges.then(|| output.command(&gate_command(record.id.issue())));
-    let gate = gate.map(|gate| format!("  {gate} says what to merge, once that is approved\n"));
+    if !reports.any(|next| definition.reports_merge(&next.contract_type)) {
+        return Ok(None);
+    }
+    let gate = output.command(&gate_command(record.id.issue()));
+    let approved = match folder.issue()? {
+        Some(issue) => approved_merge(tip, folder, &issue, rules)?,
+        None => None,
+    };
+    Ok(Some(match approved {
+        Some((left, false)) => format!("once `{gate}` exits 0: {}", left.merge()),
+        Some((left, true)) => format!("{} has the approved commit already", left.base),
+        None => format!("`{gate}` says what to merge, once that is approved"),
+    }))
+}
+
+/// What to do if the work does not go on.
+fn asides(record: &Record, output: &Output) -> String {
     let (id, agent) = (&record.id, &record.to);
     let block = format!("git handoff block {id} --as {agent} --reason WHAT");
     let fail = format!("git handoff fail {id} --as {agent} --message WHY");
     let [block, fail] = [block, fail].map(|command| output.command(&command));
-    gate.unwrap_or_default() + &format!("  if you are stuck: {block}, or: {fail}\n")
+    format!("  if you are stuck: {block}, or: {fail}\n")
 }
 
 /// What an agent may do at a limit with the handoff that it claimed. Drops the contracts that it
@@ -262,6 +277,8 @@ pub(crate) struct ClaimView<'a> {
     briefing: &'a Briefing,
     /// the contracts that can be sent from it, the likeliest first; replace each `{{fill: …}}`
     contracts: &'a [NextContract],
+    /// what to merge before a contract that reports a merge is sent; null if none does
+    merge: Option<String>,
     #[serde(skip)]
     asides: Option<String>,
 }
@@ -275,8 +292,11 @@ impl Answer for ClaimView<'_> {
         let role = self
             .role
             .map(|role| format!("  your part: {}\n", continued(role)));
+        let merge = self.merge.as_ref();
+        let merge = merge.map(|merge| format!("  merge: {}\n", continued(merge)));
         self.written.outcome()
             + &role.unwrap_or_default()
+            + &merge.unwrap_or_default()
             + self.asides.as_deref().unwrap_or_default()
             + &render::other_protocol(self.other_protocol.as_ref())
             + &render::briefing_text(self.briefing, record)

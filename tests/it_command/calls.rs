@@ -184,7 +184,6 @@ fn a_request_is_answered_and_its_issue_is_complete() {
         metadata.test_files_generated (integer): number of test files
         metadata.total_lines_generated (integer): number of lines
         next_steps (once for each entry): one thing to do next
-      or: git handoff new --issue loan-list-21 --from @react-specialist --to @frontend-specialist --type failure   # Work failed
     $ git handoff send -
     loan-list-21.2 @react-specialist → @frontend-specialist: completed
       loan-list-21.1 in_progress..completed
@@ -213,7 +212,7 @@ fn a_request_is_answered_and_its_issue_is_complete() {
       statement tests skipped: no test report was given
       statement coverage skipped: no coverage report was given
       2026-03-02 09:07:00Z send by @react-specialist → completed
-      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
+      contracts' statements are checked: warn
     $ git handoff status loan-list-21
     issue loan-list-21: completed (orchestrator-specialist, 2 handoffs, since 2026-03-02 09:05:00Z)
       title: react-components

@@ -206,7 +206,6 @@ fn nobody_is_handed_the_work_of_a_paused_issue() {
         validation.dependencies: outcome of installing the dependencies, or why there are none
         validation.build: outcome of the first build and test run
         validation.dev_server: outcome of starting the development server, or `n/a: ` and why there is none
-      or: git handoff new --issue 7 --from prep-agent --to orchestrator   # Agent failed or is blocked
     ");
     env.assert_sound();
 }

@@ -569,6 +569,9 @@ fn a_claim_brings_everything_to_begin_with() {
       your part: Writes architecture, patterns and specifications
       if you are stuck: git handoff block ferry-71.2 --as DesignGPT --reason WHAT, or: git handoff fail ferry-71.2 --as DesignGPT --message WHY
 
+    the work
+      title: research-1 of ResearchGPT is success
+
     ```json
     {"handoff_id":"research-1","from_agent":"MetaGPT","to_agent":"DesignGPT","timestamp":"2026-03-02T08:10:00Z","decision":"advance","rationale":"research-1 was read: advance","session_id":"meta-1"}
     ```

@@ -100,7 +100,7 @@ fn what_is_printed_runs_in_another_worktree_of_the_same_worker() {
     let claim = line(&env, &repo, "claim 87.1 --as prep-agent").success();
     let mine = own_id(&env, &repo);
     claim.says(&format!(
-        "git handoff new --issue 87 --from prep-agent --to orchestrator --worker {mine}"
+        "git handoff block 87.1 --as prep-agent --reason WHAT --worker {mine}"
     ));
     line(&env, &linked, "claim 87.1 --as prep-agent").exits(5);
     assert_ne!(mine, own_id(&env, &linked));
@@ -464,6 +464,10 @@ fn what_was_claimed_before_its_workspace_was_made_is_sent_from_there() {
     let send = "git handoff send --issue 87 --to implementer-agent --as prep-agent";
     let printed = format!("{send} --set FIELD=VALUE… --worker {own}");
     assert!(claimed.stderr.contains(&printed), "{}", claimed.shown);
+    // As do the other commands of that screen.
+    let block = "git handoff block 87.1 --as prep-agent --reason WHAT";
+    let stuck = format!("{block} --worker {own}, or: git handoff fail 87.1 ");
+    assert!(claimed.stdout.contains(&stuck), "{}", claimed.shown);
     env.git(&repo, &["worktree", "add", "-q", "-b", "issue-87", "../ws"]);
     let workspace = env.root().join("ws");
     // Without it, another worker sends: the error has the whole command.

@@ -217,7 +217,9 @@ fn roles() -> Vec<(&'static str, String)> {
         ),
         (
             "closer-agent",
-            new("--to workflow-complete --issue 87 --set summary=done --set actions_taken=closed"),
+            new(
+                "--to workflow-complete --issue 87 --set summary=done --set metrics.tests_added=3 --set actions_taken=closed",
+            ),
         ),
     ]
 }
@@ -289,6 +291,17 @@ fn every_role_gets_a_short_prompt_in_which_nothing_that_depends_on_its_work_is_f
             mark.is_none_or(|mark| prompt.contains(mark)),
             "{role}: {prompt}"
         );
+        // As `claim` says it.
+        let merge =
+            "Before a contract that reports a merge: once `git handoff gate 87` exits 0: merge ";
+        assert_eq!(
+            role == "validator-agent",
+            prompt.contains(merge),
+            "{prompt}"
+        );
+        // A figure of the code before the fixes is not known of it afterwards.
+        let asked = "<tests_added>{{fill: number of tests added}}";
+        assert!(role != "closer-agent" || prompt.contains(asked), "{prompt}");
     }
     let status = env.data(&["status", "87"]);
     assert_eq!(status["issue"]["status"], "completed", "{status:#}");

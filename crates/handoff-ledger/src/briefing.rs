@@ -78,6 +78,8 @@ pub struct WorkBrief {
     /// The issue's title.
     #[serde(skip)]
     pub title: String,
+    /// The summary of the contract that opened the issue, for a later handoff.
+    pub opening: Option<String>,
     /// The facts that the protocol's `briefing` names, in its order: what is required, the
     /// workspace.
     pub facts: Map<String, Value>,
@@ -197,6 +199,7 @@ impl WorkBrief {
         Ok(Self {
             base,
             title: issue.title.clone(),
+            opening: None,
             facts: known
                 .into_iter()
                 .map(|(name, fact)| (name.clone(), fact.value.clone()))
@@ -248,6 +251,24 @@ pub struct Briefing {
 /// The maximum number of previous handoffs whose artifacts are collected.
 const FAR: usize = 100;
 
+/// The summary with which an issue was opened, if a later handoff's reader learns more from it than
+/// from the title.
+fn opening(
+    folder: &IssueFolder<'_>,
+    protocol: &Protocol,
+    issue: &Issue,
+    record: &Record,
+) -> Result<Option<String>, LedgerError> {
+    let number = record.id.number();
+    let first = (number > 1).then(|| folder.record(1)).transpose()?;
+    let says_more = |first: &Record| {
+        let kind = protocol.contract_type(&first.contract_type);
+        first.summary != issue.title && kind.is_none_or(|kind| kind.title != first.summary)
+    };
+    let first = first.flatten().filter(says_more);
+    Ok(first.map(|first| first.summary))
+}
+
 /// Collects the briefing for a handoff.
 ///
 /// # Errors
@@ -298,7 +319,8 @@ pub fn briefing(
     let shared = documents(tip, &rules)?.into_iter();
     let budget = budget_left(&rules, folder, &issue, record)?;
     let limits = issue.near_limits(rules.protocol());
-    let work = WorkBrief::of(folder, rules.protocol(), &issue, record)?;
+    let mut work = WorkBrief::of(folder, rules.protocol(), &issue, record)?;
+    work.opening = opening(folder, rules.protocol(), &issue, record)?;
     let mut facts = issue.facts;
     facts.retain(|name, _| !work.facts.contains_key(name));
     Ok(Briefing {

@@ -203,6 +203,12 @@ fn head(work: &Work<'_>, claimed: &Value) -> String {
         file(BLOCKED),
         file(FAILED),
     );
+    if let Some(merge) = claimed["merge"].as_str() {
+        head += &format!(
+            "Before a contract that reports a merge: {}\n\n",
+            one_line(merge)
+        );
+    }
     head
 }
 
@@ -281,8 +287,8 @@ fn known(work: &Work<'_>, claimed: &Value) -> String {
             known.insert(name.to_owned(), value);
         }
     };
-    if !contract.contains(title) {
-        add("title", title.into());
+    for (name, value) in titles(claimed, contract) {
+        add(name, value.into());
     }
     add("task", claimed["record"]["task"]["id"].clone());
     let changed: Vec<&str> = list(&brief["changed"]).filter_map(Value::as_str).collect();
@@ -349,6 +355,17 @@ fn known(work: &Work<'_>, claimed: &Value) -> String {
     let mut lines = Vec::new();
     entries(&known, &mut lines);
     lines.join("\n")
+}
+
+/// The issue's title and what it was opened with, unless the contract has them.
+fn titles<'c>(claimed: &'c Value, contract: &str) -> Vec<(&'static str, &'c str)> {
+    let title = text(&claimed["issue"], "title");
+    let opening = text(&claimed["work"], "opening");
+    // Later contracts may have the title as something else: as a commit's message.
+    let is_first = text(&claimed["handoff"], "id").ends_with(".1");
+    let titled = (!is_first || !contract.contains(title)).then_some(("title", title));
+    let opened = (!contract.contains(opening)).then_some(("opened with", opening));
+    titled.into_iter().chain(opened).collect()
 }
 
 /// Whether a contract states a value under its name.

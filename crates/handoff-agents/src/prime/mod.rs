@@ -221,6 +221,7 @@ pub fn prime(context: &Context, offline: bool, output: &mut Output) -> Result<Pr
         now,
     };
     let mut others = onward.contracts(&agent, work)?;
+    let of_screen = onward.carried_with(&others);
     let contract = if others.is_empty() || work.is_some_and(|work| only_notes(rules, work)) {
         None
     } else {
@@ -244,7 +245,7 @@ pub fn prime(context: &Context, offline: bool, output: &mut Output) -> Result<Pr
         restorable: restorable(&repository, &overview),
         restored: restored_here(&repository),
         work: work.cloned(),
-        carried,
+        carried: of_screen,
         agent,
         overview,
         unpublished,

@@ -711,16 +711,11 @@ fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
         (None, _) => page.line(&format!("To wait for work: {wait}")),
     }
     if let Some(work) = &facts.work {
-        let mut carried = facts.carried.clone();
-        // As the command that sends, which may be run in another tree.
-        let sends = facts
-            .contract
-            .as_ref()
-            .and_then(|one| one.next.send.as_ref());
-        carried.is_worker_named |= sends.is_some_and(|send| send.contains(" --worker "));
         let [block, fail, extend] = ["block", "fail", "extend"].map(|verb| {
-            let line = format!("git handoff {verb} {} --as {agent}", work.id);
-            foreign_parts(&carried.command(&line))
+            command(
+                facts,
+                &format!("git handoff {verb} {} --as {agent}", work.id),
+            )
         });
         let lines = [
             format!("If it takes longer than the lease: {extend}"),

@@ -57,6 +57,9 @@ pub struct NextContract {
     /// The request that it answers, if it must be named.
     #[serde(skip)]
     pub answers: Option<HandoffId>,
+    /// Whether its commands name the worker, since they may be run in another working tree.
+    #[serde(skip)]
+    pub names_worker: bool,
     /// Whether its type must be named.
     #[serde(skip)]
     pub names_type: bool,
@@ -133,7 +136,21 @@ impl Onward<'_, '_> {
                 self.add_commands(next, agent, work)?;
             }
         }
+        let carried = self.carried_with(&all);
+        for next in &mut all {
+            let texts = [&mut next.command, &mut next.asks, &mut next.sets];
+            for text in texts.into_iter().chain(&mut next.send) {
+                *text = carried.command(text);
+            }
+        }
         Ok(all)
+    }
+
+    /// The options that all commands on a screen with these contracts carry.
+    pub fn carried_with(&self, contracts: &[NextContract]) -> Carried {
+        let mut carried = self.carried.clone();
+        carried.is_worker_named |= contracts.iter().any(|next| next.names_worker);
+        carried
     }
 
     fn next_contracts(
@@ -187,6 +204,7 @@ impl Onward<'_, '_> {
                 contract_type: found.name.clone(),
                 usual: !protocol.steps_in(&to),
                 answers: answers.map(|work| work.id.clone()),
+                names_worker: false,
                 names_type: kind.is_some(),
                 send: None,
                 asks: String::new(),
@@ -278,16 +296,15 @@ impl Onward<'_, '_> {
         let answers = answers.map(|id| format!(" --answers {id}"));
         let more = answers.unwrap_or_default() + &self.protocol_option(work);
         let schema = wanted.schema(self.rules)?;
-        let mut carried = self.carried.clone();
-        // The sender of a contract with a workspace may work there, in another tree: name its
-        // worker.
-        carried.is_worker_named |=
-            carried.is_of_tree && schema_at(&schema, &[WORKSPACE.to_owned()]).is_some();
-        let with = |values: &str| carried.command(&format!("{command}{values}{more}"));
+        // The sender of a contract with a workspace may work there, in another tree.
+        let names_worker =
+            self.carried.is_of_tree && schema_at(&schema, &[WORKSPACE.to_owned()]).is_some();
+        let with = |values: &str| format!("{command}{values}{more}");
         let fields = options.lines(&schema);
         let opens = work.is_none();
         let key_about = opens.then(|| wanted.key_about(self.rules)).transpose()?;
         let words = options.words().into_iter().map(|word| format!(" {word}"));
+        next.names_worker = names_worker;
         next.send = Some(with(&words.collect::<String>()));
         next.asks = with("");
         next.sets = with(if options.is_empty() {

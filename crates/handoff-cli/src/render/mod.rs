@@ -333,9 +333,14 @@ fn work_text(work: &WorkBrief, record: &Record, contract: &str) -> String {
         lines.push(format!("task {}: {summary}", task.id));
     }
     let is_told = record.task.is_some() && title == summary;
-    if !is_told && !has_text(contract, title) {
+    // Later contracts may have the title as something else: as a commit's message.
+    let is_first = record.id.number() == 1;
+    if !is_told && !(is_first && has_text(contract, title)) {
         lines.push(format!("title: {title}"));
     }
+    let opening = work.opening.iter();
+    let opening = opening.filter(|text| !has_text(contract, text));
+    lines.extend(opening.map(|text| format!("opened with: {text}")));
     for (name, value) in &work.facts {
         if work.changed.contains(name)
             || !(has_texts(contract, value) || states(contract, name, value))
