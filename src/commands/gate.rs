@@ -6,7 +6,7 @@ use handoff::git::Repository;
 use handoff::ledger::attention::{NextTurn, turn_in};
 use handoff::ledger::{
     IssueFolder, Ledger, LedgerError, OtherProtocol, Rules, Snapshot, approved_merge, judge_gate,
-    push_command, unreported_merge, unsent_commits,
+    merged_into, push_command, unreported_merge, unsent_commits,
 };
 use handoff::model::{
     Answered, Issue, IssueStatus, IssueSummary, Record, Refusal, Remedy, View, approve_command,
@@ -146,19 +146,39 @@ impl Arguments {
     }
 }
 
-/// What comes after an open gate: the merge, or whose turn it is before.
+/// What comes after an open gate: the merge, or that it is done; and whose turn it is.
 fn after_passing(
     (tip, folder): (&Snapshot<'_>, &IssueFolder<'_>),
     issue: &Issue,
     rules: &Rules<'_>,
     now: Moment,
-) -> Result<Option<String>, LedgerError> {
-    Ok(match approved_merge(tip, folder, issue, rules)? {
-        Some((left, false)) => Some(format!("next: {}", continued(&left.merge()))),
-        Some((left, true)) => Some(format!("{} has it", continued(&left.base))),
-        None if issue.status != IssueStatus::Open => None,
-        None => turn_in(folder, rules.protocol(), now)?.1.as_ref().map(turn),
-    })
+) -> Result<Vec<String>, LedgerError> {
+    if let Some((left, false)) = approved_merge(tip, folder, issue, rules)? {
+        return Ok(vec![format!("next: {}", continued(&left.merge()))]);
+    }
+    let merged = merged_into(tip, folder, issue, rules)?;
+    let merged = merged.map(|base| has_it(&base, &issue.issue, rules.protocol().definition()));
+    let turn = match issue.status {
+        IssueStatus::Open => turn_in(folder, rules.protocol(), now)?.1.as_ref().map(turn),
+        _ => None,
+    };
+    Ok(merged.into_iter().chain(turn).collect())
+}
+
+/// That the approved code is merged, and the requirement that a contract says so, if there is one.
+fn has_it(base: &str, key: &IssueKey, definition: &Definition) -> String {
+    let mut requirements = definition.requirements.iter();
+    let reported = requirements.find(|(_, one)| {
+        let mut shown_by = one.shown_by.iter();
+        !one.merge && shown_by.len() == 1 && shown_by.all(|kind| definition.reports_merge(kind))
+    });
+    let report = reported.map(|(name, _)| {
+        format!(
+            "; that this is reported: `git handoff gate {key} --require {}`",
+            word(name)
+        )
+    });
+    format!("{} has it{}", continued(base), report.unwrap_or_default())
 }
 
 /// Why what is recorded here can't be trusted: it is damaged, or the remote could not be read. A

@@ -106,7 +106,7 @@ pub use refusals::{RefusalReason, Refused as RefusedContract};
 pub use remote::{Rejected, RejectedStep, RemoteDistance, Renamed, Repaired, Synced};
 pub use requirement::{
     GateRequest, Judgement, MergeLeft, approved_merge, judge_any, judge_gate, merge_left,
-    merge_left_here, merges_left, unreported_merge, unsent_commits,
+    merge_left_here, merged_into, merges_left, unreported_merge, unsent_commits,
 };
 pub use sending::Gathered;
 pub use session::{Clock, Session, SetTime};

@@ -522,6 +522,38 @@ pub fn approved_merge(
     }))
 }
 
+/// The base branch that has the code of an issue's newest approval, as far as this clone knows.
+///
+/// # Errors
+/// [`LedgerError`] if something can't be read.
+pub fn merged_into(
+    tip: &Snapshot<'_>,
+    folder: &IssueFolder<'_>,
+    issue: &Issue,
+    rules: &Rules<'_>,
+) -> Result<Option<String>, LedgerError> {
+    let definition = rules.protocol().definition();
+    let repository = tip.repository();
+    let approval = newest(folder, issue, |record| {
+        !record.is_turned_down() && definition.shows_merge(&record.contract_type)
+    })?;
+    let code = approval.and_then(|record| record.code);
+    let known = |code: &Code| matches!(repository.named(&code.commit), Ok(Named::Commit(_)));
+    let Some(code) = code.filter(known) else {
+        return Ok(None);
+    };
+    let base = base_branch(
+        repository,
+        Some((issue, definition)),
+        Some(&code.branch),
+        None,
+    );
+    Ok(base.filter(|base| {
+        let is_there = |tip| is_merged_at(repository, &code, tip);
+        is_merged(repository, &code, base) && repository.on_origin(base).is_none_or(is_there)
+    }))
+}
+
 /// The merge of an issue's approved code.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct MergeLeft {
