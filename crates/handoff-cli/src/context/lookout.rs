@@ -254,12 +254,17 @@ impl<'r> Lookout<'r> {
 
     /// Waits until something may have changed, at most this long.
     pub fn pause(&mut self, limit: Option<Duration>, output: &mut Output) {
+        self.rest(limit, true, output);
+    }
+
+    /// The same; what it waits for is said if it is idle, which otherwise looks as if it hung.
+    pub fn rest(&mut self, limit: Option<Duration>, is_idle: bool, output: &mut Output) {
         if let Some(trouble) = self.watch.trouble().filter(|_| !self.is_told) {
             output.say(&format!("looking at the branch every second: {trouble}"));
             self.is_told = true;
         }
         // No change is missed: any later one wakes it.
-        if self.has_looked() && !self.is_announced {
+        if is_idle && self.has_looked() && !self.is_announced {
             output.say(&format!(
                 "waiting for changes of {}",
                 continued(&self.subject())
