@@ -192,6 +192,7 @@ impl HereView {
             self.whoever(tip, output)?;
         }
         let begin = format!("git handoff {BEGIN} --as AGENT      (what an agent needs to begin)");
+        let opens = opens.filter(|_| self.attention.is_empty());
         let first = opens.unwrap_or_else(|| "git handoff status".to_owned());
         self.next = vec![first, begin];
         if let Some(first) = self.attention.first() {
@@ -319,10 +320,10 @@ fn look(
     here.remote = context.remote(repository)?.map(|remote| masked(&remote));
     here.distance = ledger.beside_remote()?;
     here.open = tip.open()?.len();
-    let is_empty = tip.issues_within(0).is_ok() && !tip.has_archived()?;
+    let is_idle = here.open == 0;
     let rules = tip.default_rules()?;
     let opens = |by: Option<&AgentName>| {
-        let opening = is_empty.then(|| opening_command(&rules, by, ""));
+        let opening = is_idle.then(|| opening_command(&rules, by, ""));
         opening.transpose().map(Option::flatten)
     };
     let Some(agent) = here.agent.clone() else {

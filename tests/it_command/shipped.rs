@@ -68,8 +68,14 @@ fn demo_reads_like_a_story(env: &TestEnvironment, folder: &Path) {
     let found = status.lines().find(|line| line.contains("- F1")).unwrap();
     assert_eq!(
         found.trim(),
-        "- F1 (critical, slug.sh:3): Punctuation ends up in the slug; resolved by 7.6; answered by 7.5: \
-         What is no letter or digit becomes one dash"
+        "- F1 (critical, slug.sh:3): Punctuation ends up in the slug; answered by 7.5: \
+         What is no letter or digit becomes one dash; resolved by 7.6"
+    );
+    // Nothing is open: the next command opens an issue.
+    let here = env.handoff(&["-C", at]).success().stdout;
+    assert!(
+        here.contains(": git handoff send --issue N --to "),
+        "{here}"
     );
     let log = env.handoff(&["-C", at, "log", "7"]).success().stdout;
     assert!(!log.contains(" 0s "), "{log}");
