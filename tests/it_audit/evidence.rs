@@ -284,7 +284,7 @@ fn a_check_goes_before_the_protocol_and_the_protocol_before_the_ledger() {
       all            warn
       commits        enforce
       files_changed  off
-      contracts' statements are checked: warn (enforce for commits) (off for files_changed); a false merge is refused anyway, and so is a branch that `send` can't push to the remote
+      contracts' statements are checked: warn (enforce for commits) (off for files_changed)
     new issues follow it, unless another one is named
     ");
     desk.env.assert_sound();

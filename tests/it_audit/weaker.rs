@@ -183,7 +183,7 @@ fn a_gate_asks_for_the_ledgers_own_protocol_and_views_name_another() {
     $ git handoff gate 7 --require approved
     ✗ not protocol: the issue follows lax, which is unsigned, not issue-to-pr
       protocol lax, not issue-to-pr: unsigned
-      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
+      contracts' statements are checked: warn
     --- stderr
     error: issue 7 follows another protocol, lax
     hint: find out who opened it under lax: `git handoff log 7`; a gate for that protocol has `--protocol lax`
@@ -193,7 +193,7 @@ fn a_gate_asks_for_the_ledgers_own_protocol_and_views_name_another() {
     $ git handoff gate 7 --require approved --protocol lax
     ✓ approved: 7.4 (reviewer-agent-to-validator-agent) by reviewer-agent
       protocol lax, not issue-to-pr: unsigned
-      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
+      contracts' statements are checked: warn
     --- stderr
     validator-agent's turn with 7.4, no other agent can act: `git handoff claim 7.4 --as validator-agent`
     ");
@@ -202,7 +202,7 @@ fn a_gate_asks_for_the_ledgers_own_protocol_and_views_name_another() {
     ✓ approved: 7.4 (reviewer-agent-to-validator-agent) by reviewer-agent
     ✗ not signed: lax listed no keys at the step [commit]
       protocol lax, not issue-to-pr: unsigned
-      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
+      contracts' statements are checked: warn
     --- stderr
     error: issue 7 is not signed
     hint: what is recorded can't be signed any more: do it again in a new issue, each step signed with a listed key; `git handoff help signatures.md` sets that up
@@ -423,7 +423,7 @@ fn a_policy_outside_the_ledger_says_all_that_counts() {
     $ git handoff gate 7 --policy [root]/policy.json
     ✓ approved: 7.4 (reviewer-agent-to-validator-agent) by reviewer-agent
     ✓ signed: each step of the issue is signed with a listed key
-      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
+      contracts' statements are checked: warn
     --- stderr
     validator-agent's turn with 7.4, no other agent can act: `git handoff claim 7.4 --as validator-agent`
     ");
@@ -431,7 +431,7 @@ fn a_policy_outside_the_ledger_says_all_that_counts() {
     $ git handoff gate 7 --policy [root]/policy.json
     ✓ approved: 7.4 (reviewer-agent-to-validator-agent) by reviewer-agent
     ✗ not signed: the step [commit]: the step is reviewer-agent's, and is signed with SHA256:…, which is nobody's key
-      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
+      contracts' statements are checked: warn
     --- stderr
     error: issue 7 is not signed
     hint: what is recorded can't be signed any more: do it again in a new issue, each step signed with a listed key; `git handoff help signatures.md` sets that up
@@ -440,7 +440,7 @@ fn a_policy_outside_the_ledger_says_all_that_counts() {
     assert_snapshot!(asked(&json!({"format": 1, "require": ["validated"]})), @"
     $ git handoff gate 7 --policy [root]/policy.json
     ✗ not validated: validator-agent has not validated 7.4 (reviewer-agent-to-validator-agent) yet; it waits for validator-agent
-      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
+      contracts' statements are checked: warn
     --- stderr
     error: issue 7 is not validated
     hint: validator-agent's turn with 7.4, no other agent can act: `git handoff claim 7.4 --as validator-agent`
@@ -449,7 +449,7 @@ fn a_policy_outside_the_ledger_says_all_that_counts() {
     assert_snapshot!(asked(&json!({"format": 1, "protocol": "lax"})), @"
     $ git handoff gate 7 --policy [root]/policy.json
     ✗ not protocol: the issue follows issue-to-pr, not lax
-      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
+      contracts' statements are checked: warn
     --- stderr
     error: issue 7 follows another protocol, issue-to-pr
     hint: find out who opened it under issue-to-pr: `git handoff log 7`; a gate for that protocol has `--protocol issue-to-pr`

@@ -33,7 +33,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: no handoff is open
-      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
+      contracts' statements are checked: warn
     up to date with origin
     ");
     let same = json!(["origin", true, 0, 0]);
@@ -44,13 +44,13 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert!(
         stale
             .stdout
-            .contains("no handoff is open\n  contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote\nup to date with origin as last seen\n")
+            .contains("no handoff is open\n  contracts' statements are checked: warn\nup to date with origin as last seen\n")
     );
     let (text, data) = status(&clones);
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 pending
-      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
+      contracts' statements are checked: warn
     87.1  pending  issue-manager → prep-agent  medium  3 minutes ago  Export delivery history as CSV
     up to date with origin
     ");
@@ -63,7 +63,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 in_progress
-      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
+      contracts' statements are checked: warn
     87.1  in_progress  issue-manager → prep-agent  medium  2 minutes ago  worker other: Export delivery history as CSV
     1 step here is not on origin yet: `git handoff sync`
     ");
@@ -87,7 +87,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 in_progress
-      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
+      contracts' statements are checked: warn
     87.1  in_progress  issue-manager → prep-agent  medium  7 minutes ago  worker other: Export delivery history as CSV
     1 step here is not on origin yet, and 2 there not here: `git handoff sync`
     ");
@@ -99,7 +99,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: 1 blocked
-      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
+      contracts' statements are checked: warn
     needs attention
     ! 87.1 waits for an answer, orchestrator's turn, 6 minutes ago
         | Export delivery history as CSV
@@ -153,7 +153,7 @@ fn status_does_without_a_remote() {
     assert_snapshot!(text, @"
     $ git handoff status
     ledger handoffs at [commit]: no handoff is open
-      contracts' statements are checked: warn; a false merge is refused anyway, and so is a branch that `send` can't push to the remote
+      contracts' statements are checked: warn
     origin has not been reached yet: `git handoff sync`
     ");
     assert_eq!(data["remote"]["seen"], false);

@@ -57,12 +57,7 @@ pub fn policy_line(policy: &str) -> String {
     if policy == Policy::Off.as_str() || policy.is_empty() {
         return String::new();
     }
-    let anyway = if policy.starts_with(Policy::Warn.as_str()) {
-        format!("; {REFUSED_ANYWAY}")
-    } else {
-        String::new()
-    };
-    format!("  contracts' statements are checked: {policy}{anyway}\n")
+    format!("  contracts' statements are checked: {policy}\n")
 }
 
 fn checked(protocol: &Protocol, ledger: Policy) -> String {
