@@ -105,8 +105,8 @@ fn a_finding_is_raised_answered_and_resolved() {
     sent(&env, sample(APPROVAL, Format::Xml, 87));
     assert_eq!(findings(&env), ["F1 resolved", "F2 resolved"]);
     assert_snapshot!(lines(&run(&env, "status 87").stdout), @"
-    - F1 (critical, src/export/csv.py:58): A cell that begins with = is run as a formula by spreadsheets; resolved by 87.6; answered by 87.5: Cells that could be formulas are prefixed with a quote
-    - F2 (important, src/history/views.py:133): The whole result is held in memory; resolved by 87.6; answered by 87.5: Rows are read and sent in batches of 500
+    - F1 (critical, src/export/csv.py:58): A cell that begins with = is run as a formula by spreadsheets; answered by 87.5: Cells that could be formulas are prefixed with a quote; resolved by 87.6
+    - F2 (important, src/history/views.py:133): The whole result is held in memory; answered by 87.5: Rows are read and sent in batches of 500; resolved by 87.6
     ");
     // What is settled is not brought up again with the work.
     let claimed = env.claim("87", "validator-agent").success().stdout;
@@ -270,8 +270,8 @@ fn an_answer_can_be_disputed_until_it_does() {
     assert_eq!(findings(&env), ["F1 disputed", "F2 disputed", "F3 open"]);
     let claimed = env.claim("87", "fixer-agent").success().stdout;
     assert_snapshot!(lines(&claimed), @"
-    - F1 (critical, src/export/csv.py:58): A cell that begins with = is run as a formula by spreadsheets; disputed by 87.6: A cell that begins with + is run as well; answered by 87.5: Cells that could be formulas are prefixed with a quote
-    - F2 (important, src/history/views.py:133): The whole result is held in memory; disputed by 87.6; answered by 87.5: Rows are read and sent in batches of 500
+    - F1 (critical, src/export/csv.py:58): A cell that begins with = is run as a formula by spreadsheets; answered by 87.5: Cells that could be formulas are prefixed with a quote; disputed by 87.6: A cell that begins with + is run as well
+    - F2 (important, src/history/views.py:133): The whole result is held in memory; answered by 87.5: Rows are read and sent in batches of 500; disputed by 87.6
     - F3 (important, src/export/csv.py:70): The file is left open; open
     ");
     // The same answers leave the third open.
@@ -634,7 +634,7 @@ fn an_issue_that_was_never_reviewed_counts_no_review() {
     let more = r#"findings={"severity":"blocking","text":"No footer","location":"parcels.csv:9"}"#;
     hand(&env, "reviewer", "coder", &["summary=Nearly", more]).success();
     let inbox = env.handoff(&["inbox", "--as", "coder"]).success();
-    inbox.says("Findings to fix: F2, No footer: ");
+    inbox.says("Findings to fix: F2, No footer (Wanted)");
     let shown = known(&env);
     assert!(shown.contains("reviews: 1"), "{shown}");
     env.assert_sound();

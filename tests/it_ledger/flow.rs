@@ -36,7 +36,7 @@ fn a_step_prints_its_receipt_and_the_next_command() {
     next, for prep-agent: git handoff claim 87.1 --as prep-agent
 
     $ git handoff inbox --as prep-agent
-    87.1  pending  issue-manager → prep-agent  medium  1 minute ago  Issue written up: Dispatchers ask for t…: Export delivery history as CSV
+    87.1  pending  issue-manager → prep-agent  medium  1 minute ago  Issue written up: Dispatchers ask for t… (Export delivery history as CSV)
 
     $ git handoff claim 87.1 --as prep-agent
     87.1 issue-manager → prep-agent: in_progress
@@ -71,7 +71,6 @@ fn a_step_prints_its_receipt_and_the_next_command() {
         validation.dependencies: outcome of installing the dependencies, or why there are none
         validation.build: outcome of the first build and test run
         validation.dev_server: outcome of starting the development server, or `n/a: ` and why there is none
-      or: git handoff new --issue 87 --from prep-agent --to orchestrator   # Agent failed or is blocked
 
     $ git handoff send -
     87.2 prep-agent → implementer-agent: pending
@@ -307,13 +306,12 @@ fn the_whole_workflow_ends_completed() {
       review_iterations: 3
       merge_sha: e60b8d1f7a2c
       findings:
-        - F1 (critical, src/export/csv.py:58): A cell that begins with = is run as a formula by spreadsheets; resolved by 87.7; answered by 87.6: Cells that could be formulas are prefixed with a quote
-        - F2 (important, src/history/views.py:133): The whole result is held in memory; resolved by 87.7; answered by 87.6: Rows are read and sent in batches of 500
-        - F3 (test): tests/test_export.py::test_empty_range returned 500; resolved by 87.10; answered by 87.9
-        - F4 (lint): src/export/csv.py:12 imports io without using it; resolved by 87.10; answered by 87.9
+        - F1 (critical, src/export/csv.py:58): A cell that begins with = is run as a formula by spreadsheets; answered by 87.6: Cells that could be formulas are prefixed with a quote; resolved by 87.7
+        - F2 (important, src/history/views.py:133): The whole result is held in memory; answered by 87.6: Rows are read and sent in batches of 500; resolved by 87.7
+        - F3 (test): tests/test_export.py::test_empty_range returned 500; answered by 87.9; resolved by 87.10
+        - F4 (lint): src/export/csv.py:12 imports io without using it; answered by 87.9; resolved by 87.10
       87.12 contradicted: `metrics/review_iterations` is 2, and fact `review_iterations` of issue 87 is 3 (rule `review-iterations`)
       87.12 contradicted: `metrics/total_commits` is 5, and fact `total_commits` of issue 87 is 7 (rule `total-commits`)
-      87.12 contradicted: `metrics/tests_added` is 17, and fact `tests_added` of issue 87 is 15 (rule `tests-added`)
       87.12 contradicted: `cycle_time` is "1 day 6 hours", and issue 87 has been open for 1500 s (rule `cycle-time`)
     87.1   completed  issue-manager → prep-agent          medium  25 minutes ago  Dispatchers ask for their delivery history as a file
     87.2   completed  prep-agent → implementer-agent      medium  18 minutes ago  Workspace ready, attempt 2

@@ -541,7 +541,7 @@ fn a_skipped_finding_is_dropped_not_resolved() {
     play(&env, &steps);
     play(&env, &["claim 7.3 --as reviewer"]);
     for shown in [run(&env, DONE), run(&env, "status 7")] {
-        let dropped = "F1 (blocking): empty; dropped by 7.4; skipped by 7.3: wanted\n";
+        let dropped = "F1 (blocking): empty; skipped by 7.3: wanted; dropped by 7.4\n";
         shown.success().says(dropped);
     }
 }

@@ -79,14 +79,15 @@ fn about(record: &Record, (wanted, subject): (&str, &str), look: &Look) -> Strin
     if let Some(task) = &record.task {
         text += &format!("{}: ", task.id);
     }
-    if !wanted.is_empty() {
-        text += &format!("{}: ", look.cut(&look.cell(wanted), WANTED));
-    }
     // Questions must be visible: a long title must not crowd them out.
     let asked = asked_text(record);
-    text += &match (&attempt, reason, &asked) {
+    let title = match (&attempt, reason, &asked) {
         (None, None, None) => subject.to_owned(),
         _ => look.cut(&look.cell(subject), TITLE),
+    };
+    text += &match wanted {
+        "" => title,
+        wanted => format!("{} ({title})", look.cut(&look.cell(wanted), WANTED)),
     };
     if let Some(attempt) = attempt {
         text += &format!(", {attempt}");

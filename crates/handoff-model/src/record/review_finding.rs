@@ -101,13 +101,13 @@ impl ReviewFinding {
             (FindingState::Answered, ..) => answer(),
             (FindingState::Disputed, Some(by), _) => {
                 let why = self.dispute.as_ref().map(|why| format!(": {why}"));
-                format!("disputed by {by}{}; {}", why.unwrap_or_default(), answer())
+                format!("{}; disputed by {by}{}", answer(), why.unwrap_or_default())
             }
             // A reason was accepted, nothing was fixed.
             (FindingState::Resolved, _, Some(by)) if self.skipped => {
-                format!("dropped by {by}; {}", answer())
+                format!("{}; dropped by {by}", answer())
             }
-            (FindingState::Resolved, _, Some(by)) => format!("resolved by {by}; {}", answer()),
+            (FindingState::Resolved, _, Some(by)) => format!("{}; resolved by {by}", answer()),
             (state, ..) => state.as_str().to_owned(),
         }
     }
