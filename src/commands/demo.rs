@@ -302,7 +302,6 @@ impl<'o> Stage<'o> {
             "workflow-complete",
             &[
                 ("summary", "slug.sh prints titles as slugs"),
-                ("metrics.tests_added", "1"),
                 ("actions_taken", "Told the issue's author, and closed it"),
             ],
         )

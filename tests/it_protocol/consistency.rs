@@ -145,21 +145,6 @@ fn what_contradicts_itself_is_refused() {
         let found = broken(&env, &contract(name, &[(place, value)]));
         assert_eq!(found, (3, vec![rule.to_owned()]), "{name} {place}");
     }
-    for (place, value, text) in [
-        (
-            "/critical_count",
-            7,
-            "1 of `blocking_issues` has severity `critical`, and `critical_count` is 7: set it to 1",
-        ),
-        (
-            "/important_count",
-            0,
-            "1 of `blocking_issues` has severity `important`, more than `important_count` says (0): set it to 1",
-        ),
-    ] {
-        let found: Refused = refused(&env, &[], contract(CHANGES, &[(place, json!(value))]));
-        assert!(found.findings[0].contains(text), "{:?}", found.findings);
-    }
     sent(&env, &[APPROVED]);
     for (check, words, rule) in [
         (
@@ -192,7 +177,7 @@ fn figures_that_are_not_the_ledgers_are_recorded_with_a_warning() {
             ("/cycle_time", json!("2 years")),
             ("/metrics/review_iterations", json!(99)),
             ("/metrics/total_commits", json!(98)),
-            ("/metrics/tests_added", json!(7)),
+            ("/metrics/tests_added", json!(97)),
             ("/metrics/coverage", json!("100%")),
         ],
     );
@@ -208,7 +193,7 @@ fn figures_that_are_not_the_ledgers_are_recorded_with_a_warning() {
     insta::assert_snapshot!(env.filtered(&told.join("\n")), @r#"
     `metrics/review_iterations` is 99, and fact `review_iterations` of issue 87 is 1 (rule `review-iterations`)
     `metrics/total_commits` is 98, and fact `total_commits` of issue 87 is 3 (rule `total-commits`)
-    fact `tests_added` of issue 87 is 15, more than `metrics/tests_added` (7) (rule `tests-added`)
+    `metrics/tests_added` is 97, and fact `tests_added` of issue 87 is 15 (rule `tests-added`)
     `metrics/coverage` is "100%", and fact `coverage` of issue 87, by 87.5 from validator-agent, is "89.1%" (rule `coverage`)
     `cycle_time` is "2 years", and issue 87 has been open for 600 s (rule `cycle-time`)
     "#);

@@ -50,8 +50,7 @@ case $GIT_HANDOFF_AGENT in
       --set validation_summary.lint=passed --set validation_summary.type_check=passed --set validation_summary.coverage=100% \
       --set validation_summary.security='not run: a script' ;;
   closer-agent)
-    handed workflow-complete --set summary='It is merged' --set actions_taken='Closed the issue' --set metrics.coverage=100% \
-      --set metrics.tests_added=0 ;;
+    handed workflow-complete --set summary='It is merged' --set actions_taken='Closed the issue' --set metrics.coverage=100% ;;
 esac
 echo '{"type": "result", "total_cost_usd": 0.5, "usage": {"input_tokens": 10, "output_tokens": 5}}'
 "#;

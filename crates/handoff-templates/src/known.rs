@@ -9,10 +9,8 @@ use handoff_contract::FILL;
 use handoff_git::Repository;
 use handoff_ledger::{IssueFolder, LedgerError, Snapshot, base_branch, newest_code};
 use handoff_model::planner::{Holder, shown_commit};
-use handoff_model::{
-    Filled, Issue, KnownFact, Question, Record, ReviewFinding, Task, TaskName, View,
-};
-use handoff_protocol::{BASE, Claims, FixFields, GivenFields, Protocol, TaskState};
+use handoff_model::{Filled, Issue, Question, Record, ReviewFinding, Task, TaskName, View};
+use handoff_protocol::{BASE, FixFields, GivenFields, Protocol, TaskState};
 use serde_json::{Map, Value, json};
 
 use super::skeleton::Known;
@@ -204,9 +202,10 @@ pub fn known_at_tip(
         set(Filled::Retries, json!(only.retries()));
     }
     let facts = issue.map(|issue| issue.known_facts(protocol.definition()));
+    // A merge commit that a contract stated may be of an earlier round: take the repository's,
+    // unless it was noted.
     let facts = facts.into_iter().flatten();
-    let records = folder.records()?;
-    let facts = facts.filter(|(name, fact)| !is_outdated(protocol, &records, name, fact));
+    let facts = facts.filter(|(name, fact)| *name != MERGED.as_str() || fact.note.is_some());
     let facts = facts.map(|(name, fact)| (name, fact.value.clone()));
     for (name, value) in answers.into_iter().chain(facts) {
         known.insert_fact(name, value);
@@ -248,38 +247,6 @@ pub fn known_at_tip(
     known.base = base_branch(repository, of_issue, branch, None);
     known.reviewed = reviewed;
     Ok(known)
-}
-
-/// Whether a fact that contracts stated may be of earlier work: a merge commit, which the repository
-/// knows, and a figure about the code, if the newest work came with a contract that has none.
-fn is_outdated(protocol: &Protocol, records: &[Record], name: &str, fact: &KnownFact<'_>) -> bool {
-    if fact.note.is_some() || name == MERGED.as_str() {
-        return fact.note.is_none();
-    }
-    let facts = &protocol.definition().facts;
-    let Some((_, places)) = facts.get(name).and_then(|fact| fact.rule.pointers()) else {
-        return false;
-    };
-    let states = |claims: &Claims| {
-        let commits = claims.commits.as_ref().map(|commits| &commits.list);
-        let figures = [
-            &claims.files_changed,
-            &claims.commits_added,
-            &claims.tests_added,
-            &claims.coverage,
-        ];
-        let mut figures = figures.into_iter().flatten().chain(commits);
-        figures.any(|place| places.contains(place))
-    };
-    let counted = records.iter().rev().filter(|one| !one.is_turned_down());
-    let kinds = counted.filter_map(|one| protocol.contract_type(&one.contract_type));
-    let claims: Vec<&Claims> = kinds.filter_map(|kind| kind.claims.as_ref()).collect();
-    let brings_work = |claims: &Claims| claims.commits.is_some() || claims.commits_added.is_some();
-    let newest = claims.iter().position(|claims| brings_work(claims));
-    let stated = claims.iter().position(|claims| states(claims));
-    stated
-        .zip(newest)
-        .is_some_and(|(stated, newest)| newest < stated)
 }
 
 /// The handoffs of an issue that a worker of an agent holds, the oldest first; those of all its
