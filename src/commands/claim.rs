@@ -183,7 +183,7 @@ fn merge_first(
 fn asides(record: &Record, output: &Output) -> String {
     let (id, agent) = (&record.id, &record.to);
     let block = format!("git handoff block {id} --as {agent} --reason WHAT");
-    let fail = format!("git handoff fail {id} --as {agent} --message WHY");
+    let fail = format!("git handoff fail {id} --as {agent} --message WHY --recoverable --snapshot");
     let [block, fail] = [block, fail].map(|command| output.command(&command));
     format!("  if you are stuck: {block}, or: {fail}\n")
 }

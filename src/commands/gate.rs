@@ -174,7 +174,7 @@ fn has_it(base: &str, key: &IssueKey, definition: &Definition) -> String {
     });
     let report = reported.map(|(name, _)| {
         format!(
-            "; that this is reported: `git handoff gate {key} --require {}`",
+            "; `git handoff gate {key} --require {}` asks whether that was reported",
             word(name)
         )
     });

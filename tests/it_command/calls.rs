@@ -164,7 +164,7 @@ fn a_request_is_answered_and_its_issue_is_complete() {
       held until 2026-03-02 09:21:00Z, token 1, worker repo
       commit [commit]
       your part: Makes React components
-      if you are stuck: git handoff block loan-list-21.1 --as @react-specialist --reason WHAT, or: git handoff fail loan-list-21.1 --as @react-specialist --message WHY
+      if you are stuck: git handoff block loan-list-21.1 --as @react-specialist --reason WHAT, or: git handoff fail loan-list-21.1 --as @react-specialist --message WHY --recoverable --snapshot
 
     ```json
     [request]

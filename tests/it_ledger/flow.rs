@@ -43,7 +43,7 @@ fn a_step_prints_its_receipt_and_the_next_command() {
       held until 2026-03-02 13:08:00Z, token 1, worker repo
       commit [commit]
       your part: Prepares branch and workspace
-      if you are stuck: git handoff block 87.1 --as prep-agent --reason WHAT, or: git handoff fail 87.1 --as prep-agent --message WHY
+      if you are stuck: git handoff block 87.1 --as prep-agent --reason WHAT, or: git handoff fail 87.1 --as prep-agent --message WHY --recoverable --snapshot
 
     ```xml
     <handoff>

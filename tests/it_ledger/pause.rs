@@ -178,7 +178,7 @@ fn nobody_is_handed_the_work_of_a_paused_issue() {
       held until 2026-03-02 13:22:00Z, token 1, worker repo
       commit [commit]
       your part: Prepares branch and workspace
-      if you are stuck: git handoff block 7.1 --as prep-agent --reason WHAT, or: git handoff fail 7.1 --as prep-agent --message WHY
+      if you are stuck: git handoff block 7.1 --as prep-agent --reason WHAT, or: git handoff fail 7.1 --as prep-agent --message WHY --recoverable --snapshot
 
     ```xml
     <handoff>

@@ -567,7 +567,7 @@ fn a_claim_brings_everything_to_begin_with() {
       held until 2026-03-02 13:08:00Z, token 1, worker repo
       commit [commit]
       your part: Writes architecture, patterns and specifications
-      if you are stuck: git handoff block ferry-71.2 --as DesignGPT --reason WHAT, or: git handoff fail ferry-71.2 --as DesignGPT --message WHY
+      if you are stuck: git handoff block ferry-71.2 --as DesignGPT --reason WHAT, or: git handoff fail ferry-71.2 --as DesignGPT --message WHY --recoverable --snapshot
 
     the work
       title: research-1 of ResearchGPT is success

@@ -199,7 +199,7 @@ impl WorkBrief {
         Ok(Self {
             base,
             title: issue.title.clone(),
-            opening: None,
+            opening: opening(folder, protocol, issue, record)?,
             facts: known
                 .into_iter()
                 .map(|(name, fact)| (name.clone(), fact.value.clone()))
@@ -319,8 +319,7 @@ pub fn briefing(
     let shared = documents(tip, &rules)?.into_iter();
     let budget = budget_left(&rules, folder, &issue, record)?;
     let limits = issue.near_limits(rules.protocol());
-    let mut work = WorkBrief::of(folder, rules.protocol(), &issue, record)?;
-    work.opening = opening(folder, rules.protocol(), &issue, record)?;
+    let work = WorkBrief::of(folder, rules.protocol(), &issue, record)?;
     let mut facts = issue.facts;
     facts.retain(|name, _| !work.facts.contains_key(name));
     Ok(Briefing {

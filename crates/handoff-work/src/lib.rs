@@ -484,10 +484,7 @@ impl<'a> Supervisor<'a> {
         }
         output.say(&match &why {
             Some(why) => format!("{id} {agent}: {shown}: {}", cut(why, SHOWN)),
-            None => {
-                let to = self.went_to(&id).unwrap_or_default();
-                format!("{id} {agent}: {shown}{to}")
-            }
+            None => format!("{id} {agent}: {shown}"),
         });
         for more in pause.into_iter().chain(answer) {
             output.say(&more);
@@ -499,23 +496,6 @@ impl<'a> Supervisor<'a> {
             why,
             contradicted,
         });
-    }
-
-    /// What came of a handoff that was sent on: the next one, or the end of its issue.
-    fn went_to(&self, id: &HandoffId) -> Option<String> {
-        let ledger = self.context.ledger(self.repository).ok()?;
-        let tip = ledger.tip().ok()?;
-        let folder = tip.issue(id.issue()).ok()?;
-        let issue = folder.current_issue().ok()??;
-        let is_next = |record: &Record| record.follows.as_ref() == Some(id);
-        let mut later = (id.number() + 1..=issue.handoffs).filter_map(|n| folder.record(n).ok()?);
-        let next = later.find(is_next).filter(|next| !next.state.is_terminal());
-        let end = || match issue.status {
-            IssueStatus::Completed => Some(format!("; issue {} is completed", id.issue())),
-            _ => None,
-        };
-        let next = next.map(|next| format!(" to {} with {}", next.to, next.id));
-        next.or_else(end)
     }
 
     /// Ends every run; its work stays for the next worker.
