@@ -312,6 +312,7 @@ fn the_whole_workflow_ends_completed() {
         - F4 (lint): src/export/csv.py:12 imports io without using it; answered by 87.9; resolved by 87.10
       87.12 contradicted: `metrics/review_iterations` is 2, and fact `review_iterations` of issue 87 is 3 (rule `review-iterations`)
       87.12 contradicted: `metrics/total_commits` is 5, and fact `total_commits` of issue 87 is 7 (rule `total-commits`)
+      87.12 contradicted: `metrics/tests_added` is 17, and fact `tests_added` of issue 87 is 15 (rule `tests-added`)
       87.12 contradicted: `cycle_time` is "1 day 6 hours", and issue 87 has been open for 1500 s (rule `cycle-time`)
     87.1   completed  issue-manager → prep-agent          medium  25 minutes ago  Dispatchers ask for their delivery history as a file
     87.2   completed  prep-agent → implementer-agent      medium  18 minutes ago  Workspace ready, attempt 2
