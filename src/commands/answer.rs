@@ -16,8 +16,8 @@ use crate::output::Output;
 /// Answer a blocked handoff, so that it can be claimed again
 ///
 /// If values were requested by name, give each one a value of the requested type; if only texts
-/// were requested, one text can answer them all. The handoff's sender, its receiver or an
-/// orchestrator can answer.
+/// were requested, one text can answer them all. The handoff's sender, its receiver, an
+/// orchestrator or a person can answer.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff answer 123.2 'the one for customers' --as orchestrator

@@ -6,6 +6,7 @@ use handoff::ledger::{
     Briefing, IssueFolder, Ledger, OtherProtocol, OverviewLimits, Rules, Snapshot, Target,
     approved_merge, briefing, overview, unsent_commits,
 };
+use handoff::model::view::commands::options;
 use handoff::model::{Detail, EventArgs, Handoff, IssueSummary, Record, View};
 use handoff::protocol::{Event, Protocol, State};
 use schemars::JsonSchema;
@@ -142,7 +143,9 @@ impl Arguments {
             briefing: &brief,
             contracts: &contracts,
             merge: merge_first((&tip, &folder, &rules), record, &contracts, output)?,
-            asides: is_held.then(|| asides(record, output)),
+            asides: is_held
+                .then(|| asides((&folder, rules.protocol()), record, &contracts, output))
+                .transpose()?,
         };
         output.answer(&claimed)?;
         let unsent = issue.map(|issue| unsent_commits(&tip, &folder, &issue, &rules));
@@ -179,13 +182,37 @@ fn merge_first(
     }))
 }
 
-/// What to do if the work does not go on.
-fn asides(record: &Record, output: &Output) -> String {
+/// What to do if the work does not go on; before, about a failure that it reports.
+fn asides(
+    (folder, protocol): (&IssueFolder<'_>, &Protocol),
+    record: &Record,
+    contracts: &[NextContract],
+    output: &Output,
+) -> Result<String, Failure> {
     let (id, agent) = (&record.id, &record.to);
     let block = format!("git handoff block {id} --as {agent} --reason WHAT");
     let fail = format!("git handoff fail {id} --as {agent} --message WHY --recoverable --snapshot");
     let [block, fail] = [block, fail].map(|command| output.command(&command));
-    format!("  if you are stuck: {block}, or: {fail}\n")
+    // Whoever has no contract to send is told as the next step.
+    let basis = record.follows.as_ref().filter(|_| !contracts.is_empty());
+    let basis = basis.map(|id| folder.shared_record(id.number()));
+    let stuck = basis
+        .transpose()?
+        .flatten()
+        .filter(|basis| basis.state.is_stuck());
+    let decide = stuck.map(|stuck| {
+        let all = options(protocol, folder, &stuck, now()?)?;
+        let all = all.iter().take(2).map(|one| output.command(&one.command));
+        let all: Vec<String> = all.collect();
+        let done = output.command(&format!("git handoff complete {id} --as {agent}"));
+        let (stuck, state) = (&stuck.id, stuck.state);
+        Ok::<_, Failure>(format!(
+            "  it is about {stuck}, which is {state}: {}; then: {done}\n",
+            all.join(", or: ")
+        ))
+    });
+    let decide = decide.transpose()?.unwrap_or_default();
+    Ok(decide + &format!("  if you are stuck: {block}, or: {fail}\n"))
 }
 
 /// What an agent may do at a limit with the handoff that it claimed. Drops the contracts that it

@@ -6,7 +6,7 @@ use handoff::git::Repository;
 use handoff::ledger::attention::{NextTurn, turn_in};
 use handoff::ledger::{
     IssueFolder, Ledger, LedgerError, OtherProtocol, Rules, Snapshot, approved_merge, judge_gate,
-    merged_into, push_command, unreported_merge, unsent_commits,
+    merged_into, unreported_merge, unsent_commits,
 };
 use handoff::model::{
     Answered, Issue, IssueStatus, IssueSummary, Record, Refusal, Remedy, View, approve_command,
@@ -313,11 +313,10 @@ fn unjudged(
     let branch = issue.fact(definition, BRANCH)?.value.as_str()?;
     let (head, here) = (head?, repository.local_branch(branch)?);
     let is_newer = here != head && repository.is_in_history(head, here).unwrap_or_default();
-    let push = is_newer.then(|| push_command(repository, branch).ok())??;
-    let (branch, head) = (word(branch), head.short());
-    Some(format!(
-        "{branch} has newer commits here, which are not judged: {head} is; `{push}`"
-    ))
+    let head = head.short();
+    is_newer.then(|| {
+        format!("{head} is judged, which origin has; newer commits of {branch} here are not")
+    })
 }
 
 /// How to read the code that a person is asked to approve.

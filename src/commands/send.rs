@@ -12,6 +12,7 @@ use handoff::ledger::{
 use handoff::model::{Issue, IssueStatus};
 use handoff::protocol::Need;
 
+use super::sync::say_unpushed;
 use crate::context::Context;
 use crate::context::left_for_worker::{CONTRACT_FILE, LeftForWorker};
 use crate::context::writer::catch_up;
@@ -413,6 +414,9 @@ pub(super) fn deliver(
         receipt = receipt.with_next(&needed.next, &needed.turn, output);
     }
     output.answer(&receipt)?;
+    if ledger.unpublished().is_some() {
+        say_unpushed(ledger, output)?;
+    }
     if let Some(needed) = &unapproved {
         output.say(&format!("{} is {}", needed.id, needed.why));
     }

@@ -388,7 +388,7 @@ pub(super) fn remote_text(distance: &RemoteDistance, is_asked: bool) -> String {
     let here = |steps| counted_as(steps, "step", [" here is", "s here are"]);
     match (distance.seen, distance.unpublished, distance.behind) {
         (false, ..) => format!("{remote} has not been reached yet: `git handoff sync`\n"),
-        (true, 0, 0) => format!("up to date with {remote}{seen}\n"),
+        (true, 0, 0) => format!("the ledger is up to date with {remote}{seen}\n"),
         (true, own, 0) => format!("{} not on {remote} yet: `git handoff sync`\n", here(own)),
         (true, 0, theirs) => format!(
             "{remote} has {} not here: `git handoff fetch`\n",

@@ -362,6 +362,10 @@ fn a_gate_that_is_asked_for_no_commit_judges_only_one_that_the_remote_has() {
         let shown = desk.env.handoff(&[command]).stdout;
         assert!(shown.contains(&only_here), "{shown}");
     }
+    let prime = ["prime", "--as", "fixer-agent"];
+    desk.env.handoff(&prime).success().says(&format!(
+        "You hold nothing, but origin lacks code of issue 87 that was handed on: run `git push origin {BRANCH}`"
+    ));
 }
 
 #[test]

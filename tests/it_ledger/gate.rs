@@ -366,7 +366,7 @@ fn a_person_other_than_who_wrote_the_code_approves_it() {
     };
     assert_snapshot!(env.handoff(&[&["gate"], &asked[..]].concat()).exits(1).shown, @"
     $ git handoff gate 87 --require approved-by-person
-    ✗ not approved-by-person: nobody has approved 87.4 yet; it waits for maintainer, once validator-agent is done with it
+    ✗ not approved-by-person: nobody has approved 87.4 yet; it waits for maintainer
     --- stderr
     error: issue 87 is not approved-by-person
     hint: a person approves it: `git handoff approve 87.4 --as maintainer`; read it first: `git diff [commit] [commit]`

@@ -92,7 +92,7 @@ fn nobody_is_handed_the_work_of_a_paused_issue() {
     $ git handoff claim --next --as prep-agent
     --- stderr
     error: nothing waits for prep-agent
-    hint: `git handoff wait --inbox --as prep-agent` waits for work
+    hint: `git handoff inbox --as prep-agent` shows what else needs you; `git handoff wait --inbox --as prep-agent` waits for work
     --- exit 6
     $ git handoff inbox --as prep-agent
     nothing waits for prep-agent

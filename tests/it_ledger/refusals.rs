@@ -35,7 +35,7 @@ fn a_sender_must_hold_what_it_hands_on() {
     $ git handoff send -
     --- stderr
     error: issue 88 has not been opened yet
-    hint: the first contract of an issue goes from issue-manager to prep-agent: `git handoff send --issue 88 --to prep-agent --as issue-manager`
+    hint: the first contract of an issue goes from issue-manager to prep-agent: `git handoff send --issue 88 --to prep-agent --as issue-manager` says what to --set
     --- exit 4
     ");
     assert_eq!(env.tip(), tip);
@@ -199,7 +199,7 @@ fn claiming() {
     $ git handoff claim --next --as fixer-agent
     --- stderr
     error: nothing waits for fixer-agent
-    hint: `git handoff wait --inbox --as fixer-agent` waits for work
+    hint: `git handoff inbox --as fixer-agent` shows what else needs you; `git handoff wait --inbox --as fixer-agent` waits for work
     --- exit 6
     $ git handoff claim 87.1
     --- stderr

@@ -34,7 +34,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     $ git handoff status
     ledger handoffs at [commit]: no handoff is open
       contracts' statements are checked: warn
-    up to date with origin
+    the ledger is up to date with origin
     ");
     let same = json!(["origin", true, 0, 0]);
     assert_eq!((&lies(&data), &data["rejected"]), (&same, &json!([])));
@@ -44,7 +44,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert!(
         stale
             .stdout
-            .contains("no handoff is open\n  contracts' statements are checked: warn\nup to date with origin as last seen\n")
+            .contains("no handoff is open\n  contracts' statements are checked: warn\nthe ledger is up to date with origin as last seen\n")
     );
     let (text, data) = status(&clones);
     assert_snapshot!(text, @"
@@ -52,7 +52,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     ledger handoffs at [commit]: 1 pending
       contracts' statements are checked: warn
     87.1  pending  issue-manager → prep-agent  medium  3 minutes ago  Export delivery history as CSV
-    up to date with origin
+    the ledger is up to date with origin
     ");
     assert_eq!(lies(&data), same);
 
@@ -107,7 +107,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
         next: git handoff answer 87.1 ANSWER --as orchestrator
 
     87.1  blocked  issue-manager → prep-agent  medium  6 minutes ago  Export delivery history as CSV: which?
-    up to date with origin
+    the ledger is up to date with origin
     1 step made offline was refused and is kept: `git handoff refused`
     ");
     assert_eq!(lies(&data), same);

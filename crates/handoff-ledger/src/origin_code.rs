@@ -86,7 +86,7 @@ impl Ledger<'_> {
 ///
 /// # Errors
 /// [`LedgerError`] if the repository can't be read.
-pub fn push_command(repository: &Repository, branch: &str) -> Result<String, LedgerError> {
+pub(super) fn push_command(repository: &Repository, branch: &str) -> Result<String, LedgerError> {
     let there = repository.on_origin(branch);
     Ok(match repository.local_branch(branch) {
         Some(tip) => repository.push_command(branch, tip, there)?,

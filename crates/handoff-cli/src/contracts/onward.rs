@@ -60,6 +60,9 @@ pub struct NextContract {
     /// Whether its commands name the worker, since they may be run in another working tree.
     #[serde(skip)]
     pub names_worker: bool,
+    /// Whether it reports a failure to an agent that steps in, as `block` and `fail` do.
+    #[serde(skip)]
+    pub only_reports: bool,
     /// Whether its type must be named.
     #[serde(skip)]
     pub names_type: bool,
@@ -205,6 +208,7 @@ impl Onward<'_, '_> {
                 usual: !protocol.steps_in(&to),
                 answers: answers.map(|work| work.id.clone()),
                 names_worker: false,
+                only_reports: protocol.steps_in(&to) && found.failure.is_some(),
                 names_type: kind.is_some(),
                 send: None,
                 asks: String::new(),

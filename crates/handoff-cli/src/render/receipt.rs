@@ -214,10 +214,10 @@ impl<'a> WrittenView<'a> {
         let others = self.next.iter().filter(is_other).cloned();
         // `send` asks a person; an agent gets all fields in one block.
         let is_person = output.is_on_terminal();
-        // Of the other contracts, those to an agent that steps in are left to `block` and `fail`.
-        let usual = contracts.iter().enumerate();
-        let usual = usual.filter(|(place, next)| *place == 0 || next.usual);
-        let sends = usual.map(|(_, next)| {
+        // Other contracts that only report a failure are left to `block` and `fail`.
+        let offered = contracts.iter().enumerate();
+        let offered = offered.filter(|(place, next)| *place == 0 || !next.only_reports);
+        let sends = offered.map(|(_, next)| {
             let command = match next.send {
                 Some(_) if is_person => &next.asks,
                 Some(_) => &next.sets,

@@ -788,7 +788,7 @@ fn approved<E>(
         Some(id) => {
             let who = approver(protocol, requirement);
             let who = who.map_or_else(|| "a person".to_owned(), |who| who.to_string());
-            nobody_approved(view, id, &who)?
+            nobody_approved(id, &who)
         }
         None => nothing_to_approve(view, requirement, issue.handoffs, undone.is_some())?,
     };
@@ -806,21 +806,15 @@ fn objected<E>(
         && let Some((own, objected)) = record.code.as_ref().zip(objection.code.as_ref())
         && !is_same(own, objected)
     {
-        let waits = nobody_approved(view, id, objection.by.as_str())?;
+        let waits = nobody_approved(id, objection.by.as_str());
         return Ok(format!("{waits}; before, {objection}"));
     }
     Ok(objection.to_string())
 }
 
-/// That a handoff is not approved, and when its approver can do it.
-fn nobody_approved<E>(view: &impl View<E>, id: &HandoffId, who: &str) -> Result<String, Stop<E>> {
-    let record = view.record(id.number()).map_err(Stop::Unreadable)?;
-    let open = record.filter(|one| !one.state.is_terminal() && one.to.as_str() != who);
-    let after = open.map(|one| format!(", once {} is done with it", one.to));
-    let after = after.unwrap_or_default();
-    Ok(format!(
-        "nobody has approved {id} yet; it waits for {who}{after}"
-    ))
+/// That a handoff is not approved, and who can do it.
+fn nobody_approved(id: &HandoffId, who: &str) -> String {
+    format!("nobody has approved {id} yet; it waits for {who}")
 }
 
 /// Why nothing can be approved yet.

@@ -45,7 +45,7 @@ impl Explained for QueueRefusal {
                     "`git handoff wait --inbox` waits until it goes on; who paused it can run `{resume}`"
                 ))
             }
-            Self::NothingToClaim { found, .. } => {
+            Self::NothingToClaim { agent, found } => {
                 ErrorCode::NothingToClaim.hint(match (&found.late, &found.later, &found.waits) {
                     (Some(id), ..) => {
                         hint!("`git handoff next {}` shows what becomes of it", id.issue())
@@ -62,7 +62,10 @@ impl Explained for QueueRefusal {
                             id,
                             before
                         ),
-                        None => hint!("`git handoff wait --inbox` waits for work"),
+                        None => hint!(
+                            "`git handoff inbox --as {}` shows what else needs you; `git handoff wait --inbox` waits for work",
+                            agent
+                        ),
                     },
                 })
             }

@@ -154,7 +154,12 @@ impl Explained for StateRefusal {
                     routes.join(", or from ")
                 );
                 let open = openers.first().map(|(from, to)| {
-                    hint!(": `git handoff send --issue {} --to {} --as {}`", issue, to, from)
+                    hint!(
+                        ": `git handoff send --issue {} --to {} --as {}` says what to --set",
+                        issue,
+                        to,
+                        from
+                    )
                 });
                 ErrorCode::NotOpened.hint(match open {
                     Some(open) => hint.and(open),
