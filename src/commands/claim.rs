@@ -143,9 +143,7 @@ impl Arguments {
             briefing: &brief,
             contracts: &contracts,
             merge: merge_first((&tip, &folder, &rules), record, &contracts, output)?,
-            asides: is_held
-                .then(|| asides((&folder, rules.protocol()), record, &contracts, output))
-                .transpose()?,
+            asides: asides((&folder, &rules), (record, is_held), &contracts, output)?,
         };
         output.answer(&claimed)?;
         let unsent = issue.map(|issue| unsent_commits(&tip, &folder, &issue, &rules));
@@ -184,11 +182,14 @@ fn merge_first(
 
 /// What to do if the work does not go on; before, about a failure that it reports.
 fn asides(
-    (folder, protocol): (&IssueFolder<'_>, &Protocol),
-    record: &Record,
+    (folder, rules): (&IssueFolder<'_>, &Rules<'_>),
+    (record, is_held): (&Record, bool),
     contracts: &[NextContract],
     output: &Output,
-) -> Result<String, Failure> {
+) -> Result<Option<String>, Failure> {
+    if !is_held {
+        return Ok(None);
+    }
     let (id, agent) = (&record.id, &record.to);
     let block = format!("git handoff block {id} --as {agent} --reason WHAT");
     let fail = format!("git handoff fail {id} --as {agent} --message WHY --recoverable --snapshot");
@@ -201,7 +202,7 @@ fn asides(
         .flatten()
         .filter(|basis| basis.state.is_stuck());
     let decide = stuck.map(|stuck| {
-        let all = options(protocol, folder, &stuck, now()?)?;
+        let all = options(rules.protocol(), folder, &stuck, now()?)?;
         let all = all.iter().take(2).map(|one| output.command(&one.command));
         let all: Vec<String> = all.collect();
         let done = output.command(&format!("git handoff complete {id} --as {agent}"));
@@ -212,7 +213,9 @@ fn asides(
         ))
     });
     let decide = decide.transpose()?.unwrap_or_default();
-    Ok(decide + &format!("  if you are stuck: {block}, or: {fail}\n"))
+    Ok(Some(
+        decide + &format!("  if you are stuck: {block}, or: {fail}\n"),
+    ))
 }
 
 /// What an agent may do at a limit with the handoff that it claimed. Drops the contracts that it

@@ -345,9 +345,8 @@ fn look(
     let worker = context.worker(repository)?;
     let who = holder(&known.id, worker.as_ref());
     let mut found = overview(&tip, who, &knowing, now()?, LOOK)?;
-    found
-        .attention
-        .retain(|one| one.is_up_to(&known.id, &knowing));
+    let is_own = |one: &Attention| one.is_up_to(&known.id, &knowing);
+    found.attention.retain(is_own);
     output.complete(&mut found.attention);
     let carried = context.carried_at(repository, &tip);
     let command = |line: String| carried.command(&line);

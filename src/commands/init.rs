@@ -163,10 +163,7 @@ impl Arguments {
         if commit.is_none() && !BUILT_IN.contains(&&*named) {
             say_other_files(&rules, &founding.files, &named, output)?;
         }
-        let is_shared_anew = named_remote.is_some() && context.remote(&repository)? != named_remote;
-        if let Some(name) = &named_remote {
-            repository.set_config("handoff.remote", name)?;
-        }
+        let is_shared_anew = shares(context, &repository, named_remote.as_deref())?;
         let branch = ledger.branch();
         let installed = self.installed(context, &repository, branch)?;
         output.answer(&InitView {
@@ -493,6 +490,20 @@ fn other_evidence(protocol: &AgentName, evidence: Policy, wanted: Policy) -> Fai
         wanted.as_str()
     );
     Failure::new(ErrorCode::OtherEvidence, text).hint(hint)
+}
+
+/// Sets the remote through which this clone shares its ledger; returns whether that is new.
+fn shares(
+    context: &Context,
+    repository: &Repository,
+    remote: Option<&str>,
+) -> Result<bool, Failure> {
+    let Some(name) = remote else {
+        return Ok(false);
+    };
+    let is_new = context.remote(repository)?.as_deref() != Some(name);
+    repository.set_config("handoff.remote", name)?;
+    Ok(is_new)
 }
 
 /// Sets a protocol's own policy for statements that the repository contradicts.

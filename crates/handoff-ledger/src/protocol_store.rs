@@ -298,10 +298,8 @@ pub(super) fn protocol_step(
     }
     let name = protocol.name().to_owned();
     let version = protocol.definition().version.clone();
-    let known = match tip.rules_id(&name)? {
-        Some(_) => Some(tip.rules(&name)?),
-        None => None,
-    };
+    let known = tip.rules_id(&name)?.map(|_| tip.rules(&name));
+    let known = known.transpose()?;
     let mut outcome = ProtocolChange {
         name: name.clone(),
         before: known

@@ -17,8 +17,8 @@ use handoff::base::ids::{AgentName, HandoffId, IssueKey};
 use handoff::git::Repository;
 use handoff::ledger::attention::{Attention, NextTurn, another_attempt};
 use handoff::ledger::{
-    Bucket, Kept, Ledger, MergeLeft, Overview, OverviewLimits, Rules, Snapshot, WorkBrief,
-    merge_left_here, merges_left, overview, past_work, restored_here,
+    Bucket, Kept, Ledger, MergeLeft, Overview, OverviewLimits, Rules, Snapshot, UnpushedCode,
+    WorkBrief, merge_left_here, merges_left, overview, past_work, restored_here,
 };
 use handoff::model::view::{News, news};
 use handoff::model::{Claimable, Handoff, Question, Record, Refusal, View};
@@ -228,10 +228,7 @@ pub fn prime(context: &Context, offline: bool, output: &mut Output) -> Result<Pr
         Some(written(&onward, others.remove(0), &agent, work)?)
     };
     let facts = Facts {
-        unpushed: match work {
-            Some(_) => Vec::new(),
-            None => ledger.unpushed_code(&tip)?,
-        },
+        unpushed: unpushed(&ledger, &tip, work)?,
         left: left(&tip, about.as_ref(), (&agent, rules.protocol()))?,
         party: rules.protocol().agent(agent.as_str()),
         protocol: rules.protocol(),
@@ -259,6 +256,18 @@ pub fn prime(context: &Context, offline: bool, output: &mut Output) -> Result<Pr
         fresh,
     };
     Ok(facts.finish())
+}
+
+/// The code of open issues that is only here, if the agent has nothing to do.
+fn unpushed(
+    ledger: &Ledger<'_>,
+    tip: &Snapshot<'_>,
+    work: Option<&Record>,
+) -> Result<Vec<UnpushedCode>, Failure> {
+    Ok(match work {
+        Some(_) => Vec::new(),
+        None => ledger.unpushed_code(tip)?,
+    })
 }
 
 /// The unfinished work that was kept of the listed handoffs; what can't be read is left to `restore`

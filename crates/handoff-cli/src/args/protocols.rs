@@ -53,11 +53,14 @@ pub fn again(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// The protocol of that name or path, and its files by path, which have no fault.
+/// A protocol, and its files by path.
+pub type Whole = (Protocol, Vec<(String, Vec<u8>)>);
+
+/// The protocol of that name or path, which has no fault.
 ///
 /// # Errors
 /// A [`Failure`] with every fault, as `protocol check` finds them.
-pub fn sound(name: &str) -> Result<(Protocol, Vec<(String, Vec<u8>)>), Failure> {
+pub fn sound(name: &str) -> Result<Whole, Failure> {
     let folder = folder(name)?;
     let protocol = load(name, &folder);
     let files = folder.into_files();

@@ -335,7 +335,7 @@ fn work_text(work: &WorkBrief, record: &Record, contract: &str) -> String {
     let is_told = record.task.is_some() && title == summary;
     // Later contracts may have the title as something else: as a commit's message.
     let is_first = record.id.number() == 1;
-    if !is_told && !(is_first && has_text(contract, title)) {
+    if !(is_told || is_first && has_text(contract, title)) {
         lines.push(format!("title: {title}"));
     }
     let opening = work.opening.iter();

@@ -147,36 +147,11 @@ impl Explained for StateRefusal {
     fn explanation(&self) -> Explanation {
         match self {
             Self::NotOpened { issue, openers } => {
-                let routes = openers.iter().map(|(from, to)| format!("{from} to {to}"));
-                let routes: Vec<String> = routes.collect();
-                let hint = hint!(
-                    "the first contract of an issue goes from {}",
-                    routes.join(", or from ")
-                );
-                let open = openers.first().map(|(from, to)| {
-                    hint!(
-                        ": `git handoff send --issue {} --to {} --as {}` says what to --set",
-                        issue,
-                        to,
-                        from
-                    )
-                });
-                ErrorCode::NotOpened.hint(match open {
-                    Some(open) => hint.and(open),
-                    None => hint,
-                })
+                ErrorCode::NotOpened.hint(how_opened(issue, openers))
             }
             Self::Completed(issue, by) => ErrorCode::IssueCompleted.hint(reopen(issue, by)),
             Self::Cancelled(issue, by) => ErrorCode::IssueCancelled.hint(reopen(issue, by)),
-            Self::StillOpen { open, .. } => {
-                let mut hint = Hint::from("cancel it first: ");
-                for (at, id) in open.iter().enumerate() {
-                    let comma = if at == 0 { "" } else { ", " };
-                    let cancel = hint!("`git handoff cancel {} --reason WHY`", id);
-                    hint = hint.and(comma).and(cancel);
-                }
-                ErrorCode::StillOpen.hint(hint)
-            }
+            Self::StillOpen { open, .. } => ErrorCode::StillOpen.hint(cancel_first(open)),
             Self::Paused {
                 issue,
                 agent,
@@ -238,6 +213,39 @@ impl Explained for StateRefusal {
             )),
         }
     }
+}
+
+/// Which contract opens an issue, with the command.
+fn how_opened(issue: &IssueKey, openers: &[(String, String)]) -> Hint {
+    let routes = openers.iter().map(|(from, to)| format!("{from} to {to}"));
+    let routes: Vec<String> = routes.collect();
+    let hint = hint!(
+        "the first contract of an issue goes from {}",
+        routes.join(", or from ")
+    );
+    let open = openers.first().map(|(from, to)| {
+        hint!(
+            ": `git handoff send --issue {} --to {} --as {}` says what to --set",
+            issue,
+            to,
+            from
+        )
+    });
+    match open {
+        Some(open) => hint.and(open),
+        None => hint,
+    }
+}
+
+/// The commands that cancel what is open.
+fn cancel_first(open: &[HandoffId]) -> Hint {
+    let mut hint = Hint::from("cancel it first: ");
+    for (at, id) in open.iter().enumerate() {
+        let comma = if at == 0 { "" } else { ", " };
+        let cancel = hint!("`git handoff cancel {} --reason WHY`", id);
+        hint = hint.and(comma).and(cancel);
+    }
+    hint
 }
 
 fn reopen(issue: &IssueKey, by: &AgentName) -> Hint {
