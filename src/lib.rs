@@ -41,7 +41,8 @@ use crate::output::{Output, mask};
 /// Each handoff is a contract (XML, JSON or Markdown) that becomes one commit on a branch
 /// of its own, in its issue's folder. A contract that is incomplete, or that
 /// the protocol does not allow, is refused. Your working tree, index, HEAD and
-/// other local branches are never touched.
+/// other local branches are never touched; only `work` makes and removes branches,
+/// those of issues.
 ///
 /// An agent begins with `git handoff prime --as AGENT`.
 #[derive(Parser)]

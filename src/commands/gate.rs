@@ -157,28 +157,12 @@ fn after_passing(
         return Ok(vec![format!("next: {}", continued(&left.merge()))]);
     }
     let merged = merged_into(tip, folder, issue, rules)?;
-    let merged = merged.map(|base| has_it(&base, &issue.issue, rules.protocol().definition()));
+    let merged = merged.map(|base| format!("{} has it", continued(&base)));
     let turn = match issue.status {
         IssueStatus::Open => turn_in(folder, rules.protocol(), now)?.1.as_ref().map(turn),
         _ => None,
     };
     Ok(merged.into_iter().chain(turn).collect())
-}
-
-/// That the approved code is merged, and the requirement that a contract says so, if there is one.
-fn has_it(base: &str, key: &IssueKey, definition: &Definition) -> String {
-    let mut requirements = definition.requirements.iter();
-    let reported = requirements.find(|(_, one)| {
-        let mut shown_by = one.shown_by.iter();
-        !one.merge && shown_by.len() == 1 && shown_by.all(|kind| definition.reports_merge(kind))
-    });
-    let report = reported.map(|(name, _)| {
-        format!(
-            "; `git handoff gate {key} --require {}` asks whether that was reported",
-            word(name)
-        )
-    });
-    format!("{} has it{}", continued(base), report.unwrap_or_default())
 }
 
 /// Why what is recorded here can't be trusted: it is damaged, or the remote could not be read. A
@@ -314,9 +298,7 @@ fn unjudged(
     let (head, here) = (head?, repository.local_branch(branch)?);
     let is_newer = here != head && repository.is_in_history(head, here).unwrap_or_default();
     let head = head.short();
-    is_newer.then(|| {
-        format!("{head} is judged, which origin has; newer commits of {branch} here are not")
-    })
+    is_newer.then(|| format!("{head} is judged; newer commits of {branch} here are not"))
 }
 
 /// How to read the code that a person is asked to approve.

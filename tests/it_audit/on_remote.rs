@@ -339,6 +339,20 @@ fn a_claim_says_that_the_commit_it_was_handed_on_with_is_gone() {
     );
 }
 
+/// Whoever lost its claim must not push what it did since over its successor's work.
+#[test]
+fn an_agent_is_told_to_push_only_what_was_handed_on() {
+    let (desk, contract) = handed_on("warn", true);
+    desk.env.send(&contract).success();
+    desk.git(&["checkout", "-q", BRANCH]);
+    desk.git(&["commit", "-q", "--allow-empty", "-m", "Later"]);
+    let only_here = format!("1 commit of {BRANCH} not on origin");
+    desk.env.handoff(&["status"]).success().says(&only_here);
+    let prime = ["prime", "--as", "fixer-agent"];
+    let page = desk.env.handoff(&prime).success().stdout;
+    assert!(!page.contains("git push"), "{page}");
+}
+
 #[test]
 fn a_gate_that_is_asked_for_no_commit_judges_only_one_that_the_remote_has() {
     let (desk, contract) = handed_on("warn", true);
@@ -364,7 +378,7 @@ fn a_gate_that_is_asked_for_no_commit_judges_only_one_that_the_remote_has() {
     }
     let prime = ["prime", "--as", "fixer-agent"];
     desk.env.handoff(&prime).success().says(&format!(
-        "You hold nothing, but origin lacks code of issue 87 that was handed on: run `git push origin {BRANCH}`"
+        "Handed on with issue 87, and not on origin, where whoever goes on gets it: git push origin {BRANCH}\n"
     ));
 }
 

@@ -44,6 +44,9 @@ pub struct UnpushedCode {
     /// The command that pushes it.
     #[serde(skip)]
     pub push: String,
+    /// Whether `origin` lacks the commit that was handed on, not only later ones.
+    #[serde(skip)]
+    pub was_handed_on: bool,
 }
 
 impl Ledger<'_> {
@@ -73,6 +76,13 @@ impl Ledger<'_> {
                 found.push(UnpushedCode {
                     issue: entry.id.issue().clone(),
                     push: push_command(repository, &branch)?,
+                    was_handed_on: match code.commit.parse::<ObjectId>() {
+                        Ok(sent) if repository.has(sent) => match repository.on_origin(&branch) {
+                            Some(there) => !repository.is_in_history(sent, there)?,
+                            None => true,
+                        },
+                        _ => false,
+                    },
                     branch,
                     commits,
                 });

@@ -18,7 +18,8 @@ use handoff_model::{
     said_by_worker, trailers,
 };
 use handoff_protocol::{
-    BASE, BRANCH, Check, Event, HEAD, Identity, PULL_REQUEST_STATE, Requirement, Signers,
+    BASE, BRANCH, Check, Definition, Event, HEAD, Identity, PULL_REQUEST_STATE, Requirement,
+    Signers,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -416,9 +417,7 @@ pub fn unreported_merge(
     let Some(code) = work.and_then(|record| record.code) else {
         return Ok(None);
     };
-    let known = Some((issue, definition));
-    let base = base_branch(tip.repository(), known, Some(&code.branch), None);
-    let base = base.filter(|base| is_merged(tip.repository(), &code, base));
+    let base = merged_base(tip.repository(), (issue, definition), &code);
     Ok(base.map(|base| {
         let (key, commit) = (&issue.issue, short_id(&code.commit));
         let branch = &code.branch;
@@ -542,15 +541,10 @@ pub fn merged_into(
     let Some(code) = code.filter(known) else {
         return Ok(None);
     };
-    let base = base_branch(
-        repository,
-        Some((issue, definition)),
-        Some(&code.branch),
-        None,
-    );
+    let base = merged_base(repository, (issue, definition), &code);
     Ok(base.filter(|base| {
         let is_there = |tip| is_merged_at(repository, &code, tip);
-        is_merged(repository, &code, base) && repository.on_origin(base).is_none_or(is_there)
+        repository.on_origin(base).is_none_or(is_there)
     }))
 }
 
@@ -673,6 +667,16 @@ fn merges_left_of(
 /// what a squash or a rebase made of it.
 fn is_merged(repository: &Repository, code: &Code, base: &str) -> bool {
     base_tip(repository, base).is_some_and(|tip| is_merged_at(repository, code, tip))
+}
+
+/// The base branch of an issue's code, if it has that, as far as this clone knows.
+fn merged_base(
+    repository: &Repository,
+    known: (&Issue, &Definition),
+    code: &Code,
+) -> Option<String> {
+    let base = base_branch(repository, Some(known), Some(&code.branch), None);
+    base.filter(|base| is_merged(repository, code, base))
 }
 
 /// Like [`is_merged`], for a commit of the base.

@@ -412,7 +412,7 @@ impl<'a> Supervisor<'a> {
             let left = over.map(|over| over.saturating_duration_since(Instant::now()));
             let left = left.filter(|left| !left.is_zero());
             let pause = left.map_or(pause, |left| left.min(pause));
-            lookout.rest(Some(pause), self.running.is_empty(), output);
+            lookout.pause_saying(Some(pause), self.running.is_empty(), output);
         }
     }
 

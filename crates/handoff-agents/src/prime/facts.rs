@@ -49,7 +49,7 @@ pub(super) struct Facts<'a> {
     /// The completed issue whose branch is checked out, if its merge is left and nothing waits for
     /// the agent.
     pub(super) left: Option<IssueKey>,
-    /// The code of open issues that is only here, if the agent has nothing to do.
+    /// The code that was handed on, and is only here.
     pub(super) unpushed: Vec<UnpushedCode>,
     /// The handoffs whose claim was made here offline, with the remote that lacks it.
     pub(super) unpublished: Vec<(HandoffId, String)>,

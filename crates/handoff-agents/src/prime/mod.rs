@@ -228,7 +228,7 @@ pub fn prime(context: &Context, offline: bool, output: &mut Output) -> Result<Pr
         Some(written(&onward, others.remove(0), &agent, work)?)
     };
     let facts = Facts {
-        unpushed: unpushed(&ledger, &tip, work)?,
+        unpushed: unpushed(&ledger, &tip)?,
         left: left(&tip, about.as_ref(), (&agent, rules.protocol()))?,
         party: rules.protocol().agent(agent.as_str()),
         protocol: rules.protocol(),
@@ -258,16 +258,11 @@ pub fn prime(context: &Context, offline: bool, output: &mut Output) -> Result<Pr
     Ok(facts.finish())
 }
 
-/// The code of open issues that is only here, if the agent has nothing to do.
-fn unpushed(
-    ledger: &Ledger<'_>,
-    tip: &Snapshot<'_>,
-    work: Option<&Record>,
-) -> Result<Vec<UnpushedCode>, Failure> {
-    Ok(match work {
-        Some(_) => Vec::new(),
-        None => ledger.unpushed_code(tip)?,
-    })
+/// The code that was handed on, and is only here: whoever goes on can't get it.
+fn unpushed(ledger: &Ledger<'_>, tip: &Snapshot<'_>) -> Result<Vec<UnpushedCode>, Failure> {
+    let mut found = ledger.unpushed_code(tip)?;
+    found.retain(|code| code.was_handed_on);
+    Ok(found)
 }
 
 /// The unfinished work that was kept of the listed handoffs; what can't be read is left to `restore`

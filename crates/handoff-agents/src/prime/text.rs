@@ -157,10 +157,17 @@ fn overview(facts: &Facts<'_>, page: &mut Page) {
     let mut tell = |bucket, title, page: &mut Page| {
         is_cut |= handoffs(facts, page, bucket, (title, &inbox));
     };
+    for code in facts.unpushed.iter().take(SHOWN) {
+        page.line(&format!(
+            "Handed on with issue {}, and not on origin, where whoever goes on gets it: {}",
+            foreign(&code.issue),
+            foreign_parts(&code.push)
+        ));
+    }
     let title = "Held by other workers of your role, not by you";
     tell(&overview.held_by_others, title, page);
     let lost = overview.held_by_others.first.iter();
-    for record in lost.filter(|record| was_held(facts, record)) {
+    for record in lost.filter(|record| was_lost(facts, record)) {
         page.line(&format!(
             "You lost {} to that worker: leave it. Your commits stay on their branch.",
             foreign(&record.id)
@@ -311,6 +318,7 @@ fn nothing_waits(facts: &Facts<'_>) -> String {
     let is_all = overview.attention.is_empty()
         && overview.unread == 0
         && facts.rejected == 0
+        && facts.unpushed.is_empty()
         && facts.again.is_empty();
     let stale = facts.fresh.as_ref().filter(|fresh| !fresh.is_current());
     match (stale, &facts.contract) {
@@ -318,11 +326,6 @@ fn nothing_waits(facts: &Facts<'_>) -> String {
             "You hold nothing, and nothing waits for you here. Whether {} has work for you is not known: run `{}`, then prime again.",
             quote(fresh.remote(), QUOTED),
             fresh.command()
-        ),
-        (None, _) if let Some(code) = facts.unpushed.first() => format!(
-            "You hold nothing, but origin lacks code of issue {} that was handed on: run `{}`, then prime again.",
-            foreign(&code.issue),
-            foreign_parts(&code.push)
         ),
         (None, _) if let Some(key) = &facts.left => format!(
             "You hold nothing, and the merge of the completed issue {} is left: {}",
@@ -343,21 +346,22 @@ fn nothing_waits(facts: &Facts<'_>) -> String {
     }
 }
 
-/// The worker that holds work of the same role, if this one holds none and never held that; the
+/// The worker that holds work of the same role, if this one holds none and did not lose that; the
 /// agent may have claimed it in another tree.
 fn elsewhere<'a>(facts: &'a Facts<'_>) -> Option<&'a str> {
     let held = &facts.overview.held_by_others.first[..];
     let held = held.iter().filter(|_| facts.overview.held.count == 0);
-    let mut held = held.filter(|record| !was_held(facts, record));
+    let mut held = held.filter(|record| !was_lost(facts, record));
     held.find_map(|record| Some(record.lease.as_ref()?.worker.as_str()))
 }
 
-/// Whether this worker held a handoff.
-fn was_held(facts: &Facts<'_>, record: &Record) -> bool {
+/// Whether this worker lost a handoff that another one holds: the last that it did was to claim it.
+fn was_lost(facts: &Facts<'_>, record: &Record) -> bool {
     let own = facts.carried.worker.as_ref();
-    let is_claim = |event: Option<Event>| event.is_some_and(Event::is_claim);
-    let mut claims = record.transitions.iter().filter(|one| is_claim(one.event));
-    own.is_some() && claims.any(|claim| claim.worker.as_ref() == own)
+    let mut newest = record.transitions.iter().rev();
+    let last = newest.find(|one| own.is_some() && one.worker.as_ref() == own);
+    last.and_then(|last| last.event)
+        .is_some_and(Event::is_claim)
 }
 
 /// Which attempt it is, and the command for what an earlier one left.

@@ -254,11 +254,11 @@ impl<'r> Lookout<'r> {
 
     /// Waits until something may have changed, at most this long.
     pub fn pause(&mut self, limit: Option<Duration>, output: &mut Output) {
-        self.rest(limit, true, output);
+        self.pause_saying(limit, true, output);
     }
 
-    /// The same; what it waits for is said if it is idle, which otherwise looks as if it hung.
-    pub fn rest(&mut self, limit: Option<Duration>, is_idle: bool, output: &mut Output) {
+    /// The same; what it waits for is said only if nothing else goes on.
+    pub fn pause_saying(&mut self, limit: Option<Duration>, is_idle: bool, output: &mut Output) {
         if let Some(trouble) = self.watch.trouble().filter(|_| !self.is_told) {
             output.say(&format!("looking at the branch every second: {trouble}"));
             self.is_told = true;
