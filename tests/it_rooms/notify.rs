@@ -44,10 +44,11 @@ fn teller(env: &TestEnvironment, then: &str) -> PathBuf {
     path
 }
 
-/// What was told.
+/// What was told, as far as whole lines are written.
 fn told(env: &TestEnvironment) -> Vec<Value> {
     let text = fs::read_to_string(env.root().join("told")).unwrap_or_default();
-    text.lines()
+    text.split_inclusive('\n')
+        .filter(|line| line.ends_with('\n'))
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
 }

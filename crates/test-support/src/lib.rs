@@ -238,6 +238,8 @@ impl TestEnvironment {
             .env_clear()
             .env("PATH", path)
             .env("HOME", &home)
+            // In memory, if the tests are: scratch repositories are made and deleted in it.
+            .env("TMPDIR", std::env::temp_dir())
             .env("GIT_CONFIG_GLOBAL", home.join(".gitconfig"))
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env("GIT_AUTHOR_DATE", format!("@{now} +0000"))

@@ -118,6 +118,7 @@ impl Ledger {
             .env_clear()
             .env("PATH", std::env::join_paths(all).unwrap())
             .env("HOME", self.dir.path().join("home"))
+            .env("TMPDIR", std::env::temp_dir())
             .env("LC_ALL", "C.UTF-8")
             .env("GIT_HANDOFF_WORKER", "repo")
             .env("TZ", "UTC")
