@@ -4,7 +4,7 @@ use clap::Args;
 use handoff::base::ids::{AgentName, IssueKey};
 use handoff::base::text::continued;
 use handoff::base::{Moment, ObjectId, short_id};
-use handoff::ledger::attention::{self, Attention};
+use handoff::ledger::attention::{self, Attention, NextTurn};
 use handoff::ledger::{
     Audited, IssueReport, IssueSurvey, Ledger, MergeLeft, Rejected, RemoteDistance, Snapshot,
     UnpushedCode, merges_left,
@@ -101,6 +101,14 @@ impl Arguments {
             }
         }
         let shown: HashSet<&IssueKey> = records.iter().map(|r| r.id.issue()).collect();
+        // Of several issues, none is the one to go on with.
+        let is_one = shown.len() == 1 && attention.is_empty();
+        let is_due = is_one && records.iter().all(|r| r.state == State::Pending);
+        let only = is_due.then(|| records[0].id.issue());
+        let turn = only
+            .map(|issue| turn_at(&tip, issue, now))
+            .transpose()?
+            .flatten();
         paused.retain(|issue, _| shown.contains(issue));
         let view = StatusView {
             completed,
@@ -128,6 +136,12 @@ impl Arguments {
         output.answer(&view)?;
         // The output itself says which steps are not on the remote.
         fresh::say(view.fresh.as_ref().filter(|f| !f.is_answered()), output);
+        // It names a pause, too.
+        say_turn(
+            turn.as_ref().filter(|turn| !turn.is_paused),
+            &view.attention,
+            output,
+        );
         Ok(())
     }
 
@@ -168,6 +182,16 @@ impl Arguments {
         fresh::say(view.fresh.as_ref(), output);
         Ok(())
     }
+}
+
+/// Whose turn it is in an issue at the tip.
+fn turn_at(tip: &Snapshot<'_>, issue: &IssueKey, now: Moment) -> Result<Option<NextTurn>, Failure> {
+    let folder = tip.issue(issue)?;
+    let Some(issue) = folder.issue()? else {
+        return Ok(None);
+    };
+    let rules = tip.rules(issue.protocol.as_str())?;
+    Ok(attention::turn_in(&folder, rules.protocol(), now)?.1)
 }
 
 /// What needs attention among the open handoffs, most urgent first.

@@ -53,6 +53,8 @@ fn status_says_how_the_clone_lies_to_its_remote() {
       contracts' statements are checked: warn
     87.1  pending  issue-manager → prep-agent  medium  3 minutes ago  Export delivery history as CSV
     the ledger is up to date with origin
+    --- stderr
+    next, for prep-agent: git handoff claim 87.1 --as prep-agent
     ");
     assert_eq!(lies(&data), same);
 

@@ -192,7 +192,13 @@ fn head(work: &Work<'_>, claimed: &Value) -> String {
     }
     if let Some(time) = work.time {
         let time = humantime::format_duration(time);
-        head += &format!("After {time} this run is ended: commit what is whole before.\n");
+        let is_committed = !work.detached && !work.commits_for_agent;
+        let commit = if is_committed {
+            ": commit what is whole before"
+        } else {
+            ""
+        };
+        head += &format!("After {time} this run is ended{commit}.\n");
     }
     head += &format!(
         "\nWhen it is done, write one of the contracts at the end, whole, to this file ({CONTRACT} names it too):\n{}\n\
