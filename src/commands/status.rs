@@ -101,15 +101,8 @@ impl Arguments {
             }
         }
         let shown: HashSet<&IssueKey> = records.iter().map(|r| r.id.issue()).collect();
-        // Of several issues, none is the one to go on with.
-        let is_one = shown.len() == 1 && attention.is_empty();
-        let is_due = is_one && records.iter().all(|r| r.state == State::Pending);
-        let only = is_due.then(|| records[0].id.issue());
-        let turn = only
-            .map(|issue| turn_at(&tip, issue, now))
-            .transpose()?
-            .flatten();
         paused.retain(|issue, _| shown.contains(issue));
+        let turn = turn_of_one(&tip, &records, now)?.filter(|_| attention.is_empty());
         let view = StatusView {
             completed,
             open_issues,
@@ -134,14 +127,9 @@ impl Arguments {
             fresh,
         };
         output.answer(&view)?;
+        say_turn(turn.as_ref(), &view.attention, output);
         // The output itself says which steps are not on the remote.
         fresh::say(view.fresh.as_ref().filter(|f| !f.is_answered()), output);
-        // It names a pause, too.
-        say_turn(
-            turn.as_ref().filter(|turn| !turn.is_paused),
-            &view.attention,
-            output,
-        );
         Ok(())
     }
 
@@ -184,14 +172,29 @@ impl Arguments {
     }
 }
 
-/// Whose turn it is in an issue at the tip.
-fn turn_at(tip: &Snapshot<'_>, issue: &IssueKey, now: Moment) -> Result<Option<NextTurn>, Failure> {
-    let folder = tip.issue(issue)?;
+/// Whose turn it is in the issue of these handoffs, if they are of one, wait to be claimed, and no
+/// pause is in the way.
+fn turn_of_one(
+    tip: &Snapshot<'_>,
+    records: &[Record],
+    now: Moment,
+) -> Result<Option<NextTurn>, Failure> {
+    let Some(key) = records.first().map(|first| first.id.issue()) else {
+        return Ok(None);
+    };
+    if !records
+        .iter()
+        .all(|r| r.is_pending() && r.id.issue() == key)
+    {
+        return Ok(None);
+    }
+    let folder = tip.issue(key)?;
     let Some(issue) = folder.issue()? else {
         return Ok(None);
     };
     let rules = tip.rules(issue.protocol.as_str())?;
-    Ok(attention::turn_in(&folder, rules.protocol(), now)?.1)
+    let (_, turn) = attention::turn_in(&folder, rules.protocol(), now)?;
+    Ok(turn.filter(|turn| !turn.is_paused))
 }
 
 /// What needs attention among the open handoffs, most urgent first.

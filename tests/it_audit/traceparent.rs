@@ -75,7 +75,7 @@ fn what_is_no_trace_is_ignored_and_told() {
     let env = TestEnvironment::with_ledger();
     let ran = within(&env, "", &["send", "-"], Some(&opening(87))).success();
     assert!(!ran.stderr.contains("TRACEPARENT"), "{}", ran.shown);
-    let ran = within(&env, "nonsense", &["status"], None).success();
+    let ran = within(&env, "nonsense", &["list"], None).success();
     assert_eq!(ran.stderr, "");
 }
 

@@ -85,6 +85,8 @@ fn a_step_prints_its_receipt_and_the_next_command() {
     $ git handoff status
     ledger handoffs at [commit]: 1 pending
     87.2  pending  prep-agent → implementer-agent  medium  2 minutes ago  Export delivery history as CSV
+    --- stderr
+    next, for implementer-agent: git handoff claim 87.2 --as implementer-agent
 
     $ git handoff status 87
     issue 87: open (issue-to-pr, 2 handoffs, since 2026-03-02 09:06:00Z)
