@@ -15,6 +15,7 @@ mod board;
 mod change;
 pub(crate) mod check;
 pub(crate) mod claim;
+#[cfg(feature = "shell")]
 mod completions;
 pub(crate) mod context;
 pub(crate) mod demo;
@@ -46,6 +47,7 @@ pub(crate) mod inbox;
 pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod log;
+#[cfg(feature = "shell")]
 pub(crate) mod man;
 #[cfg(feature = "mcp")]
 pub(crate) mod mcp;
@@ -254,7 +256,9 @@ commands! {
         #[cfg(feature = "mcp")]
         works "mcp" Mcp(mcp::Arguments),
         works "hook" Hook(hook::Arguments),
+        #[cfg(feature = "shell")]
         reads "completions" Completions(completions::Arguments),
+        #[cfg(feature = "shell")]
         reads "man" Man(man::Arguments),
     }
 }
