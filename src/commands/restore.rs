@@ -8,9 +8,9 @@ use handoff::ledger::{
     Contents, Kept, PastFailure, Place, Restored, past_work, restore, restore_attachments,
 };
 use handoff::model::{self as model, Handoff, Record, Refusal, View};
+use handoff_macros::skip_serializing_none;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_with::skip_serializing_none;
 
 use crate::context::{Context, handoff_id};
 use crate::contracts::compose::set_aside;

@@ -1,8 +1,8 @@
 //! The position of a code branch.
 
+use handoff_macros::skip_serializing_none;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
 /// The commit of a code branch that a contract is about: for a review the reviewed one, for others
 /// the branch's newest when the contract was sent.

@@ -1,8 +1,8 @@
 //! Findings: faults as data, each with a stable code, a place and a fix.
 
+use handoff_macros::skip_serializing_none;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_with::skip_serializing_none;
 
 pub use crate::codes::FindingCode;
 use crate::text::closest;

@@ -8,8 +8,8 @@ use handoff::base::ids::{AgentName, IssueKey};
 use handoff::contract::Format;
 use handoff::ledger::Gathered;
 use handoff::model::{MAX_TEXT, Request, Step, Update, layout};
+use handoff_macros::skip_serializing_none;
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
 pub(super) const STEPS: &str = "steps.jsonl";
 /// The version of the format.

@@ -30,9 +30,9 @@ use handoff::base::ids::AgentName;
 use handoff::base::text::counted;
 use handoff::ledger::HandoffSurvey;
 use handoff::protocol::{AgentKind, State};
+use handoff_macros::skip_serializing_none;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
-use serde_with::skip_serializing_none;
 
 /// What a graph shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]

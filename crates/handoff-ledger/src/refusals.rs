@@ -10,11 +10,11 @@ use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::counted;
 use handoff_git::Scratch;
+use handoff_macros::skip_serializing_none;
 use handoff_model::{ContractRefusal, Limit, Opened, Refusal, RequestRefusal, Update, View};
 use handoff_protocol::{Check, Fields, OnRecord};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
 use super::contract_match::{ContractMatch, Offer};
 use super::error::{ContractError, LedgerError};

@@ -7,6 +7,7 @@ use handoff_base::text::word;
 use handoff_base::{Code, Moment, ObjectId, digest, short_id};
 use handoff_contract::Input;
 use handoff_git::FactError;
+use handoff_macros::skip_serializing_none;
 use handoff_model::branches::nameable;
 use handoff_model::evidence::{Claimed, Demanded, demanded};
 use handoff_model::intake::{Soundness, add_later, placed};
@@ -19,7 +20,6 @@ use handoff_model::{
 };
 use handoff_protocol::{Check, Event, Gate, Identity, Policy, Protocol, State};
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
 use super::artifacts::gather;
 use super::base_branch::base_branch;

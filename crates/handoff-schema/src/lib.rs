@@ -6,7 +6,7 @@
 pub use schemars::*;
 
 #[cfg(not(feature = "generate"))]
-pub use handoff_schema_none::JsonSchema;
+pub use handoff_macros::JsonSchema;
 
 /// Types with a schema.
 #[cfg(not(feature = "generate"))]

@@ -51,7 +51,6 @@ macro_rules! codes {
     )+ })+ }) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, schemars::JsonSchema)]
-        #[derive(serde_with::SerializeDisplay)]
         #[schemars(with = "String")]
         pub enum $type {
             $($(#[doc = concat!("`", $word, "`")] $name,)+)+
@@ -76,6 +75,12 @@ macro_rules! codes {
             /// What to do about it, in general.
             pub fn cure(self) -> &'static str {
                 Self::EXPLAINED[self as usize].cure
+            }
+        }
+
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
             }
         }
 

@@ -31,9 +31,9 @@ use handoff::git::tells_of_damage;
 use handoff::ledger::attention::Attention;
 use handoff::ledger::{Ledger, Snapshot, Unpublished};
 use handoff::model::Halt;
+use handoff_macros::skip_serializing_none;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_with::skip_serializing_none;
 
 use annotations::{Annotation, Weight, commands, log};
 pub use answer::{Answer, as_object};

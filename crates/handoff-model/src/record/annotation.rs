@@ -2,11 +2,11 @@
 
 use handoff_base::ids::{AgentName, HandoffId, WorkerId};
 use handoff_base::{Code, Moment, short_id};
+use handoff_macros::skip_serializing_none;
 use handoff_protocol::EventKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use serde_with::skip_serializing_none;
 
 use crate::record::DeliveryName;
 

@@ -1,10 +1,10 @@
 //! The stored form of evidence checks.
 
 use handoff_base::words;
+use handoff_macros::skip_serializing_none;
 use handoff_protocol::{Check, Policy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
 words! {
     /// The result of a check.

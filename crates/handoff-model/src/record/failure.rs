@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId};
+use handoff_macros::skip_serializing_none;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
 use crate::record::Failure;
 use crate::record::stored_form::stored;

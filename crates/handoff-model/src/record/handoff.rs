@@ -3,10 +3,10 @@
 use handoff_base::ids::{AgentName, HandoffId, WorkerId};
 use handoff_base::{Code, Moment, digest};
 use handoff_contract::Format;
+use handoff_macros::{apply, skip_serializing_none};
 use handoff_protocol::{Check, Event, OwnRetry, Protocol, State};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::{apply, skip_serializing_none};
 
 use crate::layout;
 use crate::record::stored_form::stored;
@@ -217,7 +217,7 @@ pub struct Record {
     /// The usage that its workers reported, an entry per claim.
     pub usage: Vec<Usage>,
     /// Every transition, the oldest first.
-    #[serde_with(skip_apply)]
+    #[skip_apply]
     pub transitions: Vec<Transition>,
 }
 

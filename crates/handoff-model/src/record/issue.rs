@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
 use handoff_base::text::one_line;
+use handoff_macros::{apply, skip_serializing_none};
 use handoff_protocol::{Action, OnRecord, Protocol, State, TaskState};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use serde_with::{apply, skip_serializing_none};
 
 use crate::record::stored_form::stored;
 use crate::record::{
@@ -248,7 +248,7 @@ pub struct Issue {
     /// The number of commits that wrote to it.
     pub steps: u32,
     /// Its open handoffs, the oldest first.
-    #[serde_with(skip_apply)]
+    #[skip_apply]
     pub open: Vec<OpenHandoff>,
     /// Completed handoffs without a successor: their receivers may still send.
     pub unfollowed: Vec<HandoffId>,

@@ -3,10 +3,10 @@
 use handoff_base::ids::AgentName;
 use handoff_base::text::continued;
 use handoff_base::{Moment, ObjectId};
+use handoff_macros::skip_serializing_none;
 use handoff_protocol::Policy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
 use crate::record::stored_form::stored;
 

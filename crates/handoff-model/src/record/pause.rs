@@ -3,9 +3,9 @@
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::{continued, word};
+use handoff_macros::skip_serializing_none;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
 use crate::record::stored_form::stored;
 

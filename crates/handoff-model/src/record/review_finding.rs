@@ -2,9 +2,9 @@
 
 use handoff_base::ids::{AgentName, HandoffId};
 use handoff_base::words;
+use handoff_macros::skip_serializing_none;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
 words! {
     /// The state of a finding.

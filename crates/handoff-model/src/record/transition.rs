@@ -3,11 +3,11 @@
 use handoff_base::Moment;
 use handoff_base::ids::{AgentName, HandoffId, WorkerId};
 use handoff_contract::Allowance;
+use handoff_macros::skip_serializing_none;
 use handoff_protocol::{Event, RunFailure, State};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use serde_with::skip_serializing_none;
 
 use crate::record::TraceParent;
 use crate::value::scalar;

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use handoff_base::ids::AgentName;
 use handoff_base::text::{grouped, quoted};
 use handoff_base::{Amount, Currency, Moment};
+use handoff_macros::skip_serializing_none;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
 
 /// The maximum number of models in a report.
 pub const MOST_MODELS: usize = 20;

@@ -6,12 +6,12 @@ use std::fmt;
 use handoff_base::ids::{AgentName, IssueKey, WorkerId};
 use handoff_base::{Code, Moment};
 use handoff_contract::Allowance;
+use handoff_macros::skip_serializing_none;
 use handoff_protocol::{Action, Event, OnRecord, Policy};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Error, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
-use serde_with::skip_serializing_none;
 
 use crate::contract::Contract;
 use crate::record::{
@@ -271,7 +271,7 @@ pub enum Update {
         /// Why.
         reason: String,
         /// The issues that it comes after from now on, if that changes.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default)]
         after: Option<Vec<IssueKey>>,
         /// The number of a handoff, and the agent that it is given to.
         assignee: Option<(u32, AgentName)>,

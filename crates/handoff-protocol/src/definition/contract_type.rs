@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use handoff_base::ids::AgentName;
+use handoff_macros::apply;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::apply;
 
 use super::evidence::Claims;
 use super::fields::Fields;

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use handoff_base::ids::AgentName;
 use handoff_base::pointer::select;
+use handoff_macros::apply;
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
-use serde_with::apply;
 
 /// The rules for GitHub's events.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]

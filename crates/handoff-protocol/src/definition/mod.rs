@@ -31,9 +31,9 @@ use std::collections::BTreeMap;
 
 use handoff_base::finding::FindingCode;
 use handoff_base::ids::AgentName;
+use handoff_macros::apply;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::apply;
 
 use crate::lifecycle::State;
 
@@ -272,7 +272,7 @@ pub struct Definition {
     /// Its purpose, in one line.
     pub title: String,
     /// The formats that contracts may have: `xml`, `json`, `md`.
-    #[serde_with(skip_apply)]
+    #[skip_apply]
     pub formats: Vec<String>,
     /// The places of the envelope's fields.
     pub fields: Fields,
@@ -280,10 +280,10 @@ pub struct Definition {
     #[serde(default)]
     pub words: Vocabulary,
     /// The agents.
-    #[serde_with(skip_apply)]
+    #[skip_apply]
     pub agents: Vec<Agent>,
     /// The contract types.
-    #[serde_with(skip_apply)]
+    #[skip_apply]
     pub contracts: Vec<ContractType>,
     /// The routes.
     #[schemars(with = "Vec<route::StoredRoute>")]

@@ -1,9 +1,9 @@
 //! Opinions: facts on which several parties report at once, such as the workflows of a commit or
 //! the reviewers of a pull request.
 
+use handoff_macros::apply;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_with::apply;
 
 /// A fact on which several have an opinion at once: each one's newest note counts, and one of them
 /// decides.

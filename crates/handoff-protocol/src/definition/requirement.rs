@@ -1,9 +1,9 @@
 //! What an issue must show before something like a merge is allowed.
 
 use handoff_base::words;
+use handoff_macros::apply;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_with::apply;
 
 /// A requirement that an issue can meet, by a contract or by a person's approval. The newest contract
 /// of all the types named here decides; an approval counts until a contract of `undone_by` is sent.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use handoff_macros::skip_serializing_none;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
-use serde_with::skip_serializing_none;
 
 use super::run_failure::{AnotherTry, RunFailure};
 

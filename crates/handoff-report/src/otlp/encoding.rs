@@ -1,9 +1,9 @@
 //! OTLP in JSON: hexadecimal ids, 64-bit numbers as strings, enumerations as numbers.
 
 use handoff::base::Moment;
+use handoff_macros::skip_serializing_none;
 use serde::Serialize;
 use serde_json::Value;
-use serde_with::skip_serializing_none;
 
 /// One document: a line of a file, or a request to a collector.
 #[derive(Debug, Serialize)]
