@@ -6,9 +6,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
+use cryptoxide::ed25519;
 use handoff_base::ObjectId;
 use ssh_key::public::KeyData;
-use ssh_key::{HashAlg, LineEnding, PublicKey, SshSig};
+use ssh_key::{Algorithm, HashAlg, LineEnding, SshSig};
 use tempfile::NamedTempFile;
 
 use super::{Stored, signature_header};
@@ -158,24 +159,24 @@ impl Signature {
         if signature.namespace() != NAMESPACE {
             return Err(SignatureError::bad("the signature was not made for git"));
         }
-        // A malleable encoding would allow the same signature in other commits.
-        let again = signature.to_pem(LineEnding::LF).map_err(broken)?;
-        if again.trim_end() != self.armored.trim_end() {
+        let key = signature.public_key().clone();
+        // A malleable encoding would allow the same signature in other commits: only one is accepted,
+        // also of the version and the reserved bytes, which are not signed.
+        let raw = signature.signature().clone();
+        let again = SshSig::new(key.clone(), NAMESPACE, signature.hash_alg(), raw);
+        let again = again.and_then(|again| again.to_pem(LineEnding::LF));
+        if again.map_err(broken)?.trim_end() != self.armored.trim_end() {
             return Err(SignatureError::bad(
                 "the signature is not written as ssh writes it",
             ));
         }
-        let key = signature.public_key().clone();
         if !is_supported(&key) {
             let kind = key.algorithm();
             let text = format!("the signature is of a key that can't be used: {kind}");
             return Err(SignatureError::Unsupported(text));
         }
-        let is_valid = match key {
-            KeyData::Ed25519(_) | KeyData::SkEd25519(_) => {
-                let known = PublicKey::from(key.clone());
-                known.verify(NAMESPACE, &self.payload, &signature).is_ok()
-            }
+        let is_valid = match &key {
+            KeyData::Ed25519(own) => is_valid_ed25519(&own.0, &signature, &self.payload),
             _ => self.is_valid_for_ssh_keygen()?,
         };
         if is_valid {
@@ -240,6 +241,16 @@ fn is_supported(key: &KeyData) -> bool {
     }
 }
 
+/// Whether a key signed this, by the rule of OpenSSH: S is reduced, and R is what the equation gives.
+fn is_valid_ed25519(key: &[u8; 32], signature: &SshSig, payload: &[u8]) -> bool {
+    let signed = SshSig::signed_data(NAMESPACE, signature.hash_alg(), payload);
+    let raw = signature.signature_bytes().try_into();
+    match (signature.algorithm(), signed, raw) {
+        (Algorithm::Ed25519, Ok(signed), Ok(raw)) => ed25519::verify(&signed, key, raw),
+        _ => false,
+    }
+}
+
 /// Parses gpg's status lines; `None` if they are inconclusive.
 fn verdict(said: &str) -> Option<Result<Key, SignatureError>> {
     let lines = said.lines().filter_map(|l| l.strip_prefix("[GNUPG:] "));
@@ -296,7 +307,13 @@ fn verdict(said: &str) -> Option<Result<Key, SignatureError>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Key, SignatureError, verdict};
+    #![allow(clippy::unwrap_used)]
+
+    use cryptoxide::ed25519;
+    use ssh_key::public::{Ed25519PublicKey, KeyData, SkEd25519};
+    use ssh_key::{Algorithm, HashAlg, LineEnding, SshSig};
+
+    use super::{Key, NAMESPACE, Signature, SignatureError, verdict};
 
     const OWN: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
     const PRIMARY: &str = "BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB";
@@ -346,5 +363,105 @@ mod tests {
         for said in ["", &twice, &both, bare, &short, &indented, &undated] {
             assert!(verdict(said).is_none(), "{said}");
         }
+    }
+
+    /// Made by `ssh-keygen -Y sign -n git`, of [`PAYLOAD`].
+    const KNOWN: &str = "\
+        U1NIU0lHAAAAAQAAADMAAAALc3NoLWVkMjU1MTkAAAAg2xyo2pj55+jZ4AmnmoOk/Jo/TBABwj2MwVgJAWi0PNwAAAADZ2l0AAAA\
+        AAAAAAZzaGE1MTIAAABTAAAAC3NzaC1lZDI1NTE5AAAAQBwAzQdDraGgEioBMEzocknVNmMr1oZwqxkUvmxfYyjMS4VE28NW+FPS\
+        rDGUj7Y8FfzWlrVxmJzDQ3mbZqm+9gk=";
+    const PAYLOAD: &str = "tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n\nA step.\n";
+
+    fn armored(base64: &str) -> String {
+        let lines: Vec<&str> = (0..base64.len())
+            .step_by(70)
+            .map(|at| &base64[at..base64.len().min(at + 70)])
+            .collect();
+        let lines = lines.join("\n");
+        format!("-----BEGIN SSH SIGNATURE-----\n{lines}\n-----END SSH SIGNATURE-----\n")
+    }
+
+    /// What is refused, or the key's fingerprint.
+    fn judged(armored: String, payload: &str) -> Result<String, String> {
+        let signature = Signature {
+            commit: "4b825dc642cb6eb9a060e54bf8d69288fbee4904".parse().unwrap(),
+            payload: payload.into(),
+            armored,
+        };
+        let key = signature.ssh();
+        key.map(|key| key.fingerprint())
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_signature_of_ssh_keygen_vouches_for_its_bytes_alone() {
+        let own = "SHA256:FLsEbyPQKIFu/XApK9J1rD/T0ymjaVZ7qxw/0HMtDgc";
+        assert_eq!(judged(armored(KNOWN), PAYLOAD).unwrap(), own);
+        let bad = Err("the signature is not one of this commit".to_owned());
+        let other = PAYLOAD.replace("A step", "A stfp");
+        assert_eq!(judged(armored(KNOWN), &other), bad);
+        // R, S, and S with the order of the group added, which is the same to who does not look.
+        let known = SshSig::from_pem(armored(KNOWN)).unwrap();
+        let with = |change: &dyn Fn(&mut [u8])| {
+            let mut raw = known.signature_bytes().to_vec();
+            change(&mut raw);
+            let raw = ssh_key::Signature::new(Algorithm::Ed25519, raw).unwrap();
+            let key = known.public_key().clone();
+            let changed = SshSig::new(key, NAMESPACE, known.hash_alg(), raw).unwrap();
+            judged(changed.to_pem(LineEnding::LF).unwrap(), PAYLOAD)
+        };
+        assert_eq!(with(&|_| ()).unwrap(), own);
+        for at in [0, 31, 32, 63] {
+            assert_eq!(with(&|raw| raw[at] ^= 1), bad);
+        }
+        let order = "edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010";
+        let add = |raw: &mut [u8]| {
+            let mut carry = 0;
+            for (at, byte) in raw[32..].iter_mut().enumerate() {
+                let digit = u16::from_str_radix(&order[2 * at..2 * at + 2], 16).unwrap();
+                carry += u16::from(*byte) + digit;
+                *byte = carry as u8;
+                carry >>= 8;
+            }
+        };
+        assert_eq!(with(&add), bad);
+    }
+
+    #[test]
+    fn a_signature_has_one_form() {
+        let reserved = ("Z2l0AAAAAAAA", "Z2l0AAAAAwAAAAAA");
+        let version = ("U1NIU0lHAAAAAQ", "U1NIU0lHAAAAAA");
+        let refused = Err("the signature is not written as ssh writes it".to_owned());
+        for (usual, other) in [reserved, version] {
+            let changed = KNOWN.replace(usual, other);
+            assert_ne!(changed, KNOWN);
+            assert_eq!(judged(armored(&changed), PAYLOAD), refused);
+        }
+        let loose = armored(KNOWN).replace("\n-----END", "\n\n-----END");
+        assert!(judged(loose, PAYLOAD).is_err());
+    }
+
+    /// As a security key signs: with the application, flags (touched) and a counter.
+    #[test]
+    fn security_keys_are_verified() {
+        let (pair, public) = ed25519::keypair(&[7; 32]);
+        let key = SkEd25519::new(Ed25519PublicKey(public), "ssh:");
+        let signed = |message: &str| {
+            let data = SshSig::signed_data(NAMESPACE, HashAlg::Sha512, message.as_bytes()).unwrap();
+            let device = [1, 0, 0, 0, 9];
+            let parts = [
+                &HashAlg::Sha256.digest(b"ssh:"),
+                &device[..],
+                &HashAlg::Sha256.digest(&data),
+            ];
+            let raw = [&ed25519::signature(&parts.concat(), &pair), &device[..]].concat();
+            let raw = ssh_key::Signature::new(Algorithm::SkEd25519, raw).unwrap();
+            let key = KeyData::SkEd25519(key.clone());
+            let signature = SshSig::new(key, NAMESPACE, HashAlg::Sha512, raw).unwrap();
+            signature.to_pem(LineEnding::LF).unwrap()
+        };
+        judged(signed(PAYLOAD), PAYLOAD).unwrap();
+        let bad = Err("the signature is not one of this commit".to_owned());
+        assert_eq!(judged(signed("another"), PAYLOAD), bad);
     }
 }
