@@ -20,7 +20,8 @@ pub fn skip_serializing_none(_: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 /// Adds attributes to named fields by their type: `#[apply(Vec => #[serde(default)],)]`. A field
-/// with the attribute `skip_apply` gets none.
+/// with the attribute `skip_apply` gets none of the first macro's, so `apply` stands above
+/// `skip_serializing_none`.
 #[proc_macro_attribute]
 pub fn apply(rules: TokenStream, item: TokenStream) -> TokenStream {
     with_attributes(item, &rules.into_iter().collect::<Vec<_>>())

@@ -398,7 +398,7 @@ mod tests {
         let own = "SHA256:FLsEbyPQKIFu/XApK9J1rD/T0ymjaVZ7qxw/0HMtDgc";
         assert_eq!(judged(armored(KNOWN), PAYLOAD).unwrap(), own);
         let bad = Err("the signature is not one of this commit".to_owned());
-        let other = PAYLOAD.replace("A step", "A stfp");
+        let other = PAYLOAD.replace("A step", "A stdp");
         assert_eq!(judged(armored(KNOWN), &other), bad);
         // R, S, and S with the order of the group added, which is the same to who does not look.
         let known = SshSig::from_pem(armored(KNOWN)).unwrap();

@@ -125,10 +125,10 @@ pub struct Progress {
 }
 
 /// `NNNN.json`: one handoff.
-#[skip_serializing_none]
 #[apply(
     Vec => #[serde(default, skip_serializing_if = "Vec::is_empty")],
 )]
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Record {

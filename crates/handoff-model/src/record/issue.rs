@@ -219,11 +219,11 @@ pub struct Task {
 }
 
 /// `issue.json`: the state of an issue.
-#[skip_serializing_none]
 #[apply(
     Vec => #[serde(default, skip_serializing_if = "Vec::is_empty")],
     BTreeMap => #[serde(default, skip_serializing_if = "BTreeMap::is_empty")],
 )]
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Issue {
