@@ -244,7 +244,7 @@ impl Arguments {
                 counted_as(
                     rejected,
                     "step",
-                    [" made here offline was", "s made here offline were"]
+                    [" made here was", "s made here were"]
                 )
             );
             let cure = "`git handoff refused` lists them: retry or drop each";
@@ -300,7 +300,7 @@ fn writes(repository: &Repository, refname: &str, found: &mut Found) {
         let path = word(&shown.to_string()).into_owned();
         let cure = match obstacle {
             Some(Obstacle::Denied) => format!(
-                "`ls -ld {path}` shows whose it is: run as that user, or have its owner give it to yours: `chown -R USER {path}`"
+                "`ls -ld {path}` shows whose it is: if yours, `chmod -R u+w {path}`; else run as that user, or have its owner give it to yours: `chown -R USER {path}`"
             ),
             _ => format!("{fix}: `df {path}`"),
         };

@@ -116,6 +116,9 @@ impl Arguments {
                 done = ledger.update(session, &agent, &key, &Update::GiveUp { reason })?;
             }
             output.follow(&ledger);
+            // What was offered is done: `applied` has what comes next.
+            view.commands = None;
+            view.attention.retain(|one| one.id != advice.id);
             view.turn.issue = IssueSummary::from(&done.receipt.issue);
             view.turn.handoff = Some(Handoff::new(&done.receipt.record, now()?));
             view.applied = Some(WrittenView::new(&done, output));
@@ -245,7 +248,8 @@ pub(crate) struct NextView<'a> {
     turn: Turn<'a>,
     #[serde(flatten)]
     advice: Option<AdviceView<'a>>,
-    /// the commands that carry it out; present if something needs attention, or has to follow
+    /// the commands that carry it out; present if something needs attention, or has to follow, and
+    /// without `--apply`
     #[serde(skip_serializing_if = "Option::is_none")]
     commands: Option<Vec<String>>,
     /// what needs somebody in the issue, and whom, the most urgent first

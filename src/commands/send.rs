@@ -49,7 +49,8 @@ use crate::render::receipt::ReceiptView;
 /// worker.
 ///
 /// Where the protocol requires it, statements are checked against the repository first: branch,
-/// commits, counts, the merge, artifacts. A shared ledger's `send` pushes the code branch first.
+/// commits, counts, the merge, artifacts. A shared ledger's `send` first pushes the code branch that
+/// the contract names.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff send contract.xml

@@ -110,7 +110,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
 
     87.1  blocked  issue-manager → prep-agent  medium  6 minutes ago  Export delivery history as CSV: which?
     the ledger is up to date with origin
-    1 step made offline was refused and is kept: `git handoff refused`
+    1 step made here was refused and is kept: `git handoff refused`
     ");
     assert_eq!(lies(&data), same);
     let listed = clones.there(&["refused", "--json"]).success().json();
@@ -118,7 +118,7 @@ fn status_says_how_the_clone_lies_to_its_remote() {
     assert_eq!(data["rejected"][0]["id"], "87.1");
 
     // No agent stops while a step of this clone waits to be retried or dropped.
-    let line = "1 step made offline was refused and is kept: `git handoff refused`\n";
+    let line = "1 step made here was refused and is kept: `git handoff refused`\n";
     let prime = ["prime", "--as", "closer-agent"];
     let primed = clones.there(&prime).success();
     assert!(primed.stdout.contains(line), "{}", primed.shown);

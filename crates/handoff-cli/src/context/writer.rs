@@ -218,7 +218,7 @@ pub fn cancelled(record: &Record) -> String {
 /// request may depend on.
 fn not_as_it_was(synced: &Synced) -> Failure {
     let text = |outcome: &str| {
-        format!("steps that were made here offline {outcome}, and nothing else was done")
+        format!("steps that only this clone had {outcome}, and nothing else was done")
     };
     let failure = if synced.rejected.is_empty() {
         Failure::new(ErrorCode::Renamed, text("have other ids now"))

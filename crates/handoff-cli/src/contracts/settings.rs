@@ -153,12 +153,30 @@ pub fn set(contract: &mut Value, schema: &Value, all: &[Setting]) -> Result<(), 
                 );
                 return Err(Failure::usage(text).hint("nothing was written; give it once"));
             }
-            *place(contract, &template, &path) = known(typed(text, kinds).map_err(wrong)?, kinds)?;
+            let value = known(typed(text, kinds).map_err(wrong)?, kinds)?;
+            let place = place(contract, &template, &path);
+            *place = with_known(value, place);
             given.forget(&path);
             given.parts.push(placed(contract, path));
         }
     }
     Ok(())
+}
+
+/// An object with the members that it lacks and the template knows.
+fn with_known(mut given: Value, template: &Value) -> Value {
+    if let (Value::Object(members), Value::Object(all)) = (&mut given, template) {
+        for (name, known) in all {
+            match members.get_mut(name) {
+                Some(own) => *own = with_known(own.take(), known),
+                None if left_to_fill(known).is_empty() => {
+                    members.insert(name.clone(), known.clone());
+                }
+                None => {}
+            }
+        }
+    }
+    given
 }
 
 /// What is given so far: entries of lists, whole or by index. Neither may replace the other.

@@ -38,11 +38,11 @@ pub fn attention_text(
     text + "\n"
 }
 
-/// A line about refused offline steps; `None` without any.
+/// A line about refused steps of this clone; `None` without any.
 pub fn rejected_text(count: usize) -> Option<String> {
     let ending = [
-        " made offline was refused and is kept",
-        "s made offline were refused and are kept",
+        " made here was refused and is kept",
+        "s made here were refused and are kept",
     ];
     let steps = (count > 0).then(|| counted_as(count, "step", ending))?;
     Some(format!("{steps}: `git handoff refused`"))
