@@ -241,11 +241,7 @@ impl Arguments {
         if rejected > 0 {
             let what = format!(
                 "{} refused",
-                counted_as(
-                    rejected,
-                    "step",
-                    [" made here was", "s made here were"]
-                )
+                counted_as(rejected, "step", [" made here was", "s made here were"])
             );
             let cure = "`git handoff refused` lists them: retry or drop each";
             found.add(Weight::Warning, "remote", what, cure);

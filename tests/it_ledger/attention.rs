@@ -311,8 +311,12 @@ fn an_error_that_is_not_recoverable_reaches_the_person() {
     env.handoff(&["notify", "--once", "--exec", "cat", "--json"])
         .success()
         .says("maintainer");
-    env.handoff(&["next", "7", "--apply", "--as", "orchestrator"])
-        .success();
+    let applied = env.data(&["next", "7", "--apply", "--as", "orchestrator"]);
+    // What it did is no longer offered.
+    assert_eq!(
+        (&applied["commands"], &applied["attention"]),
+        (&Value::Null, &json!([]))
+    );
     reaches("waits for a person");
     env.handoff(&[
         "retry",

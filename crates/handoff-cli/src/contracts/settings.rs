@@ -913,6 +913,18 @@ mod tests {
     }
 
     #[test]
+    fn an_object_keeps_what_is_known_of_it() {
+        let schema = json!({ "properties": { "output": { "type": "object" } } });
+        let mut contract = json!({ "output": {
+            "kind": "code", "id": "{{fill: its id}}", "note": "{{fill: a remark}}", "at": { "line": 3, "file": "{{fill: the file}}" },
+        } });
+        let given = r#"output={"id": "x", "at": {"file": "a.rs"}}"#.parse().unwrap();
+        assert!(set(&mut contract, &schema, &[given]).is_ok());
+        let all = json!({ "kind": "code", "id": "x", "at": { "line": 3, "file": "a.rs" } });
+        assert_eq!(contract["output"], all);
+    }
+
+    #[test]
     fn fields_take_values_of_their_types() {
         let all = [
             "summary=3",
