@@ -155,7 +155,7 @@ pub fn set(contract: &mut Value, schema: &Value, all: &[Setting]) -> Result<(), 
             }
             let value = known(typed(text, kinds).map_err(wrong)?, kinds)?;
             let place = place(contract, &template, &path);
-            *place = with_known(value, place);
+            *place = with_known(value, place, (schema, kinds));
             given.forget(&path);
             given.parts.push(placed(contract, path));
         }
@@ -163,12 +163,19 @@ pub fn set(contract: &mut Value, schema: &Value, all: &[Setting]) -> Result<(), 
     Ok(())
 }
 
-/// An object with the members that it lacks and the template knows.
-fn with_known(mut given: Value, template: &Value) -> Value {
-    if let (Value::Object(members), Value::Object(all)) = (&mut given, template) {
-        for (name, known) in all {
+/// An object with those of its schema's members that it lacks and the template knows. What its
+/// schema does not name, as in an object of any names, is given whole.
+fn with_known(mut given: Value, template: &Value, (root, kind): (&Value, Option<&Value>)) -> Value {
+    let described = kind.and_then(|kind| kind.get("properties")?.as_object());
+    if let (Value::Object(members), Some(described)) = (&mut given, described) {
+        for (name, inner) in described {
+            let Some(known) = template.get(name) else {
+                continue;
+            };
             match members.get_mut(name) {
-                Some(own) => *own = with_known(own.take(), known),
+                Some(own) => {
+                    *own = with_known(own.take(), known, (root, Some(resolved(root, inner))));
+                }
                 None if left_to_fill(known).is_empty() => {
                     members.insert(name.clone(), known.clone());
                 }
@@ -914,14 +921,25 @@ mod tests {
 
     #[test]
     fn an_object_keeps_what_is_known_of_it() {
-        let schema = json!({ "properties": { "output": { "type": "object" } } });
-        let mut contract = json!({ "output": {
-            "kind": "code", "id": "{{fill: its id}}", "note": "{{fill: a remark}}", "at": { "line": 3, "file": "{{fill: the file}}" },
-        } });
-        let given = r#"output={"id": "x", "at": {"file": "a.rs"}}"#.parse().unwrap();
-        assert!(set(&mut contract, &schema, &[given]).is_ok());
+        let text = json!({ "type": "string" });
+        let at = json!({ "properties": { "line": { "type": "integer" }, "file": text } });
+        let output = json!({ "properties": { "kind": text, "id": text, "note": text, "at": at } });
+        let schema = json!({ "properties": { "output": output, "waits": { "type": "object" } } });
+        let mut contract = json!({
+            "output": {
+                "kind": "code", "id": "{{fill: its id}}", "note": "{{fill: a remark}}",
+                "at": { "line": 3, "file": "{{fill: the file}}" },
+            },
+            "waits": { "b": ["a"] },
+        });
+        let given = [
+            r#"output={"id": "x", "at": {"file": "a.rs"}}"#,
+            r#"waits={"c": []}"#,
+        ];
+        let given = given.map(|text| text.parse().unwrap());
+        assert!(set(&mut contract, &schema, &given).is_ok());
         let all = json!({ "kind": "code", "id": "x", "at": { "line": 3, "file": "a.rs" } });
-        assert_eq!(contract["output"], all);
+        assert_eq!(contract, json!({ "output": all, "waits": { "c": [] } }));
     }
 
     #[test]
