@@ -66,6 +66,21 @@ impl Clones {
 
 /// Steps about different issues go together, each with its id.
 #[test]
+fn the_gate_goes_by_what_was_made_again() {
+    let team = Clones::new();
+    team.send_here(&opening(7), &[]).success();
+    team.there(&["sync"]).success();
+    team.there(&["verify"]).success();
+    let claim = ["claim", "7.1", "--as", "prep-agent", "--offline"];
+    team.there(&claim).exits(8);
+    team.send_here(&opening(8), &[]).success();
+    team.there(&["sync"]).success();
+    let gate = team.there(&["gate", "7"]).exits(1);
+    assert!(gate.stdout.contains("not approved"), "{}", gate.shown);
+    assert!(!gate.stdout.contains("not sound"), "{}", gate.shown);
+}
+
+#[test]
 fn a_step_that_is_made_again_keeps_its_milliseconds() {
     let pair = Clones::new();
     let args = ["send", "-", "--offline"];

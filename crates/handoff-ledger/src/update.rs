@@ -58,6 +58,7 @@ impl<'r> Ledger<'r> {
             let step = session.step(agent.clone(), at, Request::Update(claim));
             let decided = ledger.plan_on(tip, id.issue(), step, false)?;
             if let (Some(_), receipt) = &decided {
+                ledger.ensure_steps(tip, id.issue(), at)?;
                 warnings = changed(ledger.repository(), &receipt.record)?;
                 if warnings.iter().any(Finding::is_error) {
                     let findings = std::mem::take(&mut warnings);

@@ -212,6 +212,12 @@ pub fn protocol_file(protocol: &str, file: &str) -> String {
     format!("{PROTOCOLS}/{protocol}/{file}")
 }
 
+/// Whether a path is one that decides something: commands read it, unlike the page for a browser.
+pub fn is_read(path: &str) -> bool {
+    let top = path.split('/').next().unwrap_or_default();
+    path == MANIFEST || [OPEN, ISSUES, ARCHIVED, SPENT, PAUSED, PROTOCOLS, DOCUMENTS].contains(&top)
+}
+
 /// Whether this is a valid path in a protocol's folder.
 pub fn is_protocol_file(path: &str) -> bool {
     let plain = |name: &str| {

@@ -3,6 +3,8 @@
 use handoff_base::codes::ErrorCode;
 use handoff_base::explained::{Explained, Explanation};
 use handoff_base::finding::Finding;
+use handoff_base::hint;
+use handoff_base::ids::IssueKey;
 use handoff_contract::SchemaError;
 use handoff_git::GitError;
 use handoff_model::StoredError;
@@ -37,6 +39,15 @@ pub enum DamageError {
     /// A stored file can't be read.
     #[error("{path} cannot be read")]
     Stored { path: String, source: StoredError },
+    /// Commits on which an issue stands are not steps.
+    #[error(
+        "commit {} is not a step of the ledger, and {issue} stands on it",
+        named(findings)
+    )]
+    NotSteps {
+        issue: IssueKey,
+        findings: Vec<Finding>,
+    },
     /// A protocol's files exceed the maximum total size.
     #[error("{0} and the files before it are too large")]
     TooLarge(String),
@@ -55,13 +66,28 @@ impl Explained for DamageError {
             Self::Missing(_)
             | Self::Object { .. }
             | Self::Stored { .. }
+            | Self::NotSteps { .. }
             | Self::TooLarge(_)
             | Self::Altered(_) => ErrorCode::LedgerDamaged,
         };
-        let explanation = code.hint("`git handoff verify` shows where the damage began");
+        let explanation = match self {
+            Self::NotSteps { issue, .. } => code.hint(hint!(
+                "`git handoff verify {}` names each; a person takes it back: `git handoff help recovery`",
+                issue
+            )),
+            _ => code.hint("`git handoff verify` shows where the damage began"),
+        };
         match self {
-            Self::Protocol { findings, .. } => explanation.findings(findings),
+            Self::Protocol { findings, .. } | Self::NotSteps { findings, .. } => {
+                explanation.findings(findings)
+            }
             _ => explanation,
         }
     }
+}
+
+/// The first commit that findings are about.
+fn named(findings: &[Finding]) -> String {
+    let mut commits = findings.iter().filter_map(|one| one.commit.as_deref());
+    commits.next().unwrap_or("?").chars().take(10).collect()
 }

@@ -466,6 +466,9 @@ impl Ledger<'_> {
             Ok(()) => {
                 self.notice_strays(session.now());
                 self.memory().moved(here, there);
+                if here.is_none() {
+                    self.audit_first(new, session.now());
+                }
                 synced.brought += new;
                 Ok(false)
             }

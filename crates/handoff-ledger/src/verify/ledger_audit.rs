@@ -8,16 +8,20 @@ use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::IssueKey;
 use handoff_base::{Moment, ObjectId, to_second};
 use handoff_git::Repository;
-use handoff_model::{Scar, trailers};
+use handoff_model::{Scar, layout, trailers};
 
 use super::auditor::Auditor;
 use super::scope::{Audit, AuditScope};
-use crate::error::{LedgerError, WriteError, brought_back};
+use crate::archive_step::step_changes;
+use crate::error::{DamageError, LedgerError, WriteError, brought_back};
 use crate::ledger::Ledger;
 use crate::memory::{Audited, LOOK_BACK};
 use crate::quarantine::{Quarantine, quarantine_step};
 use crate::session::Session;
 use crate::snapshot::Snapshot;
+
+/// How many commits of a ledger that is new to a clone are audited at once: 0.2 s.
+const FIRST_AUDIT: usize = 1000;
 
 impl Ledger<'_> {
     /// Audits the branch with this many threads, and reports if it lost commits that this clone
@@ -163,13 +167,7 @@ impl Ledger<'_> {
                 found.extend(Auditor::faults(self.repository(), id, now)?);
             }
         }
-        // What can't be decided here, or by this clock, is left to `verify`.
-        let unsure = [
-            FindingCode::ObjectLeftOut,
-            FindingCode::SignatureUnverified,
-            FindingCode::StepPostdated,
-        ];
-        found.retain(|finding| finding.is_error() && !unsure.contains(&finding.code));
+        found.retain(is_certain);
         Ok(found)
     }
 
@@ -238,10 +236,9 @@ impl Ledger<'_> {
         if let Some(lost) = seen.map(|seen| self.lost(seen)).transpose()?.flatten() {
             return Ok(Some(damaged(&lost, key)));
         }
-        let threads = thread::available_parallelism().map_or(1, NonZero::get);
-        let audit = |scope| Audit::run(self.repository(), tip.commit(), scope, threads);
+        let audit = |scope| Audit::run(self.repository(), tip.commit(), scope, threads());
         let mut scope = AuditScope {
-            since: self.memory().sound(),
+            since: self.sound_below(tip.commit())?,
             ..AuditScope::whole(now)
         };
         // What continues an audit is remembered, so each step is audited once. From the beginning,
@@ -263,6 +260,94 @@ impl Ledger<'_> {
         let mut faults = audit.findings.iter().chain(&changed);
         let first = faults.find(|finding| finding.is_error());
         Ok(first.map(|first| damaged(first, key)))
+    }
+
+    /// Audits a ledger that is new to this clone, so that what follows is checked from here on. A
+    /// long one is left to `verify`.
+    pub(crate) fn audit_first(&self, commits: usize, now: Moment) {
+        if commits > FIRST_AUDIT || self.repository().is_partial() {
+            return;
+        }
+        // A read error is reported where the data is needed.
+        if let Ok(audit) = self.audit(AuditScope::whole(now), threads(), false) {
+            self.note_audit(&audit, AuditScope::whole(now), now);
+        }
+    }
+
+    /// Refuses to hand out what stands on a commit of others that is not a step: of this issue, or
+    /// of the rules that all share. Each step is audited once; in a clone that never verified its
+    /// ledger, none is.
+    ///
+    /// # Errors
+    /// [`DamageError::NotSteps`] with the findings; [`LedgerError`] if not even the list of commits
+    /// can be read.
+    pub(crate) fn ensure_steps(
+        &self,
+        tip: &Snapshot<'_>,
+        key: &IssueKey,
+        now: Moment,
+    ) -> Result<(), LedgerError> {
+        let sound = self.sound_below(tip.commit())?;
+        let Some(sound) = sound.filter(|id| *id != tip.commit()) else {
+            return Ok(());
+        };
+        if self.repository().is_partial() {
+            return Ok(());
+        }
+        let mut scope = AuditScope {
+            since: Some(sound),
+            ..AuditScope::whole(now)
+        };
+        if Audit::run(self.repository(), tip.commit(), scope, 1)?.is_clean() {
+            // What this clone saw of a branch that was rewritten stays known.
+            let seen = self.memory().seen().unwrap_or(sound);
+            let history = self.repository();
+            if self.tip_id()? == Some(tip.commit())
+                && history.has(seen)
+                && history.is_in_history(seen, tip.commit())?
+            {
+                self.memory().sound_to(tip.commit());
+            }
+            return Ok(());
+        }
+        scope.issue = Some(key);
+        let mut findings = Audit::run(self.repository(), tip.commit(), scope, 1)?.findings;
+        findings.retain(|one| is_certain(one) && self.concerns_readers(one).unwrap_or(true));
+        if findings.is_empty() {
+            return Ok(());
+        }
+        Err(DamageError::NotSteps {
+            issue: key.clone(),
+            findings,
+        }
+        .into())
+    }
+
+    /// The last commit of this history up to which the ledger is known to be sound. What was made
+    /// again on the remote's state is not in it any more; what it stood on is.
+    fn sound_below(&self, tip: ObjectId) -> Result<Option<ObjectId>, LedgerError> {
+        let Some(sound) = self.memory().sound() else {
+            return Ok(None);
+        };
+        if !self.repository().has(sound) {
+            return Ok(None);
+        }
+        Ok(self.repository().common_ancestor(sound, tip)?)
+    }
+
+    /// Whether a fault is in something that commands read: not in a commit that changes the page for
+    /// a browser alone, or adds a file that means nothing.
+    fn concerns_readers(&self, fault: &Finding) -> Result<bool, LedgerError> {
+        let Some(id) = fault.commit.as_deref().and_then(|id| id.parse().ok()) else {
+            return Ok(true);
+        };
+        let commit = self.repository().commit(id)?;
+        let [parent] = commit.parents[..] else {
+            return Ok(true);
+        };
+        let before = self.repository().commit(parent)?.tree;
+        let changes = step_changes(self.repository(), before, commit.tree)?;
+        Ok(changes.iter().any(|change| layout::is_read(&change.path)))
     }
 
     /// Whether the tip lost a commit that this clone saw. In a shallow clone, missing commits don't
@@ -344,6 +429,21 @@ impl Ledger<'_> {
         };
         Ok(self.at(id).ok().map(|_| id))
     }
+}
+
+/// Whether a fault is one wherever it is looked at. What can't be decided here, or by this clock, is
+/// left to `verify`.
+fn is_certain(finding: &Finding) -> bool {
+    let unsure = [
+        FindingCode::ObjectLeftOut,
+        FindingCode::SignatureUnverified,
+        FindingCode::StepPostdated,
+    ];
+    finding.is_error() && !unsure.contains(&finding.code)
+}
+
+fn threads() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 fn damaged(finding: &Finding, key: &IssueKey) -> String {
