@@ -66,18 +66,27 @@ impl Clones {
 
 /// Steps about different issues go together, each with its id.
 #[test]
-fn the_gate_goes_by_what_was_made_again() {
+fn what_was_made_again_is_no_rewritten_branch() {
     let team = Clones::new();
     team.send_here(&opening(7), &[]).success();
     team.there(&["sync"]).success();
-    team.there(&["verify"]).success();
     let claim = ["claim", "7.1", "--as", "prep-agent", "--offline"];
     team.there(&claim).exits(8);
+    team.there(&["verify"]).success();
     team.send_here(&opening(8), &[]).success();
     team.there(&["sync"]).success();
+    team.there(&["doctor"]).success();
     let gate = team.there(&["gate", "7"]).exits(1);
     assert!(gate.stdout.contains("not approved"), "{}", gate.shown);
     assert!(!gate.stdout.contains("not sound"), "{}", gate.shown);
+    let audit = ["verify", "--incremental", "--json"];
+    let before = Clones::data(&team.there(&audit).success());
+    assert_eq!(
+        (&before["commits"], &before["tip"]),
+        (&json!(2), &json!(tip(&team.env, &team.bare)))
+    );
+    let again = Clones::data(&team.there(&audit).success());
+    assert_eq!(again["commits"], 0);
 }
 
 #[test]

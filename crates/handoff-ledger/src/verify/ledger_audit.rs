@@ -55,7 +55,7 @@ impl Ledger<'_> {
                 memory.saw(tip);
             }
             // The part that was audited before counts as well.
-            let covers_all = scope.since.is_none() || scope.since == memory.verified();
+            let covers_all = scope.since.is_none() || scope.since == self.verified();
             if covers_all && !audit.cut_off {
                 memory.found_sound(tip);
                 memory.sound_to(tip);
@@ -66,7 +66,7 @@ impl Ledger<'_> {
 
     /// Notes the result of an audit: of the whole ledger, or of a part with faults.
     pub fn note_audit(&self, audit: &Audit, scope: AuditScope<'_>, at: Moment) {
-        let verified = self.memory().verified();
+        let verified = self.verified();
         let faults = || audit.findings.iter().filter(|f| f.is_error());
         // The part that was verified before counts as well.
         let is_tip = |id: ObjectId| id.to_string() == audit.tip;
@@ -238,7 +238,7 @@ impl Ledger<'_> {
         }
         let audit = |scope| Audit::run(self.repository(), tip.commit(), scope, threads());
         let mut scope = AuditScope {
-            since: self.sound_below(tip.commit())?,
+            since: self.below(tip.commit(), self.memory().sound())?,
             ..AuditScope::whole(now)
         };
         // What continues an audit is remembered, so each step is audited once. From the beginning,
@@ -287,25 +287,17 @@ impl Ledger<'_> {
         key: &IssueKey,
         now: Moment,
     ) -> Result<(), LedgerError> {
-        let sound = self.sound_below(tip.commit())?;
-        let Some(sound) = sound.filter(|id| *id != tip.commit()) else {
+        let sound = self.below(tip.commit(), self.memory().sound())?;
+        let sound = sound.filter(|id| *id != tip.commit() && !self.repository().is_partial());
+        let Some(sound) = sound else {
             return Ok(());
         };
-        if self.repository().is_partial() {
-            return Ok(());
-        }
         let mut scope = AuditScope {
             since: Some(sound),
             ..AuditScope::whole(now)
         };
         if Audit::run(self.repository(), tip.commit(), scope, 1)?.is_clean() {
-            // What this clone saw of a branch that was rewritten stays known.
-            let seen = self.memory().seen().unwrap_or(sound);
-            let history = self.repository();
-            if self.tip_id()? == Some(tip.commit())
-                && history.has(seen)
-                && history.is_in_history(seen, tip.commit())?
-            {
+            if self.tip_id()? == Some(tip.commit()) && self.has_seen(tip.commit())? {
                 self.memory().sound_to(tip.commit());
             }
             return Ok(());
@@ -323,16 +315,24 @@ impl Ledger<'_> {
         .into())
     }
 
-    /// The last commit of this history up to which the ledger is known to be sound. What was made
-    /// again on the remote's state is not in it any more; what it stood on is.
-    fn sound_below(&self, tip: ObjectId) -> Result<Option<ObjectId>, LedgerError> {
-        let Some(sound) = self.memory().sound() else {
-            return Ok(None);
-        };
-        if !self.repository().has(sound) {
-            return Ok(None);
-        }
-        Ok(self.repository().common_ancestor(sound, tip)?)
+    /// The last commit of a history that is, or stands below, a noted one: `sync` makes offline steps
+    /// again, so the noted one may be none of it any more.
+    fn below(
+        &self,
+        tip: ObjectId,
+        noted: Option<ObjectId>,
+    ) -> Result<Option<ObjectId>, LedgerError> {
+        let noted = noted.filter(|id| self.repository().has(*id));
+        let common = noted.map(|noted| self.repository().common_ancestor(noted, tip));
+        Ok(common.transpose()?.flatten())
+    }
+
+    /// Whether what this clone last saw of the branch is in this history; else it was rewritten.
+    fn has_seen(&self, tip: ObjectId) -> Result<bool, LedgerError> {
+        Ok(match self.seen() {
+            Some(seen) => self.repository().is_in_history(seen, tip)?,
+            None => self.memory().seen().is_none(),
+        })
     }
 
     /// Whether a fault is in something that commands read: not in a commit that changes the page for
@@ -398,10 +398,18 @@ impl Ledger<'_> {
         seen.filter(|id| self.repository().has(*id))
     }
 
-    /// The commit up to which an audit found the ledger valid, if known.
+    /// The commit up to which an audit found the ledger valid, if known. If the branch was
+    /// rewritten since, it is not in its history.
     pub fn verified(&self) -> Option<ObjectId> {
-        let verified = self.memory().verified();
-        verified.filter(|id| self.repository().has(*id))
+        let noted = self.memory().verified();
+        let verified = noted.filter(|id| self.repository().has(*id));
+        let Ok(Some(tip)) = self.tip_id() else {
+            return verified;
+        };
+        match self.has_seen(tip) {
+            Ok(true) => self.below(tip, verified).ok().flatten(),
+            _ => verified,
+        }
     }
 
     /// The newest commit recorded before a time; `None` if all are later.
