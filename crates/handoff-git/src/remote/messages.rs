@@ -91,11 +91,17 @@ pub(super) fn is_rewritten(lines: &[String]) -> bool {
     lines.iter().any(rewritten)
 }
 
-/// Whether a fetch failed because another process holds a lock on local refs.
+/// Whether a fetch failed because another process updates local refs: it holds their lock, or moved
+/// the ref meanwhile, such as the fetch of a process that was killed.
 pub(super) fn is_locked(lines: &[String]) -> bool {
+    let moved = |line: &String| {
+        line.starts_with("error: cannot lock ref '")
+            && (line.contains("': is at ") && line.contains(" but expected ")
+                || line.ends_with("': reference already exists"))
+    };
     lines
         .iter()
-        .any(|line| line.ends_with("cannot lock references"))
+        .any(|line| line.ends_with("cannot lock references") || moved(line))
 }
 
 /// Whether a fetch skipped a ref because the remote is shallow. git reports this and exits

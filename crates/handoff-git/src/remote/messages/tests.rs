@@ -53,6 +53,29 @@ fn damage_here_is_told_from_damage_there() {
 }
 
 #[test]
+fn a_fetch_that_another_overtook_is_made_again() {
+    let lock = "error: cannot lock ref 'refs/handoff/remotes/origin/handoffs': ";
+    let id = "1234567890123456789012345678901234567890";
+    let at = format!("{lock}is at {id} but expected {id}");
+    for (stderr, is_overtaken) in [
+        (at.as_str(), true),
+        (&format!("{lock}reference already exists"), true),
+        ("fatal: update_ref failed: cannot lock references", true),
+        (
+            &format!("{lock}Unable to create '/srv/x.lock': Permission denied"),
+            false,
+        ),
+        (&format!("remote: {at}"), false),
+    ] {
+        assert_eq!(
+            is_locked(&lines(stderr.as_bytes())),
+            is_overtaken,
+            "{stderr}"
+        );
+    }
+}
+
+#[test]
 fn someone_was_first() {
     let zero = "1234567890123456789012345678901234567890";
     let at = format!("is at {zero} but expected {zero}");
