@@ -5,7 +5,7 @@ use std::thread;
 use clap::Args;
 use handoff::base::finding::{Finding, FindingCode};
 use handoff::base::text::{continued, word};
-use handoff::git::{Obstacle, Repository};
+use handoff::git::{LEFT_OUT, Obstacle, Repository};
 use handoff::ledger::{AuditScope, Ledger, LedgerError, Snapshot, WriteError};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -232,7 +232,14 @@ impl Arguments {
         };
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let audit = ledger.audit(scope, threads, false)?;
-        found.findings("ledger", &audit.findings, |finding| {
+        let is_left_out = |finding: &Finding| finding.code == FindingCode::ObjectLeftOut;
+        let (left_out, faults): (Vec<_>, Vec<_>) =
+            audit.findings.into_iter().partition(is_left_out);
+        if !left_out.is_empty() {
+            let what = "parts of it are not in this clone, and cannot be verified here";
+            found.add(Weight::Note, "ledger", what.to_owned(), LEFT_OUT);
+        }
+        found.findings("ledger", &faults, |finding| {
             let rest = "write nothing, and compare with another clone: `git handoff verify` has all of it; `git handoff help recovery.md`";
             let cure = || verify::cure(finding, ledger).map(|cure| cure.to_string());
             finding.fix.clone().or_else(cure).unwrap_or_else(|| rest.to_owned())

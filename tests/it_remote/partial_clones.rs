@@ -107,6 +107,11 @@ fn without_git(env: &TestEnvironment, folder: &Path, args: &[&str]) -> Ran {
 fn assert_sound(env: &TestEnvironment, folder: &Path) {
     let fsck = env.git_any(folder, &["fsck", "--strict", "--no-dangling"]);
     assert_eq!(fsck.status, 0, "{}{}", fsck.stdout, fsck.stderr);
+    env.handoff_in(folder, &["verify"]).exits(9);
+    let doctor = env.handoff_in(folder, &["doctor"]).success();
+    doctor
+        .says("note ledger: parts of it are not in this clone")
+        .says("`git handoff fetch --full` gets all of them");
     env.handoff_in(folder, &["fetch", "--full"]).success();
     env.handoff_in(folder, &["verify"])
         .success()
