@@ -97,6 +97,25 @@ fn what_stands_on_a_stray_commit_is_undone_only_if_the_person_says_so() {
 }
 
 #[test]
+fn what_later_steps_wrote_and_removed_is_not_removed_again() {
+    let ledger = Ledger::new();
+    let issue = format!("{}/issue.json", folder(89));
+    let altered = ledger.file(&issue).replace("medium", "low");
+    ledger.add(&[set(&issue, altered.as_str())]);
+    let stray = ledger.tip().id;
+    let cancel = |minute, what, by| {
+        ledger.handoff(minute, &["cancel", what, "--as", by, "--reason", "no"], "");
+        let awaited = ledger.git(&["ls-tree", "-r", "--name-only", "handoffs", "awaiting/"]);
+        awaited.contains("89.1")
+    };
+    assert!(cancel(21, "89.1", "issue-manager"));
+    assert!(!cancel(22, "89", "maintainer"));
+    quarantine(&ledger, 23, &stray, &["--with-later"]);
+    let (code, answer) = ledger.verify(&[]);
+    assert_eq!((code, codes(&answer)), (0, vec!["history.quarantined"]));
+}
+
+#[test]
 fn a_ledger_that_a_commit_destroyed_comes_back() {
     let ledger = Ledger::new();
     let before = ledger.tip().tree;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use handoff_base::ids::AgentName;
 use handoff_base::{Edit, ObjectId};
-use handoff_git::{Change, EntryKind, Repository};
+use handoff_git::{Change, EntryKind, GitError, Repository, Tree};
 use handoff_model::trailers::folded;
 use handoff_model::{Refusal, RoleRefusal, Scar, StateRefusal, layout, record};
 use handoff_protocol::{AgentKind, Protocol};
@@ -73,6 +73,18 @@ impl Undoing {
         }
     }
 
+    /// Leaves out what a later step undid itself: a step writes only what changes.
+    fn keep_what_differs(&mut self, now: &Tree<'_>) -> Result<(), GitError> {
+        for (path, (old, kind)) in std::mem::take(&mut self.before) {
+            let is_same = now.entry(&path)? == old.map(|old| (kind, old));
+            // Its content is written anew in any case.
+            if !is_same || path == layout::MANIFEST {
+                self.before.insert(path, (old, kind));
+            }
+        }
+        Ok(())
+    }
+
     fn is_met_by(&self, changes: &[Change], is_quarantine: bool) -> bool {
         let mut changes = changes
             .iter()
@@ -132,6 +144,7 @@ pub(super) fn quarantine_step(
         }
         undoing.scars.extend(added);
     }
+    undoing.keep_what_differs(&Tree::new(repository, before))?;
     let tip = Snapshot::at(repository, tip, "");
     if let Ok(tip) = &tip
         && tip
