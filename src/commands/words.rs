@@ -10,15 +10,16 @@ use crate::args::reference::{plain, repository_in};
 use crate::failure::Failure;
 
 /// Aliases of commands.
-const ALIASES: [(&str, &str); 4] = [
+const ALIASES: [(&str, &str); 5] = [
     ("comment", "annotate"),
     ("done", "complete"),
     ("ls", "list"),
+    ("redrive", "retry"),
     ("take", "claim"),
 ];
 
 /// Common guesses, and the commands that they may mean.
-const ANSWERS: [(&str, &str); 12] = [
+const ANSWERS: [(&str, &str); 11] = [
     (
         "close",
         "`git handoff complete ID` finishes a handoff; `git handoff cancel ISSUE --reason WHY` gives up an issue",
@@ -42,10 +43,6 @@ const ANSWERS: [(&str, &str); 12] = [
     (
         "push",
         "`git handoff sync` sends this clone's ledger, after it brought the remote's",
-    ),
-    (
-        "redrive",
-        "`git handoff retry ID --reason WHY` gives dead work new attempts",
     ),
     (
         "rejected",

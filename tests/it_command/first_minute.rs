@@ -261,7 +261,6 @@ fn other_words_for_commands_and_issues_work_or_are_answered() {
     act(&env, "prep-agent", &["done", "87"]).success();
     for (word, command) in [
         ("start", "git handoff claim --next"),
-        ("redrive", "git handoff retry ID"),
         ("rejected", "git handoff refused"),
     ] {
         env.handoff(&[word]).exits(2).says(command);

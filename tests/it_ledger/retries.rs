@@ -421,7 +421,8 @@ fn a_retry_of_dead_work_gives_new_attempts_for_a_reason() {
     done(&env, revive);
     assert_eq!(trailers(&env, "Transition"), ["87.1 dead..pending"]);
     let before = env.tip();
-    done(&env, revive).says("already in the ledger");
+    let again = revive.replacen("retry", "redrive", 1);
+    done(&env, &again).says("already in the ledger");
     assert_eq!(env.tip(), before);
     let redriven = record(&env, "87.1");
     assert_eq!(

@@ -251,6 +251,10 @@ fn what_needs_history_says_so_and_names_the_command() {
         env.handoff_in(&folder, &["watch", "--all"])
             .exits(6)
             .says(told);
+        let tip = env.git(&folder, &["rev-parse", "handoffs"]);
+        let by = ["--as", "maintainer", "--reason", "x"];
+        let quarantine = [&["verify", "--quarantine", tip.trim()], &by[..]].concat();
+        env.handoff_in(&folder, &quarantine).exits(6).says(told);
         env.handoff_in(&folder, &["fetch", "--full"]).success();
         assert_eq!(depth(&env, &folder), 3, "{kind}");
         // Only the ledger has its history now.

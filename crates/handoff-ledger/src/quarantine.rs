@@ -109,22 +109,23 @@ pub(super) fn quarantine_step(
     tip: ObjectId,
     scar: &Scar,
 ) -> Decided<Vec<ObjectId>> {
-    let not_here = || WriteError::NotOnBranch(scar.commit.short());
-    let (mut since, mut found) = (Vec::new(), None);
+    let (mut since, mut found, mut cut_off) = (Vec::new(), None, false);
     for stored in repository.history(tip) {
         let commit = stored?.commit;
+        cut_off |= commit.cut_off;
         if commit.id == scar.commit {
-            found = commit
-                .parents
-                .first()
-                .copied()
-                .filter(|_| !commit.cut_off)
-                .map(|parent| (parent, commit.tree));
+            let parent = commit.parents.first().filter(|_| !commit.cut_off);
+            found = parent.map(|parent| (*parent, commit.tree));
             break;
         }
         since.push((commit.id, commit.tree));
     }
-    let (sound, stray) = found.ok_or_else(not_here)?;
+    let name = scar.commit.short();
+    let (sound, stray) = found.ok_or(if cut_off {
+        WriteError::CutOff(name)
+    } else {
+        WriteError::NotOnBranch(name)
+    })?;
     let sound = Snapshot::at(repository, sound, "")?;
     let changes = step_changes(repository, sound.tree_id(), stray)?;
     let mut undoing = Undoing::default();

@@ -20,9 +20,8 @@ const OF_WORKER: [&str; 10] = [
 ];
 
 /// Other commands that the acting agent is told to run.
-const OF_AGENT: [&str; 10] = [
-    "annotate", "answer", "approve", "cancel", "reassign", "redrive", "reject", "reopen", "retry",
-    "set",
+const OF_AGENT: [&str; 9] = [
+    "annotate", "answer", "approve", "cancel", "reassign", "reject", "reopen", "retry", "set",
 ];
 
 /// The commands that a person may run in place of an orchestrator.

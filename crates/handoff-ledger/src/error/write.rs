@@ -10,6 +10,8 @@ use handoff_base::hint;
 use handoff_base::text::word;
 use handoff_git::{CaptureError, SignError};
 
+use super::DEEPEN;
+
 /// The step was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
@@ -48,6 +50,9 @@ pub enum WriteError {
     /// The commit is not in the ledger's history, or is its first.
     #[error("commit {0} is not on the ledger's branch after its first commit")]
     NotOnBranch(String),
+    /// What came before the commit is not in this clone.
+    #[error("what commit {0} stands on is not in this clone, whose history is cut off")]
+    CutOff(String),
     /// Later steps depend on the commit.
     #[error("{} depend on commit {commit} and would be undone, too: {}", later.len(), later.join(", "))]
     StoodOn { commit: String, later: Vec<String> },
@@ -88,6 +93,7 @@ impl Explained for WriteError {
             ),
             Self::NotOnBranch(_) => ErrorCode::NoCommit
                 .hint("nothing was written; `git handoff verify` names what is not a step"),
+            Self::CutOff(_) => ErrorCode::Shallow.hint(DEEPEN),
             Self::StoodOn { .. } => ErrorCode::IllegalTransition.hint(
                 "nothing was written; look at each with `git show --stat COMMIT`; with --with-later they are undone, too, and have to be made again",
             ),
