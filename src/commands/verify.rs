@@ -166,17 +166,19 @@ impl Arguments {
             return Ok(());
         };
         let repository = context.repository()?;
+        let by = context.acting_agent(&repository)?;
+        // It may be a commit that another clone found.
+        let (mut ledger, session) = context.writer(&repository, output)?;
         let unknown = || {
             let text = format!("{} is no commit here", quoted(commit));
             Failure::new(ErrorCode::NoCommit, text).hint("`git handoff verify` names each")
         };
         let request = Quarantine {
-            by: context.acting_agent(&repository)?,
+            by,
             reason: text::kept(self.why.reason.as_deref().unwrap_or_default())?,
             commit: repository.commit_named(commit)?.ok_or_else(unknown)?,
             with_later: self.with_later,
         };
-        let (mut ledger, session) = context.writer(&repository, output)?;
         let (later, written) = ledger.quarantine(&session, &request)?;
         let stray = request.commit.short();
         output.say(&match written {

@@ -27,8 +27,9 @@ use crate::output::{Output, SCHEMA};
 /// (`n` of `of`): after the last of them, `--from COMMIT` goes on, and nothing is lost or repeated.
 ///
 /// With a remote (handoff.remote), its steps are printed, those of other clones included: it is polled
-/// every few seconds. An offline step is printed once the remote has it. At the end, the branch here
-/// has what was fetched, unless steps here are not on the remote yet.
+/// every few seconds. An offline step is printed once the remote has it; with `--offline` at once, and
+/// again if `sync` makes it again. At the end, the branch here has what was fetched, unless steps here
+/// are not on the remote yet.
 #[derive(Args)]
 #[command(after_help = "Examples:
   git handoff watch
@@ -134,7 +135,9 @@ impl Arguments {
         let history = Repository::open_for_history()?;
         loop {
             if seen != Some(newest) {
-                let commits = commits_after(&history, seen, newest);
+                let ledger = lookout.ledger();
+                let from = seen.map(|seen| ledger.going_on_after(seen, newest));
+                let commits = commits_after(&history, from.transpose()?, newest);
                 for id in commits.map_err(|error| self.lost(lookout, error))? {
                     let text = lines(&history, id, wanted)?;
                     let is_read = output.stream(text.as_bytes())?;

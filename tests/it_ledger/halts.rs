@@ -169,3 +169,16 @@ fn a_protocol_that_is_not_in_force_is_not_paused() {
     hint: the ledger has: issue-to-pr; `git handoff protocol add` puts another in force
     ");
 }
+
+#[test]
+fn all_is_paused_and_resumed_twice_within_a_second() {
+    let env = with_opening();
+    env.pace(0);
+    for verb in ["pause", "resume", "pause", "resume"] {
+        let run = env
+            .handoff(&[&[verb, "--all"], &WHY[..]].concat())
+            .success();
+        assert!(run.stdout.contains("  commit "), "{}", run.shown);
+    }
+    env.handoff(&["verify"]).success();
+}

@@ -365,3 +365,42 @@ fn a_linked_worktree_of_a_light_clone_is_one_too() {
             .says("the ledger is sound");
     }
 }
+
+#[test]
+fn a_quarantine_whose_commit_is_cut_off_is_not_called_damage() {
+    let env = with_remote(1);
+    let repo = env.repo();
+    let stray = [
+        "commit-tree",
+        "handoffs^{tree}",
+        "-p",
+        "handoffs",
+        "-m",
+        "x",
+    ];
+    let stray = env.git(&repo, &stray);
+    let stray = stray.trim();
+    env.git(
+        &repo,
+        &["push", "-q", "origin", &format!("{stray}:handoffs")],
+    );
+    env.send(opening(2)).success();
+    let by = ["--as", "maintainer", "--reason", "x"];
+    let quarantine = [&["verify", "--quarantine", stray], &by[..]].concat();
+    env.handoff(&quarantine).success();
+    let folder = clone(&env, "shallow");
+    env.git(&folder, &["config", "handoff.remote", "origin"]);
+    // The quarantine, and nothing before it but the commit that it stands on.
+    let ledger = "+refs/heads/handoffs:refs/heads/handoffs";
+    env.git(&folder, &["fetch", "-q", "--depth=2", "origin", ledger]);
+    let told = "git handoff fetch --full";
+    env.handoff_in(&folder, &["verify"])
+        .exits(9)
+        .says("cut off")
+        .says(told);
+    env.handoff_in(&folder, &["doctor"]).success().says(told);
+    let claim = ["claim", "2.1", "--as", "prep-agent"];
+    env.handoff_in(&folder, &claim).success();
+    env.handoff_in(&folder, &["fetch", "--full"]).success();
+    env.handoff_in(&folder, &["verify"]).success();
+}

@@ -319,6 +319,27 @@ fn a_step_made_offline_is_told_once_it_is_published() {
 }
 
 #[test]
+fn a_watch_of_this_clone_goes_on_after_what_sync_made_again() {
+    let clones = claimed();
+    clones.there(&["fetch"]).success();
+    let mut watch = watching(&clones, &["--offline"]);
+    clones
+        .there(&[&COMPLETE[..], &HOLDER, &["--offline"]].concat())
+        .exits(8);
+    assert_eq!(watch.line()["event"], "complete");
+    let start = clones.tip(&clones.bare);
+    clones.env.send(opening(88)).success();
+    clones.there(&["sync"]).success();
+    let lines = [watch.line(), watch.line()];
+    let told = lines
+        .each_ref()
+        .map(|line| line["commit"].as_str().unwrap());
+    assert_eq!(told[..], clones.published_since(&start));
+    watch.interrupt();
+    assert_eq!(watch.ends(0).0, "");
+}
+
+#[test]
 fn a_watch_that_cannot_read_the_remote_says_so() {
     let clones = claimed();
     clones.there(&["fetch"]).success();

@@ -59,8 +59,10 @@ impl Ledger<'_> {
 impl HaltChange {
     /// The change between two manifests, if it is a single one.
     pub(super) fn between(before: &Manifest, after: &Manifest) -> Option<Self> {
-        if after.resumed != before.resumed {
-            let end = after.resumed.clone()?;
+        let ends = |one: &Halt| before.paused.contains(one) && !after.paused.contains(one);
+        // The same pause may be ended twice within its time's unit.
+        let is_new = |end: &HaltEnd| before.resumed.as_ref() != Some(end) || ends(&end.paused);
+        if let Some(end) = after.resumed.clone().filter(is_new) {
             return Some(Self {
                 by: end.by,
                 at: end.at,

@@ -137,8 +137,8 @@ pub(super) fn quarantine_step(
         before = tree;
         if undoing.is_met_by(&changes, added.is_some()) {
             if archive_step_of(&changes).is_some() {
-                let (commit, later) = (scar.commit.short(), vec![id.short()]);
-                return Err(WriteError::StoodOn { commit, later }.into());
+                let (commit, step) = (scar.commit.short(), id.short());
+                return Err(WriteError::Archived { commit, step }.into());
             }
             undoing.take(&changes, added.is_some());
             undoing.later.push(id);

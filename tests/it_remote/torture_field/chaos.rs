@@ -143,9 +143,9 @@ fn unreachable(line: &Line, is: bool) {
     }
 }
 
-/// Has git tidy a repository up, as users and schedules do.
+/// Has git tidy a repository up, or the ledger verified, as users and schedules do.
 fn tidy(field: &Field, repository: &Path, dice: &mut Dice) {
-    let args: &[&str] = match dice.below(6) {
+    let args: &[&str] = match dice.below(8) {
         0 | 1 => &["pack-refs", "--all"],
         2 => &["gc", "--quiet"],
         3 => &["repack", "-d", "-q"],
@@ -156,7 +156,8 @@ fn tidy(field: &Field, repository: &Path, dice: &mut Dice) {
             "--task=loose-objects",
             "--task=pack-refs",
         ],
-        _ => &["gc", "--auto", "--quiet"],
+        5 => &["gc", "--auto", "--quiet"],
+        _ => &["-c", "alias.v=!git-handoff verify --incremental", "v"],
     };
     // It may meet a lock, and give up.
     field.env().git_any(repository, args);

@@ -56,6 +56,9 @@ pub enum WriteError {
     /// Later steps depend on the commit.
     #[error("{} depend on commit {commit} and would be undone, too: {}", later.len(), later.join(", "))]
     StoodOn { commit: String, later: Vec<String> },
+    /// A later step archived an issue that the commit changed.
+    #[error("step {step} archived an issue that commit {commit} changed: it stays as it is")]
+    Archived { commit: String, step: String },
     /// The commit could not be signed. Nothing was written.
     #[error("the commit could not be signed")]
     Signing(#[source] SignError),
@@ -93,6 +96,9 @@ impl Explained for WriteError {
             ),
             Self::NotOnBranch(_) => ErrorCode::NoCommit
                 .hint("nothing was written; `git handoff verify` names what is not a step"),
+            Self::Archived { .. } => ErrorCode::IllegalTransition.hint(
+                "nothing was written; `git handoff verify` goes on naming the commit; other issues are not concerned",
+            ),
             Self::CutOff(_) => ErrorCode::Shallow.hint(DEEPEN),
             Self::StoodOn { .. } => ErrorCode::IllegalTransition.hint(
                 "nothing was written; look at each with `git show --stat COMMIT`; with --with-later they are undone, too, and have to be made again",

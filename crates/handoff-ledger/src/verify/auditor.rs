@@ -221,6 +221,9 @@ impl<'r, 's> Auditor<'r, 's> {
                 (FindingCode::StepNone, text)
             }
             Err(error) if error.is_unreadable() => return Err(error),
+            Err(error @ LedgerError::Write(WriteError::CutOff(_))) => {
+                (FindingCode::ObjectLeftOut, error.to_string())
+            }
             Err(error) => (
                 FindingCode::StepIllegal,
                 format!("no protocol allows this step: {error}"),

@@ -327,6 +327,18 @@ impl Ledger<'_> {
         Ok(common.transpose()?.flatten())
     }
 
+    /// The commit of a history after which somebody goes on who followed it up to another one: below
+    /// that, if `sync` made it again.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if a commit can't be read.
+    pub fn going_on_after(&self, commit: ObjectId, tip: ObjectId) -> Result<ObjectId, LedgerError> {
+        if !self.has_seen(tip)? {
+            return Ok(commit);
+        }
+        Ok(self.below(tip, Some(commit))?.unwrap_or(commit))
+    }
+
     /// Whether what this clone last saw of the branch is in this history; else it was rewritten.
     fn has_seen(&self, tip: ObjectId) -> Result<bool, LedgerError> {
         Ok(match self.seen() {
