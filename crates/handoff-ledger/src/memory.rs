@@ -16,11 +16,19 @@ pub(super) const LOOK_BACK: usize = 16;
 
 pub(super) struct Memory<'r> {
     repository: &'r Repository,
+    refname: String,
     seen: Scratch,
     verified: Scratch,
     survey: Scratch,
     audited: Scratch,
     kept: Scratch,
+}
+
+/// What a clone noted of the branch.
+struct Noted {
+    seen: ObjectId,
+    sound: Option<ObjectId>,
+    from: Option<ObjectId>,
 }
 
 /// The result of the last audit in this clone.
@@ -56,6 +64,7 @@ impl<'r> Memory<'r> {
         };
         Self {
             repository,
+            refname: refname.to_owned(),
             seen: note("seen"),
             verified: note("verified"),
             survey: note("survey"),
@@ -71,24 +80,37 @@ impl<'r> Memory<'r> {
 
     /// The last commit of the branch that was written or found valid here.
     pub(super) fn seen(&self) -> Option<ObjectId> {
-        Some(self.noted()?.0)
+        let noted = self.noted()?;
+        // A process was killed before it moved the branch as it had announced.
+        let is_there =
+            |from: &ObjectId| self.repository.resolve(&self.refname).ok() == Some(Some(*from));
+        Some(noted.from.filter(is_there).unwrap_or(noted.seen))
     }
 
     /// The commit up to which the ledger is sound by this program: an audit found it so, or it was
     /// written here on what is.
     pub(super) fn sound(&self) -> Option<ObjectId> {
         self.noted()
-            .and_then(|(_, sound)| sound)
+            .and_then(|noted| noted.sound)
             .or_else(|| self.verified())
     }
 
-    /// What was seen, in the first line of the note, and what is sound, in the second.
-    fn noted(&self) -> Option<(ObjectId, Option<ObjectId>)> {
+    /// A line each: what was seen, what is sound, and from where the branch was about to move there.
+    fn noted(&self) -> Option<Noted> {
         let text = String::from_utf8(self.seen.read()?).ok()?;
-        let (seen, rest) = text.split_once('\n')?;
-        let sound = rest.trim_end().strip_suffix(PROGRAM);
-        let sound = sound.and_then(|sound| sound.trim_end().parse().ok());
-        Some((seen.parse().ok()?, sound))
+        let mut lines = text.lines();
+        let seen = lines.next()?.parse().ok()?;
+        let sound = lines.next().and_then(|line| line.strip_suffix(PROGRAM));
+        Some(Noted {
+            seen,
+            sound: sound.and_then(|sound| sound.trim_end().parse().ok()),
+            from: lines.next().and_then(|line| line.parse().ok()),
+        })
+    }
+
+    /// Notes that the branch is about to move, to a commit that does not descend from where it is.
+    pub(super) fn about_to_move(&self, from: ObjectId, to: ObjectId) {
+        self.note(to, self.sound(), Some(from));
     }
 
     /// Notes a commit that was written here, as the branch moved to it from this one.
@@ -110,9 +132,10 @@ impl<'r> Memory<'r> {
 
     /// An earlier note stays as evidence if its commit is not an ancestor.
     fn follow(&self, parent: Option<ObjectId>, commit: ObjectId, sound: Option<ObjectId>) {
+        let announced = self.noted().and_then(|noted| noted.from);
         let follows = match (self.seen(), parent) {
             (None, _) => true,
-            (Some(seen), Some(parent)) if seen == parent => true,
+            (Some(seen), Some(parent)) if seen == parent || announced == Some(parent) => true,
             (Some(seen), Some(parent)) => {
                 let recent = self.repository.first_parents(parent).take(LOOK_BACK);
                 recent.map_while(Result::ok).any(|id| id == seen)
@@ -120,28 +143,31 @@ impl<'r> Memory<'r> {
             (Some(_), None) => false,
         };
         if follows {
-            self.note(commit, sound);
+            self.note(commit, sound, None);
         }
     }
 
     /// Notes a commit, replacing any earlier note. A failure to write it is ignored: the next audit
     /// goes without it.
     pub(super) fn saw(&self, commit: ObjectId) {
-        if self.seen() != Some(commit) {
-            self.note(commit, self.sound());
+        let is_noted = |noted: &Noted| noted.seen == commit && noted.from.is_none();
+        if !self.noted().is_some_and(|noted| is_noted(&noted)) {
+            self.note(commit, self.sound(), None);
         }
     }
 
     /// Notes that the ledger is sound up to its tip.
     pub(super) fn sound_to(&self, tip: ObjectId) {
         if self.sound() != Some(tip) {
-            self.note(tip, Some(tip));
+            self.note(tip, Some(tip), None);
         }
     }
 
-    fn note(&self, seen: ObjectId, sound: Option<ObjectId>) {
+    fn note(&self, seen: ObjectId, sound: Option<ObjectId>, from: Option<ObjectId>) {
         let sound = sound.map(|sound| format!("{sound} {PROGRAM}"));
-        let text = format!("{seen}\n{}\n", sound.unwrap_or_default());
+        let from = from.map(|from| format!("{from}\n"));
+        let (sound, from) = (sound.unwrap_or_default(), from.unwrap_or_default());
+        let text = format!("{seen}\n{sound}\n{from}");
         let _ = self.seen.write_over(text.as_bytes());
     }
 

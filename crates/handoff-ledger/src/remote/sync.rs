@@ -373,12 +373,15 @@ impl Ledger<'_> {
                 .rejected
                 .push(self.keep_rejected(session, commit, &reason)?);
         }
-        match self.move_branch(session, Some(here), tip, "handoff: sync") {
+        // Whoever is killed after the branch moved has seen where it is.
+        self.memory().about_to_move(here, tip);
+        let moved = self.move_branch(session, Some(here), tip, "handoff: sync");
+        self.memory().saw(if moved.is_ok() { tip } else { here });
+        match moved {
             Ok(()) => {}
             Err(PublishError::Moved) => return Ok(true),
             Err(error) => return Err(error.into()),
         }
-        self.memory().saw(tip);
         synced.brought += apart.theirs;
         synced.pushed += made;
         synced.rerun += made;
